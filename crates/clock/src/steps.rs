@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! All steps of a clock from one reading to the next: the cost of a reading, the clock's resolution,
-//! and whether it ever goes back.
+//! The steps of a clock between consecutive readings. They show the cost of a reading, the clock's
+//! resolution, and whether it ever goes back.
 
-/// Steps of at least this many ticks are kept in a list, shorter ones are counted in a table.
+/// Steps of at least this many ticks are kept in a list; shorter ones are counted in a table.
 pub const LONG: u64 = 4096;
 
-/// Steps back.
+/// Steps in which the clock went back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backward {
     /// Number of readings below the one before.
@@ -31,7 +31,7 @@ impl Backward {
 /// The steps of a clock.
 #[derive(Debug, Clone)]
 pub struct Steps {
-    /// Number of steps, by ticks.
+    /// Number of steps by their length in ticks.
     short: Box<[u64; LONG as usize]>,
     long: Vec<u64>,
     backward: Backward,
@@ -48,8 +48,8 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Add this number of readings. A step is from one call of `read` to the next and includes, as in
-    /// pg_test_timing, the recording of the step before.
+    /// Add this number of readings; `long` is called with each long step. A step lasts from one call of
+    /// `read` to the next and includes, as in pg_test_timing, the recording of the step before.
     #[inline(always)]
     pub fn take(&mut self, readings: u64, read: impl Fn() -> u64, long: &mut dyn FnMut(u64)) {
         let mut last = read();
@@ -77,34 +77,34 @@ impl Steps {
         }
     }
 
-    /// Steps back.
+    /// The steps in which the clock went back.
     pub fn backward(&self) -> Backward {
         self.backward
     }
 
-    /// Number of steps, without those back.
+    /// Number of steps, without those in which the clock went back.
     pub fn count(&self) -> u64 {
         self.short.iter().sum::<u64>() + self.long.len() as u64
     }
 
-    /// Their sum, ticks.
+    /// Sum of the steps, ticks.
     pub fn total(&self) -> u64 {
         self.sized().map(|(ticks, count)| ticks * count).sum::<u64>()
             + self.long.iter().sum::<u64>()
     }
 
-    /// Readings that equalled the one before.
+    /// Number of readings equal to the one before.
     pub fn zeros(&self) -> u64 {
         self.short[0]
     }
 
-    /// The longest, ticks.
+    /// The longest step, ticks.
     pub fn max(&self) -> Option<u64> {
         let short = self.sized().map(|(ticks, _)| ticks).last();
         self.long.iter().copied().max().or(short)
     }
 
-    /// The shortest that is not zero, ticks.
+    /// The shortest step above zero, ticks.
     pub fn min(&self) -> Option<u64> {
         let short = self.sized().map(|(ticks, _)| ticks).find(|ticks| *ticks > 0);
         short.or_else(|| self.long.iter().copied().min())
@@ -113,13 +113,13 @@ impl Steps {
     /// The largest value of which all steps are multiples, ticks.
     pub fn grain(&self) -> Option<u64> {
         let short = self.sized().map(|(ticks, _)| ticks);
-        match short.chain(self.long.iter().copied()).fold(0, greatest_common_divisor) {
+        match short.chain(self.long.iter().copied()).fold(0, gcd) {
             0 => None,
             grain => Some(grain),
         }
     }
 
-    /// The quantile of this share, ticks: exact, not a bucket's limit. None without steps.
+    /// The quantile at this share (0 to 1), ticks. It is exact, not a bucket's bound. `None` without steps.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((share * self.count() as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -134,8 +134,8 @@ impl Steps {
         long.get((rank - seen) as usize - 1).or(long.last()).copied()
     }
 
-    /// Number of steps of less than 1, 2, 4, 8, ... nanoseconds, and at least half of that, up to the
-    /// last that is not 0.
+    /// Number of steps by powers of two: shorter than 1, 2, 4, 8, ... nanoseconds and not counted before.
+    /// The last number is above 0.
     pub fn powers_of_two(&self, ns_per_tick: f64) -> Vec<u64> {
         let mut powers = Vec::new();
         for (ticks, count) in self.sized().chain(self.long.iter().map(|ticks| (*ticks, 1))) {
@@ -158,16 +158,17 @@ impl Steps {
         self.backward.merge(other.backward);
     }
 
-    /// Short steps: ticks, and the number of steps.
+    /// The short steps: their length in ticks and their number.
     fn sized(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         (0..).zip(self.short.iter().copied()).filter(|(_, count)| *count > 0)
     }
 }
 
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+/// Euclid's algorithm.
+fn gcd(a: u64, b: u64) -> u64 {
     match b {
         0 => a,
-        b => greatest_common_divisor(b, a % b),
+        b => gcd(b, a % b),
     }
 }
 
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// Steps of a clock that shows these, one after the other.
+    /// Steps of a clock with these readings.
     fn steps(readings: &[u64]) -> (Steps, Vec<u64>) {
         let mut steps = Steps::default();
         let (at, mut long) = (Cell::new(0), Vec::new());
@@ -184,14 +185,14 @@ mod tests {
             at.set(at.get() + 1);
             readings[at.get() - 1]
         };
-        // One more reading follows each that is long.
+        // `take` reads once more after each long step.
         let extra = readings.windows(2).filter(|w| w[1].wrapping_sub(w[0]) >= LONG).count();
         steps.take((readings.len() - 1 - extra) as u64, read, &mut |ticks| long.push(ticks));
         (steps, long)
     }
 
     #[test]
-    fn quantiles_are_values_that_were_seen() {
+    fn quantiles_are_measured_values() {
         let (steps, long) = steps(&[0, 10, 20, 30, 50, 50, 100, 10_100, 10_100]);
         assert_eq!(long, [10_000]);
         assert_eq!(steps.count(), 7);
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_back_is_counted_with_its_size_and_is_no_step() {
+    fn steps_back_are_counted_apart_from_steps() {
         let (steps, long) = steps(&[100, 110, 107, 107, 117, 67, 67]);
         assert_eq!(steps.backward(), Backward { count: 2, largest: 50 });
         assert_eq!((steps.count(), steps.total()), (2, 20));
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_read_is_nothing_known() {
+    fn without_readings_there_are_no_figures() {
         let none = Steps::default();
         assert_eq!((none.quantile(0.5), none.min(), none.max()), (None, None, None));
         assert_eq!(none.grain(), None);
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_steps_are_those_of_both() {
+    fn merging_adds_the_steps_of_both() {
         let (mut one, _) = steps(&[0, 10, 20]);
         let (other, _) = steps(&[5, 4, 4, 5_004, 5_004]);
         one.merge(&other);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What can fail, and how the process then ends: 2 when the command line is at fault, else 1.
+//! Errors of commands, and the exit status they lead to: 2 for an invalid command line, else 1.
 //!
-//! A reader that closes the pipe (`tally ls | head -1`) has seen enough: that ends quietly.
+//! A closed pipe (`tally ls | head -1`) is no error: the command ends without a message.
 
 use std::io::ErrorKind;
 
-/// A failed verb. The text names the thing and the remedy.
+/// Why a command failed. The text names the object and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The command line asks for what cannot be.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// Anything else, in words.
+    /// Any other failure; holds the message.
     #[error("{0}")]
     Failed(String),
     /// A segment cannot be found or read.
@@ -20,16 +20,16 @@ pub enum Error {
     /// A scratch cluster or its load failed.
     #[error(transparent)]
     Scratch(#[from] scratch::Error),
-    /// The server refused.
+    /// The server reported an error, or the connection failed.
     #[error("{}", server_says(.0))]
     Postgres(#[from] postgres::Error),
-    /// Reading, or writing the output, failed.
+    /// Reading input or writing output failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// A recording cannot be written or read.
     #[error(transparent)]
     Recording(#[from] recording::Error),
-    /// A command that was run for the caller ended so; it has said why.
+    /// A command run on behalf of the user ended with this exit status; it has printed the reason itself.
     #[error("the command ended with exit status {0}")]
     Command(u8),
     /// JSON could not be written.
@@ -38,7 +38,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the command line is at fault.
+    /// Whether the command line is invalid.
     pub fn is_usage(&self) -> bool {
         use recording::Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};
         match self {
@@ -51,7 +51,7 @@ impl Error {
         }
     }
 
-    /// Whether the reader of the output closed it, which ends a command quietly.
+    /// Whether the reader closed the output; the command then ends without a message.
     pub fn is_broken_pipe(&self) -> bool {
         match self {
             Self::Io(error) => error.kind() == ErrorKind::BrokenPipe,
@@ -61,7 +61,7 @@ impl Error {
     }
 }
 
-/// The server's own words; without them the crate says just "db error".
+/// The server's message and hint; `postgres::Error` itself prints only "db error".
 fn server_says(error: &postgres::Error) -> String {
     if let Some(db) = error.as_db_error() {
         let hint = db.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();

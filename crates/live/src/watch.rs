@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reads what the storage pane shows with the interval: events, relations, and the devices under
-//! the server.
+//! Reads what the storage pane shows for an interval: events, relations, and the devices under the
+//! server.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -21,14 +21,14 @@ use view::io::{DevicesUnder, Io, StorageEvents};
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How often devices are resolved again; tablespaces come and go.
 const ANEW: Duration = Duration::from_secs(10);
-/// The same after one was removed or something else was mounted.
+/// The same after a device was removed or a mount changed.
 const ANEW_AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Watches the events of a segment and the devices of its server.
 #[derive(Debug)]
 pub struct Watch {
     tail: Tail,
-    told: StorageEvents,
+    events: StorageEvents,
     relations: Option<Relations>,
     devices: Result<DeviceWatch, String>,
     tablespaces: tablespaces::Asker,
@@ -49,11 +49,11 @@ impl Watch {
         let relations = segment.relations().ok().flatten();
         let tablespaces = tablespaces::Asker::start(segment);
         let names = relation_names::Asker::start(segment);
-        let (tail, told) = (Tail::after(0), StorageEvents::default());
-        Watch { tail, told, relations, devices, tablespaces, names }
+        let (tail, events) = (Tail::after(0), StorageEvents::default());
+        Watch { tail, events, relations, devices, tablespaces, names }
     }
 
-    /// What to show for this interval; `clients` are their totals at its end.
+    /// What to show for this interval; `clients` are the totals at its end.
     pub fn next(
         &mut self,
         segment: &Segment,
@@ -69,9 +69,9 @@ impl Watch {
             })
             .collect();
         for (event, row) in events.iter().zip(rows(segment, events.clone())?) {
-            self.told.note(event, row);
+            self.events.note(event, row);
         }
-        let mut io = self.told.io(interval, clients);
+        let mut io = self.events.io(interval, clients);
         let relations = segment.relations()?;
         io.relations = relations.as_ref().map(|now| now.since(self.relations.as_ref()));
         self.relations = relations;
@@ -93,9 +93,9 @@ type Answer = (Arc<Devices>, Reading);
 struct DeviceWatch {
     ask: Sender<()>,
     answers: Receiver<Answer>,
-    /// Asked and not answered yet.
+    /// A question was asked and has no answer yet.
     asked: bool,
-    /// An answer did not come in time; from now on do not wait for it.
+    /// The last answer was late; do not wait for the next one.
     late: bool,
     before: Option<Answer>,
 }
@@ -137,7 +137,7 @@ impl DeviceWatch {
     /// The devices and their figures since the last call.
     fn next(&mut self) -> (Option<DevicesUnder>, Option<String>) {
         if self.asked {
-            // An answer from before: figures start from it.
+            // This answers an earlier question: figures start from it.
             match self.answer() {
                 Ok(answer) => self.before = Some(answer),
                 Err(problem) => return (None, Some(problem)),
@@ -156,7 +156,7 @@ impl DeviceWatch {
     }
 }
 
-/// Answer until the questions end.
+/// Answer questions until the channel is closed.
 fn work(
     directory: &std::path::Path,
     pid: Option<u32>,
@@ -180,7 +180,7 @@ fn work(
     }
 }
 
-/// Whether something was moved.
+/// Whether a device or a mount changed, so that the devices must be resolved again.
 fn is_stale(reading: &Reading) -> bool {
     let moved = |problem: &Problem| matches!(problem, Problem::MountChanged | Problem::NotListed);
     reading.devices.values().any(|device| device.as_ref().is_err_and(moved))
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_devices_of_a_directory_have_figures_from_the_second_reading_on() {
+    fn devices_have_figures_from_the_second_reading_on() {
         let folder = std::env::temp_dir();
         let mut watch = DeviceWatch::start(folder, Some(std::process::id())).unwrap();
         for _ in 0..3 {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_does_not_answer_is_reported_and_not_asked_again() {
+    fn a_thread_that_does_not_answer_is_reported_and_asked_only_once() {
         let (ask, questions) = channel();
         let (answer, answers) = channel();
         let mut watch = DeviceWatch { ask, answers, asked: false, late: false, before: None };
@@ -215,7 +215,7 @@ mod tests {
             let (devices, problem) = watch.next();
             assert!(devices.is_none() && problem.unwrap().contains("does not respond"));
         }
-        assert!(began.elapsed() < 2 * PATIENCE, "it is waited for once");
+        assert!(began.elapsed() < 2 * PATIENCE, "the watch waits only once");
         assert_eq!(questions.try_iter().count(), 1);
         drop(answer);
         assert!(watch.next().1.unwrap().contains("any more"));

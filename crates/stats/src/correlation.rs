@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Whether values that follow each other in time are alike.
+//! Correlation of values that follow each other in time.
 
-/// Lag-1 correlation of the values, winsorised first, this share at either end, so that no
-/// single one decides it; 0 of fewer than two.
+/// Lag-1 correlation of the values; 0 for fewer than two. They are winsorised first, this share at
+/// either end, so that no single value decides.
 pub fn lag_one(values: &[f64], share: f64) -> f64 {
     if values.len() < 2 {
         return 0.0;

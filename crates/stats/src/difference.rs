@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! One ratio less another of which it is independent: B. L. Welch, Biometrika 34 (1947).
+//! The difference of two independent ratios: B. L. Welch, Biometrika 34 (1947).
 
 use super::ratio::Known;
 use super::{t_quantile, t_two_sided, Ratio};
 
-/// Of sums of many figures, the share that is not known for rounding.
+/// Relative rounding error of a sum of many figures.
 const ROUNDING: f64 = 1e-12;
 
 /// How two ratios differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// The second less the first.
+    /// The second minus the first.
     pub change: f64,
-    /// Half the width of its 95 % interval; `None` where chance is not known.
+    /// Half the width of its 95 % interval; `None` where either ratio's error is not known.
     pub half_width: Option<f64>,
-    /// Probability of a change at least as great by chance alone.
+    /// Probability of a change at least this large by chance alone; `None` likewise.
     pub p: Option<f64>,
 }
 
 impl Difference {
-    /// `b` less `a`.
+    /// `b` minus `a`.
     pub fn of(a: &Ratio, b: &Ratio) -> Difference {
         let (change, size) = (b.value - a.value, a.value.abs().max(b.value.abs()));
         let (Some(a), Some(b)) = (a.known, b.known) else {
             return Difference { change, half_width: None, p: None };
         };
         let error = a.error.hypot(b.error);
-        // What does not vary differs by rounding all the same.
+        // Figures that do not vary can still differ by rounding.
         let rounding = ROUNDING * size;
         if error <= rounding {
             let p = if change.abs() <= rounding { 1.0 } else { 0.0 };
@@ -51,7 +51,7 @@ mod tests {
     const Q: f64 = 0.01;
 
     #[test]
-    fn a_trend_that_goes_on_is_no_difference_of_its_halves() {
+    fn the_halves_of_a_steady_trend_do_not_differ() {
         let mut dice = Normal(3);
         let mut half = |from: f64| {
             let what: Vec<f64> =
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_beyond_the_noise_is_found_at_its_size() {
+    fn a_change_beyond_the_noise_is_found_with_its_size() {
         let mut dice = Normal(9);
         let mut side = |mean: f64| {
             let what: Vec<f64> = (0..30).map(|_| mean + dice.normal()).collect();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn half_widths_cover_the_truth_as_often_as_they_say() {
+    fn half_widths_cover_the_truth_in_95_percent_of_cases() {
         let mut dice = Normal(11);
         let mut side = || {
             let what: Vec<f64> = (0..30).map(|_| dice.normal()).collect();
@@ -86,12 +86,12 @@ mod tests {
             .map(|_| Difference::of(&side(), &side()))
             .filter(|it| it.change.abs() <= it.half_width.unwrap())
             .count();
-        // More than 95 %, since the widest of some intervals is taken.
+        // More than 95 %, because the widest of several intervals is taken.
         assert!((950..=999).contains(&covered), "{covered} of 1000");
     }
 
     #[test]
-    fn what_does_not_vary_differs_by_more_than_rounding_or_not_at_all() {
+    fn figures_that_do_not_vary_differ_only_beyond_rounding() {
         let side = |each: f64| {
             let by: Vec<f64> = (0..30).map(|i| 900.0 + f64::from(i * 37 % 11)).collect();
             let what: Vec<f64> = by.iter().map(|n| n * each).collect();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_blocks_tell_no_noise() {
+    fn too_few_blocks_give_no_half_width() {
         let few = Ratio::of(&[1.0; 7], &[1.0; 7]).unwrap();
         let found = Difference::of(&few, &few);
         assert_eq!((found.half_width, found.p), (None, None));

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! From log ratios, of the rounds of a run or of the blocks of a study, to a figure with its
-//! half-width.
+//! Estimates a figure and its half-width from log ratios: those of a run's rounds or a study's blocks.
 //!
-//! The location is the 10 % trimmed mean, its standard error comes from the winsorised
-//! variance and its interval from Student's t with h - 1 degrees of freedom, h being the
-//! values kept: J. W. Tukey and D. H. McLaughlin, Sankhya A 25 (1963), for one sample;
-//! K. K. Yuen, Biometrika 61 (1974), for two. Beside it stands a test that shares none of
-//! its assumptions about tails: F. Wilcoxon, Biometrics Bulletin 1 (1945), signed ranks.
+//! The location is the 10 % trimmed mean. Its standard error comes from the winsorised variance, its
+//! interval from Student's t with h - 1 degrees of freedom for h values kept: J. W. Tukey and
+//! D. H. McLaughlin, Sankhya A 25 (1963), for one sample; K. K. Yuen, Biometrika 61 (1974), for two. A
+//! second test shares none of its assumptions about tails: the signed ranks of F. Wilcoxon, Biometrics
+//! Bulletin 1 (1945).
 //!
-//! Values that follow each other in time may be correlated, which would make the interval
-//! too narrow. When they are, adjacent ones are averaged into blocks, as long as it takes.
+//! Correlation in time would make the interval too narrow. Correlated neighbours are therefore
+//! averaged into blocks, which double in length until the blocks are uncorrelated.
 
 use super::rank::signed_rank;
 use super::{lag_one, t_quantile, t_two_sided};
@@ -18,37 +17,37 @@ use super::{lag_one, t_quantile, t_two_sided};
 /// Share of the values cut off at either end.
 pub const TRIM: f64 = 0.10;
 
-/// Fewer rounds than this, or blocks of them, give no estimate.
+/// Fewer rounds, or blocks of rounds, give no estimate.
 pub const FEWEST_ROUNDS: usize = 20;
 
-/// Fewer servers than this, each started anew, give none.
+/// Fewer restarted servers give no estimate.
 pub const FEWEST_REPEATS: usize = 3;
 
-/// A lag-1 correlation this many standard errors above zero is taken as real.
+/// A lag-1 correlation this many standard errors above zero counts as real.
 const CORRELATED: f64 = 2.33;
 
-/// Where a sample lies, and how well that is known.
+/// The location of a sample and its error.
 #[derive(Debug, Clone)]
 pub struct Estimate {
     /// The trimmed mean of the log ratios.
     pub mean: f64,
     /// Half the width of its 95 % interval.
     pub half_width: f64,
-    /// Its standard error, from the winsorised variance.
+    /// Standard error of the mean, from the winsorised variance.
     standard_error: f64,
     /// Degrees of freedom of the interval.
     freedom: f64,
-    /// Values that went in.
+    /// Number of values.
     pub values: usize,
-    /// Adjacent values averaged into one before anything else; 1 when they are independent.
+    /// Number of adjacent values averaged into one block; 1 for independent values.
     pub block: usize,
-    /// Lag-1 correlation of the values as they came, before blocks were made.
+    /// Lag-1 correlation of the values before averaging.
     pub correlation: f64,
     blocks: Vec<f64>,
 }
 
 impl Estimate {
-    /// Estimate from values in their order in time; none from fewer than [`FEWEST_ROUNDS`].
+    /// Estimate from values in order of time; `None` for fewer than [`FEWEST_ROUNDS`].
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.len() < FEWEST_ROUNDS {
             return None;
@@ -56,9 +55,9 @@ impl Estimate {
         Self::of_repeats(values)
     }
 
-    /// The same of a few values that are known to be independent, such as those of servers that
-    /// were each started anew; none from fewer than [`FEWEST_REPEATS`]. Below ten nothing is
-    /// trimmed, and the interval is the paired t interval.
+    /// Estimate from a few independent values, such as one from each restarted server; `None` for
+    /// fewer than [`FEWEST_REPEATS`]. Below ten values nothing is trimmed, and the interval is the
+    /// paired t interval.
     pub fn of_repeats(values: &[f64]) -> Option<Self> {
         if values.len() < FEWEST_REPEATS {
             return None;
@@ -78,12 +77,12 @@ impl Estimate {
         })
     }
 
-    /// Half the width of the interval that covers the truth with this probability.
+    /// Half the width of the interval that covers the true mean with this probability (0 to 1).
     pub fn half_width_at(&self, probability: f64) -> f64 {
         t_quantile(0.5 + 0.5 * probability, self.freedom) * self.standard_error
     }
 
-    /// Two-sided probability of a mean at least this far from zero, were the truth there.
+    /// Two-sided probability of a mean at least this far from zero if the true mean is zero.
     pub fn t_p(&self) -> f64 {
         match (self.mean == 0.0, self.standard_error == 0.0) {
             (true, _) => 1.0,
@@ -92,26 +91,25 @@ impl Estimate {
         }
     }
 
-    /// The effect that a test at the level `alpha` (two-sided) sees with this probability: J. Cohen,
+    /// The effect that a two-sided test at level `alpha` detects with probability `power`: J. Cohen,
     /// Statistical Power Analysis (1988), with Student's t for the normal distribution.
     pub fn detectable(&self, alpha: f64, power: f64) -> f64 {
         let reach = t_quantile(1.0 - 0.5 * alpha, self.freedom) + t_quantile(power, self.freedom);
         reach * self.standard_error
     }
 
-    /// Two-sided probability of ranks at least this uneven around `centre`, were the truth
-    /// there.
+    /// Two-sided probability of ranks at least this uneven if the true location is `centre`.
     pub fn rank_p(&self, centre: f64) -> f64 {
         signed_rank(&self.blocks, centre).two_sided
     }
 
-    /// Whether interval and ranks both say that the truth is above `value`.
+    /// Whether the interval and the ranks both place the true location above `value`.
     pub fn above(&self, value: f64) -> bool {
         let rank = signed_rank(&self.blocks, value);
         self.mean - self.half_width > value && rank.two_sided < 0.05 && rank.z > 0.0
     }
 
-    /// Whether interval and ranks both say that the truth is below `value`.
+    /// Whether the interval and the ranks both place the true location below `value`.
     pub fn below(&self, value: f64) -> bool {
         let rank = signed_rank(&self.blocks, value);
         self.mean + self.half_width < value && rank.two_sided < 0.05 && rank.z < 0.0
@@ -131,13 +129,13 @@ fn trimmed(values: &[f64], share: f64) -> (f64, f64, f64) {
     let winsorised = sorted.iter().map(|v| v.clamp(low, high));
     let centre = winsorised.clone().sum::<f64>() / n as f64;
     let variance = winsorised.map(|v| (v - centre).powi(2)).sum::<f64>() / (n - 1) as f64;
-    // By the share that was cut, which is less than was asked for where it is no whole number.
+    // Divide by the share actually kept: `cut` is rounded down.
     let error = (variance * n as f64).sqrt() / kept.len() as f64;
     (mean, error, (kept.len() - 1) as f64)
 }
 
-/// The values, or averages of 2, 4, 8, ... adjacent ones: the first whose neighbours are
-/// not correlated, or the last that leaves [`FEWEST_ROUNDS`] blocks.
+/// The values, or averages of 2, 4, 8, ... adjacent values: the shortest blocks that are not
+/// correlated, or the longest that leave [`FEWEST_ROUNDS`] blocks.
 fn independent_blocks(values: &[f64]) -> (Vec<f64>, usize) {
     let (mut blocks, mut size) = (values.to_vec(), 1);
     while lag_one(&blocks, TRIM) > CORRELATED / (blocks.len() as f64).sqrt()

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Many tests at once: Y. Benjamini and Y. Hochberg, J. R. Statist. Soc. B 57 (1995), where many
-//! things may have changed; S. Holm, Scand. J. Statist. 6 (1979), where no false word may be said.
+//! Corrections for many tests at once. Y. Benjamini and Y. Hochberg, J. R. Statist. Soc. B 57 (1995)
+//! limit the share of false discoveries; S. Holm, Scand. J. Statist. 6 (1979) limits the probability of
+//! any.
 
-/// Which of the hypotheses fall when no more than the share `q` of those that fall may, on
-/// average, be true. Where all are true, one falls with a probability of at most `q`.
+/// Which null hypotheses to reject so that, on average, at most the share `q` of the rejected ones is
+/// true. Where all are true, the probability of any rejection is at most `q`.
 pub fn discoveries(p: &[f64], q: f64) -> Vec<bool> {
     let mut order: Vec<f64> = p.to_vec();
     order.sort_by(f64::total_cmp);
@@ -18,8 +19,8 @@ pub fn discoveries(p: &[f64], q: f64) -> Vec<bool> {
     p.iter().map(|p| limit.is_some_and(|limit| *p <= limit)).collect()
 }
 
-/// The probabilities raised by Holm's method: where all hypotheses are true, one falls below a
-/// bound with no more than that probability.
+/// The probabilities adjusted by Holm's method: where all null hypotheses are true, the probability
+/// that any adjusted value is below `x` is at most `x`.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -38,7 +39,7 @@ mod tests {
 
     // R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")
     #[test]
-    fn holm_raises_as_r_does() {
+    fn holm_agrees_with_r() {
         let raised = holm(&[0.01, 0.04, 0.03, 0.005]);
         for (ours, reference) in raised.iter().zip([0.03, 0.06, 0.06, 0.02]) {
             assert!((ours - reference).abs() < 1e-12, "{raised:?}");
@@ -47,9 +48,9 @@ mod tests {
         assert_eq!(holm(&[0.7, 0.9]), [1.0, 1.0]);
     }
 
-    // The example of the paper, section 3.2, at 0.05: the four least fall.
+    // The example of the paper, section 3.2, at 0.05: the four smallest are rejected.
     #[test]
-    fn it_finds_what_the_paper_finds() {
+    fn discoveries_agree_with_the_paper() {
         let p = [
             0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
             0.5719, 0.6528, 0.7590, 1.0,
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_falls_where_nothing_is_unlikely() {
+    fn likely_values_reject_nothing() {
         assert_eq!(discoveries(&[0.02, 0.5, 1.0], 0.01), [false; 3]);
         assert!(discoveries(&[], 0.01).is_empty());
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! What chance can do: the one room from which costs, studies, reports and comparisons take their
-//! half-widths and their tests.
+//! Statistics: the half-widths and tests that costs, studies, reports and comparisons use.
 
 mod correlation;
 mod difference;

@@ -4,18 +4,20 @@
 
 use super::normal_two_sided;
 
-/// Up to so many values the distribution is counted out; beyond, its normal limit is near enough.
+/// Up to this number of values the distribution is enumerated; above it the normal limit is accurate.
 const EXACT: usize = 25;
 
-/// What the signed ranks say.
+/// Result of the signed-rank test.
 pub struct SignedRank {
     /// Standard score; positive when the values lie above the centre.
     pub z: f64,
+    /// Two-sided probability.
     pub two_sided: f64,
 }
 
-/// The test against `centre`; values equal to it are left out. Of few values the probability is
-/// exact, ties included; of more by the normal limit, with the variance corrected for ties.
+/// Tests whether the values lie around `centre`; values equal to it are left out. The probability is
+/// exact for up to [`EXACT`] values, ties included; for more it is the normal limit, with the variance
+/// corrected for ties.
 pub fn signed_rank(values: &[f64], centre: f64) -> SignedRank {
     let mut differences: Vec<f64> =
         values.iter().map(|v| v - centre).filter(|d| *d != 0.0).collect();
@@ -23,7 +25,7 @@ pub fn signed_rank(values: &[f64], centre: f64) -> SignedRank {
     let n = differences.len() as f64;
 
     let (mut positive, mut ties, mut start) = (0.0, 0.0, 0);
-    // Twice the rank of each: ranks that are shared end in a half.
+    // Twice each rank, because tied ranks can end in a half.
     let mut doubled = Vec::with_capacity(differences.len());
     while start < differences.len() {
         let size = differences[start].abs();
@@ -46,7 +48,7 @@ pub fn signed_rank(values: &[f64], centre: f64) -> SignedRank {
     SignedRank { z, two_sided }
 }
 
-/// Probability of a sum at least as far from the middle when each rank counts or not by a coin.
+/// Probability of a rank sum at least this far from the middle if each rank counts with probability 1/2.
 fn exact_two_sided(doubled: &[usize], sum: usize) -> f64 {
     let all: usize = doubled.iter().sum();
     let mut ways = vec![0.0f64; all + 1];
@@ -75,7 +77,7 @@ mod tests {
 
     // scipy.stats.wilcoxon(x, mode="exact").pvalue, SciPy 1.17.1
     #[test]
-    fn few_values_are_counted_out_as_scipy_does() {
+    fn exact_probabilities_agree_with_scipy() {
         close(p(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 0.03125);
         close(p(&[0.3, -0.1, 0.7, 1.1, -0.2, 0.9, 0.4, 1.3]), 0.0390625);
         close(
@@ -84,15 +86,15 @@ mod tests {
         );
     }
 
-    // All sign patterns of five ranks of which two are shared, counted by hand: 1.5 1.5 3 4 5.
+    // All sign patterns of five ranks with one tie, counted by hand: 1.5 1.5 3 4 5.
     #[test]
-    fn shared_ranks_are_counted_out_as_well() {
+    fn tied_ranks_have_exact_probabilities() {
         // Only the empty set and {1.5} (in two ways) are at most 1.5.
         close(p(&[-1.0, 1.0, 2.0, 3.0, 4.0]), 2.0 * 3.0 / 32.0);
     }
 
     #[test]
-    fn nothing_is_unlikely_where_nothing_differs() {
+    fn values_around_the_centre_have_probability_one() {
         assert_eq!(p(&[]), 1.0);
         assert_eq!(p(&[0.0; 9]), 1.0);
         assert_eq!(p(&[1.0, -1.0]), 1.0);

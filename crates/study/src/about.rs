@@ -10,11 +10,11 @@ use error::Error;
 /// What `list` and `show` print.
 #[derive(Debug, Serialize)]
 pub struct About {
-    /// Its name.
+    /// Name of the study.
     pub name: String,
-    /// Its title, one line.
+    /// Title, one line.
     pub title: String,
-    /// What it asks.
+    /// The question it answers.
     pub question: String,
     /// The original study, if it repeats one.
     pub source: Option<String>,
@@ -24,27 +24,27 @@ pub struct About {
     pub arms: Vec<String>,
     /// Labels of the points.
     pub points: Vec<String>,
-    /// Names of what is read.
+    /// Names of the reads.
     pub reads: Vec<String>,
     /// Size of the quick variant.
     pub quick: Size,
-    /// Size of the proper one.
+    /// Size of the full variant.
     pub proper: Size,
 }
 
 /// How much a study measures.
 #[derive(Debug, Serialize)]
 pub struct Size {
-    /// Blocks, in each of which every arm has its turn.
+    /// Number of blocks; each contains every arm.
     pub blocks: usize,
-    /// Cells: arms times points times blocks.
+    /// Number of cells: arms times points times blocks.
     pub cells: usize,
-    /// About how long it takes, seconds.
+    /// Estimated duration, seconds.
     pub expected_seconds: f64,
 }
 
 impl About {
-    /// Of a study.
+    /// Describe a study.
     pub fn of(study: &Study) -> Result<Self, Error> {
         let proper = Plan::new(study.clone(), false, &[])?;
         let quick = Plan::new(study.clone(), true, &[])?;

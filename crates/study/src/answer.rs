@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From cells to figures and verdicts. Everything that is shown is made from this; docs/reference-json.md describes
-//! its JSON, which is results.json.
+//! Computes figures and verdicts from cells. All output is made from the answer. Its JSON is
+//! results.json, described in docs/reference-json.md.
 
 use serde::Serialize;
 
@@ -12,112 +12,148 @@ use super::plan::{Plan, Point};
 use super::usl;
 use stats::{holm, Estimate};
 
-/// What a test may say falsely: once in so many.
+/// Significance level of the tests, over all arms and points.
 const ALPHA: f64 = 0.05;
-/// How often the smallest effect that counts as seen would be.
+/// Probability with which the smallest detectable effect is detected.
 const POWER: f64 = 0.8;
 
 /// The answer to a study.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
+    /// Name of the study.
     pub name: String,
+    /// Its title, one line.
     pub title: String,
+    /// The question it answers.
     pub question: String,
+    /// The original study, if it repeats one.
     pub source: Option<String>,
+    /// How its arms take turns.
     pub design: Design,
+    /// How and where it ran.
     #[serde(flatten)]
     pub run: Kept,
+    /// The arms, those left out included.
     pub arms: Vec<ArmRow>,
+    /// The loads at which the arms were measured.
     pub points: Vec<Point>,
-    /// The arm that others are compared with.
+    /// Name of the arm with which the others are compared.
     pub base: String,
+    /// What was read in each cell.
     pub reads: Vec<ReadRow>,
-    /// Cells that there are, and that there are to be.
+    /// Number of cells measured.
     pub cells: usize,
+    /// Number of cells in the plan.
     pub cells_planned: usize,
-    /// Cells that the machine disturbed although they were taken again.
+    /// Number of cells that other work disturbed, even when repeated.
     pub disturbed: usize,
+    /// Means of the reads, by arm and point.
     pub figures: Vec<Figure>,
+    /// The arms compared with the base.
     pub comparisons: Vec<Comparison>,
+    /// Fitted curves.
     pub fits: Vec<Fitted>,
 }
 
+/// An arm of the study.
 #[derive(Debug, Clone, Serialize)]
 pub struct ArmRow {
+    /// Name of the arm.
     pub name: String,
+    /// Its title in output.
     pub title: String,
-    /// The base a second time.
+    /// Whether it is the A/A control: the base a second time.
     pub again: bool,
+    /// Why it was left out, if it was.
     pub left_out: Option<String>,
 }
 
+/// What was read in each cell.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReadRow {
+    /// Name of the read.
     pub name: String,
+    /// Its title in output.
     pub title: String,
+    /// Its unit.
     pub unit: String,
 }
 
 /// A read of one arm at one point, over all blocks.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
+    /// Name of the arm.
     pub arm: String,
+    /// The load.
     pub point: Point,
+    /// Name of the read.
     pub read: String,
-    /// Cells that have it.
+    /// Number of cells that have a value.
     pub cells: usize,
+    /// Mean, in the read's unit; trimmed where there are enough cells.
     pub mean: f64,
-    /// Half the width of its 95 % interval; none from fewer than three cells.
+    /// Half the width of the mean's 95 % interval; `None` for fewer than three cells.
     pub half_width: Option<f64>,
 }
 
-/// What is said about a change, in the order in which it is told.
+/// Verdict on a change. Output lists comparisons in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
+    /// The tests agree that there is an effect.
     Resolved,
+    /// Chance could explain the change.
     Inconclusive,
-    /// Of the A/A arm.
+    /// The change of the A/A control.
     Placebo,
 }
 
-/// An arm against the base at one point.
+/// An arm compared with the base at one point.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
+    /// Name of the arm.
     pub arm: String,
+    /// The load.
     pub point: Point,
+    /// Name of the read.
     pub read: String,
-    /// Blocks in which both have it.
+    /// Number of blocks in which both have a value.
     pub blocks: usize,
     /// The change, %.
     pub percent: f64,
-    /// Half the width of its 95 % interval, percentage points.
+    /// Half the width of the change's 95 % interval, percentage points.
     pub half_width: f64,
-    /// Probability by Student's t, as it is and raised by Holm's method.
+    /// Probability by Student's t.
     pub t_p: f64,
+    /// The same, adjusted by Holm's method.
     pub holm_p: f64,
-    /// And by Wilcoxon's signed ranks.
+    /// Probability by Wilcoxon's signed ranks.
     pub rank_p: f64,
-    /// Half-width of the A/A control, and its own change, %.
+    /// Half-width of the A/A control's change, percentage points.
     pub again_half_width: Option<f64>,
+    /// Change of the A/A control, %.
     pub again_percent: Option<f64>,
-    /// The smallest effect that would have been seen 4 times of 5, %.
+    /// The smallest effect that the tests detect with a probability of 80 %, in percent.
     pub detectable: f64,
+    /// Whether the change is an effect.
     pub verdict: Verdict,
 }
 
-/// A curve through the points of an arm's read.
+/// A curve fitted to one read of an arm.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fitted {
+    /// Kind of curve: "usl".
     pub kind: &'static str,
+    /// Name of the arm.
     pub arm: String,
+    /// Name of the read.
     pub read: String,
+    /// The curve.
     #[serde(flatten)]
     pub fit: usl::Fit,
 }
 
-/// The cells with what follows only from all of them: differences to the base, and what is reckoned from
-/// those.
+/// Add the values that need several cells: differences from the base, and values computed from those.
 pub fn complete(plan: &Plan, mut cells: Vec<Cell>) -> Vec<Cell> {
     let base = &plan.arms[plan.base].name;
     let bases: Vec<Cell> = cells.iter().filter(|cell| cell.arm == *base).cloned().collect();
@@ -138,7 +174,7 @@ pub fn complete(plan: &Plan, mut cells: Vec<Cell>) -> Vec<Cell> {
                 Ok(Source::Value(text))
                     if differs.iter().any(|name: &String| text.contains(name.as_str())) =>
                 {
-                    given.reckon(text, &cell.values)
+                    given.compute(text, &cell.values)
                 }
                 _ => continue,
             };
@@ -149,7 +185,7 @@ pub fn complete(plan: &Plan, mut cells: Vec<Cell>) -> Vec<Cell> {
     cells
 }
 
-/// A read's values of an arm at a point, with their blocks, in their order.
+/// The values of an arm's read at a point, with their blocks, in order of the blocks.
 fn values(cells: &[Cell], arm: &str, point: &Point, read: &str) -> Vec<(usize, f64)> {
     let mut all: Vec<(usize, f64)> = cells
         .iter()
@@ -172,19 +208,20 @@ fn ratios(plan: &Plan, cells: &[Cell], arm: usize, point: &Point, read: &str) ->
         .collect()
 }
 
-/// A half-width of a log ratio in percentage points at its mean.
+/// The half-width of a log ratio in percentage points, at its mean.
 fn points_of(estimate: &Estimate) -> f64 {
     100.0 * estimate.mean.exp() * estimate.half_width
 }
 
-/// The widest half-width of the first compared read, %; none before all have one.
+/// The widest half-width of the first compared read, percentage points; `None` until all comparisons
+/// have one.
 pub fn widest(plan: &Plan, cells: &[Cell]) -> Option<f64> {
     let read = plan.study.compare.as_ref()?.reads.first()?;
     let mut widest = 0.0f64;
     for arm in (0..plan.arms.len()).filter(|arm| *arm != plan.base) {
         for point in &plan.points {
             let all = ratios(plan, cells, arm, point, read);
-            // An arm that is left out, a point of a toggled study that is still to come.
+            // Arms that were left out and points not yet measured have no ratios.
             if !all.is_empty() {
                 widest = widest.max(points_of(&Estimate::of_repeats(&all)?));
             }
@@ -194,7 +231,7 @@ pub fn widest(plan: &Plan, cells: &[Cell]) -> Option<f64> {
 }
 
 impl Answer {
-    /// Of these cells, completed.
+    /// The answer from cells passed through [`complete`].
     pub fn of(plan: &Plan, cells: &[Cell], kept: &Kept) -> Self {
         let study = &plan.study;
         let left_out = |name: &str| {
@@ -231,7 +268,7 @@ impl Answer {
         }
     }
 
-    /// A figure, if any cell has it.
+    /// A figure, if any cell has a value.
     pub fn figure(&self, arm: &str, point: &Point, read: &str) -> Option<&Figure> {
         self.figures.iter().find(|f| f.arm == arm && f.point == *point && f.read == read)
     }
@@ -298,7 +335,7 @@ fn comparisons_of(plan: &Plan, cells: &[Cell], read: &str) -> Vec<Comparison> {
                 .map(|(.., estimate)| estimate);
             let t_p = e.t_p();
             let holm_p = if is_again(*arm) { t_p } else { raised.next().unwrap_or(1.0) };
-            // The interval and the ranks, on the same side.
+            // The interval and the ranks place the change on the same side.
             let agree = e.above(0.0) || e.below(0.0);
             let beyond = again.is_none_or(|again| e.mean.abs() > again.half_width);
             Comparison {
@@ -332,7 +369,7 @@ fn fitted(plan: &Plan, cells: &[Cell], fit: &Fit) -> Vec<Fitted> {
             .filter(|cell| cell.arm == arm)
             .filter_map(|cell| {
                 Some(usl::Point {
-                    clients: cell.point.place(),
+                    clients: cell.point.axis_value(),
                     throughput: cell.values.get(&fit.read).copied().flatten()?,
                 })
             })

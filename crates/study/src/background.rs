@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A command that runs beside us, in a process group of its own, with its output in a file. It ends
-//! when the value is dropped, or this process ends, and all that it has started with it.
+//! A background command in its own process group, with its output in a file. The whole group ends when
+//! the value is dropped or this process ends.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,17 +14,17 @@ use scratch::Undo;
 
 use error::Error;
 
-/// Ends a process group, unless it was told that there is none any more.
-const END: &str = r#"
+/// Ends a process group, unless a line on its input reports that the group has ended.
+const END_GROUP: &str = r#"
 [ -n "$lines" ] && exit
 kill -TERM "-$1" && sleep 1 && kill -KILL "-$1"
 "#;
 
-/// How long one may take to end when it is asked to.
+/// How long a command may take to end after the signal.
 const PATIENCE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(10);
 
-/// A command in progress.
+/// A running command.
 #[derive(Debug)]
 pub struct Background {
     program: String,
@@ -35,9 +35,9 @@ pub struct Background {
 }
 
 impl Background {
-    /// Start it. The error of a program that does not exist is [`std::io::ErrorKind::NotFound`].
+    /// Starts `command`. If the program does not exist, the error is [`std::io::ErrorKind::NotFound`].
     pub fn start(program: &str, mut command: Command) -> std::io::Result<Self> {
-        // Without a name: it goes when nobody has it any more.
+        // The file has no name; it disappears when the last process closes it.
         let output = tempfile::tempfile()?;
         let mut child = command
             .stdin(Stdio::null())
@@ -45,7 +45,7 @@ impl Background {
             .stderr(output.try_clone()?)
             .process_group(0)
             .spawn()?;
-        match Undo::start(END, &[OsStr::new(&child.id().to_string())]) {
+        match Undo::start(END_GROUP, &[OsStr::new(&child.id().to_string())]) {
             Ok(undo) => Ok(Self { program: program.into(), child, output, ended: None, undo }),
             Err(why) => {
                 child.kill()?;
@@ -55,12 +55,12 @@ impl Background {
         }
     }
 
-    /// Its pid.
+    /// Process ID, also the ID of its process group.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it still runs.
+    /// Whether the command still runs.
     pub fn running(&mut self) -> bool {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();
@@ -68,12 +68,12 @@ impl Background {
         self.ended.is_none()
     }
 
-    /// Whether it ended without an error; false while it runs.
+    /// Whether it ended with exit status 0; false while it runs.
     pub fn succeeded(&mut self) -> bool {
         !self.running() && self.ended.is_some_and(|status| status.success())
     }
 
-    /// What it has printed so far.
+    /// Its output so far, stdout and stderr.
     pub fn output(&self) -> String {
         let length = self.output.metadata().map_or(0, |meta| meta.len());
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
@@ -81,12 +81,12 @@ impl Background {
         String::from_utf8_lossy(&bytes[..read]).into_owned()
     }
 
-    /// Its last words.
+    /// The last lines of its output.
     pub fn last_lines(&self, lines: usize) -> String {
         last_lines(&self.output(), lines)
     }
 
-    /// Ask it to end and wait for that; then its output is complete.
+    /// Sends `signal`, waits for the end and returns the complete output. An error after 15 s.
     pub fn stop(&mut self, signal: Signal) -> Result<String, Error> {
         if self.running() {
             self.signal(signal);
@@ -95,7 +95,7 @@ impl Background {
                 if began.elapsed() > PATIENCE {
                     self.signal(Signal::KILL);
                     return Err(Error::Failed(format!(
-                        "{} does not stop; end of its output:\n{}",
+                        "{} does not stop; the end of its output:\n{}",
                         self.program,
                         self.last_lines(5)
                     )));
@@ -122,7 +122,7 @@ impl Drop for Background {
                 std::thread::sleep(POLL);
             }
         }
-        // Also what it has left behind in its group.
+        // Also end processes that the command left behind in its group.
         self.signal(Signal::KILL);
         let _ = self.child.wait();
         self.undo.send_line("ended");
@@ -135,7 +135,7 @@ pub fn last_lines(text: &str, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// The number on the last line whose first word is `word`.
+/// The number on the last line that starts with `word`, optionally followed by `:` or `=`.
 pub fn number_of(output: &str, word: &str) -> Option<f64> {
     output.lines().rev().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -155,29 +155,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_to_end_may_still_say_something() {
-        // What is caught here is not ignored there, though who started us may have ignored it.
+    fn output_after_the_stop_signal_is_kept() {
+        // The shell cannot trap a signal that was ignored when it started. A handler here prevents that.
         let caught = std::sync::Arc::default();
         signal_hook::flag::register(signal_hook::consts::SIGINT, caught).unwrap();
-        let mut beside =
+        let mut command =
             shell("trap 'echo held 42; exit 0' INT; echo begun; while :; do sleep 0.05; done");
-        while !beside.output().contains("begun") {
+        while !command.output().contains("begun") {
             std::thread::sleep(POLL);
         }
-        assert!(beside.running());
-        let output = beside.stop(Signal::INT).unwrap();
+        assert!(command.running());
+        let output = command.stop(Signal::INT).unwrap();
         assert_eq!(number_of(&output, "held"), Some(42.0));
-        assert!(beside.succeeded());
+        assert!(command.succeeded());
     }
 
     #[test]
-    fn dropping_it_ends_all_of_its_group() {
-        let beside = shell("sleep 60 & echo $!; wait");
-        while beside.output().is_empty() {
+    fn dropping_it_ends_its_whole_process_group() {
+        let command = shell("sleep 60 & echo $!; wait");
+        while command.output().is_empty() {
             std::thread::sleep(POLL);
         }
-        let sleeper: u32 = beside.output().trim().parse().unwrap();
-        drop(beside);
+        let sleeper: u32 = command.output().trim().parse().unwrap();
+        drop(command);
         let began = Instant::now();
         while scratch::alive(sleeper) {
             assert!(began.elapsed() < PATIENCE);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_of_a_name_counts() {
+    fn the_last_line_with_a_word_counts() {
         let text = "held 1\nheldx 7\nheld: 2\nwait = 3 ms\n";
         assert_eq!(number_of(text, "held"), Some(2.0));
         assert_eq!(number_of(text, "wait"), Some(3.0));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_exist_is_told_apart() {
+    fn the_error_for_a_missing_program_is_not_found() {
         let error = Background::start("x", Command::new("/no/such/program")).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is kept of a cell: one line of cells.jsonl.
+//! The result of a cell: one line of cells.jsonl.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,28 @@ pub type Values = BTreeMap<String, Option<f64>>;
 /// One arm at one point, measured once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
+    /// Name of the arm.
     pub arm: String,
+    /// The load.
     pub point: Point,
-    /// Number of the block, from 0 on.
+    /// Number of the block, from 0.
     pub block: usize,
-    /// When its measuring began, seconds since 1970.
+    /// Start of the measurement, seconds since 1970.
     pub began: f64,
-    /// How long it was measured.
+    /// Duration of the measurement, seconds.
     pub seconds: f64,
+    /// The reads.
     pub values: Values,
+    /// The reads over time, if the study keeps any.
     pub series: Option<Series>,
+    /// State of the machine.
     pub machine: Machine,
+    /// Evidence that the server was what the arm describes.
     pub proof: Proof,
+    /// Events to mark in charts.
     #[serde(default)]
     pub marks: Vec<Mark>,
+    /// Text of the study's listings, in their order.
     #[serde(default)]
     pub listings: Vec<String>,
 }
@@ -35,32 +43,34 @@ pub struct Cell {
 /// Figures over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Ends of the parts, seconds since the measuring began.
+    /// Ends of the parts of the cell, seconds since the measurement began.
     pub times: Vec<f64>,
+    /// Figures of each part, by the read's name.
     pub values: BTreeMap<String, Vec<Option<f64>>>,
 }
 
-/// What the machine was like meanwhile.
+/// The machine during a cell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
+    /// Stolen time, frequency and other work of the machine.
     #[serde(flatten)]
     pub disturbance: Disturbance,
-    /// Processor time used by what is not of the study, per cent of one processor.
+    /// CPU time of processes outside the study, percent of one CPU.
     pub foreign_percent: Option<f64>,
-    /// How often the cell was taken.
+    /// How often the cell was measured.
     pub tries: u32,
-    /// Why it is still beyond the gate; nothing when it is not.
+    /// How the last try exceeded the study's gate; `None` if it did not.
     pub disturbed: Option<String>,
 }
 
-/// How it is known that the arm was what it says.
+/// Evidence that the server was what the arm describes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// Settings as the server shows them.
     pub settings: BTreeMap<String, String>,
     /// Extensions with their versions; preloaded libraries without one.
     pub extensions: BTreeMap<String, String>,
-    /// The level in the segment, before and after.
+    /// The level in the segment.
     pub level: Option<String>,
     /// Whether statements were kept.
     pub statements: Option<bool>,
@@ -68,12 +78,13 @@ pub struct Proof {
     pub instrument: Option<String>,
 }
 
-/// Something that happened.
+/// An event during a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
-    /// Seconds since the measuring began.
+    /// Seconds since the measurement began.
     pub time: f64,
-    /// "checkpoint", "slow", ...
+    /// Kind of event: "checkpoint", "slow", ...
     pub kind: String,
+    /// Description of the event.
     pub text: String,
 }

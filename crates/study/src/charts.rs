@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The pictures that a study ends in.
+//! The charts of a study's report.
 
 use super::answer::Answer;
 use super::cell::Cell;
@@ -7,15 +7,18 @@ use super::file::{Chart, ChartKind, Read, Show};
 use super::plan::{Plan, Point};
 use super::svg::{bars, lines, Bar, Line, Spot};
 
-/// A finished picture.
+/// A finished chart.
 #[derive(Debug, Clone)]
 pub struct Drawn {
+    /// Heading.
     pub title: String,
+    /// The drawing, with its legend.
     pub svg: String,
+    /// Text below it.
     pub caption: String,
 }
 
-/// All pictures of a study.
+/// All charts of a study.
 pub fn of(plan: &Plan, cells: &[Cell], answer: &Answer) -> Vec<Drawn> {
     let painter = Painter { plan, cells, answer };
     plan.study.charts.iter().filter_map(|chart| painter.draw(chart)).collect()
@@ -57,7 +60,7 @@ impl Painter<'_> {
             .collect()
     }
 
-    /// A read as the chart shows it.
+    /// The value that the chart shows, and its half-width.
     fn figure(&self, chart: &Chart, arm: &str, point: &Point, read: &str) -> Option<(f64, f64)> {
         let figure = self.answer.figure(arm, point, read)?;
         if chart.show == Show::Value {
@@ -81,7 +84,7 @@ impl Painter<'_> {
                     .iter()
                     .filter_map(|point| {
                         let (y, half) = self.figure(chart, arm, point, &read.name)?;
-                        Some(Spot { x: point.place(), y, half })
+                        Some(Spot { x: point.axis_value(), y, half })
                     })
                     .collect();
                 let name = match (reads.len(), arms.len()) {
@@ -94,22 +97,17 @@ impl Painter<'_> {
                 all.extend(self.curve(arm, &read.name, colour + 1));
             }
         }
-        let ticks: Vec<f64> = self.plan.points.iter().map(Point::place).collect();
+        let ticks: Vec<f64> = self.plan.points.iter().map(Point::axis_value).collect();
         let axis = if self.plan.study.workload.rates.is_some() { "rate, 1/s" } else { "clients" };
         all.iter().any(|line| !line.spots.is_empty()).then(|| {
-            (
-                lines(title, &all, &ticks, axis, &[]),
-                "95 % confidence intervals of the \
-                                                              mean"
-                    .into(),
-            )
+            (lines(title, &all, &ticks, axis, &[]), "95 % confidence intervals of the mean".into())
         })
     }
 
-    /// The curve through an arm's read, if the study has one fitted.
+    /// The curve fitted to an arm's read, if there is one.
     fn curve(&self, arm: &str, read: &str, colour: usize) -> Option<Line> {
         let found = self.answer.fits.iter().find(|fit| fit.arm == arm && fit.read == read)?;
-        let most = self.plan.points.iter().map(Point::place).fold(1.0, f64::max);
+        let most = self.plan.points.iter().map(Point::axis_value).fold(1.0, f64::max);
         let spots = (0..=100)
             .map(|at| 1.0 + (most - 1.0) * f64::from(at) / 100.0)
             .map(|x| Spot { x, y: found.fit.throughput(x), half: 0.0 })
@@ -121,9 +119,9 @@ impl Painter<'_> {
         Some(Line { name: format!("fitted{knee}"), spots, smooth: true, colour })
     }
 
-    /// The points that bars are of: the one that is asked for, or the last.
+    /// The point that bars show: the one the chart names, or the last.
     fn point(&self, chart: &Chart) -> Option<&Point> {
-        let wanted = |point: &&Point| chart.clients.is_none_or(|place| point.place() == place);
+        let wanted = |point: &&Point| chart.clients.is_none_or(|value| point.axis_value() == value);
         self.plan.points.iter().rev().find(wanted)
     }
 
@@ -165,7 +163,7 @@ impl Painter<'_> {
         (!all.is_empty()).then(|| (bars(title, &all, &names), self.caption(point)))
     }
 
-    /// The last cell of each arm, over time.
+    /// Figures over time in the last cell of each arm.
     fn series(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
         let point = self.point(chart)?;
         let arms = self.arms(chart);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The kernel's clock source, changed for an arm and put back.
+//! Sets the kernel's clock source for an arm and restores it.
 //!
-//! It is the whole machine's, so nobody's study changes it unless its user has said so
-//! (`--set-clock-source`). It is put back whatever ends this process.
+//! The clock source applies to the whole machine, so a study changes it only if the user permits that
+//! (`--set-clock-source`). It is restored even if this process is killed.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -15,14 +15,14 @@ const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
 
 const UNDO: &str = r#"echo "$1" >"$2""#;
 
-/// As long as it lives the machine has another clock source.
+/// Dropping this restores the previous clock source.
 #[derive(Debug)]
 pub struct ClockSource {
     _undo: Undo,
 }
 
 impl ClockSource {
-    /// Change it. The error says, in words for the user, why the arm is left out.
+    /// Set the clock source. The error tells the user why the arm is left out.
     pub fn set(wanted: &str, permitted: bool) -> Result<Self, String> {
         Self::set_in(Path::new(FOLDER), wanted, permitted)
     }
@@ -48,7 +48,7 @@ impl ClockSource {
         let before = read("current_clocksource")?;
         let undo = Undo::start(UNDO, &[OsStr::new(&before), path.as_os_str()])
             .map_err(|error| error.to_string())?;
-        // From here on dropping it puts the old one back.
+        // From here on a drop restores the previous one.
         let set = Self { _undo: undo };
         std::fs::OpenOptions::new()
             .write(true)
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_changed_and_put_back() {
+    fn the_clock_source_is_set_and_restored() {
         let machine = machine();
         std::fs::write(machine.path().join("current_clocksource"), "ack").unwrap();
         let source = ClockSource::set_in(machine.path(), "tsc", true).unwrap();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_changes_the_machine_unasked() {
+    fn the_clock_source_is_not_set_without_permission() {
         let machine = machine();
         let refused =
             |wanted, permitted| ClockSource::set_in(machine.path(), wanted, permitted).unwrap_err();

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Arithmetic over reads: + - * / ( ), numbers and names.
+//! Arithmetic expressions over reads: + - * / ( ), numbers and names.
 
 /// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expression {
+    /// A constant.
     Number(f64),
+    /// Name of a read or of a given value.
     Name(String),
+    /// Two operands and the operator between them.
     Pair(Box<Expression>, char, Box<Expression>),
+    /// A negated operand.
     Minus(Box<Expression>),
 }
 
 impl Expression {
-    /// Read one; the error says what was not understood.
+    /// Parse an expression. The error quotes the text that is not valid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { rest: text };
         let expression = parser.sum()?;
@@ -21,7 +25,7 @@ impl Expression {
         }
     }
 
-    /// Its value; none where a name has none, or where it divides by nothing.
+    /// The value; `None` if a name has no value or a divisor is zero.
     pub fn value(&self, of: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
         let value = match self {
             Self::Number(number) => *number,
@@ -40,7 +44,7 @@ impl Expression {
         value.is_finite().then_some(value)
     }
 
-    /// The names in it.
+    /// The names in the expression.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Self::Number(_) => Vec::new(),
@@ -59,7 +63,7 @@ struct Parser<'a> {
     rest: &'a str,
 }
 
-/// How deep parentheses may lie within each other.
+/// Maximum nesting of parentheses and signs; limits the recursion.
 const DEPTH: usize = 50;
 
 impl Parser<'_> {
@@ -109,7 +113,7 @@ impl Parser<'_> {
         let end = self.rest.find(|c| !word(c)).unwrap_or(self.rest.len());
         let (token, rest) = self.rest.split_at(end);
         let expression = match token.chars().next() {
-            None if rest.is_empty() => return Err("it ends too early".into()),
+            None if rest.is_empty() => return Err("the expression ends too early".into()),
             None => return Err(format!("\"{rest}\" is not understood")),
             Some(c) if c.is_ascii_digit() || c == '.' => Expression::Number(
                 token.parse().map_err(|_| format!("\"{token}\" is not a number"))?,
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_binds_as_it_is_written() {
+    fn operators_have_the_usual_precedence() {
         assert_eq!(value("commits / flushes"), Some(3.0));
         assert_eq!(value("1 + 2 * 3 - 4 / 2"), Some(5.0));
         assert_eq!(value("10 - 2 - 3"), Some(5.0));
@@ -144,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_and_what_divides_by_nothing_have_no_value() {
+    fn unknown_names_and_division_by_zero_have_no_value() {
         assert_eq!(value("commits / unknown"), None);
         assert_eq!(value("commits / nothing"), None);
     }
 
     #[test]
-    fn nonsense_is_refused_in_words() {
+    fn invalid_expressions_are_errors() {
         for text in ["", "1 +", "(1", "1)", "a b", "2 ** 3", "1..2", &"(".repeat(100_000)] {
             assert!(Expression::parse(text).is_err(), "{}", text.len());
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! File systems made for an arm: a file as large as asked for, a loop device over it, `mkfs`, `mount`.
+//! Creates file systems for an arm: an image file, a loop device on it, `mkfs`, `mount`.
 //!
-//! The device reads and writes its file without the page cache, so that data is not kept twice and a
-//! flush goes on to the disk below. It is detached at once, which the kernel does when the file
-//! system is unmounted. Whatever ends this process, all of it is undone.
+//! The loop device bypasses the page cache, so that data is not cached twice and a flush reaches the
+//! disk below. It is detached right after mounting; the kernel completes that when the file system is
+//! unmounted. Everything is removed even if this process is killed.
 //!
-//! tmpfs needs nothing of the kind, nor root: it is a folder in /dev/shm.
+//! tmpfs needs neither a device nor root: it is a directory in /dev/shm.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -16,14 +16,14 @@ use std::process::Command;
 
 use scratch::Undo;
 
-/// A file system of this size holds a small server; some cannot be made smaller than 300 MB.
+/// Default size: enough for a small server, and above the 300 MB that some file systems need.
 pub const USUAL_BYTES: u64 = 2 << 30;
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Those who make the file system hold the pipe open as well, so that nothing is mounted any more when
-/// it begins. A server that still stops keeps its file system busy for a while;
-/// in the end it is taken out of sight, and goes when nobody uses it any more.
+/// Removes the file system. `mkfs`, `losetup` and `mount` also hold the pipe open, so this starts only
+/// after they have ended. A server that is stopping keeps the file system busy: after 10 s it is
+/// unmounted lazily.
 const UNDO: &str = r#"
 n=0
 for device in $(losetup --noheadings --output NAME --associated "$1/image" 2>&1); do
@@ -37,17 +37,17 @@ done
 rm -rf --one-file-system -- "$1"
 "#;
 
-/// Where an arm's files may lie. Its file system goes when this is dropped: the server before it.
+/// A file system for an arm's files, removed on drop. Drop the server first.
 #[derive(Debug)]
-pub struct Place {
+pub struct FileSystem {
     path: PathBuf,
     undo: Undo,
 }
 
-impl Place {
-    /// Make one of this kind, of so many bytes, on the disk of the folder `near`. The error says, in words
-    /// for the user, why it cannot be had here.
-    pub fn make(kind: &str, bytes: u64, near: &Path) -> Result<Place, String> {
+impl FileSystem {
+    /// Create a file system of this kind and size (bytes) on the disk of the directory `near`. The error
+    /// tells the user why that is not possible here.
+    pub fn make(kind: &str, bytes: u64, near: &Path) -> Result<FileSystem, String> {
         let tmpfs = kind == "tmpfs";
         let parent = if tmpfs { Path::new(SHARED_MEMORY) } else { near };
         let folder = tempfile::Builder::new()
@@ -57,20 +57,20 @@ impl Place {
         passable(folder.path())?;
         let path = folder.path().join("mount");
         std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        // Before there is anything to undo.
+        // Start this before there is anything to undo.
         let undo =
             Undo::start(UNDO, &[folder.path().as_os_str()]).map_err(|error| error.to_string())?;
-        // From here on the folder is the shell's to remove.
-        let place = Place { path, undo };
+        // From here on the shell removes the folder.
+        let file_system = FileSystem { path, undo };
         let folder = folder.keep();
         if !tmpfs {
-            place.mount(kind, bytes, &folder)?;
+            file_system.mount(kind, bytes, &folder)?;
         }
-        passable(&place.path)?;
-        Ok(place)
+        passable(&file_system.path)?;
+        Ok(file_system)
     }
 
-    /// A folder on it, through which anybody may pass.
+    /// The mount point; all users may enter it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -91,7 +91,7 @@ impl Place {
             .map_err(|error| {
                 format!("no space for {} MB at {}: {error}", bytes >> 20, image.display())
             })?;
-        // What makes it quiet, and where it comes from in Debian.
+        // Options for quiet, forced creation, and the Debian package.
         let (options, package): (&[&str], &str) = match kind {
             "ext2" | "ext3" | "ext4" => (&["-q", "-F"], "e2fsprogs"),
             "xfs" => (&["-q", "-f"], "xfsprogs"),
@@ -115,7 +115,7 @@ impl Place {
         mounted.and(detached).map(drop)
     }
 
-    /// Run it; what it printed, or why it could not.
+    /// Run the command. Returns its output, or why it failed.
     fn done(&self, command: &mut Command, package: &str) -> Result<String, String> {
         let name = command.get_program().to_string_lossy().into_owned();
         let path = std::env::var("PATH").unwrap_or_default();
@@ -131,12 +131,13 @@ impl Place {
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
         }
-        let words = String::from_utf8_lossy(&output.stderr);
-        let own = words.lines().find(|line| line.starts_with(&name)).map(String::from);
-        Err(own.unwrap_or_else(|| format!("{name}: {}", words.trim())))
+        let message = String::from_utf8_lossy(&output.stderr);
+        let own = message.lines().find(|line| line.starts_with(&name)).map(String::from);
+        Err(own.unwrap_or_else(|| format!("{name}: {}", message.trim())))
     }
 }
 
+/// Let all users enter the directory.
 fn passable(path: &Path) -> Result<(), String> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
         .map_err(|error| format!("cannot change the mode of {}: {error}", path.display()))
@@ -158,8 +159,8 @@ mod tests {
         text.lines().filter(|line| line.contains(&*folder.to_string_lossy())).collect()
     }
 
-    /// The kernel gives the device back when the last who has it open closes it: perhaps another's
-    /// `losetup` that is looking around.
+    /// Waits, because the kernel frees the device only when the last process closes it, and any `losetup`
+    /// on the machine may hold it open briefly.
     fn no_loop_is_left(folder: &Path) {
         let began = std::time::Instant::now();
         while !loops(folder).is_empty() && began.elapsed().as_secs() < 10 {
@@ -169,33 +170,33 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_is_there_and_gone_afterwards() {
+    fn a_file_system_is_created_and_removed() {
         let near = tempfile::tempdir().unwrap();
-        let place = match Place::make("ext4", 64 << 20, near.path()) {
-            Ok(place) => place,
+        let file_system = match FileSystem::make("ext4", 64 << 20, near.path()) {
+            Ok(file_system) => file_system,
             Err(why) => return println!("not tested: {why}"),
         };
-        assert_eq!(kind_of(place.path()), "ext2/ext3");
-        std::fs::write(place.path().join("file"), [7; 4096]).unwrap();
+        assert_eq!(kind_of(file_system.path()), "ext2/ext3");
+        std::fs::write(file_system.path().join("file"), [7; 4096]).unwrap();
         assert!(!loops(near.path()).is_empty());
-        drop(place);
+        drop(file_system);
         assert_eq!(std::fs::read_dir(near.path()).unwrap().count(), 0);
         no_loop_is_left(near.path());
     }
 
     #[test]
-    fn tmpfs_needs_no_mount() {
-        let place = Place::make("tmpfs", 1 << 20, Path::new("/nowhere")).unwrap();
-        assert_eq!(kind_of(place.path()), "tmpfs");
-        let folder = place.path().parent().unwrap().to_path_buf();
-        drop(place);
+    fn tmpfs_is_a_directory_in_shared_memory() {
+        let file_system = FileSystem::make("tmpfs", 1 << 20, Path::new("/nowhere")).unwrap();
+        assert_eq!(kind_of(file_system.path()), "tmpfs");
+        let folder = file_system.path().parent().unwrap().to_path_buf();
+        drop(file_system);
         assert!(!folder.exists());
     }
 
     #[test]
-    fn what_cannot_be_made_says_why_and_leaves_nothing() {
+    fn a_failure_names_its_reason_and_leaves_no_files() {
         let near = tempfile::tempdir().unwrap();
-        let why = |kind: &str, bytes| Place::make(kind, bytes, near.path()).unwrap_err();
+        let why = |kind: &str, bytes| FileSystem::make(kind, bytes, near.path()).unwrap_err();
         assert!(why("../x", 1 << 20).contains("not a kind of file system"));
         if rustix::process::geteuid().is_root() {
             assert!(why("ext4", 1 << 60).contains("no space for"));
@@ -208,12 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_still_stops_keeps_it_for_a_while() {
+    fn a_busy_file_system_is_removed_later() {
         let near = tempfile::tempdir().unwrap();
-        let Ok(place) = Place::make("ext4", 64 << 20, near.path()) else { return };
-        let mut busy =
-            Command::new("sleep").arg("0.5").current_dir(place.path()).spawn().expect("sleep");
-        drop(place);
+        let Ok(file_system) = FileSystem::make("ext4", 64 << 20, near.path()) else { return };
+        let mut busy = Command::new("sleep")
+            .arg("0.5")
+            .current_dir(file_system.path())
+            .spawn()
+            .expect("sleep");
+        drop(file_system);
         assert_eq!(std::fs::read_dir(near.path()).unwrap().count(), 0);
         busy.wait().unwrap();
         no_loop_is_left(near.path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The figures of fitted curves, with their 95 % intervals, as a table.
+//! The table of fitted curves: their figures with 95 % intervals.
 
 use super::answer::{Answer, Fitted};
 use super::numbers::figures;
@@ -9,7 +9,7 @@ use super::usl::Within;
 
 const DIGITS: usize = 3;
 
-/// One table with a row for each curve; none where nothing was fitted.
+/// A table with a row for each curve; `None` without any.
 pub fn of(plan: &Plan, answer: &Answer) -> Option<Shown> {
     let headings = ["curve", "one client alone", "sigma", "kappa", "knee, clients", "scatter, %"];
     let rows: Vec<Vec<Field>> = answer.fits.iter().map(|found| row(plan, found)).collect();
@@ -33,8 +33,8 @@ fn row(plan: &Plan, found: &Fitted) -> Vec<Field> {
     let fit = &found.fit;
     let knee = match (&fit.knee, fit.knee_beyond) {
         (Some(knee), _) => within(knee),
-        (None, Some(least)) => {
-            Field::of(format!("none (beyond {})", figures(least, DIGITS)), String::new())
+        (None, Some(bound)) => {
+            Field::of(format!("none (beyond {})", figures(bound, DIGITS)), String::new())
         }
         (None, None) => Field::none(),
     };

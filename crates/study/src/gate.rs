@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whether the machine was quiet enough for a cell.
+//! Checks whether the machine was quiet enough during a cell.
 
 use super::cell::{Cell, Machine};
 use super::file::Gate;
 
-/// What is beyond the gate, in words; nothing when all is within it.
+/// How the machine exceeded the gate; `None` if it did not. `cells` give the usual CPU frequency.
 pub fn disturbed(gate: &Gate, machine: &Machine, cells: &[Cell]) -> Option<String> {
     if let Some(steal) = machine.disturbance.steal_percent.filter(|steal| *steal > gate.steal) {
         return Some(format!("{steal:.1} % of CPU time was stolen"));
@@ -26,7 +26,7 @@ mod tests {
     use live::host::Disturbance;
 
     #[test]
-    fn what_is_beyond_the_gate_is_said() {
+    fn exceeding_the_gate_is_reported() {
         let gate = Gate::default();
         let machine = |steal, foreign| Machine {
             disturbance: Disturbance { steal_percent: Some(steal), ..Disturbance::default() },

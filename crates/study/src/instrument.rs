@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An outside instrument beside the server.
+//! An external instrument that runs while the server is measured.
 
 use std::io::ErrorKind;
 use std::process::Command;
@@ -12,48 +12,51 @@ use super::background::Background;
 use super::file::{Instrument, Stop};
 use super::words::Words;
 
-/// How long it may take to be ready.
+/// How long it may take to become ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Start it and wait until it is ready; or why it cannot be had here.
+/// Start the instrument and wait until it is ready. The error tells the user why it cannot be used.
 pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Background, String> {
     let filled: Vec<String> = wanted.command.iter().map(|word| words.fill(word)).collect();
-    let [program, arguments @ ..] = &filled[..] else { return Err("it has no command".into()) };
+    let [program, arguments @ ..] = &filled[..] else {
+        return Err("the instrument has no command".into());
+    };
     let mut command = Command::new(program);
     command.args(arguments);
-    let mut beside = Background::start(program, command).map_err(|error| match error.kind() {
+    let mut process = Background::start(program, command).map_err(|error| match error.kind() {
         ErrorKind::NotFound => format!("{program} is not installed"),
         ErrorKind::PermissionDenied => format!("{program} is not permitted"),
         _ => format!("{program} cannot be run: {error}"),
     })?;
     let began = Instant::now();
     while let Some(ready) = &wanted.ready {
-        if beside.output().contains(ready.as_str()) || stop.load(Ordering::Relaxed) {
+        if process.output().contains(ready.as_str()) || stop.load(Ordering::Relaxed) {
             break;
         }
-        if !beside.running() {
-            return Err(format!("{program} has ended: {}", beside.last_lines(3)));
+        if !process.running() {
+            return Err(format!("{program} has ended: {}", process.last_lines(3)));
         }
         if began.elapsed() > PATIENCE {
             return Err(format!(
                 "{program} did not print \"{ready}\" within {PATIENCE:?}; end of its output: {}",
-                beside.last_lines(3)
+                process.last_lines(3)
             ));
         }
         std::thread::sleep(POLL);
     }
     if wanted.ready.is_none() {
-        // What is refused says so at once.
+        // Permission problems show at once.
         std::thread::sleep(Duration::from_millis(200));
-        if !beside.running() {
-            return Err(format!("{program} has ended: {}", beside.last_lines(3)));
+        if !process.running() {
+            return Err(format!("{program} has ended: {}", process.last_lines(3)));
         }
     }
-    Ok(beside)
+    Ok(process)
 }
 
 impl Stop {
+    /// The signal to send.
     pub fn signal(self) -> Signal {
         match self {
             Self::Int => Signal::INT,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The folder of a run: the study as it was run, and its cells, each added as it ends. A run that
-//! was interrupted is resumed from it.
+//! The directory of a run: the study as it was run, and its cells, each added when it ends. An
+//! interrupted run resumes from it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -17,39 +17,45 @@ const STUDY: &str = "study.toml";
 const CELLS: &str = "cells.jsonl";
 const HEAD: &str = "run.json";
 
-/// How the cells of a folder were run: a run with another one is another run.
+/// How the cells were run. A run may only resume with an equal head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Head {
+    /// Whether it is the quick variant.
     pub quick: bool,
+    /// Directories given in place of those of the arms.
     pub directories: Vec<PathBuf>,
-    /// The server's version.
+    /// Version of PostgreSQL.
     pub server: String,
-    /// tally's.
+    /// Version of tally.
     pub version: String,
 }
 
-/// What a folder has beside its cells.
+/// What the directory holds about a run, apart from its cells: run.json.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Kept {
+    /// How the cells were run.
     pub head: Head,
+    /// The machine.
     pub host: Host,
-    /// Arms that were left out, with the reason.
+    /// Names of arms that were left out, with the reason.
     #[serde(default)]
     pub left_out: Vec<(String, String)>,
 }
 
-/// An open folder.
+/// The open directory of a run.
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
-    /// On the folder, so that two runs do not write there.
+    /// Lock on the directory: one run at a time writes there.
     _lock: File,
     cells: File,
+    /// The content of run.json.
     pub kept: Kept,
 }
 
 impl Journal {
-    /// Open a folder for a run, new or gone on with. Returns its cells too.
+    /// Open the directory for a new or resumed run. Returns its cells too. Fails if another run uses it
+    /// or if its cells belong to a different run.
     pub fn open(
         folder: &Path,
         text: &str,
@@ -95,7 +101,7 @@ impl Journal {
         Ok((Self { folder: folder.into(), _lock: lock, cells: file, kept }, cells))
     }
 
-    /// Add a cell, so that it is there whatever comes.
+    /// Append a cell and flush it to disk.
     pub fn add(&mut self, cell: &Cell) -> Result<(), Error> {
         let line = serde_json::to_string(cell)? + "\n";
         self.cells
@@ -104,7 +110,7 @@ impl Journal {
             .map_err(|error| at(&self.folder.join(CELLS), &error))
     }
 
-    /// Put down that an arm is left out.
+    /// Record that an arm is left out, and why.
     pub fn leave_out(&mut self, arm: &str, why: &str) -> Result<(), Error> {
         self.kept.left_out.push((arm.into(), why.into()));
         write_kept(&self.folder, &self.kept)
@@ -116,7 +122,7 @@ fn write_kept(folder: &Path, kept: &Kept) -> Result<(), Error> {
     write_aside(&folder.join(HEAD), text.as_bytes())
 }
 
-/// The study, its cells and the rest of a folder.
+/// Read a run's directory: the text of the study, the cells, and the content of run.json.
 pub fn read(folder: &Path) -> Result<(String, Vec<Cell>, Kept), Error> {
     let kept = read_kept(folder)?;
     let path = folder.join(STUDY);
@@ -148,7 +154,7 @@ fn read_cells(folder: &Path) -> Result<Vec<Cell>, Error> {
     for (number, line) in text.lines().enumerate() {
         match serde_json::from_str(line) {
             Ok(cell) => cells.push(cell),
-            // The last one may have been cut short.
+            // A kill may have cut the last line short.
             Err(_) if number + 1 == last && !text.ends_with('\n') => {}
             Err(error) => {
                 return Err(Error::Failed(format!(
@@ -162,7 +168,7 @@ fn read_cells(folder: &Path) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-/// A line that was cut short by a kill goes; the others stay as they are.
+/// Remove a last line that a kill cut short.
 fn drop_cut_line(path: &Path) -> Result<(), Error> {
     let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -172,7 +178,7 @@ fn drop_cut_line(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Write a file aside and rename it into its place.
+/// Write a file under a temporary name and rename it, so that readers never see half of it.
 pub fn write_aside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}", std::process::id()));

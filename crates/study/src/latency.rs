@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Single transactions, from pgbench's logs. With a rate their time counts from when they were due,
-//! as pgbench keeps it: a stall delays all that were due meanwhile, and shows in each of them.
+//! Latencies of single transactions, from pgbench's logs. With a rate, pgbench measures from the
+//! scheduled start: a stall then shows in every transaction that it delays.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use error::Error;
 
-/// Times of the transactions that ended between two instants (seconds since 1970), ms, in order of
-/// size; the logs are removed.
+/// Latencies (ms, ascending) of the transactions that ended between two times (seconds since 1970).
+/// Removes the logs.
 pub fn take(prefix: &Path, from: f64, to: f64) -> Result<Vec<f64>, Error> {
     let (Some(folder), Some(name)) = (prefix.parent(), prefix.file_name()) else {
         return Ok(Vec::new());
@@ -28,8 +28,9 @@ pub fn take(prefix: &Path, from: f64, to: f64) -> Result<Vec<f64>, Error> {
     Ok(times)
 }
 
-/// Of one line: client, number, time in microseconds, script, and when it ended in seconds and
-/// microseconds. What failed or was skipped has a word in the place of its time.
+/// The latency in one line: client, transaction number, latency in microseconds, script, and the time of
+/// its end in seconds and microseconds. Failed and skipped transactions have a word instead of a
+/// latency.
 fn time(line: &str, from: f64, to: f64) -> Option<f64> {
     let mut fields = line.split_ascii_whitespace();
     let micros: f64 = fields.nth(2)?.parse().ok()?;

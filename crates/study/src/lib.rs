@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Experiments: a study as a file, run in randomised order with an A/A control, and its answer with the
-//! statistics behind it. docs/studies.md is the manual.
+//! Experiments: a study is a file; it runs in randomised order with an A/A control and ends in an answer
+//! with its statistics. docs/studies.md is the manual.
 //!
-//! The way of a run: `file` is what is written and `plan` what is done; `order` draws the blocks, `run`
-//! goes through them and `journal` keeps each cell. A cell of a restarted arm is `measure`'s, on the
-//! `server` of its arm, under a `load`, through `window`s; those of arms that take turns are `toggle`'s.
-//! `answer` makes figures of the cells, `tables` and `charts` show them, `page` and `text` write them.
+//! How a run works: `file` parses the study and `plan` expands it. `order` draws the blocks, `run`
+//! executes them and `journal` stores each cell. In the restart design `measure` measures a cell on the
+//! arm's own `server`, under a `load`, through `window`s. In the toggle design `toggle` switches arms on
+//! one server. `answer` computes figures from the cells; `tables` and `charts` show them; `page` and
+//! `text` write them.
 
 pub mod about;
 mod answer;
@@ -30,7 +31,6 @@ mod measure;
 mod numbers;
 mod order;
 mod page;
-mod place;
 mod plan;
 mod processes;
 pub mod results;
@@ -39,6 +39,7 @@ mod selector;
 pub mod server;
 mod shown;
 pub mod stock;
+mod storage;
 mod svg;
 mod tables;
 pub mod text;

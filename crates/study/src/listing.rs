@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Text that a cell leaves: rows of a query, events, what was printed; and the times of events.
+//! Listings of a cell (rows of a query, events, output of programs), and events for charts.
 
 use postgres::{Client, SimpleQueryMessage};
 use segment::Segment;
@@ -13,16 +13,16 @@ use error::Error;
 use view::columns::Columns;
 use view::events::{rows, Row};
 
-/// Events of the server so far; 0 where there is no segment.
+/// Number of the server's events so far; 0 without a segment.
 pub fn event_count(server: &ArmServer) -> Result<u64, Error> {
     match &server.segment {
-        Some(place) => Ok(Segment::open(place)?.event_count()?),
+        Some(path) => Ok(Segment::open(path)?.event_count()?),
         None => Ok(0),
     }
 }
 
-/// The listings that the running server fills, in the order of the study; those of what is printed
-/// are still empty.
+/// The listings that come from the running server, in the order of the study. Those of program output
+/// stay empty.
 pub fn of_server(
     study: &Study,
     server: &ArmServer,
@@ -51,7 +51,7 @@ pub fn of_server(
         .collect()
 }
 
-/// The listings of what was printed.
+/// Fill the listings of program output.
 pub fn of_output(study: &Study, material: &Material, listings: &mut [String]) {
     for (listing, text) in study.listings.iter().zip(listings) {
         let Listing { output: Some(from), lines, .. } = listing else { continue };
@@ -63,7 +63,7 @@ pub fn of_output(study: &Study, material: &Material, listings: &mut [String]) {
     }
 }
 
-/// The events that a chart marks, with their times since the measuring began.
+/// The events that charts mark; `began` is the start of the measurement, seconds since 1970.
 pub fn marks(
     study: &Study,
     server: &ArmServer,
@@ -79,10 +79,10 @@ pub fn marks(
 }
 
 fn events(server: &ArmServer, after: u64, kinds: &[String]) -> Result<Vec<Row>, Error> {
-    let Some(place) = server.segment.as_ref().filter(|_| !kinds.is_empty()) else {
+    let Some(path) = server.segment.as_ref().filter(|_| !kinds.is_empty()) else {
         return Ok(Vec::new());
     };
-    let segment = Segment::open(place)?;
+    let segment = Segment::open(path)?;
     let mut found = segment.events(after)?;
     found.retain(|event| kinds.contains(&event.kind.to_string()));
     rows(&segment, found)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A server on which arms take turns: the level, the statements and the settings of its live backends
-//! are changed, and proven to have changed, between slices.
+//! A server on which arms take turns: between slices the level, statement tracking and settings of live
+//! backends are changed, and the change is verified.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use super::plan::Plan;
 use super::server::{fixed_settings, ArmServer};
 use error::Error;
 
-/// The file of the settings in force, included at the end of the server's own.
+/// The file with the current arm's settings, included at the end of postgresql.conf.
 const FILE: &str = "toggled.conf";
-/// How long a changed setting may take until a session has it.
+/// How long sessions may take to apply a changed setting.
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(2);
 
-/// An arm as it is set on live backends.
+/// What differs between arms on live backends.
 #[derive(Debug, Clone, PartialEq)]
 struct State {
     level: Level,
@@ -29,19 +29,19 @@ struct State {
     settings: Settings,
 }
 
-/// The switches of one server.
+/// Switches the arms of one server.
 pub struct Live {
     switch: LevelSwitch,
     states: Vec<State>,
     /// Settings that any arm changes.
     names: BTreeSet<String>,
     file: PathBuf,
-    /// Sees what other sessions see.
+    /// A session that shows whether settings are applied.
     client: Client,
 }
 
 impl Live {
-    /// Of the server that all arms share.
+    /// Prepare the server that all arms share. Fails if an arm changes a setting that needs a restart.
     pub fn new(plan: &Plan, server: &ArmServer) -> Result<Self, Error> {
         let segment = server.segment.as_ref().ok_or_else(|| {
             Error::Failed("toggled arms need pg_tally in the server, to count commands".into())
@@ -61,8 +61,7 @@ impl Live {
         if let Some((name, context)) = fixed_settings(&server.cluster, &all)?.first_key_value() {
             return Err(Error::Usage(format!(
                 "{name} cannot be changed on live backends (it is set at the start: {context}); \
-                 use \
-                 design = \"restart\""
+                 use design = \"restart\""
             )));
         }
         let file = server.cluster.data_dir().join(FILE);
@@ -80,12 +79,12 @@ impl Live {
         })
     }
 
-    /// Make it this arm.
+    /// Switch to this arm; returns once a session has applied its settings.
     pub fn set(&mut self, arm: usize, server: &ArmServer) -> Result<(), Error> {
         let state = self.states[arm].clone();
         self.switch.set(state.level);
         self.switch.pause_statements(!state.statements);
-        // Even where nothing changes: each slice begins alike.
+        // Reload even if nothing changes, so that all slices begin alike.
         if !self.names.is_empty() {
             let mut text = String::new();
             for (name, value) in &state.settings {
@@ -99,7 +98,7 @@ impl Live {
         Ok(())
     }
 
-    /// Until a session has the settings: as many of them come from the file as there are in it.
+    /// Wait until the session has exactly the settings of the file.
     fn wait_for(&mut self, settings: &Settings) -> Result<(), Error> {
         let names: Vec<String> = self.names.iter().map(|name| name.to_lowercase()).collect();
         let file = self.file.display().to_string();
@@ -120,14 +119,14 @@ impl Live {
             }
             if began.elapsed() > PATIENCE {
                 return Err(Error::Failed(format!(
-                    "sessions do not apply {settings:?} within {PATIENCE:?}"
+                    "sessions did not apply {settings:?} within {PATIENCE:?}"
                 )));
             }
             std::thread::sleep(POLL);
         }
     }
 
-    /// Whether each setting has the value that the file gives it.
+    /// Whether each setting has its value in the file.
     fn holds(&mut self, settings: &Settings) -> Result<bool, Error> {
         for (name, value) in settings {
             let row = self.client.query_one(
@@ -137,7 +136,7 @@ impl Live {
             )?;
             let shown = [row.get::<_, String>(0), row.get(1), row.get(2)];
             let number = |text: &str| text.parse::<f64>().ok();
-            // A value with a unit is shown in another one; then that it comes from the file must do.
+            // The server may show a value in another unit; then its source file is the only check.
             let same = |shown: &String| {
                 shown.eq_ignore_ascii_case(value)
                     || number(shown).is_some_and(|shown| number(value) == Some(shown))
@@ -150,7 +149,7 @@ impl Live {
         Ok(true)
     }
 
-    /// Whether all is still as it was set.
+    /// Whether the level and statement tracking are still as this arm sets them.
     pub fn is(&self, arm: usize) -> bool {
         let state = &self.states[arm];
         self.switch.level() == state.level && self.switch.statements_paused() != state.statements

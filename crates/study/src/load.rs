@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The load of a cell: pgbench, or a command of the study's.
+//! The load of a cell: pgbench, or a command that the study names.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,33 +12,37 @@ use super::plan::Point;
 use super::words::Words;
 use error::Error;
 
-/// A load in progress.
+/// A running load.
 #[derive(Debug)]
 pub enum Running {
-    Pgbench { run: RunningPgbench, log: Option<PathBuf> },
+    /// pgbench, and the prefix of its transaction logs, if it writes any.
+    Pgbench {
+        run: RunningPgbench,
+        log: Option<PathBuf>,
+    },
     Command(Background),
 }
 
-/// One of pgbench's lines of progress: transactions since the line before.
+/// One of pgbench's progress lines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// When, seconds since 1970.
+    /// Seconds since 1970.
     pub time: f64,
-    /// Transactions per second since the line before.
+    /// Transactions per second since the previous line.
     pub tps: f64,
 }
 
-/// What is wanted of it.
+/// How pgbench is to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// How long it is to run, unless it ends by itself.
+    /// Duration, unless the study limits the number of transactions.
     pub length: Duration,
-    /// Whether single transactions are to be logged.
+    /// Whether to log every transaction.
     pub log: bool,
 }
 
 impl Running {
-    /// Start it.
+    /// Starts the load against `cluster`.
     pub fn start(
         study: &Study,
         arm: &Arm,
@@ -94,21 +98,23 @@ impl Running {
         Ok(Self::Pgbench { run: pgbench.spawn()?, log })
     }
 
+    /// Process ID.
     pub fn pid(&self) -> u32 {
         match self {
             Self::Pgbench { run, .. } => run.pid(),
-            Self::Command(beside) => beside.pid(),
+            Self::Command(command) => command.pid(),
         }
     }
 
+    /// Whether it still runs.
     pub fn running(&mut self) -> bool {
         match self {
             Self::Pgbench { run, .. } => run.running(),
-            Self::Command(beside) => beside.running(),
+            Self::Command(command) => command.running(),
         }
     }
 
-    /// pgbench's progress so far; nothing of a command.
+    /// pgbench's progress lines so far; a command has none.
     pub fn progress(&self) -> Vec<Line> {
         match self {
             Self::Pgbench { run, .. } => lines(&run.so_far()),
@@ -116,7 +122,7 @@ impl Running {
         }
     }
 
-    /// Wait for its end.
+    /// Waits for its end. An error if it failed.
     pub fn finish(self) -> Result<Finished, Error> {
         match self {
             Self::Pgbench { run, log } => {
@@ -129,36 +135,37 @@ impl Running {
                     log,
                 })
             }
-            Self::Command(mut beside) => {
-                while beside.running() {
+            Self::Command(mut command) => {
+                while command.running() {
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                if beside.succeeded() {
+                if command.succeeded() {
                     return Ok(Finished {
-                        output: beside.output(),
+                        output: command.output(),
                         transactions: None,
                         seconds: None,
                         log: None,
                     });
                 }
                 Err(Error::Failed(format!(
-                    "the workload's command failed; end of its output:\n{}",
-                    beside.last_lines(10)
+                    "the workload's command failed; the end of its output:\n{}",
+                    command.last_lines(10)
                 )))
             }
         }
     }
 }
 
-/// What a load has left.
+/// The results of a load that has ended.
 #[derive(Debug)]
 pub struct Finished {
+    /// What it printed.
     pub output: String,
-    /// Transactions that pgbench has done.
+    /// Number of transactions; `None` for a command.
     pub transactions: Option<f64>,
-    /// How long pgbench worked, by its own reckoning.
+    /// Duration computed from pgbench's own tps; `None` for a command.
     pub seconds: Option<f64>,
-    /// Prefix of its logs' names.
+    /// Prefix of the names of its transaction logs.
     pub log: Option<PathBuf>,
 }
 
@@ -182,11 +189,11 @@ fn start_command(
         command.env(name, value);
     }
     Background::start(program, command).map_err(|error| {
-        Error::Failed(format!("the workload's command {program} cannot be run: {error}"))
+        Error::Failed(format!("could not run the workload's command {program}: {error}"))
     })
 }
 
-/// The lines "progress: 1763765000.123 s, 1234.5 tps, ..." of an output that is still growing.
+/// The complete lines "progress: 1763765000.123 s, 1234.5 tps, ..." of an output that still grows.
 fn lines(output: &str) -> Vec<Line> {
     output
         .split_inclusive('\n')
@@ -200,7 +207,7 @@ fn lines(output: &str) -> Vec<Line> {
         .collect()
 }
 
-/// Transactions between the line `from` and the last one: each line's rate, for its length.
+/// Number of transactions between the line `from` and the last one: each line's tps times its duration.
 pub fn transactions(lines: &[Line], from: usize) -> f64 {
     lines.get(from..).map_or(0.0, |lines| {
         lines.windows(2).map(|pair| pair[1].tps * (pair[1].time - pair[0].time)).sum()
@@ -212,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_read_to_the_last_whole_line() {
+    fn progress_is_read_up_to_the_last_complete_line() {
         let output =
             "pgbench (15.20)\nprogress: 100.000 s, 10.0 tps, lat 1 ms stddev 0, 0 failed\n\
                       progress: 101.500 s, 20.0 tps, lat 1 ms\nprogress: 102.5 s, 30";

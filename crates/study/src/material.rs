@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a stretch of a cell has in it, and the reads that follow from that.
+//! What was measured in a part of a cell, and the reads computed from it.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +10,49 @@ use super::file::{Arm, From, Measured, Per, Read, Source, Study, Take};
 use super::plan::Point;
 use super::processes::Usage;
 
-/// A stretch of a cell, or all of it.
+/// What was measured in a cell or a part of one.
 #[derive(Debug, Clone, Default)]
 pub struct Material {
+    /// Duration, seconds.
     pub seconds: f64,
-    /// Transactions of the load; none where it does not say.
+    /// Number of transactions; `None` if the load does not report it.
     pub transactions: Option<f64>,
-    /// Of these, those in the time for which processes were looked at.
+    /// Number of transactions in the time over which processes were measured.
     pub looked: Option<f64>,
-    /// Commands that the server handled.
+    /// Number of commands that the server handled.
     pub commands: Option<f64>,
+    /// What the server's processes used.
     pub server: Usage,
+    /// What the load's processes used.
     pub load: Usage,
+    /// What the instrument's processes used, if there is one.
     pub instrument: Option<Usage>,
+    /// CPU time of the whole machine, seconds.
     pub machine_seconds: Option<f64>,
-    /// Figures of the interval and of queries by the read's name, as they are.
+    /// Figures from the interval and from queries, by the read's name, before any division.
     pub figures: Values,
-    /// Times of transactions, ms, in order of size.
+    /// Latencies of transactions, ms, ascending.
     pub latencies: Option<Vec<f64>>,
-    /// How long the whole load ran.
+    /// Duration of the whole load, seconds.
     pub run_seconds: Option<f64>,
+    /// Cost of a clock reading, ns.
     pub clock_reading: Option<f64>,
-    /// What was printed.
+    /// Output of the instrument.
     pub instrument_output: String,
+    /// Output of the load.
     pub workload_output: String,
 }
 
-/// What a value may be reckoned from beside the reads.
+/// What a value may be computed from in addition to reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a> {
+    /// The arm, with its given values.
     pub arm: &'a Arm,
+    /// The load.
     pub point: &'a Point,
+    /// Duration of the cell or part, seconds.
     pub seconds: f64,
+    /// Number of CPUs.
     pub cores: usize,
 }
 
@@ -56,14 +67,14 @@ impl Given<'_> {
         }
     }
 
-    /// A value, from reads that are known.
-    pub fn reckon(&self, text: &str, known: &Values) -> Option<f64> {
+    /// The value of an expression over known reads; `None` if a name in it has no value.
+    pub fn compute(&self, text: &str, known: &Values) -> Option<f64> {
         let of = |name: &str| known.get(name).copied().flatten().or_else(|| self.value(name));
         Expression::parse(text).ok()?.value(&of)
     }
 }
 
-/// The reads of a stretch; of a part of a cell those of which a series is kept, and what they rest on.
+/// All reads of a cell or a part of one. `series` is the cell's; a part has none.
 pub fn evaluate(
     study: &Study,
     material: &Material,
@@ -79,11 +90,11 @@ pub fn evaluate(
                 From::Instrument => number_of(&material.instrument_output, line),
                 From::Workload => number_of(&material.workload_output, line),
             },
-            Ok(Source::Value(text)) => given.reckon(text, &values),
+            Ok(Source::Value(text)) => given.compute(text, &values),
             Ok(Source::Series(of, take)) => {
                 series.and_then(|series| series.values.get(of)).and_then(|all| taken(all, take))
             }
-            // The base's cell may not have been run yet.
+            // The base's cell may not exist yet.
             Ok(Source::OverBase(_)) | Err(_) => None,
         };
         values.insert(read.name.clone(), value.filter(|value| value.is_finite()));
@@ -107,7 +118,7 @@ impl Material {
         let micros = |seconds: f64| each(seconds * 1e6);
         let quantile = |share: f64| {
             let all = self.latencies.as_ref()?;
-            // The least value that is not below the share of all.
+            // The smallest value that is not below this share of all values.
             let at = (share * all.len() as f64).ceil() as usize;
             all.get(at.saturating_sub(1)).copied()
         };
@@ -124,7 +135,7 @@ impl Material {
             Measured::LatencyP999 => quantile(0.999),
             Measured::LatencyMax => quantile(1.0),
             Measured::Cpu => micros(self.server.cpu),
-            // By ticks only their proportion is known well, and the whole exactly.
+            // The total is exact; ticks give only the proportions.
             Measured::User => micros(self.server.cpu * self.server.user_share()?),
             Measured::Kernel => micros(self.server.cpu * (1.0 - self.server.user_share()?)),
             Measured::Dispatches => each(self.server.dispatches),
@@ -161,7 +172,7 @@ fn taken(series: &[Option<f64>], take: Take) -> Option<f64> {
     }
 }
 
-/// The series of the parts of a cell, of the reads that keep one.
+/// The series of a cell, from the values of its parts, for the reads that keep one.
 pub fn series(study: &Study, times: &[f64], parts: &[Values]) -> Series {
     let of = |read: &Read| -> Vec<Option<f64>> {
         parts.iter().map(|values| values.get(&read.name).copied().flatten()).collect()
@@ -198,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_follow_from_what_a_cell_has() {
+    fn reads_are_computed_from_what_was_measured() {
         let material = Material {
             seconds: 10.0,
             transactions: Some(2000.0),
@@ -238,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reckoned_from_nothing() {
+    fn without_measurements_no_read_has_a_value() {
         let values = values(
             "[[read]]\nname = \"tps\"\nof = \"throughput\"\nseries = true\n\
              [[read]]\nname = \"cpu\"\nof = \"cpu\"\n[[read]]\nname = \"p99\"\nof = \"latency_p99\"\n",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One cell on a server of its arm: the load is started, the window opened after the warm-up, and
-//! closed.
+//! Measures one cell on its arm's server: starts the load, opens the window after the warm-up, and
+//! closes it.
 //!
-//! Windows open and close at the load's lines of progress, so that the transactions between are
-//! known; processes are read within milliseconds of them.
+//! Windows open and close at pgbench's progress lines, so that the number of transactions in between is
+//! known. Processes are read within milliseconds of these lines.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,24 +21,24 @@ use super::{instrument, latency, listing};
 use error::Error;
 
 const POLL: Duration = Duration::from_millis(10);
-/// How often processes are looked at that may end at any time.
-const LOOK: Duration = Duration::from_millis(50);
-/// Lines of progress come a little early or late.
-const EARLY: f64 = 0.1;
-/// A load that says nothing for so long after its warm-up stands still.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Readings of a loop over the server's clock.
+/// How often processes are sampled that may end at any time.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
+/// How early or late a progress line may come, seconds.
+const TOLERANCE: f64 = 0.1;
+/// A load without progress for this long after its warm-up has stalled.
+const STALL_LIMIT: Duration = Duration::from_secs(60);
+/// Blocks of clock readings: see [`clock::server_clock_cost`].
 const CLOCK_BLOCKS: u32 = 99;
 
-/// What came of a cell.
+/// The outcome of a cell.
 pub enum Taken {
     Cell(Box<Cell>),
-    /// The arm cannot be had here, and why.
+    /// The arm cannot run here; the reason.
     LeftOut(String),
     Interrupted,
 }
 
-/// What is to be measured.
+/// The cell to measure, by its indices in the plan.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     pub plan: &'a Plan,
@@ -48,7 +48,7 @@ pub struct Task<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Measure it.
+/// Measures one cell.
 pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
     let plan = task.plan;
     let (study, arm, point) = (&plan.study, &plan.arms[task.arm], &plan.points[task.point]);
@@ -56,10 +56,10 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
     words.set("clients", point.clients);
     words.set("seconds", study.measure.seconds);
     server.check_level(plan, arm)?;
-    let mut beside = match &arm.instrument {
+    let mut instrument = match &arm.instrument {
         None => None,
         Some(wanted) => match instrument::start(wanted, &words, task.stop) {
-            Ok(beside) => Some(beside),
+            Ok(instrument) => Some(instrument),
             Err(why) if wanted.optional => return Ok(Taken::LeftOut(why)),
             Err(why) => return Err(Error::Failed(format!("arm \"{}\": {why}", arm.name))),
         },
@@ -76,14 +76,14 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
         lines: Vec::new(),
         began: Instant::now(),
         open_line: 0,
-        parts: Vec::new(),
+        steps: Vec::new(),
         times: Vec::new(),
         worst: Worst::new(study),
     };
     let watched = Watched {
         server: server.cluster.postmaster_pid()?,
         load: run.load.pid(),
-        instrument: beside.as_ref().map(Background::pid),
+        instrument: instrument.as_ref().map(Background::pid),
         segment: server.segment.as_ref(),
     };
     let mut client = server.cluster.connect()?;
@@ -95,8 +95,9 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
     let mut window = Window::open(study, watched, &mut client)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let given = Given { arm, point, seconds: study.measure.seconds, cores };
-    let whole = run.watch(&mut window, watched, &mut client, given)?;
-    let Some(looked) = whole else { return Ok(Taken::Interrupted) };
+    let Some(sampled_line) = run.watch(&mut window, watched, &mut client, given)? else {
+        return Ok(Taken::Interrupted);
+    };
     let clock_reading = wants(study, Measured::ClockReading)
         .then(|| clock::server_clock_cost(CLOCK_BLOCKS).map(|seconds| seconds * 1e9))
         .flatten();
@@ -107,27 +108,27 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
     server.check_level(plan, arm)?;
     drop(client);
 
-    if let Some(beside) = &mut beside {
-        if !beside.running() && !beside.succeeded() {
+    if let Some(instrument) = &mut instrument {
+        if !instrument.running() && !instrument.succeeded() {
             return Ok(Taken::LeftOut(format!(
                 "the instrument ended during the measurement: {}",
-                beside.last_lines(3)
+                instrument.last_lines(3)
             )));
         }
     }
     let Seen { mut material, disturbance, foreign_percent, .. } = seen;
     material.clock_reading = clock_reading;
-    let parts = run.finish(&mut material, looked, log)?;
-    if let (Some(beside), Some(wanted)) = (&mut beside, &arm.instrument) {
-        material.instrument_output = beside.stop(wanted.stop.signal())?;
+    let steps = run.finish(&mut material, sampled_line, log)?;
+    if let (Some(instrument), Some(wanted)) = (&mut instrument, &arm.instrument) {
+        material.instrument_output = instrument.stop(wanted.stop.signal())?;
     }
     listing::of_output(study, &material, &mut listings);
     let seconds = material.seconds;
-    let kept = (!parts.times.is_empty()).then(|| series(study, &parts.times, &parts.values));
+    let series = (!steps.times.is_empty()).then(|| series(study, &steps.times, &steps.values));
     let given = Given { seconds, ..given };
-    let values = evaluate(study, &material, kept.as_ref(), given);
+    let values = evaluate(study, &material, series.as_ref(), given);
     let mut proof = server.proof.clone();
-    proof.instrument = beside.as_ref().map(|beside| format!("pid {}", beside.pid()));
+    proof.instrument = instrument.as_ref().map(|instrument| format!("pid {}", instrument.pid()));
     Ok(Taken::Cell(Box::new(Cell {
         arm: arm.name.clone(),
         point: *point,
@@ -135,7 +136,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
         began: began_unix,
         seconds,
         values,
-        series: kept,
+        series,
         machine: Machine {
             disturbance,
             foreign_percent: Some(foreign_percent),
@@ -152,21 +153,17 @@ fn wants(study: &Study, measured: Measured) -> bool {
     study.reads.iter().any(|read| read.of == Some(measured))
 }
 
-/// Where processes were last looked at.
-#[derive(Debug, Clone, Copy)]
-struct Looked {
-    line: usize,
-}
-
 struct Run<'a> {
     study: &'a Study,
     task: Task<'a>,
     load: Running,
     lines: Vec<Line>,
     began: Instant,
-    /// The line at which the window was opened.
+    /// Index of the progress line at which the window opened.
     open_line: usize,
-    parts: Vec<Values>,
+    /// Values of each time step of a series.
+    steps: Vec<Values>,
+    /// End of each time step, seconds after the window opened.
     times: Vec<f64>,
     worst: Worst<'a>,
 }
@@ -176,7 +173,7 @@ impl Run<'_> {
         self.task.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the load ends by itself, and its end is the cell's.
+    /// Whether the cell ends when the load ends.
     fn is_finite(&self) -> bool {
         self.study.workload.transactions.is_some() || self.is_command()
     }
@@ -185,14 +182,14 @@ impl Run<'_> {
         matches!(self.load, Running::Command(_))
     }
 
-    /// Look for lines that have come. Whether there are any.
+    /// Reads the progress lines. True if there are new ones.
     fn poll(&mut self) -> bool {
         let before = self.lines.len();
         self.lines = self.load.progress();
         self.lines.len() > before
     }
 
-    /// Wait for the line at which the window opens. False: interrupted.
+    /// Waits for the progress line at which the window opens. False if interrupted.
     fn warm_up(&mut self) -> Result<bool, Error> {
         if self.is_command() {
             return Ok(!self.interrupted());
@@ -203,14 +200,14 @@ impl Run<'_> {
                 return Ok(false);
             }
             let elapsed = self.began.elapsed();
-            if self.poll() && elapsed + Duration::from_secs_f64(EARLY) >= warm {
+            if self.poll() && elapsed + Duration::from_secs_f64(TOLERANCE) >= warm {
                 self.open_line = self.lines.len() - 1;
                 return Ok(true);
             }
             if !self.load.running() {
-                return Err(self.ended("has ended before it was measured"));
+                return Err(self.ended("ended before the measurement"));
             }
-            if elapsed > warm + PATIENCE {
+            if elapsed > warm + STALL_LIMIT {
                 return Err(Error::Failed(
                     "the load makes no progress: no transaction ends".into(),
                 ));
@@ -219,36 +216,37 @@ impl Run<'_> {
         }
     }
 
-    /// Why a load is not there any more: its own error, or that it was too short.
+    /// The error for a load that ended too early, with the end of its output.
     fn ended(&self, what: &str) -> Error {
         match &self.load {
             Running::Pgbench { run, .. } => Error::Failed(format!(
-                "the load {what}; pgbench says:\n{}",
+                "the load {what}; pgbench printed:\n{}",
                 super::background::last_lines(&run.so_far(), 8)
             )),
-            Running::Command(beside) => {
-                Error::Failed(format!("the load {what}:\n{}", beside.last_lines(8)))
+            Running::Command(command) => {
+                Error::Failed(format!("the load {what}:\n{}", command.last_lines(8)))
             }
         }
     }
 
-    /// Until the window closes. None: interrupted.
+    /// Waits until the window is to close. Returns the index of the last progress line at which
+    /// processes were sampled; `None` if interrupted.
     fn watch(
         &mut self,
         window: &mut Window<'_>,
         watched: Watched<'_>,
         client: &mut postgres::Client,
         given: Given<'_>,
-    ) -> Result<Option<Looked>, Error> {
+    ) -> Result<Option<usize>, Error> {
         let every = self.study.measure.every;
         let has_series = self.study.reads.iter().any(|read| read.series);
-        let mut part = match every.filter(|_| has_series) {
+        let mut step = match every.filter(|_| has_series) {
             Some(_) => Some((Window::open(self.study, watched, client)?, self.open_line)),
             None => None,
         };
         let opened = Instant::now();
-        let mut looked = Looked { line: self.open_line };
-        let mut last_look = Instant::now();
+        let mut sampled_line = self.open_line;
+        let mut last_sample = Instant::now();
         loop {
             if self.interrupted() {
                 return Ok(None);
@@ -256,10 +254,10 @@ impl Run<'_> {
             let running = self.load.running();
             if self.is_command() {
                 if !running {
-                    return Ok(Some(looked));
+                    return Ok(Some(sampled_line));
                 }
-                if last_look.elapsed() >= LOOK {
-                    last_look = Instant::now();
+                if last_sample.elapsed() >= SAMPLE_INTERVAL {
+                    last_sample = Instant::now();
                     window.look();
                 }
             } else if self.poll() {
@@ -267,10 +265,10 @@ impl Run<'_> {
                 let since = |line: usize| self.lines[at].time - self.lines[line].time;
                 if running || !self.is_finite() {
                     window.look();
-                    looked.line = at;
+                    sampled_line = at;
                 }
-                if let (Some((seen, from)), Some(every)) = (&mut part, every) {
-                    if since(*from) + EARLY >= every {
+                if let (Some((seen, from)), Some(every)) = (&mut step, every) {
+                    if since(*from) + TOLERANCE >= every {
                         seen.look();
                         let Seen { mut material, interval, .. } = seen.close(self.study, client)?;
                         material.seconds = since(*from);
@@ -280,22 +278,22 @@ impl Run<'_> {
                         let to = since(self.open_line);
                         self.worst.see(&values, interval.as_ref(), to - since(*from), to);
                         self.times.push(to);
-                        self.parts.push(values);
-                        part = Some((Window::open(self.study, watched, client)?, at));
+                        self.steps.push(values);
+                        step = Some((Window::open(self.study, watched, client)?, at));
                     }
                 }
-                let enough = since(self.open_line) + EARLY >= self.study.measure.seconds;
+                let enough = since(self.open_line) + TOLERANCE >= self.study.measure.seconds;
                 if enough && !self.is_finite() {
-                    return Ok(Some(looked));
+                    return Ok(Some(sampled_line));
                 }
             } else if !running {
                 if self.is_finite() {
-                    return Ok(Some(looked));
+                    return Ok(Some(sampled_line));
                 }
                 return Err(self.ended("ended early"));
             }
-            let patience = Duration::from_secs_f64(self.study.measure.seconds) + PATIENCE;
-            if !self.is_finite() && opened.elapsed() > patience {
+            let limit = Duration::from_secs_f64(self.study.measure.seconds) + STALL_LIMIT;
+            if !self.is_finite() && opened.elapsed() > limit {
                 return Err(Error::Failed(
                     "the load makes no progress: no transaction ends".into(),
                 ));
@@ -304,11 +302,16 @@ impl Run<'_> {
         }
     }
 
-    /// Count the transactions, end the load, and read what it has left.
-    fn finish(self, material: &mut Material, looked: Looked, log: bool) -> Result<Parts, Error> {
+    /// Counts the transactions, ends the load, and reads its output.
+    fn finish(
+        self,
+        material: &mut Material,
+        sampled_line: usize,
+        log: bool,
+    ) -> Result<SeriesValues, Error> {
         let Self { load, lines, open_line, .. } = self;
-        let counted_out = self.study.workload.transactions.is_some();
-        let parts = Parts { times: self.times, values: self.parts };
+        let fixed_transactions = self.study.workload.transactions.is_some();
+        let steps = SeriesValues { times: self.times, values: self.steps };
         let (mut from, mut to) = (0.0, f64::INFINITY);
         if matches!(load, Running::Command(_)) {
             material.transactions = Some(1.0);
@@ -316,22 +319,21 @@ impl Run<'_> {
             material.run_seconds = Some(material.seconds);
         } else {
             from = lines[open_line].time;
-            let counted = transactions(&lines[..=looked.line], open_line);
+            let counted = transactions(&lines[..=sampled_line], open_line);
             material.looked = Some(counted);
-            if !counted_out {
-                to = lines[looked.line].time;
+            if !fixed_transactions {
+                to = lines[sampled_line].time;
                 material.transactions = Some(counted);
                 material.seconds = to - from;
                 if !log {
-                    // Its last words are of no use.
-                    return Ok(parts);
+                    return Ok(steps);
                 }
             }
         }
         let finished = load.finish()?;
-        if let (Some(seconds), true) = (finished.seconds, counted_out) {
+        if let (Some(seconds), true) = (finished.seconds, fixed_transactions) {
             material.run_seconds = Some(seconds);
-            // All of them but those before the window; the first line counts from the start.
+            // Subtract the transactions before the window; the first line counts from the start.
             let first = lines.first().map_or(0.0, |line| line.tps);
             let before = first + transactions(&lines[..=open_line], 0);
             material.transactions = finished.transactions.map(|all| (all - before).max(0.0));
@@ -340,12 +342,12 @@ impl Run<'_> {
             material.latencies = Some(latency::take(prefix, from, to)?);
         }
         material.workload_output = finished.output;
-        Ok(parts)
+        Ok(steps)
     }
 }
 
-/// What is read of the parts of a cell.
-struct Parts {
+/// The values of a series' time steps.
+struct SeriesValues {
     times: Vec<f64>,
     values: Vec<Values>,
 }

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Numbers as tables and charts print them.
 
-/// "41.3 ±1.9": no decimals that the interval does not bear, and none of a whole number that is always the same.
+/// Formats "41.3 ±1.9": no more decimals than the interval supports, and none for a constant whole
+/// number.
 pub fn with_half_width(value: f64, digits: usize, half: f64) -> String {
-    let borne = match half == 0.0 && value.fract() == 0.0 {
+    let supported = match half == 0.0 && value.fract() == 0.0 {
         true => 0,
         false => decimals(half, 2),
     };
-    let text = apart(value, decimals(value, digits).min(borne));
+    let text = separated(value, decimals(value, digits).min(supported));
     format!("{text} ±{}", figures(half, 2))
 }
 
-/// A number with so many figures, thousands apart.
+/// Formats a number with this number of digits and separated thousands.
 pub fn figures(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".into();
     }
-    apart(value, decimals(value, digits))
+    separated(value, decimals(value, digits))
 }
 
-/// How many decimals there are among so many figures; at most nine, as of zero.
+/// The number of decimals among this number of digits; at most nine, which zero gets.
 fn decimals(value: f64, digits: usize) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 9;
@@ -28,18 +29,18 @@ fn decimals(value: f64, digits: usize) -> usize {
     usize::try_from(digits as i32 - size).unwrap_or(0).min(9)
 }
 
-fn apart(value: f64, decimals: usize) -> String {
+fn separated(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
-    let mut apart = String::new();
+    let mut digits = String::new();
     for (at, digit) in whole.chars().enumerate() {
         if at > 0 && (whole.len() - at) % 3 == 0 {
-            apart.push(',');
+            digits.push(',');
         }
-        apart.push(digit);
+        digits.push(digit);
     }
-    format!("{sign}{apart}{rest}")
+    format!("{sign}{digits}{rest}")
 }
 
 #[cfg(test)]
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_figures_that_are_asked_for() {
+    fn numbers_have_the_wanted_digits() {
         assert_eq!(figures(1234567.8, 4), "1,234,568");
         assert_eq!(figures(12.3456, 4), "12.35");
         assert_eq!(figures(0.0123456, 3), "0.0123");

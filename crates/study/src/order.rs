@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The order of a study's cells, drawn before anything is measured.
 //!
-//! Latin squares with their rows, columns and names shuffled: in as many blocks as there are arms
-//! each arm has each place once, so that what drifts through a block falls on all arms alike.
+//! Latin squares with shuffled rows, columns and names. In as many blocks as there are arms, each arm
+//! takes each position once, so that drift within a block affects all arms alike.
 //! R. A. Fisher, The Design of Experiments (1935), chapter 5.
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::SeedableRng;
 
-/// An arm in a block, and its points in their order.
+/// An arm in a block, with its points in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
     /// Number of the arm.
@@ -18,17 +18,17 @@ pub struct Visit {
     pub points: Vec<usize>,
 }
 
-/// Blocks without end; the same seed gives the same ones.
+/// An endless sequence of blocks, determined by its random seed.
 pub struct Order {
     rng: StdRng,
     arms: usize,
     points: usize,
-    /// Rows of the square that are still to come.
+    /// Rows of the square that are not yet used.
     rows: Vec<Vec<usize>>,
 }
 
 impl Order {
-    /// Of so many arms, each at so many points.
+    /// Blocks of this number of arms, each at this number of points.
     pub fn new(arms: usize, points: usize, seed: u64) -> Self {
         Self { rng: StdRng::seed_from_u64(seed), arms, points, rows: Vec::new() }
     }
@@ -72,12 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_arm_has_each_place_once_in_as_many_blocks() {
+    fn each_arm_takes_each_position_once_in_as_many_blocks() {
         for arms in 1..8 {
             let blocks: Vec<Vec<Visit>> = Order::new(arms, 3, 7).take(2 * arms).collect();
             for square in blocks.chunks(arms) {
-                for place in 0..arms {
-                    let mut seen: Vec<usize> = square.iter().map(|row| row[place].arm).collect();
+                for position in 0..arms {
+                    let mut seen: Vec<usize> = square.iter().map(|row| row[position].arm).collect();
                     seen.sort_unstable();
                     assert_eq!(seen, (0..arms).collect::<Vec<_>>());
                 }
@@ -91,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_order_again_and_another_seed_another() {
+    fn the_random_seed_determines_the_order() {
         let take = |seed| Order::new(5, 4, seed).take(20).collect::<Vec<_>>();
         assert_eq!(take(3), take(3));
         assert_ne!(take(3), take(4));
     }
 
     #[test]
-    fn no_arm_comes_first_more_often_than_others_in_the_long_run() {
+    fn all_arms_come_first_equally_often() {
         let mut first = [0; 4];
         for block in Order::new(4, 1, 11).take(4000) {
             first[block[0].arm] += 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The answer as one page: no script, no request, its raw data in it. All text is untrusted and written
-//! by [`escape`] alone.
+//! The answer as one HTML page without scripts or requests; it contains its raw data. All text is
+//! untrusted and passes through [`escape`].
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use view::html::escape;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
+/// Render the page.
 pub fn render(
     plan: &Plan,
     cells: &[Cell],
@@ -53,7 +53,8 @@ pub fn render(
     page + "</main></body></html>\n"
 }
 
-/// More lines than these, of what was not resolved and of the A/A control, are folded: the tables have them too.
+/// Longer lists of inconclusive changes, and of the A/A control's, are collapsed: the tables contain
+/// them too.
 const FEW: usize = 6;
 
 fn findings(answer: &Answer, page: &mut String) {
@@ -67,15 +68,15 @@ fn findings(answer: &Answer, page: &mut String) {
             Verdict::Inconclusive => ("faint", Some("inconclusive")),
             Verdict::Placebo => ("faint", Some("of the A/A control")),
         };
-        let folded = what.filter(|_| alike.len() > FEW);
-        if let Some(what) = folded {
+        let collapsed = what.filter(|_| alike.len() > FEW);
+        if let Some(what) = collapsed {
             let _ = write!(page, "<details><summary>{} {what}</summary>", alike.len());
         }
         page.push_str("<ul class=\"findings\">\n");
         for (_, line) in alike {
             let _ = writeln!(page, "<li class=\"{class}\">{}</li>", escape(line));
         }
-        page.push_str(if folded.is_some() { "</ul></details>\n" } else { "</ul>\n" });
+        page.push_str(if collapsed.is_some() { "</ul></details>\n" } else { "</ul>\n" });
     }
     page.push_str("</section>\n");
 }
@@ -167,7 +168,7 @@ fn method(plan: &Plan, answer: &Answer, page: &mut String) {
     page.push_str("</ul></details></section>\n");
 }
 
-/// Every cell, as CSV.
+/// All cells as CSV.
 fn raw(answer: &Answer, cells: &[Cell], page: &mut String) {
     let fixed = ["block", "arm", "clients", "rate", "seconds", "disturbed"].map(String::from);
     let names = answer.reads.iter().map(|read| read.name.clone());

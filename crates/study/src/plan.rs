@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A study as it is to be run: its arms with the A/A arm among them, its points, its length.
+//! A study as it will run: its arms with the A/A control, its points, its duration.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::file::{Arm, ArmLevel, Builtin, Design, Protocol, Settings, Study};
 use error::Error;
 
-/// Ending of the name of the base's second self.
+/// Suffix of the A/A control's name.
 pub const AGAIN: &str = "again";
 
-/// How heavily the server is loaded.
+/// A load on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
+    /// Number of clients.
     pub clients: u32,
-    /// Transactions per second that are asked for.
+    /// Requested transactions per second.
     pub rate: Option<f64>,
 }
 
 impl Point {
-    /// What it is called in tables: the number that differs.
+    /// Its label in tables: the number that varies.
     pub fn label(&self) -> String {
         match self.rate {
             Some(rate) => format!("{rate}/s"),
@@ -28,26 +29,29 @@ impl Point {
         }
     }
 
-    /// Where it is on an axis.
-    pub fn place(&self) -> f64 {
+    /// Its value on an axis.
+    pub fn axis_value(&self) -> f64 {
         self.rate.unwrap_or(f64::from(self.clients))
     }
 }
 
-/// What will be done.
+/// A study ready to run.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// The study's file, with its quick variant applied if wanted.
     pub study: Study,
-    /// The study's arms; the A/A arm, if there is one, is the last.
+    /// The study's arms; the A/A control, if there is one, is the last.
     pub arms: Vec<Arm>,
+    /// The loads at which each arm is measured.
     pub points: Vec<Point>,
-    /// Number of the arm that others are compared with.
+    /// Index of the arm with which the others are compared.
     pub base: usize,
+    /// Whether there is an A/A control.
     pub has_again: bool,
 }
 
 impl Plan {
-    /// Of a study; `directories` take the place of the arms that name one.
+    /// Plan a study. `directories` replace the arms that name a directory or a file system.
     pub fn new(mut study: Study, quick: bool, directories: &[PathBuf]) -> Result<Self, Error> {
         if quick {
             let quick = study.quick.clone();
@@ -81,17 +85,17 @@ impl Plan {
         Ok(Self { study, arms, points, base, has_again })
     }
 
-    /// Number of the A/A control.
+    /// Index of the A/A control.
     pub fn again(&self) -> Option<usize> {
         self.has_again.then(|| self.arms.len() - 1)
     }
 
-    /// Cells when all blocks are run.
+    /// Number of cells in all blocks.
     pub fn cells(&self) -> usize {
         self.study.measure.repeats * self.arms.len() * self.points.len()
     }
 
-    /// About how long it takes, seconds.
+    /// Estimated duration, seconds.
     pub fn expected_seconds(&self) -> f64 {
         let measure = &self.study.measure;
         let servers = match measure.design {
@@ -109,8 +113,8 @@ impl Plan {
         servers as f64 * start + self.cells() as f64 * cell
     }
 
-    /// The server of toggled arms, before any of them: no arm's settings, and statements where any
-    /// arm keeps them.
+    /// The server that toggled arms share: without any arm's settings, and with statements if any arm
+    /// keeps them.
     pub fn shared_arm(&self, arms: &[usize]) -> Arm {
         let mut shared = self.arms[self.base].clone();
         shared.settings.clear();
@@ -124,14 +128,14 @@ impl Plan {
         shared
     }
 
-    /// Settings of an arm, the server's own included.
+    /// Settings of an arm, including those for all arms.
     pub fn settings(&self, arm: &Arm) -> Settings {
         let mut settings = self.study.server.settings.clone();
         settings.extend(arm.settings.clone());
         settings
     }
 
-    /// Extensions likewise.
+    /// Extensions of an arm, including those for all arms.
     pub fn extensions(&self, arm: &Arm) -> Vec<String> {
         let mut all = self.study.server.extensions.clone();
         all.extend(
@@ -153,7 +157,7 @@ impl Plan {
         arm.statements.unwrap_or(self.study.server.statements)
     }
 
-    /// The client's messages in one transaction, by which toggled arms count.
+    /// Number of client messages in a transaction; toggled arms count transactions by it.
     pub fn commands_per_transaction(&self) -> f64 {
         let workload = &self.study.workload;
         let statements = match workload.builtin {
@@ -171,15 +175,15 @@ impl Plan {
     }
 }
 
-/// One arm for each directory in the place of those that say where they are.
+/// Replace the arms that name a directory or file system by one arm for each directory.
 fn with_directories(arms: Vec<Arm>, directories: &[PathBuf]) -> Result<Vec<Arm>, Error> {
     if directories.is_empty() {
         return Ok(arms);
     }
-    let like = arms.iter().find(|arm| arm.has_place()).cloned().ok_or_else(|| {
+    let like = arms.iter().find(|arm| arm.has_location()).cloned().ok_or_else(|| {
         Error::Usage("--directory: no arm of this study has a directory or file_system".into())
     })?;
-    let (_, mut all): (Vec<Arm>, Vec<Arm>) = arms.into_iter().partition(Arm::has_place);
+    let (_, mut all): (Vec<Arm>, Vec<Arm>) = arms.into_iter().partition(Arm::has_location);
     for (number, directory) in directories.iter().enumerate() {
         let directory = directory.display().to_string();
         all.push(Arm {
@@ -226,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_comes_a_second_time() {
+    fn the_base_is_repeated_as_the_control() {
         let plan = plan(false, &[]);
         let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(names, ["one", "two", "one-again"]);
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_has_as_many_messages_as_its_statements_and_its_protocol_make() {
+    fn messages_of_a_transaction_depend_on_its_statements_and_protocol() {
         let of = |workload: &str| {
             let text = TEXT.replace("builtin = \"tpcb-like\"", workload);
             Plan::new(Study::parse(&text).unwrap(), false, &[]).unwrap().commands_per_transaction()
@@ -246,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quick_lies_over_the_rest() {
+    fn the_quick_variant_overrides_the_study() {
         let plan = plan(true, &[]);
         assert_eq!((plan.study.measure.repeats, plan.points.len()), (2, 1));
         assert_eq!(plan.points[0].label(), "3");
     }
 
     #[test]
-    fn directories_take_the_place_of_arms_that_have_one() {
+    fn directories_replace_the_arms_that_have_one() {
         let plan = plan(false, &["/a", "/b"]);
         let titles: Vec<&str> = plan.arms.iter().map(Arm::title).collect();
         assert_eq!(titles, ["two", "/a", "/b", "two again"]);

@@ -8,7 +8,7 @@ use std::ops::AddAssign;
 use live::host::TICKS;
 use process::{Proc, Schedstat, Stat};
 
-/// What some processes used.
+/// CPU use of a set of processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     /// CPU time, seconds.
@@ -17,7 +17,7 @@ pub struct Usage {
     pub user: f64,
     /// CPU time in the kernel, counted by ticks, seconds.
     pub kernel: f64,
-    /// How often the kernel gave them a processor.
+    /// How often the scheduler dispatched them.
     pub dispatches: f64,
 }
 
@@ -46,7 +46,7 @@ impl Usage {
         (all > 0.0).then(|| self.user / all)
     }
 
-    /// One process since it started; `None` when it has ended.
+    /// The use of a process since its start; `None` if it has ended.
     fn of(pid: u32) -> Option<Self> {
         let proc = Proc::default();
         let stat = proc.stat(pid)?;
@@ -99,8 +99,8 @@ impl Census {
         all
     }
 
-    /// CPU time since an earlier census of processes outside the kernel and our own family,
-    /// seconds.
+    /// CPU time since an earlier census, seconds, of processes that are neither kernel threads nor
+    /// descendants of this process.
     pub fn foreign_since(&self, earlier: &Self) -> f64 {
         let ours = self.family(std::process::id());
         self.0
@@ -125,8 +125,8 @@ impl From<Stat> for Entry {
     }
 }
 
-/// What processes used since a first look. A process that ends counts up to the last look at it,
-/// one that starts later counts from its start.
+/// What processes used since the first call of [`Meter::look`]. A process that ends counts up to the
+/// last call; one that starts later counts from its start.
 #[derive(Debug, Default)]
 pub struct Meter {
     first: HashMap<u32, Usage>,
@@ -135,7 +135,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Reads these processes.
+    /// Measure these processes.
     pub fn look(&mut self, pids: &[u32]) {
         for pid in pids {
             let Some(usage) = Usage::of(*pid) else { continue };
@@ -147,7 +147,7 @@ impl Meter {
         self.begun = true;
     }
 
-    /// What they used between the first look and the last.
+    /// What they used between the first and the last call of [`Meter::look`].
     pub fn used(&self) -> Usage {
         let mut sum = Usage::default();
         for (pid, last) in &self.last {
@@ -163,7 +163,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn only_work_after_the_first_look_counts() {
+    fn only_work_after_the_first_measurement_counts() {
         let own = [std::process::id()];
         let mut meter = Meter::default();
         meter.look(&own);

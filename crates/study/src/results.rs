@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The results of a run's directory: made from its cells, and written into it.
+//! Computes the results of a run from the cells in its directory and writes them there.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use crate::shown::Shown;
 use crate::{charts, journal, page, tables, text};
 use error::Error;
 
-/// The study in a file of this name.
+/// Parse a study. Errors name the file.
 pub fn parse(name: &str, text: &str) -> Result<Study, Error> {
     Study::parse(text).map_err(|error| Error::Usage(format!("{name}: {error}")))
 }
 
-/// Write all files of a directory.
+/// Write the results into a run's directory: results.json, tables.txt, the tables as CSV, report.html.
 pub fn write(folder: &Path) -> Result<(Answer, Vec<Shown>), Error> {
     let (text, cells, kept) = journal::read(folder)?;
     let study = parse(&folder.join("study.toml").display().to_string(), &text)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A study from its first cell to its last, or to a signal.
+//! Runs a study until its last cell or a signal.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,21 +22,26 @@ use super::toggle;
 use error::Error;
 use live::host::Watch;
 
-/// Fewer blocks tell nothing, however well they agree.
-const LEAST_BLOCKS: usize = 6;
-/// And fewer of toggled slices.
-const LEAST_TOGGLED: usize = 20;
+/// Fewer blocks never end a run early: the rank test cannot reach 0.05 with them.
+const MIN_BLOCKS: usize = 6;
+/// The minimum number of blocks for toggled arms.
+const MIN_TOGGLED: usize = 20;
 
-/// At most one cell in so many is taken again.
+/// At most one cell in this number is repeated.
 const AGAIN_SHARE: usize = 4;
 
-/// What is asked for.
+/// What to run, and where.
 #[derive(Debug)]
 pub struct Wish {
+    /// Text of the study's file.
     pub text: String,
+    /// The directory of the run.
     pub folder: PathBuf,
+    /// Whether to run the quick variant.
     pub quick: bool,
+    /// Directories that replace those of the arms.
     pub directories: Vec<PathBuf>,
+    /// What is the same for all arms.
     pub here: Here,
 }
 
@@ -50,11 +55,11 @@ struct Runner {
     bar: ProgressBar,
     began: Instant,
     found: usize,
-    /// Cells that may still be taken again: on a machine that is never quiet it ends all the same.
+    /// Number of cells that may still be repeated; bounded, so that a run ends on a busy machine too.
     again_left: usize,
 }
 
-/// Run what is not there yet; an error that says how to go on when it is interrupted.
+/// Run the cells that the directory does not have yet. When interrupted, the error tells how to resume.
 pub fn run(wish: Wish) -> Result<(), Error> {
     let study = Study::parse(&wish.text).map_err(Error::Usage)?;
     let plan = Plan::new(study, wish.quick, &wish.directories)?;
@@ -93,7 +98,7 @@ pub fn run(wish: Wish) -> Result<(), Error> {
 }
 
 impl Runner {
-    /// What is said at the end.
+    /// Add to an error how many cells are kept and how to resume.
     fn end(&self, result: Result<(), Error>, folder: &Path) -> Result<(), Error> {
         let kept = format!(
             "{} of {} cells are kept in {}; the same command continues",
@@ -102,7 +107,7 @@ impl Runner {
             folder.display()
         );
         match result {
-            // What fails then, fails because of the signal, which reaches what we have started as well.
+            // The signal also reaches our child processes and makes them fail.
             _ if self.stop.load(Ordering::Relaxed) => {
                 Err(Error::Failed(format!("interrupted; {kept}")))
             }
@@ -137,7 +142,7 @@ impl Runner {
         self.journal.leave_out(&name, why)
     }
 
-    /// On standard error, past the bar.
+    /// Print a message on standard error without damaging the progress bar.
     fn say(&self, text: &str) {
         self.bar.suspend(|| {
             use std::io::Write;
@@ -164,16 +169,16 @@ impl Runner {
                     return Ok(());
                 }
             }
-            if block + 1 >= LEAST_BLOCKS && self.is_enough() {
+            if block + 1 >= MIN_BLOCKS && self.is_enough() {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// An arm's points on a server of its own.
+    /// Measure an arm's points on its own server.
     fn visit(&mut self, arm: usize, points: &[usize], block: usize) -> Result<(), Error> {
-        self.tell(arm, "starting");
+        self.show_progress(arm, "starting");
         let mut server = match ArmServer::open(&self.plan, &self.plan.arms[arm], &self.here)? {
             Opened::ArmServer(server) => server,
             Opened::LeftOut(why) => return self.leave_out(arm, &why),
@@ -184,7 +189,7 @@ impl Runner {
                 if self.stopped() {
                     return Ok(());
                 }
-                self.tell(arm, &self.plan.points[*point].label());
+                self.show_progress(arm, &self.plan.points[*point].label());
                 let stop = Arc::clone(&self.stop);
                 let task = Task { plan: &self.plan, arm, point: *point, block, stop: &stop };
                 let mut cell = match measure(task, &mut server)? {
@@ -233,10 +238,10 @@ impl Runner {
             if first >= self.plan.study.measure.repeats {
                 continue;
             }
-            // Cells of a block that was cut short are taken again.
+            // Cells of an incomplete block are measured again.
             let label = &self.plan.points[point];
             self.cells.retain(|cell| cell.point != *label || cell.block < first);
-            self.tell(self.plan.base, "starting");
+            self.show_progress(self.plan.base, "starting");
             let shared = self.plan.shared_arm(&arms);
             let server = match ArmServer::open(&self.plan, &shared, &self.here)? {
                 Opened::ArmServer(server) => server,
@@ -250,9 +255,9 @@ impl Runner {
                 }
                 let block = cells.first().map_or(0, |cell| cell.block);
                 cells.into_iter().try_for_each(|cell| self.add(cell))?;
-                self.tell(plan.base, &plan.points[point].label());
-                // Many estimates of many cells are slow work: now and then.
-                Ok(block + 1 >= LEAST_TOGGLED && (block + 1) % 10 == 0 && self.is_enough())
+                self.show_progress(plan.base, &plan.points[point].label());
+                // Estimates from many cells are slow, so check every tenth block only.
+                Ok(block + 1 >= MIN_TOGGLED && (block + 1) % 10 == 0 && self.is_enough())
             })?;
             if self.stopped() {
                 return Ok(());
@@ -261,13 +266,13 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether the first read is known as well as was asked for, at all points that have begun.
+    /// Whether the first compared read has the wanted half-width at all points measured so far.
     fn is_enough(&self) -> bool {
         let Some(wanted) = self.plan.study.measure.half_width else { return false };
         answer::widest(&self.plan, &self.cells).is_some_and(|widest| widest <= wanted)
     }
 
-    fn tell(&self, arm: usize, what: &str) {
+    fn show_progress(&self, arm: usize, what: &str) {
         let done = self.cells.len().saturating_sub(self.found);
         let left = self.plan.cells().saturating_sub(self.cells.len());
         let each = match done {
@@ -283,7 +288,7 @@ impl Runner {
     }
 }
 
-/// On standard error, and only where that is a terminal.
+/// A progress bar on standard error; invisible unless that is a terminal.
 fn progress_bar(cells: usize, found: usize) -> ProgressBar {
     let bar = ProgressBar::new(cells as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} cell {pos} of {len}, {msg}") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One figure of a JSON document, by a path: `ledger[phase=execute,activity=LWLock:*].seconds`.
+//! Selects a figure of a JSON document by a path: `ledger[phase=execute,activity=LWLock:*].seconds`.
 
 use serde_json::Value;
 
@@ -10,24 +10,27 @@ pub struct Selector {
     together: Together,
 }
 
-/// One name, and of a list which rows.
+/// A field's name and, for a list, the rows.
 #[derive(Debug, Clone, PartialEq)]
 struct Step {
     name: String,
-    /// None: no list.
+    /// Conditions on a list's rows; `None` for a field that is no list.
     rows: Option<Vec<(String, String)>>,
 }
 
-/// How the figures of several rows become one, and those of several parts of a cell.
+/// How the figures of several rows are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Together {
+    /// Their sum.
     Sum,
+    /// Their maximum.
     Max,
+    /// Their mean.
     Mean,
 }
 
 impl Selector {
-    /// Read one; the error says what was not understood.
+    /// Parse a path. The error quotes the text that is not valid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let (together, path) = [("max(", Together::Max), ("mean(", Together::Mean)]
@@ -60,7 +63,7 @@ impl Selector {
         }
     }
 
-    /// The figure; none where it is null. No row is 0; a field that no object has is an error.
+    /// The figure; `None` if it is null, 0 if no row matches. Fails if a field does not exist.
     pub fn of(&self, document: &Value) -> Result<Option<f64>, String> {
         let mut found = Vec::new();
         collect(document, &self.steps, &mut found)?;
@@ -69,7 +72,7 @@ impl Selector {
 }
 
 impl Together {
-    /// The figures as one; no figure at all is none, no row is zero.
+    /// The combined figure; `None` if all are null, 0 without rows.
     fn of(self, found: &[Option<f64>]) -> Option<f64> {
         if found.is_empty() {
             return Some(0.0);
@@ -106,7 +109,7 @@ fn collect(value: &Value, steps: &[Step], found: &mut Vec<Option<f64>>) -> Resul
             Value::Null => None,
             Value::Bool(yes) => Some(f64::from(u8::from(*yes))),
             Value::Number(number) => number.as_f64(),
-            _ => return Err("it leads to no figure".into()),
+            _ => return Err("the path does not lead to a number".into()),
         });
         return Ok(());
     };
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_found_and_those_of_several_rows_added() {
+    fn figures_of_several_rows_are_combined() {
         assert_eq!(of("interval_seconds"), Ok(Some(2.0)));
         assert_eq!(of("commits.count"), Ok(Some(3.0)));
         assert_eq!(of("ledger[phase=execute,activity=LWLock:*].seconds"), Ok(Some(1.75)));
@@ -184,15 +187,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_no_value() {
+    fn null_has_no_value() {
         assert_eq!(of("commits.insertion"), Ok(None));
         assert_eq!(of("io.devices.figures.devices[*].writes"), Ok(None));
     }
 
     #[test]
-    fn a_field_that_does_not_exist_is_an_error_that_names_those_that_do() {
-        let said = of("commits.counts").unwrap_err();
-        assert!(said.contains("counts") && said.contains("insertion"), "{said}");
+    fn an_unknown_field_is_an_error_that_lists_the_known_ones() {
+        let error = of("commits.counts").unwrap_err();
+        assert!(error.contains("counts") && error.contains("insertion"), "{error}");
         assert!(of("ledger[phases=execute].seconds").unwrap_err().contains("activity"));
         assert!(of("ledger.seconds").unwrap_err().contains("ledger[*]"));
         for path in ["", ".", "a[", "a[b]", "a]b", "a..b", "commits"] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An arm's server: made, filled, and proven to be what the arm says.
+//! An arm's server: created, filled, and verified to be what the arm describes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,34 @@ use super::background::last_lines;
 use super::cell::Proof;
 use super::clock_source::ClockSource;
 use super::file::{Arm, ArmLevel};
-use super::file_systems::{Place, USUAL_BYTES};
-use super::place::{check_room, move_wal};
+use super::file_systems::{FileSystem, USUAL_BYTES};
 use super::plan::Plan;
+use super::storage::{check_free_space, move_wal};
 use super::views;
 use super::words::Words;
 use error::Error;
 use live::instrumented;
 
-/// What came of opening one.
+/// Result of [`ArmServer::open`].
 pub enum Opened {
+    /// The running server.
     ArmServer(Box<ArmServer>),
-    /// The arm cannot be had here, and why.
+    /// Why the arm is not possible on this machine.
     LeftOut(String),
 }
 
-/// A server of an arm. Fields are dropped in this order.
+/// The server of an arm. Fields are dropped in this order.
 #[derive(Debug)]
 pub struct ArmServer {
+    /// The server's cluster.
     pub cluster: Cluster,
-    /// None where pg_tally is not loaded.
+    /// `None` if pg_tally is not loaded.
     pub segment: Option<SegmentPath>,
+    /// Words that commands and scripts may contain in braces.
     pub words: Words,
+    /// Evidence that the server is what the arm describes.
     pub proof: Proof,
-    _places: Vec<Place>,
+    _file_systems: Vec<FileSystem>,
     _clock_source: Option<ClockSource>,
     _after: After,
 }
@@ -43,9 +47,9 @@ pub struct ArmServer {
 /// What is the same for all arms.
 #[derive(Debug, Clone)]
 pub struct Here {
-    /// Of the study's file.
+    /// Directory of the study's file.
     pub folder: PathBuf,
-    /// The user has permitted to change the kernel's clock source.
+    /// Whether the user permits changing the kernel's clock source.
     pub may_set_clock_source: bool,
 }
 
@@ -62,10 +66,10 @@ impl Drop for After {
 }
 
 impl ArmServer {
-    /// Make the arm's server.
-    pub fn open(plan: &Plan, arm: &Arm, place: &Here) -> Result<Opened, Error> {
+    /// Create and start the arm's server.
+    pub fn open(plan: &Plan, arm: &Arm, here: &Here) -> Result<Opened, Error> {
         let mut words = Words::default();
-        words.set("study", place.folder.display());
+        words.set("study", here.folder.display());
         words.set("tally", std::env::current_exe()?.display());
         let fill = |command: &Vec<String>| -> Vec<String> {
             command.iter().map(|word| words.fill(word)).collect()
@@ -74,7 +78,7 @@ impl ArmServer {
         if let Some(Err(why)) = arm.before.as_ref().map(|command| run(&fill(command))) {
             return Ok(Opened::LeftOut(why));
         }
-        let set = |name: &String| ClockSource::set(name, place.may_set_clock_source);
+        let set = |name: &String| ClockSource::set(name, here.may_set_clock_source);
         let clock_source = match arm.clock_source.as_ref().map(set).transpose() {
             Ok(clock_source) => clock_source,
             Err(why) => return Ok(Opened::LeftOut(why)),
@@ -82,10 +86,10 @@ impl ArmServer {
         if let Some(why) = missing_extension(plan, arm) {
             return Ok(Opened::LeftOut(why));
         }
-        let mut places = Vec::new();
+        let mut file_systems = Vec::new();
         let mut make =
             |kind: &Option<String>, size: &Option<String>, directory: &Option<String>| {
-                place_of(kind.as_deref(), size.as_deref(), directory.as_deref(), &mut places)
+                location(kind.as_deref(), size.as_deref(), directory.as_deref(), &mut file_systems)
             };
         let data = match make(&arm.file_system, &arm.file_system_size, &arm.directory)? {
             Ok(data) => data,
@@ -96,7 +100,7 @@ impl ArmServer {
             Err(why) => return Ok(Opened::LeftOut(why)),
         };
         let parent = data.clone().unwrap_or_else(std::env::temp_dir);
-        check_room(&parent, plan.study.server.scale)?;
+        check_free_space(&parent, plan.study.server.scale)?;
 
         let named = |error: Error| match error {
             Error::Scratch(error) => Error::Failed(format!("arm \"{}\": {error}", arm.name)),
@@ -111,8 +115,8 @@ impl ArmServer {
             instrumented::check(&cluster, segment)?;
         }
         fill_tables(plan, arm, &cluster).map_err(named)?;
-        if let (Some(place), Some(level)) = (&segment, plan.level(arm).of_segment()) {
-            segment::set_level(place, level)?;
+        if let (Some(path), Some(level)) = (&segment, plan.level(arm).of_segment()) {
+            segment::set_level(path, level)?;
         }
         words.set("pid", cluster.postmaster_pid()?);
         words.set("host", cluster.host().display());
@@ -129,7 +133,7 @@ impl ArmServer {
             segment,
             words,
             proof: Proof::default(),
-            _places: places,
+            _file_systems: file_systems,
             _clock_source: clock_source,
             _after: after,
         };
@@ -137,7 +141,7 @@ impl ArmServer {
         Ok(Opened::ArmServer(Box::new(server)))
     }
 
-    /// Ask the server whether it is what the arm says.
+    /// Verify on the server that it is what the arm describes.
     fn prove(&mut self, plan: &Plan, arm: &Arm) -> Result<(), Error> {
         let mut client = self.cluster.connect()?;
         let failed = |what: String| Error::Failed(format!("arm \"{}\": {what}", arm.name));
@@ -178,7 +182,7 @@ impl ArmServer {
         self.check_level(plan, arm)
     }
 
-    /// An error when the level is not the arm's, or not any more.
+    /// Fails unless the level is still the arm's.
     pub fn check_level(&self, plan: &Plan, arm: &Arm) -> Result<(), Error> {
         let (Some(path), Some(wanted)) = (&self.segment, plan.level(arm).of_segment()) else {
             return Ok(());
@@ -242,11 +246,13 @@ fn fill_tables(plan: &Plan, arm: &Arm, cluster: &Cluster) -> Result<(), Error> {
     Ok(())
 }
 
-fn place_of(
+/// The directory for the arm's files, or why the arm is not possible. Adds a file system made for it to
+/// `made`.
+fn location(
     kind: Option<&str>,
     size: Option<&str>,
     directory: Option<&str>,
-    places: &mut Vec<Place>,
+    made: &mut Vec<FileSystem>,
 ) -> Result<Result<Option<PathBuf>, String>, Error> {
     if let Some(kind) = kind {
         let bytes = match size {
@@ -254,9 +260,9 @@ fn place_of(
                 .ok_or_else(|| Error::Usage(format!("\"{text}\" is not a size, such as 2GB")))?,
             None => USUAL_BYTES,
         };
-        return Ok(Place::make(kind, bytes, &std::env::temp_dir()).map(|place| {
-            let path = place.path().to_path_buf();
-            places.push(place);
+        return Ok(FileSystem::make(kind, bytes, &std::env::temp_dir()).map(|file_system| {
+            let path = file_system.path().to_path_buf();
+            made.push(file_system);
             Some(path)
         }));
     }
@@ -279,20 +285,20 @@ fn bytes(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_shl(shift)
 }
 
-/// Run a command to its end; its last words when it fails.
+/// Run a command until it ends. The error holds its last lines.
 fn run(command: &[String]) -> Result<(), String> {
     let [program, arguments @ ..] = command else { return Ok(()) };
     match Command::new(program).args(arguments).output() {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            Err(format!("{program}: {}", last_lines(&said, 2)))
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            Err(format!("{program}: {}", last_lines(&errors, 2)))
         }
         Err(error) => Err(format!("{program}: {error}")),
     }
 }
 
-/// Why an arm cannot be had for want of an extension.
+/// Which extension the arm lacks on this machine, as a message; `None` if it has all.
 pub fn missing_extension(plan: &Plan, arm: &Arm) -> Option<String> {
     let installed = |name: &String| has_library(name) || has_control(name);
     let missing = plan.extensions(arm).into_iter().find(|name| !installed(name))?;
@@ -314,7 +320,7 @@ fn in_installation(option: &str, file: &str) -> bool {
         .is_some_and(|folder| Path::new(&folder).join(file).exists())
 }
 
-/// Settings of an arm that only a start changes, of those named.
+/// Of these settings, those that only a server start changes, with their context in pg_settings.
 pub fn fixed_settings(
     cluster: &Cluster,
     names: &[&String],
@@ -342,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_run_before_says_why_it_failed() {
+    fn a_failed_command_shows_its_last_lines() {
         let command = ["sh", "-c", "echo no luck >&2; exit 3"].map(String::from);
         assert!(run(&command).unwrap_err().contains("no luck"));
         assert!(run(&["/no/such/program".to_string()]).is_err());

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The studies that the command carries within itself, and those of the user's own.
+//! The built-in studies, and the user's own.
 
 use std::path::{Path, PathBuf};
 
 use error::Error;
 
-/// A study as the command carries it: the name of its folder, and its file.
-macro_rules! carried {
+/// A built-in study: the name of its directory, and its file.
+macro_rules! built_in {
     ($($name:literal),* $(,)?) => {
         &[$(($name, include_str!(concat!("../../../studies/", $name, "/study.toml")))),*]
     };
 }
 
-/// In the order in which they are listed and run.
-const CARRIED: &[(&str, &str)] = carried![
+/// In the order of lists.
+const BUILT_IN: &[(&str, &str)] = built_in![
     "track-activities",
     "lwlock-partial-full",
     "users-sweep",
@@ -25,22 +25,23 @@ const CARRIED: &[(&str, &str)] = carried![
     "slow-fsync",
 ];
 
-/// A study's file, and where it is from.
+/// A study's file and its origin.
 #[derive(Debug, Clone)]
 pub struct Files {
+    /// Text of the file.
     pub study: String,
-    /// The folder of a file of the user's own.
+    /// Directory of the user's own file; `None` for a built-in study.
     pub folder: Option<PathBuf>,
 }
 
-/// Names and files of the carried ones.
+/// Names and files of the built-in studies.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    CARRIED.iter().copied()
+    BUILT_IN.iter().copied()
 }
 
-/// The study of that name, or in that file.
+/// The built-in study of this name, or the study in this file or directory.
 pub fn find(name: &str) -> Result<Files, Error> {
-    if let Some((_, study)) = CARRIED.iter().find(|(known, _)| *known == name) {
+    if let Some((_, study)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
         return Ok(Files { study: (*study).into(), folder: None });
     }
     let path = Path::new(name);
@@ -51,7 +52,7 @@ pub fn find(name: &str) -> Result<Files, Error> {
             Ok(Files { study, folder })
         }
         Err(error) => {
-            let known: Vec<&str> = CARRIED.iter().map(|(name, _)| *name).collect();
+            let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
             Err(Error::Usage(format!(
                 "{name}: neither a built-in study ({}) nor a study file ({error})",
                 known.join(", ")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Plain pictures: axes, lines, bars. Colours are classes (c0 to c7), so that the page gives them
-//! for light and dark.
+//! Draws charts as SVG: axes, lines, bars. Colours are classes (c0 to c7), which the page defines for
+//! light and dark.
 
 use std::fmt::Write;
 
@@ -15,30 +15,38 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
 const COLOURS: usize = 8;
 
-/// A place on a line, with half the width of its interval.
+/// A point on a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spot {
+    /// Value on the horizontal axis.
     pub x: f64,
+    /// Value on the vertical axis.
     pub y: f64,
+    /// Half the width of its 95 % interval.
     pub half: f64,
 }
 
-/// A line, and its name.
+/// A line of a chart.
 #[derive(Debug, Clone)]
 pub struct Line {
+    /// Name in the legend.
     pub name: String,
+    /// Its points, from left to right.
     pub spots: Vec<Spot>,
-    /// Drawn without spots: a curve or a series.
+    /// Whether it is drawn without points, as a curve or a series.
     pub smooth: bool,
-    /// Its colour's number.
+    /// Number of its colour.
     pub colour: usize,
 }
 
-/// A bar: parts on top of each other, each with its number and height.
+/// A bar of stacked parts.
 #[derive(Debug, Clone)]
 pub struct Bar {
+    /// Name below the bar.
     pub name: String,
+    /// The parts from the bottom up: number of the colour, and height.
     pub parts: Vec<(usize, f64)>,
+    /// Half the width of its 95 % interval.
     pub half: f64,
 }
 
@@ -51,7 +59,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// From zero, or below, to beyond the greatest, in steps of 1, 2 or 5.
+    /// An axis from zero or the minimum to the maximum or above, in steps of 1, 2 or 5.
     fn of(values: impl Iterator<Item = f64>) -> Self {
         let (mut low, mut high) = (0.0f64, 0.0f64);
         for value in values.filter(|value| value.is_finite()) {
@@ -92,7 +100,7 @@ impl Axis {
     }
 }
 
-/// A number on an axis, without zeros at its end.
+/// A number on an axis, without trailing zeros.
 fn tick(value: f64) -> String {
     let text = figures(value, 3);
     match text.contains('.') {
@@ -105,7 +113,7 @@ fn begin(title: &str) -> String {
     format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escape(title))
 }
 
-/// Lines over a horizontal axis with these marks; `dashes` are upright, each with its words.
+/// Draw lines over a horizontal axis with these ticks. `dashes` are vertical lines with their texts.
 pub fn lines(
     title: &str,
     lines: &[Line],
@@ -121,7 +129,7 @@ pub fn lines(
     let (low, high) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
     let wide = if high > low { high - low } else { 1.0 };
     let x = |value: f64| LEFT + 10.0 + (value - low) / wide * (WIDTH - LEFT - RIGHT - 20.0);
-    // Marks that would stand in each other's way are left out.
+    // Labels that would overlap are left out.
     let mut last = f64::NEG_INFINITY;
     for value in ticks {
         let at = x(*value);
@@ -142,13 +150,13 @@ pub fn lines(
         HEIGHT - 4.0,
         escape(axis_name)
     );
-    for (time, words) in dashes {
+    for (time, text) in dashes {
         let at = x(*time);
         let _ = write!(
             out,
             "<line class=\"mark\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{}\"><title>{}</title></line>",
             HEIGHT - BOTTOM,
-            escape(words)
+            escape(text)
         );
     }
     for line in lines {
@@ -186,16 +194,16 @@ pub fn lines(
     out + "</svg>" + &legend(&names)
 }
 
-/// Upright bars.
+/// Draw vertical bars; `parts` are the names of the stacked parts.
 pub fn bars(title: &str, bars: &[Bar], parts: &[String]) -> String {
     let mut out = begin(title);
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value.max(0.0)).sum::<f64>();
     let axis = Axis::of(bars.iter().map(|bar| height(bar) + bar.half));
     axis.draw(&mut out);
-    let room = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
-    let wide = (room * 0.6).min(70.0);
+    let space = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
+    let wide = (space * 0.6).min(70.0);
     for (number, bar) in bars.iter().enumerate() {
-        let middle = LEFT + (number as f64 + 0.5) * room;
+        let middle = LEFT + (number as f64 + 0.5) * space;
         let mut below = 0.0;
         for (part, value) in &bar.parts {
             let (top, end) = (axis.y(below + value.max(0.0)), axis.y(below));
@@ -219,7 +227,8 @@ pub fn bars(title: &str, bars: &[Bar], parts: &[String]) -> String {
                 "<line class=\"whisker\" x1=\"{middle:.1}\" x2=\"{middle:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
             );
         }
-        for (row, words) in two_rows(&bar.name, (room / 6.2).max(4.0) as usize).iter().enumerate() {
+        for (row, words) in two_rows(&bar.name, (space / 6.2).max(4.0) as usize).iter().enumerate()
+        {
             let _ = write!(
                 out,
                 "<text x=\"{middle:.1}\" y=\"{}\" text-anchor=\"middle\">{}<title>{}</title></text>",
@@ -234,7 +243,7 @@ pub fn bars(title: &str, bars: &[Bar], parts: &[String]) -> String {
     out + "</svg>" + &legend(if parts.len() > 1 { &names } else { &[] })
 }
 
-/// A name in two rows of so many letters; what does not fit is cut.
+/// A name in at most two rows of at most `most` letters; the rest is cut.
 fn two_rows(name: &str, most: usize) -> Vec<String> {
     let mut rows = vec![String::new()];
     for word in name.split(' ') {
@@ -270,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_begin_at_zero_and_end_beyond_the_greatest() {
+    fn axes_begin_at_zero_and_include_the_maximum() {
         let axis = Axis::of([3.0, 87.0].into_iter());
         assert_eq!((axis.low, axis.high, axis.step), (0.0, 100.0, 20.0));
         let below = Axis::of([-3.0, 4.0].into_iter());
@@ -279,14 +288,14 @@ mod tests {
     }
 
     #[test]
-    fn long_names_stand_in_two_rows() {
+    fn long_names_take_two_rows() {
         assert_eq!(two_rows("track_activities off again", 18), ["track_activities", "off again"]);
         assert_eq!(two_rows("base", 18), ["base"]);
         assert_eq!(two_rows("abcdefgh ijklmnop qrst", 6), ["abcdef", "ijklmn"]);
     }
 
     #[test]
-    fn names_cannot_break_out_of_the_picture() {
+    fn names_are_escaped() {
         let line = Line {
             name: "</svg><script>".into(),
             spots: vec![Spot { x: 1.0, y: 2.0, half: 0.1 }],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The tables that a study ends in.
+//! The tables of a study's results.
 
 use super::answer::{Answer, Comparison, Verdict};
 use super::cell::Cell;
@@ -42,7 +42,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Those arms of a table that have cells.
+    /// The table's arms that have cells: name and title.
     fn arms(&self, table: &Table) -> Vec<(&str, &str)> {
         let has = |name: &str| self.answer.figures.iter().any(|figure| figure.arm == name);
         let wanted = |name: &String| table.arms.as_ref().is_none_or(|arms| arms.contains(name));
@@ -50,7 +50,7 @@ impl Maker<'_> {
         arms.map(|arm| (arm.name.as_str(), arm.title.as_str())).collect()
     }
 
-    /// A row for each arm, each point or both; a column for each read.
+    /// A table with rows for arms and points, and a column for each read.
     fn down(&self, table: &Table) -> Shown {
         let (arms, many) = (self.arms(table), self.points.len() > 1);
         let by_arm = table.rows != Rows::Clients || arms.len() > 1;
@@ -87,7 +87,7 @@ impl Maker<'_> {
         Shown { title: self.title(table, &reads), headings, names, rows }
     }
 
-    /// One read: arms down, points across.
+    /// A table of one read: a row for each arm, a column for each point.
     fn across(&self, table: &Table, name: &str) -> Shown {
         let read = self.plan.study.read(name);
         let mut headings = vec![match self.points.len() {
@@ -129,7 +129,7 @@ impl Maker<'_> {
 
     fn value(&self, arm: &str, point: &Point, read: &Read) -> Field {
         let Some(figure) = self.answer.figure(arm, point, &read.name) else { return Field::none() };
-        // Beyond its own size an interval says nothing.
+        // An interval wider than the figure itself is not shown.
         let text = match figure.half_width.filter(|half| *half < figure.mean.abs()) {
             Some(half) => with_half_width(figure.mean, read.digits, half),
             None => figures(figure.mean, read.digits),
@@ -139,7 +139,7 @@ impl Maker<'_> {
 
     fn percent(&self, arm: &str, point: &Point, read: &Read) -> Field {
         let at = |arm: &str| self.answer.figure(arm, point, &read.name).map(|figure| figure.mean);
-        // By pairs, where there are enough of them.
+        // From pairs of cells if there are enough.
         let paired = self.answer.comparison(arm, point, &read.name);
         let share = match (paired, at(arm), at(&self.answer.base)) {
             (Some(paired), ..) => 100.0 + paired.percent,
@@ -165,7 +165,7 @@ impl Maker<'_> {
     }
 }
 
-/// "+1.23 % ±0.40", and what is thought of it.
+/// The change and its verdict: "+1.23 % ±0.40 inconclusive".
 pub fn change(found: &Comparison) -> String {
     let verdict = match found.verdict {
         Verdict::Resolved => "",

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The answer as text.
+//! Renders the answer as text.
 
 use super::answer::{Answer, Verdict};
 use super::shown::Shown;
 use super::tables::change;
 use view::columns::Columns;
 
-/// Verdicts and tables.
+/// Render facts, verdicts and tables.
 pub fn render(answer: &Answer, tables: &[Shown]) -> String {
     let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
     for line in facts(answer) {
@@ -34,7 +34,7 @@ fn aligned(table: &Shown) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What was done, on what.
+/// What was measured, and on which server and machine.
 pub fn facts(answer: &Answer) -> Vec<String> {
     let host = &answer.run.host;
     let mut facts = vec![format!(
@@ -58,7 +58,7 @@ pub fn facts(answer: &Answer) -> Vec<String> {
     facts
 }
 
-/// One line for each comparison, what is resolved first and the A/A arm's last.
+/// A line for each comparison: resolved ones first, those of the A/A control last.
 pub fn verdicts(answer: &Answer) -> Vec<(Verdict, String)> {
     let title = |list: &[super::answer::ReadRow], name: &str| {
         list.iter().find(|read| read.name == name).map_or(name.to_string(), |r| r.title.clone())
@@ -76,8 +76,8 @@ pub fn verdicts(answer: &Answer) -> Vec<(Verdict, String)> {
             let mut line = format!("{arm}{at}: {read} {}", change(it));
             if it.verdict == Verdict::Inconclusive {
                 line += &match it.detectable {
-                    least if least < 100.0 => {
-                        format!(" (smallest detectable effect: {least:.2} %")
+                    effect if effect < 100.0 => {
+                        format!(" (smallest detectable effect: {effect:.2} %")
                     }
                     _ => " (an effect below a doubling would not be seen".into(),
                 };
@@ -94,7 +94,7 @@ pub fn verdicts(answer: &Answer) -> Vec<(Verdict, String)> {
         .collect()
 }
 
-/// A length of time for people.
+/// Formats a duration.
 pub fn length(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),

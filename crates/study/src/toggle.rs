@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Toggled arms at one point: one server and one load, on whose live backends the arms take turns.
+//! Measures toggled arms at one point: the arms take turns on the live backends of one server, under one
+//! load.
 //!
-//! A round gives each arm a slice, in the order of a row of a Latin square. So many rounds that each
-//! arm has its seconds make a block, and each arm's sums in it a cell.
+//! A round gives each arm a slice, in the order of a row of a Latin square. A block has enough rounds to
+//! give each arm its seconds. The sums of an arm's slices in a block are a cell.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -23,32 +24,34 @@ use crate::cost::CostOf;
 use error::Error;
 use live::host::Watch;
 
-/// How often to look for backends that have come or gone.
+/// How often to look for new and ended backends.
 const REFRESH: Duration = Duration::from_millis(500);
-/// Longest sleep without a look at the signals.
+/// Maximum sleep between checks for a signal.
 const NAP: Duration = Duration::from_millis(100);
-/// How long the load's connections may take to come up.
+/// How long the load may take to connect.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The load ends when it is dropped, not by itself.
+/// Duration of the load; longer than any run, because dropping it ends it.
 const LOAD: Duration = Duration::from_secs(7 * 86_400);
-/// So many rounds in a row spoilt by another hand on the level, and there is no point.
+/// Give up after this number of unusable rounds in a row, spoilt by others who set the level.
 const SPOILT: usize = 50;
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
+    /// The study's plan.
     pub plan: &'a Plan,
-    /// Numbers of the arms that can be had.
+    /// Indexes of the arms that are not left out.
     pub arms: &'a [usize],
-    /// Number of the point.
+    /// Index of the point.
     pub point: usize,
-    /// The first block that is still to be done.
+    /// The first block to measure.
     pub first: usize,
+    /// Set by a signal.
     pub stop: &'a AtomicBool,
 }
 
-/// Run the blocks until the plan's repeats are done. Each block's cells are handed to `take`, which
-/// says whether they are enough. False: interrupted.
+/// Measure blocks until the plan's repeats are complete or `take`, which gets each block's cells,
+/// returns true. Returns false if interrupted.
 pub fn run(
     task: Task<'_>,
     server: &ArmServer,
@@ -82,7 +85,7 @@ pub fn run(
         refreshed: Instant::now(),
     };
     bench.meter.refresh()?;
-    // Slices end on time only if we run when our time has come; as `tally cost` has it.
+    // At normal priority the load would delay the ends of slices. `tally cost` does the same.
     let _ = rustix::process::setpriority_process(None, -10);
     let mut done = Ok(true);
     for block in task.first..study.measure.repeats {
@@ -112,13 +115,13 @@ struct Bench<'a> {
     server: &'a ArmServer,
     meter: Meter,
     live: Live,
-    /// Of places in the task's arms.
+    /// Orders of positions in the task's arms.
     order: Order,
     refreshed: Instant,
 }
 
 impl Bench<'_> {
-    /// One block's cells; none when interrupted.
+    /// The cells of a block; `None` if interrupted.
     fn block(&mut self, block: usize, point: &Point) -> Result<Option<Vec<Cell>>, Error> {
         let measure = &self.task.plan.study.measure;
         let rounds = (measure.seconds / measure.slice.0.as_secs_f64()).ceil().max(1.0) as usize;
@@ -160,7 +163,7 @@ impl Bench<'_> {
         Ok(Some(self.task.arms.iter().zip(&sums).map(cell).collect()))
     }
 
-    /// A slice of each arm; none when it is of no use.
+    /// A slice of each arm; `None` if interrupted or not usable.
     fn round(&mut self) -> Result<Option<Vec<Slice>>, Error> {
         let measure = &self.task.plan.study.measure;
         let mut slices = vec![Slice::default(); self.task.arms.len()];
@@ -231,7 +234,7 @@ impl Bench<'_> {
     }
 }
 
-/// Wait for the load's connections. False: interrupted.
+/// Wait until the load has connected. Returns false if interrupted.
 fn connected(
     server: &ArmServer,
     load: &mut Running,
@@ -254,7 +257,7 @@ fn connected(
     Ok(true)
 }
 
-/// Sleep, but not through a signal. False: there was one.
+/// Sleep until the time is over or a signal arrives. Returns false after a signal.
 fn sleep(length: Duration, stop: &AtomicBool) -> bool {
     let until = Instant::now() + length;
     loop {

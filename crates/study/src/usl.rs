@@ -1,97 +1,99 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The Universal Scalability Law through measured throughputs: N. J. Gunther, Guerrilla Capacity
+//! Fits the Universal Scalability Law to measured throughputs: N. J. Gunther, Guerrilla Capacity
 //! Planning (2007), chapter 4.
 //!
-//!     X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))
+//! ```text
+//! X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))
+//! ```
 //!
-//! lambda is what one client would do alone, sigma the share that all do one after the other, kappa
-//! what each pair of them costs. Where kappa is positive the throughput has a greatest value, at
-//! n = sqrt((1 - sigma) / kappa): the knee.
+//! lambda is the throughput of one client alone, sigma the serial share of the work, kappa the cost of
+//! each pair of clients. If kappa is positive, the throughput has a maximum, the knee, at
+//! n = sqrt((1 - sigma) / kappa).
 //!
-//! Fitted by least squares of the logarithms, since what scatters is a share of the throughput; sigma
-//! is kept within 0 and 1, kappa above 0. The intervals are profiles: a value belongs to the 95 %
-//! interval when the best curve that has it fits not much worse than the best of all, by the F
-//! distribution with 1 and n - 3 degrees of freedom (D. M. Bates and D. G. Watts, Nonlinear Regression
-//! Analysis (1988), section 6.1.2). A profile follows the curve where a standard error would not, as at
-//! the knee, whose interval may have no upper end.
+//! The fit minimizes the squares of the logarithms' residuals, because the scatter is proportional to
+//! the throughput; sigma stays between 0 and 1, kappa above 0. The intervals are profiles: a value
+//! belongs to the 95 % interval if the best curve with that value does not fit much worse than the best
+//! curve, by the F distribution with 1 and n - 3 degrees of freedom (D. M. Bates and D. G. Watts,
+//! Nonlinear Regression Analysis (1988), section 6.1.2). Profiles can be asymmetric, unlike intervals
+//! from a standard error: the knee's may have no upper end.
 
 use serde::Serialize;
 
 use stats::t_quantile;
 
-/// Fewer points leave too little to tell what scatters.
-const FEWEST: usize = 5;
-/// A knee beyond so many times the most clients that were tried is none.
-const FAR: f64 = 100.0;
+/// Fewer points are too few to estimate the scatter.
+const MIN_POINTS: usize = 5;
+/// A knee beyond this multiple of the largest measured number of clients counts as none.
+const MAX_KNEE_FACTOR: f64 = 100.0;
 
 /// One measured throughput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// How many clients.
+    /// Number of clients.
     pub clients: f64,
-    /// What they did together in a second.
+    /// Throughput of all clients together, per second.
     pub throughput: f64,
 }
 
 /// A figure with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Within {
-    /// The best.
+    /// The best estimate.
     pub value: f64,
-    /// Its least.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Its greatest; none where nothing bounds it.
+    /// Upper end; `None` if nothing bounds it.
     pub high: Option<f64>,
 }
 
-/// The law's figures.
+/// The fitted parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Fit {
-    /// Throughput of one client alone.
+    /// Throughput of one client alone, per second.
     pub lambda: f64,
-    /// The share that all do one after the other, 0 to 1.
+    /// The serial share of the work, 0 to 1.
     pub sigma: Within,
-    /// What each pair costs.
+    /// The cost of each pair of clients.
     pub kappa: Within,
-    /// Clients at which the throughput is greatest; none where the curve rises as far as it was followed.
+    /// Number of clients with the highest throughput; `None` if the curve rises throughout the range.
     pub knee: Option<Within>,
-    /// The least that the knee may be, where it is none.
+    /// Lower bound of the knee; only set if `knee` is `None`.
     pub knee_beyond: Option<f64>,
-    /// Standard deviation of what is left, as a share of the throughput.
+    /// Standard deviation of the residuals, as a share of the throughput.
     pub scatter: f64,
 }
 
 impl Fit {
-    /// Through these points; none where they are fewer than five, of fewer than four numbers of
-    /// clients, or not all positive.
+    /// Fits the curve to these points. `None` for fewer than five points, fewer than four different
+    /// numbers of clients, or a point that is not positive.
     pub fn of(points: &[Point]) -> Option<Fit> {
         let mut different: Vec<f64> = points.iter().map(|point| point.clients).collect();
         different.sort_by(f64::total_cmp);
         different.dedup();
-        let sound = |point: &Point| {
+        let valid = |point: &Point| {
             point.clients >= 1.0 && point.throughput > 0.0 && point.throughput.is_finite()
         };
-        if points.len() < FEWEST || different.len() < 4 || !points.iter().all(sound) {
+        if points.len() < MIN_POINTS || different.len() < 4 || !points.iter().all(valid) {
             return None;
         }
-        let most = different.last().copied()?;
+        let max_clients = different.last().copied()?;
         let data = Data::of(points);
-        let best = data.best(most);
+        let best = data.best(max_clients);
         let (sigma, kappa) = (best.at[0], best.at[1]);
         let freedom = (points.len() - 3) as f64;
         let t = t_quantile(0.975, freedom);
-        // Where the points lie on a curve exactly, rounding alone is left.
+        // Points that lie exactly on a curve leave only rounding errors.
         let limit = best.cost * (1.0 + t * t / freedom) + 1e-20;
 
         let fits_sigma = |sigma: f64| data.with_sigma(sigma).cost <= limit;
         let fits_kappa = |kappa: f64| data.with_kappa(kappa).cost <= limit;
         let fits_knee = |knee: f64| data.with_knee(knee).cost <= limit;
-        let smallest = 1e-3 / (most * most);
-        let far = FAR * most;
+        let smallest = 1e-3 / (max_clients * max_clients);
+        let far = MAX_KNEE_FACTOR * max_clients;
         let knee = ((1.0 - sigma) / kappa).sqrt();
-        // Where kappa may as well be zero, nothing bounds the knee.
-        let seen = knee < far;
+        // If kappa is near zero, nothing bounds the knee.
+        let bounded = knee < far;
         Some(Fit {
             lambda: data.lambda(sigma, kappa),
             sigma: Within {
@@ -102,30 +104,30 @@ impl Fit {
             kappa: Within {
                 value: kappa,
                 low: edge(fits_kappa, kappa, 0.0),
-                high: outwards(fits_kappa, kappa.max(smallest), 1.0).or(Some(1.0)),
+                high: upper_edge(fits_kappa, kappa.max(smallest), 1.0).or(Some(1.0)),
             },
-            knee: seen.then(|| Within {
+            knee: bounded.then(|| Within {
                 value: knee,
                 low: edge(fits_knee, knee, 1.0),
-                high: outwards(fits_knee, knee, far),
+                high: upper_edge(fits_knee, knee, far),
             }),
-            knee_beyond: (!seen).then(|| edge(fits_knee, far, 1.0)),
+            knee_beyond: (!bounded).then(|| edge(fits_knee, far, 1.0)),
             scatter: (best.cost / freedom).sqrt(),
         })
     }
 
-    /// The curve.
+    /// Throughput of the fitted curve, per second.
     pub fn throughput(&self, clients: f64) -> f64 {
         self.lambda * clients / slowdown(clients, self.sigma.value, self.kappa.value)
     }
 }
 
-/// How much longer each takes than alone.
+/// The factor by which each client is slower than alone.
 fn slowdown(n: f64, sigma: f64, kappa: f64) -> f64 {
     1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0)
 }
 
-/// Between a value that fits and a bound: where it ceases to; the bound, if that fits too.
+/// The last value between `inside`, which fits, and `bound` that still fits, by bisection.
 fn edge(fits: impl Fn(f64) -> bool, inside: f64, bound: f64) -> f64 {
     if fits(bound) {
         return bound;
@@ -142,8 +144,8 @@ fn edge(fits: impl Fn(f64) -> bool, inside: f64, bound: f64) -> f64 {
     inside
 }
 
-/// The same where the bound lies orders of magnitude away; none if all fit up to it.
-fn outwards(fits: impl Fn(f64) -> bool, from: f64, bound: f64) -> Option<f64> {
+/// Like [`edge`], for a bound orders of magnitude away. `None` if every value up to it fits.
+fn upper_edge(fits: impl Fn(f64) -> bool, from: f64, bound: f64) -> Option<f64> {
     let mut at = from;
     while at < bound {
         let next = (2.0 * at).min(bound);
@@ -155,16 +157,16 @@ fn outwards(fits: impl Fn(f64) -> bool, from: f64, bound: f64) -> Option<f64> {
     None
 }
 
-/// Logarithms of n / X, hence of the slowdown less a constant.
+/// Logarithms of n / X: of the slowdown, up to a constant.
 struct Data {
     clients: Vec<f64>,
     logs: Vec<f64>,
 }
 
-/// Where a misfit is least.
-struct Least {
+/// The best parameters of a fit.
+struct Minimum {
     at: Vec<f64>,
-    /// Sum of the squares.
+    /// Sum of squared residuals.
     cost: f64,
 }
 
@@ -172,8 +174,8 @@ struct Least {
 struct Family {
     base: Vec<f64>,
     slopes: Vec<Vec<f64>>,
-    /// Greatest value of each parameter; the least is 0.
-    most: Vec<f64>,
+    /// Maximum of each parameter; the minimum is 0.
+    max: Vec<f64>,
 }
 
 impl Data {
@@ -188,18 +190,20 @@ impl Data {
         self.clients.iter().map(|&n| of(n)).collect()
     }
 
-    fn best(&self, most: f64) -> Least {
+    fn best(&self, max_clients: f64) -> Minimum {
         let family = Family {
             base: self.each(|_| 1.0),
             slopes: vec![self.each(|n| n - 1.0), self.each(|n| n * (n - 1.0))],
-            most: vec![1.0, 1.0],
+            max: vec![1.0, 1.0],
         };
-        // From several places: the valley is long and bent.
+        // Several starting points, because the valley is long and curved.
         [0.0, 0.05, 0.5]
             .into_iter()
-            .flat_map(|sigma| [0.0, 1.0, 30.0].map(|pairs| vec![sigma, pairs / (most * most)]))
-            .map(|start| family.least(&self.logs, start))
-            .fold(Least { at: vec![0.0; 2], cost: f64::INFINITY }, |best, next| {
+            .flat_map(|sigma| {
+                [0.0, 1.0, 30.0].map(|pairs| vec![sigma, pairs / (max_clients * max_clients)])
+            })
+            .map(|start| family.minimize(&self.logs, start))
+            .fold(Minimum { at: vec![0.0; 2], cost: f64::INFINITY }, |best, next| {
                 if next.cost < best.cost {
                     next
                 } else {
@@ -208,33 +212,33 @@ impl Data {
             })
     }
 
-    fn with_sigma(&self, sigma: f64) -> Least {
+    fn with_sigma(&self, sigma: f64) -> Minimum {
         let family = Family {
             base: self.each(|n| slowdown(n, sigma, 0.0)),
             slopes: vec![self.each(|n| n * (n - 1.0))],
-            most: vec![1.0],
+            max: vec![1.0],
         };
-        family.least(&self.logs, vec![0.0])
+        family.minimize(&self.logs, vec![0.0])
     }
 
-    fn with_kappa(&self, kappa: f64) -> Least {
+    fn with_kappa(&self, kappa: f64) -> Minimum {
         let family = Family {
             base: self.each(|n| slowdown(n, 0.0, kappa)),
             slopes: vec![self.each(|n| n - 1.0)],
-            most: vec![1.0],
+            max: vec![1.0],
         };
-        family.least(&self.logs, vec![0.0])
+        family.minimize(&self.logs, vec![0.0])
     }
 
-    /// The greatest throughput there: kappa is (1 - sigma) / knee^2.
-    fn with_knee(&self, knee: f64) -> Least {
+    /// With the maximum at `knee`: kappa is (1 - sigma) / knee^2.
+    fn with_knee(&self, knee: f64) -> Minimum {
         let pairs = |n: f64| n * (n - 1.0) / (knee * knee);
         let family = Family {
             base: self.each(|n| 1.0 + pairs(n)),
             slopes: vec![self.each(|n| n - 1.0 - pairs(n))],
-            most: vec![1.0],
+            max: vec![1.0],
         };
-        family.least(&self.logs, vec![0.0])
+        family.minimize(&self.logs, vec![0.0])
     }
 
     fn lambda(&self, sigma: f64, kappa: f64) -> f64 {
@@ -245,8 +249,8 @@ impl Data {
 }
 
 impl Family {
-    /// What is left of the logs, less its mean: the constant is fitted along. And its slopes.
-    fn rest(&self, logs: &[f64], at: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
+    /// The residuals and their slopes, centred: subtracting the mean fits the constant, too.
+    fn residuals(&self, logs: &[f64], at: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
         let mut slow = self.base.clone();
         for (slope, value) in self.slopes.iter().zip(at) {
             slow.iter_mut().zip(slope).for_each(|(slow, slope)| *slow += slope * value);
@@ -259,28 +263,28 @@ impl Family {
     }
 
     fn cost(&self, logs: &[f64], at: &[f64]) -> f64 {
-        dot_self(&self.rest(logs, at).0)
+        dot_self(&self.residuals(logs, at).0)
     }
 
-    /// The least misfit by the method of Levenberg and Marquardt; a parameter at a bound that it
-    /// would cross stays there.
-    fn least(&self, logs: &[f64], start: Vec<f64>) -> Least {
+    /// Minimizes the residuals by the Levenberg-Marquardt method. A parameter stays at a bound that it
+    /// would cross.
+    fn minimize(&self, logs: &[f64], start: Vec<f64>) -> Minimum {
         let mut at = start;
         let mut cost = self.cost(logs, &at);
         let mut damping = 1e-3;
         for _ in 0..1000 {
-            let (rest, slopes) = self.rest(logs, &at);
+            let (rest, slopes) = self.residuals(logs, &at);
             let gradient: Vec<f64> = slopes.iter().map(|slope| dot(slope, &rest)).collect();
             let free: Vec<usize> = (0..at.len())
                 .filter(|&i| {
-                    let held = (at[i] <= 0.0 && gradient[i] >= 0.0)
-                        || (at[i] >= self.most[i] && gradient[i] <= 0.0);
-                    !held && dot_self(&slopes[i]) > 0.0
+                    let at_bound = (at[i] <= 0.0 && gradient[i] >= 0.0)
+                        || (at[i] >= self.max[i] && gradient[i] <= 0.0);
+                    !at_bound && dot_self(&slopes[i]) > 0.0
                 })
                 .collect();
             let mut next = at.clone();
             for (&i, step) in free.iter().zip(step(&slopes, &gradient, &free, damping)) {
-                next[i] = (at[i] + step).clamp(0.0, self.most[i]);
+                next[i] = (at[i] + step).clamp(0.0, self.max[i]);
             }
             let moved = next.iter().zip(&at).any(|(next, at)| (next - at).abs() > 1e-12 * at.abs());
             if !moved {
@@ -301,11 +305,11 @@ impl Family {
                 }
             }
         }
-        Least { at, cost }
+        Minimum { at, cost }
     }
 }
 
-/// The step of the free parameters, of which there are at most two.
+/// The next step of the free parameters, at most two.
 fn step(slopes: &[Vec<f64>], gradient: &[f64], free: &[usize], damping: f64) -> Vec<f64> {
     let square = |i: usize| dot_self(&slopes[i]) * (1.0 + damping);
     match *free {
@@ -348,7 +352,7 @@ mod tests {
         (found - expected).abs() <= share * expected.abs()
     }
 
-    /// Normal numbers that are the same each time.
+    /// A reproducible source of normally distributed numbers.
     struct Normal(u64);
 
     impl Normal {
@@ -363,8 +367,8 @@ mod tests {
         }
     }
 
-    /// Users and transactions a minute of the seed that asked for this (studies/users-sweep).
-    const SEED: [(f64, f64); 11] = [
+    /// Users and transactions per minute, measured before pgtally: see studies/users-sweep/README.md.
+    const SWEEP: [(f64, f64); 11] = [
         (384.0, 41_771.0),
         (448.0, 47_931.0),
         (512.0, 54_144.0),
@@ -378,22 +382,22 @@ mod tests {
         (1024.0, 53_323.0),
     ];
 
-    /// A made-up server, each point three times, and what scatters.
-    fn made(dice: &mut Normal, sigma: f64, kappa: f64, scatter: f64) -> Vec<Point> {
+    /// Points of a simulated server with random scatter, each number of clients three times.
+    fn synthetic(random: &mut Normal, sigma: f64, kappa: f64, scatter: f64) -> Vec<Point> {
         [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
             .into_iter()
             .flat_map(|n| [n; 3])
             .map(|n| Point {
                 clients: n,
-                throughput: 500.0 * n / slowdown(n, sigma, kappa) * (scatter * dice.next()).exp(),
+                throughput: 500.0 * n / slowdown(n, sigma, kappa) * (scatter * random.next()).exp(),
             })
             .collect()
     }
 
-    // least_squares and brentq of SciPy 1.17 (and F from scipy.stats) on the same sums of squares.
+    // Expected values: SciPy 1.17 (nonlinear least squares, brentq, scipy.stats.f) on the same data.
     #[test]
-    fn it_agrees_with_scipy_on_the_seeds_figures() {
-        let fit = Fit::of(&points(&SEED)).unwrap();
+    fn the_fit_agrees_with_scipy_on_a_measured_sweep() {
+        let fit = Fit::of(&points(&SWEEP)).unwrap();
         assert!(fit.sigma.value < 1e-12 && fit.sigma.low == 0.0, "{fit:?}");
         assert!(near(fit.sigma.high.unwrap(), 0.001_116_212_2, 1e-5), "{fit:?}");
         assert!(near(fit.kappa.value, 1.682_942_10e-6, 1e-6), "{fit:?}");
@@ -408,8 +412,8 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_without_scatter_is_found_again() {
-        let fit = Fit::of(&made(&mut Normal(1), 0.03, 2e-4, 0.0)).unwrap();
+    fn a_curve_without_scatter_is_recovered() {
+        let fit = Fit::of(&synthetic(&mut Normal(1), 0.03, 2e-4, 0.0)).unwrap();
         assert!(near(fit.sigma.value, 0.03, 1e-6), "{fit:?}");
         assert!(near(fit.kappa.value, 2e-4, 1e-6), "{fit:?}");
         assert!(near(fit.lambda, 500.0, 1e-6), "{fit:?}");
@@ -418,16 +422,16 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_rises_has_no_knee_but_a_least_one() {
-        let fit = Fit::of(&made(&mut Normal(2), 0.02, 0.0, 0.02)).unwrap();
+    fn a_rising_curve_has_only_a_lower_bound_of_its_knee() {
+        let fit = Fit::of(&synthetic(&mut Normal(2), 0.02, 0.0, 0.02)).unwrap();
         let beyond = fit.knee_beyond.or(fit.knee.map(|knee| knee.low)).unwrap();
         assert!(fit.knee.is_none_or(|knee| knee.high.is_none()), "{fit:?}");
         assert!(beyond > 128.0 && beyond.is_finite(), "{fit:?}");
     }
 
     #[test]
-    fn intervals_cover_the_truth_as_often_as_they_say() {
-        let mut dice = Normal(3);
+    fn intervals_cover_the_truth_95_percent_of_the_time() {
+        let mut random = Normal(3);
         let (sigma, kappa) = (0.03_f64, 2e-4_f64);
         let knee = ((1.0 - sigma) / kappa).sqrt();
         let holds = |within: Within, truth: f64| {
@@ -435,7 +439,7 @@ mod tests {
         };
         let mut covered = [0; 3];
         for _ in 0..200 {
-            let fit = Fit::of(&made(&mut dice, sigma, kappa, 0.05)).unwrap();
+            let fit = Fit::of(&synthetic(&mut random, sigma, kappa, 0.05)).unwrap();
             covered[0] += usize::from(holds(fit.sigma, sigma));
             covered[1] += usize::from(holds(fit.kappa, kappa));
             covered[2] += usize::from(fit.knee.is_some_and(|found| holds(found, knee)));
@@ -444,11 +448,11 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_too_little_is_refused() {
-        assert!(Fit::of(&points(&SEED[..4])).is_none());
+    fn too_few_or_invalid_points_give_no_fit() {
+        assert!(Fit::of(&points(&SWEEP[..4])).is_none());
         let same = [(1.0, 5.0), (1.0, 5.0), (2.0, 9.0), (2.0, 9.0), (4.0, 16.0), (4.0, 16.0)];
         assert!(Fit::of(&points(&same)).is_none());
-        let mut none = SEED;
+        let mut none = SWEEP;
         none[3].1 = 0.0;
         assert!(Fit::of(&points(&none)).is_none());
     }

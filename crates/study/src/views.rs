@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! pg_tally's views in a scratch server, so that reads and listings may ask them.
+//! Creates pg_tally's views in a scratch server, so that reads and listings can query them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,9 @@ use scratch::Cluster;
 use error::Error;
 use live::library::Library;
 
-/// Create them: as an extension where the installed library is used, else by the script beside the
-/// built one. Where there is neither there are no views, and who asks them is told so by the server.
+/// Create the views: as an extension if the installed library is used, else by the script in the
+/// directory of the built library. With neither, there are no views, and the server rejects queries on
+/// them.
 pub fn create(cluster: &Cluster) -> Result<(), Error> {
     let mut client = cluster.connect()?;
     let script = match Library::find(cluster.binaries())? {
@@ -33,7 +34,7 @@ pub fn create(cluster: &Cluster) -> Result<(), Error> {
     Ok(())
 }
 
-/// The script of the extension in the folder of its library, which is so in the build only.
+/// The extension's script in the directory of its library; only a build directory has it there.
 fn script_in(folder: &Path) -> Option<PathBuf> {
     std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).find(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

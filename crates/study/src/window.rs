@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A stretch of time that is watched: what processes, the segment, the machine and the server's own
-//! views say of it.
+//! Measures a period: the use by processes, the segment, the machine, and the server's views.
 
 use std::time::Instant;
 
@@ -17,16 +16,20 @@ use error::Error;
 use live::feed::{Feed, Step};
 use live::host::{Disturbance, Watch};
 
-/// Whom to look at.
+/// What to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Watched<'a> {
+    /// Process ID of the postmaster.
     pub server: u32,
+    /// Process ID of the load.
     pub load: u32,
+    /// Process ID of the instrument, if there is one.
     pub instrument: Option<u32>,
+    /// The segment, if pg_tally is loaded.
     pub segment: Option<&'a SegmentPath>,
 }
 
-/// An open window.
+/// A period that is being measured.
 pub struct Window<'a> {
     watched: Watched<'a>,
     began: Instant,
@@ -39,18 +42,20 @@ pub struct Window<'a> {
     asked: Values,
 }
 
-/// What a closed one has.
+/// What was measured in a period.
 pub struct Seen {
+    /// The figures from which reads are computed.
     pub material: Material,
+    /// Stolen time, frequency and other work of the machine.
     pub disturbance: Disturbance,
-    /// Per cent of one processor.
+    /// CPU time of processes outside the study, percent of one CPU.
     pub foreign_percent: f64,
-    /// As `tally top --json` has it; none where nothing asks for it.
+    /// The interval as in `tally top --json`; `None` if the study does not use it.
     pub interval: Option<Value>,
 }
 
 impl<'a> Window<'a> {
-    /// Open one. Queries go over `client`.
+    /// Begin to measure. Queries use `client`.
     pub fn open(study: &Study, watched: Watched<'a>, client: &mut Client) -> Result<Self, Error> {
         let wanted = |start: &str| {
             study
@@ -91,7 +96,7 @@ impl<'a> Window<'a> {
         Ok(window)
     }
 
-    /// Look at the processes: those that end later count up to here.
+    /// Measure the processes. One that ends later counts up to this call.
     pub fn look(&mut self) {
         let census = Census::take();
         self.server.look(&census.family(self.watched.server));
@@ -101,7 +106,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Close it. Processes were last looked at by [`Window::look`].
+    /// End the period. Processes count up to the last call of [`Window::look`].
     pub fn close(&mut self, study: &Study, client: &mut Client) -> Result<Seen, Error> {
         let disturbance = self.machine.disturbance();
         let foreign = Census::take().foreign_since(&self.census);
@@ -148,7 +153,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// The interval since the last one, as `tally top --json` has it.
+/// The interval since the previous one, as in `tally top --json`.
 fn next(feed: &mut Feed) -> Result<Value, Error> {
     match feed.step() {
         Step::Interval(reading) => Ok(serde_json::to_value(&reading)?),
@@ -157,14 +162,14 @@ fn next(feed: &mut Feed) -> Result<Value, Error> {
     }
 }
 
-/// The first column of a query's first row, as a number; none where it is null or there is no row.
+/// The first column of a query's first row, as a number; `None` if it is null or there is no row.
 fn ask(client: &mut Client, sql: &str) -> Result<Option<f64>, Error> {
     for message in client.simple_query(sql)? {
         if let SimpleQueryMessage::Row(row) = message {
             return match row.get(0) {
                 None => Ok(None),
                 Some(text) => text.parse().map(Some).map_err(|_| {
-                    Error::Failed(format!("\"{sql}\" says \"{text}\", which is not a number"))
+                    Error::Failed(format!("\"{sql}\" returned \"{text}\", which is not a number"))
                 }),
             };
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What stands in braces in commands and scripts.
+//! Replaces words in braces in commands and scripts.
 
-/// Names and what they stand for.
+/// Names and their values.
 #[derive(Debug, Clone, Default)]
 pub struct Words(Vec<(&'static str, String)>);
 
 impl Words {
-    /// One more, or another meaning of one.
+    /// Set the value of a name.
     pub fn set(&mut self, name: &'static str, value: impl ToString) {
         self.0.retain(|(known, _)| *known != name);
         self.0.push((name, value.to_string()));
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_replaced_once_and_the_rest_stays() {
+    fn known_words_are_replaced_once() {
         let mut words = Words::default();
         words.set("pid", 7);
         words.set("data", "{pid}");

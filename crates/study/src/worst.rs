@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What took the time in the part of a cell in which a read was at its worst.
+//! Lists what took the time in the part of a cell in which a read was worst.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,21 @@ use super::file::{Better, Study};
 use error::Error;
 use view::columns::Columns;
 
-/// The worst part so far, for each listing of one, in the order of the study.
+/// The worst part so far for each listing of the study, in its order.
 pub struct Worst<'a> {
     study: &'a Study,
-    parts: Vec<Option<Part>>,
+    parts: Vec<Option<WorstPart>>,
 }
 
-struct Part {
+/// A part of a cell.
+struct WorstPart {
     value: f64,
     from: f64,
     to: f64,
     interval: Value,
 }
 
-/// A statistic's operations that ended in the part, and its time in it; seconds.
+/// The operations of a statistic that ended in the part, and their time in it, seconds.
 #[derive(Default)]
 struct Total {
     count: f64,
@@ -32,11 +33,13 @@ struct Total {
 }
 
 impl<'a> Worst<'a> {
+    /// Start without any part.
     pub fn new(study: &'a Study) -> Self {
         Self { study, parts: study.listings.iter().map(|_| None).collect() }
     }
 
-    /// A part has ended. Of equal ones the last is kept: what lasted throughout has ended in it.
+    /// Consider a part that has ended. Of equal parts the last is kept: operations that lasted through
+    /// all of them end in it.
     pub fn see(&mut self, values: &Values, interval: Option<&Value>, from: f64, to: f64) {
         let Some(interval) = interval else { return };
         for (listing, kept) in self.study.listings.iter().zip(&mut self.parts) {
@@ -48,17 +51,17 @@ impl<'a> Worst<'a> {
                 _ => value <= part.value,
             });
             if is_worse {
-                *kept = Some(Part { value, from, to, interval: interval.clone() });
+                *kept = Some(WorstPart { value, from, to, interval: interval.clone() });
             }
         }
     }
 
-    /// Put the text of each in its place.
+    /// Write the text of each listing that asks for a worst part.
     pub fn write(&self, listings: &mut [String]) -> Result<(), Error> {
         for ((listing, kept), text) in self.study.listings.iter().zip(&self.parts).zip(listings) {
             let (Some(part), Some(name)) = (kept, &listing.worst) else { continue };
             let title = self.study.read(name).map_or(name.as_str(), |read| read.title());
-            let Part { value, from, to, .. } = part;
+            let WorstPart { value, from, to, .. } = part;
             *text = format!(
                 "from {from:.1} s to {to:.1} s: {title} {value:.0}\n{}",
                 table(&part.interval, listing.lines)?
@@ -68,7 +71,7 @@ impl<'a> Worst<'a> {
     }
 }
 
-/// Statistics by their total time, as the interval has them (docs/reference-json.md).
+/// A table of the interval's statistics, sorted by total time.
 fn table(interval: &Value, lines: usize) -> Result<String, Error> {
     let mut totals: Vec<(String, Total)> = totals(interval).into_iter().collect();
     totals.retain(|(_, total)| total.seconds > 0.0);
@@ -108,7 +111,7 @@ fn totals(interval: &Value) -> BTreeMap<String, Total> {
     for row in rows("waits").filter(|row| row["idle"] != Value::Bool(true)) {
         add(format!("wait::{}", text(row, "activity")), row);
     }
-    // Reading a command is waiting for the client.
+    // Only handling: reading a command is waiting for the client.
     for row in rows("commands") {
         add(format!("command::{}::handle", text(row, "kind")), &row["handle"]);
     }
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_with_the_least_of_what_should_be_more_is_listed_by_total_time() {
+    fn the_part_with_the_lowest_throughput_is_listed_by_total_time() {
         let study = study("worst = \"tps\"\nlines = 3").unwrap();
         let mut worst = Worst::new(&study);
         let sync = |seconds: f64| {
@@ -176,10 +179,10 @@ mod tests {
     }
 
     #[test]
-    fn a_read_without_a_series_or_a_better_side_has_no_worst_part() {
+    fn a_worst_part_needs_a_read_with_a_series_and_a_direction() {
         for (listing, named) in [("worst = \"cpu\"", "series"), ("worst = \"cqu\"", "cqu")] {
-            let said = study(listing).unwrap_err();
-            assert!(said.contains(named), "{said}");
+            let error = study(listing).unwrap_err();
+            assert!(error.contains(named), "{error}");
         }
     }
 }

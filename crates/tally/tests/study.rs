@@ -268,7 +268,7 @@ fn an_error_in_a_study_file_is_reported_with_its_position() {
     let message = complaint(tally().args(["study", "run", "no-such-study"]), 2);
     assert!(message.contains("no-such-study") && message.contains("commit-delay"), "{message}");
     let message = complaint(tally().args(["study", "report"]).arg(place.folder.path()), 1);
-    assert!(message.contains("folder of a study's run"), "{message}");
+    assert!(message.contains("directory of a study's run"), "{message}");
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn a_signal_stops_the_servers_and_the_next_run_resumes() {
         return;
     }
     assert_eq!(status.code(), Some(1), "{message}");
-    assert!(message.contains("interrupted") && message.contains("goes on"), "{message}");
+    assert!(message.contains("interrupted") && message.contains("continues"), "{message}");
     // The copies for each server are removed shortly after the command ends.
     eventually("no files remain", || std::fs::read_dir(servers.path()).unwrap().count() == 0);
     assert!(place.out().join("report.html").exists());

@@ -5,8 +5,8 @@ use super::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// A heavy-tailed sequence that any language makes the same: the ratio of two draws of
-/// Lehmer's generator (16807, 2^31 - 1).
+/// A heavy-tailed sequence that any language can reproduce: the ratio of two draws from Lehmer's
+/// generator (16807, 2^31 - 1).
 fn sequence(n: usize) -> Vec<f64> {
     let mut state: u64 = 1;
     let mut draw = || {
@@ -30,7 +30,7 @@ fn close(ours: f64, reference: f64) {
 //   scipy.stats.trim_mean(x, .1), scipy.stats.mstats.trimmed_stde(x, limits=(.1, .1)),
 //   half of numpy.diff(scipy.stats.mstats.trimmed_mean_ci(x, limits=(.1, .1)))
 #[test]
-fn trimmed_mean_and_half_width_are_those_of_scipy() {
+fn trimmed_mean_and_half_width_agree_with_scipy() {
     for (n, mean, error, half_width) in [
         (40, 0.326_778_291_537_074_16, 0.268_842_462_787_417_14, 0.548_307_817_817_263_2),
         (200, 0.082_649_731_564_218_1, 0.050_556_514_061_591_71, 0.099_848_923_802_369_23),
@@ -47,7 +47,7 @@ fn trimmed_mean_and_half_width_are_those_of_scipy() {
 
 // scipy.stats.wilcoxon(x - centre, mode="approx", correction=False).pvalue, SciPy 1.17.1
 #[test]
-fn signed_ranks_are_those_of_scipy() {
+fn signed_ranks_agree_with_scipy() {
     close(signed_rank(&sequence(40), 0.0).two_sided, 0.069_589_226_275_474_05);
     close(signed_rank(&sequence(200), 0.0).two_sided, 0.092_213_589_583_752_27);
     close(signed_rank(&sequence(200), 0.3).two_sided, 5.808_442_597_105_786e-5);
@@ -56,7 +56,7 @@ fn signed_ranks_are_those_of_scipy() {
 
 // scipy.stats.wilcoxon(numpy.round(2 * x) / 2, mode="approx", correction=False).pvalue
 #[test]
-fn signed_ranks_with_ties_and_zeros_are_those_of_scipy() {
+fn signed_ranks_with_ties_and_zeros_agree_with_scipy() {
     // numpy.round rounds halves to even; none of these values is one.
     let coarse: Vec<f64> = sequence(200).iter().map(|x| (2.0 * x).round() / 2.0).collect();
     assert!(coarse.iter().filter(|x| **x == 0.0).count() > 20);
@@ -70,7 +70,7 @@ fn too_few_values_give_no_estimate() {
 }
 
 #[test]
-fn values_that_are_all_the_same_have_no_width_and_no_rank() {
+fn equal_values_have_no_width_and_no_rank() {
     let same = Estimate::of(&[0.0; 50]).unwrap();
     assert_eq!((same.mean, same.half_width, same.rank_p(0.0)), (0.0, 0.0, 1.0));
     assert!(!same.above(0.0) && !same.below(0.0));
@@ -79,7 +79,7 @@ fn values_that_are_all_the_same_have_no_width_and_no_rank() {
 // scipy.stats.ttest_1samp(x, 0) and .confidence_interval(0.95), x = the first 8 of the sequence; the
 // effect by scipy.stats.t.ppf(.975, 7) + scipy.stats.t.ppf(.8, 7).
 #[test]
-fn of_few_repeats_it_is_the_paired_t_interval_of_scipy() {
+fn few_repeats_give_the_paired_t_interval_of_scipy() {
     let values = sequence(8);
     assert!(Estimate::of(&values).is_none());
     let ours = Estimate::of_repeats(&values).unwrap();
@@ -90,8 +90,8 @@ fn of_few_repeats_it_is_the_paired_t_interval_of_scipy() {
     assert!(Estimate::of_repeats(&values[..FEWEST_REPEATS - 1]).is_none());
 }
 
-/// Blocks of a study in which nothing differs: each a log ratio of two cells that share the block's
-/// drift but not their own heavy-tailed noise.
+/// Blocks of a study without any effect. Each is the log ratio of two cells that share the block's
+/// drift but not the heavy-tailed noise.
 fn blocks(seed: u64, n: usize) -> Vec<f64> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut drift = 0.0;
@@ -110,20 +110,20 @@ fn blocks(seed: u64, n: usize) -> Vec<f64> {
 }
 
 #[test]
-fn few_repeats_cover_the_truth_and_rarely_find_what_is_not_there() {
+fn few_repeats_cover_the_truth_and_rarely_find_a_false_effect() {
     for n in [6, 8, 12] {
         let runs = 1500;
         let estimates = || (0..runs).map(|seed| Estimate::of_repeats(&blocks(seed, n)).unwrap());
         let covered = estimates().filter(|e| e.mean.abs() <= e.half_width).count();
         let wrong = estimates().filter(|e| e.above(0.0) || e.below(0.0)).count();
         let share = |count: usize| count as f64 / runs as f64;
-        // With heavy tails the t interval of a few values covers more than it says, never less.
+        // With heavy tails the t interval of a few values covers more than 95 %, not less.
         assert!((0.93..=0.995).contains(&share(covered)), "{n}: covered {}", share(covered));
         assert!(share(wrong) <= 0.05, "{n}: wrong {}", share(wrong));
     }
 }
 
-/// An autoregressive series: each value keeps some of the one before.
+/// A first-order autoregressive series with this coefficient.
 fn autoregressive(seed: u64, n: usize, keep: f64) -> Vec<f64> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut value = 0.0;

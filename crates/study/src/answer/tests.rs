@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whole studies on made-up cells whose truth is known.
+//! Whole studies on simulated cells with known effects.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -20,13 +20,13 @@ fn plan(repeats: usize) -> Plan {
     Plan::new(Study::parse(&text).unwrap(), false, &[]).unwrap()
 }
 
-/// Cells of a drifting machine with heavy-tailed noise; "one" has this effect.
+/// Cells of a drifting machine with heavy-tailed noise; the arm "one" has this effect.
 fn cells(plan: &Plan, seed: u64, effect: f64) -> Vec<Cell> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut cells = Vec::new();
     for block in 0..plan.study.measure.repeats {
         let mut order: Vec<usize> = (0..plan.arms.len()).collect();
-        // Which place an arm has in its block is by lot, so that a drift is noise.
+        // The order of arms within a block is random, so that drift becomes noise.
         rand::seq::SliceRandom::shuffle(&mut order[..], &mut rng);
         let mut drift = 0.05 * (rng.random::<f64>() - 0.5);
         for arm in order {
@@ -65,7 +65,7 @@ fn resolved(seed: u64, effect: f64) -> Vec<String> {
 }
 
 #[test]
-fn where_nothing_differs_a_whole_study_says_something_at_most_once_in_twenty() {
+fn a_study_without_effects_resolves_one_in_at_most_5_percent_of_cases() {
     let runs = 400;
     let wrong = (0..runs).filter(|seed| !resolved(*seed, 0.0).is_empty()).count();
     // Four standard errors above 5 %.
@@ -73,7 +73,7 @@ fn where_nothing_differs_a_whole_study_says_something_at_most_once_in_twenty() {
 }
 
 #[test]
-fn an_effect_beyond_the_noise_is_found_and_only_where_it_is() {
+fn an_effect_beyond_the_noise_is_found_only_in_its_arm() {
     let found: Vec<Vec<String>> = (0..50).map(|seed| resolved(seed, 0.05)).collect();
     let whole = found.iter().filter(|arms| arms.iter().filter(|arm| *arm == "one").count() == 2);
     assert!(whole.count() >= 40);
@@ -81,7 +81,7 @@ fn an_effect_beyond_the_noise_is_found_and_only_where_it_is() {
 }
 
 #[test]
-fn the_placebo_is_told_and_never_an_effect() {
+fn the_control_has_figures_and_is_never_an_effect() {
     let plan = plan(8);
     for it in comparisons(&plan, &cells(&plan, 3, 0.05)) {
         assert_eq!(it.verdict == Verdict::Placebo, it.arm == "base-again");
@@ -90,14 +90,14 @@ fn the_placebo_is_told_and_never_an_effect() {
 }
 
 #[test]
-fn five_blocks_can_resolve_nothing() {
+fn five_blocks_resolve_nothing() {
     let plan = plan(5);
     let all = comparisons(&plan, &cells(&plan, 3, 0.5));
     assert!(all.iter().all(|it| it.verdict != Verdict::Resolved));
 }
 
 #[test]
-fn differences_to_the_base_are_of_the_same_block_and_what_follows_from_them_is_reckoned_anew() {
+fn differences_use_the_base_of_the_same_block_and_dependent_values_follow() {
     let plan = plan(2);
     let complete = complete(&plan, cells(&plan, 1, 0.1));
     let value = |cell: &Cell, read: &str| cell.values.get(read).copied().flatten();

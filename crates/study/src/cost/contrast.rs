@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! What was read in the slices of a round, and what the round says.
+//! The figures of a round's slices, and the effect that the round shows.
 
 use super::design::{Round, Side};
 
-/// Fewest commands that a side of a quad must have handled for its ratio to mean anything.
-pub const FEWEST_COMMANDS: u64 = 4;
+/// Minimum number of commands on each side of a quad; a ratio of fewer is meaningless.
+pub const MIN_COMMANDS: u64 = 4;
 
-/// What all measured backends did in one slice, or in several added up.
+/// Totals of all measured backends in one slice, or in several added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Slice {
-    /// Time on a processor, ns.
+    /// CPU time, ns.
     pub cpu_ns: u64,
-    /// How often they were put on one.
+    /// How often the kernel put a backend on a CPU.
     pub dispatches: u64,
-    /// Messages of clients handled.
+    /// Client messages handled.
     pub commands: u64,
     /// Changes made to the backends' books.
     pub changes: u64,
@@ -23,6 +23,7 @@ pub struct Slice {
 }
 
 impl Slice {
+    /// Adds the figures of another slice.
     pub fn add(&mut self, other: &Slice) {
         self.cpu_ns += other.cpu_ns;
         self.dispatches += other.dispatches;
@@ -31,12 +32,12 @@ impl Slice {
         self.wall_ns += other.wall_ns;
     }
 
-    /// CPU per command, ns; none before the first command.
+    /// CPU time per command, ns; `None` without commands.
     pub fn cpu_per_command(&self) -> Option<f64> {
         (self.commands > 0).then(|| self.cpu_ns as f64 / self.commands as f64)
     }
 
-    /// Commands per second; none in no time.
+    /// Commands per second; `None` if the slice has no length.
     pub fn commands_per_second(&self) -> Option<f64> {
         (self.wall_ns > 0).then(|| self.commands as f64 * 1e9 / self.wall_ns as f64)
     }
@@ -45,24 +46,24 @@ impl Slice {
 /// Log ratios of side B to side A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contrast {
-    /// Of CPU per command.
+    /// Of CPU time per command.
     pub cpu: f64,
     /// Of commands per second.
     pub throughput: f64,
 }
 
-/// What a round says.
+/// The effect that a round shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RoundContrast {
-    /// Of the level.
+    /// The level against off.
     pub real: Contrast,
-    /// Of nothing.
+    /// The placebo's sides: the error of the method.
     pub placebo: Contrast,
 }
 
-/// Compare the sides, and those of the placebo; none when any did too little to be compared.
-/// Each quad is compared by itself, so that it does not matter if conditions change between
-/// the two.
+/// Compares the sides, and those of the placebo. `None` if any side handled fewer than
+/// [`MIN_COMMANDS`] or used no CPU time. Each quad is compared separately, so that conditions may
+/// change between the two.
 pub fn contrast(round: Round, slices: &[[Slice; 4]; 2]) -> Option<RoundContrast> {
     let placebo = round.placebo_sides();
     let real = round.quads.map(|quad| quad.sides());
@@ -84,7 +85,7 @@ fn compare(sides: [Side; 4], slices: &[Slice; 4]) -> Option<Contrast> {
             Side::B => b.add(slice),
         }
     }
-    if a.commands.min(b.commands) < FEWEST_COMMANDS || a.cpu_ns.min(b.cpu_ns) == 0 {
+    if a.commands.min(b.commands) < MIN_COMMANDS || a.cpu_ns.min(b.cpu_ns) == 0 {
         return None;
     }
     Some(Contrast {
@@ -93,7 +94,7 @@ fn compare(sides: [Side; 4], slices: &[Slice; 4]) -> Option<Contrast> {
     })
 }
 
-/// A log ratio as a change in per cent.
+/// A log ratio as a change in percent.
 pub fn percent(log_ratio: f64) -> f64 {
     100.0 * log_ratio.exp_m1()
 }
@@ -107,7 +108,7 @@ mod tests {
         Slice { cpu_ns, dispatches: 0, commands, changes: 0, wall_ns }
     }
 
-    /// Eight slices, made of the level in each.
+    /// The eight slices of a round; `make` gets each slice's number and whether the level is on.
     fn slices(round: Round, mut make: impl FnMut(usize, bool) -> Slice) -> [[Slice; 4]; 2] {
         let mut at = 0;
         round.quads.map(|quad| {
@@ -125,26 +126,26 @@ mod tests {
                 false => slice(10_000, 100, 1_000),
                 true => slice(11_000, 100, 1_100),
             });
-            let said = contrast(round, &slices).unwrap();
-            assert!((percent(said.real.cpu) - 10.0).abs() < 1e-9);
-            assert!((said.real.throughput - (1.0f64 / 1.1).ln()).abs() < 1e-12);
-            assert!(said.placebo.cpu.abs() < 1e-12 && said.placebo.throughput.abs() < 1e-12);
+            let found = contrast(round, &slices).unwrap();
+            assert!((percent(found.real.cpu) - 10.0).abs() < 1e-9);
+            assert!((found.real.throughput - (1.0f64 / 1.1).ln()).abs() < 1e-12);
+            assert!(found.placebo.cpu.abs() < 1e-12 && found.placebo.throughput.abs() < 1e-12);
         }
     }
 
     #[test]
-    fn a_drift_is_taken_for_neither_an_effect_nor_a_fault() {
+    fn a_steady_drift_shows_neither_an_effect_nor_a_placebo_effect() {
         for round in Design::new(2).take(64) {
-            // A tenth of a per cent from slice to slice.
+            // CPU time grows by 0.1 % from slice to slice.
             let slices = slices(round, |at, _| slice(1_000_000 + 1_000 * at as u64, 100, 1_000));
-            let said = contrast(round, &slices).unwrap();
-            assert!(said.real.cpu.abs() < 1e-5, "{said:?}");
-            assert!(said.placebo.cpu.abs() < 1e-5, "{said:?}");
+            let found = contrast(round, &slices).unwrap();
+            assert!(found.real.cpu.abs() < 1e-5, "{found:?}");
+            assert!(found.placebo.cpu.abs() < 1e-5, "{found:?}");
         }
     }
 
     #[test]
-    fn a_quad_with_an_idle_side_says_nothing() {
+    fn a_quad_with_an_idle_side_gives_no_result() {
         let round = Round { quads: [Quad { reversed: false }; 2], flipped: false };
         for idle in [false, true] {
             let slices = slices(round, |_, on| match on == idle {

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The order in which the slices come, drawn before anything is measured.
+//! The randomised order of the slices, chosen before anything is measured.
 //!
-//! Four slices make a quad, A B B A or B A A B by a coin: A with the level off, B with the
-//! level in question. What drifts evenly through a quad falls on both sides alike. Two quads
-//! make a round.
+//! Four slices make a quad, at random A B B A or B A A B: A with the level off, B with the level in
+//! question. A linear drift within a quad affects both sides equally. Two quads make a round.
 //!
-//! A round also holds its own placebo, in the same slices. In every quad the first and third
-//! slice are one A and one B, and so are the second and fourth: neither pair has more of the
-//! level than the other, so a difference between them is the error of the method, found with
-//! the same toggling, the same number of slices and the same load. Alone such a comparison
-//! would follow a drift; it is therefore turned around in the second quad of the round.
-//! Written as signs on eight slices, that is + - + - - + - + against + - - + for each quad
-//! (or its reverse) of the comparison proper; the two are orthogonal.
+//! The slices of a round also serve as a placebo. In every quad the first and third slice are one A
+//! and one B, and so are the second and fourth: the level is on equally long in both pairs, so a
+//! difference between them is the error of the method, measured with the same toggling, the same
+//! number of slices and the same load. This comparison alone would be biased by a drift, so the
+//! second quad of the round reverses it. As signs of the eight slices, the placebo is
+//! + - + - - + - +, and the comparison of the level is + - - + (or its reverse) in each quad; the two
+//! are orthogonal.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Which of the two that are compared a slice belongs to.
+/// The side of a comparison that a slice belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The level is off; of the placebo, the one that it is compared against.
+    /// The level is off; in the placebo, the base.
     A,
-    /// The level in question; of the placebo, the other one.
+    /// The level in question; in the placebo, the side compared with the base.
     B,
 }
 
@@ -36,13 +35,14 @@ pub struct Quad {
 /// Two quads, eight slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
+    /// Their orders, first to last.
     pub quads: [Quad; 2],
-    /// The placebo's sides the other way round.
+    /// The placebo's sides are swapped.
     pub flipped: bool,
 }
 
 impl Quad {
-    /// The side of each slice; where it is B, the level is on.
+    /// The side of each slice; the level is on in B.
     pub fn sides(self) -> [Side; 4] {
         if self.reversed {
             [Side::B, Side::A, Side::A, Side::B]
@@ -53,7 +53,7 @@ impl Quad {
 }
 
 impl Round {
-    /// The placebo's sides in the first quad and in the second.
+    /// The placebo's side of each slice, per quad.
     pub fn placebo_sides(self) -> [[Side; 4]; 2] {
         let one = [Side::A, Side::B, Side::A, Side::B];
         let other = [Side::B, Side::A, Side::B, Side::A];
@@ -65,12 +65,13 @@ impl Round {
     }
 }
 
-/// The rounds of a run, without end; the same seed gives the same ones.
+/// An endless sequence of random rounds. The same seed gives the same rounds.
 pub struct Design {
     rng: StdRng,
 }
 
 impl Design {
+    /// A sequence from this random seed.
     pub fn new(seed: u64) -> Self {
         Self { rng: StdRng::seed_from_u64(seed) }
     }
@@ -98,7 +99,7 @@ mod tests {
         }
     }
 
-    /// All rounds that there can be.
+    /// All possible rounds.
     fn rounds() -> impl Iterator<Item = Round> {
         (0..8).map(|bits| Round {
             quads: [Quad { reversed: bits & 1 != 0 }, Quad { reversed: bits & 2 != 0 }],
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coins_are_fair() {
+    fn both_orders_are_equally_frequent() {
         let rounds: Vec<Round> = Design::new(2).take(10_000).collect();
         let share = |coin: fn(&Round) -> bool| {
             rounds.iter().filter(|round| coin(round)).count() as f64 / rounds.len() as f64
@@ -122,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_order_again_and_another_seed_another() {
+    fn equal_seeds_give_equal_orders_and_different_seeds_different_ones() {
         let take = |seed| Design::new(seed).take(100).collect::<Vec<Round>>();
         assert_eq!(take(7), take(7));
         assert_ne!(take(7), take(8));
     }
 
     #[test]
-    fn the_level_is_as_often_on_as_off_on_either_side_of_the_placebo() {
+    fn the_level_is_on_equally_often_on_both_sides_of_the_placebo() {
         for round in rounds() {
             for (quad, placebo) in round.quads.into_iter().zip(round.placebo_sides()) {
                 let signs = quad.sides().into_iter().zip(placebo);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_drift_cancels_in_the_quad_and_in_the_placebo_of_the_round() {
+    fn a_linear_drift_cancels_in_each_quad_and_in_the_placebo() {
         for round in rounds() {
             for quad in round.quads {
                 let drift: i32 = (0..4).zip(quad.sides()).map(|(t, side)| t * sign(side)).sum();

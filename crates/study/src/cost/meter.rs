@@ -21,9 +21,9 @@ use super::contrast::Slice;
 use crate::cost::CostOf;
 use error::Error;
 
-/// The probe that counts messages whatever the level.
+/// The probe that counts messages at every level.
 const COUNTER: &str = "messages";
-/// The processes that handle clients' commands.
+/// The kind of process that handles clients' commands.
 const KIND: &str = "client backend";
 
 /// A measured process.
@@ -40,11 +40,11 @@ struct Totals {
     cpu_ns: u64,
     dispatches: u64,
     commands: u64,
-    /// Twice the number of changes that only the side switched on makes.
+    /// Twice the number of changes made by what is toggled.
     seq: u64,
 }
 
-/// Counters of all measured backends, in their order; `None` for one that has ended.
+/// Counters of all measured backends, in the meter's order; `None` for one that has ended.
 pub struct Reading {
     at: Instant,
     totals: Vec<Option<Totals>>,
@@ -55,13 +55,14 @@ pub struct Meter {
     segment: Segment,
     of: CostOf,
     counter: u32,
-    /// Whether the server's other processes are measured too.
+    /// Whether to measure the server's other processes, too.
     whole: bool,
     backends: Vec<Backend>,
 }
 
 impl Meter {
-    /// A meter for the client backends of this segment; fails where they cannot be measured.
+    /// A meter for the client backends of this segment. An error if they cannot be measured: their
+    /// processes are not visible, no probe counts commands, or `of` needs statements and none are kept.
     pub fn new(segment: Segment, of: CostOf) -> Result<Self, Error> {
         let path = segment.path().display().to_string();
         if !segment.knows_pids() {
@@ -90,14 +91,14 @@ impl Meter {
         Ok(Self { segment, of, counter, whole: false, backends: Vec::new() })
     }
 
-    /// Measures the server's other processes too: their time and dispatches count; they handle no
-    /// messages. A process reports its kind only once a level is on.
+    /// Measures the server's other processes, too: their CPU time and dispatches; they handle no
+    /// messages. A process reports its kind only after a level is on.
     pub fn of_whole_server(mut self) -> Self {
         self.whole = true;
         self
     }
 
-    /// Updates the list of backends. Between rounds only.
+    /// Updates the list of backends. Call it only between rounds.
     pub fn refresh(&mut self) -> Result<(), Error> {
         let claims = self.segment.claims()?;
         let wanted = || claims.iter().filter(|claim| self.whole || claim.kind == KIND);
@@ -110,7 +111,7 @@ impl Meter {
             if self.backends.iter().any(|backend| backend.slot == claim.slot) {
                 continue;
             }
-            // A backend that has just gone is no error.
+            // A backend that has just ended is no error.
             if let Ok(schedstat) = File::open(format!("/proc/{}/schedstat", claim.pid)) {
                 self.backends.push(Backend {
                     slot: claim.slot,
@@ -128,12 +129,12 @@ impl Meter {
         self.backends.len()
     }
 
-    /// The segment that is read.
+    /// The segment that the meter reads.
     pub fn segment(&self) -> &Segment {
         &self.segment
     }
 
-    /// Reads all backends.
+    /// Reads the counters of all backends.
     pub fn read(&self) -> Result<Reading, Error> {
         let mut totals = Vec::with_capacity(self.backends.len());
         let at = Instant::now();
@@ -154,7 +155,7 @@ impl Meter {
         Ok(Reading { at, totals })
     }
 
-    /// How long reading takes: the median of 21 readings.
+    /// Duration of a reading: the median of 21.
     pub fn effort(&self) -> Result<Duration, Error> {
         let mut efforts = Vec::new();
         for _ in 0..21 {
@@ -187,7 +188,7 @@ impl Reading {
             ..Slice::default()
         };
         for (now, then) in self.totals.iter().zip(&earlier.totals) {
-            // A backend that ended in between counts in neither.
+            // A backend that ended in between is left out.
             let (Some(now), Some(then)) = (now, then) else { continue };
             slice.cpu_ns += now.cpu_ns.checked_sub(then.cpu_ns)?;
             slice.dispatches += now.dispatches.checked_sub(then.dispatches)?;
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_cpu_time_is_readable_and_grows() {
+    fn the_cpu_time_of_this_thread_is_readable_and_grows() {
         let file = File::open("/proc/thread-self/schedstat").unwrap();
         let before = on_cpu_ns(&file).unwrap();
         let began = Instant::now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Measures processor time of live backends while something is toggled: what `tally cost` and studies
-//! with alternating arms share.
+//! Measures CPU time of running backends while something is toggled, for `tally cost` and for studies
+//! with toggled arms.
 
 pub mod contrast;
 pub mod design;
@@ -15,13 +15,13 @@ pub enum CostOf {
     Level,
     /// Statements, compared with the same level without them
     Statements,
-    /// Something outside pgtally that follows the same switch, such as bench/peers has it
+    /// Something outside pgtally that follows the same switch, as in bench/peers
     #[value(hide = true)]
     Outside,
 }
 
 impl CostOf {
-    /// As it is written on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Level => "level",

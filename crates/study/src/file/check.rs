@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a study file must have beyond its form: names that exist, one way of saying each thing,
-//! and nothing that its design cannot do.
+//! Checks beyond the syntax of a study file: names exist, alternatives exclude each other, and the
+//! design supports what the file asks for.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use super::{Arm, ArmLevel, Design, Source, Study};
 use crate::expression::Expression;
 use crate::selector::Selector;
 
-/// Names that expressions have beside the reads.
-pub const GIVEN: [&str; 4] = ["clients", "rate", "seconds", "cores"];
+/// Names that every expression may use, besides earlier reads and the arm's `given`.
+pub const PREDEFINED: [&str; 4] = ["clients", "rate", "seconds", "cores"];
 
-/// A level is taken up at the next probe; less than this is all beginning.
-const LEAST_SLICE: Duration = Duration::from_millis(4);
-/// A setting is read again between commands, some milliseconds after the first process was told.
-const LEAST_SLICE_OF_SETTINGS: Duration = Duration::from_millis(50);
+/// A process adopts a new level at its next probe. Shorter slices would measure mostly the transition.
+const MIN_SLICE: Duration = Duration::from_millis(4);
+/// A session adopts a changed setting between two commands, some milliseconds after the reload.
+const MIN_SLICE_WITH_SETTINGS: Duration = Duration::from_millis(50);
 
 impl Study {
-    /// The first thing that is wrong, in words.
+    /// Checks the whole study. The error describes the first problem found.
     pub(super) fn check(&self) -> Result<(), String> {
-        name_of("the study", &self.name, '-')?;
+        check_name("the study", &self.name, '-')?;
         self.check_arms()?;
         self.check_workload()?;
         self.check_numbers()?;
@@ -34,7 +34,7 @@ impl Study {
     fn check_arms(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
         for arm in &self.arms {
-            name_of("an arm", &arm.name, '-')?;
+            check_name("an arm", &arm.name, '-')?;
             if !seen.insert(&arm.name) {
                 return Err(format!("there are two arms \"{}\"", arm.name));
             }
@@ -139,10 +139,10 @@ impl Study {
     }
 
     fn check_reads(&self) -> Result<(), String> {
-        let mut known: HashSet<&str> = GIVEN.into_iter().collect();
+        let mut known: HashSet<&str> = PREDEFINED.into_iter().collect();
         known.extend(self.arms.iter().flat_map(|arm| arm.given.keys()).map(String::as_str));
         for read in &self.reads {
-            name_of("a read", &read.name, '_')?;
+            check_name("a read", &read.name, '_')?;
             if !known.insert(&read.name) {
                 return Err(format!(
                     "there are two reads \"{}\" (or it is a given name)",
@@ -159,7 +159,7 @@ impl Study {
                 }
                 Source::Value(text) => match Expression::parse(text) {
                     Err(error) => return wrong(error),
-                    // Only what stands before it: so there is no circle.
+                    // Only earlier reads are allowed, so references cannot be circular.
                     Ok(expression) => {
                         let unknown = |name: &&str| !known.contains(name) || *name == read.name;
                         if let Some(name) = expression.names().into_iter().find(unknown) {
@@ -187,11 +187,11 @@ impl Study {
         Ok(())
     }
 
-    /// What cannot be changed on live backends, and what slices cannot tell.
+    /// Refuses what cannot be changed in running backends, and reads that slices cannot provide.
     fn check_toggle(&self) -> Result<(), String> {
         for arm in &self.arms {
             let level = arm.level.unwrap_or(self.server.level);
-            let fixed = arm.has_place()
+            let fixed = arm.has_location()
                 || arm.wal_directory.is_some()
                 || arm.wal_file_system.is_some()
                 || arm.instrument.is_some()
@@ -203,37 +203,37 @@ impl Study {
                 || matches!(level, ArmLevel::None | ArmLevel::Any);
             if fixed {
                 return Err(format!(
-                    "arm \"{}\" cannot be toggled on live backends: levels, statements and \
-                     settings can; others need design = \"restart\"",
+                    "arm \"{}\" cannot be toggled in running backends: only levels, statements and \
+                     settings can; for the rest use design = \"restart\"",
                     arm.name
                 ));
             }
         }
         let workload = &self.workload;
         if workload.command.is_some() || workload.transactions.is_some() {
-            return Err("toggled arms need a pgbench load without an end".into());
+            return Err("toggled arms need a pgbench load without a number of transactions".into());
         }
         if workload.script.is_some() && workload.commands.is_none() {
             return Err("workload: a toggled script needs commands = its number of messages".into());
         }
         for read in &self.reads {
-            let can_be_had = match read.source()? {
+            let available = match read.source()? {
                 Source::Of(measured) => measured.is_of_slices(),
                 Source::Value(_) | Source::OverBase(_) => !read.series,
                 _ => false,
             };
-            if !can_be_had {
+            if !available {
                 return Err(format!("read \"{}\" is not available for toggled arms", read.name));
             }
         }
         let slices = [Some(self.measure.slice), self.quick.slice];
-        let least = if self.arms.iter().any(|arm: &Arm| !arm.settings.is_empty()) {
-            LEAST_SLICE_OF_SETTINGS
+        let min = if self.arms.iter().any(|arm: &Arm| !arm.settings.is_empty()) {
+            MIN_SLICE_WITH_SETTINGS
         } else {
-            LEAST_SLICE
+            MIN_SLICE
         };
-        if slices.into_iter().flatten().any(|slice| slice.0 < least) {
-            return Err(format!("slice: at least {least:?} for these arms"));
+        if slices.into_iter().flatten().any(|slice| slice.0 < min) {
+            return Err(format!("slice: at least {min:?} for these arms"));
         }
         Ok(())
     }
@@ -285,7 +285,7 @@ impl Study {
                 read(name, &by)?;
                 if !self.read(name).is_some_and(|read| read.series && read.better.is_some()) {
                     return Err(format!(
-                        "{by}: the read \"{name}\" must have series = true, and say what is better"
+                        "{by}: the read \"{name}\" needs series = true and better"
                     ));
                 }
             }
@@ -294,19 +294,19 @@ impl Study {
     }
 }
 
-fn name_of(what: &str, name: &str, joint: char) -> Result<(), String> {
-    let letter = |c: char| c.is_ascii_alphanumeric() || c == joint;
+fn check_name(what: &str, name: &str, separator: char) -> Result<(), String> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == separator;
     if !name.is_empty() && name.len() <= 60 && name.chars().all(letter) {
         return Ok(());
     }
-    Err(format!("\"{name}\" is not a name for {what}: letters, digits and {joint}"))
+    Err(format!("\"{name}\" is not a name for {what}: letters, digits and {separator}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const WELL: &str = r#"
+    const VALID: &str = r#"
         name = "a"
         title = "A"
         question = "?"
@@ -322,23 +322,23 @@ mod tests {
     "#;
 
     fn refused(change: impl Fn(&str) -> String) -> String {
-        Study::parse(&change(WELL)).unwrap_err()
+        Study::parse(&change(VALID)).unwrap_err()
     }
 
     #[test]
-    fn a_small_study_is_read() {
-        let study = Study::parse(WELL).unwrap();
+    fn a_minimal_study_is_accepted() {
+        let study = Study::parse(VALID).unwrap();
         assert_eq!((study.arms.len(), study.measure.repeats), (2, 8));
     }
 
     #[test]
-    fn an_unknown_key_is_named_with_its_line() {
-        let said = refused(|text| text.replace("builtin =", "bulitin ="));
-        assert!(said.contains("bulitin") && said.contains("line 10"), "{said}");
+    fn the_error_for_an_unknown_key_names_the_key_and_its_line() {
+        let message = refused(|text| text.replace("builtin =", "bulitin ="));
+        assert!(message.contains("bulitin") && message.contains("line 10"), "{message}");
     }
 
     #[test]
-    fn what_is_missing_or_said_twice_is_refused_in_words() {
+    fn missing_and_conflicting_entries_are_refused_with_a_message() {
         for (more, words) in [
             ("[compare]\nreads = [\"throughput\"]\nbase = \"three\"", "no arm \"three\""),
             ("[compare]\nreads = [\"latency\"]", "no read \"latency\""),
@@ -357,25 +357,25 @@ mod tests {
             ("[measure]\ndesign = \"toggle\"\nslice = \"1ms\"", "slice"),
             ("[quick]\nclients = []", "clients"),
         ] {
-            let said = refused(|text| format!("{text}\n{more}"));
-            assert!(said.contains(words), "{more}: {said}");
+            let message = refused(|text| format!("{text}\n{more}"));
+            assert!(message.contains(words), "{more}: {message}");
         }
-        let said = refused(|text| text.replace("builtin = \"select-only\"", ""));
-        assert!(said.contains("builtin, script and command"), "{said}");
-        let said = refused(|text| text.replace("[[arm]]\n        name = \"two\"", ""));
-        assert!(said.contains("two arms, or"), "{said}");
+        let message = refused(|text| text.replace("builtin = \"select-only\"", ""));
+        assert!(message.contains("builtin, script and command"), "{message}");
+        let message = refused(|text| text.replace("[[arm]]\n        name = \"two\"", ""));
+        assert!(message.contains("two arms, or"), "{message}");
     }
 
     #[test]
-    fn what_cannot_be_toggled_is_refused() {
+    fn arms_and_reads_that_cannot_be_toggled_are_refused() {
         let toggle = "[measure]\ndesign = \"toggle\"\n";
         for (arm, words) in [
             ("[[arm]]\nname = \"x\"\nlevel = \"none\"", "cannot be toggled"),
             ("[[arm]]\nname = \"x\"\ndirectory = \"/tmp\"", "cannot be toggled"),
             ("[[read]]\nname = \"x\"\nof = \"latency_p99\"", "toggled arms"),
         ] {
-            let said = refused(|text| format!("{text}\n{toggle}{arm}"));
-            assert!(said.contains(words), "{said}");
+            let message = refused(|text| format!("{text}\n{toggle}{arm}"));
+            assert!(message.contains(words), "{message}");
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! study.toml as it is written; docs/studies.md says what each key means.
+//! The content of study.toml. docs/studies.md explains every key.
 
 mod check;
 mod read;
@@ -15,42 +15,58 @@ pub use read::{Better, From, Measured, Per, Read, Source, Take, When};
 pub use show::{Chart, ChartKind, Fit, FitKind, Listing, Rows, Show, Table};
 pub use time::Time;
 
-/// A study as its file has it.
+/// A study as written in its file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
+    /// Letters, digits and hyphens.
     pub name: String,
+    /// Title of the report.
     pub title: String,
+    /// The question that the study answers.
     pub question: String,
+    /// Where the question comes from.
     pub source: Option<String>,
+    /// Settings of the server that all arms share.
     #[serde(default)]
     pub server: Server,
+    /// The variants of the server that are compared.
     #[serde(rename = "arm")]
     pub arms: Vec<Arm>,
+    /// What the clients do.
     pub workload: Workload,
+    /// How to measure.
     #[serde(default)]
     pub measure: Measure,
+    /// What `--quick` changes.
     #[serde(default)]
     pub quick: Quick,
+    /// Limits beyond which a cell is repeated.
     #[serde(default)]
     pub gate: Gate,
+    /// The figures taken from each cell.
     #[serde(rename = "read")]
     pub reads: Vec<Read>,
+    /// What is compared with which arm.
     pub compare: Option<Compare>,
+    /// Tables of the report.
     #[serde(rename = "table", default)]
     pub tables: Vec<Table>,
+    /// Charts of the report.
     #[serde(rename = "chart", default)]
     pub charts: Vec<Chart>,
+    /// Texts from an arm's last cell.
     #[serde(rename = "listing", default)]
     pub listings: Vec<Listing>,
+    /// Curves fitted through a read's points.
     #[serde(rename = "fit", default)]
     pub fits: Vec<Fit>,
 }
 
-/// Settings by name.
+/// Values of PostgreSQL settings, by name.
 pub type Settings = BTreeMap<String, String>;
 
-/// The server of all arms.
+/// What the servers of all arms have in common.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
@@ -59,7 +75,9 @@ pub struct Server {
     pub level: ArmLevel,
     pub statements: bool,
     pub fsync: bool,
+    /// Scale of pgbench's tables; 0 creates none.
     pub scale: u32,
+    /// SQL to run once, after the tables exist.
     pub setup: Option<String>,
 }
 
@@ -77,21 +95,21 @@ impl Default for Server {
     }
 }
 
-/// How much pg_tally looks at.
+/// How much pg_tally measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ArmLevel {
-    /// It is not loaded.
+    /// pg_tally is not loaded.
     None,
     Off,
     Waits,
     Locks,
-    /// Waits to begin with; something of the arm's own changes it, and it is not checked.
+    /// Starts at waits. The arm itself may change the level, so it is not checked.
     Any,
 }
 
 impl ArmLevel {
-    /// The level of a segment; none where there is no segment.
+    /// The corresponding level of a segment; `None` without a segment.
     pub fn of_segment(self) -> Option<segment::Level> {
         match self {
             Self::None => None,
@@ -121,7 +139,7 @@ pub struct Arm {
     pub wal_file_system: Option<String>,
     pub wal_file_system_size: Option<String>,
     pub clock_source: Option<String>,
-    /// Names for expressions.
+    /// Values that expressions can use by name.
     #[serde(default)]
     pub given: BTreeMap<String, f64>,
     pub before: Option<Vec<String>>,
@@ -133,23 +151,25 @@ pub struct Arm {
 }
 
 impl Arm {
-    /// As it is called in tables.
+    /// Its name in tables.
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
-    /// Whether it says where the server's files are to be.
-    pub fn has_place(&self) -> bool {
+    /// Whether it sets the location of the server's files.
+    pub fn has_location(&self) -> bool {
         self.directory.is_some() || self.file_system.is_some()
     }
 }
 
-/// What runs beside the server.
+/// A program that runs next to the server while a cell is measured.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instrument {
     pub command: Vec<String>,
+    /// Text in its output that shows that it is ready.
     pub ready: Option<String>,
+    /// Whether the arm is left out if the program cannot run; otherwise the study fails.
     #[serde(default = "yes")]
     pub optional: bool,
     #[serde(default)]
@@ -189,7 +209,7 @@ pub struct Workload {
     pub commands: Option<u32>,
 }
 
-/// pgbench's own scripts.
+/// pgbench's built-in scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Builtin {
@@ -198,7 +218,7 @@ pub enum Builtin {
     SimpleUpdate,
 }
 
-/// How statements are sent.
+/// pgbench's query mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -218,28 +238,39 @@ impl Protocol {
     }
 }
 
-/// How cells follow each other.
+/// How the study changes from one arm to another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Design {
+    /// Every arm has a server of its own; a block measures each arm once.
     #[default]
     Restart,
+    /// One server changes between the arms in short slices.
     Toggle,
 }
 
-/// How it is measured.
+/// How cells are measured.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Measure {
     pub design: Design,
+    /// Measured time of a cell, seconds.
     pub seconds: f64,
+    /// Load before the measurement, seconds.
     pub warm_up: f64,
+    /// Number of blocks; with `half_width` the maximum.
     pub repeats: usize,
+    /// Precision at which the study stops, percent.
     pub half_width: Option<f64>,
+    /// Whether the base runs a second time, as an A/A control.
     pub again: bool,
+    /// Time step of series, seconds.
     pub every: Option<f64>,
+    /// Length of a slice of toggled arms.
     pub slice: Time,
+    /// Start of a slice that is not measured.
     pub discard: Time,
+    /// Seed of the random order.
     pub seed: u64,
 }
 
@@ -260,7 +291,7 @@ impl Default for Measure {
     }
 }
 
-/// What differs when it is to be quick.
+/// Values that replace others with `--quick`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Quick {
@@ -276,13 +307,17 @@ pub struct Quick {
     pub scale: Option<u32>,
 }
 
-/// What a cell may be disturbed by, per cent.
+/// How much a cell may be disturbed, percent.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gate {
+    /// Time stolen by the hypervisor.
     pub steal: f64,
+    /// CPU time used by processes outside the study, of one CPU's time.
     pub foreign: f64,
+    /// CPU frequency below the median of the study's cells.
     pub frequency: f64,
+    /// How often a disturbed cell is repeated.
     pub retries: u32,
 }
 
@@ -292,30 +327,31 @@ impl Default for Gate {
     }
 }
 
-/// What is compared with what.
+/// The comparison of the arms.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compare {
+    /// The arm that the others are compared with; the first unless given.
     pub base: Option<String>,
     pub reads: Vec<String>,
 }
 
 impl Study {
-    /// Read a study file; the error names its place in it.
+    /// Parses and checks a study file. The error names the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let study: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         study.check()?;
         Ok(study)
     }
 
-    /// The read of that name.
+    /// The read with this name.
     pub fn read(&self, name: &str) -> Option<&Read> {
         self.reads.iter().find(|read| read.name == name)
     }
 }
 
 impl Quick {
-    /// Lay it over the rest.
+    /// Replaces the values of `study` that are set here, and drops arms with `quick = false`.
     pub fn apply(&self, study: &mut Study) {
         fn put<T: Clone>(to: &mut T, from: &Option<T>) {
             if let Some(value) = from {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is read in a cell.
+//! `[[read]]`: the figures taken from each cell.
 
 use serde::{Deserialize, Serialize};
 
-/// A figure of each cell.
+/// A figure taken from each cell.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Read {
@@ -33,7 +33,7 @@ fn four() -> usize {
     4
 }
 
-/// Which way is good.
+/// Which direction of change is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -41,7 +41,7 @@ pub enum Better {
     Less,
 }
 
-/// What the engine itself measures.
+/// Figures that every study can measure; docs/studies.md lists their units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measured {
@@ -67,7 +67,7 @@ pub enum Measured {
 }
 
 impl Measured {
-    /// Of single transactions, so that pgbench must keep its log of them.
+    /// Whether it needs pgbench's log of single transactions.
     pub fn is_latency(self) -> bool {
         matches!(
             self,
@@ -81,7 +81,7 @@ impl Measured {
         )
     }
 
-    /// What follows from sums over slices.
+    /// Whether sums over slices are enough to compute it.
     pub fn is_of_slices(self) -> bool {
         matches!(self, Self::Throughput | Self::Cpu | Self::Dispatches | Self::Transactions)
     }
@@ -96,16 +96,18 @@ pub enum Per {
     Command,
 }
 
-/// When a query is asked.
+/// When a query runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
+    /// Before and after the cell; the figure is the difference.
     #[default]
     Change,
+    /// After the cell.
     End,
 }
 
-/// Whose output a line is looked for in.
+/// Whose output contains the line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum From {
@@ -114,10 +116,11 @@ pub enum From {
     Workload,
 }
 
-/// What is taken of a series.
+/// How a series becomes one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Take {
+    /// Coefficient of variation: standard deviation / mean.
     Cv,
     Mean,
     Median,
@@ -127,7 +130,7 @@ pub enum Take {
     P95,
 }
 
-/// Where a read has its figure from.
+/// Where a read's figure comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Source<'a> {
     Of(Measured),
@@ -140,12 +143,12 @@ pub enum Source<'a> {
 }
 
 impl Read {
-    /// As it is called in tables.
+    /// Its name in tables.
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
-    /// With its unit.
+    /// Its title with the unit.
     pub fn heading(&self) -> String {
         match self.unit.as_str() {
             "" | "1" => self.title().to_string(),
@@ -153,7 +156,7 @@ impl Read {
         }
     }
 
-    /// Where its figure comes from: exactly one of the seven, or the error in words.
+    /// Where its figure comes from. An error unless exactly one of the seven keys is given.
     pub fn source(&self) -> Result<Source<'_>, String> {
         let ways = [
             self.of.map(Source::Of),
@@ -169,7 +172,7 @@ impl Read {
             (Some(source), None) => Ok(source),
             _ => Err(format!(
                 "read \"{}\": exactly one of of, interval, sql, line, value, over_base and \
-                 series_of says what it is",
+                 series_of is required",
                 self.name
             )),
         }

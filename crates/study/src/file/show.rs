@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The tables and charts that a study ends in.
+//! The tables, charts, listings and fits of a study's report.
 
 use serde::Deserialize;
 
-/// A table: of some reads, or of one read with the arms down and the points across.
+/// A table with a column per read, or of one read with arms as rows and points as columns.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -18,7 +18,7 @@ pub struct Table {
     pub show: Show,
 }
 
-/// What a table of reads has a row for.
+/// What the rows of a table with several reads are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rows {
@@ -38,7 +38,7 @@ pub enum Show {
     Change,
 }
 
-/// A picture.
+/// A chart.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chart {
@@ -53,7 +53,7 @@ pub struct Chart {
     pub marks: Vec<String>,
 }
 
-/// Its form.
+/// The form of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChartKind {
@@ -63,7 +63,7 @@ pub enum ChartKind {
     Stack,
 }
 
-/// Text of an arm's last cell.
+/// Text from an arm's last cell.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listing {
@@ -71,7 +71,7 @@ pub struct Listing {
     pub sql: Option<String>,
     pub events: Option<Vec<String>>,
     pub output: Option<super::read::From>,
-    /// A read: what took the time in the part in which it was at its worst.
+    /// A read: list the statistics by total time of the time step in which it was worst.
     pub worst: Option<String>,
     #[serde(default = "ten")]
     pub lines: usize,
@@ -81,7 +81,7 @@ fn ten() -> usize {
     10
 }
 
-/// A curve through a read's points.
+/// A curve fitted through a read's points.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
@@ -89,9 +89,10 @@ pub struct Fit {
     pub read: String,
 }
 
-/// Its law.
+/// The model that is fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FitKind {
+    /// Universal Scalability Law.
     Usl,
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A length of time in a study file.
+//! Durations in a study file.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-/// Written as a number of seconds, or with a unit.
+/// A duration, written as a number of seconds or with a unit: `10`, `"500ms"`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Time(pub(crate) Duration);
 
@@ -19,7 +19,7 @@ impl<'de> Deserialize<'de> for Time {
         }
         let length = match Written::deserialize(from)? {
             Written::Number(seconds) => Duration::try_from_secs_f64(seconds)
-                .map_err(|_| "not a length of time, in seconds".to_string()),
+                .map_err(|_| "not a duration in seconds".to_string()),
             Written::Text(text) => view::duration::parse(&text),
         };
         length.map(Time).map_err(serde::de::Error::custom)

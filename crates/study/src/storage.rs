@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where an arm's server lives: whether there is room, and its WAL's own directory.
+//! The directories of an arm's server: checks the free space, and moves the WAL.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,31 +8,31 @@ use scratch::Cluster;
 
 use error::Error;
 
-/// What a server takes without any table, with some WAL.
-const BARE: u64 = 250 << 20;
-/// What a unit of pgbench's scale takes, with the WAL of filling it.
-const SCALE: u64 = 32 << 20;
+/// Size of a server without tables, with some WAL, bytes.
+const EMPTY_SERVER: u64 = 250 << 20;
+/// Size per unit of pgbench's scale, with the WAL of filling the tables, bytes.
+const PER_SCALE: u64 = 32 << 20;
 
-/// Refuse at once where the tables would not fit.
-pub fn check_room(folder: &Path, scale: u32) -> Result<(), Error> {
+/// Checks that `folder` has space for pgbench's tables of this scale.
+pub fn check_free_space(folder: &Path, scale: u32) -> Result<(), Error> {
     let stat = rustix::fs::statvfs(folder)
         .map_err(|error| Error::Failed(format!("{}: {error}", folder.display())))?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    let wanted = BARE + SCALE * u64::from(scale);
+    let wanted = EMPTY_SERVER + PER_SCALE * u64::from(scale);
     if free >= wanted {
         return Ok(());
     }
     Err(Error::Failed(format!(
-        "{}: {} MB are free and about {} MB are wanted (scale {scale}); TMPDIR, or directory in the \
-         study file, names another place",
+        "{}: {} MB are free and about {} MB are needed (scale {scale}); choose another directory with \
+         TMPDIR, or with `directory` in the study file",
         folder.display(),
         free >> 20,
         wanted >> 20
     )))
 }
 
-/// Move the WAL of a server that has not started yet into a new directory below `folder`, and leave a
-/// link to it. Returns the directory.
+/// Moves the WAL of a server that has not started yet to a new directory below `folder`, and leaves a
+/// symbolic link. Returns the new directory.
 pub fn move_wal(cluster: &mut Cluster, folder: &Path) -> Result<PathBuf, Error> {
     let from = cluster.data_dir().join("pg_wal");
     let name = cluster.dir().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -52,9 +52,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_little_room_is_said_with_what_is_wanted() {
-        let said = check_room(Path::new("/tmp"), 4_000_000_000).unwrap_err().to_string();
-        assert!(said.contains("/tmp") && said.contains("TMPDIR"), "{said}");
-        assert!(check_room(Path::new("/no/such/place"), 1).is_err());
+    fn the_error_for_too_little_space_names_the_directory_and_a_remedy() {
+        let message = check_free_space(Path::new("/tmp"), 4_000_000_000).unwrap_err().to_string();
+        assert!(message.contains("/tmp") && message.contains("TMPDIR"), "{message}");
+        assert!(check_free_space(Path::new("/no/such/directory"), 1).is_err());
     }
 }
