@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The loop beside pg_test_timing's, in turns: nanoseconds a loop, and their ratio.
+//! Compares our loop with pg_test_timing's, alternating: nanoseconds per loop, and the ratio.
 //!
 //!     cargo run --release -p clock --example pg_test_timing [ROUNDS [PROGRAM]]
 

@@ -41,7 +41,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The least-squares line through the pairs; None for fewer than three. The error is twice the
+    /// The line of least squares through the pairs; None for fewer than three. The error is twice the
     /// slope's standard error, plus the uncertainty from the width of the readings at either end and
     /// from `step`, the ticks by which the clock advances at once.
     pub fn of(instants: &[ReadingPair], step: u64) -> Option<Self> {

@@ -7,7 +7,7 @@ use rustix::fs::{major, minor};
 
 use super::*;
 
-/// A data directory beside a made-up /proc and /sys that do not list its mount.
+/// A data directory and a made-up /proc and /sys that do not list its mount.
 struct Jail {
     dir: tempfile::TempDir,
     system: System,
