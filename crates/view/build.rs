@@ -8,7 +8,7 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let built = own.join("../../build/web/report.html");
-    let bare = own.join("src/report/bare.html");
+    let bare = own.join("src/bare.html");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("report.html");
     for path in [&built, &bare] {
         println!("cargo:rerun-if-changed={}", path.display());

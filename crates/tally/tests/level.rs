@@ -136,7 +136,7 @@ fn a_level_set_meanwhile_by_another_command_stays() {
     set_level(&maker.path, Level::Off).unwrap();
     let (code, text) = outcome(child);
     assert_eq!((code, level(&maker)), (Some(1), Level::Off), "{text}");
-    assert!(text.contains("somebody else has set the level to off"), "{text}");
+    assert!(text.contains("another process has set the level to off"), "{text}");
     // After a shorter turn of another command the longer one is in force again.
     set_level(&maker.path, Level::Waits).unwrap();
     let long = for_a_while(&["--for", "60s"], &maker);

@@ -9,9 +9,8 @@
 //! and one B, and so are the second and fourth: the level is on equally long in both pairs, so a
 //! difference between them is the error of the method, measured with the same toggling, the same
 //! number of slices and the same load. This comparison alone would be biased by a drift, so the
-//! second quad of the round reverses it. As signs of the eight slices, the placebo is
-//! + - + - - + - +, and the comparison of the level is + - - + (or its reverse) in each quad; the two
-//! are orthogonal.
+//! second quad of the round reverses it. As signs of the eight slices, the placebo is `+ - + - - + - +`,
+//! and the comparison of the level is `+ - - +` (or its reverse) in each quad; the two are orthogonal.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
