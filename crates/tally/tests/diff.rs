@@ -177,7 +177,7 @@ fn intervals_that_are_not_exact_are_left_out_and_reported() {
     recordings.make_with("c", 60, &FakeServer::default().seed(3), |_, row| row.exact = false);
     let diff = recordings.json("a", "c", &[]);
     assert_eq!(diff["b"]["exact"], false);
-    assert!(findings(&diff).contains("B is not exact in any part"));
+    assert!(findings(&diff).contains("B has no exact part"));
 }
 
 #[test]
