@@ -213,7 +213,7 @@ fn what_cannot_be_shown_is_an_error_with_a_reason() {
     child.wait().unwrap();
     let dead = run(&["--once"], &path);
     assert_eq!(dead.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&dead.stderr).contains("does not run any more"));
+    assert!(String::from_utf8_lossy(&dead.stderr).contains("is not running any more"));
 
     let other = folder.path().join("other");
     std::fs::write(&other, "nothing of the kind").unwrap();
