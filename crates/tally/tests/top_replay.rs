@@ -175,7 +175,7 @@ fn devices_relations_and_kernel_figures_are_replayed() {
     assert_eq!(steps[1]["kernel"]["of_seconds"], Value::Null);
     let view = ["--from", "00:00:24", "--to", "00:00:25", "--view", "io", "--no-config"];
     let text = support::output(&mut replay(&view, &path));
-    for part in ["shop/16384", "recorded for 10 s together", "sda", "kernel, 10 s together"] {
+    for part in ["shop/16384", "recorded per 10 s", "sda", "kernel, 10 s together"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -193,16 +193,16 @@ fn a_recording_is_played_paused_and_searched() {
     tmux.press(&["t", "0", "0", ":", "0", "2", ":", "1", "1", "Enter"]);
     let seen = tmux.until_seen("00:02:11 UTC, interval 121 of 150");
     assert!(seen.contains("before it: the recorder was stopped; nothing was recorded for 10"));
-    assert!(seen.contains("IO:DataFileRead") && seen.contains("recorded for 10 s together"));
+    assert!(seen.contains("IO:DataFileRead") && seen.contains("recorded per 10 s"));
     tmux.press(&["Left", "Left"]);
     tmux.until_seen("00:01:59 UTC, interval 119 of 150");
     tmux.press(&["d", "1", "0", "Enter"]);
     let seen = tmux.until_seen("00:02:00 UTC, interval 12 of 15");
-    assert!(!seen.contains("together"), "{seen}");
+    assert!(!seen.contains("recorded per"), "{seen}");
     tmux.press(&["9"]);
     tmux.until_seen("sync: 2.500 s");
     tmux.press(&["4"]);
-    tmux.until_seen("not each of them");
+    tmux.until_seen("not each session");
     tmux.press(&["8"]);
     tmux.until_seen("no statements were recorded");
     tmux.press(&["1", "l"]);

@@ -177,7 +177,7 @@ fn the_mouse_works_if_enabled() {
     click("3 Commands");
     tmux.until_seen("HANDLE COUNT");
     tmux.press(&["m"]);
-    tmux.until_seen("the terminal's again");
+    tmux.until_seen("mouse off");
     tmux.press(&["q"]);
     tmux.until_seen("ended with 0");
 }
