@@ -10,7 +10,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use segment::Segment;
@@ -100,6 +100,7 @@ fn counts_of_calls_equal_those_of_the_kernel() {
                     if session == 0 {
                         client.batch_execute("checkpoint").unwrap();
                     }
+                    pid_and_nothing_to_flush(&mut client);
                     done.wait();
                     finished.wait();
                     pid
@@ -114,10 +115,8 @@ fn counts_of_calls_equal_those_of_the_kernel() {
             || Witness::start(&program(&libc)),
             |_| {
                 go.wait();
-                let began = Instant::now();
                 done.wait();
                 settle();
-                keep_clear_of_timers(began);
             },
             Witness::stop,
         );
@@ -160,8 +159,9 @@ fn counts_of_calls_equal_those_of_the_kernel() {
     }
 }
 
-/// A session's pid, by a command after which it has no statistics to flush, so that it sleeps however
-/// long the witness takes to start.
+/// A session's pid, by a command after which it has no statistics to flush. With some it would wake up
+/// after ten seconds (postgres.c, IDLE_STATS_UPDATE_TIMEOUT); so it sleeps however long the witness takes
+/// to start or to stop.
 fn pid_and_nothing_to_flush(client: &mut Client) -> i32 {
     let sql = "select pg_backend_pid(), pg_stat_force_next_flush()";
     let messages = client.simple_query(sql).unwrap();
@@ -170,14 +170,6 @@ fn pid_and_nothing_to_flush(client: &mut Client) -> i32 {
         _ => None,
     });
     row.unwrap().parse().unwrap()
-}
-
-/// A session wakes up every ten seconds while it has statistics to flush (postgres.c,
-/// IDLE_STATS_UPDATE_TIMEOUT). Waits for a moment well between two of these timers.
-fn keep_clear_of_timers(began: Instant) {
-    while !(2.0..5.0).contains(&(began.elapsed().as_secs_f64() % 10.0)) {
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 /// Long enough for a backend to go to sleep.
