@@ -10,8 +10,8 @@ use crate::book::{Book, Head, Life};
 use crate::directory::{Directory, StatId};
 use crate::histogram::{Counts, Histogram};
 use crate::layout;
-use crate::process;
 use crate::snapshot::Snapshot;
+use crate::this_host;
 use crate::total::extremes;
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Share<'a
         share
     };
     let books = snapshot.books.as_slice();
-    let mut shares = books.chunks(books.len().div_ceil(process::workers(books.len())).max(1));
+    let mut shares = books.chunks(books.len().div_ceil(this_host::workers(books.len())).max(1));
     let own = shares.next().unwrap_or(&[]);
     std::thread::scope(|scope| {
         let others: Vec<_> = shares.map(|share| scope.spawn(move || count(share))).collect();

@@ -11,9 +11,9 @@ use crate::error::Error;
 use crate::header::{parse_header, Header, Regions};
 use crate::layout::{self, header, u32_at, Region};
 use crate::overflows::Overflows;
-use crate::process;
 use crate::segment_path::{is_own, SegmentPath, ToSegmentPath};
 use crate::statement_text::Texts;
+use crate::this_host;
 use crate::tranches::Tranches;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -58,7 +58,7 @@ pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> 
         io::ErrorKind::PermissionDenied => {
             let metadata = std::fs::symlink_metadata(&path);
             let (owner, mode) = metadata.map_or(("unknown".to_string(), 0), |m| {
-                (process::user_name(m.uid()), m.mode() & 0o7777)
+                (this_host::user_name(m.uid()), m.mode() & 0o7777)
             });
             let hint =
                 if mode & 0o040 != 0 && wish == "read it" { ", or join its group" } else { "" };
@@ -106,9 +106,9 @@ impl Segment {
         read_up_to(&file, &path, 0, layout::HEADER_SIZE, &mut head)?;
         let (header, regions) = parse_header(&path, &head, metadata.len())?;
         segment_path.check(&metadata, &header)?;
-        let own_boot = process::own_boot_id();
+        let own_boot = this_host::own_boot_id();
         let live = own_boot.is_empty() || own_boot == header.boot_id;
-        let namespace = process::own_namespace();
+        let namespace = this_host::own_namespace();
         let clock =
             Clock::new(&path, header.clock_kind, header.clock_tick0, header.clock_ns0, live)?;
         Ok(Segment {
@@ -186,7 +186,7 @@ impl Segment {
             return Some(false);
         }
         let pid = i32::try_from(self.server_pid().ok()?).ok().filter(|&p| p > 0)?;
-        self.pids_known.then(|| process::exists(pid))
+        self.pids_known.then(|| this_host::exists(pid))
     }
 
     /// Whether another server process than when the segment was opened goes on in it.

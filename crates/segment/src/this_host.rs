@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Is the process that claimed a slot still there?
+//! This machine, as far as a segment needs it: the processes that own slots, its boot, namespace and users.
 //!
 //! A pid alone does not tell: pids are reused. The start time of the process does, but it
 //! costs reading a file of /proc, about 15 µs, so it is looked at when a slot is first seen
 //! and, for slots in which nothing moves, a few at each snapshot.
 
+use process::Stat;
 use rustix::process::{test_kill_process, Pid};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
@@ -25,24 +26,20 @@ pub fn exists(pid: i32) -> bool {
 /// Whether the process of this number is the one that was there at `claimed_boot_ns`
 /// (CLOCK_BOOTTIME), not ended, replaced or a zombie.
 pub fn is_same(pid: i32, claimed_boot_ns: u64) -> bool {
-    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else {
+    let Ok(text) = std::fs::read(format!("/proc/{pid}/stat")) else {
         return exists(pid);
     };
-    let Some((state, started_ns)) = parse_stat(&stat) else {
+    let Some((stat, started_ns)) = Stat::parse(&text).and_then(|it| Some((it, started_ns(&it)?)))
+    else {
         return true;
     };
-    state != b'Z' && state != b'X' && started_ns <= claimed_boot_ns.saturating_add(SLACK_NS)
+    stat.is_alive() && started_ns <= claimed_boot_ns.saturating_add(SLACK_NS)
 }
 
-/// State and start time (ns since boot) of a line of /proc/PID/stat.
-fn parse_stat(stat: &[u8]) -> Option<(u8, u64)> {
-    // The name, in parentheses, may hold anything, parentheses included.
-    let after = stat.iter().rposition(|&b| b == b')')? + 1;
-    let mut fields = stat[after..].split(|b| b.is_ascii_whitespace()).filter(|f| !f.is_empty());
-    let state = *fields.next()?.first()?;
-    let started: u64 = std::str::from_utf8(fields.nth(18)?).ok()?.parse().ok()?;
+/// The start time, ns since boot.
+fn started_ns(stat: &Stat) -> Option<u64> {
     let hz = rustix::param::clock_ticks_per_second().max(1);
-    Some((state, started.checked_mul(1_000_000_000 / hz)?))
+    stat.started_ticks.checked_mul(1_000_000_000 / hz)
 }
 
 /// Processors that this process may use. Counted once, because that takes reading files of
@@ -97,9 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn a_process_name_may_hold_parentheses_and_blanks() {
+    fn a_start_time_is_in_nanoseconds() {
         let stat = b"12 (a) b) c) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
-        assert_eq!(parse_stat(stat), Some((b'S', 7_770_000_000)));
-        assert_eq!(parse_stat(b"nonsense"), None);
+        let stat = Stat::parse(stat).unwrap();
+        assert_eq!((stat.state, started_ns(&stat)), (b'S', Some(7_770_000_000)));
+        assert_eq!(Stat::parse(b"nonsense"), None);
     }
 }

@@ -22,7 +22,7 @@ use crate::book::{Book, Life};
 use crate::directory::{Directory, Stat};
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
-use proc::schedstat;
+use process::Proc as Processes;
 use sampler::{Sampler, Target};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -119,7 +119,7 @@ impl Watch {
             Some("the segment is of an earlier boot")
         } else if !segment.knows_pids() {
             Some("the server's processes are of another pid namespace; run tally where the server runs")
-        } else if schedstat(std::process::id() as i32).is_none() {
+        } else if Processes::default().schedstat(std::process::id()).is_none() {
             Some("this kernel has no /proc/PID/schedstat (CONFIG_SCHED_INFO)")
         } else {
             None
@@ -153,16 +153,17 @@ impl Watch {
         let mut view = KernelView { available: true, ..KernelView::default() };
         let mut readings = HashMap::with_capacity(snapshot.books.len());
         let mut targets = Vec::new();
+        let processes = Processes::default();
         for book in snapshot.books.iter().filter(|b| b.life == Life::Alive) {
             let key = (book.slot, book.generation);
             let before = self.readings.get(&key);
             // What has not moved since has not run either.
             let reading = match before.filter(|b| b.seq == book.seq && book.seq % 2 == 0) {
                 Some(same) => Some(*same),
-                None => schedstat(book.pid).map(|(on_cpu_ns, run_queue_ns)| Reading {
+                None => processes.schedstat(book.pid as u32).map(|it| Reading {
                     seq: book.seq,
-                    on_cpu_ns,
-                    run_queue_ns,
+                    on_cpu_ns: it.on_cpu_ns,
+                    run_queue_ns: it.run_queue_ns,
                 }),
             };
             let Some(reading) = reading else { continue };

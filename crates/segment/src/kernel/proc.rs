@@ -18,13 +18,6 @@ pub(super) enum Doing {
     Blocked(Option<i64>),
 }
 
-/// On-CPU and run-queue time of a process, ns.
-pub(super) fn schedstat(pid: i32) -> Option<(u64, u64)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-    let mut numbers = text.split_ascii_whitespace().map(|n| n.parse().ok());
-    Some((numbers.next()??, numbers.next()??))
-}
-
 /// Files of /proc, kept open: reading one again asks the kernel again.
 #[derive(Debug, Default)]
 pub(super) struct Proc {
@@ -86,7 +79,8 @@ mod tests {
     #[test]
     fn the_kernel_says_whether_a_process_is_blocked_and_where() {
         let own = std::process::id() as i32;
-        assert!(schedstat(own).is_some_and(|(on_cpu, _)| on_cpu > 0));
+        let figures = process::Proc::default().schedstat(own as u32);
+        assert!(figures.is_some_and(|it| it.on_cpu_ns > 0));
         let mut busy =
             std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(50));

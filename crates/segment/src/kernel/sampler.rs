@@ -3,8 +3,8 @@
 
 use super::proc::{Doing, Proc};
 use crate::directory::Stat;
-use crate::process;
 use crate::segment::Segment;
+use crate::this_host;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -111,7 +111,7 @@ fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<St
     let doing = match proc.doing(target.pid) {
         Ok(doing) => doing,
         Err(error) => {
-            if process::exists(target.pid) {
+            if this_host::exists(target.pid) {
                 let reason = format!("/proc/{}/stat cannot be read: {error}", target.pid);
                 lock(state).reason = Some(reason);
             }

@@ -12,8 +12,8 @@ use super::histograms::HistogramBuffers;
 use crate::book::{Book, Head, Hold, Life, NAMELESS};
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, hold, state, u32_at, u64_at};
-use crate::process;
 use crate::segment::Segment;
+use crate::this_host;
 use std::sync::atomic::{fence, Ordering};
 use std::time::Duration;
 
@@ -80,8 +80,8 @@ impl Segment {
             return true;
         }
         match previous.map(|p| p.life) {
-            Some(Life::Alive) => process::exists(book.pid),
-            _ => process::is_same(book.pid, book.claimed_boot_ns),
+            Some(Life::Alive) => this_host::exists(book.pid),
+            _ => this_host::is_same(book.pid, book.claimed_boot_ns),
         }
     }
 

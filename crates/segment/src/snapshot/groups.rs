@@ -11,8 +11,8 @@ use super::histograms::HistogramBuffers;
 use crate::book::{identity_of, Book, Head, NAMELESS};
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, header, i32_at, journal, state, u32_at, u64_at};
-use crate::process;
 use crate::segment::Segment;
+use crate::this_host;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ impl Segment {
         let holder = i32_at(live, header::MERGE_LOCK);
         !self.is_of_this_boot()
             || waited > MERGE_LIMIT
-            || (waited > MERGE_PATIENCE && self.pids_known && !process::exists(holder))
+            || (waited > MERGE_PATIENCE && self.pids_known && !this_host::exists(holder))
     }
 
     /// What an interrupted merge was changing.

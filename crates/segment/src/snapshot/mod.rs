@@ -25,8 +25,8 @@ use crate::error::Error;
 use crate::layout::{entry, header, state, u32_at, u64_at};
 use crate::level::{resets_of_word, Level, LevelEnd};
 use crate::overflows::Overflows;
-use crate::process;
 use crate::segment::Segment;
+use crate::this_host;
 use crate::tranches::Tranches;
 use books::Buffers;
 use context::{Previous, ReadContext};
@@ -231,7 +231,7 @@ impl Segment {
         };
         let mut done = std::thread::scope(|scope| {
             let others: Vec<_> =
-                (1..process::workers(used.len())).map(|_| scope.spawn(work)).collect();
+                (1..this_host::workers(used.len())).map(|_| scope.spawn(work)).collect();
             let mut done = work()?;
             for other in others {
                 // A panic of the worker is a panic of ours.
@@ -284,7 +284,7 @@ impl Segment {
                 continue;
             };
             checks += 1;
-            if book.life == Life::Alive && !process::is_same(book.pid, book.claimed_boot_ns) {
+            if book.life == Life::Alive && !this_host::is_same(book.pid, book.claimed_boot_ns) {
                 book.life = Life::Dead;
                 book.run_until(previous.now);
             }
