@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::{self, Processors};
+
 /// Ticks of /proc/stat in a second (USER_HZ, part of the kernel's interface).
 pub const TICKS: f64 = 100.0;
 
@@ -31,8 +33,7 @@ pub struct Host {
 /// Readings from the beginning of a run.
 pub struct Watch {
     began: Instant,
-    processor_time: Option<(u64, u64)>,
-    busy: Option<u64>,
+    processors: Option<Processors>,
     stalled_us: Option<u64>,
 }
 
@@ -54,26 +55,28 @@ impl Watch {
     pub fn start() -> Self {
         Self {
             began: Instant::now(),
-            processor_time: processor_time(&text("/proc/stat")),
-            busy: busy(&text("/proc/stat")),
+            processors: Processors::now(),
             stalled_us: stalled_us(&text("/proc/pressure/cpu")),
         }
     }
 
     /// What has happened since the start.
     pub fn disturbance(&self) -> Disturbance {
+        let processors = self.processors.zip(Processors::now());
         let steal = || {
-            let (stolen, all) = processor_time(&text("/proc/stat"))?;
-            let (stolen0, all0) = self.processor_time?;
-            let all = all.checked_sub(all0).filter(|ticks| *ticks > 0)?;
-            Some(100.0 * stolen.checked_sub(stolen0)? as f64 / all as f64)
+            let (before, now) = processors?;
+            let all = now.total().checked_sub(before.total()).filter(|ticks| *ticks > 0)?;
+            Some(100.0 * now.stolen().checked_sub(before.stolen())? as f64 / all as f64)
         };
         let pressure = || {
             let stalled = stalled_us(&text("/proc/pressure/cpu"))?.checked_sub(self.stalled_us?)?;
             let micros = self.began.elapsed().as_secs_f64() * 1e6;
             Some((100.0 * stalled as f64 / micros).min(100.0))
         };
-        let busy = || Some(busy(&text("/proc/stat"))?.checked_sub(self.busy?)? as f64 / TICKS);
+        let busy = || {
+            let (before, now) = processors?;
+            Some(now.busy().checked_sub(before.busy())? as f64 / TICKS)
+        };
         Disturbance {
             steal_percent: steal(),
             pressure_percent: pressure(),
@@ -104,33 +107,10 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Stolen and all ticks of the line "cpu" of /proc/stat.
-fn processor_time(stat: &str) -> Option<(u64, u64)> {
-    let ticks: Vec<u64> = stat
-        .lines()
-        .next()?
-        .strip_prefix("cpu ")?
-        .split_ascii_whitespace()
-        .map_while(|field| field.parse().ok())
-        .collect();
-    // user nice system idle iowait irq softirq steal; guest time is part of user time
-    Some((*ticks.get(7)?, ticks[..8].iter().sum()))
-}
-
-/// Ticks of the same line in which a processor worked for this machine.
-fn busy(stat: &str) -> Option<u64> {
-    let (stolen, all) = processor_time(stat)?;
-    let fields = || stat.lines().next().into_iter().flat_map(str::split_ascii_whitespace);
-    let idle: u64 = fields().skip(4).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    all.checked_sub(idle + stolen)
-}
-
 /// Mean of the lines "cpu MHz" of /proc/cpuinfo.
 fn mhz(cpuinfo: &str) -> Option<f64> {
-    let all: Vec<f64> = cpuinfo
-        .lines()
-        .filter_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok())
-        .collect();
+    let all: Vec<f64> =
+        machine::cpuinfo(cpuinfo, "cpu MHz").filter_map(|mhz| mhz.parse().ok()).collect();
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
@@ -141,10 +121,7 @@ fn stalled_us(pressure: &str) -> Option<u64> {
 }
 
 fn processor(cpuinfo: &str) -> String {
-    cpuinfo
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
-        .map_or_else(|| std::env::consts::ARCH.into(), |(_, name)| name.trim().into())
+    machine::cpuinfo(cpuinfo, "model name").next().unwrap_or(std::env::consts::ARCH).into()
 }
 
 #[cfg(test)]
@@ -154,8 +131,9 @@ mod tests {
     #[test]
     fn steal_and_pressure_are_read_as_the_kernel_writes_them() {
         let stat = "cpu  10 20 30 40 50 60 70 80 5 5\ncpu0 1 2 3\n";
-        assert_eq!(processor_time(stat), Some((80, 360)));
-        assert_eq!(busy(stat), Some(360 - 80 - 40 - 50));
+        let processors = Processors::parse(stat).unwrap();
+        assert_eq!((processors.stolen(), processors.total()), (80, 360));
+        assert_eq!(processors.busy(), 360 - 80 - 40 - 50);
         assert_eq!(mhz("cpu MHz\t\t: 2000.5\nx\ncpu MHz\t\t: 3000.5\n"), Some(2500.5));
         let pressure = "some avg10=1.53 avg60=1.87 avg300=1.73 total=1088168194\nfull avg10=0.00\n";
         assert_eq!(stalled_us(pressure), Some(1_088_168_194));
@@ -163,8 +141,8 @@ mod tests {
 
     #[test]
     fn what_the_kernel_does_not_tell_is_unknown_and_no_error() {
-        assert_eq!(processor_time(""), None);
-        assert_eq!(processor_time("cpu  1 2 3"), None);
+        assert_eq!(Processors::parse(""), None);
+        assert_eq!(Processors::parse("cpu  1 2 3"), None);
         assert_eq!(stalled_us(""), None);
         assert_eq!(processor(""), std::env::consts::ARCH);
     }

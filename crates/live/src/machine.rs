@@ -24,11 +24,14 @@ impl Processors {
         Processors::parse(&read_to_string("/proc/stat").ok()?)
     }
 
-    fn parse(text: &str) -> Option<Processors> {
+    pub(crate) fn parse(text: &str) -> Option<Processors> {
         let all = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let mut numbers = all.split_ascii_whitespace().map(|n| n.parse::<u64>().unwrap_or(0));
-        let mut next = || numbers.next().unwrap_or(0);
-        let [user, nice, system, idle, iowait, irq, softirq, steal] = [(); 8].map(|()| next());
+        let numbers: Vec<u64> =
+            all.split_ascii_whitespace().map_while(|number| number.parse().ok()).collect();
+        // Guest time, which follows, is part of user time.
+        let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = numbers[..] else {
+            return None;
+        };
         let runnable = text.lines().find_map(|line| line.strip_prefix("procs_running "));
         Some(Processors {
             user: user + nice,
@@ -38,6 +41,21 @@ impl Processors {
             steal,
             runnable: runnable.and_then(|n| n.trim().parse().ok()).unwrap_or(0),
         })
+    }
+
+    /// Time that the hypervisor gave to others, ticks.
+    pub fn stolen(&self) -> u64 {
+        self.steal
+    }
+
+    /// Time in which a processor worked for this machine, ticks.
+    pub fn busy(&self) -> u64 {
+        self.user + self.system
+    }
+
+    /// All time, ticks.
+    pub fn total(&self) -> u64 {
+        self.busy() + self.idle + self.iowait + self.steal
     }
 
     /// Fill an interval's row with the differences from an earlier reading.
@@ -70,6 +88,12 @@ pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// The values that /proc/cpuinfo has for this key, one of each processor.
+pub(crate) fn cpuinfo<'t>(text: &'t str, key: &'t str) -> impl Iterator<Item = &'t str> {
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.filter(move |(name, _)| name.trim() == key).map(|(_, value)| value.trim())
+}
+
 /// Settings of the machine: names, values, units.
 pub fn settings() -> Vec<SettingRow> {
     let mut rows = Vec::new();
@@ -91,10 +115,7 @@ pub fn settings() -> Vec<SettingRow> {
     add("kernel", text(uname.release()), "", "kernel");
     add("architecture", text(uname.machine()), "", "kernel");
     let cpus = read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cpu = |key: &str| {
-        let line = cpus.lines().find(|line| line.split(':').next().map(str::trim) == Some(key))?;
-        Some(line.split_once(':')?.1.trim().to_string())
-    };
+    let cpu = |key: &str| cpuinfo(&cpus, key).next().map(str::to_string);
     add("processor", cpu("model name"), "", "/proc/cpuinfo");
     let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
     add("processors", (count > 0).then(|| count.to_string()), "", "/proc/cpuinfo");
