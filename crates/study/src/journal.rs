@@ -90,7 +90,7 @@ impl Journal {
             drop_cut_line(&folder.join(CELLS))?;
         } else {
             write_kept(folder, &kept)?;
-            write_aside(&study, text.as_bytes())?;
+            replace(&study, text.as_bytes())?;
         }
         let path = folder.join(CELLS);
         let file = OpenOptions::new()
@@ -119,7 +119,7 @@ impl Journal {
 
 fn write_kept(folder: &Path, kept: &Kept) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(kept)? + "\n";
-    write_aside(&folder.join(HEAD), text.as_bytes())
+    replace(&folder.join(HEAD), text.as_bytes())
 }
 
 /// Read a run's directory: the text of the study, the cells, and the content of run.json.
@@ -174,22 +174,13 @@ fn drop_cut_line(path: &Path) -> Result<(), Error> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     match whole == bytes.len() {
         true => Ok(()),
-        false => write_aside(path, &bytes[..whole]),
+        false => replace(path, &bytes[..whole]),
     }
 }
 
-/// Write a file under a temporary name and rename it, so that readers never see half of it.
-pub fn write_aside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}", std::process::id()));
-    let aside = path.with_file_name(name);
-    let written = File::create(&aside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&aside, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&aside);
-        at(path, &error)
-    })
+/// Replace a file at once.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    view::output::replace(path, bytes).map_err(|error| at(path, &error))
 }
 
 fn at(path: &Path, error: &std::io::Error) -> Error {

@@ -10,7 +10,7 @@ use postgres::Client;
 use segment::{Level, LevelSwitch};
 
 use super::file::Settings;
-use super::journal::write_aside;
+use super::journal::replace;
 use super::plan::Plan;
 use super::server::{fixed_settings, ArmServer};
 use error::Error;
@@ -66,7 +66,7 @@ impl Live {
         }
         let file = server.cluster.data_dir().join(FILE);
         if !names.is_empty() {
-            write_aside(&file, b"")?;
+            replace(&file, b"")?;
             server.cluster.os_user().chown(&file)?;
             server.cluster.append_config(&format!("\ninclude_if_exists = '{FILE}'\n"))?;
         }
@@ -90,7 +90,7 @@ impl Live {
             for (name, value) in &state.settings {
                 text.push_str(&format!("{name} = '{}'\n", value.replace('\'', "''")));
             }
-            write_aside(&self.file, text.as_bytes())?;
+            replace(&self.file, text.as_bytes())?;
             server.cluster.os_user().chown(&self.file)?;
             server.cluster.reload()?;
             self.wait_for(&state.settings)?;

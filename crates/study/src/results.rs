@@ -24,7 +24,7 @@ pub fn write(folder: &Path) -> Result<(Answer, Vec<Shown>), Error> {
     let answer = Answer::of(&plan, &cells, &kept);
     let tables = tables::of(&plan, &cells, &answer);
     let charts = charts::of(&plan, &cells, &answer);
-    let put = |name: &str, text: &str| journal::write_aside(&folder.join(name), text.as_bytes());
+    let put = |name: &str, text: &str| journal::replace(&folder.join(name), text.as_bytes());
     put("results.json", &(serde_json::to_string_pretty(&answer)? + "\n"))?;
     put("tables.txt", &text::render(&answer, &tables))?;
     for (number, table) in tables.iter().enumerate() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Writes a report to standard output, or to a file, which is then complete or unchanged.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use error::Error;
 
-/// Writes `text` to a temporary file next to `path` and renames it to `path`. A pipe or another special
-/// file is written directly.
+/// Writes a report with [`replace`]. A pipe or another special file is written directly.
 pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
     let failed = |error: io::Error| {
         Error::Failed(format!(
@@ -27,22 +27,23 @@ pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
             name.display()
         )));
     }
-    let temporary = temporary(path);
-    let written = File::create_new(&temporary).and_then(|mut file| {
-        file.write_all(text)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    });
-    written.map_err(|error| {
-        // It may not exist.
-        let _ = fs::remove_file(&temporary);
-        failed(error)
-    })
+    replace(path, text).map_err(failed)
 }
 
-fn temporary(path: &Path) -> PathBuf {
+/// Replaces the file at `path` by one with this content: readers see the old content or the new one. The new
+/// content is on disk on return; a temporary file next to it never stays.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}", std::process::id()))
+    let mut file = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        // As for any new file, the umask applies.
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(directory.unwrap_or(Path::new(".")))?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 #[cfg(test)]

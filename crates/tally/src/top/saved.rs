@@ -2,7 +2,6 @@
 //! The saved view: how the full-screen view starts, as key W saved it.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use view::Sort;
@@ -93,7 +92,7 @@ fn read(text: &str) -> Result<Saved, String> {
     })
 }
 
-/// Writes a temporary file and renames it.
+/// Writes the file, and its directory if that does not exist.
 ///
 /// # Errors
 ///
@@ -113,19 +112,10 @@ pub fn save(saved: &Saved, path: &Path) -> Result<(), String> {
         "# Start of the full-screen view of tally top; key W writes this file.\n\
          # Options on the command line take precedence.\n{figures}"
     );
-    let aside = path.with_extension(format!("toml.{}", std::process::id()));
-    let written = || -> std::io::Result<()> {
-        path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        let mut out = fs::File::create(&aside)?;
-        out.write_all(text.as_bytes())?;
-        out.sync_all()?;
-        fs::rename(&aside, path)
-    };
-    written().map_err(|error| {
-        // A partial file is useless.
-        let _ = fs::remove_file(&aside);
-        format!("{}: {error}; the view is not saved", path.display())
-    })
+    path.parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| view::output::replace(path, text.as_bytes()))
+        .map_err(|error| format!("{}: {error}; the view is not saved", path.display()))
 }
 
 #[cfg(test)]
