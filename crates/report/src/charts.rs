@@ -16,8 +16,8 @@ use view::document::{Axis, AxisName, Chart, ChartKind, Reference, Series, Unit};
 
 /// Activities that have a series of their own.
 const ACTIVITIES: usize = 12;
-/// From the bottom of the stack up.
-const ORDER: [WaitClass; 7] = [
+/// The classes from the bottom of a stack up, and in the order of columns.
+pub(crate) const ORDER: [WaitClass; 7] = [
     WaitClass::Cpu,
     WaitClass::Io,
     WaitClass::Lwlock,

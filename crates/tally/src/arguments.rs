@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Arguments that several verbs take.
 
+use std::borrow::Borrow;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
+use error::Error;
+use serde::Serialize;
+use view::document::Document;
 use view::duration::within;
+use view::{escape, output, page, text};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -123,5 +129,61 @@ pub fn positive(text: &str, max: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= max => Ok(number),
         _ => Err(format!("must be a number above 0 and up to {max}")),
+    }
+}
+
+/// Where a document goes, and in which form.
+#[derive(Debug, Args)]
+pub struct DocumentOutput {
+    /// Write to this file: an HTML page unless --text or --json is given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print text [default without -o]
+    #[arg(long, conflicts_with = "json")]
+    pub text: bool,
+    /// Print JSON (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a document is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As text.
+    Text,
+    /// As an HTML page.
+    Page,
+}
+
+impl DocumentOutput {
+    /// Writes `data` as JSON, or the document that `document` makes of it for a form.
+    pub fn write<D: Borrow<Document>>(
+        &self,
+        data: &impl Serialize,
+        document: impl FnOnce(Form) -> D,
+        color: bool,
+    ) -> Result<(), Error> {
+        let style = text::Style::of_terminal(color);
+        let Some(path) = &self.output else {
+            let mut out = BufWriter::new(escape::stdout());
+            if self.json {
+                serde_json::to_writer(&mut out, data)?;
+                writeln!(out)?;
+            } else {
+                text::write(document(Form::Text).borrow(), &style, &mut out)?;
+            }
+            return Ok(out.flush()?);
+        };
+        let mut content = Vec::new();
+        if self.json {
+            let json = serde_json::to_string(data)? + "\n";
+            content.extend_from_slice(escape::json(&json).as_bytes());
+        } else if self.text {
+            let style = text::Style { width: text::WIDTH, color: false, ..style };
+            text::write(document(Form::Text).borrow(), &style, &mut content)?;
+        } else {
+            content = page::page(document(Form::Page).borrow())?.into_bytes();
+        }
+        output::write(path, &content)
     }
 }

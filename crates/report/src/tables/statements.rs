@@ -5,6 +5,7 @@ use segment::interval::Interval;
 use segment::statements::WaitClass;
 
 use super::rate;
+use crate::charts::ORDER;
 use view::document::{Cell, Column, Details, Table, Unit};
 use view::statements::{StatementRow, Statements};
 
@@ -70,16 +71,7 @@ fn cells(row: &StatementRow, interval: &Interval) -> Vec<Cell> {
         row.rows_per_call().into(),
         row.blocks.hit_ratio().into(),
     ];
-    let classes = [
-        WaitClass::Cpu,
-        WaitClass::Io,
-        WaitClass::Lwlock,
-        WaitClass::Lock,
-        WaitClass::Client,
-        WaitClass::Ipc,
-        WaitClass::Other,
-    ];
-    cells.extend(classes.map(|class| Cell::from(part(class))));
+    cells.extend(ORDER.map(|class| Cell::from(part(class))));
     cells.extend([
         row.wal.bytes.into(),
         row.temp_bytes.into(),

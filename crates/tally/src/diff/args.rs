@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Arguments of `tally diff`.
 
-use std::path::PathBuf;
-
 use super::comparison::Per;
 use super::selection::Selection;
 use clap::Args;
+
+use crate::arguments::DocumentOutput;
 
 /// Arguments of `tally diff`.
 #[derive(Debug, Args)]
@@ -35,13 +35,7 @@ pub struct DiffArgs {
     /// The same, for B only
     #[arg(long, value_name = "NAME")]
     pub host_b: Option<String>,
-    /// Write to this file: an HTML page unless --text or --json is given
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Print text [default without -o]
-    #[arg(long, conflicts_with = "json")]
-    pub text: bool,
-    /// Print JSON (docs/reference-json.md)
-    #[arg(long)]
-    pub json: bool,
+    /// Where it goes, and in which form.
+    #[command(flatten)]
+    pub output: DocumentOutput,
 }

@@ -20,12 +20,12 @@ mod selection;
 mod side;
 mod statements;
 
-use std::io::{BufWriter, Write};
 use std::time::Duration;
 
 use indicatif::ProgressBar;
 use jiff::tz::TimeZone;
 
+use crate::arguments::Form;
 use columns::State;
 use compare::{units, Looked, Pair};
 use comparison::{Compared, Comparison, Per};
@@ -34,36 +34,17 @@ use error::Error;
 use key::{Key, COUNTED};
 use side::Side;
 use view::document::Made;
-use view::{output, page, text};
 
 pub use args::DiffArgs;
 
 /// Compare two recordings, and print the result or write it into a file.
 pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     let comparison = make(args)?;
-    let document = |noise| document::document(&comparison, noise, &TimeZone::system());
-    let Some(path) = &args.output else {
-        let mut out = BufWriter::new(view::escape::stdout());
-        if args.json {
-            serde_json::to_writer(&mut out, &comparison)?;
-            writeln!(out)?;
-        } else {
-            text::write(&document(Noise::Summed), &text::Style::of_terminal(color), &mut out)?;
-        }
-        return Ok(out.flush()?);
+    let document = |form| {
+        let noise = if form == Form::Page { Noise::Shown } else { Noise::Summed };
+        document::document(&comparison, noise, &TimeZone::system())
     };
-    let mut whole = Vec::new();
-    if args.json {
-        whole =
-            (view::escape::json(&serde_json::to_string(&comparison)?) + "\n").into_owned().into();
-    } else if args.text {
-        let style =
-            text::Style { width: text::WIDTH, color: false, ..text::Style::of_terminal(color) };
-        text::write(&document(Noise::Summed), &style, &mut whole)?;
-    } else {
-        whole = page::page(&document(Noise::Shown))?.into_bytes();
-    }
-    output::write(path, &whole)
+    args.output.write(&comparison, document, color)
 }
 
 /// Read both recordings and compare them.

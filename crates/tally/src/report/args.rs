@@ -4,6 +4,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+
+use crate::arguments::DocumentOutput;
 use report::Edge;
 
 /// Arguments of `tally report`.
@@ -35,13 +37,7 @@ pub struct ReportArgs {
     /// Report the cost that `tally cost --json` measured, instead of an estimate
     #[arg(long, value_name = "FILE")]
     pub cost: Option<PathBuf>,
-    /// Write to this file: an HTML page unless --text or --json is given
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Print text [default without -o]
-    #[arg(long, conflicts_with = "json")]
-    pub text: bool,
-    /// Print JSON (docs/reference-json.md)
-    #[arg(long)]
-    pub json: bool,
+    /// Where it goes, and in which form.
+    #[command(flatten)]
+    pub output: DocumentOutput,
 }

@@ -4,7 +4,6 @@
 
 mod args;
 
-use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use indicatif::ProgressBar;
 use error::Error;
 use report::source::Wanted;
 use view::document::Document;
-use view::{escape, output, page, text};
+use view::{output, page};
 
 pub use args::ReportArgs;
 
@@ -26,27 +25,7 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
         to: args.to,
     };
     let document = make(&wanted, args.cost.as_deref())?;
-    let Some(path) = &args.output else {
-        let mut out = BufWriter::new(escape::stdout());
-        if args.json {
-            serde_json::to_writer(&mut out, &document)?;
-            writeln!(out)?;
-        } else {
-            text::write(&document, &text::Style::of_terminal(color), &mut out)?;
-        }
-        return Ok(out.flush()?);
-    };
-    let mut whole = Vec::new();
-    if args.json {
-        whole = (escape::json(&serde_json::to_string(&document)?) + "\n").into_owned().into();
-    } else if args.text {
-        let style =
-            text::Style { width: text::WIDTH, color: false, ..text::Style::of_terminal(color) };
-        text::write(&document, &style, &mut whole)?;
-    } else {
-        whole = page::page(&document)?.into_bytes();
-    }
-    output::write(path, &whole)
+    args.output.write(&document, |_| &document, color)
 }
 
 /// Write the page of a whole recording into `file`.
