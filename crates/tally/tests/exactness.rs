@@ -108,15 +108,14 @@ fn counts_of_calls_equal_those_of_the_kernel() {
             })
             .collect();
         connected.wait();
-        // A session that has answered may not wait for the next command yet.
-        settle();
+        let_timers_expire();
         let readings = Readings::around(
             || ours(&mut segment),
             || Witness::start(&program(&libc)),
             |_| {
                 go.wait();
                 done.wait();
-                settle();
+                let_timers_expire();
             },
             Witness::stop,
         );
@@ -159,9 +158,7 @@ fn counts_of_calls_equal_those_of_the_kernel() {
     }
 }
 
-/// A session's pid, by a command after which it has no statistics to flush. With some it would wake up
-/// after ten seconds (postgres.c, IDLE_STATS_UPDATE_TIMEOUT); so it sleeps however long the witness takes
-/// to start or to stop.
+/// A session's pid, by a command after which it has no statistics to flush.
 fn pid_and_nothing_to_flush(client: &mut Client) -> i32 {
     let sql = "select pg_backend_pid(), pg_stat_force_next_flush()";
     let messages = client.simple_query(sql).unwrap();
@@ -172,9 +169,12 @@ fn pid_and_nothing_to_flush(client: &mut Client) -> i32 {
     row.unwrap().parse().unwrap()
 }
 
-/// Long enough for a backend to go to sleep.
-fn settle() {
-    std::thread::sleep(Duration::from_millis(500));
+/// A session that idles with statistics to flush sets a timer of ten seconds (postgres.c,
+/// IDLE_STATS_UPDATE_TIMEOUT). A later flush disables the timeout but leaves the interval timer, whose
+/// signal wakes the session once (timeout.c). After this, one that has nothing to flush sleeps however long
+/// the witness takes to start or to stop.
+fn let_timers_expire() {
+    std::thread::sleep(Duration::from_millis(11_000));
 }
 
 /// pgbench's TPC-B transaction, one message per statement.
