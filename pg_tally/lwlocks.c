@@ -314,11 +314,11 @@ lwlocks_settle(void)
 
 		if (unlikely(account->held == TALLY_NONE || account->acquire == TALLY_NONE))
 			continue;
-		seq = tally_book_begin(book);
+		seq = tally_seq_begin(&book->seq);
 		tally_add(&tally.slot, account->held, r->ticks);
 		if (likely(!r->waited))
 			handler_add_count(account->acquire);
-		tally_book_publish(book, seq);
+		tally_seq_publish(&book->seq, seq);
 	}
 	lwlocks.logged = 0;
 }

@@ -185,9 +185,9 @@ after_read(int byte)
 		{
 			/* Since the end of the wait the time was the new message's: rename it. */
 			arrival = book->run_start;
-			tally_book_begin(book);
+			tally_seq_begin(&book->seq);
 			book->run = kind->cpu;
-			tally_book_end(book);
+			tally_seq_end(&book->seq);
 			if (tally.read_start != 0)
 				tally_record_plain(&tally.slot, kind->read,
 							 arrival > tally.read_start ? arrival - tally.read_start : 0);

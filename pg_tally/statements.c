@@ -204,13 +204,13 @@ statements_count_error(const tally_statement_key *key, bool cancelled)
 
 	if (local == NULL)
 		return;
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	local->more = 1;
 	if (cancelled)
 		local->counts.cancels++;
 	else
 		local->counts.errors++;
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
 
 void
@@ -220,11 +220,11 @@ statements_count_worker(const tally_statement_key *key, uint64 ticks)
 
 	if (local == NULL)
 		return;
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	local->more = 1;
 	local->counts.workers++;
 	local->counts.worker_ticks += ticks;
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
 
 /* ---------------------------------------------------------------- hooks */
@@ -288,11 +288,11 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	local = local_entry(&key, source, location, length, NULL);
 	if (local != NULL)
 	{
-		tally_local_statement_begin(local);
+		tally_seq_begin(&local->seq);
 		local->more = 1;
 		tally_moments_add(&local->counts.plan, taken.ticks);
 		usage_add(local, &taken);
-		tally_local_statement_end(local);
+		tally_seq_end(&local->seq);
 	}
 	return result;
 }
@@ -521,11 +521,11 @@ add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 
 	if (local == NULL)
 		return;
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	local->more = 1;
 	local->counts.temp_files += temp_files_ever - files;
 	local->counts.temp_bytes += temp_bytes_ever - bytes;
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
 
 static pg_attribute_always_inline void
@@ -563,13 +563,13 @@ executor_end(QueryDesc *query)
 	temp_bytes = o->temp_bytes;
 	if (likely(local != NULL))
 	{
-		tally_local_statement_begin(local);
+		tally_seq_begin(&local->seq);
 		add_execution(local, &o->used, query->estate->es_processed);
 		if (unlikely(query->estate->es_jit != NULL))
 			add_jit(local, &query->estate->es_jit->instr);
 		if (unlikely(o->split))
 			tally_parts_add_all(local->parts, o->parts);
-		tally_local_statement_end(local);
+		tally_seq_end(&local->seq);
 	}
 	open_forget(o);
 	call_end(query);
@@ -679,7 +679,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	local = statement_time_local(&key);
 	if (unlikely(local == NULL))
 		return;
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	add_execution(local, &taken, reports_rows(completion) ? completion->nprocessed : 0);
 	if (unlikely(temp_files_ever != temp_files))
 	{
@@ -689,7 +689,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	}
 	if (unlikely(split_it))
 		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
 
 void

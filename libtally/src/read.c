@@ -5,7 +5,7 @@
  *
  * Everything that a seq guards is read by one loop: load seq, copy, load seq again; a copy between
  * two equal, even readings is of one instant. Writers make the seq odd before a change and even
- * after it (tally_book_begin and its like):
+ * after it (tally_seq_begin, tally_seq_publish):
  *
  *	  C, in attempt()	pairs with the writer's release store of the even seq
  *	  D, in holds()		pairs with the writer's release fence after its store of the odd seq
