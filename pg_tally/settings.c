@@ -24,7 +24,7 @@
 
 #include "configuration.h"
 #include "functions.h"
-#include "pg_tally.h"
+#include "own_segment.h"
 #include "settings.h"
 #include "slow_waits.h"
 #include "statements.h"
@@ -115,7 +115,7 @@ settings_apply_functions(const char *list)
 
 	if (segment != NULL)
 		function_list_apply(segment, list,
-							user ? WARNING : pg_tally_reports() && pg_tally_is_shared() ? LOG : DEBUG1,
+							user ? WARNING : pg_tally_reports() && own.shared ? LOG : DEBUG1,
 							user || pg_tally_reports());
 }
 

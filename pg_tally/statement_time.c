@@ -468,18 +468,16 @@ statement_time_error(bool cancelled)
 
 /* ---------------------------------------------------------------- parallel workers */
 
-/* The slot of that process, or NULL. */
+/* What that process works for, or NULL. */
 static const tally_current *
 current_of(tally_segment *segment, int32 pid)
 {
 	for (uint32 i = 0; i < segment->cold.slots; i++)
 	{
-		tally_slot_entry *entry = pg_tally_entry(segment, i);
+		tally_slot_entry *entry = tally_entry_at(segment, i);
 
 		if (entry->pid == pid && entry->state == TALLY_SLOT_LIVE)
-			return entry->local_statements == 0 ? NULL : (const tally_current *)
-				((char *) segment->header + segment->cold.caches.offset +
-				 (uint64) i * segment->cold.caches.stride);
+			return entry->local_statements == 0 ? NULL : tally_current_of(segment, i);
 	}
 	return NULL;
 }

@@ -19,7 +19,7 @@
 
 #include "view_session.h"
 #include "modules.h"
-#include "pg_tally.h"
+#include "own_segment.h"
 #include "probe.h"
 #include "relation_views.h"
 #include "settings.h"
@@ -66,20 +66,20 @@ typedef struct total
 static tally_segment *
 any_segment(const char **reason)
 {
-	return pg_tally_view_only() != NULL ? view_session_segment(reason) : pg_tally_segment();
+	return own.view_only != NULL ? view_session_segment(reason) : pg_tally_segment();
 }
 
 tally_segment *
 views_segment(void)
 {
-	const char *reason = pg_tally_failure();
+	const char *reason = own.failure;
 	tally_segment *segment = any_segment(&reason);
 
 	if (segment == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("pg_tally is not active in this %s",
-						pg_tally_view_only() != NULL ? "server" : "session"),
+						own.view_only != NULL ? "server" : "session"),
 				 errdetail("%s", reason),
 				 errhint("Run \"tally enable\", or LOAD 'pg_tally' as a superuser.")));
 	return segment;
@@ -377,8 +377,8 @@ PG_FUNCTION_INFO_V1(pg_tally_status);
 Datum
 pg_tally_status(PG_FUNCTION_ARGS)
 {
-	const char *reason = pg_tally_failure();
-	const char *view_only = pg_tally_view_only();
+	const char *reason = own.failure;
+	const char *view_only = own.view_only;
 	tally_segment *segment = any_segment(&reason);
 	tally_header *header;
 	uint32		word;
@@ -388,7 +388,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	rows_begin(rows, fcinfo);
 	views_status(rows, "version", PG_TALLY_VERSION);
 	views_status(rows, "active", segment != NULL ? "yes" : "no");
-	views_status(rows, "loaded by", pg_tally_is_shared() ? "shared_preload_libraries"
+	views_status(rows, "loaded by", own.shared ? "shared_preload_libraries"
 			   : view_only != NULL ? "a view" : "session_preload_libraries or LOAD");
 	if (segment == NULL)
 	{
@@ -397,7 +397,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	}
 	header = segment->header;
 	word = *(volatile uint32 *) &header->level_word;
-	views_status(rows, "segment", view_only != NULL ? view_session_path() : pg_tally_segment_path());
+	views_status(rows, "segment", view_only != NULL ? view_session_path() : own.path);
 	views_status(rows, "segment format", psprintf("%u", header->version));
 	views_status(rows, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
@@ -439,8 +439,8 @@ pg_tally_probes(PG_FUNCTION_ARGS)
 			probe.state == TALLY_PROBE_EMPTY)
 			continue;
 		for (uint32 s = 0; s < segment->cold.slots && i < TALLY_CALLS; s++)
-			if (pg_tally_entry(segment, s)->state == TALLY_SLOT_LIVE)
-				calls += *(volatile uint64 *) &pg_tally_book(segment, s)->calls[i];
+			if (tally_entry_at(segment, s)->state == TALLY_SLOT_LIVE)
+				calls += *(volatile uint64 *) &tally_book_at(segment, s)->calls[i];
 		rows_text(&rows, probe.name);
 		rows_put(&rows, BoolGetDatum(probe.state == TALLY_PROBE_INSTALLED));
 		rows_text(&rows, probe.reason);
