@@ -33,7 +33,7 @@
 PG_MODULE_MAGIC;
 
 static shmem_startup_hook_type previous_shmem_startup = NULL;
-static ProcessUtility_hook_type previous_utility = NULL;
+static ProcessUtility_hook_type previous_utility = standard_ProcessUtility;
 
 extern PGDLLEXPORT void _PG_init(void);
 
@@ -80,18 +80,6 @@ shmem_startup(void)
 /* ---------------------------------------------------------------- COPY is a phase, LOAD a request */
 
 static void
-run_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
-			ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
-			DestReceiver *dest, QueryCompletion *qc)
-{
-	if (previous_utility)
-		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
-	else
-		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
-								dest, qc);
-}
-
-static void
 utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
 		DestReceiver *dest, QueryCompletion *qc)
@@ -103,7 +91,7 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		/* Loaded already, the library does not see a LOAD. */
 		bool		load = own.view_only != NULL && IsA(pstmt->utilityStmt, LoadStmt);
 
-		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
 		if (load)
 			session_load_statement(((LoadStmt *) pstmt->utilityStmt)->filename);
 		return;
@@ -111,7 +99,7 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 	outer = probe_enter_phase(PHASE_COPY);
 	PG_TRY();
 	{
-		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
 	}
 	PG_FINALLY();
 	{
@@ -125,7 +113,8 @@ _PG_init(void)
 {
 	own.shared = process_shared_preload_libraries_in_progress;
 
-	previous_utility = ProcessUtility_hook;
+	if (ProcessUtility_hook != NULL)
+		previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
 	if (own.shared)
 	{
