@@ -477,15 +477,12 @@ imports_install(void)
 	{
 		import	   *imp = &imports[i];
 		const char *left_out = reason;
-		char		label[32];
 
 		if (left_out == NULL && settings_leave_out(imp->name))
 			left_out = LEFT_OUT_BY_SETTING;
 		if (left_out == NULL)
 			left_out = install(imp, exe);
-		snprintf(label, sizeof(label), "import %s", imp->name);
-		probe_table_set((uint32) i + CALLS_IMPORTS, label,
-						left_out == NULL ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, left_out);
+		probe_table_set((uint32) i + CALLS_IMPORTS, "import", imp->name, left_out);
 	}
 
 	if (unlocked)

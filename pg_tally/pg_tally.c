@@ -13,8 +13,6 @@
  */
 #include "compat.h"
 
-#include <string.h>
-
 #include "postmaster/postmaster.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
@@ -25,7 +23,6 @@
 #include "locks.h"
 #include "own_segment.h"
 #include "probe.h"
-#include "probe_table.h"
 #include "settings.h"
 #include "statements.h"
 #include "temp_files.h"
@@ -40,8 +37,7 @@ extern PGDLLEXPORT void _PG_init(void);
 void
 install_probes(void)
 {
-	char		reason[120] = "";
-	tally_probe_state state;
+	char		reason[120];
 
 	imports_install();
 	if (settings->statements > 0)
@@ -49,13 +45,7 @@ install_probes(void)
 	/* Made before the first fork, the stubs are everybody's. */
 	if (own.shared || settings->level >= TALLY_LEVEL_LOCKS)
 		locks_prepare();
-	if (settings_leave_out(MESSAGES_DETOUR))
-		strlcpy(reason, LEFT_OUT_BY_SETTING, sizeof(reason));
-	else
-		own.messages_installed = messages_install(reason, sizeof(reason));
-	state = own.messages_installed ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT;
-	probe_table_set(CALLS_DETOUR, "detour " MESSAGES_DETOUR, state, reason);
-	probe_table_set(CALLS_MESSAGES, "messages", state, reason);
+	own.messages_installed = messages_install(reason, sizeof(reason));
 	if (!own.messages_installed && (own.shared || own.segment.created))
 		ereport(LOG,
 				(errmsg("pg_tally could not distinguish the phases of sessions: %s", reason)));

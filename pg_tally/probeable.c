@@ -29,13 +29,7 @@ list_function(const executable *module, const ElfW(Sym) *symbol, const char *nam
 	listing    *l = data;
 	const char *file = strrchr(module->path, '/');
 	char		reason[120] = "";
-	detour_function function = {
-		.name = name,
-		.code = (uint8 *) (module->base + symbol->st_value),
-		.size = symbol->st_size,
-		.module = (const uint8 *) module->low,
-		.module_size = module->high - module->low,
-	};
+	detour_function function = detour_function_of(module, symbol, name);
 	bool		can;
 
 	if (fnmatch(l->pattern, name, 0) != 0)
