@@ -15,8 +15,6 @@
 #include "executable.h"
 #include "rows.h"
 
-extern PGDLLEXPORT Datum pg_tally_probeable(PG_FUNCTION_ARGS);
-
 typedef struct listing
 {
 	row_set		rows;
@@ -44,9 +42,7 @@ list_function(const executable *module, const ElfW(Sym) *symbol, const char *nam
 	return false;
 }
 
-PG_FUNCTION_INFO_V1(pg_tally_probeable);
-Datum
-pg_tally_probeable(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_probeable)
 {
 	listing		l;
 

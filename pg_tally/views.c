@@ -21,18 +21,10 @@
 #include "modules.h"
 #include "own_segment.h"
 #include "probe.h"
-#include "relation_views.h"
 #include "settings.h"
 #include "statement_read.h"
-#include "statement_views.h"
 #include "tally_read.h"
 #include "views.h"
-
-extern PGDLLEXPORT Datum pg_tally_totals(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_sessions(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_status(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_probes(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_reset(PG_FUNCTION_ARGS);
 
 #define READ_TRIES 200				/* readings of the whole segment */
 
@@ -242,9 +234,7 @@ read_totals(tally_segment *segment, bool by_group)
  * tally.totals(by_group bool): every statistic, of all processes that live and have lived
  * since the last reset; by (kind, database, role), or of the whole server.
  */
-PG_FUNCTION_INFO_V1(pg_tally_totals);
-Datum
-pg_tally_totals(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_totals)
 {
 	tally_segment *segment = views_segment();
 	double		tick = tally_seconds_per_tick(segment);
@@ -295,9 +285,7 @@ pg_tally_totals(PG_FUNCTION_ARGS)
  * tally.session_rows(): every instrumented process and what it is doing now. What a session
  * is doing is for its own role and for pg_read_all_stats, as in pg_stat_activity.
  */
-PG_FUNCTION_INFO_V1(pg_tally_sessions);
-Datum
-pg_tally_sessions(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_sessions)
 {
 	tally_segment *segment = views_segment();
 	double		tick = tally_seconds_per_tick(segment);
@@ -373,9 +361,7 @@ views_status_count(row_set *rows, const char *name, uint64 count)
 }
 
 /* tally.status_rows(): does it work, how is it set, what did not fit. */
-PG_FUNCTION_INFO_V1(pg_tally_status);
-Datum
-pg_tally_status(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_status)
 {
 	const char *reason = own.failure;
 	const char *view_only = own.view_only;
@@ -422,9 +408,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 }
 
 /* tally.probe_rows(): every probe, installed or not and why; calls of live processes. */
-PG_FUNCTION_INFO_V1(pg_tally_probes);
-Datum
-pg_tally_probes(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_probes)
 {
 	tally_segment *segment = views_segment();
 	row_set		rows;
@@ -454,9 +438,7 @@ pg_tally_probes(PG_FUNCTION_ARGS)
  * tally.reset(userid, dbid, queryid): the statements of these are forgotten; 0 stands for all of
  * them, and of nothing but that the totals of all processes begin again at zero as well.
  */
-PG_FUNCTION_INFO_V1(pg_tally_reset);
-Datum
-pg_tally_reset(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_reset)
 {
 	tally_segment *segment = views_segment();
 	tally_statement_filter filter = {
