@@ -37,12 +37,7 @@
 #include "temp_files.h"
 #include "statement_usage.h"
 
-statements_settings statements_settings_now HOT_DATA = {
-	.track = STATEMENTS_TOP,
-	.utility = true,
-	.planning = true,
-	.text_limit = 8192,
-};
+statements_settings statements_settings_now HOT_DATA;
 
 /* What a hook calls: the hook before it, or the server's function. NULL: there is none. */
 static post_parse_analyze_hook_type previous_analyze HOT_DATA = NULL;

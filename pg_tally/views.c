@@ -387,8 +387,8 @@ SQL_FUNCTION(pg_tally_status)
 	views_status(rows, "segment format", psprintf("%u", header->version));
 	views_status(rows, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
-	if (settings_level_refused()[0] != '\0')
-		views_status(rows, "level refused", settings_level_refused());
+	if (settings->level_refused[0] != '\0')
+		views_status(rows, "level refused", settings->level_refused);
 	views_status(rows, "this session", tally.claimed ? "instrumented"
 			   : view_only != NULL ? psprintf("not instrumented: %s", view_only) : "not instrumented");
 	views_status(rows, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
