@@ -27,8 +27,7 @@
 static uint64_t
 local_offset(const tally_segment *segment, uint32_t slot, uint32_t local)
 {
-	return segment->cold.caches.offset + (uint64_t) slot * segment->cold.caches.stride +
-		sizeof(tally_current) + local * sizeof(tally_local_statement);
+	return tally_offset(&segment->cold.caches, slot) + sizeof(tally_current) + local * sizeof(tally_local_statement);
 }
 
 /* Local entries of that slot that have memory. */
