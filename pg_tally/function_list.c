@@ -8,7 +8,6 @@
  */
 #include "compat.h"
 
-#include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 
 #include "executable.h"
 #include "functions.h"
-#include "pg_tally.h"
 #include "probe_table.h"
 #include "settings.h"
 

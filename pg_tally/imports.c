@@ -38,7 +38,6 @@
 #include "commits.h"
 #include "executable.h"
 #include "files.h"
-#include "functions.h"
 #include "import_table.h"
 #include "imports.h"
 #include "locks.h"
@@ -47,7 +46,6 @@
 #include "probe.h"
 #include "probe_table.h"
 #include "settings.h"
-#include "statements.h"
 
 /*
  * Every probed call: return type, name, timed outside wait events too, parameters, arguments,

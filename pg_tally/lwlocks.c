@@ -27,7 +27,6 @@
 #include "blockers.h"
 #include "detour_handler.h"
 #include "locks.h"
-#include "pg_tally.h"
 
 #define MAX_HOLDS 200				/* MAX_SIMUL_LWLOCKS, lwlock.c */
 #define MAX_SLEEPS 6				/* of one acquisition; the time of more is the last one's */

@@ -13,7 +13,6 @@
  */
 #include "compat.h"
 
-#include "postmaster/postmaster.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 

@@ -26,7 +26,6 @@
 #include "imports.h"
 #include "locks.h"
 #include "checkpoints.h"
-#include "files.h"
 #include "failed_names.h"
 #include "modules.h"
 #include "pending_wait.h"

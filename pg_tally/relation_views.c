@@ -12,10 +12,8 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/hsearch.h"
 
-#include "pg_tally.h"
 #include "tally_files.h"
 #include "tally_read.h"
 #include "views.h"

@@ -5,9 +5,7 @@
  */
 #include "compat.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "access/parallel.h"
 #include "storage/proc.h"

@@ -12,7 +12,6 @@
 
 #include "access/parallel.h"
 #include "postmaster/autovacuum.h"
-#include "postmaster/postmaster.h"
 #include "replication/walsender.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"

@@ -9,7 +9,6 @@
 #include "compat.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"

@@ -13,12 +13,10 @@
 #include "compat.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "executor/executor.h"
-#include "executor/instrument.h"
 #include "jit/jit.h"
 #include "nodes/plannodes.h"
 #include "optimizer/planner.h"
@@ -30,7 +28,6 @@
 #include "commits.h"
 #include "detour.h"
 #include "statement_nesting.h"
-#include "pg_tally.h"
 #include "statement_time.h"
 #include "statement_text.h"
 #include "statements.h"

@@ -14,7 +14,6 @@
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/hsearch.h"
 
 #include "view_session.h"
@@ -22,7 +21,6 @@
 #include "own_segment.h"
 #include "probe.h"
 #include "settings.h"
-#include "statement_read.h"
 #include "tally_read.h"
 #include "views.h"
 
