@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour.c
- *	  Finding the functions to redirect, whatever the processor.
+ *	  What does not depend on the processor: finding functions to redirect, and the clock of handlers
+ *	  where the time stamp counter cannot be used.
  */
 #include "compat.h"
 
 #include <stdio.h>
 
-#include "detour.h"
+#include "detour_handler.h"
 
 detour_function
 detour_function_of(const executable *module, const ElfW(Sym) *symbol, const char *name)
@@ -33,4 +34,12 @@ detour_find(const char *name, detour_function *function, char *reason, size_t si
 	}
 	*function = detour_function_of(executable_self(), symbol, name);
 	return true;
+}
+
+uint64		handler_monotonic_now;
+
+void
+handler_read_monotonic(void *unused)
+{
+	handler_monotonic_now = tally_monotonic_ns();
 }

@@ -16,7 +16,7 @@
 #include "detour.h"
 #include "probe.h"
 
-/* Where a clock that must be called leaves its answer; detour_handler.c. */
+/* Where a clock that must be called leaves its answer; detour.c. */
 extern uint64 handler_monotonic_now;
 extern void handler_read_monotonic(void *unused);
 

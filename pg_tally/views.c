@@ -40,12 +40,7 @@ typedef struct total
 	total_key	key;				/* first: the hash table's key */
 	char		database[TALLY_TEXT_MAX];
 	char		user[TALLY_TEXT_MAX];
-	uint64		count;
-	uint64		ticks;
-	uint64		min;
-	uint64		max;
-	uint64		amount;				/* bytes */
-	uint64		follows;
+	tally_head	head;
 	uint64		hist[TALLY_HIST_BUCKETS];
 } total;
 
@@ -94,25 +89,13 @@ total_of(HTAB *table, const tally_slot_entry *entry, bool by_group, uint32 stat)
 	if (!found)
 	{
 		memset((char *) t + sizeof(total_key), 0, sizeof(total) - sizeof(total_key));
-		t->min = UINT64_MAX;
+		t->head.min = UINT64_MAX;
 	}
 	if (by_group && t->database[0] == '\0')
 		strlcpy(t->database, entry->database, sizeof(t->database));
 	if (by_group && t->user[0] == '\0')
 		strlcpy(t->user, entry->user, sizeof(t->user));
 	return t;
-}
-
-static void
-total_add(total *t, uint64 ticks, bool ended)
-{
-	t->ticks += ticks;
-	if (!ended)
-		return;
-	t->count++;
-	t->min = Min(t->min, ticks);
-	t->max = Max(t->max, ticks);
-	t->hist[tally_bucket(ticks)]++;
 }
 
 /* Add a book to the totals, what is running included up to `now`. */
@@ -135,22 +118,22 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uin
 			if (!tally_read_is_head(segment, copy, i) || head->count == 0)
 				continue;
 			t = total_of(table, entry, by_group, head->stat - 1);
-			t->count += head->count;
-			t->ticks += head->total;
-			t->min = Min(t->min, head->min);
-			t->max = Max(t->max, head->max);
-			t->amount += head->amount;
-			t->follows += head->follows;
+			tally_head_merge(&t->head, head);
 			for (uint32 b = tally_bucket(head->min); b <= tally_bucket(head->max); b++)
 				t->hist[b] += tally_read_word(&hist[b]);
 		}
 		if (tally_read_is_head(segment, copy, copy->book.pend))
-			total_add(total_of(table, entry, by_group, copy->heads[copy->book.pend].stat - 1),
-					  copy->book.pend_ticks, true);
+		{
+			total	   *t = total_of(table, entry, by_group, copy->heads[copy->book.pend].stat - 1);
+
+			tally_head_add(&t->head, copy->book.pend_ticks);
+			t->hist[tally_bucket(copy->book.pend_ticks)]++;
+		}
 	}
+	/* what is running is time, and no event that has ended */
 	if (tally_read_is_head(segment, copy, copy->book.run))
-		total_add(total_of(table, entry, by_group, copy->heads[copy->book.run].stat - 1),
-				  now > from ? now - from : 0, false);
+		total_of(table, entry, by_group, copy->heads[copy->book.run].stat - 1)->head.total +=
+			now > from ? now - from : 0;
 }
 
 /*
@@ -247,10 +230,10 @@ SQL_FUNCTION(pg_tally_totals)
 	while ((t = hash_seq_search(&scan)) != NULL)
 	{
 		tally_dir_entry dir;
-		bool		updated = t->count > 0;
+		bool		updated = t->head.count > 0;
 		bool		timed;
-		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->count,
-		.min = t->min,.max = t->max};
+		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->head.count,
+		.min = t->head.min,.max = t->head.max};
 
 		if (tally_read_name(segment, t->key.stat, &dir) == TALLY_READ_ABSENT)
 			continue;
@@ -263,16 +246,16 @@ SQL_FUNCTION(pg_tally_totals)
 		rows_text(&rows, dir.name);
 		rows_text(&rows, dir.kind == TALLY_ACCOUNT ? "account" :
 				  dir.kind == TALLY_TIMER ? "timer" : "value");
-		rows_count(&rows, t->count);
-		rows_put_if(&rows, timed, Float8GetDatum((double) t->ticks * tick));
-		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->min * tick));
-		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->max * tick));
+		rows_count(&rows, t->head.count);
+		rows_put_if(&rows, timed, Float8GetDatum((double) t->head.total * tick));
+		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->head.min * tick));
+		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->head.max * tick));
 		views_quantile(&rows, &h, 0.50, tick);
 		views_quantile(&rows, &h, 0.95, tick);
 		views_quantile(&rows, &h, 0.99, tick);
-		rows_count(&rows, t->amount);
-		rows_count(&rows, t->follows);
-		rows_put_if(&rows, !timed, Int64GetDatum((int64) t->ticks));
+		rows_count(&rows, t->head.amount);
+		rows_count(&rows, t->head.follows);
+		rows_put_if(&rows, !timed, Int64GetDatum((int64) t->head.total));
 		rows_end(&rows);
 	}
 	hash_destroy(table);

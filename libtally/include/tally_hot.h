@@ -174,6 +174,20 @@ tally_head_add(tally_head *head, uint64_t value)
 		head->max = value;
 }
 
+/* All values of one head more in another, which may have none. */
+static inline void
+tally_head_merge(tally_head *to, const tally_head *from)
+{
+	to->count += from->count;
+	to->total += from->total;
+	if (from->min < to->min)
+		to->min = from->min;
+	if (from->max > to->max)
+		to->max = from->max;
+	to->amount += from->amount;
+	to->follows += from->follows;
+}
+
 /*
  * A head without its histogram. The caller is between tally_seq_begin and tally_seq_end, as with
  * tally_add.

@@ -219,10 +219,12 @@ static void
 adopt(tally_segment *segment, const tally_options *options)
 {
 	tally_header *header = segment->header;
+	char		host[sizeof(header->host)];
 
 	/* the data directory may have been moved since */
-	if (options->host != NULL && !tally_text_is(segment->cold.host, sizeof(segment->cold.host), options->host))
-		tally_text(header->host, sizeof(header->host), options->host);
+	tally_text(host, sizeof(host), options->host);
+	if (options->host != NULL && memcmp(host, segment->cold.host, sizeof(host)) != 0)
+		memcpy(header->host, host, sizeof(host));
 	__atomic_store_n(&header->flags, options->flags, __ATOMIC_RELAXED);
 	if (options->server_pid != 0)
 		__atomic_store_n(&header->server_pid, options->server_pid, __ATOMIC_RELAXED);
