@@ -25,7 +25,7 @@
 static bool
 is_live(tally_segment *segment, uint32 slot)
 {
-	return __atomic_load_n(&pg_tally_entry(segment, slot)->state, __ATOMIC_ACQUIRE) ==
+	return __atomic_load_n(&tally_entry_at(segment, slot)->state, __ATOMIC_ACQUIRE) ==
 		TALLY_SLOT_LIVE;
 }
 
@@ -45,13 +45,13 @@ blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, u
 			continue;
 		for (int i = 0; i < TALLY_FREED; i++)
 		{
-			tally_freed freed = pg_tally_book(segment, s)->freed[i];
+			tally_freed freed = tally_book_at(segment, s)->freed[i];
 
 			if (freed.lock == lock->lock && freed.until >= first &&
 				freed.until - freed.since > longest.until - longest.since)
 			{
 				longest = freed;
-				pid = pg_tally_entry(segment, s)->pid;
+				pid = tally_entry_at(segment, s)->pid;
 			}
 		}
 	}
@@ -78,12 +78,12 @@ describe_process(tally_segment *segment, char *text, size_t size, int32 pid)
 
 	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
-		tally_book *book = pg_tally_book(segment, s);
+		tally_book *book = tally_book_at(segment, s);
 		uint32		run;
 		uint64		start;
 		uint64		now;
 
-		if (!is_live(segment, s) || pg_tally_entry(segment, s)->pid != pid)
+		if (!is_live(segment, s) || tally_entry_at(segment, s)->pid != pid)
 			continue;
 		run = *(volatile uint32 *) &book->run;
 		start = *(volatile uint64 *) &book->run_start;
@@ -91,7 +91,7 @@ describe_process(tally_segment *segment, char *text, size_t size, int32 pid)
 		if (run >= segment->cold.stats_per_book)
 			continue;
 		snprintf(text, size, "process %d, in %s for %.3f s", pid,
-				 pg_tally_stat_name(segment, ((tally_head *) (book + 1))[run].stat),
+				 pg_tally_stat_name(segment, tally_heads_of(book)[run].stat),
 				 now > start ? (double) (now - start) * second : 0.0);
 		return;
 	}

@@ -20,6 +20,8 @@
 
 #include <setjmp.h>
 
+#include "executable.h"
+
 /*
  * Marks what a stub calls. Callers in the original's own source file may count on registers
  * that it leaves alone (gcc -fipa-ra), so a handler leaves all of them alone. It must be
@@ -63,7 +65,10 @@ typedef struct detour_hook
 	void	   *before;				/* DETOUR_WRAP: may be NULL */
 	void	   *after;
 	uint32		number;
+	void	  **original;			/* gets what does the function's work; may be NULL */
 } detour_hook;
+
+#define DETOUR_FORBIDDEN "the machine forbids changing code: %s"
 
 /* A function as it lies in memory. */
 typedef struct detour_function
@@ -88,6 +93,9 @@ typedef struct detour
 	struct detour *next;				/* of those that are prepared */
 } detour;
 
+/* An exported function of a module. */
+extern detour_function detour_function_of(const executable *module, const ElfW(Sym) *symbol,
+										  const char *name);
 /* The executable's exported function of that name; false, with a reason, if there is none. */
 extern bool detour_find(const char *name, detour_function *function, char *reason, size_t size);
 

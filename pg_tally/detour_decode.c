@@ -297,16 +297,10 @@ detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, si
 	if (size >= sizeof(endbr64) && memcmp(function, endbr64, sizeof(endbr64)) == 0)
 		plan->skip = sizeof(endbr64);
 	if (size > FUNCTION_MAX || size < (size_t) plan->skip + DETOUR_JUMP_SIZE)
-	{
-		snprintf(reason, reason_size, "the function is too %s (%zu bytes)",
+		return DETOUR_REFUSE(reason, reason_size, "the function is too %s (%zu bytes)",
 				 size > FUNCTION_MAX ? "long" : "short", size);
-		return false;
-	}
 	if (!open_decoder(&decoder))
-	{
-		snprintf(reason, reason_size, "the decoder is missing: install libzydis4.0");
-		return false;
-	}
+		return DETOUR_REFUSE(reason, reason_size, "the decoder is missing: install libzydis4.0");
 	while (plan->moved < plan->kept + DETOUR_JUMP_SIZE)
 	{
 		ZydisDecodedInstruction ins;
@@ -314,29 +308,16 @@ detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, si
 		size_t		at = (size_t) plan->skip + plan->moved;
 
 		if (!ZYAN_SUCCESS(zydis.decode(&decoder, function + at, size - at, &ins, operands)))
-		{
-			snprintf(reason, reason_size, at < size ? "an instruction at its start cannot be read"
+			return DETOUR_REFUSE(reason, reason_size, at < size ? "an instruction at its start cannot be read"
 					 : "the function is too short (%zu bytes)", size);
-			return false;
-		}
 		if (ins.mnemonic == ZYDIS_MNEMONIC_INT3)
-		{
-			snprintf(reason, reason_size, "another tool has a breakpoint at its start");
-			return false;
-		}
+			return DETOUR_REFUSE(reason, reason_size, "another tool has a breakpoint at its start");
 		if (!plan_step(&ins, operands, at, &plan->step[plan->steps]))
-		{
-			snprintf(reason, reason_size, "an instruction at its start cannot be moved");
-			return false;
-		}
+			return DETOUR_REFUSE(reason, reason_size, "an instruction at its start cannot be moved");
 		if (plan->steps == 0)
 		{
 			if (!may_stay(&ins, operands, plan))
-			{
-				snprintf(reason, reason_size,
-						 "its first instruction cannot stay in place for other tools");
-				return false;
-			}
+				return DETOUR_REFUSE(reason, reason_size, "its first instruction cannot stay in place for other tools");
 			plan->kept = ins.length;
 		}
 		plan->moved = (uint8_t) (plan->moved + ins.length);
@@ -345,9 +326,6 @@ detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, si
 	b.from = plan->skip;
 	b.to = (int64_t) plan->skip + plan->moved;
 	if (branches_into(&decoder, &b))
-	{
-		snprintf(reason, reason_size, "the function may branch into its first instructions");
-		return false;
-	}
+		return DETOUR_REFUSE(reason, reason_size, "the function may branch into its first instructions");
 	return true;
 }

@@ -16,7 +16,7 @@
 #include "detour.h"
 #include "probe.h"
 
-/* Where a clock that must be called leaves its answer; detour_handler.c. */
+/* Where a clock that must be called leaves its answer; detour.c. */
 extern uint64 handler_monotonic_now;
 extern void handler_read_monotonic(void *unused);
 
@@ -49,7 +49,7 @@ handler_level_ended(uint64 now)
 
 /*
  * Count without a time: what is not timed, or whose time is counted elsewhere. The caller is
- * between tally_book_begin and tally_book_publish.
+ * between tally_seq_begin and tally_seq_publish.
  */
 static inline void
 handler_add_count(uint32 index)
@@ -68,9 +68,9 @@ handler_count(uint32 index)
 
 	if (unlikely(index == TALLY_NONE))
 		return;
-	seq = tally_book_begin(tally.slot.book);
+	seq = tally_seq_begin(&tally.slot.book->seq);
 	handler_add_count(index);
-	tally_book_publish(tally.slot.book, seq);
+	tally_seq_publish(&tally.slot.book->seq, seq);
 }
 
 #endif							/* PG_TALLY_DETOUR_HANDLER_H */

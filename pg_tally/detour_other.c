@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_other.c
- *	  Entries for processors without an engine: always refused.
+ *	  Detours on processors without an engine: always refused.
  */
 #include "compat.h"
 
@@ -16,12 +16,6 @@ refuse(char *reason, size_t size)
 	errno = 0;
 	snprintf(reason, size, "detours are not available on this processor");
 	return false;
-}
-
-bool
-detour_find(const char *name, detour_function *function, char *reason, size_t size)
-{
-	return refuse(reason, size);
 }
 
 bool

@@ -24,6 +24,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The value of a function that cannot redirect: false, with the reason. Needs <stdio.h>. */
+#define DETOUR_REFUSE(reason, size, ...) (snprintf(reason, size, __VA_ARGS__), false)
+
 #define DETOUR_JUMP_SIZE 5			/* what is overwritten: jmp rel32 */
 #define DETOUR_STEPS (1 + DETOUR_JUMP_SIZE)	/* an instruction takes a byte at least */
 #define DETOUR_KEPT_MAX 12			/* bytes of the first instruction */

@@ -127,7 +127,7 @@ switch_on(detour *e, char *reason, size_t size)
 	int			error = detour_switch(&e, 1, true);
 
 	if (error != 0)
-		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
+		snprintf(reason, size, DETOUR_FORBIDDEN, strerror(error));
 	errno = error;
 	return error == 0;
 }
@@ -176,9 +176,6 @@ detour_selftest(detour_preparer prepare, char *reason, size_t size)
 	detour_switch(&on, 1, false);
 	memset(&seen, 0, sizeof(seen));
 	if (!call(&sum) || sum != 3010 || seen.calls != 0)
-	{
-		snprintf(reason, size, "a function could not be put back");
-		return false;
-	}
+		return DETOUR_REFUSE(reason, size, "a function could not be put back");
 	return true;
 }

@@ -27,7 +27,6 @@
 #include "detour_plan.h"
 #include "detour_proven.h"
 #include "detour_selftest.h"
-#include "executable.h"
 
 #define ARENA_SIZE 65536
 #define ARENAS 32
@@ -316,31 +315,22 @@ put_undo(stub *s, const detour_plan *plan, const uint8 *function)
 	}
 }
 
-/* call rel32, jmp rel32 within the stub: five bytes each */
+#define CALL 0xe8
+#define JUMP 0xe9
+
+/* call rel32 or jmp rel32, five bytes each, to the stub's beginning, which does what the function does */
 static void
-put_near(stub *s, uint8 opcode, size_t target)
+put_to_original(stub *s, uint8 opcode)
 {
-	int32		distance = (int32) target - (int32) (s->used + 5);
+	int32		distance = -(int32) (s->used + 5);
 
 	put(s, &opcode, 1);
 	put(s, &distance, sizeof(distance));
 }
 
-static void
-put_near_call(stub *s, size_t target)
-{
-	put_near(s, 0xe8, target);
-}
-
-static void
-put_near_jump(stub *s, size_t target)
-{
-	put_near(s, 0xe9, target);
-}
-
 /* At a function's detour and at a stub's the stack is 8 bytes past a multiple of 16. */
 static void
-put_wrap(stub *s, const detour_hook *hook, size_t original)
+put_wrap(stub *s, const detour_hook *hook)
 {
 	if (hook->before != NULL)
 	{
@@ -348,10 +338,10 @@ put_wrap(stub *s, const detour_hook *hook, size_t original)
 		put_call(s, hook->before);
 		PUT(s, 0x5a, 0x84, 0xc0);	/* pop %rdx; test %al,%al */
 		PUT(s, 0x75, 5);			/* jnz past the jump */
-		put_near_jump(s, original);
+		put_to_original(s, JUMP);
 	}
 	PUT(s, 0x57, 0x56, 0x52);		/* push %rdi; push %rsi; push %rdx */
-	put_near_call(s, original);
+	put_to_original(s, CALL);
 	/* What the caller left in them: it may count on the function not to change them. */
 	PUT(s, 0x5a, 0x5e, 0x5f);		/* pop %rdx; pop %rsi; pop %rdi */
 	PUT(s, 0x52, 0x89, 0xc2);		/* push %rdx; mov %eax,%edx */
@@ -365,7 +355,7 @@ put_wrap(stub *s, const detour_hook *hook, size_t original)
  * meets the call that the processor expects it to.
  */
 static void
-put_around(stub *s, const detour_hook *hook, size_t original, detour *e)
+put_around(stub *s, const detour_hook *hook, detour *e)
 {
 	PUT(s, 0x57, 0x56, 0x50);		/* push %rdi; push %rsi; push %rax */
 	PUT(s, 0xbf);					/* mov $number,%edi */
@@ -375,9 +365,9 @@ put_around(stub *s, const detour_hook *hook, size_t original, detour *e)
 	PUT(s, 0x84, 0xc0);				/* test %al,%al */
 	PUT(s, 0x58, 0x5e, 0x5f);		/* pop %rax; pop %rsi; pop %rdi */
 	PUT(s, 0x75, 5);				/* jnz past the jump */
-	put_near_jump(s, original);
+	put_to_original(s, JUMP);
 	PUT(s, 0x48, 0x8d, 0x64, 0x24, 8);	/* lea 8(%rsp),%rsp */
-	put_near_call(s, original);
+	put_to_original(s, CALL);
 	e->exit = s->at + s->used;
 	PUT(s, 0x48, 0x8d, 0x64, 0x24, 0xf8);	/* lea -8(%rsp),%rsp */
 	PUT(s, 0x57);					/* push %rdi */
@@ -391,38 +381,14 @@ put_around(stub *s, const detour_hook *hook, size_t original, detour *e)
 /* Those that are prepared, so that no function is redirected twice. */
 static detour *prepared = NULL;
 
-bool
-detour_find(const char *name, detour_function *function, char *reason, size_t size)
-{
-	const executable *exe = executable_self();
-	const ElfW(Sym) *symbol = executable_function(name);
-
-	if (symbol == NULL)
-	{
-		snprintf(reason, size, "this server does not export it");
-		return false;
-	}
-	*function = (detour_function) {
-		.name = name,
-		.code = (uint8 *) (exe->base + symbol->st_value),
-		.size = symbol->st_size,
-		.module = (const uint8 *) exe->low,
-		.module_size = exe->high - exe->low,
-	};
-	return true;
-}
-
 /* The plan proven at build time, if the bytes are the same; else by decoding them now. */
 static bool
 find_plan(const detour_function *f, detour_plan *plan, char *reason, size_t size)
 {
 	for (const detour *e = prepared; e != NULL; e = e->next)
 		if (e->function == f->code)
-		{
-			snprintf(reason, size, "pg_tally redirects it already, for its own use or by "
+			return DETOUR_REFUSE(reason, size, "pg_tally redirects it already, for its own use or by "
 					 "another name");
-			return false;
-		}
 	for (const detour_proof *proof = detour_proofs; proof->name != NULL; proof++)
 		if (strcmp(proof->name, f->name) == 0 && proof->size == f->size &&
 			memcmp(proof->bytes, f->code, f->size) == 0)
@@ -431,10 +397,7 @@ find_plan(const detour_function *f, detour_plan *plan, char *reason, size_t size
 			return true;
 		}
 	if (f->size >= 2 && (f->code[0] == 0xe9 || (f->code[0] == 0xff && f->code[1] == 0x25)))
-	{
-		snprintf(reason, size, "it begins with a jump: something else may have redirected it");
-		return false;
-	}
+		return DETOUR_REFUSE(reason, size, "it begins with a jump: something else may have redirected it");
 	return detour_plan_make(f->code, f->size, f->module, f->module_size, plan, reason, size);
 }
 
@@ -453,25 +416,20 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 	struct arena *arena = arena_near((uintptr_t) f->code);
 	stub		s = {.used = 0};
 	code_writer writer;
-	size_t		original;
 	int32		reach;
 	int			error;
 	int			number;
 
 	if (arena == NULL)
-	{
-		snprintf(reason, size, "no memory for new code within reach of the function");
-		return false;
-	}
+		return DETOUR_REFUSE(reason, size, "no memory for new code within reach of the function");
 	number = free_stub(arena);
 	s.at = (uintptr_t) arena->base + (size_t) number * STUB_SIZE;
 	put_original(&s, plan, f->code);
 	while (s.used % 16 != 0)
 		PUT(&s, 0xcc);
-	original = 0;
 	e->target = f->code + plan->skip + plan->kept;
 	reach = (int32) (s.at + s.used - (uintptr_t) (e->target + DETOUR_JUMP_SIZE));
-	e->jump[0] = 0xe9;
+	e->jump[0] = JUMP;
 	memcpy(e->jump + 1, &reach, sizeof(reach));
 	memcpy(e->saved, e->target, sizeof(e->saved));
 	e->original = (void *) s.at;
@@ -483,18 +441,15 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 			put_jump(&s, (uintptr_t) hook->before);
 			break;
 		case DETOUR_WRAP:
-			put_wrap(&s, hook, original);
+			put_wrap(&s, hook);
 			break;
 		case DETOUR_AROUND:
-			put_around(&s, hook, original, e);
+			put_around(&s, hook, e);
 			break;
 	}
 	finish(&s);
 	if (s.failed)
-	{
-		snprintf(reason, size, "an operand of its first instructions is out of reach");
-		return false;
-	}
+		return DETOUR_REFUSE(reason, size, "an operand of its first instructions is out of reach");
 	error = begin_writing(&writer);
 	if (error == 0)
 	{
@@ -511,6 +466,8 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 	arena->used++;
 	e->prepared = true;
 	e->on = false;
+	if (hook->original != NULL)
+		*hook->original = e->original;
 	return true;
 }
 
@@ -538,10 +495,7 @@ detour_prepare(const detour_function *function, const detour_hook *hook, detour 
 		tested = detour_selftest(prepare_test, failure, sizeof(failure)) ? 1 : errno == 0 ? -1 : 0;
 	}
 	if (hook->way != DETOUR_REPLACE && tested <= 0)
-	{
-		snprintf(reason, size, "the self-test failed: %s", failure);
-		return false;
-	}
+		return DETOUR_REFUSE(reason, size, "the self-test failed: %s", failure);
 	errno = 0;
 	if (!find_plan(function, &plan, reason, size))
 	{
@@ -550,10 +504,7 @@ detour_prepare(const detour_function *function, const detour_hook *hook, detour 
 	}
 	errno = 0;
 	if (plan.argument && hook->way != DETOUR_AROUND)
-	{
-		snprintf(reason, size, "its first instruction writes an argument");
-		return false;
-	}
+		return DETOUR_REFUSE(reason, size, "its first instruction writes an argument");
 	if (!prepare(function, &plan, hook, e, reason, size))
 		return false;
 	e->function = function->code;

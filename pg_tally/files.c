@@ -400,8 +400,8 @@ files_record(uint64 ticks)
 	files_note.pending = false;
 	if (index == TALLY_NONE)
 		return;
-	seq = tally_book_begin(tally.slot.book);
+	seq = tally_seq_begin(&tally.slot.book->seq);
 	tally_add_amount(&tally.slot, index, ticks,
 					 files_note.operation == FILE_SYNC ? 0 : files_note.bytes, files_note.follows);
-	tally_book_publish(tally.slot.book, seq);
+	tally_seq_publish(&tally.slot.book->seq, seq);
 }

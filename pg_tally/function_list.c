@@ -8,7 +8,6 @@
  */
 #include "compat.h"
 
-#include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 
 #include "executable.h"
 #include "functions.h"
-#include "pg_tally.h"
 #include "probe_table.h"
 #include "settings.h"
 
@@ -45,21 +43,15 @@ static bool
 visit(const executable *module, const ElfW(Sym) *symbol, const char *name, void *data)
 {
 	search	   *s = data;
-	uint8	   *code = (uint8 *) (module->base + symbol->st_value);
+	detour_function found = detour_function_of(module, symbol, name);
 
 	if (s->glob ? fnmatch(s->pattern, name, 0) != 0 : strcmp(s->pattern, name) != 0)
 		return false;
 	for (int i = 0; i < Min(s->count, FUNCTIONS_MAX); i++)
-		if (s->found[i].code == code)
+		if (s->found[i].code == found.code)
 			return false;			/* the same by another name */
 	if (s->count < FUNCTIONS_MAX)
-		s->found[s->count] = (detour_function) {
-			.name = name,
-			.code = code,
-			.size = symbol->st_size,
-			.module = (const uint8 *) module->low,
-			.module_size = module->high - module->low,
-		};
+		s->found[s->count] = found;
 	s->count++;
 	return !s->glob;
 }
@@ -79,13 +71,9 @@ find(search *s)
 static void
 refuse(outcome *o, const char *name, const char *reason)
 {
-	char		label[64];
-
 	ereport(o->elevel, (errmsg("pg_tally does not probe function \"%s\": %s", name, reason)));
-	snprintf(label, sizeof(label), "function %s", name);
 	if (o->publish && o->refused < REFUSALS)
-		probe_table_set((uint32) (PROBES_REFUSED + o->refused), label,
-						TALLY_PROBE_LEFT_OUT, reason);
+		probe_table_set((uint32) (PROBES_REFUSED + o->refused), "function", name, reason);
 	o->refused++;
 }
 
@@ -94,7 +82,6 @@ probe(outcome *o, const char *pattern)
 {
 	search	   *s = calloc(1, sizeof(*s));
 	char		reason[120];
-	char		label[64];
 
 	if (s == NULL)
 	{
@@ -120,10 +107,8 @@ probe(outcome *o, const char *pattern)
 				refuse(o, s->found[i].name, reason);
 				continue;
 			}
-			snprintf(label, sizeof(label), "function %s", s->found[i].name);
 			if (o->publish)
-				probe_table_set((uint32) (PROBES_FUNCTIONS + o->probed), label,
-								TALLY_PROBE_INSTALLED, NULL);
+				probe_table_set((uint32) (PROBES_FUNCTIONS + o->probed), "function", s->found[i].name, NULL);
 			o->code[o->probed++] = s->found[i].code;
 		}
 	free(s);
@@ -134,14 +119,10 @@ static void
 report_switch_failed(outcome *o, const char *reason)
 {
 	const char *name = "";
-	char		label[64];
 
 	for (int i = 0; o->publish && i < o->probed; i++)
 		if (!functions_is_on(o->code[i], &name))
-		{
-			snprintf(label, sizeof(label), "function %s", name);
-			probe_table_set((uint32) (PROBES_FUNCTIONS + i), label, TALLY_PROBE_LEFT_OUT, reason);
-		}
+			probe_table_set((uint32) (PROBES_FUNCTIONS + i), "function", name, reason);
 }
 
 void
@@ -169,7 +150,7 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 
 	/* What the last list has left in the table. */
 	for (int i = o.probed; publish && i < FUNCTIONS_MAX; i++)
-		probe_table_set((uint32) (PROBES_FUNCTIONS + i), NULL, TALLY_PROBE_EMPTY, NULL);
+		probe_table_set((uint32) (PROBES_FUNCTIONS + i), NULL, NULL, NULL);
 	for (int i = o.refused; publish && i < REFUSALS; i++)
-		probe_table_set((uint32) (PROBES_REFUSED + i), NULL, TALLY_PROBE_EMPTY, NULL);
+		probe_table_set((uint32) (PROBES_REFUSED + i), NULL, NULL, NULL);
 }

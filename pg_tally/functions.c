@@ -178,13 +178,13 @@ record(function *fn, const frame *fr, uint64 elapsed)
 		if (account->inclusive == TALLY_NONE)
 			return;
 	}
-	seq = tally_book_begin(tally.slot.book);
+	seq = tally_seq_begin(&tally.slot.book->seq);
 	if (likely(fr->outermost))
 		tally_add(&tally.slot, account->inclusive, elapsed);
 	else
 		handler_add_count(account->inclusive);	/* its time is within the outer call's */
 	tally_add_plain(&tally.slot, account->exclusive, own);
-	tally_book_publish(tally.slot.book, seq);
+	tally_seq_publish(&tally.slot.book->seq, seq);
 }
 
 DETOUR_HANDLER static pg_noinline void

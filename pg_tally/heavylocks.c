@@ -18,12 +18,10 @@
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
-#include "utils/wait_event.h"
 
 #include "blockers.h"
 #include "detour_handler.h"
 #include "locks.h"
-#include "pg_tally.h"
 
 typedef enum heavy_kind
 {

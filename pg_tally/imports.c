@@ -38,7 +38,6 @@
 #include "commits.h"
 #include "executable.h"
 #include "files.h"
-#include "functions.h"
 #include "import_table.h"
 #include "imports.h"
 #include "locks.h"
@@ -47,7 +46,6 @@
 #include "probe.h"
 #include "probe_table.h"
 #include "settings.h"
-#include "statements.h"
 
 /*
  * Every probed call: return type, name, timed outside wait events too, parameters, arguments,
@@ -130,12 +128,12 @@
 enum
 {
 	CALL_BEFORE_FIRST = CALLS_IMPORTS - 1,
-#define X(ret, name, always, params, args, note) CALL_##name,
-	TIMED_IMPORTS(X)
-#undef X
-#define X(name) CALL_##name,
-	PLAIN_IMPORTS(X)
-#undef X
+#define PLAIN(name) CALL_##name,
+#define TIMED(ret, name, always, params, args, note) CALL_##name,
+	TIMED_IMPORTS(TIMED)
+	PLAIN_IMPORTS(PLAIN)
+#undef PLAIN
+#undef TIMED
 	CALL_END
 };
 
@@ -158,18 +156,16 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 		probe_end_wait(); \
 		return result; \
 	}
-#define X(ret, name, always, params, args, note) \
+#define HOT(ret, name, always, params, args, note) \
 	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, (void) 0, note)
-HOT_IMPORTS(X)
-#undef X
-#define X(ret, name, always, params, args, note) \
+#define SYNC(ret, name, always, params, args, note) \
 	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, files_syncing(fd), note)
-SYNC_IMPORTS(X)
-#undef X
-#define X(ret, name, always, params, args, note) \
+#define OTHER(ret, name, always, params, args, note) \
 	PROBE(,, ret, name, always, params, args, (void) 0, note)
-OTHER_IMPORTS(X)
-#undef X
+
+HOT_IMPORTS(HOT)
+SYNC_IMPORTS(SYNC)
+OTHER_IMPORTS(OTHER)
 
 static int	(*real_sem_wait) (sem_t *s) HOT_DATA = NULL;
 
@@ -266,21 +262,6 @@ buffered(const FILE *file)
 #endif
 }
 
-static size_t (*real_fread) (void *data, size_t size, size_t count, FILE *file);
-
-/* A session begins with 3,000 of them, of the relation cache's file: all but a few find it in the buffer. */
-static size_t
-probe_fread(void *data, size_t size, size_t count, FILE *file)
-{
-	size_t		read;
-
-	if (size * count <= buffered(file) || !probe_begin_wait(UNNAMED(CALL_fread), CALL_fread))
-		return real_fread(data, size, count, file);
-	read = real_fread(data, size, count, file);
-	probe_end_wait();
-	return read;
-}
-
 /* Is the next line there, or as much of it as is wanted? */
 static inline bool
 has_line(const FILE *file, int size)
@@ -294,35 +275,26 @@ has_line(const FILE *file, int size)
 	return there > 0 && there + 1 >= (size_t) size;
 }
 
-static char *(*real_fgets) (char *line, int size, FILE *file);
+/* A call that may block, unless `at_once`: a stream's buffer has what it needs, or space for it. */
+#define PROBE_STREAM(ret, name, at_once, params, args) \
+	static ret (*real_##name) params; \
+	static ret probe_##name params \
+	{ \
+		ret result; \
+		if ((at_once) || !probe_begin_wait(UNNAMED(CALL_##name), CALL_##name)) \
+			return real_##name args; \
+		result = real_##name args; \
+		probe_end_wait(); \
+		return result; \
+	}
 
-static char *
-probe_fgets(char *line, int size, FILE *file)
-{
-	char	   *read;
-
-	if (has_line(file, size) || !probe_begin_wait(UNNAMED(CALL_fgets), CALL_fgets))
-		return real_fgets(line, size, file);
-	read = real_fgets(line, size, file);
-	probe_end_wait();
-	return read;
-}
-
-static size_t (*real_fwrite) (const void *data, size_t size, size_t count, FILE *file);
-
+/* A session begins with 3,000 of them, of the relation cache's file: all but a few find it in the buffer. */
+PROBE_STREAM(size_t, fread, size * count <= buffered(file),
+			 (void *data, size_t size, size_t count, FILE *file), (data, size, count, file))
+PROBE_STREAM(char *, fgets, has_line(file, size), (char *line, int size, FILE *file), (line, size, file))
 /* COPY TO a file or program writes row by row: only what leaves the buffer can block. */
-static size_t
-probe_fwrite(const void *data, size_t size, size_t count, FILE *file)
-{
-	size_t		written;
-
-	if (__fpending(file) + size * count < __fbufsize(file) ||
-		!probe_begin_wait(UNNAMED(CALL_fwrite), CALL_fwrite))
-		return real_fwrite(data, size, count, file);
-	written = real_fwrite(data, size, count, file);
-	probe_end_wait();
-	return written;
-}
+PROBE_STREAM(size_t, fwrite, __fpending(file) + size * count < __fbufsize(file),
+			 (const void *data, size_t size, size_t count, FILE *file), (data, size, count, file))
 
 static pid_t (*real_fork) (void);
 
@@ -349,23 +321,18 @@ before_jump(sigjmp_buf target)
 	MODULES_CALL(jump, target, now);
 }
 
-static void (*real_siglongjmp) (sigjmp_buf target, int value) pg_attribute_noreturn();
-static void (*real___longjmp_chk) (sigjmp_buf target, int value) pg_attribute_noreturn();
+#define PROBE_JUMP(name) \
+	static void (*real_##name) (sigjmp_buf target, int value) pg_attribute_noreturn(); \
+	static void \
+	probe_##name(sigjmp_buf target, int value) \
+	{ \
+		before_jump(target); \
+		real_##name(target, value); \
+	}
 
-static void
-probe_siglongjmp(sigjmp_buf target, int value)
-{
-	before_jump(target);
-	real_siglongjmp(target, value);
-}
-
+PROBE_JUMP(siglongjmp)
 /* What it is called in a server built with _FORTIFY_SOURCE. */
-static void
-probe___longjmp_chk(sigjmp_buf target, int value)
-{
-	before_jump(target);
-	real___longjmp_chk(target, value);
-}
+PROBE_JUMP(__longjmp_chk)
 
 static void (*real_exit) (int status) pg_attribute_noreturn();
 
@@ -385,14 +352,12 @@ typedef struct import
 } import;
 
 static import imports[CALL_COUNT] = {
-#define X(ret, name, always, params, args, note) \
+#define PLAIN(name) \
 	[CALL_##name - CALLS_IMPORTS] = {#name, (void *) probe_##name, (void **) &real_##name, {{NULL}}},
-	TIMED_IMPORTS(X)
-#undef X
-#define X(name) \
+#define TIMED(ret, name, always, params, args, note) \
 	[CALL_##name - CALLS_IMPORTS] = {#name, (void *) probe_##name, (void **) &real_##name, {{NULL}}},
-	PLAIN_IMPORTS(X)
-#undef X
+	TIMED_IMPORTS(TIMED)
+	PLAIN_IMPORTS(PLAIN)
 };
 
 const char *
@@ -477,15 +442,12 @@ imports_install(void)
 	{
 		import	   *imp = &imports[i];
 		const char *left_out = reason;
-		char		label[32];
 
 		if (left_out == NULL && settings_leave_out(imp->name))
 			left_out = LEFT_OUT_BY_SETTING;
 		if (left_out == NULL)
 			left_out = install(imp, exe);
-		snprintf(label, sizeof(label), "import %s", imp->name);
-		probe_table_set((uint32) i + CALLS_IMPORTS, label,
-						left_out == NULL ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, left_out);
+		probe_table_set((uint32) i + CALLS_IMPORTS, "import", imp->name, left_out);
 	}
 
 	if (unlocked)

@@ -73,14 +73,10 @@ locks_prepare(void)
 	}
 	for (int i = 0; i < DETOURS; i++)
 	{
-		char		name[64];
-
 		if (missing && i < LWLOCKS_DETOURS && reason[i][0] == '\0')
 			strlcpy(reason[i], "another function of lightweight locks was left out",
 					sizeof(reason[i]));
-		snprintf(name, sizeof(name), "detour %s", detour_number(i)->name);
-		probe_table_set(PROBES_LOCKS + i, name, reason[i][0] == '\0'
-						? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, reason[i]);
+		probe_table_set(PROBES_LOCKS + i, "detour", detour_number(i)->name, reason[i]);
 	}
 	usable = !missing;
 	prepared = true;
@@ -131,7 +127,7 @@ try_again_later(bool wanted, int error)
 	if (retry.after > 1 || !tally.claimed)
 		return;
 	snprintf(text, sizeof(text), "level locks is %s in force in this process, and will be tried "
-			 "again: the machine forbids changing code: %s", wanted ? "not" : "still",
+			 "again: " DETOUR_FORBIDDEN, wanted ? "not" : "still",
 			 strerror(error));
 	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 }

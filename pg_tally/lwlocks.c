@@ -27,7 +27,6 @@
 #include "blockers.h"
 #include "detour_handler.h"
 #include "locks.h"
-#include "pg_tally.h"
 
 #define MAX_HOLDS 200				/* MAX_SIMUL_LWLOCKS, lwlock.c */
 #define MAX_SLEEPS 6				/* of one acquisition; the time of more is the last one's */
@@ -314,11 +313,11 @@ lwlocks_settle(void)
 
 		if (unlikely(account->held == TALLY_NONE || account->acquire == TALLY_NONE))
 			continue;
-		seq = tally_book_begin(book);
+		seq = tally_seq_begin(&book->seq);
 		tally_add(&tally.slot, account->held, r->ticks);
 		if (likely(!r->waited))
 			handler_add_count(account->acquire);
-		tally_book_publish(book, seq);
+		tally_seq_publish(&book->seq, seq);
 	}
 	lwlocks.logged = 0;
 }

@@ -26,6 +26,7 @@
 #include "detour.h"
 #include "pending_wait.h"
 #include "probe.h"
+#include "probe_table.h"
 #include "statements.h"
 
 static const struct
@@ -185,9 +186,9 @@ after_read(int byte)
 		{
 			/* Since the end of the wait the time was the new message's: rename it. */
 			arrival = book->run_start;
-			tally_book_begin(book);
+			tally_seq_begin(&book->seq);
 			book->run = kind->cpu;
-			tally_book_end(book);
+			tally_seq_end(&book->seq);
 			if (tally.read_start != 0)
 				tally_record_plain(&tally.slot, kind->read,
 							 arrival > tally.read_start ? arrival - tally.read_start : 0);
@@ -257,22 +258,18 @@ messages_guess_end(void)
 		after_read(0);
 }
 
-/* Install the probe; false and the reason when it cannot be done safely. */
+/* Install the probe; false, with a reason, if it was left out. */
 bool
 messages_install(char *reason, size_t size)
 {
 	static detour getbyte;
-	detour	   *on = &getbyte;
-	detour_hook	hook = {DETOUR_REPLACE, (void *) probe_getbyte, NULL, 0};
-	detour_function function;
-	int			error;
+	const detour_hook hook = {
+		.way = DETOUR_REPLACE,
+		.before = (void *) probe_getbyte,
+		.original = (void **) &original_getbyte,
+	};
+	bool		installed = probe_table_detour(CALLS_DETOUR, "pq_getbyte", &hook, &getbyte, reason, size);
 
-	if (!detour_find(MESSAGES_DETOUR, &function, reason, size) ||
-		!detour_prepare(&function, &hook, &getbyte, reason, size))
-		return false;
-	*(void **) &original_getbyte = getbyte.original;
-	error = detour_switch(&on, 1, true);
-	if (error != 0)
-		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
-	return error == 0;
+	probe_table_set(CALLS_MESSAGES, "messages", NULL, reason);
+	return installed;
 }

@@ -13,9 +13,8 @@
 #include "modules.h"
 #include "pending_wait.h"
 #include "probe.h"
-#include "relation_views.h"
-#include "statement_views.h"
 #include "statements.h"
+#include "views.h"
 #include "wal_usage.h"
 
 const module modules[] = {

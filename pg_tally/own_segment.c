@@ -31,36 +31,6 @@ pg_tally_segment(void)
 	return own.opener != 0 && own.segment.header != NULL ? &own.segment : NULL;
 }
 
-const char *
-pg_tally_segment_path(void)
-{
-	return own.path;
-}
-
-const char *
-pg_tally_failure(void)
-{
-	return own.failure;
-}
-
-const char *
-pg_tally_view_only(void)
-{
-	return own.view_only;
-}
-
-bool
-pg_tally_is_shared(void)
-{
-	return own.shared;
-}
-
-bool
-pg_tally_reads_messages(void)
-{
-	return own.messages_installed;
-}
-
 /*
  * One process speaks for the server: the postmaster, or, where only sessions are
  * instrumented, any session.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * own_segment.h
- *	  The segment that this process has open. For the files of the extension's life cycle; others
- *	  use pg_tally.h.
+ *	  The segment that this process has open, and how the library was loaded.
  *
  * Children inherit it from the postmaster, which does not map the file.
  */
@@ -19,8 +18,8 @@ typedef struct own_segment_state
 	char		path[MAXPGPATH];
 	pid_t		opener;				/* process that opened it; 0: none */
 	bool		shared;				/* by shared_preload_libraries */
-	char		failure[256];		/* why there is none */
-	bool		messages_installed;
+	char		failure[256];		/* why there is none; else empty */
+	bool		messages_installed;	/* the probe on the reading of messages */
 	const char *view_only;			/* why this session is not instrumented; NULL: it is */
 } own_segment_state;
 

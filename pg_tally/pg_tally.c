@@ -13,9 +13,6 @@
  */
 #include "compat.h"
 
-#include <string.h>
-
-#include "postmaster/postmaster.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 
@@ -25,7 +22,6 @@
 #include "locks.h"
 #include "own_segment.h"
 #include "probe.h"
-#include "probe_table.h"
 #include "settings.h"
 #include "statements.h"
 #include "temp_files.h"
@@ -33,15 +29,14 @@
 PG_MODULE_MAGIC;
 
 static shmem_startup_hook_type previous_shmem_startup = NULL;
-static ProcessUtility_hook_type previous_utility = NULL;
+static ProcessUtility_hook_type previous_utility = standard_ProcessUtility;
 
 extern PGDLLEXPORT void _PG_init(void);
 
 void
 install_probes(void)
 {
-	char		reason[120] = "";
-	tally_probe_state state;
+	char		reason[120];
 
 	imports_install();
 	if (settings->statements > 0)
@@ -49,13 +44,7 @@ install_probes(void)
 	/* Made before the first fork, the stubs are everybody's. */
 	if (own.shared || settings->level >= TALLY_LEVEL_LOCKS)
 		locks_prepare();
-	if (settings_leave_out(MESSAGES_DETOUR))
-		strlcpy(reason, LEFT_OUT_BY_SETTING, sizeof(reason));
-	else
-		own.messages_installed = messages_install(reason, sizeof(reason));
-	state = own.messages_installed ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT;
-	probe_table_set(CALLS_DETOUR, "detour " MESSAGES_DETOUR, state, reason);
-	probe_table_set(CALLS_MESSAGES, "messages", state, reason);
+	own.messages_installed = messages_install(reason, sizeof(reason));
 	if (!own.messages_installed && (own.shared || own.segment.created))
 		ereport(LOG,
 				(errmsg("pg_tally could not distinguish the phases of sessions: %s", reason)));
@@ -80,18 +69,6 @@ shmem_startup(void)
 /* ---------------------------------------------------------------- COPY is a phase, LOAD a request */
 
 static void
-run_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
-			ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
-			DestReceiver *dest, QueryCompletion *qc)
-{
-	if (previous_utility)
-		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
-	else
-		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
-								dest, qc);
-}
-
-static void
 utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
 		DestReceiver *dest, QueryCompletion *qc)
@@ -103,7 +80,7 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		/* Loaded already, the library does not see a LOAD. */
 		bool		load = own.view_only != NULL && IsA(pstmt->utilityStmt, LoadStmt);
 
-		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
 		if (load)
 			session_load_statement(((LoadStmt *) pstmt->utilityStmt)->filename);
 		return;
@@ -111,7 +88,7 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 	outer = probe_enter_phase(PHASE_COPY);
 	PG_TRY();
 	{
-		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
 	}
 	PG_FINALLY();
 	{
@@ -125,7 +102,8 @@ _PG_init(void)
 {
 	own.shared = process_shared_preload_libraries_in_progress;
 
-	previous_utility = ProcessUtility_hook;
+	if (ProcessUtility_hook != NULL)
+		previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
 	if (own.shared)
 	{

@@ -51,8 +51,8 @@ begin_run(tally_segment *opened)
 	take_over(opened);
 	if (settings->statements > 0 && IsPostmasterEnvironment)
 		statement_file_load(opened);
-	if (settings_level_refused()[0] != '\0')
-		tally_event_add(opened, TALLY_EVENT_WARNING, settings_level_refused());
+	if (settings->level_refused[0] != '\0')
+		tally_event_add(opened, TALLY_EVENT_WARNING, settings->level_refused);
 }
 
 static bool

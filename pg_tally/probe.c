@@ -26,11 +26,10 @@
 #include "imports.h"
 #include "locks.h"
 #include "checkpoints.h"
-#include "files.h"
 #include "failed_names.h"
 #include "modules.h"
 #include "pending_wait.h"
-#include "pg_tally.h"
+#include "own_segment.h"
 #include "probe.h"
 #include "statements.h"
 #include "walsender_stream.h"
@@ -97,7 +96,7 @@ claim(tally_segment *segment, tally_phase phase)
 		return error;
 	}
 	tally.claimed = true;
-	tally.guessing = !pg_tally_reads_messages();
+	tally.guessing = !own.messages_installed;
 	tally.clock = segment->clock;
 	tally.kind_seen = UINT32_MAX;
 	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));
@@ -133,7 +132,7 @@ probe_claim(tally_segment *segment, tally_phase phase)
 				 error == ENOSPC
 				 ? errhint("Raise pg_tally.max_slots (now %u); processes that are not seen take a slot when one is given back.",
 						   segment->cold.slots)
-				 : errhint("Free space in the file system of \"%s\".", pg_tally_segment_path())));
+				 : errhint("Free space in the file system of \"%s\".", own.path)));
 }
 
 /* A slot was given back since this process was refused one. At a wait or a message, so nothing is raised. */

@@ -170,7 +170,6 @@ extern tally_phase probe_enter_phase(tally_phase phase);
 extern const char *probe_phase_name(tally_phase phase);
 
 /* messages.c */
-#define MESSAGES_DETOUR "pq_getbyte"
 extern void messages_begin(void);
 extern void messages_guess_begin(void);
 extern void messages_guess_end(void);

@@ -8,11 +8,20 @@
 
 #include "postgres.h"
 
+#include "detour.h"
 #include "tally.h"
 
-/* Put that in the segment's probe table under this number; name NULL: there is none. */
-extern void probe_table_set(uint32 number, const char *name, tally_probe_state state,
-							const char *reason);
+/*
+ * Put a probe ("detour", name) into the segment's table under this number, with the reason if it was left
+ * out; NULL or empty: it is installed. name NULL: the kind is its name; kind NULL: there is no probe.
+ */
+extern void probe_table_set(uint32 number, const char *kind, const char *name, const char *reason);
+/*
+ * Redirect a function of the server for good, and put the probe into the table. False, with a reason, if it
+ * was left out.
+ */
+extern bool probe_table_detour(uint32 number, const char *name, const detour_hook *hook, detour *e,
+							   char *reason, size_t size);
 /* Put all that has been set so far into this segment, which is another than before. */
 extern void probe_table_publish(tally_segment *segment);
 

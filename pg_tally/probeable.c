@@ -15,8 +15,6 @@
 #include "executable.h"
 #include "rows.h"
 
-extern PGDLLEXPORT Datum pg_tally_probeable(PG_FUNCTION_ARGS);
-
 typedef struct listing
 {
 	row_set		rows;
@@ -29,13 +27,7 @@ list_function(const executable *module, const ElfW(Sym) *symbol, const char *nam
 	listing    *l = data;
 	const char *file = strrchr(module->path, '/');
 	char		reason[120] = "";
-	detour_function function = {
-		.name = name,
-		.code = (uint8 *) (module->base + symbol->st_value),
-		.size = symbol->st_size,
-		.module = (const uint8 *) module->low,
-		.module_size = module->high - module->low,
-	};
+	detour_function function = detour_function_of(module, symbol, name);
 	bool		can;
 
 	if (fnmatch(l->pattern, name, 0) != 0)
@@ -50,9 +42,7 @@ list_function(const executable *module, const ElfW(Sym) *symbol, const char *nam
 	return false;
 }
 
-PG_FUNCTION_INFO_V1(pg_tally_probeable);
-Datum
-pg_tally_probeable(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_probeable)
 {
 	listing		l;
 

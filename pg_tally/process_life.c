@@ -59,6 +59,7 @@ lifecycle_exit(void)
 		if (own.opener == getpid())
 			unlink_segment();
 	}
-	else if (!settings_preloaded() && own.segment.header != NULL && tally_claimed_slots(&own.segment) == 0)
+	else if (!settings_names_library(session_preload_libraries_string) &&
+			 own.segment.header != NULL && tally_claimed_slots(&own.segment) == 0)
 		unlink_segment();
 }

@@ -12,16 +12,11 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/hsearch.h"
 
-#include "pg_tally.h"
-#include "relation_views.h"
 #include "tally_files.h"
 #include "tally_read.h"
 #include "views.h"
-
-extern PGDLLEXPORT Datum pg_tally_relations(PG_FUNCTION_ARGS);
 
 #define ROUNDS 20					/* of reading what did not come to rest */
 
@@ -178,9 +173,7 @@ put_row(row_set *rows, const relation_row *row, double tick)
 }
 
 /* tally.relation_rows(): one row for each fork of a relation, and one for all that have no entry. */
-PG_FUNCTION_INFO_V1(pg_tally_relations);
-Datum
-pg_tally_relations(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_relations)
 {
 	tally_segment *segment = views_segment();
 	double		tick = tally_seconds_per_tick(segment);

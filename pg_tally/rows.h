@@ -11,6 +11,13 @@
 #include "fmgr.h"
 #include "nodes/execnodes.h"
 
+/* The head of a function that SQL calls; its body follows. */
+#define SQL_FUNCTION(name) \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+	PG_FUNCTION_INFO_V1(name); \
+	Datum \
+	name(PG_FUNCTION_ARGS)
+
 #define ROWS_COLUMNS 66				/* of the widest function */
 
 typedef struct row_set

@@ -5,9 +5,7 @@
  */
 #include "compat.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "access/parallel.h"
 #include "storage/proc.h"
@@ -43,6 +41,8 @@ is_load_by_superuser(void)
 bool
 session_is_requested(void)
 {
+	const char *local;
+
 	if (IsParallelWorker())
 	{
 		bool		found = MyProc->lockGroupLeader != NULL &&
@@ -51,7 +51,10 @@ session_is_requested(void)
 		view_session_end();
 		return found;
 	}
-	return settings_preloaded() || settings_preloaded_locally() || is_load_by_superuser();
+	/* A role may set local_preload_libraries for itself, by ALTER ROLE as well: only the server's counts. */
+	return settings_names_library(session_preload_libraries_string) ||
+		(configuration_text("local_preload_libraries", CONFIGURATION_SERVER, &local) &&
+		 settings_names_library(local)) || is_load_by_superuser();
 }
 
 /* Instrument this session, and no other. */
@@ -82,8 +85,8 @@ session_start(void)
 	}
 	own.opener = MyProcPid;
 	tally_guard(&own.segment);
-	if (settings_level_refused()[0] != '\0' && own.segment.created)
-		tally_event_add(&own.segment, TALLY_EVENT_WARNING, settings_level_refused());
+	if (settings->level_refused[0] != '\0' && own.segment.created)
+		tally_event_add(&own.segment, TALLY_EVENT_WARNING, settings->level_refused);
 	if (!IsParallelWorker())
 		tally_configure_level(&own.segment, (tally_level) settings->level);
 	install_hooks(settings->statements > 0);
@@ -97,7 +100,7 @@ session_start(void)
 void
 session_load_statement(const char *filename)
 {
-	if (settings_is_library(filename) && superuser() && IsUnderPostmaster &&
+	if (settings_names_library(filename) && superuser() && IsUnderPostmaster &&
 		!configuration_defined("pg_tally.level"))
 	{
 		view_session_end();

@@ -28,6 +28,7 @@ typedef struct settings_values
 	int			relations;
 	bool		statements_save;	/* over a restart */
 	bool		directory_on_disk;	/* the directory need not be on tmpfs */
+	char		level_refused[160];	/* the message about an invalid level; empty when the level is valid */
 } settings_values;
 
 extern const settings_values *const settings;
@@ -44,12 +45,8 @@ extern const char *settings_define_in_session(void);
 extern void settings_read_statements(void);
 /* The folder of the segment, of a session that has defined nothing. */
 extern const char *settings_directory_of_session(void);
-/* Does session_preload_libraries name this library? Allocates nothing. */
-extern bool settings_preloaded(void);
-/* Does local_preload_libraries, in the server's configuration? */
-extern bool settings_preloaded_locally(void);
-/* Is this file this library, by whatever path? */
-extern bool settings_is_library(const char *file);
+/* Does a list of libraries name this one, by whatever path? */
+extern bool settings_names_library(const char *list);
 /* Slots of a segment: as set, or every process that can run. */
 extern uint32 settings_slots(void);
 /* Is that probe named in pg_tally.leave_out? */
@@ -58,7 +55,5 @@ extern bool settings_leave_out(const char *probe);
 extern void settings_apply_functions(const char *list);
 /* Which statements are noted: "none", "top" or "all". */
 extern const char *settings_statements_text(void);
-/* The message about an invalid level; empty when the level is valid. */
-extern const char *settings_level_refused(void);
 
 #endif							/* PG_TALLY_SETTINGS_H */

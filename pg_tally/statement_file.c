@@ -128,7 +128,7 @@ put_names(tally_segment *segment, writer *w, uint32 count)
 		return false;
 	for (uint32 i = 0; i < segment->cold.directory.count; i++)
 		if (w->name_of[i] != 0)
-			strlcpy(names[w->name_of[i] - 1], pg_tally_directory(segment, i)->name, TALLY_NAME_MAX);
+			strlcpy(names[w->name_of[i] - 1], tally_dir_at(segment, i)->name, TALLY_NAME_MAX);
 	put(w, names, (size_t) count * TALLY_NAME_MAX);
 	free(names);
 	return true;

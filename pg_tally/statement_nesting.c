@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "statement_nesting.h"
-#include "pg_tally.h"
 #include "statements.h"
 
 nesting_state nesting HOT_DATA = {

@@ -49,7 +49,7 @@ statement_time_take(uint32 index)
 	/* the last part takes the rest, under the name of the ledger's overflow */
 	if (n >= TALLY_PARTS - 1)
 		n = TALLY_PARTS - 1;
-	tally_current_begin(current);
+	tally_seq_begin(&current->seq);
 	current->parts[n].stat = n < TALLY_PARTS - 1 ? tally.slot.heads[index].stat : 1;
 	if (current->used <= n)
 	{
@@ -57,7 +57,7 @@ statement_time_take(uint32 index)
 		current->parts[n].ticks = 0;
 		current->used = n + 1;
 	}
-	tally_current_end(current);
+	tally_seq_end(&current->seq);
 	statement_time.index[n] = index;
 	if (n < TALLY_PARTS - 1)
 		statement_time.part[index] = (uint8) (n + 1);
@@ -77,19 +77,19 @@ forget(tally_current *current)
 static void
 clear(void)
 {
-	tally_current_begin(statement_time.cache.current);
+	tally_seq_begin(&statement_time.cache.current->seq);
 	forget(statement_time.cache.current);
-	tally_current_end(statement_time.cache.current);
+	tally_seq_end(&statement_time.cache.current->seq);
 }
 
 /* Nothing is worked for any more. */
 static void
 end_current(void)
 {
-	tally_current_begin(statement_time.cache.current);
+	tally_seq_begin(&statement_time.cache.current->seq);
 	statement_time.cache.current->begun = 0;
 	statement_time.cache.current->since = 0;
-	tally_current_end(statement_time.cache.current);
+	tally_seq_end(&statement_time.cache.current->seq);
 }
 
 /* From now on the message is for that statement, and readers see it. */
@@ -98,9 +98,9 @@ set_owner(const tally_statement_key *key)
 {
 	statement_time.owner = *key;
 	statement_time.named = true;
-	tally_current_begin(statement_time.cache.current);
+	tally_seq_begin(&statement_time.cache.current->seq);
 	statement_time.cache.current->key = *key;
-	tally_current_end(statement_time.cache.current);
+	tally_seq_end(&statement_time.cache.current->seq);
 }
 
 void
@@ -121,12 +121,12 @@ statement_time_reset(uint64 now)
 
 	if (statement_time.since == 0)
 		return;
-	tally_current_begin(current);
+	tally_seq_begin(&current->seq);
 	forget(current);
 	current->begun = now;
 	current->since = now;
 	current->waits = 0;
-	tally_current_end(current);
+	tally_seq_end(&current->seq);
 	statement_time.since = now;
 	statement_time.resets++;
 	/* nothing is pending any more */
@@ -147,13 +147,13 @@ statement_time_cut(uint64 now)
 	part = statement_time.part[cpu & (BOOK_INDEXES - 1)];
 	if (part == 0)
 		part = statement_time_take(cpu & (BOOK_INDEXES - 1));
-	tally_current_begin(statement_time.cache.current);
+	tally_seq_begin(&statement_time.cache.current->seq);
 	statement_time.cache.current->parts[part - 1].count++;
 	statement_time.cache.current->parts[part - 1].ticks +=
 		elapsed > statement_time.cache.current->waits ? elapsed - statement_time.cache.current->waits : 0;
 	statement_time.cache.current->since = now;
 	statement_time.cache.current->waits = 0;
-	tally_current_end(statement_time.cache.current);
+	tally_seq_end(&statement_time.cache.current->seq);
 	statement_time.since = now;
 }
 
@@ -257,16 +257,16 @@ charge(const tally_statement_key *key)
 	if (current->used == 0)
 		return;
 	local = statement_time_local(key);
-	tally_current_begin(current);
+	tally_seq_begin(&current->seq);
 	if (local != NULL)
 	{
-		tally_local_statement_begin(local);
+		tally_seq_begin(&local->seq);
 		hand_over(current, local);
-		tally_local_statement_end(local);
+		tally_seq_end(&local->seq);
 	}
 	else
 		forget(current);
-	tally_current_end(current);
+	tally_seq_end(&current->seq);
 }
 
 /* A statement of this session that the client itself asks for. */
@@ -317,13 +317,13 @@ statement_time_message_begin(tally_message message, uint64 arrival)
 		message != MESSAGE_EXECUTE)
 		charge_unknown();
 	current = statement_time.cache.current;
-	tally_current_begin(current);
+	tally_seq_begin(&current->seq);
 	current->begun = arrival;
 	if (current->used == 0)
 		current->key = (tally_statement_key) {.toplevel = 1};
 	current->since = arrival;
 	current->waits = 0;
-	tally_current_end(current);
+	tally_seq_end(&current->seq);
 	statement_time.since = arrival;
 	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
 	statement_time.named = false;
@@ -352,8 +352,8 @@ statement_time_message_end(tally_message message, uint64 now)
 	}
 	stat = tally.slot.heads[tally.cpu].stat;
 	part = local->parts;
-	tally_current_begin(current);
-	tally_local_statement_begin(local);
+	tally_seq_begin(&current->seq);
+	tally_seq_begin(&local->seq);
 	ticks = now > statement_time.since ? now - statement_time.since : 0;
 	ticks = ticks > current->waits ? ticks - current->waits : 0;
 	if (likely(part->stat == stat))
@@ -365,10 +365,10 @@ statement_time_message_end(tally_message message, uint64 now)
 		tally_parts_add(part, stat, 1, ticks);
 	if (current->used != 0)
 		hand_over(current, local);
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 	current->begun = 0;
 	current->since = 0;
-	tally_current_end(current);
+	tally_seq_end(&current->seq);
 	statement_time.since = 0;
 	tally_cache_settle(&statement_time.cache);
 }
@@ -428,9 +428,9 @@ end_named(void)
 	now = probe_now();
 	statement_time_cut(now);
 	charge_owner();
-	tally_current_begin(statement_time.cache.current);
+	tally_seq_begin(&statement_time.cache.current->seq);
 	statement_time.cache.current->begun = now;
-	tally_current_end(statement_time.cache.current);
+	tally_seq_end(&statement_time.cache.current->seq);
 	statement_time.failed = false;
 }
 
@@ -468,18 +468,16 @@ statement_time_error(bool cancelled)
 
 /* ---------------------------------------------------------------- parallel workers */
 
-/* The slot of that process, or NULL. */
+/* What that process works for, or NULL. */
 static const tally_current *
 current_of(tally_segment *segment, int32 pid)
 {
 	for (uint32 i = 0; i < segment->cold.slots; i++)
 	{
-		tally_slot_entry *entry = pg_tally_entry(segment, i);
+		tally_slot_entry *entry = tally_entry_at(segment, i);
 
 		if (entry->pid == pid && entry->state == TALLY_SLOT_LIVE)
-			return entry->local_statements == 0 ? NULL : (const tally_current *)
-				((char *) segment->header + segment->cold.caches.offset +
-				 (uint64) i * segment->cold.caches.stride);
+			return entry->local_statements == 0 ? NULL : tally_current_of(segment, i);
 	}
 	return NULL;
 }
@@ -508,12 +506,12 @@ statement_time_begin_worker(uint64 now)
 	statement_time.begins = false;
 	if (!statements_asked() || !get_ready())
 		return;
-	tally_current_begin(statement_time.cache.current);
+	tally_seq_begin(&statement_time.cache.current->seq);
 	statement_time.cache.current->key = (tally_statement_key) {.toplevel = 1};
 	statement_time.cache.current->begun = now;
 	statement_time.cache.current->since = now;
 	statement_time.cache.current->waits = 0;
-	tally_current_end(statement_time.cache.current);
+	tally_seq_end(&statement_time.cache.current->seq);
 	statement_time.since = now;
 	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
 }

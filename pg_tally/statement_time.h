@@ -148,11 +148,11 @@ statement_time_note(uint32 index, uint64 ticks)
 	part = statement_time.part[index & (BOOK_INDEXES - 1)];
 	if (unlikely(part == 0))
 		part = statement_time_take(index & (BOOK_INDEXES - 1));
-	tally_current_begin(current);
+	tally_seq_begin(&current->seq);
 	current->parts[part - 1].count++;
 	current->parts[part - 1].ticks += ticks;
 	current->waits += ticks;
-	tally_current_end(current);
+	tally_seq_end(&current->seq);
 }
 
 #endif							/* PG_TALLY_STATEMENT_TIME_H */

@@ -5,7 +5,6 @@
  */
 #include "compat.h"
 
-#include "pg_tally.h"
 #include "statement_usage.h"
 
 uint64

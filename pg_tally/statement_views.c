@@ -9,7 +9,6 @@
 #include "compat.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
@@ -25,11 +24,7 @@
 #include "pg_tally.h"
 #include "settings.h"
 #include "statement_read.h"
-#include "statement_views.h"
 #include "views.h"
-
-extern PGDLLEXPORT Datum pg_tally_statements(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_statement_activities(PG_FUNCTION_ARGS);
 
 /* ---------------------------------------------------------------- texts */
 
@@ -244,9 +239,7 @@ is_shown(const statement_row *statement)
 }
 
 /* tally.statement_rows(showtext bool): a row for each statement. */
-PG_FUNCTION_INFO_V1(pg_tally_statements);
-Datum
-pg_tally_statements(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_statements)
 {
 	tally_segment *segment = views_segment();
 	bool		showtext = PG_GETARG_BOOL(0);
@@ -278,9 +271,7 @@ pg_tally_statements(PG_FUNCTION_ARGS)
  * tally.statement_activity_rows(): where the time of each statement went. That of id 0 is what
  * no statement could be named for.
  */
-PG_FUNCTION_INFO_V1(pg_tally_statement_activities);
-Datum
-pg_tally_statement_activities(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_statement_activities)
 {
 	tally_segment *segment = views_segment();
 	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);

@@ -13,12 +13,10 @@
 #include "compat.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "executor/executor.h"
-#include "executor/instrument.h"
 #include "jit/jit.h"
 #include "nodes/plannodes.h"
 #include "optimizer/planner.h"
@@ -30,27 +28,22 @@
 #include "commits.h"
 #include "detour.h"
 #include "statement_nesting.h"
-#include "pg_tally.h"
 #include "statement_time.h"
 #include "statement_text.h"
 #include "statements.h"
 #include "temp_files.h"
 #include "statement_usage.h"
 
-statements_settings statements_settings_now HOT_DATA = {
-	.track = STATEMENTS_TOP,
-	.utility = true,
-	.planning = true,
-	.text_limit = 8192,
-};
+statements_settings statements_settings_now HOT_DATA;
 
+/* What a hook calls: the hook before it, or the server's function. NULL: there is none. */
 static post_parse_analyze_hook_type previous_analyze HOT_DATA = NULL;
-static planner_hook_type previous_planner HOT_DATA = NULL;
-static ExecutorStart_hook_type previous_start HOT_DATA = NULL;
-static ExecutorRun_hook_type previous_run HOT_DATA = NULL;
-static ExecutorFinish_hook_type previous_finish HOT_DATA = NULL;
-static ExecutorEnd_hook_type previous_end HOT_DATA = NULL;
-static ProcessUtility_hook_type previous_utility HOT_DATA = NULL;
+static planner_hook_type previous_planner HOT_DATA = standard_planner;
+static ExecutorStart_hook_type previous_start HOT_DATA = standard_ExecutorStart;
+static ExecutorRun_hook_type previous_run HOT_DATA = standard_ExecutorRun;
+static ExecutorFinish_hook_type previous_finish HOT_DATA = standard_ExecutorFinish;
+static ExecutorEnd_hook_type previous_end HOT_DATA = standard_ExecutorEnd;
+static ProcessUtility_hook_type previous_utility HOT_DATA = standard_ProcessUtility;
 
 /* Workers of a parallel query count for their leader (statement_time.h), not by themselves. */
 static pg_attribute_always_inline bool
@@ -204,13 +197,13 @@ statements_count_error(const tally_statement_key *key, bool cancelled)
 
 	if (local == NULL)
 		return;
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	local->more = 1;
 	if (cancelled)
 		local->counts.cancels++;
 	else
 		local->counts.errors++;
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
 
 void
@@ -220,11 +213,11 @@ statements_count_worker(const tally_statement_key *key, uint64 ticks)
 
 	if (local == NULL)
 		return;
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	local->more = 1;
 	local->counts.workers++;
 	local->counts.worker_ticks += ticks;
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
 
 /* ---------------------------------------------------------------- hooks */
@@ -258,13 +251,6 @@ analyze(ParseState *pstate, Query *query, JumbleState *jumble)
 	name_message(&key);
 }
 
-static pg_attribute_always_inline PlannedStmt *
-call_planner(Query *parse, const char *source, int options, ParamListInfo params)
-{
-	return previous_planner ? previous_planner(parse, source, options, params)
-		: standard_planner(parse, source, options, params);
-}
-
 HOT_CODE static pg_noinline PlannedStmt *
 plan_counted(Query *parse, const char *source, int options, ParamListInfo params)
 {
@@ -282,17 +268,17 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	used_nothing(&taken);
 	usage_begin(&before);
 	level = level_push(LEVEL_PLANNER, &key, &key);
-	result = call_planner(parse, source, options, params);
+	result = previous_planner(parse, source, options, params);
 	level_pop(level);
 	usage_end(&before, &taken);
 	local = local_entry(&key, source, location, length, NULL);
 	if (local != NULL)
 	{
-		tally_local_statement_begin(local);
+		tally_seq_begin(&local->seq);
 		local->more = 1;
 		tally_moments_add(&local->counts.plan, taken.ticks);
 		usage_add(local, &taken);
-		tally_local_statement_end(local);
+		tally_seq_end(&local->seq);
 	}
 	return result;
 }
@@ -303,7 +289,7 @@ plan(Query *parse, const char *source, int options, ParamListInfo params)
 	if (statements_settings_now.planning && source != NULL && parse->queryId != 0 &&
 		enabled(nesting.planners + nesting.executors))
 		return plan_counted(parse, source, options, params);
-	return call_planner(parse, source, options, params);
+	return previous_planner(parse, source, options, params);
 }
 
 HOT_CODE static void
@@ -311,10 +297,7 @@ executor_start(QueryDesc *query, int flags)
 {
 	open_query *o;
 
-	if (previous_start)
-		previous_start(query, flags);
-	else
-		standard_ExecutorStart(query, flags);
+	previous_start(query, flags);
 	/* an earlier one at the same address has ended */
 	if (unlikely(nesting.open > 0) && (o = open_find(query)) != NULL)
 		open_forget(o);
@@ -337,32 +320,14 @@ executor_start(QueryDesc *query, int flags)
 		statement_time_name_worker();
 }
 
-static pg_attribute_always_inline void
-call_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
-{
-	if (previous_run)
-		previous_run(query, direction, count, once);
-	else
-		standard_ExecutorRun(query, direction, count, once);
-}
-
-static pg_attribute_always_inline void
-call_finish(QueryDesc *query)
-{
-	if (previous_finish)
-		previous_finish(query);
-	else
-		standard_ExecutorFinish(query);
-}
-
 /* ExecutorRun, or ExecutorFinish where `finish`. */
 static pg_attribute_always_inline void
 call_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
 	if (finish)
-		call_finish(query);
+		previous_finish(query);
 	else
-		call_run(query, direction, count, once);
+		previous_run(query, direction, count, once);
 }
 
 /* Of a statement that is not counted. */
@@ -444,7 +409,7 @@ HOT_CODE static void
 executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 {
 	if (statements_settings_now.track == STATEMENTS_NONE)
-		call_run(query, direction, count, once);
+		previous_run(query, direction, count, once);
 	else
 		executor_step(query, false, direction, count, once);
 }
@@ -477,14 +442,14 @@ executor_finish(QueryDesc *query)
 	uint64		start;
 
 	if (statements_settings_now.track == STATEMENTS_NONE)
-		call_finish(query);
+		previous_finish(query);
 	else if (unlikely(!finishes_plainly(query->estate)))
 		finish_step(query);
 	else
 	{
 		/* only its time counts */
 		start = probe_now();
-		call_finish(query);
+		previous_finish(query);
 		o = open_find(query);
 		if (likely(o != NULL && o->ran))
 			o->used.ticks += probe_now() - start;
@@ -521,20 +486,11 @@ add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 
 	if (local == NULL)
 		return;
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	local->more = 1;
 	local->counts.temp_files += temp_files_ever - files;
 	local->counts.temp_bytes += temp_bytes_ever - bytes;
-	tally_local_statement_end(local);
-}
-
-static pg_attribute_always_inline void
-call_end(QueryDesc *query)
-{
-	if (previous_end)
-		previous_end(query);
-	else
-		standard_ExecutorEnd(query);
+	tally_seq_end(&local->seq);
 }
 
 HOT_CODE static void
@@ -550,7 +506,7 @@ executor_end(QueryDesc *query)
 	{
 		if (o != NULL)
 			open_forget(o);
-		call_end(query);
+		previous_end(query);
 		return;
 	}
 	key = key_of(query->plannedstmt->queryId);
@@ -563,16 +519,16 @@ executor_end(QueryDesc *query)
 	temp_bytes = o->temp_bytes;
 	if (likely(local != NULL))
 	{
-		tally_local_statement_begin(local);
+		tally_seq_begin(&local->seq);
 		add_execution(local, &o->used, query->estate->es_processed);
 		if (unlikely(query->estate->es_jit != NULL))
 			add_jit(local, &query->estate->es_jit->instr);
 		if (unlikely(o->split))
 			tally_parts_add_all(local->parts, o->parts);
-		tally_local_statement_end(local);
+		tally_seq_end(&local->seq);
 	}
 	open_forget(o);
-	call_end(query);
+	previous_end(query);
 	if (unlikely(temp_files_ever != temp_files))
 		add_temp_files(&key, temp_files, temp_bytes);
 }
@@ -594,11 +550,7 @@ call_utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtil
 
 	if (unlikely(prepared))
 		commits_prepared_begin();
-	if (previous_utility)
-		previous_utility(pstmt, source, read_only, context, params, environment, dest, completion);
-	else
-		standard_ProcessUtility(pstmt, source, read_only, context, params, environment, dest,
-								completion);
+	previous_utility(pstmt, source, read_only, context, params, environment, dest, completion);
 	if (unlikely(prepared))
 		commits_prepared_end();
 }
@@ -679,7 +631,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	local = statement_time_local(&key);
 	if (unlikely(local == NULL))
 		return;
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	add_execution(local, &taken, reports_rows(completion) ? completion->nprocessed : 0);
 	if (unlikely(temp_files_ever != temp_files))
 	{
@@ -689,25 +641,26 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	}
 	if (unlikely(split_it))
 		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
+
+/* Put a hook in front of the one that is there, or of the server's function. */
+#define TAKE_HOOK(hook, previous, mine) \
+	do { \
+		if ((hook) != NULL) \
+			(previous) = (hook); \
+		(hook) = (mine); \
+	} while (0)
 
 void
 statements_install(void)
 {
-	previous_analyze = post_parse_analyze_hook;
-	post_parse_analyze_hook = analyze;
-	previous_planner = planner_hook;
-	planner_hook = plan;
-	previous_start = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
-	previous_run = ExecutorRun_hook;
-	ExecutorRun_hook = executor_run;
-	previous_finish = ExecutorFinish_hook;
-	ExecutorFinish_hook = executor_finish;
-	previous_end = ExecutorEnd_hook;
-	ExecutorEnd_hook = executor_end;
-	previous_utility = ProcessUtility_hook;
-	ProcessUtility_hook = utility;
+	TAKE_HOOK(post_parse_analyze_hook, previous_analyze, analyze);
+	TAKE_HOOK(planner_hook, previous_planner, plan);
+	TAKE_HOOK(ExecutorStart_hook, previous_start, executor_start);
+	TAKE_HOOK(ExecutorRun_hook, previous_run, executor_run);
+	TAKE_HOOK(ExecutorFinish_hook, previous_finish, executor_finish);
+	TAKE_HOOK(ExecutorEnd_hook, previous_end, executor_end);
+	TAKE_HOOK(ProcessUtility_hook, previous_utility, utility);
 	RegisterXactCallback(transaction_ends, NULL);
 }

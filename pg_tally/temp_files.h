@@ -10,7 +10,6 @@
 
 #include "tally.h"
 
-#define TEMP_FILES_DETOUR "pgstat_report_tempfile"
 #define PROBES_TEMP_FILES 79		/* between those of the locks and those of functions */
 
 /* Ever, of this process. */

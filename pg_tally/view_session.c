@@ -70,7 +70,7 @@ view_session_finds(pid_t pid)
 
 	for (uint32 s = 0; segment != NULL && s < segment->cold.slots; s++)
 	{
-		tally_slot_entry *entry = pg_tally_entry(segment, s);
+		tally_slot_entry *entry = tally_entry_at(segment, s);
 
 		if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_LIVE &&
 			entry->pid == (int32) pid)

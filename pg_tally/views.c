@@ -14,25 +14,15 @@
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/hsearch.h"
 
 #include "view_session.h"
 #include "modules.h"
-#include "pg_tally.h"
+#include "own_segment.h"
 #include "probe.h"
-#include "relation_views.h"
 #include "settings.h"
-#include "statement_read.h"
-#include "statement_views.h"
 #include "tally_read.h"
 #include "views.h"
-
-extern PGDLLEXPORT Datum pg_tally_totals(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_sessions(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_status(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_probes(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_reset(PG_FUNCTION_ARGS);
 
 #define READ_TRIES 200				/* readings of the whole segment */
 
@@ -50,12 +40,7 @@ typedef struct total
 	total_key	key;				/* first: the hash table's key */
 	char		database[TALLY_TEXT_MAX];
 	char		user[TALLY_TEXT_MAX];
-	uint64		count;
-	uint64		ticks;
-	uint64		min;
-	uint64		max;
-	uint64		amount;				/* bytes */
-	uint64		follows;
+	tally_head	head;
 	uint64		hist[TALLY_HIST_BUCKETS];
 } total;
 
@@ -66,20 +51,20 @@ typedef struct total
 static tally_segment *
 any_segment(const char **reason)
 {
-	return pg_tally_view_only() != NULL ? view_session_segment(reason) : pg_tally_segment();
+	return own.view_only != NULL ? view_session_segment(reason) : pg_tally_segment();
 }
 
 tally_segment *
 views_segment(void)
 {
-	const char *reason = pg_tally_failure();
+	const char *reason = own.failure;
 	tally_segment *segment = any_segment(&reason);
 
 	if (segment == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("pg_tally is not active in this %s",
-						pg_tally_view_only() != NULL ? "server" : "session"),
+						own.view_only != NULL ? "server" : "session"),
 				 errdetail("%s", reason),
 				 errhint("Run \"tally enable\", or LOAD 'pg_tally' as a superuser.")));
 	return segment;
@@ -104,25 +89,13 @@ total_of(HTAB *table, const tally_slot_entry *entry, bool by_group, uint32 stat)
 	if (!found)
 	{
 		memset((char *) t + sizeof(total_key), 0, sizeof(total) - sizeof(total_key));
-		t->min = UINT64_MAX;
+		t->head.min = UINT64_MAX;
 	}
 	if (by_group && t->database[0] == '\0')
 		strlcpy(t->database, entry->database, sizeof(t->database));
 	if (by_group && t->user[0] == '\0')
 		strlcpy(t->user, entry->user, sizeof(t->user));
 	return t;
-}
-
-static void
-total_add(total *t, uint64 ticks, bool ended)
-{
-	t->ticks += ticks;
-	if (!ended)
-		return;
-	t->count++;
-	t->min = Min(t->min, ticks);
-	t->max = Max(t->max, ticks);
-	t->hist[tally_bucket(ticks)]++;
 }
 
 /* Add a book to the totals, what is running included up to `now`. */
@@ -145,22 +118,22 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uin
 			if (!tally_read_is_head(segment, copy, i) || head->count == 0)
 				continue;
 			t = total_of(table, entry, by_group, head->stat - 1);
-			t->count += head->count;
-			t->ticks += head->total;
-			t->min = Min(t->min, head->min);
-			t->max = Max(t->max, head->max);
-			t->amount += head->amount;
-			t->follows += head->follows;
+			tally_head_merge(&t->head, head);
 			for (uint32 b = tally_bucket(head->min); b <= tally_bucket(head->max); b++)
 				t->hist[b] += tally_read_word(&hist[b]);
 		}
 		if (tally_read_is_head(segment, copy, copy->book.pend))
-			total_add(total_of(table, entry, by_group, copy->heads[copy->book.pend].stat - 1),
-					  copy->book.pend_ticks, true);
+		{
+			total	   *t = total_of(table, entry, by_group, copy->heads[copy->book.pend].stat - 1);
+
+			tally_head_add(&t->head, copy->book.pend_ticks);
+			t->hist[tally_bucket(copy->book.pend_ticks)]++;
+		}
 	}
+	/* what is running is time, and no event that has ended */
 	if (tally_read_is_head(segment, copy, copy->book.run))
-		total_add(total_of(table, entry, by_group, copy->heads[copy->book.run].stat - 1),
-				  now > from ? now - from : 0, false);
+		total_of(table, entry, by_group, copy->heads[copy->book.run].stat - 1)->head.total +=
+			now > from ? now - from : 0;
 }
 
 /*
@@ -242,9 +215,7 @@ read_totals(tally_segment *segment, bool by_group)
  * tally.totals(by_group bool): every statistic, of all processes that live and have lived
  * since the last reset; by (kind, database, role), or of the whole server.
  */
-PG_FUNCTION_INFO_V1(pg_tally_totals);
-Datum
-pg_tally_totals(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_totals)
 {
 	tally_segment *segment = views_segment();
 	double		tick = tally_seconds_per_tick(segment);
@@ -259,10 +230,10 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 	while ((t = hash_seq_search(&scan)) != NULL)
 	{
 		tally_dir_entry dir;
-		bool		updated = t->count > 0;
+		bool		updated = t->head.count > 0;
 		bool		timed;
-		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->count,
-		.min = t->min,.max = t->max};
+		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->head.count,
+		.min = t->head.min,.max = t->head.max};
 
 		if (tally_read_name(segment, t->key.stat, &dir) == TALLY_READ_ABSENT)
 			continue;
@@ -275,16 +246,16 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 		rows_text(&rows, dir.name);
 		rows_text(&rows, dir.kind == TALLY_ACCOUNT ? "account" :
 				  dir.kind == TALLY_TIMER ? "timer" : "value");
-		rows_count(&rows, t->count);
-		rows_put_if(&rows, timed, Float8GetDatum((double) t->ticks * tick));
-		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->min * tick));
-		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->max * tick));
+		rows_count(&rows, t->head.count);
+		rows_put_if(&rows, timed, Float8GetDatum((double) t->head.total * tick));
+		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->head.min * tick));
+		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->head.max * tick));
 		views_quantile(&rows, &h, 0.50, tick);
 		views_quantile(&rows, &h, 0.95, tick);
 		views_quantile(&rows, &h, 0.99, tick);
-		rows_count(&rows, t->amount);
-		rows_count(&rows, t->follows);
-		rows_put_if(&rows, !timed, Int64GetDatum((int64) t->ticks));
+		rows_count(&rows, t->head.amount);
+		rows_count(&rows, t->head.follows);
+		rows_put_if(&rows, !timed, Int64GetDatum((int64) t->head.total));
 		rows_end(&rows);
 	}
 	hash_destroy(table);
@@ -295,9 +266,7 @@ pg_tally_totals(PG_FUNCTION_ARGS)
  * tally.session_rows(): every instrumented process and what it is doing now. What a session
  * is doing is for its own role and for pg_read_all_stats, as in pg_stat_activity.
  */
-PG_FUNCTION_INFO_V1(pg_tally_sessions);
-Datum
-pg_tally_sessions(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_sessions)
 {
 	tally_segment *segment = views_segment();
 	double		tick = tally_seconds_per_tick(segment);
@@ -373,12 +342,10 @@ views_status_count(row_set *rows, const char *name, uint64 count)
 }
 
 /* tally.status_rows(): does it work, how is it set, what did not fit. */
-PG_FUNCTION_INFO_V1(pg_tally_status);
-Datum
-pg_tally_status(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_status)
 {
-	const char *reason = pg_tally_failure();
-	const char *view_only = pg_tally_view_only();
+	const char *reason = own.failure;
+	const char *view_only = own.view_only;
 	tally_segment *segment = any_segment(&reason);
 	tally_header *header;
 	uint32		word;
@@ -388,7 +355,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	rows_begin(rows, fcinfo);
 	views_status(rows, "version", PG_TALLY_VERSION);
 	views_status(rows, "active", segment != NULL ? "yes" : "no");
-	views_status(rows, "loaded by", pg_tally_is_shared() ? "shared_preload_libraries"
+	views_status(rows, "loaded by", own.shared ? "shared_preload_libraries"
 			   : view_only != NULL ? "a view" : "session_preload_libraries or LOAD");
 	if (segment == NULL)
 	{
@@ -397,12 +364,12 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	}
 	header = segment->header;
 	word = *(volatile uint32 *) &header->level_word;
-	views_status(rows, "segment", view_only != NULL ? view_session_path() : pg_tally_segment_path());
+	views_status(rows, "segment", view_only != NULL ? view_session_path() : own.path);
 	views_status(rows, "segment format", psprintf("%u", header->version));
 	views_status(rows, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
-	if (settings_level_refused()[0] != '\0')
-		views_status(rows, "level refused", settings_level_refused());
+	if (settings->level_refused[0] != '\0')
+		views_status(rows, "level refused", settings->level_refused);
 	views_status(rows, "this session", tally.claimed ? "instrumented"
 			   : view_only != NULL ? psprintf("not instrumented: %s", view_only) : "not instrumented");
 	views_status(rows, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
@@ -422,9 +389,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 }
 
 /* tally.probe_rows(): every probe, installed or not and why; calls of live processes. */
-PG_FUNCTION_INFO_V1(pg_tally_probes);
-Datum
-pg_tally_probes(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_probes)
 {
 	tally_segment *segment = views_segment();
 	row_set		rows;
@@ -439,8 +404,8 @@ pg_tally_probes(PG_FUNCTION_ARGS)
 			probe.state == TALLY_PROBE_EMPTY)
 			continue;
 		for (uint32 s = 0; s < segment->cold.slots && i < TALLY_CALLS; s++)
-			if (pg_tally_entry(segment, s)->state == TALLY_SLOT_LIVE)
-				calls += *(volatile uint64 *) &pg_tally_book(segment, s)->calls[i];
+			if (tally_entry_at(segment, s)->state == TALLY_SLOT_LIVE)
+				calls += *(volatile uint64 *) &tally_book_at(segment, s)->calls[i];
 		rows_text(&rows, probe.name);
 		rows_put(&rows, BoolGetDatum(probe.state == TALLY_PROBE_INSTALLED));
 		rows_text(&rows, probe.reason);
@@ -454,9 +419,7 @@ pg_tally_probes(PG_FUNCTION_ARGS)
  * tally.reset(userid, dbid, queryid): the statements of these are forgotten; 0 stands for all of
  * them, and of nothing but that the totals of all processes begin again at zero as well.
  */
-PG_FUNCTION_INFO_V1(pg_tally_reset);
-Datum
-pg_tally_reset(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_reset)
 {
 	tally_segment *segment = views_segment();
 	tally_statement_filter filter = {

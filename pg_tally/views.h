@@ -30,4 +30,14 @@ extern void views_status_count(row_set *rows, const char *name, uint64 count);
 /* The value below which a part q of the updates lie, times `scale`; NULL without a histogram. */
 extern void views_quantile(row_set *rows, const histogram *h, double q, double scale);
 
+/* relation_views.c, statement_views.c: their rows of tally.status. */
+extern void relation_status(row_set *rows, tally_segment *segment);
+extern void statement_status(row_set *rows, tally_segment *segment);
+/*
+ * statement_views.c: columns of tally.sessions about the statement of a slot: its id and text (if this role may see
+ * them), seconds since it began, of these CPU and waits. NULL if there is none.
+ */
+#define STATEMENT_SESSION_COLUMNS 5
+extern void statement_of_session(row_set *rows, tally_segment *segment, uint32 slot);
+
 #endif							/* PG_TALLY_VIEWS_H */

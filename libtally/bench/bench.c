@@ -150,10 +150,10 @@ whole_session(void)
 static void
 update_statement(tally_local_statement *local, uint64_t value)
 {
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	tally_local_statement_count(local, value, 1);
 	local->counts.rows++;
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
 
 static tally_statement_key

@@ -162,25 +162,6 @@ tally_seq_end(uint64_t *seq)
 	tally_seq_publish(seq, *seq);
 }
 
-/* Around each change of a book. */
-TALLY_HOT uint64_t
-tally_book_begin(tally_book *book)
-{
-	return tally_seq_begin(&book->seq);
-}
-
-TALLY_HOT void
-tally_book_publish(tally_book *book, uint64_t seq)
-{
-	tally_seq_publish(&book->seq, seq);
-}
-
-TALLY_HOT void
-tally_book_end(tally_book *book)
-{
-	tally_seq_end(&book->seq);
-}
-
 /* One value more in a head: count, total and extremes. */
 TALLY_HOT void
 tally_head_add(tally_head *head, uint64_t value)
@@ -193,8 +174,22 @@ tally_head_add(tally_head *head, uint64_t value)
 		head->max = value;
 }
 
+/* All values of one head more in another, which may have none. */
+static inline void
+tally_head_merge(tally_head *to, const tally_head *from)
+{
+	to->count += from->count;
+	to->total += from->total;
+	if (from->min < to->min)
+		to->min = from->min;
+	if (from->max > to->max)
+		to->max = from->max;
+	to->amount += from->amount;
+	to->follows += from->follows;
+}
+
 /*
- * A head without its histogram. The caller is between tally_book_begin and tally_book_end, as with
+ * A head without its histogram. The caller is between tally_seq_begin and tally_seq_end, as with
  * tally_add.
  */
 static inline void
@@ -230,12 +225,12 @@ tally_record_as(tally_slot *slot, uint32_t index, uint64_t value, bool plain)
 
 	if (__builtin_expect(index == TALLY_NONE, 0))
 		return;
-	seq = tally_book_begin(book);
+	seq = tally_seq_begin(&book->seq);
 	if (plain)
 		tally_add_plain(slot, index, value);
 	else
 		tally_add(slot, index, value);
-	tally_book_publish(book, seq);
+	tally_seq_publish(&book->seq, seq);
 }
 
 /* One update of one statistic. TALLY_NONE is ignored. */
@@ -268,7 +263,7 @@ tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	/* the clocks of two processors may differ slightly; time is conserved all the same */
 	if (now < start)
 		now = start;
-	seq = tally_book_begin(book);
+	seq = tally_seq_begin(&book->seq);
 	/* others can write this memory, so check the bounds; TALLY_NONE is outside */
 	if (pend < slot->limit)
 	{
@@ -287,7 +282,7 @@ tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	book->run = next;
 	book->run_start = now;
-	tally_book_publish(book, seq);
+	tally_seq_publish(&book->seq, seq);
 }
 
 /* Close the running account at `now` and run `next`. */
@@ -317,12 +312,12 @@ tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)
 
 	if (now < book->run_start)
 		now = book->run_start;
-	seq = tally_book_begin(book);
+	seq = tally_seq_begin(&book->seq);
 	book->pend = book->run;
 	book->pend_ticks = now - book->run_start;
 	book->run = next;
 	book->run_start = now;
-	tally_book_publish(book, seq);
+	tally_seq_publish(&book->seq, seq);
 }
 
 #ifdef __cplusplus

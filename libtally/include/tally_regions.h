@@ -18,11 +18,17 @@
 extern "C" {
 #endif
 
-/* An entry of any region. */
+/* Offset in the file of an entry of any region. */
+static inline uint64_t
+tally_offset(const tally_region *region, uint32_t index)
+{
+	return region->offset + (uint64_t) index * region->stride;
+}
+
 static inline void *
 tally_at(const tally_segment *segment, const tally_region *region, uint32_t index)
 {
-	return (char *) segment->header + region->offset + (uint64_t) index * region->stride;
+	return (char *) segment->header + tally_offset(region, index);
 }
 
 /* A function that gives the address of an entry of a region. */

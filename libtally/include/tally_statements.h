@@ -422,31 +422,6 @@ tally_cache_find(tally_cache *cache, const tally_statement_key *key)
 	return NULL;
 }
 
-/* Around each change of a local entry, and of what the slot works for. */
-TALLY_HOT void
-tally_local_statement_begin(tally_local_statement *local)
-{
-	tally_seq_begin(&local->seq);
-}
-
-TALLY_HOT void
-tally_local_statement_end(tally_local_statement *local)
-{
-	tally_seq_end(&local->seq);
-}
-
-TALLY_HOT void
-tally_current_begin(tally_current *current)
-{
-	tally_seq_begin(&current->seq);
-}
-
-TALLY_HOT void
-tally_current_end(tally_current *current)
-{
-	tally_seq_end(&current->seq);
-}
-
 /* Add one execution, in ticks. */
 TALLY_HOT void
 tally_moments_add(tally_moments *moments, uint64_t ticks)

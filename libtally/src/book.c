@@ -42,7 +42,7 @@ tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
 	book->resets = resets;
 	book->born = now;
 	tally_book_add_head(book, 0, 0);
-	tally_book_end(book);
+	tally_seq_end(&book->seq);
 }
 
 /* The caller is between begin and end, and has reserved the head's memory. */
@@ -100,5 +100,5 @@ tally_book_clear(const tally_segment *segment, tally_book *book, bool whole)
 	book->born = 0;
 	book->resets = 0;
 	book->used = 0;
-	tally_book_end(book);
+	tally_seq_end(&book->seq);
 }

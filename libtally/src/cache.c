@@ -27,8 +27,7 @@
 static uint64_t
 local_offset(const tally_segment *segment, uint32_t slot, uint32_t local)
 {
-	return segment->cold.caches.offset + (uint64_t) slot * segment->cold.caches.stride +
-		sizeof(tally_current) + local * sizeof(tally_local_statement);
+	return tally_offset(&segment->cold.caches, slot) + sizeof(tally_current) + local * sizeof(tally_local_statement);
 }
 
 /* Local entries of that slot that have memory. */
@@ -71,7 +70,7 @@ clear_current(tally_current *current)
 	current->since = 0;
 	current->waits = 0;
 	memset(&current->key, 0, sizeof(current->key));
-	tally_current_end(current);
+	tally_seq_end(&current->seq);
 }
 
 int
@@ -262,7 +261,7 @@ clear_torn(tally_local_statement *local)
 {
 	memset(&local->counts, 0, sizeof(*local) - offsetof(tally_local_statement, counts));
 	TALLY_POINT("torn local entry cleared");
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
 
 void
@@ -355,7 +354,7 @@ take_local(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 	tally_local_statement *local = &cache->local[index];
 	const tally_moments *exec = &local->counts.exec;
 
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	if (exec->count > 1)
 	{
 		uint32_t	low = tally_bucket(*(const volatile uint64_t *) &exec->min);
@@ -376,7 +375,7 @@ take_local(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 	local->key = *key;
 	local->entry = pinned;
 	__atomic_store_n(&local->state, 1, __ATOMIC_RELAXED);
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 	cache->tags[index] = tag;
 	cache->hints[index] = known;
 	cache->stamps[index] = ++cache->clock;
@@ -446,9 +445,9 @@ keep_evicted(tally_cache *cache, const tally_evicted *evicted)
 			local = enter(cache, &evicted->of[n].key, NULL, TALLY_NONE, false, NULL);
 		if (local == NULL)
 			continue;
-		tally_local_statement_begin(local);
+		tally_seq_begin(&local->seq);
 		tally_parts_add_all(local->parts, evicted->of[n].parts);
-		tally_local_statement_end(local);
+		tally_seq_end(&local->seq);
 	}
 }
 

@@ -148,7 +148,6 @@ extern int	tally_create(const char *path, const tally_options *options, bool rep
 extern void tally_text(char *to, size_t size, const char *from);
 /* FNV-1a, 64 bits. */
 extern uint64_t tally_text_hash(const char *text);
-extern bool tally_text_is(const char *text, size_t size, const char *from);
 
 /* clock.c */
 extern tally_clock_kind tally_clock_best(void);

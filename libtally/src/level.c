@@ -86,7 +86,7 @@ follow_reset(tally_slot *slot, uint32_t resets)
 
 	/* first: readers ignore them until the book has the new number */
 	tally_relations_zero_slot(slot->segment, slot->index);
-	tally_book_begin(book);
+	tally_seq_begin(&book->seq);
 	tally_book_zero(slot->segment, book, used < slot->limit ? used : slot->limit, false);
 	for (uint32_t i = 0; i < TALLY_CALLS; i++)
 		book->calls[i] = 0;
@@ -96,7 +96,7 @@ follow_reset(tally_slot *slot, uint32_t resets)
 		book->run_start = reset;
 	book->born = book->run_start;
 	book->resets = resets;
-	tally_book_end(book);
+	tally_seq_end(&book->seq);
 }
 
 void

@@ -29,8 +29,11 @@ leaves_headroom(int fd, uint64_t length)
 {
 	struct statvfs fs;
 	uint64_t	headroom;
+	int			saved = errno;
+	int			rc = fstatvfs(fd, &fs);
 
-	if (fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0)
+	errno = saved;
+	if (rc != 0 || fs.f_blocks == 0)
 		return true;				/* fallocate will find out; 0 blocks: unlimited size */
 	headroom = (uint64_t) fs.f_blocks * fs.f_frsize / 4;
 	if (headroom > HEADROOM_MAX)
@@ -38,35 +41,33 @@ leaves_headroom(int fd, uint64_t length)
 	return (uint64_t) fs.f_bavail * fs.f_frsize >= headroom + length;
 }
 
+/* fallocate; tmpfs returns EINTR when a signal is pending. 0 or an errno value; errno is preserved. */
+static int
+allocate(const tally_segment *segment, int mode, uint64_t offset, uint64_t length)
+{
+	int			saved = errno;
+	int			rc = EINTR;
+
+	for (int i = 0; i < 16 && rc == EINTR; i++)
+		rc = fallocate(segment->fd, mode, (off_t) offset, (off_t) length) == 0 ? 0 : errno;
+	errno = saved;
+	return rc;
+}
+
 int
 tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length)
 {
 	uint64_t	from = offset / PAGE * PAGE;
 	uint64_t	to = (offset + length + PAGE - 1) / PAGE * PAGE;
-	int			saved = errno;
-	int			rc = 0;
 
-	if (!leaves_headroom(segment->fd, to - from))
-	{
-		errno = saved;
-		return ENOSPC;
-	}
-	/* tmpfs returns EINTR when a signal is pending */
-	for (int i = 0; i < 16; i++)
-	{
-		rc = fallocate(segment->fd, 0, (off_t) from, (off_t) (to - from)) == 0 ? 0 : errno;
-		if (rc != EINTR)
-			break;
-	}
-	errno = saved;
-	return rc;
+	return leaves_headroom(segment->fd, to - from) ? allocate(segment, 0, from, to - from) : ENOSPC;
 }
 
 /* Heads and histograms of TALLY_CHUNK statistics from `stat` on. */
 int
 tally_reserve_chunk(const tally_segment *segment, uint32_t index, uint32_t stat)
 {
-	uint64_t	book = segment->cold.books.offset + (uint64_t) index * segment->cold.books.stride;
+	uint64_t	book = tally_offset(&segment->cold.books, index);
 	uint64_t	heads = book + sizeof(tally_book);
 	uint64_t	hists = heads + (uint64_t) segment->cold.stats_per_book * sizeof(tally_head);
 	uint32_t	count = segment->cold.stats_per_book - stat;
@@ -92,8 +93,7 @@ tally_reserve_book(const tally_segment *segment, uint32_t index)
 	_Static_assert(sizeof(tally_book) + TALLY_CHUNK * sizeof(tally_head) <= PAGE, "one page");
 	rc = tally_reserve_chunk(segment, index, 0);
 	if (rc == 0)
-		rc = tally_reserve(segment, segment->cold.books.offset + (uint64_t) index * segment->cold.books.stride,
-						   sizeof(tally_book));
+		rc = tally_reserve(segment, tally_offset(&segment->cold.books, index), sizeof(tally_book));
 	return rc;
 }
 
@@ -101,12 +101,6 @@ tally_reserve_book(const tally_segment *segment, uint32_t index)
 void
 tally_discard_book(const tally_segment *segment, uint32_t index)
 {
-	int			saved = errno;
-
-	for (int i = 0; i < 16; i++)
-		if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-					  (off_t) (segment->cold.books.offset + (uint64_t) index * segment->cold.books.stride),
-					  (off_t) segment->cold.books.stride) == 0 || errno != EINTR)
-			break;
-	errno = saved;
+	(void) allocate(segment, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					tally_offset(&segment->cold.books, index), segment->cold.books.stride);
 }

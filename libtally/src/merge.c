@@ -127,14 +127,7 @@ add_head(const tally_segment *segment, tally_book *book, uint32_t n, const closi
 		uint32_t	high = torn ? TALLY_HIST_BUCKETS - 1 : tally_bucket(from->max);
 		uint64_t   *hist = tally_hist_of(segment, book, n);
 
-		to->count += from->count;
-		to->total += from->total;
-		to->amount += from->amount;
-		to->follows += from->follows;
-		if (from->min < to->min)
-			to->min = from->min;
-		if (from->max > to->max)
-			to->max = from->max;
+		tally_head_merge(to, from);
 		for (uint32_t i = low; i <= high; i++)
 			to_hist[i] += hist[i];
 	}

@@ -5,7 +5,7 @@
  *
  * Everything that a seq guards is read by one loop: load seq, copy, load seq again; a copy between
  * two equal, even readings is of one instant. Writers make the seq odd before a change and even
- * after it (tally_book_begin and its like):
+ * after it (tally_seq_begin, tally_seq_publish):
  *
  *	  C, in attempt()	pairs with the writer's release store of the even seq
  *	  D, in holds()		pairs with the writer's release fence after its store of the odd seq
@@ -31,6 +31,7 @@ typedef struct attempts
 	const uint64_t *seq;
 	uint64_t	begun;
 	int			made;
+	bool		whole;				/* the last copy is of one instant */
 } attempts;
 
 /* The writer may have lost the processor in the middle of its change. */
@@ -45,11 +46,20 @@ pause_after(int made)
 	errno = saved;
 }
 
-/* False: there were enough of them. */
+/* Is what was copied since `begun` was read of one instant? */
+static bool
+holds(const attempts *a)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);	/* D */
+	return (a->begun & 1) == 0 && __atomic_load_n(a->seq, __ATOMIC_RELAXED) == a->begun;
+}
+
+/* Copy once more? No if the last copy holds, or there were enough of them. */
 static bool
 attempt(attempts *a)
 {
-	if (a->made == TRIES)
+	a->whole = a->made > 0 && holds(a);
+	if (a->whole || a->made == TRIES)
 		return false;
 	if (a->made > 0)
 		pause_after(a->made);
@@ -58,12 +68,10 @@ attempt(attempts *a)
 	return true;
 }
 
-/* Is what was copied since the last attempt() of one instant? */
-static bool
-holds(const attempts *a)
+static tally_read_result
+result_of(const attempts *a)
 {
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);	/* D */
-	return (a->begun & 1) == 0 && __atomic_load_n(a->seq, __ATOMIC_RELAXED) == a->begun;
+	return a->whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
 }
 
 uint64_t
@@ -160,22 +168,20 @@ tally_read_book(const tally_segment *segment, uint32_t index, tally_book_copy *c
 {
 	tally_book *book;
 	attempts	a = {0};
-	bool		whole = false;
 
 	if (!is_entry(segment, index))
 		return TALLY_READ_ABSENT;
 	book = tally_book_at(segment, index);
 	a.seq = &book->seq;
-	while (!whole && attempt(&a))
+	while (attempt(&a))
 	{
 		tally_copy_words(&copy->book, book, sizeof(tally_book));
 		if (copy->book.used > segment->cold.stats_per_book)
 			copy->book.used = segment->cold.stats_per_book;
 		tally_copy_words(copy->heads, tally_heads_of(book), copy->book.used * sizeof(tally_head));
-		whole = holds(&a);
 	}
 	copy->lags_reset = copy->book.resets != tally_resets(segment);
-	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+	return result_of(&a);
 }
 
 bool
@@ -261,7 +267,6 @@ tally_read_local_statement(const tally_segment *segment, uint32_t slot, uint32_t
 {
 	const tally_local_statement *entry;
 	attempts	a = {0};
-	bool		whole = false;
 
 	if (index >= tally_read_local_limit(segment, slot))
 		return TALLY_READ_ABSENT;
@@ -269,7 +274,7 @@ tally_read_local_statement(const tally_segment *segment, uint32_t slot, uint32_t
 	if (tally_peek32(&entry->state) != 1)
 		return TALLY_READ_ABSENT;
 	a.seq = &entry->seq;
-	while (!whole && attempt(&a))
+	while (attempt(&a))
 	{
 		const tally_moments *exec = &copy->counts.exec;
 		uint32_t	low,
@@ -280,11 +285,10 @@ tally_read_local_statement(const tally_segment *segment, uint32_t slot, uint32_t
 		high = tally_bucket(exec->max) | 1u;
 		if (exec->count != 0 && low < high)
 			tally_copy_words(&copy->hist[low], &entry->hist[low], (high + 1 - low) * sizeof(uint32_t));
-		whole = holds(&a);
 	}
 	if (copy->state != 1 || copy->drop == copy->generation)
 		return TALLY_READ_ABSENT;
-	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+	return result_of(&a);
 }
 
 /* 1 + the directory index of a book's account, 0: none. */
@@ -311,10 +315,8 @@ copy_running(const tally_segment *segment, uint32_t slot, tally_flight *flight)
 		flight->pend = account_at(segment, book, &book->pend);
 		flight->run_start = tally_peek64(&book->run_start);
 		flight->pend_ticks = flight->pend != 0 ? tally_peek64(&book->pend_ticks) : 0;
-		if (holds(&a))
-			return true;
 	}
-	return false;
+	return a.whole;
 }
 
 /* No wait is noted between the two copies, else it would be missing, or be there twice. */
@@ -324,13 +326,12 @@ tally_read_flight(const tally_segment *segment, uint32_t slot, tally_flight *fli
 	const tally_current *current;
 	attempts	a = {0};
 	bool		copied = false;
-	bool		whole = false;
 
 	if (tally_read_local_limit(segment, slot) == 0)
 		return TALLY_READ_ABSENT;
 	current = tally_current_of(segment, slot);
 	a.seq = &current->seq;
-	while (!whole && attempt(&a))
+	while (attempt(&a))
 	{
 		tally_copy_words(&flight->current, current, sizeof(*current));
 		if (!holds(&a))
@@ -339,11 +340,10 @@ tally_read_flight(const tally_segment *segment, uint32_t slot, tally_flight *fli
 			return TALLY_READ_ABSENT;
 		copied = true;
 		flight->now = tally_now(segment->clock);
-		whole = holds(&a);
 	}
 	if (!copied || (flight->current.begun == 0 && flight->current.used == 0))
 		return TALLY_READ_ABSENT;
-	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+	return result_of(&a);
 }
 
 tally_read_result
@@ -351,7 +351,6 @@ tally_read_statement(const tally_segment *segment, uint32_t number, tally_statem
 {
 	const tally_statement *statement;
 	attempts	a = {0};
-	bool		whole = false;
 
 	if (number >= segment->cold.statements.count ||
 		tally_peek32(&tally_set_at(segment, number / TALLY_WAYS)->reserved) == 0)
@@ -359,19 +358,18 @@ tally_read_statement(const tally_segment *segment, uint32_t number, tally_statem
 	statement = tally_statement_at(segment, number);
 	a.seq = &statement->seq;
 	copy->number = number;
-	while (!whole && attempt(&a))
+	while (attempt(&a))
 	{
 		tally_copy_words(&copy->entry, statement, sizeof(copy->entry));
 		if (copy->entry.more != 0)
 			tally_copy_words(&copy->figures, tally_rest_at(segment, number), sizeof(copy->figures));
 		else
 			memset(&copy->figures, 0, sizeof(copy->figures));
-		whole = holds(&a);
 	}
 	if (copy->entry.state != 1)
 		return TALLY_READ_ABSENT;
 	tally_statement_add_near(&copy->entry, &copy->figures);
-	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+	return result_of(&a);
 }
 
 uint32_t
@@ -455,7 +453,6 @@ tally_read_local_relation(const tally_segment *segment, uint32_t slot, uint32_t 
 {
 	const tally_local_relation *entry;
 	attempts	a = {0};
-	bool		whole = false;
 
 	if (slot >= segment->cold.local_relations.count || index >= TALLY_LOCAL_RELATIONS ||
 		__atomic_load_n(&tally_entry_at(segment, slot)->local_relations, __ATOMIC_ACQUIRE) == 0 ||
@@ -463,14 +460,11 @@ tally_read_local_relation(const tally_segment *segment, uint32_t slot, uint32_t 
 		return TALLY_READ_ABSENT;
 	entry = &tally_local_relations_of(segment, slot)[index];
 	a.seq = &entry->seq;
-	while (!whole && attempt(&a))
-	{
+	while (attempt(&a))
 		tally_copy_words(copy, entry, sizeof(*copy));
-		whole = holds(&a);
-	}
 	if (copy->state == TALLY_LOCAL_FREE || copy->entry >= segment->cold.relations.count)
 		return TALLY_READ_ABSENT;
-	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+	return result_of(&a);
 }
 
 uint64_t

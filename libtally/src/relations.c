@@ -335,8 +335,7 @@ tally_relations_open(tally_slot *slot, tally_relations *relations)
 		return ENOENT;
 	if (local_count(segment, slot->index) == 0)
 	{
-		if (tally_reserve(segment, segment->cold.local_relations.offset +
-						  (uint64_t) slot->index * segment->cold.local_relations.stride,
+		if (tally_reserve(segment, tally_offset(&segment->cold.local_relations, slot->index),
 						  TALLY_LOCAL_RELATIONS * sizeof(tally_local_relation)) != 0)
 		{
 			tally_count_one(&header->overflow_memory);

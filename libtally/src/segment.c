@@ -23,10 +23,15 @@
 #define MISFIT_WAITS 50				/* of 20 ms, for another process that replaces the same misfit */
 #define MISFIT_WAIT_NS 20000000
 
+/* Have both the same capacities and regions? */
 static bool
-same_region(const tally_region *a, const tally_region *b)
+same_layout(const tally_header *a, const tally_header *b)
 {
-	return a->offset == b->offset && a->count == b->count && a->stride == b->stride;
+#define SAME(from, to) \
+	(memcmp(&a->from, &b->from, offsetof(tally_header, to) - offsetof(tally_header, from)) == 0)
+	return SAME(header_size, clock_kind) && SAME(slots, pad0) && SAME(probes, host) &&
+		SAME(sets, system_id) && SAME(unsynced, pad8);
+#undef SAME
 }
 
 /* Is this the header of a complete segment of this boot that this library can write? */
@@ -54,23 +59,7 @@ header_fits(const tally_header *header, uint64_t file_size)
 		header->sets.count > UINT32_MAX / TALLY_STATEMENTS_PER_SET ||
 		tally_layout(&options, &layout) != 0)
 		return false;
-	if (header->header_size != layout.header_size ||
-		header->hist_buckets != layout.hist_buckets ||
-		header->segment_size != layout.segment_size || file_size != layout.segment_size ||
-		!same_region(&header->probes, &layout.probes) ||
-		!same_region(&header->directory, &layout.directory) ||
-		!same_region(&header->events, &layout.events) ||
-		!same_region(&header->merge_log, &layout.merge_log) ||
-		!same_region(&header->journal, &layout.journal) ||
-		!same_region(&header->entries, &layout.entries) ||
-		!same_region(&header->books, &layout.books) ||
-		!same_region(&header->sets, &layout.sets) ||
-		!same_region(&header->statements, &layout.statements) ||
-		!same_region(&header->texts, &layout.texts) ||
-		!same_region(&header->caches, &layout.caches) ||
-		!same_region(&header->unsynced, &layout.unsynced) ||
-		!same_region(&header->relations, &layout.relations) ||
-		!same_region(&header->local_relations, &layout.local_relations))
+	if (file_size != layout.segment_size || !same_layout(header, &layout))
 		return false;
 #if !defined(__x86_64__)
 	if (header->clock_kind == TALLY_CLOCK_TSC)
@@ -118,19 +107,16 @@ tally_describe(int fd, const tally_header *header, tally_segment *segment)
 static bool
 options_fit(const tally_header *header, const tally_options *options)
 {
+	tally_header layout;
+
 	if (options->system_id != header->system_id ||
 		(options->clock != 0 && header->clock_kind != (uint32_t) options->clock))
 		return false;
 	/* from an earlier run of the server: no process uses it any more */
 	if (options->any_capacities && header->server_pid == options->server_pid)
 		return true;
-	return (header->slots == options->slots && header->groups == options->groups &&
-		header->stats_per_book == options->stats_per_book &&
-		header->directory.count == options->directory &&
-		header->events.count == options->events &&
-		header->sets.count == tally_sets_of(options->statements) &&
-		header->unsynced.count == tally_file_sets_of(options->files) &&
-		header->relations.count == (options->relations == 0 ? 0 : 1 + options->relations));
+	memset(&layout, 0, sizeof(layout));
+	return tally_layout(options, &layout) == 0 && same_layout(header, &layout);
 }
 
 /* options NULL: any segment fits. */
@@ -233,10 +219,12 @@ static void
 adopt(tally_segment *segment, const tally_options *options)
 {
 	tally_header *header = segment->header;
+	char		host[sizeof(header->host)];
 
 	/* the data directory may have been moved since */
-	if (options->host != NULL && !tally_text_is(segment->cold.host, sizeof(segment->cold.host), options->host))
-		tally_text(header->host, sizeof(header->host), options->host);
+	tally_text(host, sizeof(host), options->host);
+	if (options->host != NULL && memcmp(host, segment->cold.host, sizeof(host)) != 0)
+		memcpy(header->host, host, sizeof(host));
 	__atomic_store_n(&header->flags, options->flags, __ATOMIC_RELAXED);
 	if (options->server_pid != 0)
 		__atomic_store_n(&header->server_pid, options->server_pid, __ATOMIC_RELAXED);

@@ -183,9 +183,9 @@ tally_touch(tally_slot *slot, uint32_t stat)
 			slot->limit = used + TALLY_CHUNK;
 		if (used < slot->limit)
 		{
-			tally_book_begin(slot->book);
+			tally_seq_begin(&slot->book->seq);
 			tally_book_add_head(slot->book, used, stat);
-			tally_book_end(slot->book);
+			tally_seq_end(&slot->book->seq);
 			return used;
 		}
 		tally_count_one(&header->overflow_memory);

@@ -18,20 +18,6 @@ tally_text(char *to, size_t size, const char *from)
 		to[i] = '\0';
 }
 
-/* Would tally_text write the same? */
-bool
-tally_text_is(const char *text, size_t size, const char *from)
-{
-	size_t		i = 0;
-
-	if (from == NULL)
-		return text[0] == '\0';
-	for (; i + 1 < size && from[i] != '\0'; i++)
-		if (text[i] != from[i])
-			return false;
-	return text[i] == '\0';
-}
-
 uint64_t
 tally_text_hash(const char *text)
 {

@@ -111,9 +111,9 @@ write_backend(tally_slot *slot, uint32_t cpu, uint32_t read, uint32_t idle, uint
 	tally_record(slot, d, 10000200);
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 	{
-		tally_book_begin(slot->book);
+		tally_seq_begin(&slot->book->seq);
 		tally_add_amount(slot, e, values[i], 8192 * (i + 1), i % 3 == 2);
-		tally_book_end(slot->book);
+		tally_seq_end(&slot->book->seq);
 	}
 	slot->book->calls[0] = 41;
 	slot->book->calls[3] = 1;
@@ -133,7 +133,7 @@ execute(tally_local_statement *local, uint64_t ticks, uint64_t seed, uint32_t cp
 {
 	tally_counts *counts = &local->counts;
 
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	tally_local_statement_count(local, ticks, 1700000000000000 + (int64_t) (seed + ticks));
 	local->more = 1;
 	tally_moments_add(&counts->plan, ticks / 8);
@@ -157,7 +157,7 @@ execute(tally_local_statement *local, uint64_t ticks, uint64_t seed, uint32_t cp
 		counts->jit[i] += seed + 60 + i;
 	tally_parts_add(local->parts, 1 + cpu, 2, ticks / 4);
 	tally_parts_add(local->parts, 1 + read, 1, ticks - ticks / 4);
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 }
 
 /* A local entry in which the statement stays, as if it had been seen recently. */
@@ -204,7 +204,7 @@ write_statements(tally_slot *a, tally_slot *b, uint32_t cpu, uint32_t read)
 		_exit(1);
 
 	current = cache.current;
-	tally_current_begin(current);
+	tally_seq_begin(&current->seq);
 	current->key = second;
 	current->begun = 3 * SECOND + 250000000;
 	current->since = 3 * SECOND + 270000300;
@@ -212,7 +212,7 @@ write_statements(tally_slot *a, tally_slot *b, uint32_t cpu, uint32_t read)
 	tally_parts_add(current->parts, 1 + cpu, 3, 10000300);
 	tally_parts_add(current->parts, 1 + read, 2, 10000000);
 	current->used = 2;
-	tally_current_end(current);
+	tally_seq_end(&current->seq);
 }
 
 /* One operation of each kind, with increasing ticks and bytes. */

@@ -47,7 +47,7 @@ test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks,
 	}
 	if (local == NULL)
 		return NULL;
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	tally_local_statement_count(local, ticks, 0);
 	local->counts.rows += 3;
 	/* some have more than an entry's own lines hold */
@@ -57,7 +57,7 @@ test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks,
 		local->counts.errors++;
 	}
 	tally_parts_add(local->parts, 1 + (uint32_t) (ticks % 5), 1, ticks);
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 	return local;
 }
 

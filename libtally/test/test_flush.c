@@ -86,12 +86,12 @@ work(tally_cache *cache)
 			id = neighbour(id + 1);
 		}
 	}
-	tally_current_begin(cache->current);
+	tally_seq_begin(&cache->current->seq);
 	cache->current->key = test_key(1);
 	cache->current->begun = 5;
 	cache->current->parts[0] = (tally_part) {.stat = 2,.count = 1,.ticks = 1000};
 	cache->current->used = 1;
-	tally_current_end(cache->current);
+	tally_seq_end(&cache->current->seq);
 	witness->gathered += 1000;
 }
 
@@ -284,11 +284,11 @@ die_torn(void *which)
 	test_execute(&cache, &key, 50, "three");
 	test_execute(&cache, &key, 60, "three");
 	local = tally_cache_find(&cache, &key);
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	local->hist[tally_bucket(1000000)]++;
 	if (*(int *) which > 0)
 		tally_moments_add(&local->counts.exec, 1000000);
-	tally_current_begin(cache.current);
+	tally_seq_begin(&cache.current->seq);
 	if (*(int *) which > 1)
 	{
 		/* as no writer leaves it */

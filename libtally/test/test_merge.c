@@ -350,7 +350,7 @@ die_torn(void *which)
 	book = slot.book;
 	/* a stretch far longer than a sweep takes, so that it shows when counted twice */
 	usleep(20000);
-	tally_book_begin(book);
+	tally_seq_begin(&book->seq);
 	if (*(int *) which > 0)
 		tally_add(&slot, book->pend, book->pend_ticks);
 	if (*(int *) which > 1)

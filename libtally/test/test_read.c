@@ -42,10 +42,10 @@ update_for_ever(void *argument)
 	while (getppid() != 1)
 		for (int i = 0; i < 100000; i++)
 		{
-			tally_book_begin(slot.book);
+			tally_seq_begin(&slot.book->seq);
 			tally_add(&slot, a, 7);
 			tally_add(&slot, b, 7);
-			tally_book_end(slot.book);
+			tally_seq_end(&slot.book->seq);
 			__atomic_store_n((uint64_t *) argument, slot.heads[a].count, __ATOMIC_RELEASE);
 		}
 	return 0;
@@ -102,11 +102,11 @@ what_a_dead_writer_left_half_changed_is_torn_and_read_in_bounded_time(void **sta
 	statement = test_execute(&cache, &key, 100, "select $1");
 	local = tally_local_relation_for(&relations, tally_relation_hash(&relation),
 									 tally_relation_find(&segment, &relation));
-	tally_current_begin(cache.current);
+	tally_seq_begin(&cache.current->seq);
 	cache.current->begun = 1;
-	tally_local_statement_begin(statement);
+	tally_seq_begin(&statement->seq);
 	local->seq++;
-	tally_book_begin(slot.book);
+	tally_seq_begin(&slot.book->seq);
 	slot.entry->identity_seq++;
 
 	until = tally_monotonic_ns() + BOUND_NS;
@@ -327,10 +327,10 @@ a_flight_has_the_statement_and_the_running_account(void **state)
 	test_open_cache(&segment, &slot, &cache);
 	assert_int_equal(tally_read_flight(&segment, slot.index, &flight), TALLY_READ_ABSENT);
 	tally_switch(&slot, tally_touch(&slot, account), tally_now(segment.clock));
-	tally_current_begin(cache.current);
+	tally_seq_begin(&cache.current->seq);
 	cache.current->key = test_key(3);
 	cache.current->begun = slot.book->run_start;
-	tally_current_end(cache.current);
+	tally_seq_end(&cache.current->seq);
 	assert_int_equal(tally_read_flight(&segment, slot.index, &flight), TALLY_READ_CONSISTENT);
 	assert_int_equal(flight.current.key.id, 3);
 	assert_int_equal(flight.run, account + 1);

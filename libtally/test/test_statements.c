@@ -116,7 +116,7 @@ every_count_reaches_the_table_once(void **state)
 		hist[tally_bucket(i * i * 77 % 100000)]++;
 		sums.rows += 3;
 		sums.errors += i * i * 77 % 100000 % 2;
-		tally_local_statement_begin(local);
+		tally_seq_begin(&local->seq);
 		local->more = 1;
 		tally_moments_add(&local->counts.plan, i);
 		tally_moments_add(&sums.plan, i);
@@ -142,7 +142,7 @@ every_count_reaches_the_table_once(void **state)
 			local->counts.blocks[b] += (uint64_t) b;
 			sums.blocks[b] += (uint64_t) b;
 		}
-		tally_local_statement_end(local);
+		tally_seq_end(&local->seq);
 		if (test_random(&seed) % 5 == 0)
 			tally_cache_flush(&cache);
 	}

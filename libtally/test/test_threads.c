@@ -214,10 +214,10 @@ execute_and_retire(writer *me)
 		{
 			tally_statement_key key = test_key(1 + test_random(&me->seed) % IDS);
 
-			tally_current_begin(cache.current);
+			tally_seq_begin(&cache.current->seq);
 			cache.current->key = key;
 			cache.current->begun = tally_now(segment.clock);
-			tally_current_end(cache.current);
+			tally_seq_end(&cache.current->seq);
 			if (test_execute(&cache, &key, test_random(&me->seed) % 100000, "select $1") != NULL)
 				me->counted++;
 			tally_cache_settle(&cache);

@@ -109,13 +109,13 @@ execute(tally_cache *cache, uint32_t number, uint32_t times)
 
 	__atomic_add_fetch(&shared->keys[number].begun, times, __ATOMIC_SEQ_CST);
 	local = local_of(cache, number);
-	tally_local_statement_begin(local);
+	tally_seq_begin(&local->seq);
 	for (uint32_t i = 0; i < times; i++)
 	{
 		tally_local_statement_count(local, ticks, 1);
 		tally_parts_add(local->parts, 1, 1, ticks);
 	}
-	tally_local_statement_end(local);
+	tally_seq_end(&local->seq);
 	__atomic_add_fetch(&shared->keys[number].done, times, __ATOMIC_SEQ_CST);
 }
 

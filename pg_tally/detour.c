@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * detour.c
+ *	  What does not depend on the processor: finding functions to redirect, and the clock of handlers
+ *	  where the time stamp counter cannot be used.
+ */
+#include "compat.h"
+
+#include <stdio.h>
+
+#include "detour_handler.h"
+
+detour_function
+detour_function_of(const executable *module, const ElfW(Sym) *symbol, const char *name)
+{
+	return (detour_function) {
+		.name = name,
+		.code = (uint8 *) (module->base + symbol->st_value),
+		.size = symbol->st_size,
+		.module = (const uint8 *) module->low,
+		.module_size = module->high - module->low,
+	};
+}
+
+bool
+detour_find(const char *name, detour_function *function, char *reason, size_t size)
+{
+	const ElfW(Sym) *symbol = executable_function(name);
+
+	if (symbol == NULL)
+	{
+		snprintf(reason, size, "this server does not export it");
+		return false;
+	}
+	*function = detour_function_of(executable_self(), symbol, name);
+	return true;
+}
+
+uint64		handler_monotonic_now;
+
+void
+handler_read_monotonic(void *unused)
+{
+	handler_monotonic_now = tally_monotonic_ns();
+}
