@@ -18,6 +18,6 @@ fn main() -> io::Result<()> {
 }
 
 fn missing(bare: &Path) -> PathBuf {
-    println!("cargo:warning=web is not built (make web): reports will have no charts");
+    println!("cargo:warning=the page is not built (make build/web/report.html): reports will have no charts");
     bare.to_path_buf()
 }

@@ -44,19 +44,19 @@ string or URI. You may omit it if exactly one server with pg_tally runs on this 
 Exit status: 0 success, 1 failure, 2 usage error.
 
 Examples:
-  tally demo                      a scratch server, a load and the live view
-  tally enable --mode session     enable pg_tally on a server, without a restart
-  tally top                       the live view of that server
-  tally statements                the statements that take most time
-  tally events --follow           notable events, as they happen
-  tally level locks --for 60s     measure every lock, for a minute
+  tally demo                              a scratch server, a load and the live view
+  tally enable --mode session             enable pg_tally on a server, without a restart
+  tally top                               the live view of that server
+  tally statements                        the statements that take most time
+  tally events --follow                   notable events, as they happen
+  tally level locks --for 60s             measure every lock, for a minute
   tally record -o run1 -- pgbench -T 60   record while a command runs
-  tally report DIR -o report.html a recording as one page
-  tally serve                     a live page, and metrics for Prometheus
-  tally diff A B                  what differs between two recordings
-  tally cost                      what measuring costs
-  tally clock                     whether the machine's clock is reliable
-  tally study run NAME --quick    run a built-in experiment in minutes";
+  tally report DIR -o report.html         a recording as one page
+  tally serve                             a live page, and metrics for Prometheus
+  tally diff A B                          what differs between two recordings
+  tally cost                              what measuring costs
+  tally clock                             whether the machine's clock is reliable
+  tally study run NAME --quick            run a built-in experiment in minutes";
 
 /// The verbs.
 #[derive(Debug, Subcommand)]

@@ -19,7 +19,7 @@ use view::columns::Columns;
 #[derive(Debug, Args)]
 pub struct LsArgs {
     /// Also look in this directory, in addition to /dev/shm; may be repeated
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     pub directory: Vec<PathBuf>,
     /// Print JSON (docs/reference-json.md)
     #[arg(long)]

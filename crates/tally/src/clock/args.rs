@@ -9,12 +9,12 @@ use clap::Args;
 /// Arguments of `tally clock`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Needs no server and no privileges. It loads one or two CPUs at a time. With many CPUs it takes longer
-than --seconds, because every pair is compared.
+Needs no server and no privileges. It loads one or two CPUs at a time. With many CPUs it takes
+longer than --seconds, because every pair is compared.
 
 --verify measures the estimates on a scratch server, which takes about 40 s more.
 
-Exit status: 0 fit, 1 unfit or failure, 2 usage error.
+Exit status: 0 fit (the clocks are reliable), 1 unfit or failure, 2 usage error.
 
 Examples:
   tally clock

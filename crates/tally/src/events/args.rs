@@ -65,9 +65,9 @@ pub enum EventKind {
     Note,
     /// Something was left out or lost
     Warning,
-    /// One process blocked another for long
+    /// A process waited long for a lock: who held it
     Blocked,
-    /// An operation that took long
+    /// An operation or wait that took longer than pg_tally.slow_threshold
     Slow,
     /// A checkpoint starts or ends
     Checkpoint,

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 /// Arguments of `tally study`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A study is a file, study.toml (docs/studies.md). Studies run on throw-away servers. The built-in ones
-repeat the original studies.
+A study is a file, study.toml (docs/studies.md), or the name of a built-in one (`tally study list`).
+Studies run on throw-away servers.
 
 Examples:
   tally study list
