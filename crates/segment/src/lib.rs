@@ -11,7 +11,7 @@
 //! A reader never writes and never maps the file: it reads with `pread`, so that a file which
 //! is cut short, replaced or hostile gives an [`Error`] and nothing worse. Setting the level
 //! does both, with one page ([`LevelSwitch`]). The layout is written once here, in [`layout`], and once in C, in
-//! `libtally/include/tally.h`; `format/golden/` holds the two to each other.
+//! `libtally/include/tally_layout.h`; `format/golden/` holds the two to each other.
 
 pub mod book;
 mod book_counters;
