@@ -4,9 +4,10 @@
 //! Concurrency contract. A local entry is copied between two readings of its seq that are equal and
 //! even. A local entry that is freed keeps what it holds; only its state changes, outside of seq.
 
+use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
 use super::seqlock::{Tries, TwoCopies};
-use super::sums::{parts_of, RawPart, Sums};
+use super::sums::{parts_of, Sums};
 use crate::error::Error;
 use crate::header::StatementRegions;
 use crate::layout::{
@@ -23,7 +24,7 @@ pub(super) struct Cached {
     pub generation: u64,
     pub key: StatementKey,
     pub sums: Sums,
-    pub parts: Vec<RawPart>,
+    pub parts: Vec<AccountTicks>,
 }
 
 impl Cached {
@@ -58,7 +59,7 @@ pub(super) struct Working {
     /// Since when, and up to when its parts are complete, ticks.
     pub begun: u64,
     pub now: u64,
-    pub parts: Vec<RawPart>,
+    pub parts: Vec<AccountTicks>,
     /// And what is not in them yet.
     pub rest: Rest,
 }
@@ -67,9 +68,9 @@ pub(super) struct Working {
 /// into what runs. Between the waits it was processor time of the running account's phase.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rest {
-    pub pending: Option<RawPart>,
+    pub pending: Option<AccountTicks>,
     pub between: u64,
-    pub running: Option<RawPart>,
+    pub running: Option<AccountTicks>,
 }
 
 /// A slot that may hold statements.
@@ -205,7 +206,7 @@ impl Segment {
             Ok(Some(u32_at(&stat, 0)).filter(|&stat| stat != 0))
         };
         let part = |stat: Option<u32>, count, ticks: u64| {
-            stat.filter(|_| ticks > 0).map(|stat| RawPart { stat, count, ticks })
+            stat.filter(|_| ticks > 0).map(|stat| AccountTicks { stat, count, ticks })
         };
         let start = u64_at(&words, book::RUN_START).clamp(since, now);
         let pending =

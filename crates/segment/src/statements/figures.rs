@@ -4,7 +4,7 @@
 use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
 use super::split::Split;
-use super::sums::{word, Sums, Times};
+use super::sums::{counter, Sums, Times};
 use crate::directory::Directory;
 use crate::histogram::Histogram;
 use crate::layout::bucket_low;
@@ -143,8 +143,8 @@ pub struct Bucket {
 const NANO: f64 = 1e-9;
 
 impl Statement {
-    fn word(&self, at: usize) -> u64 {
-        self.sums.words.get(at).copied().unwrap_or(0)
+    fn counter(&self, at: usize) -> u64 {
+        self.sums.counters.get(at).copied().unwrap_or(0)
     }
 
     fn moments(&self, times: &Times) -> Moments {
@@ -204,7 +204,7 @@ impl Statement {
 
     /// Rows returned or changed.
     pub fn rows(&self) -> u64 {
-        self.word(word::ROWS)
+        self.counter(counter::ROWS)
     }
 
     /// Rows of an execution.
@@ -214,7 +214,7 @@ impl Statement {
 
     /// Blocks of buffers and files.
     pub fn blocks(&self) -> Blocks {
-        let block = |at| self.word(word::BLOCKS + at);
+        let block = |at| self.counter(counter::BLOCKS + at);
         Blocks {
             shared_hit: block(0),
             shared_read: block(1),
@@ -232,7 +232,8 @@ impl Statement {
     /// Time of reading and writing blocks.
     pub fn io(&self) -> IoTimes {
         let time = |at| {
-            let (ticks, ns) = (self.word(word::IO_TICKS + at), self.word(word::IO_NS + at));
+            let (ticks, ns) =
+                (self.counter(counter::IO_TICKS + at), self.counter(counter::IO_NS + at));
             ticks as f64 * self.second + ns as f64 * NANO
         };
         IoTimes { read: time(0), write: time(1), temp_read: time(2), temp_write: time(3) }
@@ -241,45 +242,45 @@ impl Statement {
     /// What was written to the log.
     pub fn wal(&self) -> Wal {
         Wal {
-            records: self.word(word::WAL),
-            fpi: self.word(word::WAL + 1),
-            bytes: self.word(word::WAL + 2),
+            records: self.counter(counter::WAL),
+            fpi: self.counter(counter::WAL + 1),
+            bytes: self.counter(counter::WAL + 2),
         }
     }
 
     /// Temporary files made.
     pub fn temp_files(&self) -> u64 {
-        self.word(word::TEMP_FILES)
+        self.counter(counter::TEMP_FILES)
     }
 
     /// Their bytes.
     pub fn temp_bytes(&self) -> u64 {
-        self.word(word::TEMP_BYTES)
+        self.counter(counter::TEMP_BYTES)
     }
 
     /// Executions ended by an error.
     pub fn errors(&self) -> u64 {
-        self.word(word::ERRORS)
+        self.counter(counter::ERRORS)
     }
 
     /// Executions cancelled or timed out.
     pub fn cancels(&self) -> u64 {
-        self.word(word::CANCELS)
+        self.counter(counter::CANCELS)
     }
 
     /// Parallel workers that took part.
     pub fn workers(&self) -> u64 {
-        self.word(word::WORKERS)
+        self.counter(counter::WORKERS)
     }
 
     /// How long these lived for it.
     pub fn worker_seconds(&self) -> f64 {
-        self.word(word::WORKER_TICKS) as f64 * self.second
+        self.counter(counter::WORKER_TICKS) as f64 * self.second
     }
 
     /// Compiling to machine code.
     pub fn jit(&self) -> Jit {
-        let count = |at| self.word(word::JIT + at);
+        let count = |at| self.counter(counter::JIT + at);
         let time = |at| count(at) as f64 * NANO;
         Jit {
             functions: count(0),

@@ -26,5 +26,6 @@ pub use delta::StatementsDelta;
 pub use figures::{Blocks, Bucket, InFlight, IoTimes, Jit, Moments, Statement, Wal};
 pub use key::StatementKey;
 pub use reading::Statements;
-pub use record::{AccountRecord, StatementRecord, TimesRecord, Unit, COUNTERS};
+pub use record::{AccountRecord, StatementRecord};
 pub use split::{AccountTime, Split};
+pub use sums::{Sums, Times, Unit, COUNTERS};

@@ -4,7 +4,7 @@
 use super::caches::{Owner, Rest, Working};
 use super::seqlock::Tries;
 use super::settle::Found;
-use super::sums::{self, RawPart, Sums};
+use super::sums::Sums;
 use crate::book::NAMELESS;
 use crate::clock::{self, Clock};
 use crate::directory::{Directory, Stat, StatKind};
@@ -230,7 +230,7 @@ impl Segment {
         second: f64,
     ) -> Result<Statement, Error> {
         let mut sums = Sums::default();
-        let mut raw: Vec<RawPart> = Vec::new();
+        let mut raw: Vec<AccountTicks> = Vec::new();
         let mut born = 0;
         if let Some(entry) = found.entry {
             born = entry.born;
@@ -239,7 +239,7 @@ impl Segment {
         }
         for copy in found.cached {
             sums.add(&copy.sums);
-            copy.parts.into_iter().for_each(|part| sums::add_part(&mut raw, part));
+            copy.parts.into_iter().for_each(|part| part.add_to(&mut raw));
         }
         Ok(Statement { key, text, born, parts: self.name_parts(&raw)?, sums, second })
     }
@@ -247,7 +247,7 @@ impl Segment {
     fn in_flight(&mut self, working: Working, second: f64) -> Result<InFlight, Error> {
         let Rest { pending, between, running } = working.rest;
         let mut raw = working.parts;
-        pending.into_iter().chain(running).for_each(|part| sums::add_part(&mut raw, part));
+        pending.into_iter().chain(running).for_each(|part| part.add_to(&mut raw));
         let mut parts = self.name_parts(&raw)?;
         let running = running.map_or(Ok(None), |part| self.stat(part.stat))?;
         let phase = running.and_then(|id| self.directory.get(id)).map(|s| s.phase().clone());
@@ -255,7 +255,7 @@ impl Segment {
             let name = format!("{phase}::cpu");
             let cpu = Stat::new(name, StatKind::Account, "ticks".to_string());
             let stat = Directory::intern(&mut self.directory, cpu);
-            add_named(&mut parts, AccountTicks { stat, count: 0, ticks: between });
+            AccountTicks { stat, count: 0, ticks: between }.add_to(&mut parts);
         }
         Ok(InFlight {
             slot: working.slot,
@@ -270,22 +270,12 @@ impl Segment {
 
     /// Parts by our numbers. The same name may stand twice in the file; what has none keeps
     /// its time, without a name.
-    fn name_parts(&mut self, raw: &[RawPart]) -> Result<Vec<AccountTicks>, Error> {
+    fn name_parts(&mut self, raw: &[AccountTicks]) -> Result<Vec<AccountTicks>, Error> {
         let mut parts: Vec<AccountTicks> = Vec::with_capacity(raw.len());
         for part in raw {
             let stat = self.stat(part.stat)?.unwrap_or(NAMELESS);
-            add_named(&mut parts, AccountTicks { stat, count: part.count, ticks: part.ticks });
+            AccountTicks { stat, ..*part }.add_to(&mut parts);
         }
         Ok(parts)
-    }
-}
-
-fn add_named(parts: &mut Vec<AccountTicks>, more: AccountTicks) {
-    match parts.iter_mut().find(|part| part.stat == more.stat) {
-        Some(part) => {
-            part.count = part.count.saturating_add(more.count);
-            part.ticks = part.ticks.saturating_add(more.ticks);
-        }
-        None => parts.push(more),
     }
 }

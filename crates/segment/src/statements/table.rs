@@ -5,9 +5,10 @@
 //! are equal and even. `flushes` counts what has been flushed into a set; both `flushes` and the log
 //! change while the entry's seq is odd.
 
+use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
 use super::seqlock::{Tries, TwoCopies};
-use super::sums::{parts_of_entry, RawPart, Sums};
+use super::sums::{parts_of_entry, Sums};
 use crate::error::Error;
 use crate::header::StatementRegions;
 use crate::layout::{self, rest, set, statement, u32_at, u64_at};
@@ -23,7 +24,7 @@ pub(super) struct Entry {
     pub born: u64,
     pub text: TextLocation,
     pub sums: Sums,
-    pub parts: Vec<RawPart>,
+    pub parts: Vec<AccountTicks>,
 }
 
 impl Entry {
