@@ -50,6 +50,20 @@ const OTHER_CALLS: [&str; 11] = [
     "system",
 ];
 
+/// Classes by the type of wait event, in the order of their numbers in the directory, from 1.
+const TYPES: [(&str, WaitClass); 10] = [
+    ("cpu", WaitClass::Cpu),
+    ("IO", WaitClass::Io),
+    ("Lock", WaitClass::Lock),
+    ("LWLock", WaitClass::Lwlock),
+    ("Client", WaitClass::Client),
+    ("IPC", WaitClass::Ipc),
+    ("Timeout", WaitClass::Timeout),
+    ("Activity", WaitClass::Activity),
+    ("BufferPin", WaitClass::BufferPin),
+    ("Extension", WaitClass::Extension),
+];
+
 impl WaitClass {
     /// The classes that shares of time are shown by: [`WaitClass::shown_as`] gives one of them.
     pub const ALL: [WaitClass; 7] = [
@@ -64,55 +78,31 @@ impl WaitClass {
 
     /// The class in a directory entry; `None` where its writer did not know classes.
     pub(crate) fn of_entry(class: u8) -> Option<WaitClass> {
-        Some(match class {
-            0 => return None,
-            1 => WaitClass::Cpu,
-            2 => WaitClass::Io,
-            3 => WaitClass::Lock,
-            4 => WaitClass::Lwlock,
-            5 => WaitClass::Client,
-            6 => WaitClass::Ipc,
-            7 => WaitClass::Timeout,
-            8 => WaitClass::Activity,
-            9 => WaitClass::BufferPin,
-            10 => WaitClass::Extension,
-            _ => WaitClass::Other,
-        })
+        let index = usize::from(class).checked_sub(1)?;
+        Some(TYPES.get(index).map_or(WaitClass::Other, |(_, class)| *class))
     }
 
     /// The class of an activity of which only the name is known: "cpu", "IO:DataFileRead", ...
     pub fn of_name(activity: &str) -> WaitClass {
         let (kind, call) = activity.split_once(':').unwrap_or((activity, ""));
-        match kind {
-            "cpu" => WaitClass::Cpu,
-            "IO" => WaitClass::Io,
-            "Lock" => WaitClass::Lock,
-            "LWLock" => WaitClass::Lwlock,
-            "Client" => WaitClass::Client,
-            "IPC" => WaitClass::Ipc,
-            "Timeout" => WaitClass::Timeout,
-            "Activity" => WaitClass::Activity,
-            "BufferPin" => WaitClass::BufferPin,
-            "Extension" => WaitClass::Extension,
-            "Call" if !OTHER_CALLS.iter().any(|other| call.starts_with(other)) => WaitClass::Io,
-            _ => WaitClass::Other,
+        if kind == "Call" && !OTHER_CALLS.iter().any(|other| call.starts_with(other)) {
+            return WaitClass::Io;
         }
+        TYPES.iter().find(|(name, _)| *name == kind).map_or(WaitClass::Other, |(_, class)| *class)
     }
 
     /// The one of [`WaitClass::ALL`] that its time is added to.
     pub fn shown_as(self) -> WaitClass {
-        match self {
-            WaitClass::Timeout
-            | WaitClass::Activity
-            | WaitClass::BufferPin
-            | WaitClass::Extension => WaitClass::Other,
-            one => one,
+        if WaitClass::ALL.contains(&self) {
+            self
+        } else {
+            WaitClass::Other
         }
     }
 
     /// The name of [`WaitClass::shown_as`]: "cpu", "io", ...
     pub fn name(self) -> &'static str {
-        match self.shown_as() {
+        match self {
             WaitClass::Cpu => "cpu",
             WaitClass::Io => "io",
             WaitClass::Lock => "lock",
