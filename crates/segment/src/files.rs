@@ -9,7 +9,7 @@ use crate::directory::{Stat, StatKind};
 use crate::frame::Frame;
 use crate::frame_totals::FrameTotals;
 use crate::histogram::Histogram;
-use crate::timing::Timing;
+use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -223,16 +223,11 @@ pub(crate) fn rows(sums: &FrameTotals<'_>) -> Vec<FileRow> {
     let mut rows: Vec<FileRow> = rows
         .into_iter()
         .map(|(key, (totals, mut phases))| {
-            phases.sort_by(|a, b| {
-                b.seconds.total_cmp(&a.seconds).then_with(|| a.phase.cmp(&b.phase))
-            });
+            most_first!(phases, seconds, phase);
             FileRow::of(key, totals, phases, clock.ticks_per_second)
         })
         .collect();
-    let names = |row: &FileRow| (row.file.clone(), row.tablespace.clone(), row.operation.clone());
-    rows.sort_by(|a, b| {
-        (b.timing.seconds).total_cmp(&a.timing.seconds).then_with(|| names(a).cmp(&names(b)))
-    });
+    most_first!(rows, timing.seconds, file, tablespace, operation);
     rows
 }
 
@@ -264,7 +259,7 @@ pub(crate) fn by_process(frame: &Frame) -> Vec<ProcessFileRow> {
     }
     let mut rows: Vec<ProcessFileRow> = merged.into_values().collect();
     // Stable: what takes the same time stays in the order of its names.
-    rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.process.cmp(&b.process)));
+    most_first!(rows, seconds, process);
     rows
 }
 

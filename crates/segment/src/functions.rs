@@ -5,7 +5,7 @@
 
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
-use crate::timing::Timing;
+use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -175,15 +175,7 @@ pub(crate) fn rows(sums: &FrameTotals<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
         .into_iter()
         .map(|(key, totals)| FunctionRow::of(key, totals, clock.ticks_per_second))
         .collect();
-    functions.sort_by(|a, b| {
-        (b.inclusive.seconds)
-            .total_cmp(&a.inclusive.seconds)
-            .then_with(|| (&a.name, &a.phase).cmp(&(&b.name, &b.phase)))
-    });
-    edges.sort_by(|a, b| {
-        (b.timing.seconds)
-            .total_cmp(&a.timing.seconds)
-            .then_with(|| (&a.caller, &a.callee).cmp(&(&b.caller, &b.callee)))
-    });
+    most_first!(functions, inclusive.seconds, name, phase);
+    most_first!(edges, timing.seconds, caller, callee);
     (functions, edges)
 }

@@ -17,6 +17,7 @@ use crate::overflows::Overflows;
 use crate::rows::{command_rows, statistic_rows};
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
+use crate::timing::most_first;
 use crate::total::Total;
 use crate::wait_class::WaitClass;
 use crate::wal::{self, WalRow};
@@ -140,11 +141,7 @@ impl Interval {
             .filter(|(stat, _)| stat.kind == StatKind::Account)
             .map(|(stat, total)| AccountRow::of(stat, total.clone(), clock))
             .collect();
-        ledger.sort_by(|a, b| {
-            (b.timing.seconds)
-                .total_cmp(&a.timing.seconds)
-                .then_with(|| (&a.phase, &a.activity).cmp(&(&b.phase, &b.activity)))
-        });
+        most_first!(ledger, timing.seconds, phase, activity);
         let commands = command_rows(&sums);
         let sum = |f: fn(&AccountRow) -> bool| -> f64 {
             ledger.iter().filter(|a| f(a)).map(|a| a.timing.seconds).fold(0.0, |sum, s| sum + s)
@@ -234,11 +231,7 @@ impl Interval {
                 idle,
             })
             .collect();
-        rows.sort_by(|a, b| {
-            (b.timing.seconds)
-                .total_cmp(&a.timing.seconds)
-                .then_with(|| a.activity.cmp(&b.activity))
-        });
+        most_first!(rows, timing.seconds, activity);
         rows
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
-use crate::timing::Timing;
+use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -239,15 +239,9 @@ impl Locks {
                 .then_with(|| b.held.seconds.total_cmp(&a.held.seconds))
                 .then_with(|| (&a.lock, &a.mode, &a.phase).cmp(&(&b.lock, &b.mode, &b.phase)))
         });
-        self.locks.sort_by(|a, b| {
-            (b.wait.seconds)
-                .total_cmp(&a.wait.seconds)
-                .then_with(|| (&a.kind, &a.mode, &a.phase).cmp(&(&b.kind, &b.mode, &b.phase)))
-        });
+        most_first!(self.locks, wait.seconds, kind, mode, phase);
         for rows in [&mut self.deadlock_checks, &mut self.spin_delays] {
-            rows.sort_by(|a, b| {
-                (b.timing.seconds).total_cmp(&a.timing.seconds).then_with(|| a.phase.cmp(&b.phase))
-            });
+            most_first!(rows, timing.seconds, phase);
         }
     }
 }

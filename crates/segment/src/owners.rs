@@ -27,10 +27,8 @@ impl Segment {
         for _ in 0..100 {
             self.read(offset, &mut bytes)?;
             fence(Ordering::Acquire);
-            let mut seq = [0u8; 4];
-            self.read(offset + entry::IDENTITY_SEQ as u64, &mut seq)?;
-            let before = u32_at(&bytes, entry::IDENTITY_SEQ);
-            if before.is_multiple_of(2) && before == u32_at(&seq, 0) {
+            let seq = self.read_u32(offset + entry::IDENTITY_SEQ as u64)?;
+            if seq.is_multiple_of(2) && seq == u32_at(&bytes, entry::IDENTITY_SEQ) {
                 break;
             }
             std::thread::yield_now();

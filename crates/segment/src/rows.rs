@@ -5,7 +5,7 @@
 use crate::clock::ClockInfo;
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
-use crate::timing::Timing;
+use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use crate::wait_class::WaitClass;
 use crate::{commits, files, functions, locks, wal};
@@ -123,9 +123,7 @@ pub(crate) fn command_rows(sums: &FrameTotals<'_>) -> Vec<CommandRow> {
         }
     }
     let mut rows: Vec<CommandRow> = rows.into_values().collect();
-    rows.sort_by(|a, b| {
-        (b.handle.seconds).total_cmp(&a.handle.seconds).then_with(|| a.kind.cmp(&b.kind))
-    });
+    most_first!(rows, handle.seconds, kind);
     rows
 }
 

@@ -36,14 +36,13 @@ impl Segment {
         if run >= self.header().stats_per_book {
             return Ok(None);
         }
-        let mut head = [0u8; 4];
-        self.read(base + (book::SIZE + run as usize * head::SIZE) as u64, &mut head)?;
+        let stat = self.read_u32(base + (book::SIZE + run as usize * head::SIZE) as u64)?;
         fence(Ordering::Acquire);
         let after = self.read_u64(base + book::SEQ as u64)?;
         if before % 2 == 1 || before != after {
             return Ok(None);
         }
         let since = u64_at(&words, book::RUN_START);
-        Ok(self.stat(u32_at(&head, 0))?.map(|stat| Running { stat, since }))
+        Ok(self.stat(stat)?.map(|stat| Running { stat, since }))
     }
 }

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::directory::{Directory, StatId};
 use crate::error::Error;
 use crate::header::{parse_header, Header, Regions};
-use crate::layout::{self, header, u32_at, Region};
+use crate::layout::{self, header, Region};
 use crate::overflows::Overflows;
 use crate::segment_path::{is_own, SegmentPath, ToSegmentPath};
 use crate::statement_text::Texts;
@@ -195,9 +195,7 @@ impl Segment {
     }
 
     fn server_pid(&self) -> Result<u32, Error> {
-        let mut bytes = [0u8; 4];
-        self.read(header::SERVER_PID as u64, &mut bytes)?;
-        Ok(u32_at(&bytes, 0))
+        self.read_u32(header::SERVER_PID as u64)
     }
 
     pub(crate) fn io(&self, source: io::Error) -> Error {
@@ -249,6 +247,12 @@ impl Segment {
         Ok(())
     }
 
+    pub(crate) fn read_u32(&self, offset: u64) -> Result<u32, Error> {
+        let mut bytes = [0u8; 4];
+        self.read(offset, &mut bytes)?;
+        Ok(u32::from_ne_bytes(bytes))
+    }
+
     pub(crate) fn read_u64(&self, offset: u64) -> Result<u64, Error> {
         let mut bytes = [0u8; 8];
         self.read(offset, &mut bytes)?;
@@ -264,9 +268,7 @@ impl Segment {
 
     /// The level and the number of resets.
     pub(crate) fn level_word(&self) -> Result<u32, Error> {
-        let mut bytes = [0u8; 4];
-        self.read(header::LEVEL_WORD as u64, &mut bytes)?;
-        Ok(u32::from_ne_bytes(bytes))
+        self.read_u32(header::LEVEL_WORD as u64)
     }
 
     /// Overflows so far.
@@ -282,12 +284,10 @@ impl Segment {
 
     /// Slots that are claimed now.
     pub fn population(&self) -> Result<u32, Error> {
-        let region = self.regions.entries;
-        let mut entry = [0u8; 4];
         let mut claimed = 0;
         for slot in 0..self.header.slots {
-            self.read(region.entry(slot), &mut entry)?;
-            claimed += u32::from(u32_at(&entry, 0) != layout::state::FREE);
+            let state = self.read_u32(self.regions.entries.entry(slot))?;
+            claimed += u32::from(state != layout::state::FREE);
         }
         Ok(claimed)
     }

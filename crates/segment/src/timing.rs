@@ -25,6 +25,18 @@ pub struct Timing {
     pub p99_seconds: Option<f64>,
 }
 
+/// Sorts rows by a field, most first, and those that are equal by the fields behind it.
+macro_rules! most_first {
+    ($rows:expr, $($by:ident).+ $(, $name:ident)*) => {
+        $rows.sort_by(|a, b| {
+            let most = b.$($by).+.total_cmp(&a.$($by).+);
+            most.then_with(|| ($(&a.$name,)*).cmp(&($(&b.$name,)*)))
+        })
+    };
+}
+
+pub(crate) use most_first;
+
 impl Timing {
     pub(crate) fn of(total: &Total, clock: &ClockInfo) -> Timing {
         Timing::with(total, |ticks| clock.seconds(ticks))

@@ -7,6 +7,7 @@
 mod read;
 
 use crate::layout::{file_sums, relation, u32_at, u64_at, RELATION_OPERATIONS};
+use crate::timing::most_first;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -233,7 +234,7 @@ impl Relations {
             .filter(|(_, sums)| !sums.is_zero())
             .map(|(key, sums)| self.row(key, &sums))
             .collect();
-        rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
+        most_first!(rows, seconds, key);
         rows
     }
 

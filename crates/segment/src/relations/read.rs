@@ -158,9 +158,7 @@ impl Segment {
         let mut copies = TwoCopies::default();
         for &slot in slots {
             // Before its owner has followed a reset what it holds does not count.
-            let mut seen = [0u8; 4];
-            self.read(self.regions.books.entry(slot) + book::RESETS as u64, &mut seen)?;
-            if u32_at(&seen, 0) != resets {
+            if self.read_u32(self.regions.books.entry(slot) + book::RESETS as u64)? != resets {
                 continue;
             }
             let at = regions.local.entry(slot);

@@ -45,10 +45,7 @@ pub(crate) struct Undo {
 impl Segment {
     /// How many statistics of a slot have been moved to its group.
     pub(crate) fn merged_of(&self, slot: u32) -> Result<u32, Error> {
-        let mut bytes = [0u8; 4];
-        let at = self.regions.entries.entry(slot) + entry::MERGED as u64;
-        self.read(at, &mut bytes)?;
-        Ok(u32_at(&bytes, 0))
+        self.read_u32(self.regions.entries.entry(slot) + entry::MERGED as u64)
     }
 
     /// The groups and the number of merges that they hold; `None`: merges came too fast.

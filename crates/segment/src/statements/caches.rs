@@ -201,9 +201,7 @@ impl Segment {
                 return Ok(None);
             }
             let at = base + (book::SIZE + index as usize * head::SIZE + head::STAT) as u64;
-            let mut stat = [0u8; 4];
-            self.read(at, &mut stat)?;
-            Ok(Some(u32_at(&stat, 0)).filter(|&stat| stat != 0))
+            Ok(Some(self.read_u32(at)?).filter(|&stat| stat != 0))
         };
         let part = |stat: Option<u32>, count, ticks: u64| {
             stat.filter(|_| ticks > 0).map(|stat| AccountTicks { stat, count, ticks })

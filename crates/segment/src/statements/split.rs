@@ -3,6 +3,7 @@
 
 use super::account_ticks::AccountTicks;
 use crate::directory::{Directory, Stat};
+use crate::timing::most_first;
 use crate::wait_class::WaitClass;
 use serde::Serialize;
 use std::sync::Arc;
@@ -75,10 +76,7 @@ impl Split {
     }
 
     fn sort(&mut self) {
-        self.accounts.sort_by(|a, b| {
-            (b.seconds.total_cmp(&a.seconds))
-                .then_with(|| (&a.phase, &a.activity).cmp(&(&b.phase, &b.activity)))
-        });
+        most_first!(self.accounts, seconds, phase, activity);
         self.classes.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         self.phases.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }
