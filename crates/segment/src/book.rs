@@ -25,19 +25,20 @@ pub struct Identity {
 }
 
 /// Whether a slot's owner still runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Life {
-    /// Its process is there, or that cannot be known.
+    /// Its process exists, or this cannot be known.
     Alive,
-    /// Its process has ended and no process has merged the slot yet.
+    /// Its process has ended, and no process has merged the slot yet.
     Dead,
     /// It has ended properly and is not merged yet.
+    #[default]
     Retired,
 }
 
 /// One statistic of a book. `total` counts what is pending and what is still running up to
 /// [`Book::now`]; `count` counts what is pending.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Head {
     /// Which statistic; [`NAMELESS`] where the directory does not say.
     pub stat: StatId,
@@ -80,7 +81,7 @@ pub struct Hold {
 }
 
 /// What a slot holds, or a group.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Book {
     /// Index of its slot, or of its group after the slots.
     pub slot: u32,
@@ -153,9 +154,7 @@ impl Book {
             .filter(|h| directory.get(h.stat).is_some_and(|s| s.kind == StatKind::Account))
             .fold(0, |sum, h| sum.saturating_add(h.total))
     }
-}
 
-impl Book {
     /// An empty book of the owner that `bytes`, its entry, tells of.
     pub(crate) fn of_entry(index: u32, bytes: &[u8]) -> Book {
         Book {
@@ -167,22 +166,9 @@ impl Book {
             user_id: u32_at(bytes, entry::USER_ID),
             claimed_tick: u64_at(bytes, entry::CLAIMED_TICK),
             claimed_boot_ns: u64_at(bytes, entry::CLAIMED_BOOT_NS),
-            identity: Arc::default(),
             identity_seq: u32_at(bytes, entry::IDENTITY_SEQ),
-            life: Life::Retired,
-            torn: false,
-            seq: 0,
-            run_head: None,
-            run_start: 0,
-            born: 0,
-            now: 0,
-            calls: Vec::new(),
-            holding: 0,
-            holds: Vec::new(),
-            heads: Vec::new(),
-            unnamed: false,
-            histograms: HistogramStore::default(),
             sessions: 1,
+            ..Book::default()
         }
     }
 
@@ -223,14 +209,12 @@ impl Head {
             raw_stat: u32_at(bytes, head::STAT),
             count,
             total: u64_at(bytes, head::TOTAL),
-            running: 0,
             min: u64_at(bytes, head::MIN),
             max: u64_at(bytes, head::MAX),
             amount: u64_at(bytes, head::AMOUNT),
             follows: u64_at(bytes, head::FOLLOWS),
             raw_count: count,
-            plain: false,
-            histogram: HistogramRef::default(),
+            ..Head::default()
         }
     }
 

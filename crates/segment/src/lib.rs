@@ -13,6 +13,15 @@
 //! does both, with one page ([`LevelSwitch`]). The layout is written once here, in [`layout`], and once in C, in
 //! `libtally/include/tally_layout.h`; `format/golden/` holds the two to each other.
 
+/// Methods that return a field, one a line.
+macro_rules! getters {
+    ($type:ty: $($field:ident: $of:ty, $doc:literal;)*) => {
+        impl $type {
+            $(#[doc = $doc] pub fn $field(&self) -> $of { self.$field })*
+        }
+    };
+}
+
 pub mod book;
 mod book_counters;
 pub mod clients;

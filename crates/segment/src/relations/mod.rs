@@ -183,27 +183,15 @@ pub struct RelationRow {
     pub truncate: RelationTiming,
 }
 
+getters! {
+    Relations:
+    capacity: u32, "Relations that fit into the table.";
+    entries: u32, "Relations in the table, unlinked ones included.";
+    overflow: u64, "How often a relation found no free entry since the segment was made; it counts with the others.";
+    torn: u32, "Relations that did not come to rest and were read as they are.";
+}
+
 impl Relations {
-    /// Relations that fit into the table.
-    pub fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    /// Relations in the table, unlinked ones included.
-    pub fn entries(&self) -> u32 {
-        self.entries
-    }
-
-    /// How often a relation found no free entry since the segment was made; it counts with the others.
-    pub fn overflow(&self) -> u64 {
-        self.overflow
-    }
-
-    /// Relations that did not come to rest and were read as they are.
-    pub fn torn(&self) -> u32 {
-        self.torn
-    }
-
     /// What was done since `earlier`, or since the last reset; most time first.
     ///
     /// A relation that was there and is not now counts with the others, with all it had.

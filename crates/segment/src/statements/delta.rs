@@ -14,6 +14,13 @@ pub struct StatementsDelta {
     dropped: u64,
 }
 
+getters! {
+    StatementsDelta:
+    seconds: f64, "The length of the interval; 0 without an earlier reading.";
+    evicted: u64, "Statements that gave way to others.";
+    dropped: u64, "Counts that could not be flushed into the table.";
+}
+
 impl StatementsDelta {
     /// What happened since `earlier`; without one, since the figures began.
     ///
@@ -37,24 +44,9 @@ impl StatementsDelta {
         }
     }
 
-    /// The length of the interval; 0 without an earlier reading.
-    pub fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
     /// The statements that did something, in no order.
     pub fn statements(&self) -> &[Statement] {
         &self.statements
-    }
-
-    /// Statements that gave way to others.
-    pub fn evicted(&self) -> u64 {
-        self.evicted
-    }
-
-    /// Counts that could not be flushed into the table.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
     }
 }
 

@@ -142,6 +142,23 @@ pub struct Bucket {
 
 const NANO: f64 = 1e-9;
 
+macro_rules! counters {
+    ($($name:ident: $counter:ident, $doc:literal;)*) => {
+        impl Statement {
+            $(#[doc = $doc] pub fn $name(&self) -> u64 { self.counter(counter::$counter) })*
+        }
+    };
+}
+
+counters! {
+    rows: ROWS, "Rows returned or changed.";
+    temp_files: TEMP_FILES, "Temporary files made.";
+    temp_bytes: TEMP_BYTES, "Their bytes.";
+    errors: ERRORS, "Executions ended by an error.";
+    cancels: CANCELS, "Executions cancelled or timed out.";
+    workers: WORKERS, "Parallel workers that took part.";
+}
+
 impl Statement {
     fn counter(&self, at: usize) -> u64 {
         self.sums.counters.get(at).copied().unwrap_or(0)
@@ -202,11 +219,6 @@ impl Statement {
             .collect()
     }
 
-    /// Rows returned or changed.
-    pub fn rows(&self) -> u64 {
-        self.counter(counter::ROWS)
-    }
-
     /// Rows of an execution.
     pub fn rows_per_call(&self) -> Option<f64> {
         (self.calls() > 0).then(|| self.rows() as f64 / self.calls() as f64)
@@ -246,31 +258,6 @@ impl Statement {
             fpi: self.counter(counter::WAL + 1),
             bytes: self.counter(counter::WAL + 2),
         }
-    }
-
-    /// Temporary files made.
-    pub fn temp_files(&self) -> u64 {
-        self.counter(counter::TEMP_FILES)
-    }
-
-    /// Their bytes.
-    pub fn temp_bytes(&self) -> u64 {
-        self.counter(counter::TEMP_BYTES)
-    }
-
-    /// Executions ended by an error.
-    pub fn errors(&self) -> u64 {
-        self.counter(counter::ERRORS)
-    }
-
-    /// Executions cancelled or timed out.
-    pub fn cancels(&self) -> u64 {
-        self.counter(counter::CANCELS)
-    }
-
-    /// Parallel workers that took part.
-    pub fn workers(&self) -> u64 {
-        self.counter(counter::WORKERS)
     }
 
     /// How long these lived for it.

@@ -41,6 +41,20 @@ pub struct Statements {
     pub(super) users: HashMap<u32, String>,
 }
 
+getters! {
+    Statements:
+    tick: u64, "When it was complete, tick.";
+    realtime_ns: u64, "When it was complete, ns since 1970.";
+    capacity: u32, "Statements that fit into the table.";
+    entries: u32, "Statements in the table.";
+    evicted: u64, "Statements that gave way to others, since the segment was made.";
+    dropped: u64, "Counts that could not be flushed into the table, since the segment was made.";
+    lost: u64, "Statements left half changed by a process that died, since the segment was made.";
+    texts_cut: u64, "Texts cut because their space was full, since the segment was made.";
+    paused: bool, "Whether sessions pause counting statements.";
+    torn: u32, "Statements that did not come to rest, their writers stopped or killed in the middle of a change, and were read as they are.";
+}
+
 impl Statements {
     /// The statements, in no order; those of which nothing is counted, too.
     pub fn statements(&self) -> &[Statement] {
@@ -63,16 +77,6 @@ impl Statements {
         self.in_flight.get(at).filter(|f| f.generation == generation)
     }
 
-    /// When it was complete, tick.
-    pub fn tick(&self) -> u64 {
-        self.tick
-    }
-
-    /// When it was complete, ns since 1970.
-    pub fn realtime_ns(&self) -> u64 {
-        self.realtime_ns
-    }
-
     /// The clock as known then.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -81,47 +85,6 @@ impl Statements {
     /// The names of the accounts.
     pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
-    }
-
-    /// Statements that fit into the table.
-    pub fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    /// Statements in the table.
-    pub fn entries(&self) -> u32 {
-        self.entries
-    }
-
-    /// Statements that gave way to others, since the segment was made.
-    pub fn evicted(&self) -> u64 {
-        self.evicted
-    }
-
-    /// Counts that could not be flushed into the table, since the segment was made.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
-    /// Statements left half changed by a process that died, since the segment was made.
-    pub fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// Texts cut because their space was full, since the segment was made.
-    pub fn texts_cut(&self) -> u64 {
-        self.texts_cut
-    }
-
-    /// Whether sessions pause counting statements.
-    pub fn paused(&self) -> bool {
-        self.paused
-    }
-
-    /// Statements that did not come to rest, their writers stopped or killed in the middle of
-    /// a change, and were read as they are.
-    pub fn torn(&self) -> u32 {
-        self.torn
     }
 
     /// The name of a database, as a session reported it.
