@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The few words of a book that change with every command, for readers that look hundreds of times a
+//! The few words of a book that change with every command, for readers that poll hundreds of times a
 //! second.
 //!
-//! Each word is read by itself, and each is written whole by its one writer, so none tears;
-//! two of them may be of two instants.
+//! Each word is read by itself and written whole by its one writer, so none tears. Two of them may
+//! be of different instants.
 
 use crate::error::Error;
 use crate::layout::{self, book, entry, i32_at, text_at, u32_at, u64_at};
@@ -68,8 +68,8 @@ impl Segment {
         Ok(BookCounters { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
     }
 
-    /// Twice the number of changes of what a slot works for. Does not grow while statements are paused,
-    /// and where none are kept.
+    /// Twice the number of changes of a slot's current statement. Does not grow while statements are
+    /// paused, or if none are kept.
     pub fn statement_changes(&self, slot: u32) -> Result<u64, Error> {
         match self.regions.statements.filter(|all| slot < all.caches.count) {
             Some(regions) => self.read_u64(regions.caches.entry(slot)),

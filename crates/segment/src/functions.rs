@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Probed functions in an interval: calls, inclusive and exclusive time, and who calls whom.
+//! Probed functions in an interval: calls, inclusive and exclusive time, and callers.
 //!
 //! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`.
 
@@ -85,7 +85,7 @@ pub struct EdgeRow {
     pub caller: Arc<str>,
     /// The called function.
     pub callee: Arc<str>,
-    /// How often, and how long with what it called in turn.
+    /// Number and inclusive time.
     #[serde(flatten)]
     pub timing: Timing,
 }
@@ -120,7 +120,7 @@ pub enum CallFigure {
     Counted,
 }
 
-/// What the name of a statistic says, if it is one of functions.
+/// The parts of a statistic's name; `None` if it is not of functions.
 pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a full table or the file system could not take: each is counted, never an error.
+//! Counts of what did not fit into a full table or the file system.
 
 use crate::layout::{header, u64_at};
 
@@ -52,8 +52,8 @@ impl Overflows {
         *self == Overflows::default()
     }
 
-    /// A writer looks only once for a statistic that does not fit into a directory or a book: so no
-    /// interval after that has everything.
+    /// A writer tries only once to add a statistic to a full directory or book, so every later interval
+    /// is incomplete.
     pub(crate) fn with_lasting(self, ever: &Overflows) -> Overflows {
         Overflows {
             statistics: self.statistics.max(ever.statistics.min(1)),

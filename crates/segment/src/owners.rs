@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The owner of a pid: looked up among the slots in use, without reading their books.
+//! The owner of a pid, looked up among the slots in use without reading their books.
 
 use crate::book::{identity_of, Identity};
 use crate::error::Error;
@@ -52,7 +52,7 @@ impl Segment {
     }
 }
 
-/// The owner that had a pid at that tick; pids are used again.
+/// The owner of a pid at that tick; pids are reused.
 pub fn owner_at(owners: &[Owner], pid: i32, tick: u64) -> Option<&Owner> {
     let meant = owners.iter().filter(|owner| owner.pid == pid && owner.since <= tick);
     meant.max_by_key(|owner| owner.since)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The sessions of a frame: each as a row, and how many there are of a kind in a state.
+//! The sessions of a frame: a row for each, and their number by kind and state.
 
 use crate::book::{Book, Life};
 use crate::delta::{Delta, SessionDelta};
@@ -25,31 +25,31 @@ pub struct SessionRow {
     pub user: Option<String>,
     /// application_name.
     pub application: String,
-    /// The phase that it is in.
+    /// Its current phase.
     pub phase: Arc<str>,
-    /// What it is doing now: "cpu", or the wait event as `Type:Event`.
+    /// Its current activity: "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
     /// The class of that.
     #[serde(skip)]
     pub class: WaitClass,
-    /// For how long it has been doing that.
+    /// Time since that started.
     pub since_seconds: f64,
     /// "active", "idle", "idle in transaction", "background", or "dead": its process has ended
     /// and its slot is not merged yet.
     pub state: &'static str,
-    /// Time that it lived in the interval: the sum of its accounts.
+    /// Its lifetime in the interval: the sum of its accounts.
     pub lived_seconds: f64,
-    /// Of that, what is not idle.
+    /// Of that, time that is not idle.
     pub busy_seconds: f64,
-    /// Of that, what it did not wait.
+    /// Of that, CPU time, including waiting for a CPU.
     pub cpu_seconds: f64,
-    /// Commands that it handled.
+    /// Commands handled.
     pub commands: u64,
     /// Its slot.
     pub slot: u32,
     /// Its ordinal among the owners of the slot.
     pub generation: u32,
-    /// Lightweight locks that it holds.
+    /// Number of lightweight locks held.
     pub holding_count: u32,
     /// The first of them.
     pub holding: Vec<HoldingRow>,
@@ -64,7 +64,7 @@ pub struct HoldingRow {
     pub lock: String,
     /// "exclusive" or "shared".
     pub mode: &'static str,
-    /// For how long.
+    /// Time since the acquisition.
     pub seconds: f64,
 }
 
@@ -75,15 +75,15 @@ pub struct SessionAccount {
     pub phase: Arc<str>,
     /// The rest of it.
     pub activity: Arc<str>,
-    /// Stretches that ended.
+    /// Number of events that ended.
     pub count: u64,
     /// Time.
     pub seconds: f64,
-    /// Whether this is idling.
+    /// Whether this is idle time.
     pub idle: bool,
 }
 
-/// How many sessions of a kind are in a state.
+/// The number of sessions of a kind in a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Population {
     /// "client backend", ...
@@ -94,7 +94,7 @@ pub struct Population {
     pub sessions: u32,
 }
 
-/// Names of databases and users by number, from whoever knows them.
+/// Names of databases and users by number, from the sessions that know them.
 #[derive(Default)]
 struct Names {
     databases: HashMap<u32, String>,

@@ -19,7 +19,7 @@ use super::figures::{InFlight, Statement};
 use super::key::StatementKey;
 use crate::statement_text::Text;
 
-/// All statements of a segment, as of nearly one instant.
+/// All statements of a segment at nearly one instant.
 #[derive(Debug, Clone)]
 pub struct Statements {
     pub(super) tick: u64,
@@ -47,16 +47,16 @@ getters! {
     realtime_ns: u64, "When it was complete, ns since 1970.";
     capacity: u32, "Statements that fit into the table.";
     entries: u32, "Statements in the table.";
-    evicted: u64, "Statements that gave way to others, since the segment was made.";
-    dropped: u64, "Counts that could not be flushed into the table, since the segment was made.";
-    lost: u64, "Statements left half changed by a process that died, since the segment was made.";
-    texts_cut: u64, "Texts cut because their space was full, since the segment was made.";
+    evicted: u64, "Statements evicted since the segment was created.";
+    dropped: u64, "Counts that could not be flushed into the table, since the segment was created.";
+    lost: u64, "Statements left half changed by a process that died, since the segment was created.";
+    texts_cut: u64, "Texts truncated because their space was full, since the segment was created.";
     paused: bool, "Whether sessions pause counting statements.";
-    torn: u32, "Statements that did not come to rest, their writers stopped or killed in the middle of a change, and were read as they are.";
+    torn: u32, "Statements that were read during an update, because their writers were stopped or killed.";
 }
 
 impl Statements {
-    /// The statements, in no order; those of which nothing is counted, too.
+    /// The statements, in no order, including those without counts.
     pub fn statements(&self) -> &[Statement] {
         &self.statements
     }
@@ -66,12 +66,12 @@ impl Statements {
         self.by_key.get(key).and_then(|&at| self.statements.get(at))
     }
 
-    /// What each session works for now, by slot.
+    /// The current statement of each session, by slot.
     pub fn in_flight(&self) -> &[InFlight] {
         &self.in_flight
     }
 
-    /// What that session works for now.
+    /// The current statement of a session.
     pub fn in_flight_of(&self, slot: u32, generation: u32) -> Option<&InFlight> {
         let at = self.in_flight.binary_search_by_key(&slot, |f| f.slot).ok()?;
         self.in_flight.get(at).filter(|f| f.generation == generation)
@@ -98,7 +98,7 @@ impl Statements {
     }
 }
 
-/// Slots that may hold statements, and the names that all slots and groups tell.
+/// Slots that may have statements, and the names of databases and users in all slots and groups.
 #[derive(Default)]
 struct Owners {
     owners: Vec<Owner>,
@@ -231,8 +231,7 @@ impl Segment {
         })
     }
 
-    /// Parts by our numbers. The same name may stand twice in the file; what has none keeps
-    /// its time, without a name.
+    /// Parts by our numbers. The file may have the same name twice; a part without a name keeps its time.
     fn name_parts(&mut self, raw: &[AccountTicks]) -> Result<Vec<AccountTicks>, Error> {
         let mut parts: Vec<AccountTicks> = Vec::with_capacity(raw.len());
         for part in raw {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements as they are kept on disk: what each did in an interval, in plain numbers, and
-//! back again from the sums of many intervals.
+//! Statements as recordings keep them: the growth of each in an interval, in plain numbers, and a
+//! reading made of the sums of many intervals.
 
 use super::account_ticks::AccountTicks;
 use super::delta::StatementsDelta;
@@ -14,32 +14,31 @@ use crate::statement_text::Text;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What went to one account of the ledger.
+/// Time in one account of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountRecord {
     /// Its name: `execute::wait::IO:DataFileRead`.
     pub account: Arc<str>,
-    /// How often.
+    /// Number of events.
     pub count: u64,
-    /// How long. Below zero where what had been counted of a message under way went to another
-    /// statement when that was known.
+    /// Time, ticks. Negative if time of a message in progress was later moved to another statement.
     pub ticks: i64,
 }
 
 /// A statement in an interval.
 #[derive(Debug, Clone)]
 pub struct StatementRecord {
-    /// What names it.
+    /// Its key.
     pub key: StatementKey,
     /// Its database's name, or empty.
     pub database: Arc<str>,
-    /// Who ran it, or empty.
+    /// Its user's name, or empty.
     pub user: Arc<str>,
-    /// Its text, where one is known.
+    /// Its text, if it is known.
     pub text: Option<Text>,
     /// Its counts.
     pub sums: Sums,
-    /// Where its time went; what is under way counts up to the interval's end.
+    /// Its time by account, including work in progress up to the interval's end.
     pub parts: Vec<AccountRecord>,
 }
 
@@ -67,7 +66,7 @@ impl StatementRecord {
         for part in parts {
             let account = directory.get(part.stat).map_or("", |stat| stat.name.as_str());
             let ticks = i64::try_from(part.ticks).unwrap_or(i64::MAX).saturating_mul(sign);
-            // What is under way has not been counted yet.
+            // Work in progress has not been counted yet.
             let count = if sign > 0 { part.count } else { 0 };
             self.add_account(AccountRecord { account: account.into(), count, ticks });
         }
@@ -92,15 +91,15 @@ impl StatementRecord {
         }
     }
 
-    /// Whether it says nothing.
+    /// Whether nothing was counted.
     pub fn is_zero(&self) -> bool {
         self.sums.is_zero() && self.parts.iter().all(|part| part.count == 0 && part.ticks == 0)
     }
 }
 
 impl Statements {
-    /// What each statement did between two readings, the work under way included; without an
-    /// earlier one, since the figures began.
+    /// The growth of each statement between two readings, including work in progress; without an earlier
+    /// one, since the start of the figures.
     pub fn records(earlier: Option<&Statements>, later: &Statements) -> Vec<StatementRecord> {
         let delta = StatementsDelta::between(earlier, later);
         let mut records: Vec<StatementRecord> =
@@ -126,8 +125,8 @@ impl Statements {
         records
     }
 
-    /// The statements of these records, which add up some intervals: as a reading of a segment
-    /// that began with the first of them. Each key is there once.
+    /// The statements of these records, which are sums of intervals, like a reading of a segment created
+    /// at the start of the first one. Each key occurs once.
     pub fn of_records(realtime_ns: u64, clock: Clock, records: Vec<StatementRecord>) -> Statements {
         let second = 1.0 / clock.ticks_per_second();
         let mut directory = Arc::default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What was counted of a statement, as the file has it: counts, parts of its time, histogram.
-//! An entry of the table and a local entry of a cache hold the same, and are added up here.
+//! The counts of a statement in the file: counts, parts of its time, histogram. Entries of the table and
+//! local entries of caches have the same, and are added up here.
 
 use super::account_ticks::AccountTicks;
 use crate::histogram::{Counts, Histogram};
@@ -48,8 +48,8 @@ impl Times {
         self.squares += other.squares;
     }
 
-    /// What came since `earlier`; `growth` is the lowest and the highest bucket in which the
-    /// histogram grew, where there is one. A new record is exact.
+    /// The growth since `earlier`; `growth` is the lowest and the highest bucket that grew, if there is a
+    /// histogram. A new extreme is exact.
     fn since(&self, earlier: &Times, growth: (Option<usize>, Option<usize>)) -> Times {
         let count = self.count.saturating_sub(earlier.count);
         let total = self.total.saturating_sub(earlier.total);
@@ -266,7 +266,7 @@ impl Sums {
         self.histogram.merge(&other.histogram);
     }
 
-    /// Whether these may be `earlier` and what came since.
+    /// Whether these can be `earlier` and further counts.
     pub(super) fn continues(&self, earlier: &Sums) -> bool {
         self.exec.count >= earlier.exec.count
             && self.plan.count >= earlier.plan.count
@@ -274,7 +274,7 @@ impl Sums {
             && self.counters.iter().zip(earlier.counters).all(|(now, then)| *now >= then)
     }
 
-    /// What came since `earlier`.
+    /// The growth since `earlier`.
     pub(super) fn since(&self, earlier: &Sums) -> Sums {
         let mut histogram = Histogram::new();
         let growth = histogram.add_growth(self.histogram.whole(), earlier.histogram.whole());
