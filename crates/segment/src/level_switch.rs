@@ -179,21 +179,20 @@ impl LevelSwitch {
     /// Pause or resume statements for all writers at once, to measure their cost. Writers follow at
     /// their next statement.
     pub fn pause_statements(&self, paused: bool) {
-        let word = self.u32(header::PAUSE);
-        if paused {
-            word.fetch_or(PAUSE_STATEMENTS, Ordering::AcqRel);
-        } else {
-            word.fetch_and(!PAUSE_STATEMENTS, Ordering::AcqRel);
-        }
+        self.set_pause(PAUSE_STATEMENTS, paused);
     }
 
     /// Whether the server is to keep its statements over its next restart.
     pub fn keep_statements(&self, keep: bool) {
+        self.set_pause(PAUSE_KEEPING, !keep);
+    }
+
+    fn set_pause(&self, bit: u32, on: bool) {
         let word = self.u32(header::PAUSE);
-        if keep {
-            word.fetch_and(!PAUSE_KEEPING, Ordering::AcqRel);
+        if on {
+            word.fetch_or(bit, Ordering::AcqRel);
         } else {
-            word.fetch_or(PAUSE_KEEPING, Ordering::AcqRel);
+            word.fetch_and(!bit, Ordering::AcqRel);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::book::{identity_of, Identity};
 use crate::error::Error;
 use crate::layout::{entry, i32_at, state, u32_at, u64_at};
 use crate::segment::Segment;
+use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
@@ -17,6 +18,37 @@ pub struct Owner {
     pub since: u64,
     /// Its identity.
     pub identity: Arc<Identity>,
+}
+
+/// Names of databases and users by OID, as sessions report them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    pub databases: HashMap<u32, String>,
+    pub users: HashMap<u32, String>,
+}
+
+impl Names {
+    /// Add names; an OID of 0 or an empty name is unknown.
+    pub fn add(&mut self, (database_id, user_id): (u32, u32), database: &str, user: &str) {
+        let pairs =
+            [(&mut self.databases, database_id, database), (&mut self.users, user_id, user)];
+        for (known, id, name) in pairs {
+            if id != 0 && !name.is_empty() && !known.contains_key(&id) {
+                known.insert(id, name.to_string());
+            }
+        }
+    }
+
+    /// Add the names in the entry of a slot or group, unless its identity is changing.
+    pub fn add_entry(&mut self, bytes: &[u8]) {
+        let ids = (u32_at(bytes, entry::DATABASE_ID), u32_at(bytes, entry::USER_ID));
+        let known = |map: &HashMap<_, _>, id| id == 0 || map.contains_key(&id);
+        let new = !known(&self.databases, ids.0) || !known(&self.users, ids.1);
+        if new && u32_at(bytes, entry::IDENTITY_SEQ).is_multiple_of(2) {
+            let Identity { database, user, .. } = identity_of(bytes);
+            self.add(ids, &database, &user);
+        }
+    }
 }
 
 impl Segment {

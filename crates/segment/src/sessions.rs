@@ -4,6 +4,7 @@
 use crate::book::{Book, Life};
 use crate::delta::{Delta, SessionDelta};
 use crate::directory::{Stat, StatKind};
+use crate::owners::Names;
 use crate::snapshot::Snapshot;
 use crate::wait_class::WaitClass;
 use serde::Serialize;
@@ -94,42 +95,21 @@ pub struct Population {
     pub sessions: u32,
 }
 
-/// Names of databases and users by number, from the sessions that know them.
-#[derive(Default)]
-struct Names {
-    databases: HashMap<u32, String>,
-    users: HashMap<u32, String>,
-}
-
-impl Names {
-    fn of(snapshot: &Snapshot) -> Names {
-        let mut names = Names::default();
-        for book in snapshot.books.iter().chain(&snapshot.groups) {
-            let mut learn = |map: fn(&mut Names) -> &mut HashMap<u32, String>, id, name: &str| {
-                if id != 0 && !name.is_empty() {
-                    map(&mut names).insert(id, name.to_string());
-                }
-            };
-            learn(|n| &mut n.databases, book.database_id, &book.identity.database);
-            learn(|n| &mut n.users, book.user_id, &book.identity.user);
-        }
-        names
+/// The own name, else the known one, else the OID; `None` without an OID.
+fn name(known: &HashMap<u32, String>, id: u32, own: &str) -> Option<String> {
+    if !own.is_empty() {
+        return Some(own.to_string());
     }
-
-    fn name(known: &HashMap<u32, String>, id: u32, own: &str) -> Option<String> {
-        if !own.is_empty() {
-            return Some(own.to_string());
-        }
-        if id == 0 {
-            return None;
-        }
-        Some(known.get(&id).cloned().unwrap_or_else(|| id.to_string()))
-    }
+    (id != 0).then(|| known.get(&id).cloned().unwrap_or_else(|| id.to_string()))
 }
 
 /// A row for each of them.
 pub(crate) fn rows(delta: &Delta<'_>) -> Vec<SessionRow> {
-    let names = Names::of(delta.snapshot);
+    let mut names = Names::default();
+    for book in delta.snapshot.books.iter().chain(&delta.snapshot.groups) {
+        let ids = (book.database_id, book.user_id);
+        names.add(ids, &book.identity.database, &book.identity.user);
+    }
     delta.sessions.iter().map(|s| session_row(s, delta.snapshot, &names)).collect()
 }
 
@@ -180,8 +160,8 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         pid: book.pid,
         leader_pid: (book.leader_pid != 0).then_some(book.leader_pid),
         kind: book.identity.kind.clone(),
-        database: Names::name(&names.databases, book.database_id, &book.identity.database),
-        user: Names::name(&names.users, book.user_id, &book.identity.user),
+        database: name(&names.databases, book.database_id, &book.identity.database),
+        user: name(&names.users, book.user_id, &book.identity.user),
         application: book.identity.application.clone(),
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),

@@ -9,8 +9,9 @@
 use super::{RelationKey, Relations, Sums};
 use crate::error::Error;
 use crate::header::RelationRegions;
-use crate::layout::{self, book, entry, header, local_relation, relation, text_at, u32_at, u64_at};
+use crate::layout::{self, book, entry, header, local_relation, relation, u32_at, u64_at};
 use crate::level::resets_of_word;
+use crate::owners::Names;
 use crate::segment::Segment;
 use crate::statements::seqlock::{Tries, TwoCopies};
 use std::collections::HashMap;
@@ -62,20 +63,15 @@ impl Segment {
             torn: 0,
             databases: HashMap::new(),
         };
-        let mut slots = Vec::new();
+        let (mut slots, mut names) = (Vec::new(), Names::default());
         let count = self.header().slots;
         self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
-            let id = u32_at(bytes, entry::DATABASE_ID);
-            if id != 0
-                && u32_at(bytes, entry::IDENTITY_SEQ).is_multiple_of(2)
-                && bytes[entry::DATABASE] != 0
-            {
-                relations.databases.insert(id, text_at(bytes, entry::DATABASE, 64));
-            }
+            names.add_entry(bytes);
             if index < count && u32_at(bytes, entry::LOCAL_RELATIONS) != 0 {
                 slots.push(index);
             }
         })?;
+        relations.databases = names.databases;
         let tries = Tries::new(self.is_of_this_boot());
         let mut wanted = vec![true; regions.table.count as usize];
         for round in 1..=ROUNDS {

@@ -263,8 +263,7 @@ impl Segment {
         Ok(nameless)
     }
 
-    /// A dead process may have left its number to another: look closer at a few of the slots
-    /// in which nothing moved, others each time.
+    /// The pid of a dead process may be reused: check some of the unchanged slots, others each time.
     fn check_liveness(&mut self, books: &mut [Book], previous: Option<&Snapshot>) {
         if !self.pids_known {
             return;

@@ -9,7 +9,8 @@ use crate::book::NAMELESS;
 use crate::clock::{self, Clock};
 use crate::directory::{Directory, Stat, StatKind};
 use crate::error::Error;
-use crate::layout::{entry, header, text_at, u32_at, u64_at};
+use crate::layout::{entry, header, u32_at, u64_at};
+use crate::owners::Names;
 use crate::segment::Segment;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,8 +38,7 @@ pub struct Statements {
     pub(super) texts_cut: u64,
     pub(super) paused: bool,
     pub(super) torn: u32,
-    pub(super) databases: HashMap<u32, String>,
-    pub(super) users: HashMap<u32, String>,
+    pub(super) names: Names,
 }
 
 getters! {
@@ -89,38 +89,12 @@ impl Statements {
 
     /// The name of a database, as a session reported it.
     pub fn database(&self, id: u32) -> Option<&str> {
-        self.databases.get(&id).map(String::as_str)
+        self.names.databases.get(&id).map(String::as_str)
     }
 
     /// The name of a user, as a session reported it.
     pub fn user(&self, id: u32) -> Option<&str> {
-        self.users.get(&id).map(String::as_str)
-    }
-}
-
-/// Slots that may have statements, and the names of databases and users in all slots and groups.
-#[derive(Default)]
-struct Owners {
-    owners: Vec<Owner>,
-    databases: HashMap<u32, String>,
-    users: HashMap<u32, String>,
-}
-
-impl Owners {
-    fn learn(&mut self, bytes: &[u8]) {
-        if u32_at(bytes, entry::IDENTITY_SEQ) % 2 == 1 {
-            return;
-        }
-        let names = [
-            (&mut self.databases, entry::DATABASE_ID, entry::DATABASE),
-            (&mut self.users, entry::USER_ID, entry::USER),
-        ];
-        for (known, id, name) in names {
-            let id = u32_at(bytes, id);
-            if id != 0 && !known.contains_key(&id) && bytes[name] != 0 {
-                known.insert(id, text_at(bytes, name, 64));
-            }
-        }
+        self.names.users.get(&id).map(String::as_str)
     }
 }
 
@@ -134,7 +108,7 @@ impl Segment {
             self.clock.measure();
         }
         let tries = Tries::new(self.is_of_this_boot());
-        let Owners { owners, databases, users } = self.read_owners()?;
+        let (owners, names) = self.read_owners()?;
         let (mut found, working) = self.read_found(&regions, &owners, &tries)?;
         let tick = self.clock.now();
         let live = self.read_live()?;
@@ -167,22 +141,22 @@ impl Segment {
             texts_cut: u64_at(&live, header::TEXTS_CUT),
             paused: u32_at(&live, header::PAUSE) & 1 != 0,
             torn: tries.torn(),
-            databases,
-            users,
+            names,
         }))
     }
 
-    fn read_owners(&self) -> Result<Owners, Error> {
-        let mut all = Owners::default();
+    /// Slots that may have statements, and the names of databases and users in all slots and groups.
+    fn read_owners(&self) -> Result<(Vec<Owner>, Names), Error> {
+        let (mut owners, mut names) = (Vec::new(), Names::default());
         let slots = self.header().slots;
         self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
-            all.learn(bytes);
-            if index < slots {
-                all.owners.push(Owner::of(index, bytes));
+            names.add_entry(bytes);
+            let owner = Owner::of(index, bytes);
+            if index < slots && owner.local_entries > 0 {
+                owners.push(owner);
             }
         })?;
-        all.owners.retain(|owner| owner.local_entries > 0);
-        Ok(all)
+        Ok((owners, names))
     }
 
     fn statement(

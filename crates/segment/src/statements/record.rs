@@ -10,6 +10,7 @@ use super::reading::Statements;
 use super::sums::Sums;
 use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
+use crate::owners::Names;
 use crate::statement_text::Text;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -129,18 +130,11 @@ impl Statements {
     /// at the start of the first one. Each key occurs once.
     pub fn of_records(realtime_ns: u64, clock: Clock, records: Vec<StatementRecord>) -> Statements {
         let second = 1.0 / clock.ticks_per_second();
-        let mut directory = Arc::default();
-        let (mut databases, mut users) = (HashMap::new(), HashMap::new());
+        let (mut directory, mut names) = (Arc::default(), Names::default());
         let mut statements = Vec::with_capacity(records.len());
         for record in records {
-            for (names, id, name) in [
-                (&mut databases, record.key.database_id, &record.database),
-                (&mut users, record.key.user_id, &record.user),
-            ] {
-                if !name.is_empty() {
-                    names.insert(id, name.to_string());
-                }
-            }
+            let ids = (record.key.database_id, record.key.user_id);
+            names.add(ids, &record.database, &record.user);
             let parts = record.parts.iter().filter(|part| part.count > 0 || part.ticks > 0);
             let parts = parts.map(|part| {
                 let name = part.account.to_string();
@@ -178,8 +172,7 @@ impl Statements {
             texts_cut: 0,
             paused: false,
             torn: 0,
-            databases,
-            users,
+            names,
         }
     }
 }
