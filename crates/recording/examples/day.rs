@@ -16,7 +16,7 @@ use recording::{
 };
 use segment::delta::Extreme;
 use segment::directory::Stat;
-use segment::statements::{StatementRecord, Unit, COUNTERS};
+use segment::statements::{StatementRecord, Unit};
 use segment::{Frame, Histogram, RelationRow, Statements};
 use std::error::Error;
 use std::path::Path;
@@ -109,7 +109,7 @@ fn draw_statement(
 ) -> StatementRecord {
     let mut record = it.clone();
     record.key.id = record.key.id.wrapping_add(copy.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    for times in [&mut record.exec, &mut record.plan] {
+    for times in [&mut record.sums.exec, &mut record.sums.plan] {
         let count = dice.draw(times.count);
         let ratio = ratio(count, times.count);
         times.count = count;
@@ -118,16 +118,16 @@ fn draw_statement(
         times.min = times.min.map(|n| dice.near(n, 1.0));
         times.max = times.max.map(|n| dice.near(n, 1.0));
     }
-    let ratio = ratio(record.exec.count, it.exec.count);
-    for (n, (_, unit)) in record.counters.iter_mut().zip(COUNTERS) {
-        *n = if unit == Unit::Ticks { dice.near(*n, ratio) } else { scaled(*n, ratio) };
+    let ratio = ratio(record.sums.exec.count, it.sums.exec.count);
+    for (index, n) in record.sums.counters.iter_mut().enumerate() {
+        *n = if Unit::of(index) == Unit::Ticks { dice.near(*n, ratio) } else { scaled(*n, ratio) };
     }
-    record.histogram = draw_histogram(&record.histogram, dice);
+    record.sums.histogram = draw_histogram(&record.sums.histogram, dice);
     for part in &mut record.parts {
         part.count = scaled(part.count, ratio);
         part.ticks = dice.near(part.ticks.unsigned_abs(), ratio) as i64 * part.ticks.signum();
     }
-    record.last_us += later_us;
+    record.sums.last_us += later_us;
     record
 }
 

@@ -201,7 +201,7 @@ pub fn statement_rows(
         let id = (it.key.query_id(), it.key.database_id, it.key.user_id, it.key.toplevel);
         let row =
             StatementRow { frame, time_us, interval_ns, ..statement::row_of(it, ns_per_tick) };
-        if row.calls > 0 || row.plans > 0 || it.counters.iter().any(|n| *n > 0) {
+        if row.calls > 0 || row.plans > 0 || it.sums.counters.iter().any(|n| *n > 0) {
             batch.statements.push(row);
         }
         let (queryid, database_id, user_id, toplevel) = id;

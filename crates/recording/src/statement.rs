@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Statements as rows, and rows as statements.
 
-use crate::rows::{self, StatementAccountRow, StatementRow, TextRow};
-use segment::statements::{AccountRecord, StatementRecord, Text, TimesRecord, Unit, COUNTERS};
-use segment::{Histogram, StatementKey};
-
-/// Number of counters of a statement.
-const NUMBERS: usize = COUNTERS.len();
+use crate::rows::{StatementAccountRow, StatementKey, StatementRow, TextRow};
+use segment::statements::{AccountRecord, StatementRecord, Sums, Text, Times, Unit, COUNTERS};
+use segment::Histogram;
 
 macro_rules! numbers {
     ($($field:ident)*) => {
-        /// The counters in the order of [`COUNTERS`].
-        fn numbers(row: &StatementRow) -> [u64; NUMBERS] {
+        /// The counters in the order of [`Sums::counters`].
+        fn numbers(row: &StatementRow) -> [u64; COUNTERS] {
             [$(row.$field),*]
         }
 
-        fn numbers_mut(row: &mut StatementRow) -> [&mut u64; NUMBERS] {
+        fn numbers_mut(row: &mut StatementRow) -> [&mut u64; COUNTERS] {
             [$(&mut row.$field),*]
         }
     };
@@ -46,6 +43,7 @@ pub(crate) fn shortened(squares: f64) -> f64 {
 /// The row of a statement, without interval and time.
 pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> StatementRow {
     let ns = |ticks: u64| scaled(ticks, ns_per_tick);
+    let Sums { exec, plan, counters, first_us, last_us, histogram } = &it.sums;
     let mut row = StatementRow {
         queryid: it.key.query_id(),
         database_id: it.key.database_id,
@@ -53,24 +51,23 @@ pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> StatementRow {
         toplevel: it.key.toplevel,
         database: it.database.clone(),
         user: it.user.clone(),
-        calls: it.exec.count,
-        exec_ns: ns(it.exec.total),
-        exec_min_ns: it.exec.min.map(ns),
-        exec_max_ns: it.exec.max.map(ns),
-        exec_squares: shortened(it.exec.squares * ns_per_tick * ns_per_tick),
-        plans: it.plan.count,
-        plan_ns: ns(it.plan.total),
-        plan_min_ns: it.plan.min.map(ns),
-        plan_max_ns: it.plan.max.map(ns),
-        plan_squares: shortened(it.plan.squares * ns_per_tick * ns_per_tick),
-        first_us: it.first_us,
-        last_us: it.last_us,
+        calls: exec.count,
+        exec_ns: ns(exec.total),
+        exec_min_ns: exec.min.map(ns),
+        exec_max_ns: exec.max.map(ns),
+        exec_squares: shortened(exec.squares * ns_per_tick * ns_per_tick),
+        plans: plan.count,
+        plan_ns: ns(plan.total),
+        plan_min_ns: plan.min.map(ns),
+        plan_max_ns: plan.max.map(ns),
+        plan_squares: shortened(plan.squares * ns_per_tick * ns_per_tick),
+        first_us: *first_us,
+        last_us: *last_us,
         ..StatementRow::default()
     };
-    (row.buckets, row.counts) = it.histogram.buckets().map(|(b, n)| (b as u64, n)).unzip();
-    for ((to, from), (_, unit)) in numbers_mut(&mut row).into_iter().zip(it.counters).zip(COUNTERS)
-    {
-        *to = if unit == Unit::Ticks { ns(from) } else { from };
+    (row.buckets, row.counts) = histogram.buckets().map(|(b, n)| (b as u64, n)).unzip();
+    for (index, (to, from)) in numbers_mut(&mut row).into_iter().zip(counters).enumerate() {
+        *to = if Unit::of(index) == Unit::Ticks { ns(*from) } else { *from };
     }
     row
 }
@@ -79,55 +76,54 @@ pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> StatementRow {
 pub(crate) fn record_of(row: &StatementRow, ticks_per_second: f64) -> StatementRecord {
     let ticks_per_ns = ticks_per_second * 1e-9;
     let ticks = |ns: u64| scaled(ns, ticks_per_ns);
+    let times = |count, total, [min, max]: [Option<u64>; 2], squares: f64| Times {
+        count,
+        total: ticks(total),
+        min: min.map(ticks),
+        max: max.map(ticks),
+        squares: squares * ticks_per_ns * ticks_per_ns,
+    };
     let mut counters = numbers(row);
-    for (number, (_, unit)) in counters.iter_mut().zip(COUNTERS) {
-        if unit == Unit::Ticks {
+    for (index, number) in counters.iter_mut().enumerate() {
+        if Unit::of(index) == Unit::Ticks {
             *number = ticks(*number);
         }
     }
     StatementRecord {
-        key: key_of((row.queryid, row.database_id, row.user_id, row.toplevel)),
+        key: key_of(row.key()),
         database: row.database.clone(),
         user: row.user.clone(),
         text: None,
-        exec: TimesRecord {
-            count: row.calls,
-            total: ticks(row.exec_ns),
-            min: row.exec_min_ns.map(ticks),
-            max: row.exec_max_ns.map(ticks),
-            squares: row.exec_squares * ticks_per_ns * ticks_per_ns,
+        sums: Sums {
+            exec: times(
+                row.calls,
+                row.exec_ns,
+                [row.exec_min_ns, row.exec_max_ns],
+                row.exec_squares,
+            ),
+            plan: times(
+                row.plans,
+                row.plan_ns,
+                [row.plan_min_ns, row.plan_max_ns],
+                row.plan_squares,
+            ),
+            counters,
+            first_us: row.first_us,
+            last_us: row.last_us,
+            histogram: histogram(&row.buckets, &row.counts),
         },
-        plan: TimesRecord {
-            count: row.plans,
-            total: ticks(row.plan_ns),
-            min: row.plan_min_ns.map(ticks),
-            max: row.plan_max_ns.map(ticks),
-            squares: row.plan_squares * ticks_per_ns * ticks_per_ns,
-        },
-        counters,
-        first_us: row.first_us,
-        last_us: row.last_us,
-        histogram: histogram(&row.buckets, &row.counts),
         parts: Vec::new(),
     }
 }
 
 /// A statement of which only accounts are known.
 pub(crate) fn empty(key: StatementKey) -> StatementRecord {
-    let row = StatementRow {
-        queryid: key.query_id(),
-        database_id: key.database_id,
-        user_id: key.user_id,
-        toplevel: key.toplevel,
-        ..StatementRow::default()
-    };
-    record_of(&row, 1e9)
+    let (queryid, database_id, user_id, toplevel) = key;
+    record_of(&StatementRow { queryid, database_id, user_id, toplevel, ..Default::default() }, 1e9)
 }
 
-pub(crate) fn key_of(
-    (queryid, database_id, user_id, toplevel): rows::StatementKey,
-) -> StatementKey {
-    StatementKey { id: queryid as u64, database_id, user_id, toplevel }
+fn key_of((queryid, database_id, user_id, toplevel): StatementKey) -> segment::StatementKey {
+    segment::StatementKey { id: queryid as u64, database_id, user_id, toplevel }
 }
 
 pub(crate) fn account_of(row: &StatementAccountRow, ticks_per_second: f64) -> AccountRecord {

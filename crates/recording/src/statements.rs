@@ -55,8 +55,7 @@ impl Recording {
         let mut records: HashMap<StatementKey, StatementRecord> =
             sums.into_iter().map(|(key, row)| (key, statement::record_of(&row, rate))).collect();
         for (key, rows) in accounts {
-            let record =
-                records.entry(key).or_insert_with(|| statement::empty(statement::key_of(key)));
+            let record = records.entry(key).or_insert_with(|| statement::empty(key));
             record.parts = rows.iter().map(|row| statement::account_of(row, rate)).collect();
         }
         for (key, record) in &mut records {

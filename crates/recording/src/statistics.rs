@@ -71,10 +71,7 @@ macro_rules! series_table {
     (
         $(#[$doc:meta])*
         $row:ident in $name:literal $(, histogram $buckets:ident $counts:ident)?;
-        $(
-            $(#[$field_doc:meta])*
-            $field:ident in $column:literal: $type:ty, $unit:ident $(, $rule:ident)?;
-        )*
+        $($field:ident in $column:literal: $type:ty, $unit:ident $(, $rule:ident)?, $meaning:literal;)*
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone)]
@@ -85,7 +82,7 @@ macro_rules! series_table {
             pub time_us: i64,
             /// The series.
             pub series: Arc<Series>,
-            $($(#[$field_doc])* pub $field: $type,)*
+            $(#[doc = $meaning] pub $field: $type,)*
         }
 
         impl Table for $row {
@@ -163,25 +160,17 @@ macro_rules! series_table {
 series_table! {
     /// What one series did in an interval.
     StatRow in "statistics";
-    /// Events that ended.
-    count in "count": u64, Count, sum;
-    /// Time in ns, or the sum of values in the series' unit.
-    total in "total": u64, Given, sum;
-    /// Bytes that these events moved.
-    amount in "bytes": u64, Bytes, sum;
-    /// Events that continued where the event before had ended.
-    follows in "follows": u64, Count, sum;
+    count in "count": u64, Count, sum, "Events that ended.";
+    total in "total": u64, Given, sum, "Time in ns, or the sum of values in the series' unit.";
+    amount in "bytes": u64, Bytes, sum, "Bytes that these events moved.";
+    follows in "follows": u64, Count, sum, "Events that continued where the event before had ended.";
 }
 
 series_table! {
     /// The distribution of the values of one series in a detail interval.
     HistogramRow in "histograms", histogram buckets counts;
-    /// The minimum, where it is known: ns, or the series' unit.
-    min in "min": Option<u64>, Given, min;
-    /// The maximum, where it is known.
-    max in "max": Option<u64>, Given, max;
-    /// The buckets that are not empty.
-    buckets in "buckets": Vec<u64>, Id;
-    /// The number of values in each of them.
-    counts in "counts": Vec<u64>, Count;
+    min in "min": Option<u64>, Given, min, "The minimum, where it is known: ns, or the series' unit.";
+    max in "max": Option<u64>, Given, max, "The maximum, where it is known.";
+    buckets in "buckets": Vec<u64>, Id, "The buckets that are not empty.";
+    counts in "counts": Vec<u64>, Count, "The number of values in each of them.";
 }

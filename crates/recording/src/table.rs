@@ -213,7 +213,7 @@ macro_rules! table {
     (
         $(#[$doc:meta])*
         $row:ident in $name:literal by $key:expr $(, histogram $buckets:ident $counts:ident)?;
-        $($(#[$field_doc:meta])* $field:ident: $type:ty, $unit:ident $(, $rule:ident)?;)*
+        $($(#[$attribute:meta])* $field:ident: $type:ty, $unit:ident $(, $rule:ident)? $(, $meaning:literal)?;)*
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -223,7 +223,7 @@ macro_rules! table {
             pub frame: u64,
             /// The end of the interval, or the time of the event; microseconds since 1970.
             pub time_us: i64,
-            $($(#[$field_doc])* pub $field: $type,)*
+            $($(#[$attribute])* $(#[doc = $meaning])? pub $field: $type,)*
         }
 
         impl Table for $row {

@@ -7,8 +7,8 @@ use crate::histogram_store::{HistogramRef, HistogramStore};
 use crate::layout::{entry, head, i32_at, text_at, u32_at, u64_at};
 use std::sync::Arc;
 
-/// The number of a statistic that the directory does not name. Only a damaged segment has
-/// such; what it holds is not shown.
+/// The number of statistics without a name in the directory. Only a damaged segment has them; they
+/// are not shown.
 pub const NAMELESS: StatId = StatId::MAX;
 
 /// The identity of a session.
@@ -25,21 +25,22 @@ pub struct Identity {
 }
 
 /// Whether a slot's owner still runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Life {
-    /// Its process is there, or that cannot be known.
+    /// Its process exists, or this cannot be known.
     Alive,
-    /// Its process has ended and no process has merged the slot yet.
+    /// Its process has ended, and no process has merged the slot yet.
     Dead,
     /// It has ended properly and is not merged yet.
+    #[default]
     Retired,
 }
 
-/// One statistic of a book. `total` counts what is pending and what is still running up to
-/// [`Book::now`]; `count` counts what is pending.
-#[derive(Debug, Clone)]
+/// One statistic of a book. `total` and `count` include the pending wait; `total` also includes the
+/// running account up to [`Book::now`].
+#[derive(Debug, Clone, Default)]
 pub struct Head {
-    /// Which statistic; [`NAMELESS`] where the directory does not say.
+    /// The statistic; [`NAMELESS`] if the directory has no name for it.
     pub stat: StatId,
     /// Its number in the file: 1 + index in the directory.
     pub(crate) raw_stat: u32,
@@ -53,20 +54,19 @@ pub struct Head {
     pub min: u64,
     /// Their maximum.
     pub max: u64,
-    /// Bytes that its events moved, where they move any.
+    /// Bytes that its events transferred, if any.
     pub amount: u64,
-    /// How many of these went on where the one before had ended.
+    /// How many of these continued where the one before had ended.
     pub follows: u64,
     /// As the file has it, to see whether the histogram has changed.
     pub(crate) raw_count: u64,
-    /// Its writer keeps no histogram of it: there was none when there should have been.
+    /// Its writer keeps no histogram of it: none was found after several events.
     pub(crate) plain: bool,
-    /// Where its histogram lies, on the histograms of its book.
+    /// Its histogram among those of the book.
     pub(crate) histogram: HistogramRef,
 }
 
-/// A lightweight lock that a session holds. What is read of several may be of several
-/// instants.
+/// A lightweight lock that a session holds. Several may be read at different instants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
     /// Its address, the same in all processes.
@@ -80,7 +80,7 @@ pub struct Hold {
 }
 
 /// What a slot holds, or a group.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Book {
     /// Index of its slot, or of its group after the slots.
     pub slot: u32,
@@ -103,8 +103,8 @@ pub struct Book {
     pub(crate) identity_seq: u32,
     /// Whether it still runs.
     pub life: Life,
-    /// Not read consistently within the tries we allow: its writer was stopped or killed in
-    /// the middle of an update.
+    /// Not read consistently within the limit of tries: its writer was stopped or killed during an
+    /// update.
     pub torn: bool,
     /// The sequence counter.
     pub(crate) seq: u64,
@@ -153,10 +153,8 @@ impl Book {
             .filter(|h| directory.get(h.stat).is_some_and(|s| s.kind == StatKind::Account))
             .fold(0, |sum, h| sum.saturating_add(h.total))
     }
-}
 
-impl Book {
-    /// An empty book of the owner that `bytes`, its entry, tells of.
+    /// An empty book of the owner in `bytes`, its entry.
     pub(crate) fn of_entry(index: u32, bytes: &[u8]) -> Book {
         Book {
             slot: index,
@@ -167,22 +165,9 @@ impl Book {
             user_id: u32_at(bytes, entry::USER_ID),
             claimed_tick: u64_at(bytes, entry::CLAIMED_TICK),
             claimed_boot_ns: u64_at(bytes, entry::CLAIMED_BOOT_NS),
-            identity: Arc::default(),
             identity_seq: u32_at(bytes, entry::IDENTITY_SEQ),
-            life: Life::Retired,
-            torn: false,
-            seq: 0,
-            run_head: None,
-            run_start: 0,
-            born: 0,
-            now: 0,
-            calls: Vec::new(),
-            holding: 0,
-            holds: Vec::new(),
-            heads: Vec::new(),
-            unnamed: false,
-            histograms: HistogramStore::default(),
             sessions: 1,
+            ..Book::default()
         }
     }
 
@@ -196,9 +181,9 @@ impl Book {
         }
     }
 
-    /// Of a writer that stopped inside an update: the stretch that ends may already be in
-    /// the heads and the next one not have begun. What exceeds the time from birth to the
-    /// stretch's begin is taken out of the running one.
+    /// Correct a book whose writer stopped during an update: the heads may already hold the stretch
+    /// that just ended, while the next one has not begun. Time beyond that from birth to the stretch's
+    /// start is subtracted from the running account.
     pub(crate) fn settle_torn(&mut self, directory: &Directory) {
         let Some(index) = self.run_head.filter(|_| self.seq % 2 == 1) else {
             return;
@@ -223,14 +208,12 @@ impl Head {
             raw_stat: u32_at(bytes, head::STAT),
             count,
             total: u64_at(bytes, head::TOTAL),
-            running: 0,
             min: u64_at(bytes, head::MIN),
             max: u64_at(bytes, head::MAX),
             amount: u64_at(bytes, head::AMOUNT),
             follows: u64_at(bytes, head::FOLLOWS),
             raw_count: count,
-            plain: false,
-            histogram: HistogramRef::default(),
+            ..Head::default()
         }
     }
 

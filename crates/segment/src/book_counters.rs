@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The few words of a book that change with every command, for readers that look hundreds of times a
+//! The few words of a book that change with every command, for readers that poll hundreds of times a
 //! second.
 //!
-//! Each word is read by itself, and each is written whole by its one writer, so none tears;
-//! two of them may be of two instants.
+//! Each word is read by itself and written whole by its one writer, so none tears. Two of them may
+//! be of different instants.
 
 use crate::error::Error;
 use crate::layout::{self, book, entry, i32_at, text_at, u32_at, u64_at};
@@ -35,18 +35,16 @@ impl Segment {
     /// The slots in use whose identity is not being changed right now.
     pub fn claims(&self) -> Result<Vec<Claim>, Error> {
         let region = self.regions.entries;
-        let (mut one, mut again) = ([0u8; entry::SIZE], [0u8; 4]);
+        let mut one = [0u8; entry::SIZE];
         let mut claims = Vec::new();
         for slot in 0..self.header().slots {
             let at = region.entry(slot);
-            self.read(at, &mut again)?;
-            if u32_at(&again, 0) != layout::state::LIVE {
+            if self.read_u32(at)? != layout::state::LIVE {
                 continue;
             }
             self.read(at, &mut one)?;
-            self.read(at + entry::IDENTITY_SEQ as u64, &mut again)?;
             let seq = u32_at(&one, entry::IDENTITY_SEQ);
-            let changing = seq % 2 == 1 || seq != u32_at(&again, 0);
+            let changing = seq % 2 == 1 || seq != self.read_u32(at + entry::IDENTITY_SEQ as u64)?;
             if changing || u32_at(&one, entry::STATE) != layout::state::LIVE {
                 continue;
             }
@@ -70,14 +68,13 @@ impl Segment {
         Ok(BookCounters { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
     }
 
-    /// Twice the number of changes of what a slot works for. Does not grow while statements are paused,
-    /// and where none are kept.
+    /// Twice the number of changes of a slot's current statement. Does not grow while statements are
+    /// paused, or if none are kept.
     pub fn statement_changes(&self, slot: u32) -> Result<u64, Error> {
-        let mut bytes = [0u8; 8];
-        if let Some(regions) = self.regions.statements.filter(|all| slot < all.caches.count) {
-            self.read(regions.caches.entry(slot), &mut bytes)?;
+        match self.regions.statements.filter(|all| slot < all.caches.count) {
+            Some(regions) => self.read_u64(regions.caches.entry(slot)),
+            None => Ok(0),
         }
-        Ok(u64_at(&bytes, 0))
     }
 
     /// Whether statements are kept.

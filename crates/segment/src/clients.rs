@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What all clients' messages have taken since the last reset, at a snapshot.
+//! Total time and number of all clients' messages since the last reset, at a snapshot.
 //!
-//! The checkpointer puts the same sums into its events (`mark=`), so that a reader can say what
-//! has happened since.
+//! The checkpointer puts the same sums into its events (`mark=`), so that a reader can compute the
+//! activity since then.
 
 use crate::directory::StatId;
 use crate::snapshot::Snapshot;
@@ -16,12 +16,12 @@ pub struct ClientTotals {
     pub commands: u64,
     /// Time of handling them.
     pub seconds: f64,
-    /// Stretches of time in which a process was not looked at, and that it has seen the end of.
+    /// Periods in which a process was not measured and that have ended.
     pub off_stretches: u64,
 }
 
 impl ClientTotals {
-    /// What has come since `then`: messages and their seconds. `None` where not all was seen.
+    /// Messages since `then`, and their seconds; `None` if some were not measured.
     pub fn since(&self, then: &ClientTotals) -> Option<(u64, f64)> {
         let whole = self.resets == then.resets && self.off_stretches == then.off_stretches;
         let commands = self.commands.checked_sub(then.commands).filter(|_| whole)?;

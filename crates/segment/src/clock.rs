@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The segment's clock: reading it, and turning its ticks into seconds.
 //!
-//! The header holds one instant in ticks and in nanoseconds of CLOCK_MONOTONIC; a second
-//! such pair is taken now, and the two give the length of a tick without any calibration at
-//! start-up. The longer the segment has lived, the better it is known.
+//! The header holds one instant in ticks and in nanoseconds of CLOCK_MONOTONIC. A second pair, read
+//! now, gives the length of a tick without a calibration at start-up. The older the segment, the more
+//! precise it is.
 
 use crate::error::Error;
 use rustix::time::{clock_gettime, ClockId};
@@ -35,7 +35,7 @@ impl ClockKind {
     }
 }
 
-/// Two pairs of readings less than this apart do not tell the length of a tick well.
+/// Pairs of readings closer than this do not give a precise length of a tick.
 const BASE: Duration = Duration::from_millis(50);
 
 /// The clock of one segment, as known now.
@@ -69,8 +69,8 @@ fn nanoseconds(id: ClockId) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 fn tsc() -> Option<u64> {
-    // SAFETY: rdtsc exists on every x86-64 processor and touches no memory. A process that
-    // was forbidden it (PR_SET_TSC) could not have been written for here.
+    // SAFETY: every x86-64 processor has rdtsc, which touches no memory. A process that may not use
+    // it (PR_SET_TSC) is killed by SIGSEGV, not corrupted.
     Some(unsafe { core::arch::x86_64::_rdtsc() })
 }
 
@@ -80,9 +80,8 @@ fn tsc() -> Option<u64> {
 }
 
 impl Clock {
-    /// The clock whose instant (`tick0`, `ns0`) a writer has noted. A `live` one is measured
-    /// against now, which takes up to 50 ms for a segment that was made just now; one of
-    /// another boot is only a unit, taken as 1 GHz unless it is monotonic.
+    /// The clock of a writer that recorded the instant (`tick0`, `ns0`). A `live` one is measured now,
+    /// which takes up to 50 ms if the segment is new. A TSC of another boot is taken as 1 GHz.
     pub fn new(
         path: &Path,
         kind: ClockKind,
@@ -109,7 +108,7 @@ impl Clock {
         Clock { kind, tick0: 0, ns0: 0, ns_per_tick: 1e9 / ticks_per_second }
     }
 
-    /// Take the second pair again.
+    /// Read the second pair again.
     pub fn measure(&mut self) {
         if self.kind != ClockKind::Tsc {
             return;

@@ -9,7 +9,7 @@ use crate::frame_totals::FrameTotals;
 use crate::timing::Timing;
 use serde::Serialize;
 
-/// Commits that wrote WAL: who flushed it, and where their time went.
+/// Commits that wrote WAL: which process flushed it, and where their time went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Commits {
     /// All of them.
@@ -22,14 +22,14 @@ pub struct Commits {
     pub asynchronous: Timing,
     /// Syncs of the WAL, by any process.
     pub flushes: u64,
-    /// Commits that waited for a sync, by those that synced; `None` where none synced.
+    /// Commits that waited for a sync per commit that synced; `None` if none synced.
     pub commits_per_flush: Option<f64>,
     /// Inserting the commit's own WAL; only while the level is locks.
     pub insertion: Option<Timing>,
     /// Parts of them; those that had none of a part are not counted in it: waiting for WAL buffers
     /// and for others to insert their WAL,
     pub insert: Timing,
-    /// for the turn to flush or for who flushes,
+    /// for the turn to flush, or for the leader's flush,
     pub queue: Timing,
     /// sleeping for commit_delay,
     pub delay: Timing,
@@ -52,7 +52,7 @@ pub struct Checkpoints {
     pub sync: Timing,
 }
 
-/// Where a statistic belongs in these, if it does.
+/// The field of a statistic.
 enum Field {
     Commit(fn(&mut Commits) -> &mut Timing),
     Checkpoint(fn(&mut Checkpoints) -> &mut Timing),

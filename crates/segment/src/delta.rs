@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What happened between two snapshots: per session, and for all sessions together.
 //!
-//! Sessions are matched by slot and generation. What has ended in between is in the groups:
-//! the groups' growth, less what the ended sessions had at the first snapshot, is what they
-//! did since then, and what came and went unseen besides. So the whole counts everything
-//! once, and the whole is the sum of the sessions and of what has ended.
+//! Sessions are matched by slot and generation. Sessions that ended in between are in the groups: the
+//! growth of the groups, less what these sessions had at the first snapshot, is what they did since
+//! then. It includes sessions that started and ended in between. So everything is counted once.
 
 use crate::book::{Book, Head, Life};
 use crate::directory::{Directory, StatId};
@@ -42,7 +41,7 @@ pub struct Delta<'a> {
     pub snapshot: &'a Snapshot,
     /// Ticks between them, or since the reset that came between them.
     pub ticks: u64,
-    /// The sessions that are there now.
+    /// The sessions at the later one.
     pub sessions: Vec<SessionDelta<'a>>,
     /// How many have ended.
     pub ended_sessions: u64,
@@ -101,15 +100,15 @@ impl<'a> Delta<'a> {
     }
 }
 
-/// What some of the sessions did.
+/// The activity of some of the sessions.
 struct Share<'a> {
     sessions: Vec<SessionDelta<'a>>,
     kinds: Vec<KindTotals>,
     calls: Vec<u64>,
 }
 
-/// What the sessions did. With many of them, other threads do part of the work: it is mostly
-/// waiting for memory.
+/// The activity of the sessions. If there are many, several threads share the work, which mostly
+/// waits for memory.
 fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Share<'a> {
     let count = |books: &'a [Book]| {
         let mut share = Share {
@@ -132,7 +131,7 @@ fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Share<'a
         let others: Vec<_> = shares.map(|share| scope.spawn(move || count(share))).collect();
         let mut every = count(own);
         for other in others {
-            // A panic of the worker is a panic of ours.
+            // Pass on the panic of a worker.
             let other = other.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
             every.sessions.extend(other.sessions);
             merge_kinds(&mut every.kinds, other.kinds);
@@ -152,7 +151,7 @@ fn add_calls(calls: &mut [u64], book: &Book, before: Option<&Book>) {
     }
 }
 
-/// Heads do not move in a book; only an interrupted merge takes away the first ones.
+/// Heads do not move in a book; only an interrupted merge removes the first ones.
 fn counterpart(before: Option<&Book>, index: usize, stat: StatId) -> Option<&Head> {
     let before = before?;
     before
@@ -198,7 +197,7 @@ fn session<'a>(
                 (head.min, head.max),
                 then.filter(|t| t.count > 0).map(|t| (t.min, t.max)),
             );
-            // What ended began perhaps before the interval: its whole length is the extreme.
+            // An event may have begun before the interval: its whole length counts as the extreme.
             let whole = |h: &Head| h.total - h.running;
             let only = whole(head).saturating_sub(then.map_or(0, whole));
             (change.min, change.max) =

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The names of statistics, and what a name says.
+//! The names of statistics, and their parts.
 //!
-//! A name is tags joined by `::`, from the general to the detail. An account of the ledger
-//! is `<phase>::<activity>`; the activity of a wait, `wait::LWLock:WALWrite`, is shown
-//! without its first tag. The same name may stand twice in a segment (a writer was killed
-//! while it published one), so statistics are known here by a number of our own.
+//! A name is tags joined by `::`, from general to specific. An account of the ledger is
+//! `<phase>::<activity>`; the activity of a wait, `wait::LWLock:WALWrite`, is shown without its first
+//! tag. A segment may have the same name twice (a writer was killed while it published one), so the
+//! reader numbers statistics by itself.
 
 use crate::wait_class::WaitClass;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub enum StatKind {
     Value,
 }
 
-/// One statistic. Name and kind tell it from others.
+/// One statistic, identified by name and kind.
 #[derive(Debug, Clone)]
 pub struct Stat {
     /// The whole name.
@@ -53,7 +53,7 @@ impl std::hash::Hash for Stat {
 }
 
 impl Stat {
-    /// A statistic of this name. Its class is the one that the name tells.
+    /// A statistic of this name; its class follows from the name.
     pub fn new(name: String, kind: StatKind, unit: String) -> Stat {
         let (phase, rest) = name.split_once("::").unwrap_or((&name, ""));
         let activity = rest.strip_prefix("wait::").unwrap_or(rest);
@@ -61,12 +61,12 @@ impl Stat {
         Stat { phase: phase.into(), activity: activity.into(), class, name, kind, unit }
     }
 
-    /// The same statistic of a class that the writer has decided.
+    /// The same statistic with the class that the writer decided.
     pub(crate) fn with_class(self, class: Option<WaitClass>) -> Stat {
         Stat { class: class.unwrap_or(self.class), ..self }
     }
 
-    /// What kind of doing or waiting an account is of; of no meaning for other statistics.
+    /// The class of an account; meaningless for other statistics.
     pub fn class(&self) -> WaitClass {
         self.class
     }
@@ -94,13 +94,13 @@ impl Stat {
             || &*self.phase == "off"
     }
 
-    /// Whether it is an account of computing, or of wanting to.
+    /// Whether it is an account of CPU time, including waiting for a CPU.
     pub(crate) fn is_cpu(&self) -> bool {
         self.kind == StatKind::Account && self.class == WaitClass::Cpu
     }
 
-    /// Of `command::<Kind>::read` and `command::<Kind>::handle`: the kind, and whether it is
-    /// the handling.
+    /// For `command::<Kind>::read` and `command::<Kind>::handle`: the kind, and whether it is
+    /// `handle`.
     pub fn command(&self) -> Option<(&str, bool)> {
         let (kind, part) = self.name.strip_prefix("command::")?.rsplit_once("::")?;
         match part {
@@ -111,8 +111,8 @@ impl Stat {
     }
 }
 
-/// All statistics met so far; it only grows, so that numbers stay valid for later snapshots
-/// of the same segment.
+/// All statistics seen so far. It only grows, so numbers stay valid for later snapshots of the same
+/// segment.
 #[derive(Debug, Clone, Default)]
 pub struct Directory {
     stats: Vec<Arc<Stat>>,

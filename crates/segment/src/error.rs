@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What can go wrong between a path and a snapshot, each with its remedy.
+//! Errors between a path and a snapshot, each with its remedy.
 
 use std::path::PathBuf;
 
-/// Why a segment cannot be read or its level not be set.
+/// Why a segment cannot be read, or its level cannot be set.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such file.
@@ -26,7 +26,7 @@ pub enum Error {
         /// A further remedy, or empty.
         hint: &'static str,
     },
-    /// The file is not of the user whose it has to be: anybody can have put it there.
+    /// The file belongs to the wrong user: any user could have created it.
     #[error("{path}: foreign, so not read: it belongs to user {owner}, {why}")]
     Foreign {
         /// The file that was opened.
@@ -36,13 +36,13 @@ pub enum Error {
         /// Whose it should be, and the remedy.
         why: String,
     },
-    /// A folder, device, pipe or symbolic link stands where a segment should.
+    /// The path is a directory, device, pipe or symbolic link.
     #[error("{path}: not a regular file, so not a segment; links are not followed")]
     NotAFile {
         /// The file that was to be opened.
         path: PathBuf,
     },
-    /// The file does not begin like a segment.
+    /// The file does not start like a segment.
     #[error("{path}: not a segment (it does not begin with \"TALLYSEG\")")]
     NotASegment {
         /// The file that was opened.
@@ -64,17 +64,17 @@ pub enum Error {
         /// The version that this reader knows.
         known: u32,
     },
-    /// The file is shorter than its header says.
+    /// The file is shorter than its header promises.
     #[error("{path}: cut short: {found} bytes where {expected} are needed; its writer will replace it when it restarts")]
     Truncated {
         /// The file that was opened.
         path: PathBuf,
         /// Bytes that the header promises.
         expected: u64,
-        /// Bytes that are there.
+        /// Its actual bytes.
         found: u64,
     },
-    /// A field of the header holds what no writer writes.
+    /// A field of the header has an impossible value.
     #[error("{path}: damaged: {what}; its writer will replace it when it restarts")]
     Damaged {
         /// The file that was opened.

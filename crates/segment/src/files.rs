@@ -9,7 +9,7 @@ use crate::directory::{Stat, StatKind};
 use crate::frame::Frame;
 use crate::frame_totals::FrameTotals;
 use crate::histogram::Histogram;
-use crate::timing::Timing;
+use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -25,16 +25,16 @@ pub struct FileRow {
     pub tablespace: Option<Arc<str>>,
     /// "read", "write", "extend", "sync", "open", ... Empty in a sum of several.
     pub operation: Arc<str>,
-    /// How many ended, the failed ones included, and how long they took.
+    /// Number and time of those that ended, including failed ones.
     #[serde(flatten)]
     pub timing: Timing,
     /// The 95th percentile, within 6.25 %.
     pub p95_seconds: Option<f64>,
-    /// Of all, those that failed.
+    /// Failed operations.
     pub failed: u64,
     /// Bytes transferred by operations on files.
     pub bytes: u64,
-    /// Those that began where the one before on the same descriptor had ended.
+    /// Those that started where the one before on the same descriptor had ended.
     pub sequential: u64,
     /// The same by phase, most time first.
     pub phases: Vec<FilePhase>,
@@ -142,29 +142,29 @@ impl FileRow {
         &self.totals.all.histogram
     }
 
-    /// The part of the reads, writes and extensions that went on where the one before had
-    /// ended, 0 to 1; `None` where nothing was moved.
+    /// Share of reads, writes and extensions that continued where the one before had ended, 0 to 1;
+    /// `None` if no bytes were transferred.
     pub fn sequential_share(&self) -> Option<f64> {
         let ended = self.timing.count.saturating_sub(self.failed);
         (self.bytes > 0 && ended > 0).then(|| self.sequential as f64 / ended as f64)
     }
 }
 
-/// What the name of an operation on files says.
+/// The parts of the name of an operation on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name<'n> {
     /// File, tablespace, operation, as in [`FileRow`]; without a tablespace it is empty.
     pub key: [&'n str; 3],
-    /// Whether it is of those that failed.
+    /// Whether it counts failed ones.
     pub failed: bool,
     /// What the session was doing.
     pub phase: &'n str,
 }
 
-/// Kinds of file that lie in a tablespace: the default one, unless they say otherwise.
+/// Kinds of files in a tablespace: the default one, if the name has none.
 const SPACED: [&str; 6] = ["main", "fsm", "vm", "init", "temporary", "temporary relation"];
 
-/// What a name says, if it is one of ours.
+/// The parts of a statistic's name; `None` if it is not an operation on files.
 pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
@@ -223,16 +223,11 @@ pub(crate) fn rows(sums: &FrameTotals<'_>) -> Vec<FileRow> {
     let mut rows: Vec<FileRow> = rows
         .into_iter()
         .map(|(key, (totals, mut phases))| {
-            phases.sort_by(|a, b| {
-                b.seconds.total_cmp(&a.seconds).then_with(|| a.phase.cmp(&b.phase))
-            });
+            most_first!(phases, seconds, phase);
             FileRow::of(key, totals, phases, clock.ticks_per_second)
         })
         .collect();
-    let names = |row: &FileRow| (row.file.clone(), row.tablespace.clone(), row.operation.clone());
-    rows.sort_by(|a, b| {
-        (b.timing.seconds).total_cmp(&a.timing.seconds).then_with(|| names(a).cmp(&names(b)))
-    });
+    most_first!(rows, timing.seconds, file, tablespace, operation);
     rows
 }
 
@@ -263,8 +258,8 @@ pub(crate) fn by_process(frame: &Frame) -> Vec<ProcessFileRow> {
         row.seconds += frame.clock.seconds(change.total);
     }
     let mut rows: Vec<ProcessFileRow> = merged.into_values().collect();
-    // Stable: what takes the same time stays in the order of its names.
-    rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.process.cmp(&b.process)));
+    // Stable: rows with equal times stay in the order of their names.
+    most_first!(rows, seconds, process);
     rows
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A frame: what one interval holds, free of the live segment. Frames of intervals that follow
-//! each other add up to the frame of them all, so that an [`crate::Interval`] of any length,
-//! live or recorded, is made by the same code.
+//! A frame: what one interval contains, independent of the live segment. Frames of consecutive
+//! intervals can be added up, so the same code makes an [`crate::Interval`] of any length, live or
+//! recorded.
 
 use crate::clock::ClockInfo;
 use crate::delta::{Delta, Total};
@@ -18,32 +18,32 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What one interval holds. Times are in ticks of `clock`.
+/// The contents of one interval. Times are in ticks of `clock`.
 #[derive(Debug, Clone)]
 pub struct Frame {
-    /// When it ended, ns since 1970, as the machine's clock had it.
+    /// When it ended, ns since 1970, by the machine's clock.
     pub realtime_ns: u64,
     /// When it ended, ns of CLOCK_MONOTONIC.
     pub monotonic_ns: u64,
-    /// Its length; of a sum, that of its parts together.
+    /// Its length; for a sum, the total of its parts.
     pub ticks: u64,
     /// The clock by which it was measured.
     pub clock: ClockInfo,
     /// The level in force at its end.
     pub level: Level,
-    /// When that ends by itself.
+    /// When that level ends by itself.
     pub level_end: Option<LevelRemaining>,
-    /// What was measured.
+    /// The measured server.
     pub server: ServerInfo,
     /// CPUs of the machine.
     pub cores: usize,
-    /// The time that all sessions lived in it, together.
+    /// Lifetime of all sessions in it, added up.
     pub wall: u64,
     /// The part of its length in which the level was locks.
     pub locks_ticks: u64,
-    /// Sessions that stopped inside an update and were read as they are.
+    /// Sessions that were read during an update.
     pub torn_sessions: usize,
-    /// Heads that name no statistic.
+    /// Statistics whose name is unknown.
     pub nameless: u64,
     /// Overflows since the segment was made.
     pub overflow: Overflows,
@@ -51,7 +51,7 @@ pub struct Frame {
     pub overflow_in_interval: Overflows,
     /// Probed functions, called or not.
     pub functions_probed: usize,
-    /// The sessions at its end; of a sum and of a recording there are none.
+    /// The sessions at its end; none in a sum or a recording.
     pub sessions: Vec<SessionRow>,
     /// How many of them there are.
     pub population: Vec<Population>,
@@ -59,7 +59,7 @@ pub struct Frame {
     pub ended_sessions: u64,
     /// ... and the time that they lived in it.
     pub ended_ticks: u64,
-    /// What was done, by kind of process and statistic; only what is not zero, in no order.
+    /// Totals by kind of process and statistic, without zeros, in no order.
     pub statistics: Vec<FrameStat>,
     /// The kernel's view; filled in by the caller that asks the kernel.
     pub kernel: KernelView,
@@ -74,7 +74,7 @@ pub struct LevelRemaining {
     pub then: Level,
 }
 
-/// What the processes of one kind did of one statistic.
+/// One statistic of the processes of one kind.
 #[derive(Debug, Clone)]
 pub struct FrameStat {
     /// "client backend", ...
@@ -89,7 +89,7 @@ pub struct FrameStat {
 fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflows {
     let mut new = previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
     if snapshot.refused_claims && new.slots == 0 && new.memory == 0 {
-        // Which of the two it was is known by the counts so far.
+        // The counts so far show which of the two it was.
         let missing = if snapshot.overflows.slots > 0 { &mut new.slots } else { &mut new.memory };
         *missing = 1;
     }
@@ -151,8 +151,8 @@ impl Frame {
         off.fold(0, |sum, it| sum.saturating_add(it.total.change.total))
     }
 
-    /// Add the frame of a later interval. What stands for an instant (sessions, level) is then
-    /// that of the later one, without the rows of single sessions.
+    /// Add the frame of a later interval. Values of an instant (sessions, level) become those of the
+    /// later one, without the rows of single sessions.
     pub fn merge(&mut self, later: &Frame) {
         let ratio = self.clock.ticks_per_second / later.clock.ticks_per_second;
         let scale = |ticks: u64| scaled(ticks, ratio);
@@ -213,18 +213,17 @@ fn statistics(delta: Delta<'_>) -> Vec<FrameStat> {
     statistics
 }
 
-/// What cannot be read is counted by nobody: the table of probes only tells why there are no
-/// calls.
+/// 0 if the table of probes cannot be read.
 fn functions_probed(segment: &Segment) -> usize {
     segment.probes().map_or(0, |probes| probes.iter().filter(|p| p.is_of_function()).count())
 }
 
-/// What a segment tells of.
+/// The server that a segment describes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerInfo {
     /// "PostgreSQL 15.20"; the producer where it is no server.
     pub name: String,
-    /// The data directory, or what else is measured.
+    /// The data directory, or another measured program.
     pub host: String,
     /// The segment's file.
     pub segment: String,
@@ -232,7 +231,7 @@ pub struct ServerInfo {
     pub pid: Option<u32>,
     /// The server's port; `None` when unknown.
     pub port: Option<u32>,
-    /// Who writes the segment.
+    /// The program that writes the segment.
     pub producer: String,
     /// When the segment was made, seconds since 1970; for a server that preloads pg_tally,
     /// its start.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What all processes did, by statistic: what most views begin from.
+//! Totals of all processes by statistic, from which most views start.
 
 use crate::clock::ClockInfo;
 use crate::delta::Total;

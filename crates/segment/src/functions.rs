@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Probed functions in an interval: calls, inclusive and exclusive time, and who calls whom.
+//! Probed functions in an interval: calls, inclusive and exclusive time, and callers.
 //!
 //! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`.
 
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
-use crate::timing::Timing;
+use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -85,7 +85,7 @@ pub struct EdgeRow {
     pub caller: Arc<str>,
     /// The called function.
     pub callee: Arc<str>,
-    /// How often, and how long with what it called in turn.
+    /// Number and inclusive time.
     #[serde(flatten)]
     pub timing: Timing,
 }
@@ -120,7 +120,7 @@ pub enum CallFigure {
     Counted,
 }
 
-/// What the name of a statistic says, if it is one of functions.
+/// The parts of a statistic's name; `None` if it is not of functions.
 pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
@@ -175,15 +175,7 @@ pub(crate) fn rows(sums: &FrameTotals<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
         .into_iter()
         .map(|(key, totals)| FunctionRow::of(key, totals, clock.ticks_per_second))
         .collect();
-    functions.sort_by(|a, b| {
-        (b.inclusive.seconds)
-            .total_cmp(&a.inclusive.seconds)
-            .then_with(|| (&a.name, &a.phase).cmp(&(&b.name, &b.phase)))
-    });
-    edges.sort_by(|a, b| {
-        (b.timing.seconds)
-            .total_cmp(&a.timing.seconds)
-            .then_with(|| (&a.caller, &a.callee).cmp(&(&b.caller, &b.callee)))
-    });
+    most_first!(functions, inclusive.seconds, name, phase);
+    most_first!(edges, timing.seconds, caller, callee);
     (functions, edges)
 }

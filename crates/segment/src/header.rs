@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The cold part of a header: what the creator of a segment wrote once, and where its regions lie,
-//! checked against the size of the file.
+//! The cold part of a header, written once by the segment's creator, with the regions of the file,
+//! checked against its size.
 
 use crate::clock::ClockKind;
 use crate::error::Error;
 use crate::layout::{self, header, text_at, u32_at, u64_at, Region};
 use std::path::Path;
 
-/// What the creator of a segment wrote once.
+/// The part of the header that the creator of a segment wrote once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Bytes of the file.
@@ -30,7 +30,7 @@ pub struct Header {
     pub stats_per_book: u32,
     /// The boot during which it was made.
     pub boot_id: String,
-    /// What is measured; for a server its data directory.
+    /// The measured program; for a server its data directory.
     pub host: String,
     /// The creator and its version.
     pub producer: String,
@@ -46,7 +46,7 @@ pub struct Header {
     pub all_processes: bool,
 }
 
-/// Where things lie; checked against the size of the file.
+/// The regions of the file, checked against its size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Regions {
     pub probes: Region,
@@ -56,31 +56,31 @@ pub(crate) struct Regions {
     pub journal: Region,
     pub entries: Region,
     pub books: Region,
-    /// Where statements are kept.
+    /// `None`: no statements are kept.
     pub statements: Option<StatementRegions>,
-    /// Where relations are kept.
+    /// `None`: no relations are kept.
     pub relations: Option<RelationRegions>,
 }
 
-/// Where the statements lie.
+/// The regions of statements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatementRegions {
     pub sets: Region,
     pub table: Region,
-    /// What does not fit into the entries of the table.
+    /// Counts that do not fit into the entries of the table.
     pub rests: Region,
     pub texts: Region,
     pub caches: Region,
 }
 
-/// Where the relations lie.
+/// The regions of relations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RelationRegions {
     pub table: Region,
     pub local: Region,
 }
 
-/// The rests of a table's entries: behind them, in their order.
+/// The rests of a table's entries follow them, in the same order.
 fn rests_of(table: Region) -> Option<Region> {
     let offset = table.offset + (table.end()? - table.offset).checked_next_multiple_of(4096)?;
     Some(Region { offset, count: table.count, stride: layout::rest::SIZE as u32 })
@@ -166,7 +166,7 @@ pub(crate) fn parse_header(
             )))
         }
     };
-    // Kept or not; where they are, all four regions fit each other.
+    // All four regions are there and fit each other, or none is.
     let statements = if u32_at(head, header::SETS + 8) == 0 {
         None
     } else {

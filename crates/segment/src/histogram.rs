@@ -10,8 +10,7 @@ pub struct Histogram {
     counts: Vec<u64>,
 }
 
-/// Counts of buckets in a row. Hardly any reaches 2^32, and of those that do not, half the
-/// memory has to be kept and scanned.
+/// Counts of consecutive buckets. Most are below 2^32 and take half the memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Counts<'a> {
     /// All below 2^32.
@@ -39,7 +38,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Add to `sums` what `now` has more than `then`; `sums` and `now` begin at bucket `first`.
+/// Add the growth from `then` to `now` to `sums`; `sums` and `now` start at bucket `first`.
 fn add_growth<N: Copy + Into<u64>, T: Copy + Into<u64>>(
     sums: &mut [u64],
     first: usize,
@@ -78,7 +77,7 @@ impl Histogram {
         Histogram::default()
     }
 
-    /// One of these buckets and counts; buckets that no histogram has are left out.
+    /// A histogram of these buckets and counts; impossible buckets are left out.
     pub fn of_buckets(buckets: impl IntoIterator<Item = (usize, u64)>) -> Histogram {
         let mut histogram = Histogram::new();
         for (bucket, n) in buckets {
@@ -116,7 +115,7 @@ impl Histogram {
         }
     }
 
-    /// The buckets `first .. first + len`, which are covered, as far as there are such.
+    /// The buckets `first .. first + len`, which are covered, as far as they exist.
     fn part(&mut self, first: usize, len: usize) -> &mut [u64] {
         let end = (first + len).min(HIST_BUCKETS).saturating_sub(self.first);
         self.counts.get_mut(first - self.first..end).unwrap_or(&mut [])
@@ -132,9 +131,8 @@ impl Histogram {
         self.add_growth((first, counts), (0, Counts::Wide(&[])));
     }
 
-    /// Add what the first of two histograms, each given by its first bucket and the counts
-    /// from there on, has more than the second. Returns the lowest and the highest bucket in
-    /// which it has more.
+    /// Add the growth from the second to the first of two histograms, each given by its first bucket
+    /// and the counts from there on. Returns the lowest and the highest bucket that grew.
     pub(crate) fn add_growth(
         &mut self,
         (first, now): (usize, Counts<'_>),
@@ -154,7 +152,7 @@ impl Histogram {
         }
     }
 
-    /// Take away counts of the buckets from `first` on; none falls below zero.
+    /// Subtract counts of the buckets from `first` on; none falls below zero.
     pub(crate) fn subtract_counts(&mut self, first: usize, counts: Counts<'_>) {
         for (i, n) in counts.iter().enumerate() {
             if let Some(slot) =
@@ -175,8 +173,8 @@ impl Histogram {
         self.add_counts(other.first, Counts::Wide(&other.counts));
     }
 
-    /// One of values `ratio` times as great. Each bucket goes to where its middle does, so what
-    /// is within 6.25 % is within 13 % then.
+    /// A histogram of values `ratio` times as large. Each bucket moves with its middle, so an error of
+    /// 6.25 % may become 13 %.
     pub fn rescaled(&self, ratio: f64) -> Histogram {
         let mut histogram = Histogram::new();
         for (bucket, n) in self.buckets() {
@@ -185,13 +183,13 @@ impl Histogram {
         histogram
     }
 
-    /// The buckets that hold something, with their counts.
+    /// The buckets that are not empty, with their counts.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
         self.counts.iter().enumerate().filter(|(_, &n)| n > 0).map(|(i, &n)| (self.first + i, n))
     }
 
-    /// The value below which the share `q` of all values lies: the middle of its bucket, so
-    /// within 6.25 %, and never outside of `min ..= max`. `None` when empty.
+    /// The quantile `q`: the middle of its bucket, so within 6.25 %, and never outside `min ..= max`.
+    /// `None` when empty.
     pub fn quantile(&self, q: f64, min: u64, max: u64) -> Option<u64> {
         let total = self.count();
         if total == 0 {
@@ -208,12 +206,12 @@ impl Histogram {
         None
     }
 
-    /// The lowest bucket that holds something.
+    /// The lowest bucket that is not empty.
     pub fn lowest(&self) -> Option<usize> {
         self.buckets().next().map(|b| b.0)
     }
 
-    /// The highest bucket that holds something.
+    /// The highest bucket that is not empty.
     pub fn highest(&self) -> Option<usize> {
         self.buckets().next_back().map(|b| b.0)
     }

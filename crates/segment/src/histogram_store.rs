@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The histograms of one book, shared from one snapshot to the next.
 //!
-//! Most histograms of a book do not change between two snapshots. What was read together
-//! lies together on one chunk, and a later book refers to the chunks of earlier ones: one
-//! reference count for many histograms, because counting for each, in memory that has long
-//! left the cache, took longer than reading the file.
+//! Most histograms of a book do not change between two snapshots. Histograms that were read together
+//! are in one chunk, and later books refer to the chunks of earlier ones. A reference count for each
+//! histogram, in memory that has left the cache, took longer than reading the file.
 
 use std::sync::Arc;
 
 use crate::histogram::Counts;
 use crate::layout::u64_at;
 
-/// Boards that a book refers to at most; beyond that it copies.
+/// Limit of the chunks that a book refers to; beyond that it copies.
 const MAX_CHUNKS: usize = 6;
 /// The chunk that is being filled.
 const FRESH: u32 = u32::MAX;
 
-/// Where a histogram lies.
+/// The location of a histogram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct HistogramRef {
     chunk: u32,
@@ -68,19 +67,19 @@ impl HistogramStore {
 /// Fills the store of a book.
 pub(crate) struct StoreBuilder<'a> {
     store: HistogramStore,
-    /// Boards of the previous store that are in use here: its number there.
+    /// Numbers, in the previous store, of its chunks that are used here.
     taken: Vec<u32>,
     fresh: &'a mut Vec<u64>,
 }
 
 impl<'a> StoreBuilder<'a> {
-    /// Begin, with a buffer that is used again and again.
+    /// Start with a buffer, which is reused.
     pub fn new(fresh: &'a mut Vec<u64>) -> StoreBuilder<'a> {
         fresh.clear();
         StoreBuilder { store: HistogramStore::default(), taken: Vec::new(), fresh }
     }
 
-    /// Go on with a histogram of the previous book.
+    /// Keep a histogram of the previous book.
     pub fn keep(&mut self, previous: &HistogramStore, histogram: HistogramRef) -> HistogramRef {
         if histogram.len == 0 {
             return histogram;
@@ -118,7 +117,7 @@ impl<'a> StoreBuilder<'a> {
         }
     }
 
-    /// The store; the refs of its histograms are made good.
+    /// The store; fills in the chunk in the refs of new histograms.
     pub fn finish<'p>(
         mut self,
         refs: impl Iterator<Item = &'p mut HistogramRef>,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The one model of an interval, from which every view is made. docs/reference-json.md describes it
-//! field by field, as its JSON form has them.
+//! The model of an interval, from which every view is made. docs/reference-json.md describes its
+//! fields, as in JSON.
 //!
-//! Conservation: `wall_seconds` is the sum of what all sessions lived in the interval, and
-//! the seconds of the ledger are that sum, divided otherwise.
+//! Conservation: `wall_seconds` is the lifetime of all sessions in the interval, and equals the sum of
+//! the ledger.
 
 use crate::commits::{self, Checkpoints, Commits};
 use crate::directory::{Stat, StatKind};
@@ -17,6 +17,7 @@ use crate::overflows::Overflows;
 use crate::rows::{command_rows, statistic_rows};
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
+use crate::timing::most_first;
 use crate::total::Total;
 use crate::wait_class::WaitClass;
 use crate::wal::{self, WalRow};
@@ -35,7 +36,7 @@ pub fn is_idle(stat: &Stat) -> bool {
     stat.is_idle()
 }
 
-/// Everything that one interval holds.
+/// Everything that one interval contains.
 #[derive(Debug, Clone, Serialize)]
 pub struct Interval {
     /// When it ended, seconds since 1970.
@@ -50,43 +51,42 @@ pub struct Interval {
     pub level_then: Option<Level>,
     /// The clock by which it was measured.
     pub clock: ClockInfo,
-    /// What was measured.
+    /// The measured server.
     pub server: ServerInfo,
     /// CPUs of the machine.
     pub cores: usize,
-    /// The time that all sessions lived in the interval, together.
+    /// Lifetime of all sessions in the interval, added up.
     pub wall_seconds: f64,
-    /// Of that, what is not idle.
+    /// Of that, time that is not idle.
     pub busy_seconds: f64,
     /// Commands handled.
     pub commands_handled: u64,
-    /// Whether nothing is missing: no time uninstrumented, no overflow in the interval, no
-    /// slot that could not be read consistently.
+    /// Whether it is complete: no uninstrumented time, no overflow in the interval, no slot that could
+    /// not be read consistently.
     pub exact: bool,
     /// Time of sessions while the level was off.
     pub uninstrumented_seconds: f64,
-    /// The part of `interval_seconds` in which the level was not off, as the sessions lived
-    /// it: rates are per second of this.
+    /// The part of `interval_seconds` in which the level was not off, weighted by the lifetime of
+    /// sessions. Rates are per second of this.
     pub instrumented_seconds: f64,
-    /// The part of `interval_seconds` in which the level was locks: rates of locks are per
-    /// second of this.
+    /// The part of `interval_seconds` at level locks. Rates of locks are per second of this.
     pub locks_seconds: f64,
-    /// Sessions that stopped inside an update and were read as they are.
+    /// Sessions that were read during an update.
     pub torn_sessions: usize,
     /// Overflows since the segment was made.
     pub overflow: Overflows,
     /// Overflows in this interval.
     pub overflow_in_interval: Overflows,
-    /// The sessions that are there at its end.
+    /// The sessions at its end.
     pub sessions: Vec<SessionRow>,
-    /// How many there are at its end; that is known of recorded intervals too.
+    /// Their numbers at its end; recorded intervals have them too.
     #[serde(skip)]
     pub population: Vec<Population>,
     /// Those that ended within it.
     pub ended: EndedRow,
-    /// Where the time of all sessions went, by phase and activity; most first.
+    /// The time of all sessions by phase and activity; most first.
     pub ledger: Vec<AccountRow>,
-    /// The same without the processor's part, by activity; most first.
+    /// The same without CPU time, by activity; most first.
     pub waits: Vec<ActivityRow>,
     /// The commands of the clients, by kind; most time first.
     pub commands: Vec<CommandRow>,
@@ -96,13 +96,13 @@ pub struct Interval {
     pub locks: Vec<LockRow>,
     /// Checks for deadlocks, by phase.
     pub deadlock_checks: Vec<PhaseRow>,
-    /// Delays at spinlocks that were found taken, by phase.
+    /// Delays at contended spinlocks, by phase.
     pub spin_delays: Vec<PhaseRow>,
     /// Probed functions, called or not.
     pub functions_probed: usize,
     /// Their calls, by function and phase; most time first.
     pub functions: Vec<FunctionRow>,
-    /// Calls of one by another; most time first.
+    /// Calls of one function by another; most time first.
     pub edges: Vec<EdgeRow>,
     /// Operations on files, by kind of file, tablespace and operation; most time first.
     pub files: Vec<FileRow>,
@@ -131,7 +131,7 @@ impl Interval {
         Interval::from(Frame::between(segment, previous, snapshot))
     }
 
-    /// What a frame says, or the sum of some.
+    /// The interval of a frame, or of a sum of frames.
     pub fn of(frame: &Frame) -> Interval {
         let sums = FrameTotals::of(frame);
         let clock = &frame.clock;
@@ -140,11 +140,7 @@ impl Interval {
             .filter(|(stat, _)| stat.kind == StatKind::Account)
             .map(|(stat, total)| AccountRow::of(stat, total.clone(), clock))
             .collect();
-        ledger.sort_by(|a, b| {
-            (b.timing.seconds)
-                .total_cmp(&a.timing.seconds)
-                .then_with(|| (&a.phase, &a.activity).cmp(&(&b.phase, &b.activity)))
-        });
+        most_first!(ledger, timing.seconds, phase, activity);
         let commands = command_rows(&sums);
         let sum = |f: fn(&AccountRow) -> bool| -> f64 {
             ledger.iter().filter(|a| f(a)).map(|a| a.timing.seconds).fold(0.0, |sum, s| sum + s)
@@ -204,7 +200,7 @@ impl Interval {
         interval
     }
 
-    /// The ledger without the processor's part, by activity; most first.
+    /// The ledger without CPU time, by activity; most first.
     pub fn waits_of_ledger(&self) -> Vec<ActivityRow> {
         self.activities_where(|a| !matches!(&*a.activity, "cpu" | "uninstrumented"))
     }
@@ -234,18 +230,14 @@ impl Interval {
                 idle,
             })
             .collect();
-        rows.sort_by(|a, b| {
-            (b.timing.seconds)
-                .total_cmp(&a.timing.seconds)
-                .then_with(|| a.activity.cmp(&b.activity))
-        });
+        most_first!(rows, timing.seconds, activity);
         rows
     }
 }
 
 impl From<Frame> for Interval {
     fn from(mut frame: Frame) -> Interval {
-        // There may be many.
+        // Moved, not cloned: there may be many.
         let sessions = std::mem::take(&mut frame.sessions);
         Interval { sessions, ..Interval::of(&frame) }
     }

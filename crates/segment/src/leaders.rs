@@ -5,8 +5,8 @@ use crate::interval::{Interval, SessionAccount, SessionRow};
 
 impl Interval {
     /// Adds every parallel worker's time, accounts, commands and locks to its leader's row and drops
-    /// the worker's. A worker whose leader has no slot keeps its row. What the leader is doing
-    /// now stays its own; the ledger is the whole server's and does not change.
+    /// the worker's. A worker whose leader has no slot keeps its row. The leader's current activity and
+    /// the ledger, which is of the whole server, do not change.
     pub fn roll_up_workers(&mut self) {
         let rows = std::mem::take(&mut self.sessions);
         let is_led = |row: &SessionRow| {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The level of measurement, as the words of a header have it, and when it ends by itself.
+//! The level of measurement in the header, and when it ends by itself.
 
 use crate::layout::{header, u32_at, u64_at};
 
-/// How much the writers of a segment look at.
+/// How much the writers of a segment measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Nothing: a probe is one load and one branch.
     Off,
-    /// The ledger and the commands: all that costs only at a blocking call or a message.
+    /// The ledger and the commands, which cost only at blocking calls and messages.
     Waits,
-    /// And every lightweight lock.
+    /// Also every lightweight lock.
     Locks,
     /// A level of a later version.
     Other(u8),
@@ -37,7 +37,7 @@ impl Level {
         }
     }
 
-    /// Whether lightweight locks are looked at.
+    /// Whether lightweight locks are measured.
     pub fn has_locks(self) -> bool {
         self.number() >= Level::Locks.number()
     }
@@ -81,9 +81,9 @@ pub fn resets_of_word(word: u32) -> u32 {
 /// How a level ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelEnd {
-    /// At this tick, ...
+    /// The tick at which it ends, set by the first writer that notices.
     pub tick: u64,
-    /// ... by the first writer that finds it passed; then this is the level.
+    /// The level after that.
     pub then: Level,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading and setting the level of a segment, and pausing statements. The only words that this crate
-//! ever writes.
+//! Reading and setting the level of a segment, and pausing statements: the only words that this crate
+//! writes.
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -30,8 +30,8 @@ impl Segment {
 
     /// Ticks at level locks or above from the last reset to `now`.
     pub(crate) fn locks_ticks(&self, now: u64) -> Result<u64, Error> {
-        // Whoever sets the level counts the time right after; between the two, level and time
-        // do not fit. Who was killed there leaves them so.
+        // A process that sets the level counts the time right after that. In between, and for good if
+        // it was killed there, level and time do not match.
         for _ in 0..100 {
             let live = self.read_live()?;
             let since = u64_at(&live, header::LOCKS_SINCE);
@@ -45,7 +45,7 @@ impl Segment {
         Ok(u64_at(&self.read_live()?, header::LOCKS_TICKS))
     }
 
-    /// A switch for the level of this very file, even if another takes its place meanwhile.
+    /// A switch for the level of this file, even if another file replaces it.
     ///
     /// Needs the right to write the file, so the server's user or root.
     pub fn level_switch(&self) -> Result<LevelSwitch, Error> {
@@ -62,16 +62,16 @@ pub fn set_level(path: &(impl ToSegmentPath + ?Sized), level: Level) -> Result<L
     Ok(LevelSwitch::open(path)?.set(level))
 }
 
-/// Bit of the pause word: statements are not looked at.
+/// Bit of the pause word: statements are not measured.
 const PAUSE_STATEMENTS: u32 = 1;
 /// Bit of the pause word: statements are not kept over a restart of the server.
 const PAUSE_KEEPING: u32 = 2;
 
 /// The level and the pause word of one segment, open for writing.
 ///
-/// Others set it too, writers among them, so its word is changed by compare-and-swap, and who
-/// has changed it counts the time. That needs the first page of the file mapped. A writer
-/// never cuts a segment short; somebody who may write the file and does so ends this process.
+/// Other processes set it too, so its word is changed by compare-and-swap, and the process that changed
+/// it counts the time. This needs the first page of the file mapped. Writers never truncate a segment;
+/// a user who may write the file and truncates it kills this process.
 #[derive(Debug)]
 pub struct LevelSwitch {
     page: NonNull<u8>,
@@ -176,28 +176,27 @@ impl LevelSwitch {
         self.u32(header::PAUSE).load(Ordering::Acquire) & PAUSE_STATEMENTS != 0
     }
 
-    /// Pause statements, or go on with them, for all writers at once; they act on it at their
-    /// next statement. For measuring what they cost.
+    /// Pause or resume statements for all writers at once, to measure their cost. Writers follow at
+    /// their next statement.
     pub fn pause_statements(&self, paused: bool) {
-        let word = self.u32(header::PAUSE);
-        if paused {
-            word.fetch_or(PAUSE_STATEMENTS, Ordering::AcqRel);
-        } else {
-            word.fetch_and(!PAUSE_STATEMENTS, Ordering::AcqRel);
-        }
+        self.set_pause(PAUSE_STATEMENTS, paused);
     }
 
     /// Whether the server is to keep its statements over its next restart.
     pub fn keep_statements(&self, keep: bool) {
+        self.set_pause(PAUSE_KEEPING, !keep);
+    }
+
+    fn set_pause(&self, bit: u32, on: bool) {
         let word = self.u32(header::PAUSE);
-        if keep {
-            word.fetch_and(!PAUSE_KEEPING, Ordering::AcqRel);
+        if on {
+            word.fetch_or(bit, Ordering::AcqRel);
         } else {
-            word.fetch_or(PAUSE_KEEPING, Ordering::AcqRel);
+            word.fetch_and(!bit, Ordering::AcqRel);
         }
     }
 
-    /// The time at level locks or above begins or ends now.
+    /// Start or end counting the time at level locks or above.
     fn count_locks(&self, before: Level, after: Level) {
         let now = self.clock.now();
         let since = self.u64(header::LOCKS_SINCE);

@@ -2,16 +2,22 @@
 //! The reader of segments: attach, take consistent snapshots, and compute the interval between two
 //! of them.
 //!
-//! The way of the data is one line: [`Segment`] → [`Snapshot`] → [`Delta`] → [`Frame`] →
-//! [`Interval`]. Frames add up to a frame, and are what recordings keep. Every view of the
-//! command is made from an [`Interval`]; none computes its own. Statements,
-//! of which there may be thousands, take a way of their own: [`Segment`] → [`Statements`] →
-//! [`StatementsDelta`].
+//! Data goes from [`Segment`] to [`Snapshot`], [`Delta`], [`Frame`] and [`Interval`]. Frames can be
+//! added up; recordings keep them. Every view is made from an [`Interval`]. Statements, perhaps
+//! thousands, go from [`Segment`] to [`Statements`] and [`StatementsDelta`].
 //!
-//! A reader never writes and never maps the file: it reads with `pread`, so that a file which
-//! is cut short, replaced or hostile gives an [`Error`] and nothing worse. Setting the level
-//! does both, with one page ([`LevelSwitch`]). The layout is written once here, in [`layout`], and once in C, in
-//! `libtally/include/tally.h`; `format/golden/` holds the two to each other.
+//! A reader never writes or maps the file. It uses `pread`, so a truncated, replaced or hostile file
+//! gives an [`Error`] and nothing worse. Only [`LevelSwitch`] maps and writes one page. [`layout`] and
+//! `libtally/include/tally_layout.h` define the layout; golden files in `format/golden/` keep them equal.
+
+/// Methods that return a field, one a line.
+macro_rules! getters {
+    ($type:ty: $($field:ident: $of:ty, $doc:literal;)*) => {
+        impl $type {
+            $(#[doc = $doc] pub fn $field(&self) -> $of { self.$field })*
+        }
+    };
+}
 
 pub mod book;
 mod book_counters;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Locks in an interval: lightweight ones as held, acquired and waited for, heavyweight ones
-//! as waited for, checks for deadlocks, and spinlocks found taken.
+//! Locks in an interval: lightweight locks held, acquired and waited for, waits for heavyweight locks,
+//! deadlock checks, and delays at spinlocks.
 //!
 //! Names are `lwlock::<lock>::<part>::<phase>::<mode>`, `lock::<type>::wait::<phase>::<mode>`,
 //! `lock::deadlock::check::<phase>` and `spin::delay::<phase>`.
 
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
-use crate::timing::Timing;
+use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -18,19 +18,17 @@ use std::sync::Arc;
 pub struct LwlockRow {
     /// The tranche.
     pub lock: Arc<str>,
-    /// "exclusive" or "shared"; "variable" of waits for a value that a lock protects. Empty
-    /// in a sum.
+    /// "exclusive" or "shared"; "variable" for waits for a value that a lock protects. Empty in a sum.
     pub mode: Arc<str>,
     /// What the session was doing. Empty in a sum.
     pub phase: Arc<str>,
     /// From acquisition to release, counted at the release.
     pub held: Timing,
-    /// Acquisitions. Only of those that had to queue is there a time: from the first sleep
-    /// until the lock was theirs. The others took none worth a clock's reading.
+    /// Acquisitions. Only those that had to queue have a time, from the first sleep to the acquisition.
     pub acquire: Timing,
     /// Sleeps in the lock's queue.
     pub wait: Timing,
-    /// Found taken by who would not wait, or waited for and not got.
+    /// Conditional acquisitions that failed, and waits that did not get the lock.
     pub failed: u64,
     #[serde(skip)]
     totals: Box<LwlockTotals>,
@@ -95,7 +93,7 @@ pub struct LockRow {
     pub wait: Timing,
 }
 
-/// Something of one phase.
+/// The events of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseRow {
     /// What the session was doing.
@@ -114,7 +112,7 @@ pub(crate) struct Locks {
     pub spin_delays: Vec<PhaseRow>,
 }
 
-/// What the name of a lock's statistic says.
+/// The parts of the name of a lock's statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name<'n> {
     /// Of a lightweight lock.
@@ -139,7 +137,7 @@ pub enum Name<'n> {
     SpinDelay(&'n str),
 }
 
-/// What is kept of a lightweight lock.
+/// A figure of a lightweight lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LwlockFigure {
     /// See [`LwlockRow::held`].
@@ -152,8 +150,8 @@ pub enum LwlockFigure {
     Failed,
 }
 
-/// What a name says, if it is one of ours. An extension's tranche may have colons in its name,
-/// so it is taken apart from its end.
+/// The parts of a statistic's name; `None` if it is not a lock's. The tranche of an extension may have
+/// colons in its name, so parsing starts at the end.
 pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
@@ -239,15 +237,9 @@ impl Locks {
                 .then_with(|| b.held.seconds.total_cmp(&a.held.seconds))
                 .then_with(|| (&a.lock, &a.mode, &a.phase).cmp(&(&b.lock, &b.mode, &b.phase)))
         });
-        self.locks.sort_by(|a, b| {
-            (b.wait.seconds)
-                .total_cmp(&a.wait.seconds)
-                .then_with(|| (&a.kind, &a.mode, &a.phase).cmp(&(&b.kind, &b.mode, &b.phase)))
-        });
+        most_first!(self.locks, wait.seconds, kind, mode, phase);
         for rows in [&mut self.deadlock_checks, &mut self.spin_delays] {
-            rows.sort_by(|a, b| {
-                (b.timing.seconds).total_cmp(&a.timing.seconds).then_with(|| a.phase.cmp(&b.phase))
-            });
+            most_first!(rows, timing.seconds, phase);
         }
     }
 }

@@ -14,13 +14,13 @@ const PUBLISHED: u32 = 2;
 const NAME: u32 = 4;
 
 impl Segment {
-    /// Our number for the statistic that a head names, if it has been met before.
+    /// Our number for the statistic of a head, if it is already known.
     pub(crate) fn known_stat(&self, stat: u32) -> Option<StatId> {
         self.ids.get(stat.checked_sub(1)? as usize).copied().flatten()
     }
 
-    /// Our number for the statistic that a head names (1 + its index in the directory), or
-    /// `None` where the directory has no such entry.
+    /// Our number for the statistic of a head (1 + its index in the directory); `None` if the directory
+    /// has no such entry.
     pub(crate) fn stat(&mut self, stat: u32) -> Result<Option<StatId>, Error> {
         let Some(index) = stat.checked_sub(1) else {
             return Ok(None);
@@ -59,7 +59,7 @@ impl Segment {
         Ok(Some(id))
     }
 
-    /// Learn the names of these tranches.
+    /// Read the names of these tranches.
     pub(crate) fn name_tranches(
         &mut self,
         mut tranches: impl Iterator<Item = u32>,
@@ -67,8 +67,7 @@ impl Segment {
         if tranches.all(|tranche| self.tranches.knows(tranche)) {
             return Ok(());
         }
-        // Rare, so all of the directory is read: the hash of a whole name decides where its
-        // entry lies.
+        // Rare, so the whole directory is read: entries are placed by the hash of the whole name.
         let mut known = Arc::clone(&self.tranches);
         let names = Arc::make_mut(&mut known);
         self.each_entry(self.regions.directory, directory::SIZE, |_, entry| {

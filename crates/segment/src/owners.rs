@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The owner of a pid: looked up among the slots in use, without reading their books.
+//! The owner of a pid, looked up among the slots in use without reading their books.
 
 use crate::book::{identity_of, Identity};
 use crate::error::Error;
 use crate::layout::{entry, i32_at, state, u32_at, u64_at};
 use crate::segment::Segment;
+use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
@@ -19,6 +20,37 @@ pub struct Owner {
     pub identity: Arc<Identity>,
 }
 
+/// Names of databases and users by OID, as sessions report them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    pub databases: HashMap<u32, String>,
+    pub users: HashMap<u32, String>,
+}
+
+impl Names {
+    /// Add names; an OID of 0 or an empty name is unknown.
+    pub fn add(&mut self, (database_id, user_id): (u32, u32), database: &str, user: &str) {
+        let pairs =
+            [(&mut self.databases, database_id, database), (&mut self.users, user_id, user)];
+        for (known, id, name) in pairs {
+            if id != 0 && !name.is_empty() && !known.contains_key(&id) {
+                known.insert(id, name.to_string());
+            }
+        }
+    }
+
+    /// Add the names in the entry of a slot or group, unless its identity is changing.
+    pub fn add_entry(&mut self, bytes: &[u8]) {
+        let ids = (u32_at(bytes, entry::DATABASE_ID), u32_at(bytes, entry::USER_ID));
+        let known = |map: &HashMap<_, _>, id| id == 0 || map.contains_key(&id);
+        let new = !known(&self.databases, ids.0) || !known(&self.users, ids.1);
+        if new && u32_at(bytes, entry::IDENTITY_SEQ).is_multiple_of(2) {
+            let Identity { database, user, .. } = identity_of(bytes);
+            self.add(ids, &database, &user);
+        }
+    }
+}
+
 impl Segment {
     /// The identity of a slot's owner, read while it does not change.
     pub(crate) fn read_identity(&self, index: u32) -> Result<(Arc<Identity>, u32), Error> {
@@ -27,10 +59,8 @@ impl Segment {
         for _ in 0..100 {
             self.read(offset, &mut bytes)?;
             fence(Ordering::Acquire);
-            let mut seq = [0u8; 4];
-            self.read(offset + entry::IDENTITY_SEQ as u64, &mut seq)?;
-            let before = u32_at(&bytes, entry::IDENTITY_SEQ);
-            if before.is_multiple_of(2) && before == u32_at(&seq, 0) {
+            let seq = self.read_u32(offset + entry::IDENTITY_SEQ as u64)?;
+            if seq.is_multiple_of(2) && seq == u32_at(&bytes, entry::IDENTITY_SEQ) {
                 break;
             }
             std::thread::yield_now();
@@ -54,7 +84,7 @@ impl Segment {
     }
 }
 
-/// The owner that had a pid at that tick; pids are used again.
+/// The owner of a pid at that tick; pids are reused.
 pub fn owner_at(owners: &[Owner], pid: i32, tick: u64) -> Option<&Owner> {
     let meant = owners.iter().filter(|owner| owner.pid == pid && owner.since <= tick);
     meant.max_by_key(|owner| owner.since)

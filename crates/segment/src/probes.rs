@@ -1,31 +1,40 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The table of probes: where the producer measures, and why it left a probe out.
+//! The table of probes, with the reason if one was left out.
 
 use crate::error::Error;
 use crate::layout::{probe, text_at, u32_at};
 use crate::segment::Segment;
+use serde::{Serialize, Serializer};
 
 /// How the name of a function's probe begins.
 pub const PROBE_PREFIX: &str = "function ";
 
-/// What became of a probe.
+/// Whether a probe is installed; in JSON a boolean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeState {
-    /// It is in place.
+    /// It is installed.
     Installed,
-    /// It was left out; the reason says why.
+    /// It was left out for a reason.
     LeftOut,
 }
 
+impl Serialize for ProbeState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bool(*self == ProbeState::Installed)
+    }
+}
+
 /// A function or call that the producer measures.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Probe {
-    /// Its index in the table, and, of the first ones, in every book's counters of calls.
+    /// Its index in the table. The first ones have a counter of calls there in every book.
+    #[serde(skip)]
     pub index: u32,
-    /// Installed or left out.
-    pub state: ProbeState,
     /// "import fsync", ...
     pub name: String,
+    /// Installed or left out.
+    #[serde(rename = "installed")]
+    pub state: ProbeState,
     /// Why it was left out; empty when installed.
     pub reason: String,
 }

@@ -5,7 +5,7 @@
 use crate::clock::ClockInfo;
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
-use crate::timing::Timing;
+use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use crate::wait_class::WaitClass;
 use crate::{commits, files, functions, locks, wal};
@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// The sessions that ended within the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct EndedRow {
-    /// How many.
+    /// Number of sessions.
     pub sessions: u64,
-    /// Time that they lived in it.
+    /// Their lifetime in it.
     pub seconds: f64,
 }
 
@@ -35,15 +35,15 @@ pub struct AccountRow {
     /// How often and how long.
     #[serde(flatten)]
     pub timing: Timing,
-    /// Whether this is idling: waiting for the client between commands, the main loop of a
-    /// background process, or uninstrumented time.
+    /// Whether this is idle time: waiting for the client between commands, the main loop of a background
+    /// process, or uninstrumented time.
     pub idle: bool,
     #[serde(skip)]
     pub(crate) total: Total,
 }
 
 impl AccountRow {
-    /// What `total` of the account `stat` means.
+    /// The row of the account `stat` with this total.
     pub fn of(stat: &Stat, total: Total, clock: &ClockInfo) -> AccountRow {
         AccountRow {
             phase: stat.phase().clone(),
@@ -67,7 +67,7 @@ pub struct ActivityRow {
     /// How often and how long.
     #[serde(flatten)]
     pub timing: Timing,
-    /// Whether all of it is idling.
+    /// Whether all of it is idle time.
     pub idle: bool,
 }
 
@@ -87,9 +87,9 @@ pub struct CommandRow {
 pub struct StatisticRow {
     /// Its name.
     pub name: String,
-    /// "seconds" for what is kept in ticks, else its own.
+    /// "seconds" for times, otherwise the unit of the statistic.
     pub unit: String,
-    /// How many.
+    /// Number of sessions.
     pub count: u64,
     /// Their sum.
     pub total: f64,
@@ -123,13 +123,11 @@ pub(crate) fn command_rows(sums: &FrameTotals<'_>) -> Vec<CommandRow> {
         }
     }
     let mut rows: Vec<CommandRow> = rows.into_values().collect();
-    rows.sort_by(|a, b| {
-        (b.handle.seconds).total_cmp(&a.handle.seconds).then_with(|| a.kind.cmp(&b.kind))
-    });
+    most_first!(rows, handle.seconds, kind);
     rows
 }
 
-/// What no other row shows, by name.
+/// Statistics without a row of their own kind, by name.
 pub(crate) fn statistic_rows(sums: &FrameTotals<'_>) -> Vec<StatisticRow> {
     let clock = sums.clock();
     let mut rows: Vec<StatisticRow> = sums

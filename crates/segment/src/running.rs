@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What runs in one slot now, read without the rest of its book.
+//! The running account of one slot, read without the rest of its book.
 
 use crate::directory::StatId;
 use crate::error::Error;
@@ -7,7 +7,7 @@ use crate::layout::{book, entry, head, state, u32_at, u64_at};
 use crate::segment::Segment;
 use std::sync::atomic::{fence, Ordering};
 
-/// What runs in a slot at one moment.
+/// The running account of a slot at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Running {
     /// The account.
@@ -17,8 +17,8 @@ pub(crate) struct Running {
 }
 
 impl Segment {
-    /// What runs in a slot now; `None` where that is not known at once, or the slot is no
-    /// longer that owner's.
+    /// The running account of a slot; `None` if it cannot be read at once, or the slot has another
+    /// owner.
     pub(crate) fn running(&mut self, slot: u32, generation: u32) -> Result<Option<Running>, Error> {
         let mut owner = [0u8; 8];
         self.read(self.regions.entries.entry(slot), &mut owner)?;
@@ -36,14 +36,13 @@ impl Segment {
         if run >= self.header().stats_per_book {
             return Ok(None);
         }
-        let mut head = [0u8; 4];
-        self.read(base + (book::SIZE + run as usize * head::SIZE) as u64, &mut head)?;
+        let stat = self.read_u32(base + (book::SIZE + run as usize * head::SIZE) as u64)?;
         fence(Ordering::Acquire);
         let after = self.read_u64(base + book::SEQ as u64)?;
         if before % 2 == 1 || before != after {
             return Ok(None);
         }
         let since = u64_at(&words, book::RUN_START);
-        Ok(self.stat(u32_at(&head, 0))?.map(|stat| Running { stat, since }))
+        Ok(self.stat(stat)?.map(|stat| Running { stat, since }))
     }
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An attached segment: the checks of its header, and what is read from it directly.
 //!
-//! The cold part of the header is read and checked once; what a writer may change later
-//! (level, overflows, probes, events, slots) is read anew at each call. Nothing is ever
-//! taken from the file as an offset or a size without having been checked here.
+//! The cold part of the header is read and checked once. Values that writers change (level, overflows,
+//! probes, events, slots) are read at each call. Every offset and size in the file is checked here
+//! before it is used.
 
 use crate::clock::Clock;
 use crate::directory::{Directory, StatId};
 use crate::error::Error;
 use crate::header::{parse_header, Header, Regions};
-use crate::layout::{self, header, u32_at, Region};
+use crate::layout::{self, header, Region};
 use crate::overflows::Overflows;
 use crate::segment_path::{is_own, SegmentPath, ToSegmentPath};
 use crate::statement_text::Texts;
@@ -50,7 +50,7 @@ pub struct Segment {
     pub(crate) liveness_turn: usize,
 }
 
-/// Turn a failed open into the error that helps.
+/// The error for a failed open, with its remedy.
 pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> Error {
     let path = path.to_path_buf();
     match source.kind() {
@@ -78,12 +78,11 @@ impl Segment {
     pub fn open(path: &(impl ToSegmentPath + ?Sized)) -> Result<Segment, Error> {
         let path = path.to_segment_path();
         let open = |flags: OFlags| {
-            // Without O_NONBLOCK, opening a named pipe would wait for ever.
+            // Without O_NONBLOCK, opening a named pipe would block.
             let flags = (flags | OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
             OpenOptions::new().read(true).custom_flags(flags).open(path.path())
         };
-        // A pread that need not look after the file's access time takes 8 % less, but only
-        // the file's owner and root may ask for that.
+        // Without access times, a pread takes 8 % less; only the file's owner and root may ask for this.
         let file = match open(OFlags::NOATIME) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open(OFlags::empty()),
             opened => opened,
@@ -130,7 +129,7 @@ impl Segment {
         })
     }
 
-    /// Where it was opened, and the owner that it had to have.
+    /// Its path, and its required owner.
     pub fn segment_path(&self) -> &SegmentPath {
         &self.segment_path
     }
@@ -140,13 +139,13 @@ impl Segment {
         self.segment_path.path()
     }
 
-    /// The user that the file belongs to.
+    /// The owner of the file.
     pub fn owner(&self) -> u32 {
         self.owner
     }
 
-    /// Whether it is our own, or root's. Use what another user's segment says only for what that
-    /// user may know.
+    /// Whether it is our own, or root's. Use the content of another user's segment only for purposes
+    /// that this user may influence.
     pub fn is_own(&self) -> bool {
         is_own(self.owner)
     }
@@ -161,26 +160,25 @@ impl Segment {
         &self.clock
     }
 
-    /// Whether it was made during this boot, so that its clock runs on and its processes
-    /// may still be there.
+    /// Whether it was created during this boot, so that its clock still runs and its processes may exist.
     pub fn is_of_this_boot(&self) -> bool {
         self.live
     }
 
-    /// Whether the writers' pids are numbers of our own pid namespace. If not, a dead writer
-    /// cannot be distinguished from an idle one, and /proc says nothing about either.
+    /// Whether the writers' pids are of our own pid namespace. If not, dead and idle writers cannot be
+    /// distinguished, and /proc has neither.
     pub fn knows_pids(&self) -> bool {
         self.pids_known
     }
 
-    /// Whether the path now names another file, or none: the writers have begun a new
-    /// segment, or the server has ended.
+    /// Whether the path now names another file, or none: the writers have created a new segment, or the
+    /// server has ended.
     pub fn replaced(&self) -> bool {
         std::fs::symlink_metadata(self.path()).map_or(true, |m| (m.dev(), m.ino()) != self.identity)
     }
 
-    /// Whether the server that it tells of runs: `None` when that cannot be known. A server
-    /// that restarts may go on in the same file, so its pid is read anew.
+    /// Whether its server runs; `None` if that is unknown. A restarted server may reuse the file, so its
+    /// pid is read again.
     pub fn server_runs(&self) -> Option<bool> {
         if !self.live {
             return Some(false);
@@ -189,26 +187,24 @@ impl Segment {
         self.pids_known.then(|| this_host::exists(pid))
     }
 
-    /// Whether another server process than when the segment was opened goes on in it.
+    /// Whether another server process than at the opening uses it now.
     pub fn server_changed(&self) -> bool {
         self.server_pid().is_ok_and(|pid| pid != self.header.server_pid)
     }
 
     fn server_pid(&self) -> Result<u32, Error> {
-        let mut bytes = [0u8; 4];
-        self.read(header::SERVER_PID as u64, &mut bytes)?;
-        Ok(u32_at(&bytes, 0))
+        self.read_u32(header::SERVER_PID as u64)
     }
 
     pub(crate) fn io(&self, source: io::Error) -> Error {
         io_error(self.path(), source)
     }
 
-    /// Fill `buffer` from `offset` on; a file cut short meanwhile is an error.
+    /// Fill `buffer` from `offset` on; an error if the file was truncated.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
         let mut have = 0;
         while have < buffer.len() {
-            // Not by way of libc, whose pread looks for a cancelled thread before and after.
+            // Not through libc, whose pread checks for a cancelled thread before and after.
             match rustix::io::pread(&self.file, &mut buffer[have..], offset + have as u64) {
                 Ok(0) => {
                     return Err(Error::Truncated {
@@ -225,8 +221,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Show the first `size` bytes of every entry of a region, read many at a time; whatever
-    /// the strides of a hostile file, a reading is not much longer than [`BATCH`].
+    /// Pass the first `size` bytes of every entry of a region to `see`. Entries are read in batches of
+    /// about [`BATCH`] bytes, whatever the stride in a hostile file.
     pub(crate) fn each_entry(
         &self,
         region: Region,
@@ -249,6 +245,12 @@ impl Segment {
         Ok(())
     }
 
+    pub(crate) fn read_u32(&self, offset: u64) -> Result<u32, Error> {
+        let mut bytes = [0u8; 4];
+        self.read(offset, &mut bytes)?;
+        Ok(u32::from_ne_bytes(bytes))
+    }
+
     pub(crate) fn read_u64(&self, offset: u64) -> Result<u64, Error> {
         let mut bytes = [0u8; 8];
         self.read(offset, &mut bytes)?;
@@ -264,9 +266,7 @@ impl Segment {
 
     /// The level and the number of resets.
     pub(crate) fn level_word(&self) -> Result<u32, Error> {
-        let mut bytes = [0u8; 4];
-        self.read(header::LEVEL_WORD as u64, &mut bytes)?;
-        Ok(u32::from_ne_bytes(bytes))
+        self.read_u32(header::LEVEL_WORD as u64)
     }
 
     /// Overflows so far.
@@ -274,20 +274,18 @@ impl Segment {
         Ok(Overflows::of(&self.read_live()?))
     }
 
-    /// Files that had to give way to others before their writes were synced: the next sync of
-    /// such a file is reported with fewer writes than there were.
+    /// Files that were evicted before their writes were synced: the next sync of such a file is reported
+    /// with too few writes.
     pub fn files_given_up(&self) -> Result<u64, Error> {
         self.read_u64(header::OVERFLOW_FILES as u64)
     }
 
     /// Slots that are claimed now.
     pub fn population(&self) -> Result<u32, Error> {
-        let region = self.regions.entries;
-        let mut entry = [0u8; 4];
         let mut claimed = 0;
         for slot in 0..self.header.slots {
-            self.read(region.entry(slot), &mut entry)?;
-            claimed += u32::from(u32_at(&entry, 0) != layout::state::FREE);
+            let state = self.read_u32(self.regions.entries.entry(slot))?;
+            claimed += u32::from(state != layout::state::FREE);
         }
         Ok(claimed)
     }

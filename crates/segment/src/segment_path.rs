@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where a segment is, and whose it has to be.
+//! The path of a segment, and its required owner.
 //!
-//! Segments lie in a directory where anybody may create files, under names that anybody can
-//! predict. So a file is a server's segment only if it belongs to whom the server runs as, which
-//! is the owner of its data directory: PostgreSQL does not start in a directory of another owner.
-//! The question is asked of the open file, each time one is opened.
+//! Segments are in a directory where every user may create files, under predictable names. So a file is
+//! a server's segment only if it belongs to the server's user, the owner of the data directory:
+//! PostgreSQL does not start in a directory of another owner. Each time a file is opened, the open file
+//! is checked.
 
 use crate::error::Error;
 use crate::header::Header;
@@ -13,11 +13,11 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How a server's segment's name begins; device and inode of the data directory follow.
+/// The start of a server's segment's name; device and inode of the data directory follow.
 pub const NAME_PREFIX: &str = "pg_tally.";
 const ROOT: u32 = 0;
 
-/// A segment's path, and the owner that it must have where that is known.
+/// A segment's path, and its required owner if that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentPath {
     path: PathBuf,
@@ -25,8 +25,8 @@ pub struct SegmentPath {
 }
 
 impl SegmentPath {
-    /// A server's, by its data directory: the file must belong to `owner`, the owner of that
-    /// directory, or to root.
+    /// The path of a server's segment, which must belong to `owner`, the owner of the data directory, or
+    /// to root.
     pub fn of_owner(path: impl Into<PathBuf>, owner: u32) -> SegmentPath {
         SegmentPath { path: path.into(), owner: Some(owner) }
     }
@@ -36,15 +36,15 @@ impl SegmentPath {
         &self.path
     }
 
-    /// Whether something stands there that the owner, or root, has put there. For choosing
-    /// between paths; what is opened is checked again.
+    /// Whether a file of the owner, or of root, exists there. Only for choosing between paths: the opened
+    /// file is checked again.
     pub fn is_owners(&self) -> bool {
         let owner = std::fs::symlink_metadata(&self.path).map(|meta| meta.uid());
         owner.is_ok_and(|uid| uid == ROOT || Some(uid) == self.owner)
     }
 
-    /// Whether the file that was opened there may be trusted. Where nothing is known of the
-    /// owner it must be our own, root's, or that of the data directory which the segment names.
+    /// Check that the opened file can be trusted. If the owner is unknown, it must be our own, root's, or
+    /// that of the data directory named in the segment.
     pub(crate) fn check(&self, file: &Metadata, header: &Header) -> Result<(), Error> {
         let uid = file.uid();
         let name = this_host::user_name;
@@ -78,14 +78,14 @@ impl SegmentPath {
         Err(Error::Foreign { path: self.path.clone(), owner: name(uid), why })
     }
 
-    /// Device and inode in the file's name, where it is a name for a server's segment.
+    /// Device and inode in the file's name, if it is that of a server's segment.
     fn named(&self) -> Option<(u64, u64)> {
         name_of(self.path.file_name()?.to_str()?)
     }
 }
 
 /// Device and inode of the data directory in the name `pg_tally.<device>.<inode>`, both in
-/// hexadecimal; `None` for other names, such as a creator's half-made file.
+/// hexadecimal; `None` for other names, such as an unfinished file.
 pub fn name_of(name: &str) -> Option<(u64, u64)> {
     let hex = |part: &str| {
         let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -95,19 +95,19 @@ pub fn name_of(name: &str) -> Option<(u64, u64)> {
     Some((hex(device)?, hex(inode)?))
 }
 
-/// Whom this process acts as.
+/// The effective user of this process.
 pub(crate) fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether a file of this owner is as good as our own: ours, or root's.
+/// Whether a file of this owner is trusted as our own: ours, or root's.
 pub(crate) fn is_own(uid: u32) -> bool {
     uid == ROOT || uid == own_uid()
 }
 
-/// What says where a segment is: a plain path, of which no owner is known, or more.
+/// A path of a segment, with its owner or, as a plain path, without.
 pub trait ToSegmentPath {
-    /// The same as a segment's path.
+    /// The segment's path.
     fn to_segment_path(&self) -> SegmentPath;
 }
 

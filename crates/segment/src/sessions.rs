@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The sessions of a frame: each as a row, and how many there are of a kind in a state.
+//! The sessions of a frame: a row for each, and their number by kind and state.
 
 use crate::book::{Book, Life};
 use crate::delta::{Delta, SessionDelta};
 use crate::directory::{Stat, StatKind};
+use crate::owners::Names;
 use crate::snapshot::Snapshot;
 use crate::wait_class::WaitClass;
 use serde::Serialize;
@@ -25,31 +26,31 @@ pub struct SessionRow {
     pub user: Option<String>,
     /// application_name.
     pub application: String,
-    /// The phase that it is in.
+    /// Its current phase.
     pub phase: Arc<str>,
-    /// What it is doing now: "cpu", or the wait event as `Type:Event`.
+    /// Its current activity: "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
     /// The class of that.
     #[serde(skip)]
     pub class: WaitClass,
-    /// For how long it has been doing that.
+    /// Time since that started.
     pub since_seconds: f64,
     /// "active", "idle", "idle in transaction", "background", or "dead": its process has ended
     /// and its slot is not merged yet.
     pub state: &'static str,
-    /// Time that it lived in the interval: the sum of its accounts.
+    /// Its lifetime in the interval: the sum of its accounts.
     pub lived_seconds: f64,
-    /// Of that, what is not idle.
+    /// Of that, time that is not idle.
     pub busy_seconds: f64,
-    /// Of that, what it did not wait.
+    /// Of that, CPU time, including waiting for a CPU.
     pub cpu_seconds: f64,
-    /// Commands that it handled.
+    /// Commands handled.
     pub commands: u64,
     /// Its slot.
     pub slot: u32,
     /// Its ordinal among the owners of the slot.
     pub generation: u32,
-    /// Lightweight locks that it holds.
+    /// Number of lightweight locks held.
     pub holding_count: u32,
     /// The first of them.
     pub holding: Vec<HoldingRow>,
@@ -64,7 +65,7 @@ pub struct HoldingRow {
     pub lock: String,
     /// "exclusive" or "shared".
     pub mode: &'static str,
-    /// For how long.
+    /// Time since the acquisition.
     pub seconds: f64,
 }
 
@@ -75,15 +76,15 @@ pub struct SessionAccount {
     pub phase: Arc<str>,
     /// The rest of it.
     pub activity: Arc<str>,
-    /// Stretches that ended.
+    /// Number of events that ended.
     pub count: u64,
     /// Time.
     pub seconds: f64,
-    /// Whether this is idling.
+    /// Whether this is idle time.
     pub idle: bool,
 }
 
-/// How many sessions of a kind are in a state.
+/// The number of sessions of a kind in a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Population {
     /// "client backend", ...
@@ -94,42 +95,21 @@ pub struct Population {
     pub sessions: u32,
 }
 
-/// Names of databases and users by number, from whoever knows them.
-#[derive(Default)]
-struct Names {
-    databases: HashMap<u32, String>,
-    users: HashMap<u32, String>,
-}
-
-impl Names {
-    fn of(snapshot: &Snapshot) -> Names {
-        let mut names = Names::default();
-        for book in snapshot.books.iter().chain(&snapshot.groups) {
-            let mut learn = |map: fn(&mut Names) -> &mut HashMap<u32, String>, id, name: &str| {
-                if id != 0 && !name.is_empty() {
-                    map(&mut names).insert(id, name.to_string());
-                }
-            };
-            learn(|n| &mut n.databases, book.database_id, &book.identity.database);
-            learn(|n| &mut n.users, book.user_id, &book.identity.user);
-        }
-        names
+/// The own name, else the known one, else the OID; `None` without an OID.
+fn name(known: &HashMap<u32, String>, id: u32, own: &str) -> Option<String> {
+    if !own.is_empty() {
+        return Some(own.to_string());
     }
-
-    fn name(known: &HashMap<u32, String>, id: u32, own: &str) -> Option<String> {
-        if !own.is_empty() {
-            return Some(own.to_string());
-        }
-        if id == 0 {
-            return None;
-        }
-        Some(known.get(&id).cloned().unwrap_or_else(|| id.to_string()))
-    }
+    (id != 0).then(|| known.get(&id).cloned().unwrap_or_else(|| id.to_string()))
 }
 
 /// A row for each of them.
 pub(crate) fn rows(delta: &Delta<'_>) -> Vec<SessionRow> {
-    let names = Names::of(delta.snapshot);
+    let mut names = Names::default();
+    for book in delta.snapshot.books.iter().chain(&delta.snapshot.groups) {
+        let ids = (book.database_id, book.user_id);
+        names.add(ids, &book.identity.database, &book.identity.user);
+    }
     delta.sessions.iter().map(|s| session_row(s, delta.snapshot, &names)).collect()
 }
 
@@ -180,8 +160,8 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         pid: book.pid,
         leader_pid: (book.leader_pid != 0).then_some(book.leader_pid),
         kind: book.identity.kind.clone(),
-        database: Names::name(&names.databases, book.database_id, &book.identity.database),
-        user: Names::name(&names.users, book.user_id, &book.identity.user),
+        database: name(&names.databases, book.database_id, &book.identity.database),
+        user: name(&names.users, book.user_id, &book.identity.user),
         application: book.identity.application.clone(),
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),

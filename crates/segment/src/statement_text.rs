@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The text of a statement, and the texts that a segment's reader keeps. A text does not change as long
-//! as its entry has it, so each is read once.
+//! The text of a statement, and the texts that the reader of a segment keeps. The text of an entry does
+//! not change, so each is read once.
 
 use crate::layout::{i32_at, statement, u32_at};
 use std::collections::HashMap;
@@ -9,10 +9,9 @@ use std::sync::Arc;
 /// The text of a statement, constants replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// What is kept of it, fit to be shown: lines and tabs as they are, other control
-    /// characters as question marks.
+    /// The kept part of it; control characters other than line feeds and tabs are question marks.
     pub shown: Arc<str>,
-    /// Its bytes that are kept.
+    /// Bytes of the kept part.
     pub kept: u32,
     /// Bytes of the whole text.
     pub whole: u32,
@@ -25,7 +24,7 @@ impl Text {
     }
 }
 
-/// Where the text of an entry lies.
+/// The location of the text of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextLocation {
     /// 1 + its first block; 0: it has none.

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: PostgreSQL
 //! This machine, as far as a segment needs it: the processes that own slots, its boot, namespace and users.
 //!
-//! A pid alone does not tell: pids are reused. The start time of the process does, but it
-//! costs reading a file of /proc, about 15 µs, so it is looked at when a slot is first seen
-//! and, for slots in which nothing moves, a few at each snapshot.
+//! Pids are reused, so a process is identified by pid and start time. Reading the start time from /proc
+//! takes about 15 µs, so it is checked for new slots and, at each snapshot, for some unchanged ones.
 
 use process::Stat;
 use rustix::process::{test_kill_process, Pid};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-/// Start times are of clock ticks, 10 ms; a process counts as another one when it started
-/// this much after the claim.
+/// Start times have a resolution of 10 ms. A process that started more than this after the claim is
+/// another one.
 const SLACK_NS: u64 = 20_000_000;
 
-/// Whether a process of this number exists, whoever owns it.
+/// Whether a process of this number exists, of any user.
 pub fn exists(pid: i32) -> bool {
-    // A negative number is no process, and the library insists.
+    // The library accepts no negative number.
     match Pid::from_raw(pid.max(0)) {
         Some(pid) => test_kill_process(pid) != Err(rustix::io::Errno::SRCH),
         None => false,
     }
 }
 
-/// Whether the process of this number is the one that was there at `claimed_boot_ns`
-/// (CLOCK_BOOTTIME), not ended, replaced or a zombie.
+/// Whether the process of this pid already ran at `claimed_boot_ns` (CLOCK_BOOTTIME) and is no zombie.
 pub fn is_same(pid: i32, claimed_boot_ns: u64) -> bool {
     let Ok(text) = std::fs::read(format!("/proc/{pid}/stat")) else {
         return exists(pid);
@@ -42,8 +40,7 @@ fn started_ns(stat: &Stat) -> Option<u64> {
     stat.started_ticks.checked_mul(1_000_000_000 / hz)
 }
 
-/// Processors that this process may use. Counted once, because that takes reading files of
-/// /proc and of the control group.
+/// CPUs that this process may use. Counted once, because that reads files of /proc and of the cgroup.
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))

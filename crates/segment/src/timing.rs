@@ -8,22 +8,34 @@ use serde::Serialize;
 /// Count, time and extremes of something.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Timing {
-    /// How many ended.
+    /// Number of events that ended.
     pub count: u64,
     /// Their time; of accounts, the time in the interval.
     pub seconds: f64,
     /// `seconds / count`; `None` without a count.
     pub mean_seconds: Option<f64>,
-    /// The shortest that ended; `None` where it is not known.
+    /// The shortest that ended; `None` if it is unknown.
     pub min_seconds: Option<f64>,
-    /// The longest that ended; of accounts also what is running still; `None` where it is
-    /// not known, as of `cpu`, of which no histogram is kept.
+    /// The longest that ended; of accounts also the running one; `None` if it is unknown, as for `cpu`,
+    /// which has no histogram.
     pub max_seconds: Option<f64>,
-    /// The median of what ended, within 6.25 %.
+    /// The median, within 6.25 %.
     pub p50_seconds: Option<f64>,
-    /// The 99th percentile of what ended, within 6.25 %.
+    /// The 99th percentile, within 6.25 %.
     pub p99_seconds: Option<f64>,
 }
+
+/// Sorts rows by a field, most first, and those that are equal by the fields behind it.
+macro_rules! most_first {
+    ($rows:expr, $($by:ident).+ $(, $name:ident)*) => {
+        $rows.sort_by(|a, b| {
+            let most = b.$($by).+.total_cmp(&a.$($by).+);
+            most.then_with(|| ($(&a.$name,)*).cmp(&($(&b.$name,)*)))
+        })
+    };
+}
+
+pub(crate) use most_first;
 
 impl Timing {
     pub(crate) fn of(total: &Total, clock: &ClockInfo) -> Timing {

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What one statistic did in an interval: count, sum, extremes, histogram.
+//! The change of one statistic in an interval: count, sum, extremes, histogram.
 
 use crate::directory::StatKind;
 use crate::histogram::Histogram;
 use crate::layout::bucket_middle;
 use std::borrow::Cow;
 
-/// What one statistic did.
+/// The change of one statistic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Change {
     /// Events that ended.
     pub count: u64,
-    /// Of accounts: ticks of the interval. Otherwise the sum of what ended.
+    /// Of accounts: ticks of the interval. Otherwise the sum of the events.
     pub total: u64,
-    /// The minimum of what ended. Exact when it is the lowest ever or was the only one, else
-    /// the middle of its bucket (6.25 %).
+    /// The minimum of the events: exact if it is the lowest ever or the only one, else the middle of its
+    /// bucket (6.25 %).
     pub min: Extreme,
-    /// The maximum of what ended, known as well as `min`; of an account also what is
-    /// running still, as long as it has lasted so far.
+    /// The maximum of the events, as precise as `min`; of an account also the running one so far.
     pub max: Extreme,
-    /// Bytes that these events moved.
+    /// Bytes that these events transferred.
     pub amount: u64,
-    /// How many of them went on where the one before had ended.
+    /// Events that continued where the one before had ended.
     pub follows: u64,
 }
 
@@ -31,15 +30,14 @@ pub enum Extreme {
     /// There are no values.
     #[default]
     None,
-    /// There are, and their extreme is not known: a statistic that keeps no histogram, in an
-    /// interval without a new record.
+    /// Unknown: a statistic without a histogram, in an interval without a new extreme.
     Unknown,
-    /// It is this.
+    /// This value.
     Of(u64),
 }
 
 impl Extreme {
-    /// It, where it is known.
+    /// The value, if it is known.
     pub fn known(self) -> Option<u64> {
         match self {
             Extreme::Of(value) => Some(value),
@@ -72,18 +70,18 @@ impl Change {
     }
 }
 
-/// What one statistic did in all sessions together.
+/// The change of one statistic in all sessions together.
 #[derive(Debug, Clone, Default)]
 pub struct Total {
     /// Count, sum and extremes.
     pub change: Change,
-    /// The histogram of what ended.
+    /// The histogram of the events.
     pub histogram: Histogram,
 }
 
 impl Total {
-    /// A quantile of what ended, in ticks. `None` where the histogram falls far short of the
-    /// count: its writers keep none, or only some of them do.
+    /// A quantile of the events, in ticks. `None` if the histogram has less than half of the events: not
+    /// all writers keep one.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         if self.histogram.count() < self.change.count / 2 {
             return None;
@@ -93,8 +91,8 @@ impl Total {
         self.histogram.quantile(q, min, max)
     }
 
-    /// The same in the ticks of a clock that has `ratio` times as many. Nearly equal clocks,
-    /// as one that has been measured again, keep the buckets as they are.
+    /// The same in ticks of a clock that is `ratio` times as fast. Buckets do not change if the clocks
+    /// are nearly equal, such as one clock measured twice.
     pub(crate) fn rescaled(&self, ratio: f64, kind: StatKind) -> Cow<'_, Total> {
         if ratio == 1.0 || kind == StatKind::Value {
             return Cow::Borrowed(self);
@@ -135,9 +133,8 @@ pub(crate) fn scaled(ticks: u64, ratio: f64) -> u64 {
     }
 }
 
-/// Minimum and maximum of what was counted, given the lowest and highest bucket in which the
-/// histogram grew and the extremes since ever at the end and, if there was anything, at the
-/// beginning. A new record is exact.
+/// Minimum and maximum in an interval, by the lowest and highest bucket that grew and the extremes ever
+/// at its end and, if there were events, at its start. A new extreme is exact.
 pub(crate) fn extremes(
     growth: (Option<usize>, Option<usize>),
     now: (u64, u64),

@@ -20,7 +20,7 @@ impl Tranches {
         self.names.contains_key(&tranche)
     }
 
-    /// Adds the tranche that a directory entry of this name stands for, if it does.
+    /// Adds the tranche of a directory entry with this name, if it has one.
     pub(crate) fn learn(&mut self, entry: &str) {
         let tranche = entry.strip_prefix("tranche::").and_then(|rest| rest.split_once("::"));
         if let Some((Ok(number), name)) = tranche.map(|(number, name)| (number.parse(), name)) {

@@ -1,41 +1,39 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What kind of doing or waiting an account is of.
+//! The class of an account.
 //!
-//! The writer decides it when a name enters the directory (`pg_tally/account_class.c`), and the
-//! directory entry holds it. Where only a name is known, as in a recording or in the segment of an
-//! older writer, [`WaitClass::of_name`] decides it likewise.
+//! The writer stores it in the directory entry of a name (`pg_tally/account_class.c`). If only a name is
+//! known, as in a recording or a segment of an older writer, [`WaitClass::of_name`] gives the same.
 
 use serde::Serialize;
 
 /// The class of an account, by its type of wait event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitClass {
-    /// It computed, or wanted to.
+    /// CPU, including waiting for a CPU.
     Cpu,
-    /// It read or wrote files.
+    /// File I/O.
     Io,
-    /// It waited for a heavyweight lock.
+    /// Heavyweight locks.
     Lock,
-    /// It waited for a lightweight lock.
+    /// Lightweight locks.
     Lwlock,
-    /// It waited for its client.
+    /// Waiting for the client.
     Client,
-    /// It waited for another process of the server.
+    /// Waiting for another process of the server.
     Ipc,
-    /// It waited for anything else.
+    /// Anything else.
     Other,
-    /// It slept for a set time.
+    /// Sleeping for a set time.
     Timeout,
     /// The idle main loop of a background process.
     Activity,
-    /// It waited for another session's pin of a buffer.
+    /// Waiting for another session's buffer pin.
     BufferPin,
-    /// It waited in the code of an extension.
+    /// Waiting in an extension.
     Extension,
 }
 
-/// Of calls that may block and that the server does not announce ("Call:open"): those that are no
-/// operations on files.
+/// Blocking calls outside wait events ("Call:open") that are no file operations.
 const OTHER_CALLS: [&str; 11] = [
     "commit_delay",
     "epoll_wait",
@@ -50,8 +48,22 @@ const OTHER_CALLS: [&str; 11] = [
     "system",
 ];
 
+/// Classes by the type of wait event, in the order of their numbers in the directory, from 1.
+const TYPES: [(&str, WaitClass); 10] = [
+    ("cpu", WaitClass::Cpu),
+    ("IO", WaitClass::Io),
+    ("Lock", WaitClass::Lock),
+    ("LWLock", WaitClass::Lwlock),
+    ("Client", WaitClass::Client),
+    ("IPC", WaitClass::Ipc),
+    ("Timeout", WaitClass::Timeout),
+    ("Activity", WaitClass::Activity),
+    ("BufferPin", WaitClass::BufferPin),
+    ("Extension", WaitClass::Extension),
+];
+
 impl WaitClass {
-    /// The classes that shares of time are shown by: [`WaitClass::shown_as`] gives one of them.
+    /// The classes in output: [`WaitClass::shown_as`] returns one of them.
     pub const ALL: [WaitClass; 7] = [
         WaitClass::Cpu,
         WaitClass::Io,
@@ -62,57 +74,33 @@ impl WaitClass {
         WaitClass::Other,
     ];
 
-    /// The class in a directory entry; `None` where its writer did not know classes.
+    /// The class in a directory entry; `None` if its writer did not know classes.
     pub(crate) fn of_entry(class: u8) -> Option<WaitClass> {
-        Some(match class {
-            0 => return None,
-            1 => WaitClass::Cpu,
-            2 => WaitClass::Io,
-            3 => WaitClass::Lock,
-            4 => WaitClass::Lwlock,
-            5 => WaitClass::Client,
-            6 => WaitClass::Ipc,
-            7 => WaitClass::Timeout,
-            8 => WaitClass::Activity,
-            9 => WaitClass::BufferPin,
-            10 => WaitClass::Extension,
-            _ => WaitClass::Other,
-        })
+        let index = usize::from(class).checked_sub(1)?;
+        Some(TYPES.get(index).map_or(WaitClass::Other, |(_, class)| *class))
     }
 
     /// The class of an activity of which only the name is known: "cpu", "IO:DataFileRead", ...
     pub fn of_name(activity: &str) -> WaitClass {
         let (kind, call) = activity.split_once(':').unwrap_or((activity, ""));
-        match kind {
-            "cpu" => WaitClass::Cpu,
-            "IO" => WaitClass::Io,
-            "Lock" => WaitClass::Lock,
-            "LWLock" => WaitClass::Lwlock,
-            "Client" => WaitClass::Client,
-            "IPC" => WaitClass::Ipc,
-            "Timeout" => WaitClass::Timeout,
-            "Activity" => WaitClass::Activity,
-            "BufferPin" => WaitClass::BufferPin,
-            "Extension" => WaitClass::Extension,
-            "Call" if !OTHER_CALLS.iter().any(|other| call.starts_with(other)) => WaitClass::Io,
-            _ => WaitClass::Other,
+        if kind == "Call" && !OTHER_CALLS.iter().any(|other| call.starts_with(other)) {
+            return WaitClass::Io;
         }
+        TYPES.iter().find(|(name, _)| *name == kind).map_or(WaitClass::Other, |(_, class)| *class)
     }
 
     /// The one of [`WaitClass::ALL`] that its time is added to.
     pub fn shown_as(self) -> WaitClass {
-        match self {
-            WaitClass::Timeout
-            | WaitClass::Activity
-            | WaitClass::BufferPin
-            | WaitClass::Extension => WaitClass::Other,
-            one => one,
+        if WaitClass::ALL.contains(&self) {
+            self
+        } else {
+            WaitClass::Other
         }
     }
 
     /// The name of [`WaitClass::shown_as`]: "cpu", "io", ...
     pub fn name(self) -> &'static str {
-        match self.shown_as() {
+        match self {
             WaitClass::Cpu => "cpu",
             WaitClass::Io => "io",
             WaitClass::Lock => "lock",

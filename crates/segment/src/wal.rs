@@ -8,18 +8,18 @@ use crate::frame::Frame;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What processes of one kind inserted. Parallel workers' is their leaders'.
+/// WAL of the processes of one kind; that of parallel workers counts with their leaders.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct WalRow {
     /// "client backend", "autovacuum worker", ...
     pub process: String,
     /// Records.
     pub records: u64,
-    /// Of these, images of whole pages.
+    /// Full-page images.
     pub full_page_images: u64,
     /// Bytes.
     pub bytes: u64,
-    /// How often it had to write WAL itself because its buffers were full.
+    /// How often a process wrote WAL because the WAL buffers were full.
     pub buffers_full: u64,
 }
 

@@ -8,7 +8,7 @@ use view::Sort;
 
 use postgres::Client;
 use segment::functions::{EdgeRow, FunctionRow, PROBE_PREFIX};
-use segment::{Interval, ProbeState, Segment, SegmentPath};
+use segment::{Interval, Probe, ProbeState, Segment, SegmentPath};
 use serde::Serialize;
 
 use crate::arguments::interval;
@@ -85,18 +85,16 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
     std::thread::sleep(args.interval);
     let after = segment.snapshot(Some(&before))?;
     let interval = Interval::between(&segment, Some(&before), &after);
-    let mut out = view::escape::stdout();
     if args.json {
-        let functions = Functions {
+        return view::output::json(&Functions {
             interval_seconds: interval.interval_seconds,
             instrumented_seconds: interval.instrumented_seconds,
             functions_probed: interval.functions_probed,
             functions: &interval.functions,
             edges: &interval.edges,
-        };
-        serde_json::to_writer(&mut out, &functions)?;
-        return Ok(writeln!(out)?);
+        });
     }
+    let mut out = view::escape::stdout();
     if let Some(note) = functions::note(&interval) {
         return Ok(writeln!(out, "{note}")?);
     }
@@ -151,10 +149,8 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
             reason: row.get::<_, Option<String>>(4).unwrap_or_default(),
         })
         .collect();
-    let mut out = view::escape::stdout();
     if args.json {
-        serde_json::to_writer(&mut out, &candidates)?;
-        return Ok(writeln!(out)?);
+        return view::output::json(&candidates);
     }
     if candidates.is_empty() {
         return Err(Error::Failed(format!(
@@ -167,7 +163,7 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
         let can = if it.probeable { "yes".to_string() } else { format!("no: {}", it.reason) };
         columns.push(vec![it.name.clone(), it.module.clone(), it.bytes.to_string(), can]);
     }
-    Ok(columns.write(&mut out, 2..3)?)
+    Ok(columns.write(&mut view::escape::stdout(), 2..3)?)
 }
 
 /// The SQL function that lists candidates: the extension's, or a temporary one if the extension does
@@ -191,15 +187,7 @@ fn probeable(client: &mut Client) -> Result<&'static str, Error> {
 #[derive(Debug, Serialize)]
 struct Setting<'l> {
     functions: &'l str,
-    probes: Vec<ProbeRow>,
-}
-
-#[derive(Debug, Serialize)]
-struct ProbeRow {
-    name: String,
-    installed: bool,
-    /// Why it was left out; empty when installed.
-    reason: String,
+    probes: Vec<Probe>,
 }
 
 fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
@@ -219,16 +207,16 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
         Some(path) => settled(&Segment::open(&path)?, &globs(list))?,
         None => Vec::new(),
     };
-    let mut out = view::escape::stdout();
     if args.json {
-        serde_json::to_writer(&mut out, &Setting { functions: list, probes })?;
-        return Ok(writeln!(out)?);
+        return view::output::json(&Setting { functions: list, probes });
     }
+    let mut out = view::escape::stdout();
     if list.trim().is_empty() {
         return Ok(writeln!(out, "no function is timed any more")?);
     }
     writeln!(out, "pg_tally.functions = '{list}'; the server's processes follow as they run")?;
-    let (installed, left_out): (Vec<_>, Vec<_>) = probes.iter().partition(|it| it.installed);
+    let (installed, left_out): (Vec<_>, Vec<_>) =
+        probes.iter().partition(|it| it.state == ProbeState::Installed);
     writeln!(out, "  timed      {} functions", installed.len())?;
     for probe in left_out {
         writeln!(out, "  left out   {}: {}", probe.name, probe.reason)?;
@@ -248,18 +236,16 @@ fn globs(list: &str) -> Vec<&str> {
 }
 
 /// The probes of these functions, once each glob has one or the time is up.
-fn settled(segment: &Segment, globs: &[&str]) -> Result<Vec<ProbeRow>, Error> {
+fn settled(segment: &Segment, globs: &[&str]) -> Result<Vec<Probe>, Error> {
     // Probes that exist now may belong to the former list.
     std::thread::sleep(RELOAD);
     let began = Instant::now();
     loop {
-        let probes: Vec<ProbeRow> = segment
+        let probes: Vec<Probe> = segment
             .probes()?
             .into_iter()
             .filter_map(|probe| {
-                let name = probe.name.strip_prefix(PROBE_PREFIX)?.to_string();
-                let installed = probe.state == ProbeState::Installed;
-                Some(ProbeRow { name, installed, reason: probe.reason })
+                Some(Probe { name: probe.name.strip_prefix(PROBE_PREFIX)?.to_string(), ..probe })
             })
             .filter(|probe| globs.iter().any(|glob| matches(glob, &probe.name)))
             .collect();

@@ -129,14 +129,11 @@ fn print(segment: &Segment, json: bool) -> Result<(), Error> {
     let LevelSetting { level, end } = segment.level_setting()?;
     let now = segment.clock().now();
     let left = end.map(|end| segment.clock().seconds(end.tick.saturating_sub(now)));
-    let mut out = view::escape::stdout();
     if json {
-        let then = end.map(|end| end.then);
-        let row = Row { level, level_left_seconds: left, level_then: then };
-        serde_json::to_writer(&mut out, &row)?;
-        writeln!(out)?;
-        return Ok(());
+        let level_then = end.map(|end| end.then);
+        return view::output::json(&Row { level, level_left_seconds: left, level_then });
     }
+    let mut out = view::escape::stdout();
     match (left, end) {
         (Some(left), Some(end)) => {
             writeln!(out, "{level}, for another {}, then {}", duration(left), end.then)?

@@ -58,24 +58,20 @@ struct Readable {
 /// List the segments.
 pub fn run(args: &LsArgs) -> Result<(), Error> {
     let mut rows = Vec::new();
-    for folder in std::iter::once(Path::new(DEFAULT_FOLDER))
-        .chain(args.directory.iter().map(|folder| folder.as_path()))
-    {
-        if folder != Path::new(DEFAULT_FOLDER) {
+    let default = Path::new(DEFAULT_FOLDER);
+    for folder in std::iter::once(default).chain(args.directory.iter().map(PathBuf::as_path)) {
+        if folder != default {
             std::fs::read_dir(folder)
                 .map_err(|error| Error::Failed(format!("{}: {error}", folder.display())))?;
         }
         rows.extend(target::in_folder(folder).into_iter().map(Row::of));
     }
-    let mut out = view::escape::stdout();
     if args.json {
-        serde_json::to_writer(&mut out, &rows)?;
-        writeln!(out)?;
-        return Ok(());
+        return view::output::json(&rows);
     }
+    let mut out = view::escape::stdout();
     if rows.is_empty() {
-        writeln!(out, "no segments; `tally enable` enables pg_tally on a server")?;
-        return Ok(());
+        return Ok(writeln!(out, "no segments; `tally enable` enables pg_tally on a server")?);
     }
     print(&rows, &mut out)
 }

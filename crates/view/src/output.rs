@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Writes a report to standard output, or to a file, which is then complete or unchanged.
+//! Writes reports to a file, which is then complete or unchanged, and JSON to standard output.
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::escape;
 use error::Error;
+use serde::Serialize;
 
 /// Writes a report with [`replace`]. A pipe or another special file is written directly.
 pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
@@ -28,6 +30,13 @@ pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
         )));
     }
     replace(path, text).map_err(failed)
+}
+
+/// Writes a value to standard output, as one line of JSON.
+pub fn json(value: &impl Serialize) -> Result<(), Error> {
+    let mut out = escape::stdout();
+    serde_json::to_writer(&mut out, value)?;
+    Ok(writeln!(out)?)
 }
 
 /// Replaces the file at `path` by one with this content: readers see the old content or the new one. The new

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the sessions did that are no more: by kind of process and statistic, the growth of the
-//! groups and of the slots that are not merged yet, less what these sessions had before.
+//! The activity of sessions that have ended, by kind of process and statistic: the growth of the groups
+//! and of the slots that are not merged yet, less what these sessions had before.
 
 use super::kinds::KindTotals;
 use super::moved::take_back;
@@ -10,7 +10,7 @@ use crate::histogram::Histogram;
 use crate::snapshot::Snapshot;
 use crate::total::{extremes, Total};
 
-/// A sum that is put together of parts and of what is taken off.
+/// A sum of additions and subtractions.
 #[derive(Clone, Default)]
 struct Sum {
     /// Count, total, amount, follows.
@@ -38,7 +38,7 @@ fn widen(span: &mut Option<(u64, u64)>, head: &Head) {
 }
 
 impl Kind<'_> {
-    /// Add what is in `book` now, or take off what was in it then.
+    /// Add the book as it is now, or subtract it as it was then.
     fn add(&mut self, book: &Book, now: bool) {
         for head in &book.heads {
             let at = head.stat as usize;
@@ -71,7 +71,7 @@ fn kind_of<'k, 's>(kinds: &'k mut Vec<Kind<'s>>, book: &'s Book, size: usize) ->
     &mut kinds[at]
 }
 
-/// What they did. Their calls are added to `calls`.
+/// Their activity. Their calls are added to `calls`.
 pub(super) fn ended(
     previous: Option<&Snapshot>,
     snapshot: &Snapshot,
@@ -83,7 +83,7 @@ pub(super) fn ended(
     let is_session =
         |p: &Book| snapshot.book(p.slot, p.generation).is_some_and(|b| b.life != Life::Retired);
     let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
-    // Each pair of histograms is added and taken off in this order: none falls below zero.
+    // Additions come first, so no histogram falls below zero.
     for book in snapshot.groups.iter().chain(retired) {
         kind_of(&mut kinds, book, size).add(book, true);
         for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
@@ -109,7 +109,7 @@ pub(super) fn ended(
     kinds.into_iter().map(settle).collect()
 }
 
-/// Within a kind, what a writer moved late from one account to another: see [`take_back`].
+/// Correct, within a kind, time that a writer moved late to another account: see [`take_back`].
 fn return_moved(kind: &mut Kind<'_>, snapshot: &Snapshot) {
     let owed = |sums: &[Sum]| -> i128 {
         let accounts = sums.iter().enumerate();
@@ -136,9 +136,8 @@ fn return_moved(kind: &mut Kind<'_>, snapshot: &Snapshot) {
     }
 }
 
-/// A process that changed its kind was taken off the one and added to the other: what the one
-/// lacks the other has too much, of the same statistic or, if it was moved besides, of another
-/// account.
+/// A process that changed its kind was subtracted from one kind and added to another. What one kind
+/// lacks, the other has in excess: in the same statistic or, if time was also moved, in another account.
 fn share_deficits(kinds: &mut [Kind<'_>], snapshot: &Snapshot) {
     if kinds.iter().all(|kind| kind.sums.iter().all(|s| s.numbers.iter().all(|n| *n >= 0))) {
         return;

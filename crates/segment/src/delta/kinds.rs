@@ -4,7 +4,7 @@
 use crate::total::Total;
 use std::sync::Arc;
 
-/// What the processes of one kind did.
+/// Totals of the processes of one kind.
 #[derive(Debug, Clone)]
 pub struct KindTotals {
     /// "client backend", ...
@@ -26,7 +26,7 @@ pub(super) fn totals_of<'k>(
     &mut kinds[at].totals
 }
 
-/// Adds `more` to the kinds that are there.
+/// Adds `more` to the known kinds.
 pub(super) fn merge_kinds(kinds: &mut Vec<KindTotals>, more: Vec<KindTotals>) {
     for part in more {
         match kinds.iter_mut().find(|k| k.kind == part.kind) {

@@ -3,10 +3,10 @@
 
 use crate::directory::StatId;
 
-/// A writer may learn late what its running time is for, and then moves it to that account:
-/// since the end of the wait for a command it was the command's. If the earlier snapshot had
-/// it where it was before, it has been reported already, and the account it went to holds it a
-/// second time. Take it from where most is, and say from where.
+/// A writer may learn late which account its running time belongs to: after the wait for a command it
+/// is the command's. It then moves the time. If the earlier snapshot had it in the former account, that
+/// time was already reported and is counted again in the new one. This subtracts it from the largest
+/// accounts, and calls `taken` with each.
 pub(super) fn take_back<'t>(
     mut moved: u64,
     accounts: impl Iterator<Item = (StatId, &'t mut u64)>,

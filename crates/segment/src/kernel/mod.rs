@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the kernel reports of the same processes, to check the ledger.
+//! The kernel's figures of the same processes, to check the ledger.
 //!
-//! /proc/PID/schedstat has the time that a process was on a processor and the time that it
-//! stood in the run queue. The `cpu` account holds both, so it may never exceed their sum:
-//! what exceeds it was blocked where nobody looked. The other way round is no error: a
-//! process that has been woken stands in the run queue inside of its wait, and the kernel's
-//! own work at a wait's begin and end lies inside of it too; that is "runnable inside waits".
+//! /proc/PID/schedstat has the time that a process ran on a CPU and the time that it waited in the run
+//! queue. The `cpu` account contains both. If it exceeds their sum, the process was blocked outside
+//! every probe. If it is less, this is no error: a process waits in the run queue after it was woken,
+//! within its wait, and the kernel works at the start and end of a wait ("runnable inside waits").
 //!
-//! Waiting unseen may hide behind that difference. So a thread asks the kernel every 5 ms
-//! about three of the sessions in turn, then reads what runs in its book and since when: if that began
-//! before the kernel was asked, it ran when the kernel answered. A process that is blocked
-//! while its account is `cpu` is a sample of unexplained time. Each session is looked at
-//! equally often, and only what was found busy counts, so the share of such samples is the
-//! share of busy time. A blocked process whose account changed between the two readings,
-//! about 10 µs, cannot be judged and is not counted.
+//! That difference can mask blocked time. So every 5 ms a thread asks the kernel about three of the
+//! sessions in turn, then reads the running account and its start. An account that started before the
+//! question was running at the answer. A process that is blocked while its account is `cpu` is a
+//! sample of unexplained time. All sessions are sampled equally often, and only busy ones count, so
+//! the share of such samples is a share of busy time. A blocked process whose account changed between
+//! the two readings (about 10 µs) is not counted.
 
 mod proc;
 mod sampler;
@@ -27,32 +25,30 @@ use sampler::{Sampler, Target};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// What the kernel says of an interval. Seconds are of the interval and of the sessions that
-/// were there at both of its ends; the share is of all intervals since the watch began.
+/// The kernel's figures of an interval. Seconds are of the interval and of sessions that existed at
+/// both of its ends; the share is of all intervals since the watch started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct KernelView {
-    /// Whether the kernel was asked and could answer.
+    /// Whether the kernel has the figures.
     pub available: bool,
     /// Why not.
     pub reason: Option<String>,
-    /// What the seconds are of, where that is longer than the interval: a recording has the
-    /// kernel's view by details.
+    /// The time that the seconds cover, if it is longer than the interval: a recording has them for
+    /// each detail interval.
     pub of_seconds: Option<f64>,
     /// Sessions that were compared.
     pub sessions: usize,
-    /// What the ledger has as `cpu`.
+    /// Time in the `cpu` account of the ledger.
     pub cpu_account_seconds: f64,
-    /// What the kernel has as on a processor.
+    /// Time on a CPU, by the kernel.
     pub on_cpu_seconds: f64,
-    /// What the kernel has as ready to run and not running.
+    /// Time in the run queue, by the kernel.
     pub run_queue_seconds: f64,
-    /// What the kernel has beyond the `cpu` account: runnable inside waits.
+    /// The kernel's time beyond the `cpu` account: runnable inside waits.
     pub runnable_inside_waits_seconds: f64,
-    /// Busy time that was spent blocked outside of every probe: the share below, of this
-    /// interval's busy time.
+    /// Busy time blocked outside every probe: the share below, of this interval's busy time.
     pub unexplained_seconds: f64,
-    /// The share of busy time that is unexplained: the greater of what the sums and what the
-    /// samples say.
+    /// The unexplained share of busy time: the larger one of that by the sums and that by the samples.
     pub unexplained_share: f64,
     /// Half-width of the 95 % confidence interval of the sampled share.
     pub unexplained_error: f64,
@@ -62,14 +58,14 @@ pub struct KernelView {
     pub samples_unexplained: u64,
     /// Why there are no samples.
     pub sampling_reason: Option<String>,
-    /// In which system calls the unexplained samples were blocked, most first.
+    /// The system calls in which unexplained samples were blocked, most first.
     pub blocked_in: Vec<BlockedIn>,
 }
 
 /// Unexplained samples of one system call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlockedIn {
-    /// Number of the system call; `None`: outside of any, as at a page fault, or unknown.
+    /// Number of the system call; `None`: none (a page fault), or unknown.
     pub syscall: Option<i64>,
     /// Samples.
     pub samples: u64,
@@ -90,7 +86,7 @@ struct Reading {
     run_queue_ns: u64,
 }
 
-/// What was seen since the watch began.
+/// Sums since the watch started.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     cpu_account: f64,
@@ -108,7 +104,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begin to watch. Every [`KernelView`] says what stands in the way.
+    /// Start to watch. If that is impossible, every [`KernelView`] has the reason.
     pub fn start(segment: &Segment) -> Watch {
         let watch = Watch::unsampled(segment);
         Watch { sampler: watch.reason.is_none().then(|| Sampler::start(segment)), ..watch }
@@ -132,14 +128,14 @@ impl Watch {
         }
     }
 
-    /// The same without the thread that samples: only the kernel's sums are reported,
-    /// for a reader that runs all the time and must cost next to nothing.
+    /// The same without the sampling thread, for a reader that runs all the time and must be cheap:
+    /// only the kernel's sums are reported.
     pub fn without_samples(segment: &Segment) -> Watch {
         Watch::unsampled(segment)
     }
 
-    /// Compare the interval between two snapshots, of which `busy_seconds` were not idle, and
-    /// go on watching. Call it right after taking `snapshot`, the first one included.
+    /// Compare the interval between two snapshots, of which `busy_seconds` were not idle, and continue
+    /// to watch. Call it right after each snapshot, including the first.
     pub fn observe(
         &mut self,
         previous: Option<&Snapshot>,
@@ -157,7 +153,7 @@ impl Watch {
         for book in snapshot.books.iter().filter(|b| b.life == Life::Alive) {
             let key = (book.slot, book.generation);
             let before = self.readings.get(&key);
-            // What has not moved since has not run either.
+            // A book that has not changed means that the process has not run.
             let reading = match before.filter(|b| b.seq == book.seq && book.seq % 2 == 0) {
                 Some(same) => Some(*same),
                 None => processes.schedstat(book.pid as u32).map(|it| Reading {
@@ -216,7 +212,7 @@ impl Watch {
     }
 }
 
-/// Half the width of Wilson's 95 % interval of a share: honest also when no hit was seen.
+/// Half-width of Wilson's 95 % interval of a share; valid also without any hit.
 /// E. B. Wilson, JASA 22 (1927), 209-212.
 pub fn half_width(hits: u64, samples: u64) -> f64 {
     const Z: f64 = 1.96;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What /proc tells of one process: its time on a processor, and whether it is blocked.
+//! Whether a process is blocked, by /proc.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Files of /proc that the sampler keeps open.
+/// Limit of the files of /proc that the sampler keeps open.
 const MOST_FILES: usize = 256;
 
-/// What the kernel says of one process at one moment.
+/// The state of a process at one moment, by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     /// On a processor or in the run queue.
@@ -25,8 +25,8 @@ pub(super) struct Proc {
 }
 
 impl Proc {
-    /// /proc/PID/syscall where we may read it (root, or the same user and no restriction on
-    /// ptrace), else the state in /proc/PID/stat, which anyone may.
+    /// From /proc/PID/syscall if we may read it (root, or the same user without a restriction on
+    /// ptrace), else the state in /proc/PID/stat, which every user may read.
     pub fn doing(&mut self, pid: i32) -> io::Result<Doing> {
         let mut buffer = [0u8; 512];
         if self.files.len() > MOST_FILES {
@@ -35,7 +35,7 @@ impl Proc {
         if let Some((file, is_syscall)) = self.files.get(&pid) {
             match file.read_at(&mut buffer, 0) {
                 Ok(n) if n > 0 => return parse_doing(&buffer[..n], *is_syscall),
-                // Its process has ended, or we may not ask about this one.
+                // The process has ended, or is not ours to ask about.
                 _ => self.files.remove(&pid),
             };
         }

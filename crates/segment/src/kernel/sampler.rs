@@ -11,10 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two rounds of the sampler ...
+/// Time between two rounds of the sampler.
 const PERIOD: Duration = Duration::from_millis(5);
-/// ... in each of which it looks at so many sessions. Always the same number, so that busy
-/// times weigh no less than quiet ones.
+/// Sessions sampled in a round: always the same number, so that busy times do not weigh less.
 const LOOKS: usize = 3;
 
 /// A session to be sampled.
@@ -42,7 +41,7 @@ pub(super) struct Sampler {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a state protects is numbers: they hold whatever happened to the thread.
+/// The state holds only numbers, which stay valid if the thread panicked.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -76,7 +75,7 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It holds nothing and ends within one period; a panic of it is not ours.
+            // It ends within one period; its panic is ignored.
             let _ = thread.join();
         }
     }
@@ -103,7 +102,7 @@ fn sample(mut segment: Segment, state: &Mutex<State>, stop: &AtomicBool) {
 }
 
 fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<State>) {
-    // The kernel is the dearer one to ask: not about who is idle anyway.
+    // Asking the kernel is expensive, so idle sessions are skipped.
     if runs(target, segment).is_none_or(|now| now.idle) {
         return;
     }
@@ -120,7 +119,7 @@ fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<St
     };
     let Some(now) = runs(target, segment).filter(|now| !now.idle) else { return };
     let unexplained = match doing {
-        // What wants a processor is not blocked, whatever its account was.
+        // A runnable process is not blocked, whatever its account was.
         Doing::Running => None,
         Doing::Blocked(_) if now.since > asked => return,
         Doing::Blocked(call) => now.cpu.then_some(call),
@@ -132,11 +131,11 @@ fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<St
     }
 }
 
-/// What runs in a book.
+/// The running account of a book.
 struct Now {
     /// Since when, tick.
     since: u64,
-    /// Whether that is idling.
+    /// Whether it is idle.
     idle: bool,
     /// Whether it is `cpu`.
     cpu: bool,

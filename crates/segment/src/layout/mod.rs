@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The segment, byte for byte: offsets and sizes as `libtally/include/tally.h` has them.
+//! The segment, byte for byte: offsets and sizes as `libtally/include/tally_layout.h` has them.
 //!
 //! Everything is in the byte order of the machine that wrote it; the reader insists that it
 //! is its own. The functions here read a field of a buffer that the caller has sized by the
 //! validated header; what would lie beyond the buffer reads as zero, so that no content can
 //! make the reader panic.
+
+/// Constants, one a line: an offset or a size in bytes, and the type and meaning of what lies there.
+macro_rules! offsets {
+    ($(#[$doc:meta])* $module:ident: $($rows:tt)*) => {
+        $(#[$doc])*
+        pub mod $module {
+            offsets! { $($rows)* }
+        }
+    };
+    ($($name:ident = $value:expr, $doc:literal;)*) => {
+        $(#[doc = $doc] pub const $name: usize = $value;)*
+    };
+}
 
 pub mod header;
 mod relations;
@@ -25,32 +38,22 @@ pub const MAGIC: &[u8; 8] = b"TALLYSEG";
 pub const VERSION: u32 = 1;
 /// What `byte_order` reads as on the machine that wrote it.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
-/// Bytes of the header.
-pub const HEADER_SIZE: usize = 4096;
-/// Plain counters of a book, one for each of the first probes.
-pub const CALLS: usize = 64;
-/// Held locks that a book shows.
-pub const HOLDS: usize = 8;
-/// Locks lately released that a book shows.
-pub const FREED: usize = 4;
-/// Statements of a set.
-pub const WAYS: usize = 20;
-/// Flushes that a set remembers.
-pub const SET_LOG: usize = 32;
-/// Accounts that a statement's time is split over.
-pub const PARTS: usize = 24;
-/// Of them in the entry itself.
-pub const NEAR_PARTS: usize = 2;
-/// Buckets of its histogram there.
-pub const NEAR_BUCKETS: usize = 14;
-/// Statements in a slot's cache.
-pub const LOCAL_STATEMENTS: usize = 64;
-/// Unsynced files of a set.
-pub const FILE_WAYS: usize = 8;
-/// Relations that a slot keeps for itself.
-pub const LOCAL_RELATIONS: usize = 64;
-/// Operations that are kept apart for each relation: read, write, extend, sync, truncate.
-pub const RELATION_OPERATIONS: usize = 5;
+offsets! {
+    HEADER_SIZE         = 4096, "Bytes of the header.";
+    CALLS               = 64, "Plain counters of a book, one for each of the first probes.";
+    HOLDS               = 8, "Held locks that a book shows.";
+    FREED               = 4, "Locks lately released that a book shows.";
+    WAYS                = 20, "Statements of a set.";
+    SET_LOG             = 32, "Flushes that a set remembers.";
+    PARTS               = 24, "Accounts that a statement's time is split over.";
+    NEAR_PARTS          = 2, "Of them in the entry itself.";
+    NEAR_BUCKETS        = 14, "Buckets of its histogram there.";
+    LOCAL_STATEMENTS    = 64, "Statements in a slot's cache.";
+    FILE_WAYS           = 8, "Unsynced files of a set.";
+    LOCAL_RELATIONS     = 64, "Relations that a slot keeps for itself.";
+    RELATION_OPERATIONS = 5, "Operations that are kept apart for each relation: read, write, extend, sync, truncate.";
+}
+
 /// "No statistic" as an index.
 pub const NONE: u32 = u32::MAX;
 

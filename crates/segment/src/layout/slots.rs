@@ -6,44 +6,27 @@ pub const HIST_BUCKETS: usize = 336;
 /// Bytes of a histogram.
 pub const HIST_SIZE: usize = HIST_BUCKETS * 8;
 
-/// Offsets in the entry of a slot or group.
-pub mod entry {
-    /// Bytes.
-    pub const SIZE: usize = 384;
-    /// U32: `SlotState`.
-    pub const STATE: usize = 0;
-    /// U32.
-    pub const GENERATION: usize = 4;
-    /// I32.
-    pub const PID: usize = 8;
-    /// I32.
-    pub const LEADER_PID: usize = 12;
-    /// U64, ns of CLOCK_BOOTTIME.
-    pub const CLAIMED_BOOT_NS: usize = 16;
-    /// U64.
-    pub const CLAIMED_TICK: usize = 24;
-    /// U32.
-    pub const DATABASE_ID: usize = 32;
-    /// U32.
-    pub const USER_ID: usize = 36;
-    /// U32: odd while the identity changes.
-    pub const IDENTITY_SEQ: usize = 40;
-    /// U32: statistics already merged.
-    pub const MERGED: usize = 44;
-    /// 64 bytes of text.
-    pub const KIND: usize = 48;
-    /// 64 bytes of text.
-    pub const DATABASE: usize = 112;
-    /// 64 bytes of text.
-    pub const USER: usize = 176;
-    /// 64 bytes of text.
-    pub const APPLICATION: usize = 240;
-    /// U64: of a group.
-    pub const SESSIONS: usize = 304;
-    /// U32: local entries of its cache of statements that have memory.
-    pub const LOCAL_STATEMENTS: usize = 312;
-    /// U32: its local entries of relations that have memory.
-    pub const LOCAL_RELATIONS: usize = 376;
+offsets! {
+    /// Offsets in the entry of a slot or group.
+    entry:
+    SIZE             = 384, "Bytes.";
+    STATE            = 0, "U32: `SlotState`.";
+    GENERATION       = 4, "U32.";
+    PID              = 8, "I32.";
+    LEADER_PID       = 12, "I32.";
+    CLAIMED_BOOT_NS  = 16, "U64, ns of CLOCK_BOOTTIME.";
+    CLAIMED_TICK     = 24, "U64.";
+    DATABASE_ID      = 32, "U32.";
+    USER_ID          = 36, "U32.";
+    IDENTITY_SEQ     = 40, "U32: odd while the identity changes.";
+    MERGED           = 44, "U32: statistics already merged.";
+    KIND             = 48, "64 bytes of text.";
+    DATABASE         = 112, "64 bytes of text.";
+    USER             = 176, "64 bytes of text.";
+    APPLICATION      = 240, "64 bytes of text.";
+    SESSIONS         = 304, "U64: of a group.";
+    LOCAL_STATEMENTS = 312, "U32: local entries of its cache of statements that have memory.";
+    LOCAL_RELATIONS  = 376, "U32: its local entries of relations that have memory.";
 }
 
 /// States of a slot.
@@ -62,104 +45,68 @@ pub mod state {
     pub const GROUP: u32 = 5;
 }
 
-/// Offsets in a book.
-pub mod book {
-    /// Bytes; the heads follow, then the histograms.
-    pub const SIZE: usize = 1024;
-    /// U64: odd while the book changes.
-    pub const SEQ: usize = 0;
-    /// U32: index of the running account.
-    pub const RUN: usize = 8;
-    /// U32: heads in use.
-    pub const USED: usize = 12;
-    /// U64, tick.
-    pub const RUN_START: usize = 16;
-    /// U32: account of the deferred record.
-    pub const PEND: usize = 24;
-    /// U32: resets seen.
-    pub const RESETS: usize = 28;
-    /// U64.
-    pub const PEND_TICKS: usize = 32;
-    /// U64, tick.
-    pub const BORN: usize = 40;
-    /// 64 times u64.
-    pub const CALLS: usize = 64;
-    /// U32: lightweight locks held now; the first of them are in `HOLDS`.
-    pub const HOLDING: usize = 576;
-    /// [`crate::layout::HOLDS`] entries of [`crate::layout::hold`].
-    pub const HOLDS: usize = 584;
-    /// U32: index of the next in `FREED`.
-    pub const FREED_NEXT: usize = 776;
-    /// [`crate::layout::FREED`] entries of [`crate::layout::freed`].
-    pub const FREED: usize = 784;
+offsets! {
+    /// Offsets in a book.
+    book:
+    SIZE       = 1024, "Bytes; the heads follow, then the histograms.";
+    SEQ        = 0, "U64: odd while the book changes.";
+    RUN        = 8, "U32: index of the running account.";
+    USED       = 12, "U32: heads in use.";
+    RUN_START  = 16, "U64, tick.";
+    PEND       = 24, "U32: account of the deferred record.";
+    RESETS     = 28, "U32: resets seen.";
+    PEND_TICKS = 32, "U64.";
+    BORN       = 40, "U64, tick.";
+    CALLS      = 64, "64 times u64.";
+    HOLDING    = 576, "U32: lightweight locks held now; the first of them are in `HOLDS`.";
+    HOLDS      = 584, "[`crate::layout::HOLDS`] entries of [`crate::layout::hold`].";
+    FREED_NEXT = 776, "U32: index of the next in `FREED`.";
+    FREED      = 784, "[`crate::layout::FREED`] entries of [`crate::layout::freed`].";
 }
 
-/// Offsets in a lightweight lock that is held.
-pub mod hold {
-    /// Bytes.
-    pub const SIZE: usize = 24;
-    /// U64: address, the same in all processes.
-    pub const LOCK: usize = 0;
-    /// U64, tick.
-    pub const SINCE: usize = 8;
-    /// U32: number of its tranche.
-    pub const TRANCHE: usize = 16;
-    /// U32: 0 exclusive, 1 shared.
-    pub const MODE: usize = 20;
+offsets! {
+    /// Offsets in a lightweight lock that is held.
+    hold:
+    SIZE    = 24, "Bytes.";
+    LOCK    = 0, "U64: address, the same in all processes.";
+    SINCE   = 8, "U64, tick.";
+    TRANCHE = 16, "U32: number of its tranche.";
+    MODE    = 20, "U32: 0 exclusive, 1 shared.";
 }
 
-/// Offsets in a lightweight lock that was released while others waited for it.
-pub mod freed {
-    /// Bytes.
-    pub const SIZE: usize = 32;
-    /// U64: address; 0 while the entry changes.
-    pub const LOCK: usize = 0;
-    /// U64: held from this tick ...
-    pub const SINCE: usize = 8;
-    /// U64: ... to this.
-    pub const UNTIL: usize = 16;
-    /// U32: 1 + directory index of what its holder was doing.
-    pub const ACCOUNT: usize = 24;
-    /// U32: 0 exclusive, 1 shared.
-    pub const MODE: usize = 28;
+offsets! {
+    /// Offsets in a lightweight lock that was released while others waited for it.
+    freed:
+    SIZE    = 32, "Bytes.";
+    LOCK    = 0, "U64: address; 0 while the entry changes.";
+    SINCE   = 8, "U64: held from this tick ...";
+    UNTIL   = 16, "U64: ... to this.";
+    ACCOUNT = 24, "U32: 1 + directory index of what its holder was doing.";
+    MODE    = 28, "U32: 0 exclusive, 1 shared.";
 }
 
-/// Offsets in a head.
-pub mod head {
-    /// Bytes.
-    pub const SIZE: usize = 64;
-    /// U32: 1 + directory index.
-    pub const STAT: usize = 0;
-    /// U64.
-    pub const COUNT: usize = 8;
-    /// U64.
-    pub const TOTAL: usize = 16;
-    /// U64.
-    pub const MIN: usize = 24;
-    /// U64.
-    pub const MAX: usize = 32;
-    /// U64.
-    pub const RESERVED: usize = 40;
-    /// U64: bytes that its updates moved.
-    pub const AMOUNT: usize = 48;
-    /// U64: updates that went on where the one before had ended.
-    pub const FOLLOWS: usize = 56;
+offsets! {
+    /// Offsets in a head.
+    head:
+    SIZE     = 64, "Bytes.";
+    STAT     = 0, "U32: 1 + directory index.";
+    COUNT    = 8, "U64.";
+    TOTAL    = 16, "U64.";
+    MIN      = 24, "U64.";
+    MAX      = 32, "U64.";
+    RESERVED = 40, "U64.";
+    AMOUNT   = 48, "U64: bytes that its updates moved.";
+    FOLLOWS  = 56, "U64: updates that went on where the one before had ended.";
 }
 
-/// Offsets in the journal of the merge in progress.
-pub mod journal {
-    /// Bytes.
-    pub const SIZE: usize = 80 + super::HIST_SIZE;
-    /// U32.
-    pub const ACTIVE: usize = 0;
-    /// U32: being merged.
-    pub const SLOT: usize = 4;
-    /// U32: entry index of its group.
-    pub const GROUP: usize = 8;
-    /// U32: index in the group's book.
-    pub const HEAD: usize = 12;
-    /// That head before the merge.
-    pub const SAVED: usize = 16;
-    /// And its histogram.
-    pub const HIST: usize = 80;
+offsets! {
+    /// Offsets in the journal of the merge in progress.
+    journal:
+    SIZE   = 80 + super::HIST_SIZE, "Bytes.";
+    ACTIVE = 0, "U32.";
+    SLOT   = 4, "U32: being merged.";
+    GROUP  = 8, "U32: entry index of its group.";
+    HEAD   = 12, "U32: index in the group's book.";
+    SAVED  = 16, "That head before the merge.";
+    HIST   = 80, "And its histogram.";
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Relations: what was done to the files of each, since the last reset or in an interval.
+//! Relations: I/O on the files of each, since the last reset or in an interval.
 //!
-//! Every session counts in places of its own; what leaves these is added to one table. A reading
-//! is the table and the local entries together (`read`).
+//! Every session counts in local entries, which are flushed to one table. A reading adds up both
+//! (`read`).
 
 mod read;
 
 use crate::layout::{file_sums, relation, u32_at, u64_at, RELATION_OPERATIONS};
+use crate::timing::most_first;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// What names a relation's fork. All zero: relations without an entry of their own, and unlinked ones.
+/// Identifies a relation's fork. All zero: relations without an entry of their own, and unlinked ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelationKey {
     /// The tablespace's number.
@@ -21,7 +22,7 @@ pub struct RelationKey {
     pub relfilenode: u32,
     /// 0 main, 1 fsm, 2 vm, 3 init.
     pub fork: u32,
-    /// Of a temporary one: 1 + its session's number; 0 of others.
+    /// 1 + the session's number for a temporary relation; 0 otherwise.
     pub backend: u32,
 }
 
@@ -37,7 +38,7 @@ impl RelationKey {
         }
     }
 
-    /// Whether it is not one relation, but all that have no entry of their own.
+    /// Whether it stands for all relations without an entry of their own.
     pub fn is_others(&self) -> bool {
         *self == RelationKey::default()
     }
@@ -54,7 +55,7 @@ impl RelationKey {
     }
 }
 
-/// What one operation did, in ticks.
+/// Sums of one operation, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sum {
     count: u64,
@@ -63,7 +64,7 @@ struct Sum {
     max: u64,
 }
 
-/// What was done to the files of a relation.
+/// Sums of the operations on the files of a relation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sums {
     of: [Sum; RELATION_OPERATIONS],
@@ -94,12 +95,12 @@ impl Sums {
         self.failed = self.failed.saturating_add(other.failed);
     }
 
-    /// Whether these may be `earlier` and what came since.
+    /// Whether these can be `earlier` and further operations.
     fn continues(&self, earlier: &Sums) -> bool {
         self.of.iter().zip(earlier.of).all(|(now, then)| now.count >= then.count)
     }
 
-    /// What came since `earlier`; the longest is 0 where it is not known.
+    /// The growth since `earlier`; the longest is 0 if it is unknown.
     fn since(&self, earlier: &Sums) -> Sums {
         let mut sums = *self;
         for (sum, then) in sums.of.iter_mut().zip(earlier.of) {
@@ -122,7 +123,7 @@ impl Sums {
     }
 }
 
-/// All relations of a segment, as of nearly one instant.
+/// All relations of a segment at nearly one instant.
 #[derive(Debug, Clone)]
 pub struct Relations {
     sums: HashMap<RelationKey, Sums>,
@@ -144,19 +145,19 @@ pub struct RelationTiming {
     pub bytes: u64,
     /// Their time.
     pub seconds: f64,
-    /// The longest one's; `None` where there was none, or none longer than in earlier intervals.
+    /// The longest one; `None` if there was none, or none longer than in earlier intervals.
     pub max_seconds: Option<f64>,
 }
 
-/// What was done to the files of one relation's fork.
+/// I/O on the files of one relation's fork.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RelationRow {
-    /// What names it.
+    /// Its key.
     #[serde(skip)]
     pub key: RelationKey,
-    /// The tablespace's number; `None` of the others together, as all numbers.
+    /// The tablespace's number; this and the other numbers are `None` for the others together.
     pub tablespace: Option<u32>,
-    /// The database's number; `None` also where all share it.
+    /// The database's number; also `None` for a shared relation.
     pub database_id: Option<u32>,
     /// Its name, as a session reported it.
     pub database: Option<String>,
@@ -166,15 +167,15 @@ pub struct RelationRow {
     pub fork: Option<&'static str>,
     /// Whether it is a session's temporary relation.
     pub temporary: bool,
-    /// All of its time.
+    /// Total time.
     pub seconds: f64,
-    /// Of all, those that failed.
+    /// Failed operations.
     pub failed: u64,
     /// Reads.
     pub read: RelationTiming,
-    /// Writes of what was there.
+    /// Writes of existing blocks.
     pub write: RelationTiming,
-    /// Writes behind the end.
+    /// Extensions.
     pub extend: RelationTiming,
     /// Syncs.
     pub sync: RelationTiming,
@@ -182,30 +183,18 @@ pub struct RelationRow {
     pub truncate: RelationTiming,
 }
 
+getters! {
+    Relations:
+    capacity: u32, "Relations that fit into the table.";
+    entries: u32, "Relations in the table, unlinked ones included.";
+    overflow: u64, "How often a relation found no free entry since the segment was made; it counts with the others.";
+    torn: u32, "Relations that were read during a flush.";
+}
+
 impl Relations {
-    /// Relations that fit into the table.
-    pub fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    /// Relations in the table, unlinked ones included.
-    pub fn entries(&self) -> u32 {
-        self.entries
-    }
-
-    /// How often a relation found no free entry since the segment was made; it counts with the others.
-    pub fn overflow(&self) -> u64 {
-        self.overflow
-    }
-
-    /// Relations that did not come to rest and were read as they are.
-    pub fn torn(&self) -> u32 {
-        self.torn
-    }
-
-    /// What was done since `earlier`, or since the last reset; most time first.
+    /// The I/O since `earlier`, or since the last reset; most time first.
     ///
-    /// A relation that was there and is not now counts with the others, with all it had.
+    /// A relation that is not in the table any more counts with the others, with all its operations.
     pub fn since(&self, earlier: Option<&Relations>) -> Vec<RelationRow> {
         let earlier = earlier.filter(|earlier| earlier.resets == self.resets);
         let mut moved = Sums::default();
@@ -233,7 +222,7 @@ impl Relations {
             .filter(|(_, sums)| !sums.is_zero())
             .map(|(key, sums)| self.row(key, &sums))
             .collect();
-        rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
+        most_first!(rows, seconds, key);
         rows
     }
 

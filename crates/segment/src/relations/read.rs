@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How the table and the local entries are read together, each operation counted once.
+//! Reading the table and the local entries together, so that each operation counts once.
 //!
-//! Concurrency contract. A local entry is marked as being flushed before the shared entry's `flushes` grows, and
-//! is free only when all its sums were added. So `flushes` is noted, the local entries are copied, then the
-//! shared entry; where `flushes` is the same then, and no local entry was being flushed, each sum was in one
-//! of the two. What did not come to rest is read again.
+//! Concurrency contract. A local entry is marked as being flushed before `flushes` of the shared entry
+//! grows, and is free only after all its sums were added. So the reader takes `flushes`, copies the
+//! local entries, then the shared entry. If `flushes` is unchanged and no local entry was being flushed,
+//! each sum was in one of the two. Other entries are read again.
 
 use super::{RelationKey, Relations, Sums};
 use crate::error::Error;
 use crate::header::RelationRegions;
-use crate::layout::{self, book, entry, header, local_relation, relation, text_at, u32_at, u64_at};
+use crate::layout::{self, book, entry, header, local_relation, relation, u32_at, u64_at};
 use crate::level::resets_of_word;
+use crate::owners::Names;
 use crate::segment::Segment;
 use crate::statements::seqlock::{Tries, TwoCopies};
 use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::time::Duration;
 
-/// Readings of what did not come to rest.
+/// Limit of the rounds of reading entries that are being flushed.
 const ROUNDS: u32 = 20;
-/// Between two of them.
+/// Time between two rounds.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// What the slots keep for themselves, by entry of the table.
+/// Local entries of the slots, by entry of the table.
 #[derive(Default)]
 struct Kept {
     sums: HashMap<u32, Sums>,
@@ -62,20 +63,15 @@ impl Segment {
             torn: 0,
             databases: HashMap::new(),
         };
-        let mut slots = Vec::new();
+        let (mut slots, mut names) = (Vec::new(), Names::default());
         let count = self.header().slots;
         self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
-            let id = u32_at(bytes, entry::DATABASE_ID);
-            if id != 0
-                && u32_at(bytes, entry::IDENTITY_SEQ).is_multiple_of(2)
-                && bytes[entry::DATABASE] != 0
-            {
-                relations.databases.insert(id, text_at(bytes, entry::DATABASE, 64));
-            }
+            names.add_entry(bytes);
             if index < count && u32_at(bytes, entry::LOCAL_RELATIONS) != 0 {
                 slots.push(index);
             }
         })?;
+        relations.databases = names.databases;
         let tries = Tries::new(self.is_of_this_boot());
         let mut wanted = vec![true; regions.table.count as usize];
         for round in 1..=ROUNDS {
@@ -93,8 +89,8 @@ impl Segment {
         Ok(Some(relations))
     }
 
-    /// Read those of the wanted entries that are at rest; in the last round, all. Returns how
-    /// many were not at rest.
+    /// Read the wanted entries that are not being flushed; in the last round, all. Returns the number
+    /// of those being flushed.
     fn read_round(
         &self,
         regions: &RelationRegions,
@@ -141,7 +137,7 @@ impl Segment {
                 sums.add(more);
             }
             into.entries += u32::from(!key.is_others());
-            // Made twice, it is added up.
+            // A relation may have two entries.
             into.sums.entry(key).or_default().add(&sums);
         }
         Ok(left)
@@ -157,10 +153,8 @@ impl Segment {
         let mut kept = Kept::default();
         let mut copies = TwoCopies::default();
         for &slot in slots {
-            // Before its owner has followed a reset what it holds does not count.
-            let mut seen = [0u8; 4];
-            self.read(self.regions.books.entry(slot) + book::RESETS as u64, &mut seen)?;
-            if u32_at(&seen, 0) != resets {
+            // Until its owner has noticed a reset, its local entries do not count.
+            if self.read_u32(self.regions.books.entry(slot) + book::RESETS as u64)? != resets {
                 continue;
             }
             let at = regions.local.entry(slot);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading one book while its owner goes on counting.
+//! Reading one book while its owner changes it.
 //!
-//! Concurrency contract. The book is copied between two readings of its sequence counter
-//! that are equal and even (the loads pair with A and B of tally.h); the clock is read
-//! before the second one, so that the running account still ran at that tick. Histograms
-//! are read after the heads and outside of that: they may run ahead by the updates made
-//! meanwhile, never behind.
+//! Concurrency contract. The book is copied between two equal and even readings of its sequence counter
+//! (the loads pair with A and B of tally.h). The clock is read before the second one, so the running
+//! account still ran at that tick. Histograms are read after the heads, outside of that: they may be
+//! ahead by a few updates, never behind.
 
 use super::context::ReadContext;
 use super::histograms::HistogramBuffers;
@@ -17,21 +16,21 @@ use crate::this_host;
 use std::sync::atomic::{fence, Ordering};
 use std::time::Duration;
 
-/// How often a book is read again while its writer changes it ...
+/// Limit of tries for one book that its writer changes.
 const BOOK_TRIES: u32 = 1000;
-/// ... and all books of a snapshot together, so that stopped writers cannot stop us.
+/// Limit for all books of a snapshot, so that stopped writers cannot block the reader.
 const ALL_TRIES: u32 = 5000;
 
-/// What is used again from one book to the next.
+/// Buffers that are reused from one book to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     book: Vec<u8>,
     histograms: HistogramBuffers,
-    /// Where the next slot's book is expected among those of the previous snapshot.
+    /// The expected index of the next slot's book in the previous snapshot.
     next: usize,
 }
 
-/// The locks that the book in `bytes` shows as held, the first of `holding`.
+/// The held locks in the book in `bytes`, the first of `holding`.
 fn holds(bytes: &[u8], holding: u32) -> impl Iterator<Item = Hold> + '_ {
     let held = (holding as usize).min(layout::HOLDS);
     bytes[book::HOLDS..].chunks_exact(hold::SIZE).take(held).map(|bytes| Hold {
@@ -43,8 +42,7 @@ fn holds(bytes: &[u8], holding: u32) -> impl Iterator<Item = Hold> + '_ {
 }
 
 impl Segment {
-    /// The book of the slot whose entry reads `bytes`. Statistics that have not been met
-    /// before are left [`NAMELESS`].
+    /// The book of the slot with the entry `bytes`. New statistics are left [`NAMELESS`].
     pub(crate) fn read_slot(
         &self,
         slot: u32,
@@ -70,8 +68,7 @@ impl Segment {
         Ok(book)
     }
 
-    /// Whether the owner still runs. A dead process may have left its number to another, so
-    /// those that are new to us are looked at more closely.
+    /// Whether the owner still runs. Pids are reused, so new owners are checked by their start time.
     fn is_there(&self, book: &Book, previous: Option<&Book>) -> bool {
         if !self.is_of_this_boot() {
             return false;
@@ -102,7 +99,7 @@ impl Segment {
         book.born = u64_at(buffer, book::BORN);
         book.holding = u32_at(buffer, book::HOLDING);
         book.holds.extend(holds(buffer, book.holding));
-        // Reset, and its owner has not noticed: only what runs since then counts.
+        // The owner has not noticed a reset: only the running account since then counts.
         let lags = u32_at(buffer, book::RESETS) != context.resets;
         if lags {
             book.run_start = book.run_start.max(context.reset_tick);
@@ -133,8 +130,7 @@ impl Segment {
         }
         let run = u32_at(buffer, book::RUN) as usize;
         book.run_head = (run < used).then_some(run);
-        // What runs ends with its process; nobody knows when that was, but not before we
-        // last saw it.
+        // The running account ended with its process, at an unknown time after the previous snapshot.
         let until = match book.life {
             Life::Alive => book.now,
             Life::Dead | Life::Retired => previous.map_or(0, |p| p.now),
@@ -173,8 +169,7 @@ impl Segment {
             }
             tries += 1;
             let all = context.repeats.fetch_add(1, Ordering::Relaxed);
-            // A process that has ended does not finish its update; one that is stopped may not
-            // for hours.
+            // An ended process does not finish its update; a stopped one may take hours.
             let ended = book.life != Life::Alive && before == book.seq;
             if ended || tries >= BOOK_TRIES || all >= ALL_TRIES {
                 book.torn = book.life == Life::Alive;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What must hold for the whole of a snapshot.
+//! The context of reading one snapshot.
 
 use crate::book::Book;
 use std::sync::atomic::AtomicU32;
 
-/// What must hold for the whole of a snapshot.
+/// The context of reading one snapshot.
 pub(crate) struct ReadContext<'a> {
     /// The previous snapshot's books of slots and of groups, if they are comparable.
     pub previous: Option<Previous<'a>>,
@@ -15,8 +15,8 @@ pub(crate) struct ReadContext<'a> {
 }
 
 impl<'a> ReadContext<'a> {
-    /// The previous book of a slot, which is mostly the one after that of the slot before:
-    /// a search would go by books that have left the cache.
+    /// The previous book of a slot: mostly the one after that of the slot before. A search would touch
+    /// books that have left the cache.
     pub fn previous_of(&self, slot: u32, next: &mut usize) -> Option<&'a Book> {
         let books = self.previous?.books;
         if books.get(*next).is_none_or(|book| book.slot != slot) {

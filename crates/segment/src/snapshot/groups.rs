@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The groups: what the sessions counted that are no more.
+//! The groups: the counts of sessions that have ended.
 //!
-//! Concurrency contract. A process that merges a session changes its group while merge_active
-//! is set, and counts the merge before it clears that. The groups are read between two equal
-//! readings of both. A merge whose process was killed does not go on: then the journal says
-//! what the head in question held before, and how much of the slot had been moved.
+//! Concurrency contract. A process that merges a session changes its group while merge_active is set,
+//! and counts the merge before it clears that. The groups are read between two equal readings of both.
+//! If the process of a merge was killed, the journal has the former content of the head in question and
+//! how much of the slot was moved.
 
 use super::context::ReadContext;
 use super::histograms::HistogramBuffers;
@@ -17,11 +17,12 @@ use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long we wait for a merge to end before we look whether its process lives.
+/// How long to wait for a merge before checking whether its process runs.
 const MERGE_PATIENCE: Duration = Duration::from_millis(20);
-/// How long we wait for a merge at all.
+/// How long to wait for a merge.
 const MERGE_LIMIT: Duration = Duration::from_millis(500);
-/// The groups, and the number of merges that they hold.
+
+/// The groups, and the number of merges that they contain.
 pub(crate) struct Groups {
     pub books: Vec<Book>,
     pub merges: u64,
@@ -34,7 +35,7 @@ pub(crate) struct Stuck {
     undo: Option<Undo>,
 }
 
-/// The head that it was changing, and what that held before.
+/// The head that it was changing, and its former content.
 pub(crate) struct Undo {
     group: u32,
     head: u32,
@@ -45,13 +46,10 @@ pub(crate) struct Undo {
 impl Segment {
     /// How many statistics of a slot have been moved to its group.
     pub(crate) fn merged_of(&self, slot: u32) -> Result<u32, Error> {
-        let mut bytes = [0u8; 4];
-        let at = self.regions.entries.entry(slot) + entry::MERGED as u64;
-        self.read(at, &mut bytes)?;
-        Ok(u32_at(&bytes, 0))
+        self.read_u32(self.regions.entries.entry(slot) + entry::MERGED as u64)
     }
 
-    /// The groups and the number of merges that they hold; `None`: merges came too fast.
+    /// The groups and the number of merges that they contain; `None`: merges were too frequent.
     pub(crate) fn read_groups(&self, context: &ReadContext<'_>) -> Result<Option<Groups>, Error> {
         let begin = Instant::now();
         loop {
@@ -85,7 +83,7 @@ impl Segment {
             || (waited > MERGE_PATIENCE && self.pids_known && !this_host::exists(holder))
     }
 
-    /// What an interrupted merge was changing.
+    /// The head that an interrupted merge was changing.
     fn read_journal(&self) -> Result<Stuck, Error> {
         /// A head is being merged, and may be half changed.
         const HEAD: u32 = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading the histograms of a book: after its heads, and only where something was counted since the
-//! previous snapshot.
+//! Reading the histograms of a book: after its heads, and only those that changed since the previous
+//! snapshot.
 
 use crate::book::Book;
 use crate::error::Error;
@@ -8,15 +8,15 @@ use crate::histogram_store::StoreBuilder;
 use crate::layout::{self, book, bucket, head};
 use crate::segment::Segment;
 
-/// After this many records an empty histogram is one that its writer does not keep: it is not read
+/// If a histogram is empty after this many records, its writer does not keep it, and it is not read
 /// again.
 const PLAIN_FROM: u64 = 8;
-/// Histograms that lie no further apart are read together, bytes ...
+/// Maximum gap, bytes, between histograms that are read together.
 const GAP: usize = 2 * 1024;
-/// ... but not more than this at once.
+/// Maximum size of such a reading.
 const SPAN: usize = 256 * 1024;
 
-/// Buffers that are used again from one book to the next.
+/// Buffers that are reused from one book to the next.
 #[derive(Debug, Default)]
 pub(crate) struct HistogramBuffers {
     bytes: Vec<u8>,
@@ -24,8 +24,7 @@ pub(crate) struct HistogramBuffers {
     wanted: Vec<Wanted>,
 }
 
-/// A histogram that has to be read: of which head, from which bucket on, and where it lies
-/// in the region of histograms, bytes.
+/// A histogram to read: index of its head, first bucket, and its bytes in the region of histograms.
 #[derive(Debug)]
 struct Wanted {
     index: usize,
@@ -35,10 +34,9 @@ struct Wanted {
 }
 
 impl Segment {
-    /// The histograms of the heads of a book, from the file, or from the book's previous
-    /// reading where nothing was counted since; of one head, given with its counts, from
-    /// there. Only the buckets between the extremes are wanted; what lies close together is
-    /// read together, since finding a page takes longer than copying one.
+    /// The histograms of the heads of a book: from the file, from the book's previous reading if nothing
+    /// was counted since, or, for one head, from `given`. Only the buckets between the extremes are
+    /// read. Close ones are read together, since finding a page takes longer than copying one.
     pub(crate) fn read_histograms(
         &self,
         book: &mut Book,

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
 //! One consistent reading of a whole segment.
 //!
-//! Concurrency contract. Writers go on while we read, and are never held up. How one book
-//! is read is documented in `books`, how the groups are in `groups`.
+//! Concurrency contract. Readers never block writers. `books` documents how one book is read, `groups`
+//! how the groups are.
 //!
-//! A session that ends is merged into its group. The whole counts it once: the slots are
-//! read first, then the groups, between two equal readings of the number of merges while no
-//! merge is active; then every slot that the log of merges names for the time since we began
-//! is dropped, because its group already holds it. A merge whose process was killed
-//! does not go on: then the journal gives the group back what it held before, and the slot goes
-//! without the statistics that had already been moved.
+//! A session that ends is merged into its group, and counts once: the slots are read first, then the
+//! groups, between two equal readings of the number of merges while no merge is active. Slots that the
+//! log of merges names since the start are dropped, because their group already contains them. If the
+//! process of a merge was killed, the journal restores the group's former content, and the slot is used
+//! without the statistics that were already moved.
 //!
-//! A reset during the reading starts it again.
+//! After a reset during the reading it starts again.
 
 mod books;
 mod context;
@@ -57,7 +56,7 @@ pub struct Snapshot {
     pub reset_tick: u64,
     /// Overflows so far.
     pub overflows: Overflows,
-    /// Whether a process that found no slot still goes without.
+    /// Whether a process still has no slot.
     pub refused_claims: bool,
     /// Events ever begun.
     pub event_count: u64,
@@ -71,7 +70,7 @@ pub struct Snapshot {
     pub directory: Arc<Directory>,
     /// The names of the tranches of the locks that are held.
     pub tranches: Arc<Tranches>,
-    /// Heads that name no statistic; what they hold is not shown.
+    /// Statistics without a name, which are not shown.
     pub nameless: u64,
     /// An interrupted merge was found: its process was killed.
     pub stuck_merge: bool,
@@ -85,16 +84,16 @@ impl Snapshot {
     }
 }
 
-/// How often a whole snapshot is begun again before we give up.
+/// Limit of attempts at a whole snapshot.
 const RESTARTS: u32 = 20;
 /// Slots that a thread reads before it takes more.
 const BATCH: usize = 32;
-/// Slots in which nothing moves whose process is looked at more closely per snapshot.
+/// Unchanged slots whose process is checked per snapshot.
 const LIVENESS_CHECKS: usize = 32;
 
 impl Segment {
-    /// Read the whole segment. Give the previous snapshot of this segment, if there is one:
-    /// only what has changed since is read, and the two share the rest.
+    /// Read the whole segment. With the previous snapshot of this segment only changes are read, and the
+    /// two share the rest.
     pub fn snapshot(&mut self, previous: Option<&Snapshot>) -> Result<Snapshot, Error> {
         if self.is_of_this_boot() {
             self.clock.measure();
@@ -115,7 +114,7 @@ impl Segment {
         let word = u32_at(&live, header::LEVEL_WORD);
         let resets = resets_of_word(word);
         let merges_before = u64_at(&live, header::MERGE_COUNT);
-        // After a reset nothing of before is comparable, histograms in particular.
+        // After a reset, earlier values are not comparable.
         let comparable = previous.filter(|p| p.resets == resets);
         let context = ReadContext {
             previous: comparable.map(|p| Previous { books: &p.books, groups: &p.groups }),
@@ -133,7 +132,7 @@ impl Segment {
             return Ok(None);
         };
         if let Some(stuck) = &stuck {
-            // What the interrupted merge has already moved is in the group now.
+            // Statistics that the interrupted merge has moved are in the group.
             if let Some(book) = books.iter_mut().find(|b| b.slot == stuck.slot) {
                 if merging(book.slot) {
                     let merged = self.merged_of(book.slot)? as usize;
@@ -201,7 +200,7 @@ impl Segment {
         Ok(entries)
     }
 
-    /// The books of all slots in use. With many of them, other threads do part of the work.
+    /// The books of all slots in use. If there are many, several threads share the work.
     fn read_slots(&self, entries: &[u8], context: &ReadContext<'_>) -> Result<Vec<Book>, Error> {
         let stride = self.regions.entries.stride as usize;
         let used: Vec<(u32, &[u8])> = (0..self.header().slots)
@@ -211,7 +210,7 @@ impl Segment {
                 matches!(state, state::LIVE | state::RETIRED | state::MERGING)
             })
             .collect();
-        // Batches rather than halves: a thread that the machine holds up does less.
+        // Batches rather than halves, because a thread may be delayed.
         let batches: Vec<_> = used.chunks(BATCH).collect();
         let next = AtomicUsize::new(0);
         let work = || -> Result<Vec<(usize, Vec<Book>)>, Error> {
@@ -234,7 +233,7 @@ impl Segment {
                 (1..this_host::workers(used.len())).map(|_| scope.spawn(work)).collect();
             let mut done = work()?;
             for other in others {
-                // A panic of the worker is a panic of ours.
+                // Pass on the panic of a worker.
                 done.extend(other.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);
             }
             Ok(done)
@@ -245,8 +244,7 @@ impl Segment {
         Ok(books)
     }
 
-    /// Give statistics that were met for the first time their numbers. Returns how many have
-    /// none.
+    /// Set the numbers of statistics that are new. Returns how many have no name.
     fn name(&mut self, books: &mut [Book]) -> Result<u64, Error> {
         let mut nameless = 0;
         for book in books {
@@ -265,8 +263,7 @@ impl Segment {
         Ok(nameless)
     }
 
-    /// A dead process may have left its number to another: look closer at a few of the slots
-    /// in which nothing moved, others each time.
+    /// The pid of a dead process may be reused: check some of the unchanged slots, others each time.
     fn check_liveness(&mut self, books: &mut [Book], previous: Option<&Snapshot>) {
         if !self.pids_known {
             return;

@@ -3,13 +3,27 @@
 
 use crate::directory::StatId;
 
-/// What went to one account of the ledger.
+/// Time in one account of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountTicks {
-    /// Which; the directory does not know [`crate::book::NAMELESS`].
+    /// The account: its number in the directory, [`crate::book::NAMELESS`] if it has none. Within the
+    /// readers of table and caches, its number in the file.
     pub stat: StatId,
-    /// How often.
+    /// Number of events.
     pub count: u64,
-    /// How long.
+    /// Time, ticks.
     pub ticks: u64,
+}
+
+impl AccountTicks {
+    /// Add it to the one of the same account, or as a new one.
+    pub(super) fn add_to(self, parts: &mut Vec<AccountTicks>) {
+        match parts.iter_mut().find(|part| part.stat == self.stat) {
+            Some(part) => {
+                part.count = part.count.saturating_add(self.count);
+                part.ticks = part.ticks.saturating_add(self.ticks);
+            }
+            None => parts.push(self),
+        }
+    }
 }

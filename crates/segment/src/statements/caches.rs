@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What sessions keep of statements for themselves, and what each works for now.
+//! The statements in the sessions' caches, and the current statement of each session.
 //!
-//! Concurrency contract. A local entry is copied between two readings of its seq that are equal and
-//! even. A local entry that is freed keeps what it holds; only its state changes, outside of seq.
+//! Concurrency contract. A local entry is copied between two equal and even readings of its seq. Freeing
+//! a local entry changes only its state, outside of seq; its content stays.
 
+use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
 use super::seqlock::{Tries, TwoCopies};
-use super::sums::{parts_of, RawPart, Sums};
+use super::sums::{parts_of, Sums};
 use crate::error::Error;
 use crate::header::StatementRegions;
 use crate::layout::{
@@ -15,7 +16,7 @@ use crate::layout::{
 use crate::segment::Segment;
 use std::sync::atomic::{fence, Ordering};
 
-/// A copy of a local entry that is in use.
+/// A copy of a used local entry.
 #[derive(Debug, Clone)]
 pub(super) struct Cached {
     pub slot: u32,
@@ -23,11 +24,11 @@ pub(super) struct Cached {
     pub generation: u64,
     pub key: StatementKey,
     pub sums: Sums,
-    pub parts: Vec<RawPart>,
+    pub parts: Vec<AccountTicks>,
 }
 
 impl Cached {
-    /// The local entry in `bytes`, unless it is free or a reset has emptied it.
+    /// The local entry in `bytes`, unless it is free or was reset.
     fn of(slot: u32, index: u32, bytes: &[u8]) -> Option<Cached> {
         let generation = u64_at(bytes, local_statement::GENERATION);
         let used = u32_at(bytes, local_statement::STATE) == 1
@@ -42,13 +43,13 @@ impl Cached {
         })
     }
 
-    /// What the log of a set holds once this use of the local entry was flushed.
+    /// Its item in the log of a set after it was flushed.
     pub fn item(&self) -> u64 {
         self.generation << 24 | u64::from(self.index) << 16 | u64::from(self.slot)
     }
 }
 
-/// What a session works for now.
+/// The current statement of a session.
 #[derive(Debug, Clone)]
 pub(super) struct Working {
     pub slot: u32,
@@ -58,18 +59,18 @@ pub(super) struct Working {
     /// Since when, and up to when its parts are complete, ticks.
     pub begun: u64,
     pub now: u64,
-    pub parts: Vec<RawPart>,
-    /// And what is not in them yet.
+    pub parts: Vec<AccountTicks>,
+    /// Time that is not in them yet.
     pub rest: Rest,
 }
 
-/// Where the time of a slot's owner went lately: into the wait that its book has pending, and
-/// into what runs. Between the waits it was processor time of the running account's phase.
+/// The latest time of a slot's owner: its pending wait, its running account, and CPU time of the running
+/// account's phase in between.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rest {
-    pub pending: Option<RawPart>,
+    pub pending: Option<AccountTicks>,
     pub between: u64,
-    pub running: Option<RawPart>,
+    pub running: Option<AccountTicks>,
 }
 
 /// A slot that may hold statements.
@@ -80,7 +81,7 @@ pub(super) struct Owner {
     pub pid: i32,
     /// Claimed, and not ended.
     pub live: bool,
-    /// Places that have memory.
+    /// Local entries that have memory.
     pub local_entries: u32,
 }
 
@@ -98,7 +99,7 @@ impl Owner {
 }
 
 impl Segment {
-    /// The statements that a slot keeps for itself.
+    /// The statements in the cache of a slot.
     pub(super) fn read_cache(
         &self,
         regions: &StatementRegions,
@@ -141,7 +142,7 @@ impl Segment {
         Ok(Cached::of(slot, index, &bytes))
     }
 
-    /// What the owner of a slot works for now.
+    /// The current statement of a slot's owner.
     pub(super) fn read_current(
         &self,
         regions: &StatementRegions,
@@ -151,7 +152,7 @@ impl Segment {
         let at = regions.caches.entry(owner.slot);
         let mut bytes = [0u8; current::SIZE];
         let mut late = (Rest::default(), 0);
-        // A wait that is noted between the two copies would be missing, or be there twice.
+        // A wait recorded between the two copies would be missing, or counted twice.
         for _ in 0..10 {
             let quiet = self.read_under_seq(at, &mut bytes, tries)?;
             if u64_at(&bytes, current::BEGUN) == 0 {
@@ -177,8 +178,8 @@ impl Segment {
         }))
     }
 
-    /// Where the time of a slot's owner went from the tick `since` until now, less the waits
-    /// that are counted already; and now.
+    /// The time of a slot's owner from the tick `since` until now, less the waits already counted; and
+    /// now.
     fn rest_since(&self, slot: u32, since: u64, waits: u64) -> Result<(Rest, u64), Error> {
         let base = self.regions.books.entry(slot);
         let mut words = [0u8; book::PEND_TICKS + 8];
@@ -200,12 +201,10 @@ impl Segment {
                 return Ok(None);
             }
             let at = base + (book::SIZE + index as usize * head::SIZE + head::STAT) as u64;
-            let mut stat = [0u8; 4];
-            self.read(at, &mut stat)?;
-            Ok(Some(u32_at(&stat, 0)).filter(|&stat| stat != 0))
+            Ok(Some(self.read_u32(at)?).filter(|&stat| stat != 0))
         };
         let part = |stat: Option<u32>, count, ticks: u64| {
-            stat.filter(|_| ticks > 0).map(|stat| RawPart { stat, count, ticks })
+            stat.filter(|_| ticks > 0).map(|stat| AccountTicks { stat, count, ticks })
         };
         let start = u64_at(&words, book::RUN_START).clamp(since, now);
         let pending =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What statements did between two readings.
+//! The growth of statements between two readings.
 
 use super::account_ticks::AccountTicks;
 use super::figures::Statement;
@@ -14,11 +14,18 @@ pub struct StatementsDelta {
     dropped: u64,
 }
 
+getters! {
+    StatementsDelta:
+    seconds: f64, "The length of the interval; 0 without an earlier reading.";
+    evicted: u64, "Statements that were evicted.";
+    dropped: u64, "Counts that could not be flushed into the table.";
+}
+
 impl StatementsDelta {
-    /// What happened since `earlier`; without one, since the figures began.
+    /// The growth since `earlier`; without one, since the start of the figures.
     ///
-    /// A statement that was forgotten meanwhile, by a reset or because others needed its
-    /// entry, began again at zero: then all it has is of the interval.
+    /// A statement that was reset or evicted in between started again at zero, so all its counts are of
+    /// the interval.
     pub fn between(earlier: Option<&Statements>, later: &Statements) -> StatementsDelta {
         let statements = later.statements.iter().map(|now| {
             match earlier.and_then(|earlier| earlier.get(&now.key)) {
@@ -37,29 +44,13 @@ impl StatementsDelta {
         }
     }
 
-    /// The length of the interval; 0 without an earlier reading.
-    pub fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
-    /// The statements that did something, in no order.
+    /// The statements that changed, in no order.
     pub fn statements(&self) -> &[Statement] {
         &self.statements
     }
-
-    /// Statements that gave way to others.
-    pub fn evicted(&self) -> u64 {
-        self.evicted
-    }
-
-    /// Counts that could not be flushed into the table.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
-    }
 }
 
-/// Whether `now` holds all that `then` held. Who is in the table after having been only in
-/// sessions has lost nothing by that.
+/// Whether `now` contains all counts of `then`. Moving from sessions into the table loses nothing.
 fn continues(now: &Statement, then: &Statement) -> bool {
     let ticks = |s: &Statement| s.parts.iter().fold(0u64, |sum, p| sum.saturating_add(p.ticks));
     (now.born == then.born || then.born == 0)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The figures of a statement, in the units in which they are shown.
+//! The figures of a statement, in the units of the output.
 
 use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
 use super::split::Split;
-use super::sums::{word, Sums, Times};
+use super::sums::{counter, Sums, Times};
 use crate::directory::Directory;
 use crate::histogram::Histogram;
 use crate::layout::bucket_low;
 use crate::statement_text::Text;
 use serde::Serialize;
 
-/// A statement: since its figures began, or, in a [`super::StatementsDelta`], in the interval.
+/// A statement: since the start of its figures, or, in a [`super::StatementsDelta`], in the interval.
 #[derive(Debug, Clone)]
 pub struct Statement {
-    /// What names it.
+    /// Its key.
     pub key: StatementKey,
-    /// Its text, where one is kept.
+    /// Its text, if it is kept.
     pub text: Option<Text>,
-    /// Since when it has been in the table, tick; 0: it is not, and only sessions have it.
+    /// When it was added to the table, tick; 0: only sessions have it.
     pub born: u64,
     pub(super) sums: Sums,
     pub(super) parts: Vec<AccountTicks>,
@@ -29,18 +29,18 @@ pub struct Statement {
 /// Count, sum and extremes of times, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Moments {
-    /// How many.
+    /// Number of times.
     pub count: u64,
     /// Their sum.
     pub seconds: f64,
-    /// Their mean; `None` where there were none.
+    /// Their mean; `None` if there were none.
     pub mean: Option<f64>,
-    /// Their minimum; of an interval exact where it is the lowest ever or was the only one, else
-    /// within 6.25 %. `None` where there were none, or it cannot be known.
+    /// Their minimum: in an interval exact if it is the lowest ever or the only one, else within 6.25 %.
+    /// `None` if there were none, or it is unknown.
     pub min: Option<f64>,
     /// Their maximum, likewise.
     pub max: Option<f64>,
-    /// Their standard deviation (of all, not of a sample); `None` where there were none.
+    /// Their population standard deviation; `None` if there were none.
     pub stddev: Option<f64>,
 }
 
@@ -51,17 +51,17 @@ pub struct Blocks {
     pub shared_hit: u64,
     /// Read into shared buffers.
     pub shared_read: u64,
-    /// Of shared buffers, made dirty.
+    /// Shared buffers dirtied.
     pub shared_dirtied: u64,
-    /// Of shared buffers, written.
+    /// Shared buffers written.
     pub shared_written: u64,
-    /// The same of the session's own tables: found.
+    /// Found in local buffers.
     pub local_hit: u64,
-    /// Read.
+    /// Read into local buffers.
     pub local_read: u64,
-    /// Made dirty.
+    /// Local buffers dirtied.
     pub local_dirtied: u64,
-    /// Written.
+    /// Local buffers written.
     pub local_written: u64,
     /// Read from temporary files.
     pub temp_read: u64,
@@ -90,7 +90,7 @@ pub struct IoTimes {
     pub temp_write: f64,
 }
 
-/// What was written to the log.
+/// WAL written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Wal {
     /// Records.
@@ -101,7 +101,7 @@ pub struct Wal {
     pub bytes: u64,
 }
 
-/// Compiling to machine code; times in seconds.
+/// JIT compilation; times in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Jit {
     /// Functions compiled.
@@ -129,22 +129,39 @@ impl Jit {
     }
 }
 
-/// Executions that took about the same time.
+/// Executions with about the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bucket {
-    /// From so many seconds on ...
+    /// Lower bound of their time, seconds.
     pub from: f64,
-    /// ... to less than so many.
+    /// Upper bound, exclusive.
     pub to: f64,
-    /// How many.
+    /// Number of executions.
     pub count: u64,
 }
 
 const NANO: f64 = 1e-9;
 
+macro_rules! counters {
+    ($($name:ident: $counter:ident, $doc:literal;)*) => {
+        impl Statement {
+            $(#[doc = $doc] pub fn $name(&self) -> u64 { self.counter(counter::$counter) })*
+        }
+    };
+}
+
+counters! {
+    rows: ROWS, "Rows returned or changed.";
+    temp_files: TEMP_FILES, "Temporary files created.";
+    temp_bytes: TEMP_BYTES, "Their bytes.";
+    errors: ERRORS, "Executions ended by an error.";
+    cancels: CANCELS, "Executions cancelled or timed out.";
+    workers: WORKERS, "Parallel workers that took part.";
+}
+
 impl Statement {
-    fn word(&self, at: usize) -> u64 {
-        self.sums.words.get(at).copied().unwrap_or(0)
+    fn counter(&self, at: usize) -> u64 {
+        self.sums.counters.get(at).copied().unwrap_or(0)
     }
 
     fn moments(&self, times: &Times) -> Moments {
@@ -153,7 +170,7 @@ impl Statement {
         let known = times.count > 0;
         let mean = times.total as f64 / count;
         let variance = times.squares / count - mean * mean;
-        // What is between the two terms may be less than what a number of 53 bits can tell.
+        // The difference may be below the precision of the two terms.
         let stddev = if variance > 0.0 { variance.sqrt() } else { 0.0 };
         Moments {
             count: times.count,
@@ -180,7 +197,7 @@ impl Statement {
         self.moments(&self.sums.plan)
     }
 
-    /// The time below which the share `q` of all executions lies, seconds, within 6.25 %.
+    /// The quantile `q` of execution times, seconds, within 6.25 %.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let Times { min, max, .. } = self.sums.exec;
         let ticks = self.sums.histogram.quantile(q, min.unwrap_or(0), max.unwrap_or(u64::MAX))?;
@@ -192,7 +209,7 @@ impl Statement {
         &self.sums.histogram
     }
 
-    /// The same in seconds: the buckets that hold something.
+    /// The same in seconds: the buckets that are not empty.
     pub fn buckets(&self) -> Vec<Bucket> {
         let seconds = |bucket| bucket_low(bucket) as f64 * self.second;
         self.sums
@@ -202,11 +219,6 @@ impl Statement {
             .collect()
     }
 
-    /// Rows returned or changed.
-    pub fn rows(&self) -> u64 {
-        self.word(word::ROWS)
-    }
-
     /// Rows of an execution.
     pub fn rows_per_call(&self) -> Option<f64> {
         (self.calls() > 0).then(|| self.rows() as f64 / self.calls() as f64)
@@ -214,7 +226,7 @@ impl Statement {
 
     /// Blocks of buffers and files.
     pub fn blocks(&self) -> Blocks {
-        let block = |at| self.word(word::BLOCKS + at);
+        let block = |at| self.counter(counter::BLOCKS + at);
         Blocks {
             shared_hit: block(0),
             shared_read: block(1),
@@ -232,54 +244,30 @@ impl Statement {
     /// Time of reading and writing blocks.
     pub fn io(&self) -> IoTimes {
         let time = |at| {
-            let (ticks, ns) = (self.word(word::IO_TICKS + at), self.word(word::IO_NS + at));
+            let (ticks, ns) =
+                (self.counter(counter::IO_TICKS + at), self.counter(counter::IO_NS + at));
             ticks as f64 * self.second + ns as f64 * NANO
         };
         IoTimes { read: time(0), write: time(1), temp_read: time(2), temp_write: time(3) }
     }
 
-    /// What was written to the log.
+    /// WAL written.
     pub fn wal(&self) -> Wal {
         Wal {
-            records: self.word(word::WAL),
-            fpi: self.word(word::WAL + 1),
-            bytes: self.word(word::WAL + 2),
+            records: self.counter(counter::WAL),
+            fpi: self.counter(counter::WAL + 1),
+            bytes: self.counter(counter::WAL + 2),
         }
     }
 
-    /// Temporary files made.
-    pub fn temp_files(&self) -> u64 {
-        self.word(word::TEMP_FILES)
-    }
-
-    /// Their bytes.
-    pub fn temp_bytes(&self) -> u64 {
-        self.word(word::TEMP_BYTES)
-    }
-
-    /// Executions ended by an error.
-    pub fn errors(&self) -> u64 {
-        self.word(word::ERRORS)
-    }
-
-    /// Executions cancelled or timed out.
-    pub fn cancels(&self) -> u64 {
-        self.word(word::CANCELS)
-    }
-
-    /// Parallel workers that took part.
-    pub fn workers(&self) -> u64 {
-        self.word(word::WORKERS)
-    }
-
-    /// How long these lived for it.
+    /// Lifetime of these workers.
     pub fn worker_seconds(&self) -> f64 {
-        self.word(word::WORKER_TICKS) as f64 * self.second
+        self.counter(counter::WORKER_TICKS) as f64 * self.second
     }
 
-    /// Compiling to machine code.
+    /// JIT compilation.
     pub fn jit(&self) -> Jit {
-        let count = |at| self.word(word::JIT + at);
+        let count = |at| self.counter(counter::JIT + at);
         let time = |at| count(at) as f64 * NANO;
         Jit {
             functions: count(0),
@@ -303,17 +291,17 @@ impl Statement {
         (self.sums.last_us != 0).then_some(self.sums.last_us as f64 * 1e-6)
     }
 
-    /// The accounts of the ledger to which its time went.
+    /// Its time by account of the ledger.
     pub fn parts(&self) -> &[AccountTicks] {
         &self.parts
     }
 
-    /// The time of the ledger that went to it, all accounts together.
+    /// Its time in the ledger, all accounts together.
     pub fn seconds(&self) -> f64 {
         self.parts.iter().fold(0u64, |sum, p| sum.saturating_add(p.ticks)) as f64 * self.second
     }
 
-    /// Where that time went.
+    /// The same by account, class of wait, and phase.
     pub fn split(&self, directory: &Directory) -> Split {
         Split::of(&self.parts, directory, self.second)
     }
@@ -324,30 +312,30 @@ impl Statement {
     }
 }
 
-/// What a session works for now.
+/// The current statement of a session.
 #[derive(Debug, Clone)]
 pub struct InFlight {
-    /// The session's slot ...
+    /// The session's slot.
     pub slot: u32,
-    /// ... and how often that was claimed.
+    /// How often that was claimed.
     pub generation: u32,
     /// Its process.
     pub pid: i32,
-    /// What it works for; its number is 0 as long as that is not known.
+    /// The statement; its id is 0 as long as that is unknown.
     pub key: StatementKey,
-    /// For how long.
+    /// Time since its start.
     pub age_seconds: f64,
     pub(super) parts: Vec<AccountTicks>,
     pub(super) second: f64,
 }
 
 impl InFlight {
-    /// The accounts to which its time went so far, what runs included.
+    /// Its time so far by account, including the running one.
     pub fn parts(&self) -> &[AccountTicks] {
         &self.parts
     }
 
-    /// Where its time went so far.
+    /// The same by account, class of wait, and phase.
     pub fn split(&self, directory: &Directory) -> Split {
         Split::of(&self.parts, directory, self.second)
     }

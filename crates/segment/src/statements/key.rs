@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What names a statement, and where its entry may lie.
+//! The key of a statement, and the sets that may have its entry.
 
 use crate::layout::{key, u32_at, u64_at};
 use serde::Serialize;
 
-/// What names a statement.
+/// The key of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct StatementKey {
-    /// The query's number; 0: work that no statement could be named for.
+    /// The query identifier; 0: work of unknown statements.
     pub id: u64,
     /// Its database.
     pub database_id: u32,
-    /// Who ran it.
+    /// The user who ran it.
     pub user_id: u32,
-    /// Asked for by the client itself, rather than within another statement.
+    /// Whether the client sent it, rather than another statement executing it.
     pub toplevel: bool,
 }
 
@@ -30,12 +30,12 @@ impl StatementKey {
         }
     }
 
-    /// The query's number as PostgreSQL shows it.
+    /// The query identifier as PostgreSQL shows it.
     pub fn query_id(&self) -> i64 {
         self.id as i64
     }
 
-    /// Whether it is a statement, and not what is left over.
+    /// Whether it is a known statement.
     pub fn is_identified(&self) -> bool {
         self.id != 0
     }
@@ -51,7 +51,7 @@ impl StatementKey {
     }
 }
 
-/// The two of `count` sets in which a statement of that hash may lie.
+/// The two of `count` sets that may have a statement of this hash.
 pub(super) fn sets_of(tag: u64, count: u32) -> [u32; 2] {
     let count = count.max(1);
     let a = (tag >> 32) as u32 % count;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements: what each was run for, how long, and where its time went.
+//! Statements: calls, times and counts of each, and where its time went.
 //!
-//! Every session counts the statements that it lately ran in a cache of its own; what leaves
-//! the caches is added to one table. A reading is table and caches together (`settle`), with
-//! what each session works for now.
+//! Every session counts its latest statements in a cache, which is flushed to one table. A reading adds
+//! up table and caches (`settle`), and has the current statement of each session.
 
 mod account_ticks;
 mod caches;
@@ -26,5 +25,6 @@ pub use delta::StatementsDelta;
 pub use figures::{Blocks, Bucket, InFlight, IoTimes, Jit, Moments, Statement, Wal};
 pub use key::StatementKey;
 pub use reading::Statements;
-pub use record::{AccountRecord, StatementRecord, TimesRecord, Unit, COUNTERS};
+pub use record::{AccountRecord, StatementRecord};
 pub use split::{AccountTime, Split};
+pub use sums::{Sums, Times, Unit, COUNTERS};

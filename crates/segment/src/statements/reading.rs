@@ -4,12 +4,13 @@
 use super::caches::{Owner, Rest, Working};
 use super::seqlock::Tries;
 use super::settle::Found;
-use super::sums::{self, RawPart, Sums};
+use super::sums::Sums;
 use crate::book::NAMELESS;
 use crate::clock::{self, Clock};
 use crate::directory::{Directory, Stat, StatKind};
 use crate::error::Error;
-use crate::layout::{entry, header, text_at, u32_at, u64_at};
+use crate::layout::{entry, header, u32_at, u64_at};
+use crate::owners::Names;
 use crate::segment::Segment;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use super::figures::{InFlight, Statement};
 use super::key::StatementKey;
 use crate::statement_text::Text;
 
-/// All statements of a segment, as of nearly one instant.
+/// All statements of a segment at nearly one instant.
 #[derive(Debug, Clone)]
 pub struct Statements {
     pub(super) tick: u64,
@@ -37,12 +38,25 @@ pub struct Statements {
     pub(super) texts_cut: u64,
     pub(super) paused: bool,
     pub(super) torn: u32,
-    pub(super) databases: HashMap<u32, String>,
-    pub(super) users: HashMap<u32, String>,
+    pub(super) names: Names,
+}
+
+getters! {
+    Statements:
+    tick: u64, "When it was complete, tick.";
+    realtime_ns: u64, "When it was complete, ns since 1970.";
+    capacity: u32, "Statements that fit into the table.";
+    entries: u32, "Statements in the table.";
+    evicted: u64, "Statements evicted since the segment was created.";
+    dropped: u64, "Counts that could not be flushed into the table, since the segment was created.";
+    lost: u64, "Statements left half changed by a process that died, since the segment was created.";
+    texts_cut: u64, "Texts truncated because their space was full, since the segment was created.";
+    paused: bool, "Whether sessions pause counting statements.";
+    torn: u32, "Statements that were read during an update, because their writers were stopped or killed.";
 }
 
 impl Statements {
-    /// The statements, in no order; those of which nothing is counted, too.
+    /// The statements, in no order, including those without counts.
     pub fn statements(&self) -> &[Statement] {
         &self.statements
     }
@@ -52,25 +66,15 @@ impl Statements {
         self.by_key.get(key).and_then(|&at| self.statements.get(at))
     }
 
-    /// What each session works for now, by slot.
+    /// The current statement of each session, by slot.
     pub fn in_flight(&self) -> &[InFlight] {
         &self.in_flight
     }
 
-    /// What that session works for now.
+    /// The current statement of a session.
     pub fn in_flight_of(&self, slot: u32, generation: u32) -> Option<&InFlight> {
         let at = self.in_flight.binary_search_by_key(&slot, |f| f.slot).ok()?;
         self.in_flight.get(at).filter(|f| f.generation == generation)
-    }
-
-    /// When it was complete, tick.
-    pub fn tick(&self) -> u64 {
-        self.tick
-    }
-
-    /// When it was complete, ns since 1970.
-    pub fn realtime_ns(&self) -> u64 {
-        self.realtime_ns
     }
 
     /// The clock as known then.
@@ -83,81 +87,14 @@ impl Statements {
         &self.directory
     }
 
-    /// Statements that fit into the table.
-    pub fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    /// Statements in the table.
-    pub fn entries(&self) -> u32 {
-        self.entries
-    }
-
-    /// Statements that gave way to others, since the segment was made.
-    pub fn evicted(&self) -> u64 {
-        self.evicted
-    }
-
-    /// Counts that could not be flushed into the table, since the segment was made.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
-    /// Statements left half changed by a process that died, since the segment was made.
-    pub fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// Texts cut because their space was full, since the segment was made.
-    pub fn texts_cut(&self) -> u64 {
-        self.texts_cut
-    }
-
-    /// Whether sessions pause counting statements.
-    pub fn paused(&self) -> bool {
-        self.paused
-    }
-
-    /// Statements that did not come to rest, their writers stopped or killed in the middle of
-    /// a change, and were read as they are.
-    pub fn torn(&self) -> u32 {
-        self.torn
-    }
-
     /// The name of a database, as a session reported it.
     pub fn database(&self, id: u32) -> Option<&str> {
-        self.databases.get(&id).map(String::as_str)
+        self.names.databases.get(&id).map(String::as_str)
     }
 
     /// The name of a user, as a session reported it.
     pub fn user(&self, id: u32) -> Option<&str> {
-        self.users.get(&id).map(String::as_str)
-    }
-}
-
-/// Slots that may hold statements, and the names that all slots and groups tell.
-#[derive(Default)]
-struct Owners {
-    owners: Vec<Owner>,
-    databases: HashMap<u32, String>,
-    users: HashMap<u32, String>,
-}
-
-impl Owners {
-    fn learn(&mut self, bytes: &[u8]) {
-        if u32_at(bytes, entry::IDENTITY_SEQ) % 2 == 1 {
-            return;
-        }
-        let names = [
-            (&mut self.databases, entry::DATABASE_ID, entry::DATABASE),
-            (&mut self.users, entry::USER_ID, entry::USER),
-        ];
-        for (known, id, name) in names {
-            let id = u32_at(bytes, id);
-            if id != 0 && !known.contains_key(&id) && bytes[name] != 0 {
-                known.insert(id, text_at(bytes, name, 64));
-            }
-        }
+        self.names.users.get(&id).map(String::as_str)
     }
 }
 
@@ -171,7 +108,7 @@ impl Segment {
             self.clock.measure();
         }
         let tries = Tries::new(self.is_of_this_boot());
-        let Owners { owners, databases, users } = self.read_owners()?;
+        let (owners, names) = self.read_owners()?;
         let (mut found, working) = self.read_found(&regions, &owners, &tries)?;
         let tick = self.clock.now();
         let live = self.read_live()?;
@@ -204,22 +141,22 @@ impl Segment {
             texts_cut: u64_at(&live, header::TEXTS_CUT),
             paused: u32_at(&live, header::PAUSE) & 1 != 0,
             torn: tries.torn(),
-            databases,
-            users,
+            names,
         }))
     }
 
-    fn read_owners(&self) -> Result<Owners, Error> {
-        let mut all = Owners::default();
+    /// Slots that may have statements, and the names of databases and users in all slots and groups.
+    fn read_owners(&self) -> Result<(Vec<Owner>, Names), Error> {
+        let (mut owners, mut names) = (Vec::new(), Names::default());
         let slots = self.header().slots;
         self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
-            all.learn(bytes);
-            if index < slots {
-                all.owners.push(Owner::of(index, bytes));
+            names.add_entry(bytes);
+            let owner = Owner::of(index, bytes);
+            if index < slots && owner.local_entries > 0 {
+                owners.push(owner);
             }
         })?;
-        all.owners.retain(|owner| owner.local_entries > 0);
-        Ok(all)
+        Ok((owners, names))
     }
 
     fn statement(
@@ -230,7 +167,7 @@ impl Segment {
         second: f64,
     ) -> Result<Statement, Error> {
         let mut sums = Sums::default();
-        let mut raw: Vec<RawPart> = Vec::new();
+        let mut raw: Vec<AccountTicks> = Vec::new();
         let mut born = 0;
         if let Some(entry) = found.entry {
             born = entry.born;
@@ -239,7 +176,7 @@ impl Segment {
         }
         for copy in found.cached {
             sums.add(&copy.sums);
-            copy.parts.into_iter().for_each(|part| sums::add_part(&mut raw, part));
+            copy.parts.into_iter().for_each(|part| part.add_to(&mut raw));
         }
         Ok(Statement { key, text, born, parts: self.name_parts(&raw)?, sums, second })
     }
@@ -247,7 +184,7 @@ impl Segment {
     fn in_flight(&mut self, working: Working, second: f64) -> Result<InFlight, Error> {
         let Rest { pending, between, running } = working.rest;
         let mut raw = working.parts;
-        pending.into_iter().chain(running).for_each(|part| sums::add_part(&mut raw, part));
+        pending.into_iter().chain(running).for_each(|part| part.add_to(&mut raw));
         let mut parts = self.name_parts(&raw)?;
         let running = running.map_or(Ok(None), |part| self.stat(part.stat))?;
         let phase = running.and_then(|id| self.directory.get(id)).map(|s| s.phase().clone());
@@ -255,7 +192,7 @@ impl Segment {
             let name = format!("{phase}::cpu");
             let cpu = Stat::new(name, StatKind::Account, "ticks".to_string());
             let stat = Directory::intern(&mut self.directory, cpu);
-            add_named(&mut parts, AccountTicks { stat, count: 0, ticks: between });
+            AccountTicks { stat, count: 0, ticks: between }.add_to(&mut parts);
         }
         Ok(InFlight {
             slot: working.slot,
@@ -268,24 +205,13 @@ impl Segment {
         })
     }
 
-    /// Parts by our numbers. The same name may stand twice in the file; what has none keeps
-    /// its time, without a name.
-    fn name_parts(&mut self, raw: &[RawPart]) -> Result<Vec<AccountTicks>, Error> {
+    /// Parts by our numbers. The file may have the same name twice; a part without a name keeps its time.
+    fn name_parts(&mut self, raw: &[AccountTicks]) -> Result<Vec<AccountTicks>, Error> {
         let mut parts: Vec<AccountTicks> = Vec::with_capacity(raw.len());
         for part in raw {
             let stat = self.stat(part.stat)?.unwrap_or(NAMELESS);
-            add_named(&mut parts, AccountTicks { stat, count: part.count, ticks: part.ticks });
+            AccountTicks { stat, ..*part }.add_to(&mut parts);
         }
         Ok(parts)
-    }
-}
-
-fn add_named(parts: &mut Vec<AccountTicks>, more: AccountTicks) {
-    match parts.iter_mut().find(|part| part.stat == more.stat) {
-        Some(part) => {
-            part.count = part.count.saturating_add(more.count);
-            part.ticks = part.ticks.saturating_add(more.ticks);
-        }
-        None => parts.push(more),
     }
 }

@@ -1,137 +1,46 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements as they are kept on disk: what each did in an interval, in plain numbers, and
-//! back again from the sums of many intervals.
+//! Statements as recordings keep them: the growth of each in an interval, in plain numbers, and a
+//! reading made of the sums of many intervals.
 
 use super::account_ticks::AccountTicks;
 use super::delta::StatementsDelta;
 use super::figures::Statement;
 use super::key::StatementKey;
 use super::reading::Statements;
-use super::sums::{Sums, Times, WORDS};
+use super::sums::Sums;
 use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
-use crate::histogram::Histogram;
+use crate::owners::Names;
 use crate::statement_text::Text;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a number of a [`StatementRecord`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// A plain number.
-    Count,
-    /// Time, in ticks.
-    Ticks,
-    /// Time, in nanoseconds.
-    Nanoseconds,
-}
-
-/// The numbers of a [`StatementRecord`] by name, in its order.
-pub const COUNTERS: [(&str, Unit); WORDS] = [
-    ("rows", Unit::Count),
-    ("shared_hit", Unit::Count),
-    ("shared_read", Unit::Count),
-    ("shared_dirtied", Unit::Count),
-    ("shared_written", Unit::Count),
-    ("local_hit", Unit::Count),
-    ("local_read", Unit::Count),
-    ("local_dirtied", Unit::Count),
-    ("local_written", Unit::Count),
-    ("temp_read", Unit::Count),
-    ("temp_written", Unit::Count),
-    ("wal_records", Unit::Count),
-    ("wal_fpi", Unit::Count),
-    ("wal_bytes", Unit::Count),
-    ("read_time", Unit::Ticks),
-    ("write_time", Unit::Ticks),
-    ("temp_read_time", Unit::Ticks),
-    ("temp_write_time", Unit::Ticks),
-    ("server_read_time", Unit::Nanoseconds),
-    ("server_write_time", Unit::Nanoseconds),
-    ("server_temp_read_time", Unit::Nanoseconds),
-    ("server_temp_write_time", Unit::Nanoseconds),
-    ("temp_files", Unit::Count),
-    ("temp_bytes", Unit::Count),
-    ("errors", Unit::Count),
-    ("cancels", Unit::Count),
-    ("workers", Unit::Count),
-    ("worker_time", Unit::Ticks),
-    ("jit_functions", Unit::Count),
-    ("jit_generation_time", Unit::Nanoseconds),
-    ("jit_inlinings", Unit::Count),
-    ("jit_inlining_time", Unit::Nanoseconds),
-    ("jit_optimizations", Unit::Count),
-    ("jit_optimization_time", Unit::Nanoseconds),
-    ("jit_emissions", Unit::Count),
-    ("jit_emission_time", Unit::Nanoseconds),
-];
-
-/// Count, sum and extremes of times, in ticks.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct TimesRecord {
-    /// How many.
-    pub count: u64,
-    /// Their sum.
-    pub total: u64,
-    /// Their minimum; `None` where there were none, or where it cannot be known.
-    pub min: Option<u64>,
-    /// Their maximum, likewise.
-    pub max: Option<u64>,
-    /// The sum of their squares.
-    pub squares: f64,
-}
-
-/// What went to one account of the ledger.
+/// Time in one account of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountRecord {
     /// Its name: `execute::wait::IO:DataFileRead`.
     pub account: Arc<str>,
-    /// How often.
+    /// Number of events.
     pub count: u64,
-    /// How long. Below zero where what had been counted of a message under way went to another
-    /// statement when that was known.
+    /// Time, ticks. Negative if time of a message in progress was later moved to another statement.
     pub ticks: i64,
 }
 
 /// A statement in an interval.
 #[derive(Debug, Clone)]
 pub struct StatementRecord {
-    /// What names it.
+    /// Its key.
     pub key: StatementKey,
     /// Its database's name, or empty.
     pub database: Arc<str>,
-    /// Who ran it, or empty.
+    /// Its user's name, or empty.
     pub user: Arc<str>,
-    /// Its text, where one is known.
+    /// Its text, if it is known.
     pub text: Option<Text>,
-    /// Executions.
-    pub exec: TimesRecord,
-    /// Plannings.
-    pub plan: TimesRecord,
-    /// The numbers that [`COUNTERS`] names.
-    pub counters: [u64; WORDS],
-    /// When it was first executed, microseconds since 1970; 0 unknown.
-    pub first_us: i64,
-    /// When it was last executed.
-    pub last_us: i64,
-    /// Execution times.
-    pub histogram: Histogram,
-    /// Where its time went; what is under way counts up to the interval's end.
+    /// Its counts.
+    pub sums: Sums,
+    /// Its time by account, including work in progress up to the interval's end.
     pub parts: Vec<AccountRecord>,
-}
-
-impl From<Times> for TimesRecord {
-    fn from(it: Times) -> Self {
-        let Times { count, total, min, max, squares } = it;
-        Self { count, total, min, max, squares }
-    }
-}
-
-impl From<TimesRecord> for Times {
-    fn from(it: TimesRecord) -> Self {
-        let TimesRecord { count, total, min, max, squares } = it;
-        Self { count, total, min, max, squares }
-    }
 }
 
 impl StatementRecord {
@@ -142,26 +51,14 @@ impl StatementRecord {
             database: name(source.database(key.database_id)),
             user: name(source.user(key.user_id)),
             text: source.get(&key).and_then(|it| it.text.clone()),
-            exec: TimesRecord::default(),
-            plan: TimesRecord::default(),
-            counters: [0; WORDS],
-            first_us: 0,
-            last_us: 0,
-            histogram: Histogram::new(),
+            sums: Sums::default(),
             parts: Vec::new(),
         }
     }
 
     fn of(it: &Statement, source: &Statements) -> StatementRecord {
-        let mut record = StatementRecord {
-            exec: it.sums.exec.into(),
-            plan: it.sums.plan.into(),
-            counters: it.sums.words,
-            first_us: it.sums.first_us,
-            last_us: it.sums.last_us,
-            histogram: it.sums.histogram.clone(),
-            ..StatementRecord::empty(it.key, source)
-        };
+        let mut record =
+            StatementRecord { sums: it.sums.clone(), ..StatementRecord::empty(it.key, source) };
         record.change(&it.parts, &source.directory, 1);
         record
     }
@@ -170,59 +67,40 @@ impl StatementRecord {
         for part in parts {
             let account = directory.get(part.stat).map_or("", |stat| stat.name.as_str());
             let ticks = i64::try_from(part.ticks).unwrap_or(i64::MAX).saturating_mul(sign);
-            // What is under way has not been counted yet.
+            // Work in progress has not been counted yet.
             let count = if sign > 0 { part.count } else { 0 };
-            match self.parts.iter_mut().find(|known| *known.account == *account) {
-                Some(known) => {
-                    known.count = known.count.saturating_add(count);
-                    known.ticks = known.ticks.saturating_add(ticks);
-                }
-                None => self.parts.push(AccountRecord { account: account.into(), count, ticks }),
+            self.add_account(AccountRecord { account: account.into(), count, ticks });
+        }
+    }
+
+    fn add_account(&mut self, more: AccountRecord) {
+        match self.parts.iter_mut().find(|known| known.account == more.account) {
+            Some(known) => {
+                known.count = known.count.saturating_add(more.count);
+                known.ticks = known.ticks.saturating_add(more.ticks);
             }
+            None => self.parts.push(more),
         }
     }
 
     /// Add the same statement of a later interval, in ticks of the same clock.
     pub fn merge(&mut self, later: &StatementRecord) {
-        let mut sums = self.sums();
-        sums.add(&later.sums());
-        (self.exec, self.plan) = (sums.exec.into(), sums.plan.into());
-        (self.counters, self.histogram) = (sums.words, sums.histogram);
-        (self.first_us, self.last_us) = (sums.first_us, sums.last_us);
-        for part in &later.parts {
-            match self.parts.iter_mut().find(|known| known.account == part.account) {
-                Some(known) => {
-                    known.count = known.count.saturating_add(part.count);
-                    known.ticks = known.ticks.saturating_add(part.ticks);
-                }
-                None => self.parts.push(part.clone()),
-            }
-        }
+        self.sums.add(&later.sums);
+        later.parts.iter().for_each(|part| self.add_account(part.clone()));
         if self.text.is_none() {
             self.text.clone_from(&later.text);
         }
     }
 
-    fn sums(&self) -> Sums {
-        Sums {
-            exec: self.exec.into(),
-            plan: self.plan.into(),
-            words: self.counters,
-            first_us: self.first_us,
-            last_us: self.last_us,
-            histogram: self.histogram.clone(),
-        }
-    }
-
-    /// Whether it says nothing.
+    /// Whether nothing was counted.
     pub fn is_zero(&self) -> bool {
-        self.sums().is_zero() && self.parts.iter().all(|part| part.count == 0 && part.ticks == 0)
+        self.sums.is_zero() && self.parts.iter().all(|part| part.count == 0 && part.ticks == 0)
     }
 }
 
 impl Statements {
-    /// What each statement did between two readings, the work under way included; without an
-    /// earlier one, since the figures began.
+    /// The growth of each statement between two readings, including work in progress; without an earlier
+    /// one, since the start of the figures.
     pub fn records(earlier: Option<&Statements>, later: &Statements) -> Vec<StatementRecord> {
         let delta = StatementsDelta::between(earlier, later);
         let mut records: Vec<StatementRecord> =
@@ -248,22 +126,15 @@ impl Statements {
         records
     }
 
-    /// The statements of these records, which add up some intervals: as a reading of a segment
-    /// that began with the first of them. Each key is there once.
+    /// The statements of these records, which are sums of intervals, like a reading of a segment created
+    /// at the start of the first one. Each key occurs once.
     pub fn of_records(realtime_ns: u64, clock: Clock, records: Vec<StatementRecord>) -> Statements {
         let second = 1.0 / clock.ticks_per_second();
-        let mut directory = Arc::default();
-        let (mut databases, mut users) = (HashMap::new(), HashMap::new());
+        let (mut directory, mut names) = (Arc::default(), Names::default());
         let mut statements = Vec::with_capacity(records.len());
         for record in records {
-            for (names, id, name) in [
-                (&mut databases, record.key.database_id, &record.database),
-                (&mut users, record.key.user_id, &record.user),
-            ] {
-                if !name.is_empty() {
-                    names.insert(id, name.to_string());
-                }
-            }
+            let ids = (record.key.database_id, record.key.user_id);
+            names.add(ids, &record.database, &record.user);
             let parts = record.parts.iter().filter(|part| part.count > 0 || part.ticks > 0);
             let parts = parts.map(|part| {
                 let name = part.account.to_string();
@@ -277,7 +148,7 @@ impl Statements {
             statements.push(Statement {
                 key: record.key,
                 parts: parts.collect(),
-                sums: record.sums(),
+                sums: record.sums,
                 text: record.text,
                 born: 0,
                 second,
@@ -301,8 +172,7 @@ impl Statements {
             texts_cut: 0,
             paused: false,
             torn: 0,
-            databases,
-            users,
+            names,
         }
     }
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Copies of what others change, taken while it is at rest.
+//! Consistent copies of objects that other processes change.
 //!
-//! Concurrency contract. Each thing begins with its seq, which is odd while the thing changes.
-//! The system may copy the bytes of one reading in any order, so the seq in a copy tells
-//! nothing of the rest of it. One thing is copied between two readings of its seq that are
-//! equal and even. Many that lie together are copied twice, one copy after the other: where
-//! both are the same, with an even seq, nothing changed between the two, and what they say is
-//! what was there then; what they hold only grows, so it has not changed and changed back.
+//! Concurrency contract. Each object starts with its seq, which is odd while the object changes. The
+//! system may copy the bytes of one reading in any order, so the seq in a copy proves nothing about the
+//! rest of it. One object is copied between two equal and even readings of its seq. Adjacent objects are
+//! copied twice, one copy after the other: if both copies of an object are equal, with an even seq, it
+//! did not change between the two. Counts only grow, so it cannot have changed and changed back.
 
 use crate::error::Error;
 use crate::layout::u64_at;
@@ -15,34 +14,34 @@ use std::cell::Cell;
 use std::sync::atomic::{fence, Ordering};
 use std::time::Duration;
 
-/// How often one thing is read again at once while its writer changes it, ...
+/// Limit of immediate repetitions while a writer changes an object.
 const YIELDS: u32 = 20;
-/// ... how often after a sleep, since its writer may wait for a processor, ...
+/// Limit of repetitions after a sleep: the writer may wait for a CPU.
 const SLEEPS: u32 = 1000;
 const SLEEP: Duration = Duration::from_micros(50);
-/// ... and all things of a reading together, so that stopped writers cannot stop us.
+/// Limit of these for a whole reading, so that stopped writers cannot block the reader.
 const ALL_SLEEPS: u32 = 5000;
 
-/// What it took to come by a consistent reading.
+/// The tries of a reading.
 #[derive(Debug)]
 pub(crate) struct Tries {
-    /// That are left.
+    /// Sleeps that are left.
     sleeps: Cell<u32>,
     torn: Cell<u32>,
 }
 
 impl Tries {
-    /// Nobody writes what is of another boot, so nothing comes to rest by waiting.
+    /// `written`: the segment has writers, so waiting helps. One of another boot has none.
     pub fn new(written: bool) -> Tries {
         Tries { sleeps: Cell::new(if written { ALL_SLEEPS } else { 0 }), torn: Cell::new(0) }
     }
 
-    /// Things that were taken as they were.
+    /// Objects that were copied during a change.
     pub fn torn(&self) -> u32 {
         self.torn.get()
     }
 
-    /// Wait before another try; false: it has been enough.
+    /// Wait before another try; false: the limit is reached.
     pub fn wait(&self, attempt: u32) -> bool {
         let left = self.sleeps.get();
         if left == 0 || attempt >= YIELDS + SLEEPS {
@@ -59,7 +58,7 @@ impl Tries {
     }
 }
 
-/// Two copies of the same things, one taken after the other.
+/// Two copies of the same objects, one made after the other.
 #[derive(Debug, Default)]
 pub(crate) struct TwoCopies {
     first: Vec<u8>,
@@ -67,7 +66,7 @@ pub(crate) struct TwoCopies {
 }
 
 impl TwoCopies {
-    /// Each thing of `size` bytes, and whether it was at rest.
+    /// Each object of `size` bytes, and whether it did not change.
     pub fn each(&self, size: usize) -> impl Iterator<Item = (&[u8], bool)> {
         self.first
             .chunks_exact(size)
@@ -77,8 +76,8 @@ impl TwoCopies {
 }
 
 impl Segment {
-    /// Copy `count` things of `size` bytes from `at` on twice. Where none is `used` there is
-    /// nothing to be seen in either copy. What their seqs guard elsewhere is copied in between.
+    /// Copy `count` objects of `size` bytes from `at` on twice, unless none is `used`. `between` copies
+    /// other data that their seqs protect.
     pub(crate) fn read_twice(
         &self,
         at: u64,
@@ -102,8 +101,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Copy what begins with its seq at `at` while it does not change. False: it did not come
-    /// to rest, and is copied as it is.
+    /// Copy the object at `at` while it does not change. False: it kept changing, and the copy may be
+    /// inconsistent.
     pub(crate) fn read_under_seq(
         &self,
         at: u64,
@@ -113,7 +112,7 @@ impl Segment {
         self.read_under_seq_with(at, bytes, tries, |_| Ok(()))
     }
 
-    /// The same of what its seq guards elsewhere, too, which `and` copies.
+    /// The same; `and` copies other data that its seq protects.
     pub(super) fn read_under_seq_with(
         &self,
         at: u64,

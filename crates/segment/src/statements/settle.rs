@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Table and caches together, each execution counted once.
+//! Table and caches together, so that each execution counts once.
 //!
-//! A session lays a statement down like this: its counts are added to the entry, the log of
-//! the entry's set names the local entry and its use, `flushes` counts that, the local entry is freed. So
-//! the number of flushes of every set is noted first, then the caches are copied, then entries
-//! and logs. A copy whose statement was flushed meanwhile (a log names it, or may have
-//! forgotten it) is in doubt: its entry may have been copied before or after. Such
-//! statements, and those that moved within the table, are read once more, each by itself:
-//! that takes so little time that hardly anything is flushed meanwhile, and if something
-//! is, it is done again.
+//! A session flushes a statement in this order: it adds the counts to the entry, writes the local entry
+//! and its generation to the log of the entry's set, increments `flushes`, and frees the local entry. So
+//! the reader takes `flushes` of every set, then copies the caches, then entries and logs. If a copy of
+//! a local entry was flushed in between (a log has it, or may have lost it), its entry may have been
+//! copied before or after. Such statements, and those that moved within the table, are read once more,
+//! one at a time. That is so fast that flushes in between are rare; after one it is repeated.
 
 use super::caches::{Cached, Owner, Working};
 use super::key::{sets_of, StatementKey};
@@ -20,7 +18,7 @@ use crate::layout;
 use crate::segment::Segment;
 use std::collections::HashMap;
 
-/// What table and caches hold of one statement.
+/// The copies of one statement in table and caches.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub entry: Option<Entry>,
@@ -29,7 +27,7 @@ pub(super) struct Found {
     twice: bool,
 }
 
-/// The logs of all sets, and what they had counted before the caches were copied.
+/// The logs of all sets, and their flushes before the caches were copied.
 struct Logs {
     before: Vec<u64>,
     after: Vec<SetHead>,
@@ -50,8 +48,8 @@ impl Logs {
 }
 
 impl Segment {
-    /// All statements, by key, and what each session works for: the time of that comes into its
-    /// cache when it is done, so the two are read one right after the other.
+    /// All statements, by key, and the current statement of each session. The time of that is added to
+    /// its cache at its end, so the two are read right after each other.
     pub(super) fn read_found(
         &self,
         regions: &StatementRegions,
@@ -96,7 +94,7 @@ impl Segment {
         Ok((all, working))
     }
 
-    /// One statement, of which these local entries held a part.
+    /// One statement with copies in these local entries.
     fn settle(
         &self,
         regions: &StatementRegions,
@@ -125,8 +123,7 @@ impl Segment {
             }
             let after = [self.read_set(regions, sets[0])?, self.read_set(regions, sets[1])?];
             let logged = |heads: &[SetHead; 2], item| heads.iter().any(|h| h.log.contains(&item));
-            // Flushed before we began: it is in the entry; not flushed at all: it is not; in
-            // between: unknown.
+            // Flushed before: it is in the entry. Not flushed: it is not. Flushed in between: unknown.
             let sure = before.iter().zip(&after).all(|(b, a)| a.tells_since(b.flushes_before))
                 && found
                     .cached

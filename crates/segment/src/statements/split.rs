@@ -3,26 +3,27 @@
 
 use super::account_ticks::AccountTicks;
 use crate::directory::{Directory, Stat};
+use crate::timing::most_first;
 use crate::wait_class::WaitClass;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What went to one account.
+/// Time in one account.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AccountTime {
-    /// What the session was doing for its client.
+    /// The phase.
     pub phase: Arc<str>,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
-    /// The class of that.
+    /// The class of the activity.
     pub class: WaitClass,
-    /// How often.
+    /// Number of events.
     pub count: u64,
-    /// How long.
+    /// Time.
     pub seconds: f64,
 }
 
-/// Where time went. What is of one account is there once; most first.
+/// Where time went, most first; each account occurs once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Split {
     /// By account.
@@ -75,20 +76,17 @@ impl Split {
     }
 
     fn sort(&mut self) {
-        self.accounts.sort_by(|a, b| {
-            (b.seconds.total_cmp(&a.seconds))
-                .then_with(|| (&a.phase, &a.activity).cmp(&(&b.phase, &b.activity)))
-        });
+        most_first!(self.accounts, seconds, phase, activity);
         self.classes.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         self.phases.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }
 
-    /// All of it.
+    /// The total.
     pub fn seconds(&self) -> f64 {
         self.classes.iter().map(|c| c.1).fold(0.0, |sum, s| sum + s)
     }
 
-    /// What is of one class.
+    /// The time of one class.
     pub fn class(&self, class: WaitClass) -> f64 {
         self.classes.iter().find(|c| c.0 == class).map_or(0.0, |c| c.1)
     }

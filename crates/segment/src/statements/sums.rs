@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What was counted of a statement, as the file has it: counts, parts of its time, histogram.
-//! An entry of the table and a local entry of a cache hold the same, and are added up here.
+//! The counts of a statement in the file: counts, parts of its time, histogram. Entries of the table and
+//! local entries of caches have the same, and are added up here.
 
+use super::account_ticks::AccountTicks;
 use crate::histogram::{Counts, Histogram};
 use crate::layout::{
     self, bucket, bucket_middle, counts, f64_at, local_statement, moments, part, rest, statement,
@@ -10,12 +11,16 @@ use crate::layout::{
 
 /// Count, sum and extremes of times, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Times {
+pub struct Times {
+    /// Number of times.
     pub count: u64,
+    /// Their sum.
     pub total: u64,
-    /// `None` where there were none, or where it cannot be known.
+    /// Their minimum; `None` if there were none, or it is unknown.
     pub min: Option<u64>,
+    /// Their maximum, likewise.
     pub max: Option<u64>,
+    /// The sum of their squares.
     pub squares: f64,
 }
 
@@ -43,8 +48,8 @@ impl Times {
         self.squares += other.squares;
     }
 
-    /// What came since `earlier`; `growth` is the lowest and the highest bucket in which the
-    /// histogram grew, where there is one. A new record is exact.
+    /// The growth since `earlier`; `growth` is the lowest and the highest bucket that grew, if there is a
+    /// histogram. A new extreme is exact.
     fn since(&self, earlier: &Times, growth: (Option<usize>, Option<usize>)) -> Times {
         let count = self.count.saturating_sub(earlier.count);
         let total = self.total.saturating_sub(earlier.total);
@@ -67,12 +72,12 @@ impl Times {
     }
 }
 
-/// The counts that are plain numbers, in the order of the file.
-pub(super) const WORDS: usize =
+/// Number of the counts that are plain numbers.
+pub const COUNTERS: usize =
     1 + (counts::PLAN - counts::BLOCKS) / 8 + (counts::SIZE - counts::IO_NS) / 8;
 
-/// Where each lies among them.
-pub(super) mod word {
+/// The index of each.
+pub(super) mod counter {
     /// One.
     pub const ROWS: usize = 0;
     /// Shared hit, read, dirtied, written; local the same; temporary read, written.
@@ -99,21 +104,40 @@ pub(super) mod word {
     pub const JIT: usize = 28;
 }
 
-/// A part of a statement's time, by the file's number of its account.
+/// The unit of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RawPart {
-    pub stat: u32,
-    pub count: u64,
-    pub ticks: u64,
+pub enum Unit {
+    /// A plain number.
+    Count,
+    /// Time, in ticks.
+    Ticks,
+    /// Time, in nanoseconds.
+    Nanoseconds,
+}
+
+impl Unit {
+    /// The unit of a counter, by its index in [`Sums::counters`].
+    pub fn of(index: usize) -> Unit {
+        match index {
+            counter::IO_TICKS..counter::IO_NS | counter::WORKER_TICKS => Unit::Ticks,
+            counter::IO_NS..counter::TEMP_FILES => Unit::Nanoseconds,
+            counter::JIT.. if (index - counter::JIT) % 2 == 1 => Unit::Nanoseconds,
+            _ => Unit::Count,
+        }
+    }
 }
 
 /// The parts in `bytes`: `used` of them, at most.
-pub(super) fn parts_of(bytes: &[u8], at: usize, used: usize) -> impl Iterator<Item = RawPart> + '_ {
+pub(super) fn parts_of(
+    bytes: &[u8],
+    at: usize,
+    used: usize,
+) -> impl Iterator<Item = AccountTicks> + '_ {
     let bytes = bytes.get(at..).unwrap_or(&[]);
     bytes
         .chunks_exact(part::SIZE)
         .take(used.min(layout::PARTS))
-        .map(|b| RawPart {
+        .map(|b| AccountTicks {
             stat: u32_at(b, part::STAT),
             count: u64_at(b, part::COUNT),
             ticks: u64_at(b, part::TICKS),
@@ -122,42 +146,38 @@ pub(super) fn parts_of(bytes: &[u8], at: usize, used: usize) -> impl Iterator<It
 }
 
 /// The parts of an entry, and of its rest.
-pub(super) fn parts_of_entry(near: &[u8], far: Option<&[u8]>) -> Vec<RawPart> {
-    let mut parts: Vec<RawPart> = parts_of(near, statement::PARTS, layout::NEAR_PARTS).collect();
+pub(super) fn parts_of_entry(near: &[u8], far: Option<&[u8]>) -> Vec<AccountTicks> {
+    let mut parts: Vec<AccountTicks> =
+        parts_of(near, statement::PARTS, layout::NEAR_PARTS).collect();
     let more = far.map(|far| parts_of(far, rest::PARTS, layout::PARTS));
-    more.into_iter().flatten().for_each(|part| add_part(&mut parts, part));
+    more.into_iter().flatten().for_each(|part| part.add_to(&mut parts));
     parts
 }
 
-/// Add a part to those of the same account, or as a new one.
-pub(super) fn add_part(parts: &mut Vec<RawPart>, more: RawPart) {
-    match parts.iter_mut().find(|part| part.stat == more.stat) {
-        Some(part) => {
-            part.count = part.count.saturating_add(more.count);
-            part.ticks = part.ticks.saturating_add(more.ticks);
-        }
-        None => parts.push(more),
-    }
-}
-
-/// All that was counted of a statement.
+/// All counts of a statement.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sums {
+pub struct Sums {
+    /// Executions.
     pub exec: Times,
+    /// Plannings.
     pub plan: Times,
-    pub words: [u64; WORDS],
-    /// Microseconds since 1970, 0 unknown.
+    /// Plain numbers, in the order of the file; [`Unit::of`] has their units.
+    pub counters: [u64; COUNTERS],
+    /// The first execution, microseconds since 1970; 0: unknown.
     pub first_us: i64,
+    /// The last execution.
     pub last_us: i64,
+    /// Execution times.
     pub histogram: Histogram,
 }
 
 impl Default for Sums {
     fn default() -> Sums {
+        let (exec, plan) = (Times::default(), Times::default());
         Sums {
-            exec: Times::default(),
-            plan: Times::default(),
-            words: [0; WORDS],
+            exec,
+            plan,
+            counters: [0; COUNTERS],
             first_us: 0,
             last_us: 0,
             histogram: Histogram::new(),
@@ -167,7 +187,7 @@ impl Default for Sums {
 
 impl Sums {
     /// Those of a local entry of a cache.
-    pub fn of_local(bytes: &[u8]) -> Sums {
+    pub(super) fn of_local(bytes: &[u8]) -> Sums {
         let mut sums = Sums::of_counts(bytes, local_statement::COUNTS);
         let exec = sums.exec;
         if exec.count == 1 {
@@ -180,12 +200,12 @@ impl Sums {
     }
 
     /// Those of an entry, and of its rest where that is in use.
-    pub fn of_entry(near: &[u8], far: Option<&[u8]>) -> Sums {
+    pub(super) fn of_entry(near: &[u8], far: Option<&[u8]>) -> Sums {
         let (exec, first_us) = (statement::COUNTS + counts::EXEC, statement::FIRST_US);
         let mut sums = far.map_or_else(Sums::default, |far| Sums::of_counts(far, rest::COUNTS));
         sums.exec = Times::of(near, exec);
-        sums.words[word::ROWS] = u64_at(near, statement::COUNTS + counts::ROWS);
-        sums.words[word::BLOCKS] = u64_at(near, statement::COUNTS + counts::BLOCKS);
+        sums.counters[counter::ROWS] = u64_at(near, statement::COUNTS + counts::ROWS);
+        sums.counters[counter::BLOCKS] = u64_at(near, statement::COUNTS + counts::BLOCKS);
         sums.last_us = u64_at(near, statement::COUNTS + counts::LAST_US) as i64;
         sums.first_us = u64_at(near, first_us) as i64;
         if let Some(far) = far {
@@ -206,16 +226,16 @@ impl Sums {
         let early = (counts::BLOCKS..counts::PLAN).step_by(8);
         let late = (counts::IO_NS..counts::SIZE).step_by(8);
         let offsets = std::iter::once(counts::ROWS).chain(early).chain(late);
-        let mut words = [0; WORDS];
-        for (word, offset) in words.iter_mut().zip(offsets) {
-            *word = u64_at(bytes, at + offset);
+        let mut counters = [0; COUNTERS];
+        for (counter, offset) in counters.iter_mut().zip(offsets) {
+            *counter = u64_at(bytes, at + offset);
         }
         let [first_us, last_us] = [counts::FIRST_US, counts::LAST_US];
         let [first_us, last_us] = [first_us, last_us].map(|field| u64_at(bytes, at + field) as i64);
         Sums {
             exec: Times::of(bytes, at + counts::EXEC),
             plan: Times::of(bytes, at + counts::PLAN),
-            words,
+            counters,
             first_us: if first_us != 0 { first_us } else { last_us },
             last_us,
             histogram: Histogram::new(),
@@ -233,10 +253,10 @@ impl Sums {
         }
     }
 
-    pub fn add(&mut self, other: &Sums) {
+    pub(super) fn add(&mut self, other: &Sums) {
         self.exec.add(&other.exec);
         self.plan.add(&other.plan);
-        for (sum, more) in self.words.iter_mut().zip(other.words) {
+        for (sum, more) in self.counters.iter_mut().zip(other.counters) {
             *sum = sum.saturating_add(more);
         }
         if other.first_us != 0 && (self.first_us == 0 || other.first_us < self.first_us) {
@@ -246,33 +266,33 @@ impl Sums {
         self.histogram.merge(&other.histogram);
     }
 
-    /// Whether these may be `earlier` and what came since.
-    pub fn continues(&self, earlier: &Sums) -> bool {
+    /// Whether these can be `earlier` and further counts.
+    pub(super) fn continues(&self, earlier: &Sums) -> bool {
         self.exec.count >= earlier.exec.count
             && self.plan.count >= earlier.plan.count
             && self.exec.total >= earlier.exec.total
-            && self.words.iter().zip(earlier.words).all(|(now, then)| *now >= then)
+            && self.counters.iter().zip(earlier.counters).all(|(now, then)| *now >= then)
     }
 
-    /// What came since `earlier`.
-    pub fn since(&self, earlier: &Sums) -> Sums {
+    /// The growth since `earlier`.
+    pub(super) fn since(&self, earlier: &Sums) -> Sums {
         let mut histogram = Histogram::new();
         let growth = histogram.add_growth(self.histogram.whole(), earlier.histogram.whole());
-        let mut words = self.words;
-        for (word, then) in words.iter_mut().zip(earlier.words) {
-            *word = word.saturating_sub(then);
+        let mut counters = self.counters;
+        for (counter, then) in counters.iter_mut().zip(earlier.counters) {
+            *counter = counter.saturating_sub(then);
         }
         Sums {
             exec: self.exec.since(&earlier.exec, growth),
             plan: self.plan.since(&earlier.plan, (None, None)),
-            words,
+            counters,
             first_us: self.first_us,
             last_us: self.last_us,
             histogram,
         }
     }
 
-    pub fn is_zero(&self) -> bool {
-        self.exec.count == 0 && self.plan.count == 0 && self.words.iter().all(|&n| n == 0)
+    pub(super) fn is_zero(&self) -> bool {
+        self.exec.count == 0 && self.plan.count == 0 && self.counters.iter().all(|&n| n == 0)
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The table that all writers share: its sets, and their entries.
 //!
-//! Concurrency contract. An entry and its rest are copied between two readings of its seq that
-//! are equal and even. `flushes` counts what has been flushed into a set; both `flushes` and the log
-//! change while the entry's seq is odd.
+//! Concurrency contract. An entry and its rest are copied between two equal and even readings of its
+//! seq. `flushes` counts the flushes into a set; it and the log change while the entry's seq is odd.
 
+use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
 use super::seqlock::{Tries, TwoCopies};
-use super::sums::{parts_of_entry, RawPart, Sums};
+use super::sums::{parts_of_entry, Sums};
 use crate::error::Error;
 use crate::header::StatementRegions;
 use crate::layout::{self, rest, set, statement, u32_at, u64_at};
@@ -23,7 +23,7 @@ pub(super) struct Entry {
     pub born: u64,
     pub text: TextLocation,
     pub sums: Sums,
-    pub parts: Vec<RawPart>,
+    pub parts: Vec<AccountTicks>,
 }
 
 impl Entry {
@@ -39,19 +39,19 @@ impl Entry {
     }
 }
 
-/// What a set says of itself.
+/// Flushes, tags and log of a set.
 #[derive(Debug, Clone)]
 pub(super) struct SetHead {
-    /// What had been flushed into it before the log was copied ...
+    /// Flushes into it before the log was copied.
     pub flushes_before: u64,
-    /// ... and after.
+    /// Flushes after that.
     pub flushes_after: u64,
     pub tags: [u32; layout::WAYS],
     pub log: [u64; layout::SET_LOG],
 }
 
 impl SetHead {
-    /// Whether the log names everything flushed since the set had counted `flushes`.
+    /// Whether the log has all flushes since the set had counted `flushes`.
     pub fn tells_since(&self, flushes: u64) -> bool {
         self.flushes_after.wrapping_sub(flushes) <= layout::SET_LOG as u64
     }
@@ -115,7 +115,7 @@ impl Segment {
         }
         let used = |bytes: &[u8]| u32_at(bytes, statement::STATE) == 1;
         let count = (high - low + 1) as usize;
-        // The rests from the first to the last that is in use, and the number of that first one.
+        // The rests from the first used one to the last, and the number of the first.
         let (mut rests, mut begin) = (Vec::new(), low);
         let at = regions.table.entry(low);
         self.read_twice(at, count, statement::SIZE, used, copies, |bytes| {

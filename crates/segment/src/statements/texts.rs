@@ -11,18 +11,18 @@ use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
-/// PostgreSQL's number of the one encoding other than UTF-8 that every reader knows.
+/// PostgreSQL's number of the only other encoding that is decoded.
 const LATIN1: i32 = 8;
-/// Blocks that are read at a time: texts lie in the order in which they came.
+/// Blocks that are read at a time: texts are stored in the order of their creation.
 const WINDOW: u32 = 64;
-/// More than this, all texts together, only a damaged segment seems to hold.
+/// Limit of all texts together; only a damaged segment seems to have more.
 const MOST: usize = 256 << 20;
 
-/// The text of `bytes`, fit to be shown.
+/// The text of `bytes`, without control characters.
 fn shown(bytes: &[u8], encoding: i32) -> Arc<str> {
     let safe = |c: char| if c.is_control() && c != '\n' && c != '\t' { '?' } else { c };
     let bytes = match std::str::from_utf8(bytes) {
-        // Cut within a character.
+        // Truncated within a character.
         Err(e) if e.error_len().is_none() && encoding != LATIN1 => &bytes[..e.valid_up_to()],
         _ => bytes,
     };
@@ -74,7 +74,7 @@ impl Segment {
         Ok(texts)
     }
 
-    /// The text of one entry; `None` where the entry has become another's meanwhile.
+    /// The text of one entry; `None` if the entry was reused for another statement.
     fn read_text(
         &self,
         regions: &StatementRegions,
@@ -96,7 +96,7 @@ impl Segment {
         }))
     }
 
-    /// The bytes in a chain of blocks, as far as it goes.
+    /// The bytes in a chain of blocks, up to its end.
     fn read_blocks(
         &self,
         regions: &StatementRegions,

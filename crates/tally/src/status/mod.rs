@@ -4,14 +4,13 @@
 mod args;
 mod render;
 
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use scratch::Process;
 use segment::interval::{ClockInfo, ServerInfo};
 use segment::kernel::{KernelView, Watch};
-use segment::{Event, EventKind, Interval, Level, Overflows, ProbeState, Segment};
+use segment::{Event, EventKind, Interval, Level, Overflows, Probe, Segment};
 use serde::Serialize;
 
 use error::Error;
@@ -54,7 +53,7 @@ struct Status {
     overflow: Overflows,
     /// Nothing is missing in the interval.
     exact: bool,
-    probes: Vec<ProbeRow>,
+    probes: Vec<Probe>,
     /// Busy time in the interval that is compared with the kernel's figures.
     busy_seconds: f64,
     witness: KernelView,
@@ -121,14 +120,6 @@ impl From<&Process> for ProcessRow {
 }
 
 #[derive(Debug, Serialize)]
-struct ProbeRow {
-    name: String,
-    installed: bool,
-    /// Why it was left out; empty when installed.
-    reason: String,
-}
-
-#[derive(Debug, Serialize)]
 struct EventRow {
     /// Seconds since 1970; `null` if the segment's clock cannot be read.
     time: Option<f64>,
@@ -145,12 +136,10 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
     let coverage = Coverage::of(&segment)?;
     let status = Status::of(&mut segment, coverage.as_ref())?;
-    let mut out = view::escape::stdout();
     if args.json {
-        serde_json::to_writer(&mut out, &status)?;
-        return Ok(writeln!(out)?);
+        return view::output::json(&status);
     }
-    render::text(&status, coverage.as_ref(), color, &mut out)
+    render::text(&status, coverage.as_ref(), color, &mut view::escape::stdout())
 }
 
 impl Status {
@@ -187,15 +176,7 @@ impl Status {
             overflow: segment.overflows()?,
             exact: interval.exact
                 && !coverage.is_some_and(|it| it.shared && !it.uncovered.is_empty()),
-            probes: segment
-                .probes()?
-                .into_iter()
-                .map(|probe| ProbeRow {
-                    installed: probe.state == ProbeState::Installed,
-                    name: probe.name,
-                    reason: probe.reason,
-                })
-                .collect(),
+            probes: segment.probes()?,
             events: events(segment)?,
             busy_seconds: interval.busy_seconds,
             server: interval.server,

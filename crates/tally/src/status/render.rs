@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use segment::{Level, Overflows};
+use segment::{Level, Overflows, ProbeState};
 
 use super::{Mode, Status};
 use crate::ls::{age, mebibytes};
@@ -198,7 +198,7 @@ fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(),
 
 fn probes<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
     let (installed, left_out): (Vec<_>, Vec<_>) =
-        status.probes.iter().partition(|probe| probe.installed);
+        status.probes.iter().partition(|probe| probe.state == ProbeState::Installed);
     sheet.line("probes", format!("{} installed, {} left out", installed.len(), left_out.len()))?;
     for probe in left_out {
         sheet.problem("left out", format!("{}: {}", probe.name, probe.reason))?;
