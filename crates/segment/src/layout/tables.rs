@@ -29,10 +29,10 @@ pub mod event {
     pub const TICK: usize = 8;
     /// I32.
     pub const PID: usize = 16;
-    /// U32: 1 note, 2 warning, 3 blocked.
+    /// U32: 1 note, 2 warning, 3 blocked; later ones have payloads (`event_payload.rs`).
     pub const KIND: usize = 20;
-    /// 232 bytes of text.
-    pub const TEXT: usize = 24;
+    /// 232 bytes: a text or a payload.
+    pub const DATA: usize = 24;
 }
 
 /// Offsets in a probe.
