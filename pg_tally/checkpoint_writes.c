@@ -7,18 +7,18 @@
  */
 #include "compat.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint_writes.h"
 #include "pg_tally.h"
 #include "probe.h"
 
-#define SPACES 64					/* tablespaces listed by name; the rest is "others" */
+#define SPACES 64					/* tablespaces counted apart; the rest is "others" */
 
 typedef struct space
 {
-	char		name[16];			/* "pg_default", or its number */
+	uint32		tablespace;			/* its OID, or TALLY_SPACE_SLRU */
 	uint64		buffers;
 }			space;
 
@@ -26,9 +26,9 @@ typedef struct space
 static uint64 before[BOOK_INDEXES];
 static uint32 resets;
 
-/* "pg_default", "16385", "slru" of a write's statistic; false: it is another's. */
+/* The tablespace of a write's statistic; false: it is another's. */
 static bool
-space_of(uint32 index, char *name, size_t size)
+space_of(uint32 index, uint32 *tablespace)
 {
 	const char *stat = pg_tally_stat_name(tally.slot.segment, tally.slot.heads[index].stat);
 	const char *kind = stat + strlen("file::");
@@ -40,17 +40,15 @@ space_of(uint32 index, char *name, size_t size)
 	operation = strstr(kind, "::");
 	if (operation == NULL || strncmp(operation, "::write::", strlen("::write::")) != 0)
 		return false;
-	if (strncmp(kind, "slru ", strlen("slru ")) == 0)
-	{
-		strlcpy(name, "slru", size);
-		return true;
-	}
 	at = memchr(kind, '@', (size_t) (operation - kind));
-	if (at != NULL)
-		snprintf(name, size, "%.*s", (int) (operation - at - 1), at + 1);
+	if (strncmp(kind, "slru ", strlen("slru ")) == 0)
+		*tablespace = TALLY_SPACE_SLRU;
+	else if (at != NULL)
+		*tablespace = strncmp(at, "@pg_global::", strlen("@pg_global::")) == 0 ? TALLY_SPACE_GLOBAL :
+			(uint32) strtoul(at + 1, NULL, 10);
 	else if (strncmp(kind, "main::", 6) == 0 || strncmp(kind, "fsm::", 5) == 0 ||
 			 strncmp(kind, "vm::", 4) == 0 || strncmp(kind, "init::", 6) == 0)
-		strlcpy(name, "pg_default", size);
+		*tablespace = TALLY_SPACE_DEFAULT;
 	else
 		return false;
 	return true;
@@ -77,10 +75,8 @@ written(uint32 index)
 static bool
 comes_before(const space *a, const space *b)
 {
-	bool		slru = strcmp(a->name, "slru") == 0;
-
-	if (slru != (strcmp(b->name, "slru") == 0))
-		return slru;
+	if ((a->tablespace == TALLY_SPACE_SLRU) != (b->tablespace == TALLY_SPACE_SLRU))
+		return a->tablespace == TALLY_SPACE_SLRU;
 	return a->buffers > b->buffers;
 }
 
@@ -98,51 +94,49 @@ sort(space *spaces, int count)
 	}
 }
 
-static space *
-find(space *spaces, int *count, const char *name)
+static void
+add(space *spaces, int *count, uint32 tablespace, uint64 buffers, uint64 *others)
 {
-	for (int i = 0; i < *count; i++)
-		if (strcmp(spaces[i].name, name) == 0)
-			return &spaces[i];
-	if (*count == SPACES)
-		return NULL;
-	strlcpy(spaces[*count].name, name, sizeof(spaces[*count].name));
-	spaces[*count].buffers = 0;
-	return &spaces[(*count)++];
+	int			i = 0;
+
+	while (i < *count && spaces[i].tablespace != tablespace)
+		i++;
+	if (i == SPACES)
+	{
+		*others += buffers;
+		return;
+	}
+	if (i == *count)
+		spaces[(*count)++] = (space) {.tablespace = tablespace};
+	spaces[i].buffers += buffers;
+}
+
+static void
+list_space(tally_checkpoint_writes *list, uint32 tablespace, uint64 buffers)
+{
+	list->space[list->spaces].tablespace = tablespace;
+	list->space[list->spaces++].buffers = (uint32) Min(buffers, PG_UINT32_MAX);
 }
 
 void
-checkpoint_writes_describe(char *text, size_t size)
+checkpoint_writes_list(tally_checkpoint_writes *list)
 {
 	space		spaces[SPACES];
 	int			count = 0;
 	uint64		others = 0;
-	size_t		used = 0;
-	char		name[16];
+	uint32		tablespace;
 
-	text[0] = '\0';
 	for (uint32 i = 0; i < tally.slot.book->used; i++)
-	{
-		space	   *of;
-
-		if (!space_of(i, name, sizeof(name)) || written(i) == 0)
-			continue;
-		of = find(spaces, &count, name);
-		if (of != NULL)
-			of->buffers += written(i);
-		else
-			others += written(i);
-	}
+		if (space_of(i, &tablespace) && written(i) > 0)
+			add(spaces, &count, tablespace, written(i), &others);
 	sort(spaces, count);
 	for (int i = 0; i < count; i++)
 	{
-		/* space for the others, too */
-		if (used + 2 * sizeof(" pg_default=18446744073709551615") > size)
-			others += spaces[i].buffers;
+		if (list->spaces < TALLY_CHECKPOINT_SPACES - 1)	/* one is kept for the others */
+			list_space(list, spaces[i].tablespace, spaces[i].buffers);
 		else
-			used += (size_t) snprintf(text + used, size - used, " %s=" UINT64_FORMAT,
-									  spaces[i].name, spaces[i].buffers);
+			others += spaces[i].buffers;
 	}
 	if (others > 0)
-		snprintf(text + used, size - used, " others=" UINT64_FORMAT, others);
+		list_space(list, TALLY_SPACE_OTHERS, others);
 }

@@ -8,14 +8,11 @@
  * whether the server has started or finished its checkpoint statistics. Not before a wait for a
  * lightweight lock: other locks may be held then, and the work here takes up to a millisecond.
  *
- * Four events: its start, its end, its writes by tablespace, and the clients. They are what
- * tally.checkpoints and the command read again.
+ * Four events: its start, its end, its writes by tablespace, and the clients.
  */
 #include "compat.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
@@ -31,39 +28,44 @@
 #include "pending_wait.h"
 #include "probe.h"
 
-#define TEXT_SIZE sizeof(((tally_event *) NULL)->text)
-
 static struct
 {
 	TimestampTz start;				/* of the last one seen; 0 none */
 	bool		started;			/* the main loop has */
 	bool		open;				/* it has not ended */
 	bool		failed;				/* nothing has been recorded since its redo */
-	const char *reason;
-	double		interval;			/* seconds since the one before it began; 0 unknown */
+	tally_checkpoint_reason reason;
+	uint64		interval_ns;		/* since the one before it began; 0 unknown */
 	XLogRecPtr	redo;				/* where recovery would begin after it */
 	XLogRecPtr	answered;			/* what asked for checkpoints up to there has had its own */
 	uint64		slru_ticks;			/* running sum at its start */
-	client_totals ended;				/* of the one before it */
-	client_totals begun;
+	tally_client_totals ended;	/* of the one before it */
+	tally_client_totals begun;
 }			last;
 
-static double
-seconds_between(TimestampTz from, TimestampTz to)
+static uint64
+ns_between(TimestampTz from, TimestampTz to)
 {
-	return from != 0 && to > from ? (double) (to - from) / 1e6 : 0;
+	return from != 0 && to > from ? (uint64) (to - from) * 1000 : 0;
+}
+
+static uint64
+ns_of(uint64 ticks)
+{
+	return (uint64) ((double) ticks * tally_seconds_per_tick(tally.slot.segment) * 1e9);
 }
 
 static void
-record(const char *name, double seconds, double tick)
+record(const char *name, uint64 ns)
 {
-	tally_record(&tally.slot, probe_touch(name, TALLY_TIMER), (uint64) (seconds / tick));
+	tally_record(&tally.slot, probe_touch(name, TALLY_TIMER),
+				 (uint64) ((double) ns / 1e9 / tally_seconds_per_tick(tally.slot.segment)));
 }
 
 static void
-report(const char *text)
+report(const tally_event *event)
 {
-	tally_event_add(tally.slot.segment, TALLY_EVENT_CHECKPOINT, text);
+	tally_event_put(tally.slot.segment, event);
 }
 
 static uint64
@@ -77,69 +79,31 @@ segment_of(XLogRecPtr at)
  * a file of WAL asks for a checkpoint when CheckPointSegments have been finished since the last one's redo
  * (XLogCheckpointNeeded, xlog.c).
  */
-static const char *
+static tally_checkpoint_reason
 reason_of(XLogRecPtr redo)
 {
 	if (ShutdownRequestPending)
-		return "shutdown";
+		return TALLY_CHECKPOINT_SHUTDOWN;
 	/* counted by the server before it begins, and sent off when it is done */
 	if (PendingCheckpointerStats.timed_checkpoints > 0)
-		return "time";
+		return TALLY_CHECKPOINT_TIME;
 	if (last.redo != InvalidXLogRecPtr && !RecoveryInProgress() &&
 		segment_of(redo) >= segment_of(last.redo) + (uint64) CheckPointSegments &&
 		segment_of(redo) > segment_of(last.answered))
-		return "wal";
-	return "request";
-}
-
-/* Append to an event's text; what does not fit is left out. */
-static void append(char *text, const char *format,...) pg_attribute_printf(2, 3);
-
-static void
-append(char *text, const char *format,...)
-{
-	size_t		used = strlen(text);
-	va_list		args;
-
-	va_start(args, format);
-	vsnprintf(text + used, TEXT_SIZE - used, format, args);
-	va_end(args);
-}
-
-/* " before=30.012 before_commands=51234 before_handle=40.123", or nothing where that is not known. */
-static void
-append_clients(char *text, const char *when, const client_totals *from, const client_totals *to)
-{
-	double		tick = tally_seconds_per_tick(tally.slot.segment);
-
-	if (client_totals_whole(from, to))
-		append(text, " %s=%.3f %s_commands=" UINT64_FORMAT " %s_handle=%.6f",
-			   when, (double) (to->tick - from->tick) * tick,
-			   when, to->commands - from->commands,
-			   when, (double) (to->ticks - from->ticks) * tick);
-}
-
-/* " mark=0:123:4.5:6": the sums, for who wants to know what comes after; as in client_totals. */
-static void
-append_mark(char *text, const client_totals *now)
-{
-	double		tick = tally_seconds_per_tick(tally.slot.segment);
-
-	if (now->known)
-		append(text, " mark=%u:" UINT64_FORMAT ":%.6f:" UINT64_FORMAT, now->resets, now->commands,
-			   (double) now->ticks * tick, now->off_stretches);
+		return TALLY_CHECKPOINT_WAL;
+	return TALLY_CHECKPOINT_REQUEST;
 }
 
 static void
 begin(XLogRecPtr redo)
 {
 	const CheckpointStatsData *c = &CheckpointStats;
+	tally_event event = {.kind = TALLY_EVENT_CHECKPOINT_STARTED};
 	char		path[8];
-	char		text[TEXT_SIZE] = "checkpoint begins:";
 
 	last.reason = reason_of(redo);
 	last.redo = last.answered = redo;
-	last.interval = seconds_between(last.start, c->ckpt_start_t);
+	last.interval_ns = ns_between(last.start, c->ckpt_start_t);
 	last.start = c->ckpt_start_t;
 	last.open = true;
 	last.failed = false;
@@ -147,86 +111,89 @@ begin(XLogRecPtr redo)
 	(void) files_longest_sync(path, sizeof(path));
 	checkpoint_writes_begin();
 	client_totals_read(tally.slot.segment, &last.begun);
-	append(text, " reason=%s", last.reason);
-	append_clients(text, "before", &last.ended, &last.begun);
-	append_mark(text, &last.begun);
-	report(text);
+	event.started.reason = last.reason;
+	event.started.before = client_totals_between(tally.slot.segment, &last.ended, &last.begun);
+	event.started.clients = last.begun;
+	report(&event);
 }
 
 static void
-report_end(double write, double sync, double total, double tick)
+report_end(uint64 write_ns, uint64 sync_ns, uint64 total_ns)
 {
 	const CheckpointStatsData *c = &CheckpointStats;
-	char		path[100];
-	char		text[TEXT_SIZE] = "checkpoint ends:";
-	double		longest = (double) files_longest_sync(path, sizeof(path)) * tick;
+	tally_event event = {.kind = TALLY_EVENT_CHECKPOINT_COMPLETED,.completed = {
+		.reason = last.reason,
+		.ns = total_ns,
+		.slru_ns = ns_of(files_slru_ticks - last.slru_ticks),
+		.write_ns = write_ns,
+		.sync_ns = sync_ns,
+		.buffers = (uint64) c->ckpt_bufs_written,
+		.files_synced = (uint32) c->ckpt_sync_rels,
+		.wal_added = (uint32) c->ckpt_segs_added,
+		.wal_removed = (uint32) c->ckpt_segs_removed,
+		.wal_recycled = (uint32) c->ckpt_segs_recycled
+	}};
+	tally_checkpoint_completed *it = &event.completed;
 
-	append(text, " reason=%s total=%.3f slru=%.3f write=%.3f sync=%.3f buffers=%d files=%d longest=%.3f "
-		   "added=%d removed=%d recycled=%d file=%s", last.reason, total,
-		   (double) (files_slru_ticks - last.slru_ticks) * tick, write, sync, c->ckpt_bufs_written,
-		   c->ckpt_sync_rels, longest, c->ckpt_segs_added, c->ckpt_segs_removed,
-		   c->ckpt_segs_recycled, path);
-	report(text);
+	it->longest_sync_ns = ns_of(files_longest_sync(it->longest_sync_file, sizeof(it->longest_sync_file)));
+	report(&event);
 }
 
-/* The share of checkpoint_timeout that its writes took, and the share that they may take unless hurried. */
 static void
-report_writes(double write)
+report_writes(uint64 write_ns)
 {
-	char		text[TEXT_SIZE] = "checkpoint wrote:";
-	size_t		used;
+	tally_event event = {.kind = TALLY_EVENT_CHECKPOINT_WRITES,.writes = {
+		.interval_ns = last.interval_ns,
+		.spread_ppm = (uint32) Min(write_ns / 1000 / (uint64) CheckPointTimeout, PG_UINT32_MAX),
+		.target_ppm = (uint32) (CheckPointCompletionTarget * 1e6 + 0.5)
+	}};
 
-	append(text, " target=%.3f spread=%.3f", CheckPointCompletionTarget, write / CheckPointTimeout);
-	if (last.interval > 0)
-		append(text, " interval=%.3f", last.interval);
-	used = strlen(text);
-	checkpoint_writes_describe(text + used, sizeof(text) - used);
-	report(text);
+	checkpoint_writes_list(&event.writes);
+	report(&event);
 }
 
 static void
 report_clients(void)
 {
-	client_totals now;
-	char		text[TEXT_SIZE] = "checkpoint clients:";
+	tally_event event = {.kind = TALLY_EVENT_CHECKPOINT_CLIENTS};
+	tally_client_totals *now = &event.clients.clients;
 
-	client_totals_read(tally.slot.segment, &now);
-	append_clients(text, "before", &last.ended, &last.begun);
-	append_clients(text, "during", &last.begun, &now);
-	append_mark(text, &now);
-	report(text);
-	last.ended = now;
+	client_totals_read(tally.slot.segment, now);
+	event.clients.before = client_totals_between(tally.slot.segment, &last.ended, &last.begun);
+	event.clients.during = client_totals_between(tally.slot.segment, &last.begun, now);
+	last.ended = *now;
+	report(&event);
 }
 
 static void
 end(void)
 {
 	const CheckpointStatsData *c = &CheckpointStats;
-	double		tick = tally_seconds_per_tick(tally.slot.segment);
-	double		write = seconds_between(c->ckpt_write_t, c->ckpt_sync_t);
-	double		sync = seconds_between(c->ckpt_sync_t, c->ckpt_sync_end_t);
-	double		total = seconds_between(c->ckpt_start_t, c->ckpt_end_t);
+	uint64		write = ns_between(c->ckpt_write_t, c->ckpt_sync_t);
+	uint64		sync = ns_between(c->ckpt_sync_t, c->ckpt_sync_end_t);
+	uint64		total = ns_between(c->ckpt_start_t, c->ckpt_end_t);
 
 	last.open = false;
-	report_end(write, sync, total, tick);
+	report_end(write, sync, total);
 	report_writes(write);
 	report_clients();
-	record("checkpoint::write", write, tick);
-	record("checkpoint::sync", sync, tick);
-	record("checkpoint::total", total, tick);
+	record("checkpoint::write", write);
+	record("checkpoint::sync", sync);
+	record("checkpoint::total", total);
 }
 
 /* The server has given up an account that it had begun. */
 static void
 give_up(void)
 {
-	char		text[TEXT_SIZE] = "checkpoint failed:";
+	tally_event event = {.kind = TALLY_EVENT_CHECKPOINT_FAILED,.failed = {
+		.reason = last.reason,
+		.ns = ns_between(last.start, GetCurrentTimestamp())
+	}};
 
 	last.open = false;
 	last.failed = true;
-	append(text, " reason=%s total=%.3f", last.reason,
-		   seconds_between(last.start, GetCurrentTimestamp()));
-	report(text);
+	report(&event);
 }
 
 /* The main loop waits for the first time: what the first checkpoint is compared with. No lock is held. */

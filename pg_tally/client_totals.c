@@ -58,12 +58,12 @@ sum_heads(tally_segment *segment, const tally_book_copy *copy)
 }
 
 void
-client_totals_read(tally_segment *segment, client_totals *sum)
+client_totals_read(tally_segment *segment, tally_client_totals *sum)
 {
 	static tally_head heads[BOOK_INDEXES];
 	tally_book_copy copy = {.heads = heads};
 
-	sum->known = false;
+	sum->known = 0;
 	if (segment->cold.stats_per_book > BOOK_INDEXES)
 		return;
 	for (int i = 0; i < READ_TRIES && !sum->known; i++)
@@ -71,7 +71,7 @@ client_totals_read(tally_segment *segment, client_totals *sum)
 		tally_books_mark mark;
 		bool		begun = tally_read_books_begin(segment, &mark);
 
-		*sum = (client_totals) {.resets = mark.resets,.tick = tally_now(segment->clock)};
+		*sum = (tally_client_totals) {.resets = mark.resets,.tick = tally_now(segment->clock)};
 		for (uint32 s = 0; s < segment->cold.slots + segment->cold.groups && begun; s++)
 		{
 			tally_slot_entry entry;
@@ -90,10 +90,19 @@ client_totals_read(tally_segment *segment, client_totals *sum)
 	}
 }
 
-bool
-client_totals_whole(const client_totals *from, const client_totals *to)
+tally_client_activity
+client_totals_between(const tally_segment *segment, const tally_client_totals *from,
+					  const tally_client_totals *to)
 {
-	return from->known && to->known && from->resets == to->resets &&
-		from->off_stretches == to->off_stretches && to->commands >= from->commands &&
-		to->ticks >= from->ticks && to->tick > from->tick;
+	double		ns = tally_seconds_per_tick(segment) * 1e9;
+
+	if (!from->known || !to->known || from->resets != to->resets ||
+		from->off_stretches != to->off_stretches || to->commands < from->commands ||
+		to->ticks < from->ticks || to->tick <= from->tick)
+		return (tally_client_activity) {0};
+	return (tally_client_activity) {
+		.ns = (uint64) ((double) (to->tick - from->tick) * ns),
+		.commands = to->commands - from->commands,
+		.handle_ns = (uint64) ((double) (to->ticks - from->ticks) * ns)
+	};
 }

@@ -343,78 +343,25 @@ FROM part, flush;
 COMMENT ON VIEW tally.commits IS
     'commits that wrote WAL: flush leaders and group-committed ones, and where their time went';
 
-/*
- * A checkpoint's events: its begin, its end, and right after that what it wrote where and what the
- * clients did. What they did after it comes with the begin of the next one; until then it is
- * estimated from the sums now and those at its end.
- */
-CREATE VIEW tally.checkpoints AS
-WITH e AS (
-    SELECT number, at, pid, text, substring(text FROM '^checkpoint (\w+)') AS what,
-           (SELECT jsonb_object_agg(pair[1], pair[2])
-            FROM regexp_matches(split_part(text, ' file=', 1), '(\w+)=(\S*)', 'g') AS pair) AS f
-    FROM tally.event_rows()
-    WHERE kind = 'checkpoint'),
-present AS MATERIALIZED (
-    SELECT clock_timestamp() AS at,
-           (SELECT value FROM tally.status_rows() WHERE name = 'resets') AS resets,
-           coalesce(sum(count) FILTER (WHERE name LIKE 'command::%'), 0) AS commands,
-           coalesce(sum(seconds) FILTER (WHERE name LIKE 'command::%'), 0) AS handle,
-           coalesce(sum(count) FILTER (WHERE name LIKE 'off::%'), 0) AS off
-    FROM tally.totals(false)
-    WHERE name LIKE 'command::%::handle' OR name = 'off::uninstrumented'),
-c AS (
-    SELECT ends.number, ends.at, ends.text, ends.f, w.f AS w, coalesce(c.f, '{}') AS c,
-           CASE WHEN next.f IS NOT NULL THEN next.f
-                WHEN mark.at IS NULL OR mark.at[1] <> present.resets
-                     OR mark.at[4]::bigint <> present.off THEN '{}'
-                ELSE jsonb_build_object(
-                    'before', round(extract(epoch FROM present.at - c.at), 3),
-                    'before_commands', present.commands - mark.at[2]::bigint,
-                    'before_handle', present.handle - mark.at[3]::double precision)
-           END AS a
-    FROM e ends
-         LEFT JOIN LATERAL (SELECT * FROM e WHERE what = 'wrote' AND pid = ends.pid
-                            AND number > ends.number ORDER BY number LIMIT 1) w ON true
-         LEFT JOIN LATERAL (SELECT * FROM e WHERE what = 'clients' AND pid = ends.pid
-                            AND number > ends.number ORDER BY number LIMIT 1) c ON true
-         LEFT JOIN LATERAL (SELECT * FROM e WHERE what = 'begins'
-                            AND number > ends.number ORDER BY number LIMIT 1) next ON true
-         CROSS JOIN present
-         CROSS JOIN LATERAL (SELECT string_to_array(c.f ->> 'mark', ':') AS at) mark
-    WHERE ends.what = 'ends')
-SELECT number, at - make_interval(secs => (f ->> 'total')::double precision) AS started, at AS ended,
-       f ->> 'reason' AS reason,
-       (f ->> 'total')::double precision AS seconds,
-       (f ->> 'slru')::double precision AS slru_seconds,
-       (f ->> 'write')::double precision AS write_seconds,
-       (f ->> 'sync')::double precision AS sync_seconds,
-       (f ->> 'buffers')::bigint AS buffers,
-       (f ->> 'buffers')::bigint * current_setting('block_size')::bigint AS bytes,
-       (SELECT jsonb_object_agg(coalesce(spcname::text, key), value::bigint)
-        FROM jsonb_each_text(w - '{target,spread,interval}'::text[])
-             LEFT JOIN pg_tablespace ON pg_tablespace.oid::text = key) AS buffers_by_tablespace,
-       (w ->> 'interval')::double precision AS interval_seconds,
-       (w ->> 'spread')::double precision AS spread,
-       (w ->> 'target')::double precision AS target,
-       (f ->> 'files')::integer AS files_synced,
-       (f ->> 'longest')::double precision AS longest_sync_seconds,
-       nullif(substring(text FROM ' file=(.*)$'), '') AS longest_sync_file,
-       (f ->> 'added')::integer AS wal_added, (f ->> 'removed')::integer AS wal_removed,
-       (f ->> 'recycled')::integer AS wal_recycled,
-       (c ->> 'before')::double precision AS before_seconds,
-       (c ->> 'before_commands')::bigint AS before_commands,
-       (c ->> 'before_commands')::bigint / nullif((c ->> 'before')::double precision, 0) AS before_commands_per_second,
-       (c ->> 'before_handle')::double precision / nullif((c ->> 'before_commands')::bigint, 0) AS before_mean_handle_seconds,
-       (c ->> 'during')::double precision AS during_seconds,
-       (c ->> 'during_commands')::bigint AS during_commands,
-       (c ->> 'during_commands')::bigint / nullif((c ->> 'during')::double precision, 0) AS during_commands_per_second,
-       (c ->> 'during_handle')::double precision / nullif((c ->> 'during_commands')::bigint, 0) AS during_mean_handle_seconds,
-       (a ->> 'before')::double precision AS after_seconds,
-       (a ->> 'before_commands')::bigint AS after_commands,
-       (a ->> 'before_commands')::bigint / nullif((a ->> 'before')::double precision, 0) AS after_commands_per_second,
-       (a ->> 'before_handle')::double precision / nullif((a ->> 'before_commands')::bigint, 0) AS after_mean_handle_seconds
-FROM c;
+CREATE FUNCTION tally.checkpoint_rows(
+    OUT number bigint, OUT started timestamptz, OUT ended timestamptz, OUT reason text,
+    OUT seconds double precision, OUT slru_seconds double precision, OUT write_seconds double precision,
+    OUT sync_seconds double precision, OUT buffers bigint, OUT bytes bigint, OUT buffers_by_tablespace jsonb,
+    OUT interval_seconds double precision, OUT spread double precision, OUT target double precision,
+    OUT files_synced integer, OUT longest_sync_seconds double precision, OUT longest_sync_file text,
+    OUT wal_added integer, OUT wal_removed integer, OUT wal_recycled integer,
+    OUT before_seconds double precision, OUT before_commands bigint, OUT before_commands_per_second double precision,
+    OUT before_mean_handle_seconds double precision,
+    OUT during_seconds double precision, OUT during_commands bigint, OUT during_commands_per_second double precision,
+    OUT during_mean_handle_seconds double precision,
+    OUT after_seconds double precision, OUT after_commands bigint, OUT after_commands_per_second double precision,
+    OUT after_mean_handle_seconds double precision)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_checkpoints'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+REVOKE ALL ON FUNCTION tally.checkpoint_rows() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tally.checkpoint_rows() TO pg_read_all_stats;
+
+CREATE VIEW tally.checkpoints AS SELECT * FROM tally.checkpoint_rows();
 COMMENT ON VIEW tally.checkpoints IS
     'checkpoints and restartpoints still in the event ring: phases, buffers, and the clients before, during and after';
 

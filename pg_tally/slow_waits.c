@@ -48,41 +48,28 @@ slow_event(uint32 stat)
 	}
 }
 
-/* "write: 1.503 s, 8192 bytes: base/5/16384" */
-static void
-operation_text(char *text, size_t size, double seconds)
-{
-	const file_note *n = &files_note;
-	char		path[140];
-	char		what[64] = "";
-
-	files_path(path, sizeof(path));
-	if (n->error != 0)
-		strlcpy(what, ", failed", sizeof(what));
-	else if (n->writes > 0)
-		snprintf(what, sizeof(what), ", after " UINT64_FORMAT " write%s of " UINT64_FORMAT " bytes", n->writes,
-				 n->writes == 1 ? "" : "s", n->bytes);
-	else if (n->bytes > 0)
-		snprintf(what, sizeof(what), ", " UINT64_FORMAT " bytes", n->bytes);
-	snprintf(text, size, "%s: %.3f s%s: %s", files_operation_name((file_operation) n->operation),
-			 seconds, what, path);
-}
-
 pg_noinline void
 slow_check(uint32 index, uint64 ticks)
 {
 	int			saved_errno = errno;
 	double		seconds = (double) ticks * tally_seconds_per_tick(tally.slot.segment);
-	const char *event = slow_event(tally.slot.heads[index].stat);
-	char		text[232];
+	const char *operation = slow_event(tally.slot.heads[index].stat);
 
-	if (event != NULL && seconds * 1000 >= threshold_ms)
+	if (operation != NULL && seconds * 1000 >= threshold_ms)
 	{
-		if (files_note.pending)
-			operation_text(text, sizeof(text), seconds);
-		else
-			snprintf(text, sizeof(text), "%s: %.3f s", event, seconds);
-		tally_event_add(tally.slot.segment, TALLY_EVENT_SLOW, text);
+		const file_note *n = &files_note;
+		tally_event event = {.kind = TALLY_EVENT_SLOW_OPERATION,.slow = {.ns = (uint64) (seconds * 1e9)}};
+
+		if (n->pending)
+		{
+			operation = files_operation_name((file_operation) n->operation);
+			event.slow.error = n->error;
+			event.slow.writes = n->writes;
+			event.slow.bytes = n->bytes;
+			files_path(event.slow.path, sizeof(event.slow.path));
+		}
+		strlcpy(event.slow.operation, operation, sizeof(event.slow.operation));
+		tally_event_put(tally.slot.segment, &event);
 	}
 	errno = saved_errno;
 }

@@ -142,7 +142,9 @@ extern uint32_t tally_register_account(tally_segment *segment, const char *name,
  */
 extern uint32_t tally_touch(tally_slot *slot, uint32_t stat);
 
-/* Put an event in the ring, where it replaces the oldest. The text is cut to 231 bytes. Lock-free. */
+/* Put an event in the ring, where it replaces the oldest: its kind and payload; the rest is filled in. Lock-free. */
+extern void tally_event_put(tally_segment *segment, const tally_event *event);
+/* The same with a text, which is cut to 231 bytes. */
 extern void tally_event_add(tally_segment *segment, tally_event_kind kind, const char *text);
 /* Report a probe of the producer; `reason` says why it was left out. An index out of bounds is ignored. */
 extern void tally_probe_set(tally_segment *segment, uint32_t index, const char *name,

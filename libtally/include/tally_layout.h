@@ -255,23 +255,141 @@ typedef struct tally_dir_entry	/* 128 bytes */
 	uint8_t		account_class;		/* 127: tally_account_class */
 } tally_dir_entry;
 
+typedef enum tally_event_kind
+{
+	TALLY_EVENT_NOTE = 1,			/* text: information */
+	TALLY_EVENT_WARNING = 2,		/* text: something was left out or lost */
+	TALLY_EVENT_BLOCKED = 3,		/* text: one process kept another waiting for a long time */
+	TALLY_EVENT_SLOW = 4,			/* text, of earlier writers: something took long */
+	TALLY_EVENT_CHECKPOINT = 5,		/* text, of earlier writers: a checkpoint begins or ends */
+	TALLY_EVENT_SLOW_OPERATION = 6, /* the rest have a payload */
+	TALLY_EVENT_CHECKPOINT_STARTED = 7,
+	TALLY_EVENT_CHECKPOINT_COMPLETED = 8,
+	TALLY_EVENT_CHECKPOINT_WRITES = 9,	/* of the one just completed, as the next */
+	TALLY_EVENT_CHECKPOINT_CLIENTS = 10,
+	TALLY_EVENT_CHECKPOINT_FAILED = 11
+} tally_event_kind;
+
+typedef enum tally_checkpoint_reason
+{
+	TALLY_CHECKPOINT_TIME = 1,
+	TALLY_CHECKPOINT_WAL = 2,
+	TALLY_CHECKPOINT_REQUEST = 3,
+	TALLY_CHECKPOINT_SHUTDOWN = 4
+} tally_checkpoint_reason;
+
+/*
+ * Payloads of events. Each begins with a zero, so that a reader that does not know the kind finds an
+ * empty text.
+ */
+typedef struct tally_slow_operation
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	error;				/* 4: it failed with this errno; 0: it did not */
+	uint64_t	ns;					/* 8: how long it took */
+	uint64_t	bytes;				/* 16: moved; of a sync: by these writes */
+	uint64_t	writes;				/* 24: of a sync: by anybody since the file's last one */
+	char		operation[60];		/* 32: "sync", or a wait event: "Lock:transactionid" */
+	char		path[140];			/* 92: of the file; "": no operation on a file */
+} tally_slow_operation;
+
+/* What all clients did in some time. */
+typedef struct tally_client_activity	/* 24 bytes */
+{
+	uint64_t	ns;					/* 0: length of that time; 0: not known */
+	uint64_t	commands;			/* 8: messages handled */
+	uint64_t	handle_ns;			/* 16: time of handling them */
+} tally_client_activity;
+
+/* The same since the last reset, at one instant; without those in progress. */
+typedef struct tally_client_totals	/* 40 bytes */
+{
+	uint32_t	known;				/* 0: 0: the books could not be read at one instant */
+	uint32_t	resets;				/* 4 */
+	uint64_t	tick;				/* 8 */
+	uint64_t	commands;			/* 16 */
+	uint64_t	ticks;				/* 24 */
+	uint64_t	off_stretches;		/* 32: times in which a process was not measured; only those that have ended */
+} tally_client_totals;
+
+typedef struct tally_checkpoint_started
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	reason;				/* 4: tally_checkpoint_reason */
+	tally_client_activity before;	/* 8: since the end of the previous checkpoint */
+	tally_client_totals clients;	/* 32: at its start */
+} tally_checkpoint_started;
+
+typedef struct tally_checkpoint_completed
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	reason;				/* 4 */
+	uint64_t	ns;					/* 8: from start to end; of that: */
+	uint64_t	slru_ns;			/* 16 */
+	uint64_t	write_ns;			/* 24 */
+	uint64_t	sync_ns;			/* 32 */
+	uint64_t	longest_sync_ns;	/* 40 */
+	uint64_t	buffers;			/* 48: written */
+	uint32_t	files_synced;		/* 56 */
+	uint32_t	wal_added;			/* 60: files */
+	uint32_t	wal_removed;		/* 64 */
+	uint32_t	wal_recycled;		/* 68 */
+	char		longest_sync_file[140]; /* 72 */
+} tally_checkpoint_completed;
+
+#define TALLY_CHECKPOINT_SPACES 25
+/* A tablespace is its OID. Those with names of their own: */
+#define TALLY_SPACE_SLRU 0			/* not a tablespace: SLRUs */
+#define TALLY_SPACE_DEFAULT 1663
+#define TALLY_SPACE_GLOBAL 1664
+#define TALLY_SPACE_OTHERS UINT32_MAX	/* all that the list does not have */
+
+typedef struct tally_checkpoint_writes
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	spaces;				/* 4: how many are used */
+	uint64_t	interval_ns;		/* 8: since the previous checkpoint started; 0: not known */
+	uint32_t	spread_ppm;			/* 16: time of writing, as a part of checkpoint_timeout */
+	uint32_t	target_ppm;			/* 20: checkpoint_completion_target */
+	struct
+	{
+		uint32_t	tablespace;		/* TALLY_SPACE_* */
+		uint32_t	buffers;
+	}			space[TALLY_CHECKPOINT_SPACES]; /* 24 */
+} tally_checkpoint_writes;
+
+typedef struct tally_checkpoint_clients
+{
+	uint64_t	zero;				/* 0 */
+	tally_client_activity before;	/* 8: since the end of the previous checkpoint */
+	tally_client_activity during;	/* 32 */
+	tally_client_totals clients;	/* 56: after its end */
+} tally_checkpoint_clients;
+
+typedef struct tally_checkpoint_failed
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	reason;				/* 4 */
+	uint64_t	ns;					/* 8 */
+} tally_checkpoint_failed;
+
 typedef struct tally_event		/* 256 bytes */
 {
 	uint64_t	number;				/* 0: ordinal from 1; 0 while the event is being written */
 	uint64_t	tick;				/* 8 */
 	int32_t		pid;				/* 16 */
 	uint32_t	kind;				/* 20: tally_event_kind */
-	char		text[232];			/* 24 */
+	union						/* 24: by kind */
+	{
+		char		text[232];
+		tally_slow_operation slow;
+		tally_checkpoint_started started;
+		tally_checkpoint_completed completed;
+		tally_checkpoint_writes writes;
+		tally_checkpoint_clients clients;
+		tally_checkpoint_failed failed;
+	};
 } tally_event;
-
-typedef enum tally_event_kind
-{
-	TALLY_EVENT_NOTE = 1,			/* information */
-	TALLY_EVENT_WARNING = 2,		/* something was left out or lost */
-	TALLY_EVENT_BLOCKED = 3,		/* one process kept another waiting for a long time */
-	TALLY_EVENT_SLOW = 4,			/* something took long */
-	TALLY_EVENT_CHECKPOINT = 5		/* a checkpoint begins or ends */
-} tally_event_kind;
 
 typedef enum tally_slot_state
 {
@@ -418,6 +536,14 @@ TALLY_ASSERT(offsetof(tally_probe, reason) == 72);
 TALLY_ASSERT(sizeof(tally_dir_entry) == 128);
 TALLY_ASSERT(offsetof(tally_dir_entry, account_class) == 127);
 TALLY_ASSERT(sizeof(tally_event) == 256);
+TALLY_ASSERT(offsetof(tally_event, text) == 24);
+TALLY_ASSERT(sizeof(tally_slow_operation) == 232);
+TALLY_ASSERT(offsetof(tally_slow_operation, path) == 92);
+TALLY_ASSERT(offsetof(tally_checkpoint_started, clients) == 32);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, longest_sync_file) == 72);
+TALLY_ASSERT(offsetof(tally_checkpoint_writes, space) == 24);
+TALLY_ASSERT(offsetof(tally_checkpoint_clients, clients) == 56);
+TALLY_ASSERT(sizeof(tally_client_totals) == 40);
 TALLY_ASSERT(sizeof(tally_slot_entry) == 384);
 TALLY_ASSERT(offsetof(tally_slot_entry, local_relations) == 376);
 TALLY_ASSERT(sizeof(tally_head) == 64);

@@ -84,9 +84,17 @@ extern uint64_t tally_read_word(const uint64_t *word);
 /* A published name of the directory. */
 extern tally_read_result tally_read_name(const tally_segment *segment, uint32_t number,
 										 tally_dir_entry *copy);
-/* The event at that index of the event ring. ABSENT: unused, or being overwritten. */
+/*
+ * The event at that index of the event ring. ABSENT: unused, or being overwritten. Texts of a payload are
+ * terminated and counts of entries limited; other values may be anything.
+ */
 extern tally_read_result tally_read_event(const tally_segment *segment, uint32_t index,
 										  tally_event *copy);
+/* What happened, in words; a longer text than `size` is cut. For a copy from tally_read_event. */
+extern void tally_event_text(const tally_event *event, char *text, size_t size);
+#define TALLY_EVENT_TEXT_MAX 1024
+/* "time", "wal", "request", "shutdown". */
+extern const char *tally_checkpoint_reason_name(uint32_t reason);
 /* ABSENT: no probe there, or it is being rewritten. */
 extern tally_read_result tally_read_probe(const tally_segment *segment, uint32_t index,
 										  tally_probe *copy);

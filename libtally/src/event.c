@@ -14,20 +14,29 @@
 #include <unistd.h>
 
 void
-tally_event_add(tally_segment *segment, tally_event_kind kind, const char *text)
+tally_event_put(tally_segment *segment, const tally_event *event)
 {
 	tally_header *header = segment->header;
 	uint64_t	number = __atomic_add_fetch(&header->event_count, 1, __ATOMIC_RELAXED);
-	tally_event *event = tally_at(segment, &segment->cold.events,
-								  (uint32_t) ((number - 1) % segment->cold.events.count));
+	tally_event *to = tally_at(segment, &segment->cold.events,
+							   (uint32_t) ((number - 1) % segment->cold.events.count));
 
-	__atomic_store_n(&event->number, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->number, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	event->tick = tally_now(segment->clock);
-	event->pid = getpid();
-	event->kind = kind;
-	tally_text(event->text, sizeof(event->text), text);
-	__atomic_store_n(&event->number, number, __ATOMIC_RELEASE);
+	to->tick = tally_now(segment->clock);
+	to->pid = getpid();
+	to->kind = event->kind;
+	memcpy(to->text, event->text, sizeof(to->text));
+	__atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
+}
+
+void
+tally_event_add(tally_segment *segment, tally_event_kind kind, const char *text)
+{
+	tally_event event = {.kind = kind};
+
+	tally_text(event.text, sizeof(event.text), text);
+	tally_event_put(segment, &event);
 }
 
 static void

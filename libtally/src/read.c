@@ -218,6 +218,28 @@ tally_read_name(const tally_segment *segment, uint32_t number, tally_dir_entry *
 	return TALLY_READ_CONSISTENT;
 }
 
+/* Texts and the number of entries of a copied event. */
+static void
+limit_event(tally_event *event)
+{
+	switch ((tally_event_kind) event->kind)
+	{
+		case TALLY_EVENT_SLOW_OPERATION:
+			terminate(event->slow.operation, sizeof(event->slow.operation));
+			terminate(event->slow.path, sizeof(event->slow.path));
+			break;
+		case TALLY_EVENT_CHECKPOINT_COMPLETED:
+			terminate(event->completed.longest_sync_file, sizeof(event->completed.longest_sync_file));
+			break;
+		case TALLY_EVENT_CHECKPOINT_WRITES:
+			if (event->writes.spaces > TALLY_CHECKPOINT_SPACES)
+				event->writes.spaces = TALLY_CHECKPOINT_SPACES;
+			break;
+		default:
+			terminate(event->text, sizeof(event->text));
+	}
+}
+
 tally_read_result
 tally_read_event(const tally_segment *segment, uint32_t index, tally_event *copy)
 {
@@ -230,7 +252,7 @@ tally_read_event(const tally_segment *segment, uint32_t index, tally_event *copy
 	number = __atomic_load_n(&event->number, __ATOMIC_ACQUIRE);
 	tally_copy_words(copy, event, sizeof(*copy));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	terminate(copy->text, sizeof(copy->text));
+	limit_event(copy);
 	return number != 0 && tally_peek64(&event->number) == number ? TALLY_READ_CONSISTENT
 		: TALLY_READ_ABSENT;
 }

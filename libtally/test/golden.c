@@ -20,6 +20,8 @@
  *
  * And of files: one with two unsynced writes, one synced since; a relation flushed by
  * slot 2 and in a local entry of slot 0, one in a local entry only, and an unlinked one.
+ *
+ * And events: two texts, and each kind of payload.
  */
 #include "tally_files.h"
 #include "tally_statements.h"
@@ -83,14 +85,53 @@ fixed_machine(void)
 
 			statement->born = statement->state == 1 ? 2 * SECOND + 800000000 : 0;
 		}
-	for (uint32_t i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < header->event_count; i++)
 	{
 		tally_event *event = at(&header->events, i);
 
 		event->tick = (4 + i) * SECOND;
 		event->pid = 4242;
-		((tally_slot_entry *) at(&header->entries, 4 + i))->claimed_tick = (1 + 2 * i) * SECOND;
 	}
+	for (uint32_t i = 0; i < 2; i++)
+		((tally_slot_entry *) at(&header->entries, 4 + i))->claimed_tick = (1 + 2 * i) * SECOND;
+}
+
+/* One of each kind that has a payload; of slow operations, one of each form. */
+static void
+write_events(void)
+{
+	static const tally_client_activity before = {.ns = 30012345678,.commands = 51234,.handle_ns = 40123456789};
+	static const tally_client_activity during = {.ns = 26951000000,.commands = 0,.handle_ns = 0};
+	static const tally_client_totals totals = {.known = 1,.resets = 2,.tick = 4 * SECOND,
+		.commands = 60000,.ticks = 50 * SECOND,.off_stretches = 3};
+	const tally_event events[] = {
+		{.kind = TALLY_EVENT_SLOW_OPERATION,.slow = {.ns = 1500499999,.operation = "Lock:transactionid"}},
+		{.kind = TALLY_EVENT_SLOW_OPERATION,.slow = {.ns = 7020000000,.bytes = 8192,.writes = 1,
+			.operation = "sync",.path = "pg_xact/000C"}},
+		{.kind = TALLY_EVENT_SLOW_OPERATION,.slow = {.ns = 1003 * SECOND / 1000,.bytes = 16384,
+			.operation = "write",.path = "base/5/16384: 2"}},
+		{.kind = TALLY_EVENT_SLOW_OPERATION,.slow = {.ns = 2 * SECOND,.error = 28,.bytes = 8192,
+			.operation = "extend",.path = "base/5/16385"}},
+		{.kind = TALLY_EVENT_CHECKPOINT_STARTED,.started = {.reason = TALLY_CHECKPOINT_WAL,
+			.before = before,.clients = totals}},
+		{.kind = TALLY_EVENT_CHECKPOINT_COMPLETED,.completed = {.reason = TALLY_CHECKPOINT_WAL,
+			.ns = 26951234567,.slru_ns = 2000000,.write_ns = 26810 * SECOND / 1000,
+			.sync_ns = 120 * SECOND / 1000,.longest_sync_ns = 80 * SECOND / 1000,.buffers = 1234,
+			.files_synced = 32,.wal_added = 1,.wal_removed = 2,.wal_recycled = 3,
+			.longest_sync_file = "base/5/a b=c"}},
+		{.kind = TALLY_EVENT_CHECKPOINT_WRITES,.writes = {.spaces = 5,.interval_ns = 30001 * SECOND / 1000,
+			.spread_ppm = 893667,.target_ppm = 900000,.space = {{TALLY_SPACE_SLRU, 4},
+			{TALLY_SPACE_DEFAULT, 1000}, {TALLY_SPACE_GLOBAL, 200}, {16385, 28}, {TALLY_SPACE_OTHERS, 6}}}},
+		{.kind = TALLY_EVENT_CHECKPOINT_CLIENTS,.clients = {.before = before,.during = during,
+			.clients = totals}},
+		{.kind = TALLY_EVENT_CHECKPOINT_FAILED,.failed = {.reason = TALLY_CHECKPOINT_SHUTDOWN,
+			.ns = 1234 * SECOND / 1000}},
+	};
+
+	tally_event_add(&segment, TALLY_EVENT_NOTE, "segment made");
+	tally_event_add(&segment, TALLY_EVENT_WARNING, "probe left out: entry pq_getbyte");
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		tally_event_put(&segment, &events[i]);
 }
 
 static void
@@ -341,8 +382,7 @@ main(int argc, char **argv)
 	write_backend(&a, cpu, read, idle, handle, bytes);
 	write_statements(&a, &b, cpu, read);
 	write_files(&a);
-	tally_event_add(&segment, TALLY_EVENT_NOTE, "segment made");
-	tally_event_add(&segment, TALLY_EVENT_WARNING, "probe left out: entry pq_getbyte");
+	write_events();
 	fixed_machine();
 	tally_close(&segment);
 	return 0;

@@ -4,6 +4,7 @@
  *	  The bytes of a segment and the buckets of a histogram.
  */
 #include "support.h"
+#include "tally_read.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -172,6 +173,32 @@ the_golden_segment_is_written_again_to_the_byte(void **state)
 	assert_memory_equal(old_bytes, new_bytes, old_size);
 }
 
+/* v1.json has the words for the reader in Rust, too. */
+static void
+events_of_the_golden_segment_are_put_into_the_golden_words(void **state)
+{
+	size_t		size;
+	const unsigned char *bytes = read_all("gzip -dc " TALLY_GOLDEN_FILE, &size);
+	const tally_header *header = (const tally_header *) bytes;
+	const char *read = (const char *) read_all("cat " TALLY_GOLDEN_JSON, &size);
+	char	   *json = strndup(read, size);
+
+	(void) state;
+	assert_int_equal(header->event_count, 11);
+	for (uint64_t i = 0; i < header->event_count; i++)
+	{
+		tally_event event;
+		char		text[TALLY_EVENT_TEXT_MAX];
+		char		quoted[TALLY_EVENT_TEXT_MAX + 20];
+
+		memcpy(&event, bytes + header->events.offset + i * header->events.stride, sizeof(event));
+		tally_event_text(&event, text, sizeof(text));
+		snprintf(quoted, sizeof(quoted), "\"text\": \"%s\"", text);
+		assert_non_null(strstr(json, quoted));
+	}
+	free(json);
+}
+
 int
 main(void)
 {
@@ -182,6 +209,7 @@ main(void)
 		cmocka_unit_test(buckets_have_no_gaps),
 		cmocka_unit_test(a_buckets_middle_is_within_a_sixteenth_of_every_value_in_it),
 		cmocka_unit_test(the_golden_segment_is_written_again_to_the_byte),
+		cmocka_unit_test(events_of_the_golden_segment_are_put_into_the_golden_words),
 	};
 
 	return cmocka_run_group_tests_name("layout", tests, NULL, NULL);

@@ -247,6 +247,35 @@ an_event_that_is_being_overwritten_is_absent(void **state)
 	assert_int_equal(tally_read_event(&segment, 0, &copy), TALLY_READ_ABSENT);
 }
 
+/* Whatever another process has written: the sanitizers watch. */
+static void
+the_text_of_an_event_fits_whatever_its_payload(void **state)
+{
+	static const unsigned char fillings[] = {0, 1, 'x', 0x7F, 0xFF};
+	tally_event copy;
+	tally_event event;
+	char		text[TALLY_EVENT_TEXT_MAX];
+	char		cut[20];
+
+	(void) state;
+	for (uint32_t kind = 0; kind < 20; kind++)
+		for (size_t i = 0; i < sizeof(fillings); i++)
+		{
+			uint64_t	number;
+
+			memset(&event, fillings[i], sizeof(event));
+			event.kind = kind;
+			tally_event_put(&segment, &event);
+			number = segment.header->event_count - 1;
+			assert_int_equal(tally_read_event(&segment, (uint32_t) (number % segment.cold.events.count), &copy),
+							 TALLY_READ_CONSISTENT);
+			tally_event_text(&copy, text, sizeof(text));
+			assert_true(strlen(text) < sizeof(text) - 1);
+			tally_event_text(&copy, cut, sizeof(cut));
+			assert_true(strlen(cut) < sizeof(cut) && strncmp(cut, text, strlen(cut)) == 0);
+		}
+}
+
 static void
 a_text_is_of_the_copied_entry_or_torn(void **state)
 {
@@ -351,6 +380,7 @@ main(void)
 		TEST(a_merge_or_a_reset_ends_a_reading_of_books),
 		TEST(a_name_is_read_once_it_is_published),
 		TEST(an_event_that_is_being_overwritten_is_absent),
+		TEST(the_text_of_an_event_fits_whatever_its_payload),
 		TEST(a_text_is_of_the_copied_entry_or_torn),
 		TEST(a_sets_log_covers_as_many_flushes_as_it_has_entries),
 		TEST(a_relation_that_was_flushed_into_is_torn),

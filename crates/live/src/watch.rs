@@ -61,16 +61,14 @@ impl Watch {
         clients: &ClientTotals,
     ) -> Result<Io, Error> {
         let found = self.tail.read(segment, Instant::now(), false)?;
-        let events: Vec<segment::Event> = found
+        let events = found
             .into_iter()
             .filter_map(|item| match item {
                 Item::Event(event) => Some(event),
                 Item::Lost(_) => None,
             })
             .collect();
-        for (event, row) in events.iter().zip(rows(segment, events.clone())?) {
-            self.events.note(event, row);
-        }
+        rows(segment, events)?.into_iter().for_each(|row| self.events.note(row));
         let mut io = self.events.io(interval, clients);
         let relations = segment.relations()?;
         io.relations = relations.as_ref().map(|now| now.since(self.relations.as_ref()));

@@ -37,7 +37,7 @@ pub fn marks(material: &Material) -> Vec<Mark> {
             let time = row.time.filter(|time| *time >= material.from)?;
             let kind = "slow".to_string();
             let text = row.text.clone();
-            Some((length(&row.text).unwrap_or(0.0), Mark { time, until: None, kind, text }))
+            Some((row.slow_seconds(), Mark { time, until: None, kind, text }))
         })
         .collect();
     slow.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -45,30 +45,4 @@ pub fn marks(material: &Material) -> Vec<Mark> {
     marks.extend(material.marks.iter().cloned());
     marks.sort_by(|a, b| a.time.total_cmp(&b.time));
     marks
-}
-
-/// How long a slow operation took, by its text: "sync: 7.020 s: pg_xact/000C".
-pub fn length(text: &str) -> Option<f64> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.windows(2).find_map(|pair| {
-        let seconds = pair[0].parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0)?;
-        match pair[1].trim_end_matches([',', ':', ';']) {
-            "s" => Some(seconds),
-            "ms" => Some(seconds * 1e-3),
-            _ => None,
-        }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_length_of_what_was_slow_is_in_its_text() {
-        assert_eq!(length("sync: 7.020 s: pg_xact/000C"), Some(7.02));
-        assert_eq!(length("Lock:transactionid: 1.500 s"), Some(1.5));
-        assert_eq!(length("fsync: 7.02 s, 1 write of 8 kB since its last: x"), Some(7.02));
-        assert_eq!(length("nothing to be found in 3 words"), None);
-    }
 }

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use segment::delta::{Change, Extreme, Total};
 use segment::directory::{Stat, StatKind};
 use segment::frame::{Frame, FrameStat, Population};
-use segment::{EventKind, Histogram, Interval};
+use segment::{EventKind, Histogram, Interval, Payload};
 use view::HostMetrics;
 
 use super::assemble;
@@ -197,6 +197,7 @@ fn event(at: f64, kind: EventKind, process: &str, text: &str) -> Row {
         user: None,
         kind,
         text: text.to_string(),
+        payload: Payload::of_text(kind, text),
         lost: 0,
     }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Total time and number of all clients' messages since the last reset, at a snapshot.
 //!
-//! The checkpointer puts the same sums into its events (`mark=`), so that a reader can compute the
-//! activity since then.
+//! The checkpointer puts the same sums into its events, so that a reader can compute the activity
+//! since then.
+
+use serde::Serialize;
 
 use crate::directory::StatId;
 use crate::snapshot::Snapshot;
@@ -20,12 +22,42 @@ pub struct ClientTotals {
     pub off_stretches: u64,
 }
 
+/// What all clients did during some time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClientActivity {
+    /// Length of the time, seconds.
+    pub seconds: f64,
+    /// Messages handled.
+    pub commands: u64,
+    /// The same per second.
+    pub commands_per_second: Option<f64>,
+    /// Mean time to handle one, seconds.
+    pub mean_handle_seconds: Option<f64>,
+    /// Time to handle all of them, seconds.
+    #[serde(skip)]
+    pub handle_seconds: f64,
+}
+
+impl ClientActivity {
+    /// Messages handled in some time, and how long that took; seconds.
+    pub fn of(seconds: f64, commands: u64, handle_seconds: f64) -> ClientActivity {
+        ClientActivity {
+            seconds,
+            commands,
+            commands_per_second: (seconds > 0.0).then(|| commands as f64 / seconds),
+            mean_handle_seconds: (commands > 0).then(|| handle_seconds / commands as f64),
+            handle_seconds,
+        }
+    }
+}
+
 impl ClientTotals {
-    /// Messages since `then`, and their seconds; `None` if some were not measured.
-    pub fn since(&self, then: &ClientTotals) -> Option<(u64, f64)> {
+    /// The activity since `then`, which was that many seconds before. `None` if not all was seen.
+    pub fn since(&self, then: &ClientTotals, seconds: f64) -> Option<ClientActivity> {
         let whole = self.resets == then.resets && self.off_stretches == then.off_stretches;
         let commands = self.commands.checked_sub(then.commands).filter(|_| whole)?;
-        Some((commands, (self.seconds - then.seconds).max(0.0)))
+        let handle = (self.seconds - then.seconds).max(0.0);
+        Some(ClientActivity::of(seconds.max(0.0), commands, handle))
     }
 
     /// At a snapshot.

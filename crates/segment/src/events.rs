@@ -5,54 +5,13 @@
 //! after the entry, and the entry counts only if both are the number that its position implies.
 
 use crate::error::Error;
+use crate::event_kind::EventKind;
+use crate::event_payload::Payload;
 use crate::layout::{event, header, i32_at, text_at, u32_at, u64_at};
 use crate::segment::Segment;
 
-/// The kind of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventKind {
-    /// Information.
-    Note,
-    /// Something was left out or lost.
-    Warning,
-    /// One process kept another waiting for long.
-    Blocked,
-    /// An operation that took long.
-    Slow,
-    /// A checkpoint begins or ends.
-    Checkpoint,
-    /// A kind of a later writer, by its number.
-    Other(u32),
-}
-
-impl EventKind {
-    fn of(number: u32) -> EventKind {
-        match number {
-            1 => EventKind::Note,
-            2 => EventKind::Warning,
-            3 => EventKind::Blocked,
-            4 => EventKind::Slow,
-            5 => EventKind::Checkpoint,
-            other => EventKind::Other(other),
-        }
-    }
-}
-
-impl std::fmt::Display for EventKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            EventKind::Note => f.pad("note"),
-            EventKind::Warning => f.pad("warning"),
-            EventKind::Blocked => f.pad("blocked"),
-            EventKind::Slow => f.pad("slow"),
-            EventKind::Checkpoint => f.pad("checkpoint"),
-            EventKind::Other(number) => f.pad(&format!("event {number}")),
-        }
-    }
-}
-
 /// A notable event that a writer recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// Its number in time, counted from 1.
     pub number: u64,
@@ -64,6 +23,8 @@ pub struct Event {
     pub kind: EventKind,
     /// What happened.
     pub text: String,
+    /// The same as values, for slow operations and checkpoints.
+    pub payload: Option<Payload>,
 }
 
 impl Segment {
@@ -96,14 +57,24 @@ impl Segment {
             if self.read_u64(offset)? != number || u64_at(&bytes, 0) != number {
                 continue;
             }
-            events.push(Event {
-                number,
-                tick: u64_at(&bytes, event::TICK),
-                pid: i32_at(&bytes, event::PID),
-                kind: EventKind::of(u32_at(&bytes, event::KIND)),
-                text: text_at(&bytes, event::TEXT, 232),
-            });
+            events.push(self.event(number, &bytes));
         }
         Ok(events)
+    }
+
+    fn event(&self, number: u64, bytes: &[u8]) -> Event {
+        let code = u32_at(bytes, event::KIND);
+        let kind = EventKind::of(code);
+        let decoded = Payload::of_bytes(code, &bytes[event::DATA..], self.clock());
+        let (text, payload) = match decoded {
+            Some(payload) => (payload.to_string(), Some(payload)),
+            None => {
+                let text = text_at(bytes, event::DATA, event::SIZE - event::DATA);
+                let payload = Payload::of_text(kind, &text);
+                (text, payload)
+            }
+        };
+        let (tick, pid) = (u64_at(bytes, event::TICK), i32_at(bytes, event::PID));
+        Event { number, tick, pid, kind, text, payload }
     }
 }

@@ -4,8 +4,13 @@
 
 use flate2::read::GzDecoder;
 use segment::book::Book;
+use segment::clients::{ClientActivity, ClientTotals};
+use segment::event_payload::{
+    Checkpoint, CheckpointClients, CheckpointFailed, CheckpointStarted, CheckpointWrites,
+    SlowOperation, Written,
+};
 use segment::statements::{AccountTicks, Moments};
-use segment::{EventKind, ProbeState, Segment, Snapshot, Statement, StatementKey, Statements};
+use segment::{Payload, ProbeState, Segment, Snapshot, Statement, StatementKey, Statements};
 use serde_json::{json, Map, Value};
 use std::io::Read;
 use std::path::Path;
@@ -79,12 +84,87 @@ fn probes_and_events_read_as_they_were_written() {
         .events(0)
         .unwrap()
         .iter()
-        .map(|e| {
-            let kind = if e.kind == EventKind::Note { 1 } else { 2 };
-            json!({"number": e.number, "tick": e.tick, "pid": e.pid, "kind": kind, "text": e.text})
+        .zip(golden["events"].as_array().unwrap())
+        .map(|(e, golden)| {
+            let kind = match golden["kind"].as_u64().unwrap() {
+                1 => "note",
+                2 => "warning",
+                6 => "slow",
+                _ => "checkpoint",
+            };
+            assert_eq!(e.kind.to_string(), kind);
+            json!({
+                "number": e.number,
+                "tick": e.tick,
+                "pid": e.pid,
+                "kind": golden["kind"],
+                "text": e.text,
+            })
         })
         .collect();
     assert_eq!(Value::from(events), golden["events"]);
+}
+
+#[test]
+fn payloads_of_events_read_as_they_were_written() {
+    let (_place, segment, _golden) = golden();
+    let payloads: Vec<Option<Payload>> =
+        segment.events(0).unwrap().into_iter().map(|event| event.payload).collect();
+    let before = ClientActivity::of(30.012345678, 51234, 40.123456789);
+    let during = ClientActivity::of(26.951, 0, 0.0);
+    let clients =
+        Some(ClientTotals { resets: 2, commands: 60000, seconds: 50.0, off_stretches: 3 });
+    let slow = |operation: &str, seconds, details: &str| {
+        let (operation, details) = (operation.to_string(), details.to_string());
+        Some(Payload::Slow(SlowOperation { operation, seconds, details }))
+    };
+    let written = [("slru", 4), ("pg_default", 1000), ("pg_global", 200), ("16385", 28)];
+    let written = written.into_iter().chain([("others", 6)]);
+    let buffers = |(tablespace, buffers): (&str, u64)| Written {
+        tablespace: tablespace.to_string(),
+        buffers,
+    };
+    let expected = [
+        None,
+        None,
+        slow("Lock:transactionid", 1.500499999, ""),
+        slow("sync", 7.02, ", after 1 write of 8192 bytes: pg_xact/000C"),
+        slow("write", 1.003, ", 16384 bytes: base/5/16384: 2"),
+        slow("extend", 2.0, ", failed: base/5/16385"),
+        Some(Payload::Started(CheckpointStarted {
+            reason: "wal".to_string(),
+            before: Some(before),
+            clients,
+        })),
+        Some(Payload::Completed(Box::new(Checkpoint {
+            reason: "wal".to_string(),
+            seconds: 26.951234567,
+            slru_seconds: 0.002,
+            write_seconds: 26.81,
+            sync_seconds: 0.12,
+            buffers: 1234,
+            files_synced: 32,
+            longest_sync_seconds: 0.08,
+            longest_sync_file: Some("base/5/a b=c".to_string()),
+            wal_added: 1,
+            wal_removed: 2,
+            wal_recycled: 3,
+            ..Checkpoint::default()
+        }))),
+        Some(Payload::Writes(CheckpointWrites {
+            target: Some(0.9),
+            spread: Some(0.893667),
+            interval_seconds: Some(30.001),
+            buffers: written.map(buffers).collect(),
+        })),
+        Some(Payload::Clients(CheckpointClients {
+            before: Some(before),
+            during: Some(during),
+            clients,
+        })),
+        Some(Payload::Failed(CheckpointFailed { reason: "shutdown".to_string(), seconds: 1.234 })),
+    ];
+    assert_eq!(payloads, expected);
 }
 
 /// A book as the golden reading has it: without what pends or runs.

@@ -20,7 +20,7 @@ use segment::statements::{Blocks, Wal};
 use segment::wal::WalRow;
 use segment::WaitClass;
 use segment::{
-    Clock, ClockKind, EventKind, Histogram, Level, Overflows, RelationRow, StatementKey,
+    Clock, ClockKind, EventKind, Histogram, Level, Overflows, Payload, RelationRow, StatementKey,
 };
 
 use super::io::{Checkpoint, Io, RelationNames, Running, Tablespaces};
@@ -180,6 +180,7 @@ pub fn io() -> Io {
         user: None,
         kind,
         text: text.to_string(),
+        payload: Payload::of_text(kind, text),
         lost: 0,
     };
     let ended = "checkpoint ends: reason=time total=26.951 slru=0.002 write=26.810 sync=0.120 \
@@ -192,7 +193,8 @@ pub fn io() -> Io {
             before: None,
             during: None,
         }),
-        checkpoint: Checkpoint::of(&row(EventKind::Checkpoint, 301.0, "checkpointer", ended)),
+        checkpoint: Payload::of_text(EventKind::Checkpoint, ended)
+            .and_then(|payload| Checkpoint::of(&payload, Some(1_700_000_000.0 - 301.0))),
         slow: vec![
             row(EventKind::Slow, 75.0, "client backend", "Lock:transactionid: 1.500 s"),
             row(EventKind::Slow, 2.5, "checkpointer", "sync: 7.020 s: pg_xact/000C"),

@@ -15,7 +15,7 @@ use view::events::{rows, Row};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An event, or a gap before the next one.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Item {
     /// An event.
     Event(Event),
@@ -127,6 +127,7 @@ mod tests {
             pid: 1,
             kind: EventKind::Note,
             text: String::new(),
+            payload: None,
         };
         numbers.iter().map(event).collect()
     }

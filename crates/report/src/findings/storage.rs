@@ -6,7 +6,6 @@ use jiff::tz::TimeZone;
 use segment::EventKind;
 
 use super::{note, warning};
-use crate::marks::length;
 use crate::material::Material;
 use crate::tables::checkpoints;
 use stats::t_quantile;
@@ -40,10 +39,7 @@ fn slow(material: &Material, zone: &TimeZone) -> Option<Finding> {
         .iter()
         .filter(|row| row.kind == EventKind::Slow && row.time.is_some_and(|t| t >= material.from))
         .collect();
-    let longest = slow.iter().max_by(|a, b| {
-        let of = |text: &str| length(text).unwrap_or(0.0);
-        of(&a.text).total_cmp(&of(&b.text))
-    })?;
+    let longest = slow.iter().max_by(|a, b| a.slow_seconds().total_cmp(&b.slow_seconds()))?;
     let when = longest.time.map_or(String::new(), |at| format!(" at {}", time(at, zone)));
     let who = longest.process.as_deref().unwrap_or("a process that ended");
     let text = match slow.len() {

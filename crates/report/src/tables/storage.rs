@@ -192,13 +192,11 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
 /// The checkpoints that ended after `from`, oldest first.
 pub fn ended(events: &[Row], from: f64) -> Vec<Checkpoint> {
     let mut all: Vec<Checkpoint> = Vec::new();
-    let ended = events.iter().filter(|row| {
-        row.kind == EventKind::Checkpoint && row.time.is_some_and(|time| time >= from)
-    });
-    for row in ended {
-        match (Checkpoint::of(row), all.last_mut()) {
+    for row in events.iter().filter(|row| row.time.is_some_and(|time| time >= from)) {
+        let Some(payload) = &row.payload else { continue };
+        match (Checkpoint::of(payload, row.time), all.last_mut()) {
             (Some(ended), _) => all.push(ended),
-            (None, Some(last)) => last.add(row),
+            (None, Some(last)) => last.add(payload),
             (None, None) => {}
         }
     }

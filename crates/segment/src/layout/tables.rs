@@ -20,8 +20,8 @@ offsets! {
     NUMBER = 0, "U64: its number in time, counted from 1; 0 while being written.";
     TICK   = 8, "U64.";
     PID    = 16, "I32.";
-    KIND   = 20, "U32: 1 note, 2 warning, 3 blocked.";
-    TEXT   = 24, "232 bytes of text.";
+    KIND   = 20, "U32: 1 note, 2 warning, 3 blocked; later ones have payloads (`event_payload.rs`).";
+    DATA   = 24, "232 bytes: a text or a payload.";
 }
 
 offsets! {

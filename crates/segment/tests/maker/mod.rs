@@ -274,7 +274,7 @@ impl Maker {
         self.u64(at + event::TICK as u64, monotonic_ns());
         self.u32(at + event::PID as u64, std::process::id());
         self.u32(at + event::KIND as u64, kind);
-        self.text(at + event::TEXT as u64, text);
+        self.text(at + event::DATA as u64, text);
         self.u64(at, number);
         self.u64(header::EVENT_COUNT as u64, number);
     }

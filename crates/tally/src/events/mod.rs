@@ -171,6 +171,7 @@ mod tests {
             user: None,
             kind,
             text: String::new(),
+            payload: None,
             lost: if number == 1 { 3 } else { 0 },
         };
         kinds.into_iter().zip(1..).map(row).collect()

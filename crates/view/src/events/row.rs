@@ -3,7 +3,7 @@
 
 use jiff::tz::TimeZone;
 use segment::book::Identity;
-use segment::{owner_at, Event, EventKind, Segment};
+use segment::{owner_at, Event, EventKind, Payload, Segment};
 use serde::{Serialize, Serializer};
 
 use super::when::{local, When};
@@ -29,6 +29,9 @@ pub struct Row {
     pub kind: EventKind,
     /// What happened.
     pub text: String,
+    /// The same as values, for slow operations and checkpoints.
+    #[serde(skip)]
+    pub payload: Option<Payload>,
     /// Number of events lost (overwritten) between the one printed before and this one.
     pub lost: u64,
 }
@@ -56,6 +59,7 @@ pub fn rows(segment: &Segment, events: Vec<Event>) -> Result<Vec<Row>, Error> {
             user: text(|it| &it.user),
             kind: event.kind,
             text: event.text,
+            payload: event.payload,
             lost: 0,
         }
     };
@@ -77,6 +81,14 @@ impl Row {
         }
         let kind = self.kind.to_string().to_uppercase();
         format!("{dim}{time} [{}]{who}{off} {tint}{kind}:{off} {}", self.pid, self.text)
+    }
+
+    /// How long a slow operation took, seconds; 0: it is none.
+    pub fn slow_seconds(&self) -> f64 {
+        match &self.payload {
+            Some(Payload::Slow(slow)) => slow.seconds,
+            _ => 0.0,
+        }
     }
 
     /// user@database
@@ -113,6 +125,7 @@ mod tests {
             user: Some("app".to_string()),
             kind: EventKind::Slow,
             text: "fsync: 7.02 s, 1 write of 8 kB since its last: pg_xact/000C".to_string(),
+            payload: None,
             lost: 0,
         }
     }

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use segment::clients::ClientActivity;
 use segment::interval::Interval;
 
-use super::checkpoints::{Checkpoint, Meanwhile};
 use super::files::rate;
 use super::tablespaces::Tablespaces;
-use super::Io;
+use super::{Checkpoint, Io};
 use crate::units::{count, duration, maybe_duration, percent, whole};
 
 /// The name of a checkpoint's reason.
@@ -105,13 +105,13 @@ fn written(last: &Checkpoint, names: &Tablespaces) -> Option<String> {
 }
 
 /// "clients' commands: before 1k/s of 500 us each, during 500/s of 1 ms each"
-fn clients(parts: &[(&str, Option<Meanwhile>)]) -> Option<String> {
+fn clients(parts: &[(&str, Option<ClientActivity>)]) -> Option<String> {
     let parts: Vec<String> = parts
         .iter()
-        .filter_map(|(when, meanwhile)| {
-            let meanwhile = meanwhile.as_ref()?;
-            let per_second = count(meanwhile.commands_per_second?);
-            let mean = maybe_duration(meanwhile.mean_handle_seconds);
+        .filter_map(|(when, activity)| {
+            let activity = activity.as_ref()?;
+            let per_second = count(activity.commands_per_second?);
+            let mean = maybe_duration(activity.mean_handle_seconds);
             Some(format!("{when} {per_second}/s of {mean} each"))
         })
         .collect();
@@ -150,21 +150,32 @@ fn writers(interval: &Interval) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::checkpoints::tests::{row, CLIENTS, ENDED, WROTE};
+    use segment::{EventKind, Payload};
+
     use super::*;
     use crate::sample;
 
+    const ENDED: &str = "checkpoint ends: reason=time total=26.951 slru=0.002 write=26.810 \
+        sync=0.120 buffers=1234 files=32 longest=0.080 added=1 removed=2 recycled=3 \
+        file=base/5/a b=c";
+    const WROTE: &str = "checkpoint wrote: target=0.900 spread=0.894 interval=30.001 slru=4 \
+        pg_default=1200 16385=30";
+    const CLIENTS: &str = "checkpoint clients: before=3.000 before_commands=3000 \
+        before_handle=1.500000 during=27.000 during_commands=13500 during_handle=13.500000";
+
     #[test]
     fn the_last_checkpoint_is_printed_in_a_few_lines() {
-        let mut last = Checkpoint::of(&row(ENDED)).unwrap();
+        let [completed, wrote, clients] = [ENDED, WROTE, CLIENTS]
+            .map(|text| Payload::of_text(EventKind::Checkpoint, text).unwrap());
+        let mut last = Checkpoint::of(&completed, Some(1000.0)).unwrap();
         assert_eq!(
             ended(&last, 1012.0),
             "the last ended 12 s ago, scheduled, took 27.0 s: write 26.8 s (1,234 \
              buffers), sync 120 ms (32 files, longest 80 ms base/5/a b=c), SLRUs 2 ms; WAL files: \
              1 added, 2 removed, 3 recycled"
         );
-        last.add(&row(WROTE));
-        last.add(&row(CLIENTS));
+        last.add(&wrote);
+        last.add(&clients);
         let io = Io { checkpoint: Some(last), ..Io::default() };
         assert_eq!(
             lines(&io, &sample::interval())[1..],

@@ -18,14 +18,15 @@ mod wal;
 use std::sync::Arc;
 
 use segment::clients::ClientTotals;
+pub use segment::event_payload::Checkpoint;
 use segment::interval::{Interval, SessionRow};
-use segment::{Event, EventKind, RelationRow};
+use segment::{EventKind, RelationRow};
 use serde::Serialize;
 
 use crate::events::Row;
 
-use checkpoints::Begun;
-pub use checkpoints::{Checkpoint, Running};
+use checkpoints::Checkpoints;
+pub use checkpoints::Running;
 pub use page::page;
 pub use recorded::{Device, RecordedIo, Server};
 pub use relation_names::{RelationFile, RelationNames};
@@ -74,58 +75,30 @@ pub struct DevicesUnder {
 /// Collects checkpoints and slow operations from events.
 #[derive(Debug, Default)]
 pub struct StorageEvents {
-    begun: Option<Begun>,
-    /// The last completed checkpoint, and its process.
-    last: Option<(i32, Checkpoint)>,
+    checkpoints: Checkpoints,
     slow: Vec<Row>,
 }
 
 impl StorageEvents {
-    /// Adds an event; `row` is the same event for people.
-    pub fn note(&mut self, event: &Event, row: Row) {
-        match event.kind {
-            EventKind::Slow => {
-                self.slow.push(row);
-                let over = self.slow.len().saturating_sub(SLOW);
-                self.slow.drain(..over);
-            }
-            EventKind::Checkpoint => {
-                if let Some(begun) = Begun::of(&row) {
-                    if let Some((_, last)) = &mut self.last {
-                        last.after = begun.before;
-                    }
-                    self.begun = Some(begun);
-                } else if let Some(ended) = Checkpoint::of(&row) {
-                    self.last = Some((event.pid, ended));
-                    self.begun = None;
-                } else if checkpoints::has_failed(&row) {
-                    self.begun = None;
-                } else if let Some((_, last)) =
-                    self.last.as_mut().filter(|(pid, _)| *pid == event.pid)
-                {
-                    last.add(&row);
-                }
-            }
-            _ => {}
+    /// Adds an event.
+    pub fn note(&mut self, row: Row) {
+        self.checkpoints.note(&row);
+        if row.kind == EventKind::Slow {
+            self.slow.push(row);
+            let over = self.slow.len().saturating_sub(SLOW);
+            self.slow.drain(..over);
         }
     }
 
-    /// The storage side at the end of `interval`, when the clients' sums were `clients`. A checkpoint ends with its
-    /// process.
+    /// The storage side at the end of `interval`, when the clients' sums were `clients`.
     pub fn io(&self, interval: &Interval, clients: &ClientTotals) -> Io {
         let lives = |pid: i32| {
             let is_it = |session: &SessionRow| session.pid == pid && session.state != "dead";
             interval.sessions.iter().any(is_it)
         };
-        let running = self.begun.as_ref().filter(|begun| lives(begun.pid));
-        let mut checkpoint = self.last.as_ref().map(|(_, last)| last.clone());
-        // Activity after the last checkpoint is reported when the next one starts; until then it is computed.
-        if let Some(last) = checkpoint.as_mut().filter(|_| self.begun.is_none()) {
-            last.after = last.mark.and_then(|mark| mark.until(clients, interval.time));
-        }
         Io {
-            checkpoint_running: running.map(|r| r.running(clients, interval.time)),
-            checkpoint,
+            checkpoint_running: self.checkpoints.running(lives, clients, interval.time),
+            checkpoint: self.checkpoints.last(clients, interval.time),
             slow: self.slow.clone(),
             relations: None,
             relations_seconds: None,
@@ -140,12 +113,13 @@ impl StorageEvents {
 
 #[cfg(test)]
 mod tests {
+    use segment::Payload;
+
     use super::*;
     use crate::sample;
 
-    fn note(events: &mut StorageEvents, number: u64, pid: i32, kind: EventKind, text: &str) {
-        let event = Event { number, tick: number, pid, kind, text: text.to_string() };
-        let row = Row {
+    fn row(number: u64, pid: i32, kind: EventKind, text: &str) -> Row {
+        Row {
             number,
             time: Some(1_700_000_000.0 - 10.0 + number as f64),
             pid,
@@ -154,9 +128,24 @@ mod tests {
             user: None,
             kind,
             text: text.to_string(),
+            payload: Payload::of_text(kind, text),
             lost: 0,
-        };
-        events.note(&event, row);
+        }
+    }
+
+    fn note(events: &mut StorageEvents, number: u64, pid: i32, kind: EventKind, text: &str) {
+        events.note(row(number, pid, kind, text));
+    }
+
+    /// With the clients' sums, which a text does not have.
+    fn checkpoint(number: u64, text: &str, clients: ClientTotals) -> Row {
+        let mut row = row(number, 4210, EventKind::Checkpoint, text);
+        match row.payload.as_mut() {
+            Some(Payload::Started(it)) => it.clients = Some(clients),
+            Some(Payload::Clients(it)) => it.clients = Some(clients),
+            other => panic!("{other:?}"),
+        }
+        row
     }
 
     #[test]
@@ -200,11 +189,9 @@ mod tests {
         checkpointer(1, 4210, "checkpoint ends: reason=wal total=1.0 buffers=3");
         checkpointer(2, 4210, "checkpoint wrote: target=0.9 spread=0.1 pg_default=3");
         checkpointer(3, 7, "checkpoint wrote: target=0.9 spread=0.1 pg_default=9");
-        checkpointer(
-            4,
-            4210,
-            "checkpoint clients: during=1.0 during_commands=20 during_handle=0.2 mark=1:100:1.0:0",
-        );
+        let then = ClientTotals { commands: 100, seconds: 1.0, ..clients };
+        let text = "checkpoint clients: during=1.0 during_commands=20 during_handle=0.2";
+        events.note(checkpoint(4, text, then));
         let last = events.io(&interval, &clients).checkpoint.unwrap();
         assert_eq!(
             last.buffers_by_tablespace[0].buffers, 3,
@@ -213,14 +200,9 @@ mod tests {
         assert_eq!((last.before, last.during.unwrap().commands), (None, 20));
         let after = last.after.unwrap();
         assert_eq!((after.commands, after.seconds), (600, 6.0), "up to now");
-        note(
-            &mut events,
-            9,
-            4210,
-            EventKind::Checkpoint,
-            "checkpoint begins: reason=time before=5.0 before_commands=500 before_handle=1 \
-             mark=1:600:2.0:0",
-        );
+        let text = "checkpoint begins: reason=time before=5.0 before_commands=500 before_handle=1";
+        let then = ClientTotals { commands: 600, seconds: 2.0, ..clients };
+        events.note(checkpoint(9, text, then));
         let io = events.io(&interval, &clients);
         assert_eq!(io.checkpoint.unwrap().after.unwrap().commands, 500);
         let running = io.checkpoint_running.unwrap();
@@ -228,6 +210,26 @@ mod tests {
             (running.before.unwrap().commands, running.during.unwrap().commands),
             (500, 100)
         );
+    }
+
+    #[test]
+    fn activity_since_the_start_is_computed_unless_the_sums_were_reset_or_incomplete() {
+        let interval = sample::interval();
+        let then = ClientTotals { resets: 1, commands: 20000, seconds: 20.5, off_stretches: 2 };
+        let mut events = StorageEvents::default();
+        events.note(checkpoint(6, "checkpoint begins: reason=wal", then));
+        let now = ClientTotals { commands: 21000, seconds: 22.5, ..then };
+        let during = |now| events.io(&interval, &now).checkpoint_running.unwrap().during;
+        let read = during(now).unwrap();
+        assert_eq!((read.seconds, read.commands), (4.0, 1000));
+        assert_eq!(read.mean_handle_seconds, Some(0.002));
+        for other in [
+            ClientTotals { resets: 2, ..now },
+            ClientTotals { off_stretches: 3, ..now },
+            ClientTotals { commands: 10, ..now },
+        ] {
+            assert_eq!(during(other), None, "{other:?}");
+        }
     }
 
     #[test]

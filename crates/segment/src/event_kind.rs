@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The kinds of events, by number and by name.
+
+/// The kind of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// Information.
+    Note,
+    /// Something was left out or lost.
+    Warning,
+    /// One process kept another waiting for long.
+    Blocked,
+    /// An operation that took long.
+    Slow,
+    /// A checkpoint begins or ends.
+    Checkpoint,
+    /// A kind of a later writer, by its number.
+    Other(u32),
+}
+
+impl EventKind {
+    pub(crate) fn of(number: u32) -> EventKind {
+        match number {
+            1 => EventKind::Note,
+            2 => EventKind::Warning,
+            3 => EventKind::Blocked,
+            4 | 6 => EventKind::Slow,
+            5 | 7..=11 => EventKind::Checkpoint,
+            other => EventKind::Other(other),
+        }
+    }
+}
+
+impl From<&str> for EventKind {
+    /// By its printed name.
+    fn from(name: &str) -> EventKind {
+        match name {
+            "note" => EventKind::Note,
+            "warning" => EventKind::Warning,
+            "blocked" => EventKind::Blocked,
+            "slow" => EventKind::Slow,
+            "checkpoint" => EventKind::Checkpoint,
+            other => EventKind::Other(
+                other.strip_prefix("event ").and_then(|number| number.parse().ok()).unwrap_or(0),
+            ),
+        }
+    }
+}
+
+impl std::fmt::Display for EventKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            EventKind::Note => f.pad("note"),
+            EventKind::Warning => f.pad("warning"),
+            EventKind::Blocked => f.pad("blocked"),
+            EventKind::Slow => f.pad("slow"),
+            EventKind::Checkpoint => f.pad("checkpoint"),
+            EventKind::Other(number) => f.pad(&format!("event {number}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_parsed_from_its_printed_name() {
+        use EventKind::{Blocked, Checkpoint, Note, Other, Slow, Warning};
+        for known in [Note, Warning, Blocked, Slow, Checkpoint, Other(77)] {
+            assert_eq!(EventKind::from(known.to_string().as_str()), known);
+        }
+    }
+}

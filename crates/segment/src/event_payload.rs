@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The values of an event: decoded from its payload, put into words, and parsed from these words, which is what
+//! recordings have. `libtally/src/event_text.c` has the same words.
+
+use std::fmt::{Display, Formatter, Result as Done};
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::clients::{ClientActivity, ClientTotals};
+use crate::clock::Clock;
+use crate::event_kind::EventKind;
+use crate::layout::{text_at, u32_at, u64_at};
+
+/// The values of an event.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Payload {
+    /// Something took long.
+    Slow(SlowOperation),
+    /// A checkpoint has started.
+    Started(CheckpointStarted),
+    /// A checkpoint has ended.
+    Completed(Box<Checkpoint>),
+    /// What the checkpoint that has just ended wrote.
+    Writes(CheckpointWrites),
+    /// What the clients did before and while it ran.
+    Clients(CheckpointClients),
+    /// A checkpoint has failed.
+    Failed(CheckpointFailed),
+}
+
+/// An operation that took long.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SlowOperation {
+    /// "sync", or a wait event: "Lock:transactionid".
+    pub operation: String,
+    /// How long it took, seconds.
+    pub seconds: f64,
+    /// The rest of the text: ", after 1 write of 8192 bytes: pg_xact/000C".
+    pub details: String,
+}
+
+/// A checkpoint that has started.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckpointStarted {
+    /// Why: "time", "wal", "request", "shutdown" or "unknown".
+    pub reason: String,
+    /// What the clients did since the end of the previous checkpoint.
+    pub before: Option<ClientActivity>,
+    /// The clients' sums at its start; recordings do not have them.
+    pub clients: Option<ClientTotals>,
+}
+
+/// A completed checkpoint. From its event are the fields up to `wal_recycled` without `buffers_by_tablespace`,
+/// `interval_seconds`, `spread` and `target`; the rest is from the events that follow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Checkpoint {
+    /// When it ended, seconds since 1970.
+    pub ended: Option<f64>,
+    /// Its reason: "time", "wal", "request", "shutdown" or "unknown".
+    pub reason: String,
+    /// How long it took, seconds.
+    pub seconds: f64,
+    /// Of that, operations on the files of SLRUs.
+    pub slru_seconds: f64,
+    /// Of that, writing buffers, including the pauses between writes.
+    pub write_seconds: f64,
+    /// Of that, syncing files.
+    pub sync_seconds: f64,
+    /// Buffers written.
+    pub buffers: u64,
+    /// The same by tablespace, most buffers first.
+    pub buffers_by_tablespace: Vec<Written>,
+    /// Time since the start of the checkpoint before, seconds.
+    pub interval_seconds: Option<f64>,
+    /// `write_seconds` as a fraction of checkpoint_timeout.
+    pub spread: Option<f64>,
+    /// The fraction that writing should take: checkpoint_completion_target.
+    pub target: Option<f64>,
+    /// Files synced.
+    pub files_synced: u64,
+    /// The longest sync, seconds.
+    pub longest_sync_seconds: f64,
+    /// The file of the longest sync.
+    pub longest_sync_file: Option<String>,
+    /// WAL files added.
+    pub wal_added: u64,
+    /// WAL files removed.
+    pub wal_removed: u64,
+    /// WAL files recycled.
+    pub wal_recycled: u64,
+    /// Client activity from the end of the checkpoint before to the start of this one.
+    pub before: Option<ClientActivity>,
+    /// Client activity while it ran.
+    pub during: Option<ClientActivity>,
+    /// Client activity from its end to the start of the next, or until now.
+    pub after: Option<ClientActivity>,
+}
+
+impl Checkpoint {
+    /// From the first event at its end. `None`: it is another event.
+    pub fn of(payload: &Payload, ended: Option<f64>) -> Option<Checkpoint> {
+        match payload {
+            Payload::Completed(it) => Some(Checkpoint { ended, ..(**it).clone() }),
+            _ => None,
+        }
+    }
+
+    /// Adds what a further event of the same process reports.
+    pub fn add(&mut self, payload: &Payload) {
+        match payload {
+            Payload::Writes(it) => {
+                self.buffers_by_tablespace.clone_from(&it.buffers);
+                (self.target, self.spread) = (it.target, it.spread);
+                self.interval_seconds = it.interval_seconds;
+            }
+            Payload::Clients(it) => (self.before, self.during) = (it.before, it.during),
+            _ => {}
+        }
+    }
+}
+
+/// What a checkpoint wrote.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CheckpointWrites {
+    /// checkpoint_completion_target.
+    pub target: Option<f64>,
+    /// Time of writing as a fraction of checkpoint_timeout.
+    pub spread: Option<f64>,
+    /// Time since the start of the checkpoint before, seconds.
+    pub interval_seconds: Option<f64>,
+    /// Buffers by tablespace, SLRUs first, then most buffers first.
+    pub buffers: Vec<Written>,
+}
+
+/// Buffers that were written to one tablespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Written {
+    /// "pg_default", "pg_global", the OID of another tablespace, "slru", or "others" for those
+    /// that did not fit.
+    pub tablespace: String,
+    /// Number of buffers.
+    pub buffers: u64,
+}
+
+/// What the clients did before and while a checkpoint ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckpointClients {
+    /// From the end of the checkpoint before to its start.
+    pub before: Option<ClientActivity>,
+    /// While it ran.
+    pub during: Option<ClientActivity>,
+    /// The clients' sums after its end; recordings do not have them.
+    pub clients: Option<ClientTotals>,
+}
+
+/// A checkpoint that failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckpointFailed {
+    /// Its reason, as [`CheckpointStarted::reason`].
+    pub reason: String,
+    /// How long it had been running, seconds.
+    pub seconds: f64,
+}
+
+/// Entries of a list of tablespaces.
+const SPACES: usize = 25;
+
+fn seconds_at(bytes: &[u8], at: usize) -> f64 {
+    u64_at(bytes, at) as f64 / 1e9
+}
+
+fn reason_at(bytes: &[u8], at: usize) -> String {
+    let name = match u32_at(bytes, at) {
+        1 => "time",
+        2 => "wal",
+        3 => "request",
+        4 => "shutdown",
+        _ => "unknown",
+    };
+    name.to_string()
+}
+
+fn activity_at(bytes: &[u8], at: usize) -> Option<ClientActivity> {
+    let handle = seconds_at(bytes, at + 16);
+    (u64_at(bytes, at) > 0)
+        .then(|| ClientActivity::of(seconds_at(bytes, at), u64_at(bytes, at + 8), handle))
+}
+
+fn totals_at(bytes: &[u8], at: usize, clock: &Clock) -> Option<ClientTotals> {
+    (u32_at(bytes, at) != 0).then(|| ClientTotals {
+        resets: u32_at(bytes, at + 4),
+        commands: u64_at(bytes, at + 16),
+        seconds: clock.seconds(u64_at(bytes, at + 24)),
+        off_stretches: u64_at(bytes, at + 32),
+    })
+}
+
+fn slow_at(bytes: &[u8]) -> SlowOperation {
+    let (moved, writes, path) = (u64_at(bytes, 16), u64_at(bytes, 24), text_at(bytes, 92, 140));
+    let mut details = match (u32_at(bytes, 4), writes, moved) {
+        (0, 0, 0) => String::new(),
+        (0, 0, _) => format!(", {moved} bytes"),
+        (0, 1, _) => format!(", after 1 write of {moved} bytes"),
+        (0, ..) => format!(", after {writes} writes of {moved} bytes"),
+        _ => ", failed".to_string(),
+    };
+    if !path.is_empty() {
+        details.push_str(": ");
+        details.push_str(&path);
+    }
+    let operation = text_at(bytes, 32, 60);
+    SlowOperation { operation, seconds: seconds_at(bytes, 8), details }
+}
+
+fn completed_at(bytes: &[u8]) -> Checkpoint {
+    let count = |at| u64::from(u32_at(bytes, at));
+    Checkpoint {
+        reason: reason_at(bytes, 4),
+        seconds: seconds_at(bytes, 8),
+        slru_seconds: seconds_at(bytes, 16),
+        write_seconds: seconds_at(bytes, 24),
+        sync_seconds: seconds_at(bytes, 32),
+        longest_sync_seconds: seconds_at(bytes, 40),
+        buffers: u64_at(bytes, 48),
+        files_synced: count(56),
+        wal_added: count(60),
+        wal_removed: count(64),
+        wal_recycled: count(68),
+        longest_sync_file: Some(text_at(bytes, 72, 140)).filter(|file| !file.is_empty()),
+        ..Checkpoint::default()
+    }
+}
+
+fn writes_at(bytes: &[u8]) -> CheckpointWrites {
+    let part = |at| Some(f64::from(u32_at(bytes, at)) / 1e6);
+    let written = |at| Written {
+        tablespace: match u32_at(bytes, at) {
+            0 => "slru".to_string(),
+            1663 => "pg_default".to_string(),
+            1664 => "pg_global".to_string(),
+            u32::MAX => "others".to_string(),
+            oid => oid.to_string(),
+        },
+        buffers: u64::from(u32_at(bytes, at + 4)),
+    };
+    CheckpointWrites {
+        target: part(20),
+        spread: part(16),
+        interval_seconds: Some(seconds_at(bytes, 8)).filter(|&seconds| seconds > 0.0),
+        buffers: (0..SPACES.min(u32_at(bytes, 4) as usize)).map(|i| written(24 + 8 * i)).collect(),
+    }
+}
+
+impl Payload {
+    /// From the bytes of an event of this kind. `None`: a kind without a payload.
+    pub(crate) fn of_bytes(kind: u32, bytes: &[u8], clock: &Clock) -> Option<Payload> {
+        Some(match kind {
+            6 => Payload::Slow(slow_at(bytes)),
+            7 => Payload::Started(CheckpointStarted {
+                reason: reason_at(bytes, 4),
+                before: activity_at(bytes, 8),
+                clients: totals_at(bytes, 32, clock),
+            }),
+            8 => Payload::Completed(Box::new(completed_at(bytes))),
+            9 => Payload::Writes(writes_at(bytes)),
+            10 => Payload::Clients(CheckpointClients {
+                before: activity_at(bytes, 8),
+                during: activity_at(bytes, 32),
+                clients: totals_at(bytes, 56, clock),
+            }),
+            11 => Payload::Failed(CheckpointFailed {
+                reason: reason_at(bytes, 4),
+                seconds: seconds_at(bytes, 8),
+            }),
+            _ => return None,
+        })
+    }
+}
+
+/// " before=30.012 before_commands=51234 before_handle=40.123000", or nothing.
+fn put_activity(f: &mut Formatter<'_>, when: &str, activity: &Option<ClientActivity>) -> Done {
+    let Some(ClientActivity { seconds, commands, handle_seconds, .. }) = activity else {
+        return Ok(());
+    };
+    write!(f, " {when}={seconds:.3} {when}_commands={commands} {when}_handle={handle_seconds:.6}")
+}
+
+impl Display for Payload {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Done {
+        match self {
+            Payload::Slow(it) => write!(f, "{}: {:.3} s{}", it.operation, it.seconds, it.details),
+            Payload::Started(it) => {
+                write!(f, "checkpoint begins: reason={}", it.reason)?;
+                put_activity(f, "before", &it.before)
+            }
+            Payload::Completed(it) => write!(
+                f,
+                "checkpoint ends: reason={} total={:.3} slru={:.3} write={:.3} sync={:.3} buffers={} \
+                 files={} longest={:.3} added={} removed={} recycled={} file={}",
+                it.reason,
+                it.seconds,
+                it.slru_seconds,
+                it.write_seconds,
+                it.sync_seconds,
+                it.buffers,
+                it.files_synced,
+                it.longest_sync_seconds,
+                it.wal_added,
+                it.wal_removed,
+                it.wal_recycled,
+                it.longest_sync_file.as_deref().unwrap_or("")
+            ),
+            Payload::Writes(it) => {
+                write!(f, "checkpoint wrote:")?;
+                let figures =
+                    [("target", it.target), ("spread", it.spread), ("interval", it.interval_seconds)];
+                for (name, figure) in figures {
+                    figure.map_or(Ok(()), |figure| write!(f, " {name}={figure:.3}"))?;
+                }
+                it.buffers.iter().try_for_each(|w| write!(f, " {}={}", w.tablespace, w.buffers))
+            }
+            Payload::Clients(it) => {
+                write!(f, "checkpoint clients:")?;
+                put_activity(f, "before", &it.before)?;
+                put_activity(f, "during", &it.during)
+            }
+            Payload::Failed(it) => {
+                write!(f, "checkpoint failed: reason={} total={:.3}", it.reason, it.seconds)
+            }
+        }
+    }
+}
+
+/// `name=value` pairs.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split(' ').filter_map(|pair| pair.split_once('='))
+}
+
+/// The value of `name`, or the default if there is none. `None`: it is malformed.
+fn field<T: Default + FromStr>(text: &str, name: &str) -> Option<T> {
+    let found = pairs(text).find(|(key, _)| *key == name);
+    found.map_or_else(|| Some(T::default()), |(_, value)| value.parse().ok())
+}
+
+fn seconds_of(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0)
+}
+
+fn maybe_seconds(text: &str, name: &str) -> Option<f64> {
+    pairs(text).find(|(key, _)| *key == name).and_then(|(_, value)| seconds_of(value))
+}
+
+fn activity_of(text: &str, when: &str) -> Option<ClientActivity> {
+    let seconds = maybe_seconds(text, when)?;
+    let commands = field(text, &format!("{when}_commands"))?;
+    Some(ClientActivity::of(seconds, commands, maybe_seconds(text, &format!("{when}_handle"))?))
+}
+
+fn completed_of(text: &str) -> Option<Checkpoint> {
+    // The file name comes last, since it may contain anything.
+    let (figures, file) = text.split_once(" file=").unwrap_or((text, ""));
+    let seconds = |name| field(figures, name).filter(|n: &f64| n.is_finite());
+    let count = |name| field(figures, name);
+    Some(Checkpoint {
+        reason: field(figures, "reason")?,
+        seconds: seconds("total")?,
+        slru_seconds: seconds("slru")?,
+        write_seconds: seconds("write")?,
+        sync_seconds: seconds("sync")?,
+        buffers: count("buffers")?,
+        files_synced: count("files")?,
+        longest_sync_seconds: seconds("longest")?,
+        longest_sync_file: (!file.is_empty()).then(|| file.to_string()),
+        wal_added: count("added")?,
+        wal_removed: count("removed")?,
+        wal_recycled: count("recycled")?,
+        ..Checkpoint::default()
+    })
+}
+
+fn writes_of(text: &str) -> CheckpointWrites {
+    let of_tablespace = |(name, value): (&str, &str)| {
+        let figure = matches!(name, "target" | "spread" | "interval");
+        let buffers = value.parse().ok().filter(|_| !figure)?;
+        Some(Written { tablespace: name.to_string(), buffers })
+    };
+    CheckpointWrites {
+        target: maybe_seconds(text, "target"),
+        spread: maybe_seconds(text, "spread"),
+        interval_seconds: maybe_seconds(text, "interval"),
+        buffers: pairs(text).filter_map(of_tablespace).collect(),
+    }
+}
+
+fn slow_of(text: &str) -> Option<SlowOperation> {
+    let (operation, rest) = text.split_once(": ")?;
+    let (seconds, details) = rest.split_once(" s")?;
+    Some(SlowOperation {
+        operation: operation.to_string(),
+        seconds: seconds_of(seconds)?,
+        details: details.to_string(),
+    })
+}
+
+impl Payload {
+    /// From an event's text: recordings have nothing else, nor have segments of earlier writers. A later version
+    /// may omit or add fields. `None`: no values are known of such an event.
+    pub fn of_text(kind: EventKind, text: &str) -> Option<Payload> {
+        if kind == EventKind::Slow {
+            return slow_of(text).map(Payload::Slow);
+        }
+        let text = text.strip_prefix("checkpoint ").filter(|_| kind == EventKind::Checkpoint)?;
+        let (what, text) = text.split_once(": ")?;
+        Some(match what {
+            "begins" => Payload::Started(CheckpointStarted {
+                reason: field(text, "reason")?,
+                before: activity_of(text, "before"),
+                clients: None,
+            }),
+            "ends" => Payload::Completed(Box::new(completed_of(text)?)),
+            "wrote" => Payload::Writes(writes_of(text)),
+            "clients" => Payload::Clients(CheckpointClients {
+                before: activity_of(text, "before"),
+                during: activity_of(text, "during"),
+                clients: None,
+            }),
+            "failed" => Payload::Failed(CheckpointFailed {
+                reason: field(text, "reason")?,
+                seconds: field(text, "total")?,
+            }),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ClockKind;
+
+    const ENDED: &str = "checkpoint ends: reason=time total=26.951 slru=0.002 write=26.810 \
+        sync=0.120 buffers=1234 files=32 longest=0.080 added=1 removed=2 recycled=3 \
+        file=base/5/a b=c";
+
+    fn checkpoint(text: &str) -> Option<Payload> {
+        Payload::of_text(EventKind::Checkpoint, text)
+    }
+
+    fn completed(text: &str) -> Option<Checkpoint> {
+        match checkpoint(text) {
+            Some(Payload::Completed(it)) => Some(*it),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn values_are_parsed_from_the_words_and_give_the_same_words() {
+        for text in [
+            ENDED,
+            "checkpoint begins: reason=request",
+            "checkpoint begins: reason=wal before=5.258 before_commands=3 before_handle=0.001000",
+            "checkpoint wrote: target=0.900 spread=0.894 interval=30.001 slru=4 pg_default=1200 16385=30",
+            "checkpoint wrote: target=0.900 spread=0.894",
+            "checkpoint clients: before=3.000 before_commands=3000 before_handle=1.500000 \
+             during=27.000 during_commands=13500 during_handle=13.500000",
+            "checkpoint failed: reason=shutdown total=1.234",
+        ] {
+            assert_eq!(checkpoint(text).unwrap().to_string(), text);
+            assert_eq!(Payload::of_text(EventKind::Note, text), None);
+        }
+        let read = completed(ENDED).unwrap();
+        assert_eq!((read.reason.as_str(), read.seconds, read.buffers), ("time", 26.951, 1234));
+        assert_eq!(
+            (read.slru_seconds, read.write_seconds, read.sync_seconds),
+            (0.002, 26.81, 0.12)
+        );
+        assert_eq!(read.longest_sync_file.as_deref(), Some("base/5/a b=c"));
+        assert_eq!((read.wal_added, read.wal_removed, read.wal_recycled), (1, 2, 3));
+        assert_eq!((read.files_synced, read.longest_sync_seconds), (32, 0.08));
+    }
+
+    #[test]
+    fn the_length_of_what_was_slow_is_in_its_text() {
+        let seconds = |text| match Payload::of_text(EventKind::Slow, text) {
+            Some(Payload::Slow(it)) => Some(it.seconds),
+            _ => None,
+        };
+        assert_eq!(seconds("sync: 7.020 s: pg_xact/000C"), Some(7.02));
+        assert_eq!(seconds("Lock:transactionid: 1.500 s"), Some(1.5));
+        assert_eq!(seconds("fsync: 7.02 s, 1 write of 8 kB since its last: x"), Some(7.02));
+        for other in
+            ["nothing to be found in 3 words", "sync: inf s", "sync: -1 s", "", ": ", "x:  s"]
+        {
+            assert_eq!(seconds(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn malformed_texts_have_no_values() {
+        for text in [
+            "",
+            "checkpoint",
+            "checkpoint ends: total=inf",
+            "checkpoint ends: total=NaN",
+            "checkpoint ends: buffers=-1",
+            "checkpoint ends: sync=",
+            "checkpoint begins",
+            "checkpoint sleeps: total=1",
+        ] {
+            assert_eq!(checkpoint(text), None, "{text}");
+        }
+        let short = completed("checkpoint ends: reason=time total=1.5 new=7").unwrap();
+        assert_eq!((short.seconds, short.longest_sync_file), (1.5, None));
+    }
+
+    #[test]
+    fn any_bytes_are_decoded_and_printed_within_bounds() {
+        let clock = Clock::recorded(ClockKind::Monotonic, 1e9);
+        for kind in 0..20 {
+            for byte in [0, 1, b'x', 0x7F, 0xFF] {
+                for length in [0, 1, 24, 100, 231, 232] {
+                    let payload = Payload::of_bytes(kind, &vec![byte; length], &clock);
+                    assert_eq!(payload.is_some(), (6..=11).contains(&kind));
+                    let Some(payload) = payload else { continue };
+                    assert!(payload.to_string().len() < 1000);
+                    if let Payload::Writes(writes) = payload {
+                        assert!(writes.buffers.len() <= SPACES);
+                    }
+                }
+            }
+        }
+    }
+}
