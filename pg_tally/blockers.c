@@ -3,9 +3,8 @@
  * blockers.c
  *	  Reports which processes blocked this one.
  *
- * Reads the other slots of the segment, takes no lock, and is called only for waits beyond
- * the threshold, when no lock is held. What it reads of another slot may be torn between one
- * word and the next; it is for people to read.
+ * Reads other slots without a lock, for waits beyond the threshold, when no lock is held. Words that it
+ * reads from a slot may not fit together; the text is for people.
  */
 #include "compat.h"
 

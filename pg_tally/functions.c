@@ -297,7 +297,7 @@ function_leave(uintptr_t *stack_slot)
 
 /* ---------------------------------------------------------------- what may happen meanwhile */
 
-/* What is being timed is dropped; the return addresses stay. */
+/* Calls in progress are not counted; their return addresses stay. */
 static void
 drop_open_calls(void)
 {
@@ -307,7 +307,7 @@ drop_open_calls(void)
 		f.functions[i].active = 0;
 }
 
-/* Another slot, or none: the accounts are not known any more, and open calls not ours. */
+/* Another slot, or none: accounts and calls in progress are forgotten. */
 void
 functions_begin(void)
 {
@@ -392,7 +392,7 @@ functions_drop_all(void)
 		f.functions[i].wanted = false;
 }
 
-/* Is a call of it going on that returns through its stub? */
+/* Will a call in progress return through its stub? */
 static bool
 has_frame(int number)
 {

@@ -251,7 +251,7 @@ probe_close(int fd)
 	return result;
 }
 
-/* What can be read of a stream without a call that may block: what is in its buffer. */
+/* Bytes that can be read from a stream without a system call. */
 static inline size_t
 buffered(const FILE *file)
 {
@@ -262,7 +262,7 @@ buffered(const FILE *file)
 #endif
 }
 
-/* Is the next line there, or as much of it as is wanted? */
+/* Has the buffer the next line, or `size` bytes? */
 static inline bool
 has_line(const FILE *file, int size)
 {
@@ -288,7 +288,7 @@ has_line(const FILE *file, int size)
 		return result; \
 	}
 
-/* A session begins with 3,000 of them, of the relation cache's file: all but a few find it in the buffer. */
+/* A session begins with 3,000 reads of the relation cache's file; nearly all find it in the buffer. */
 PROBE_STREAM(size_t, fread, size * count <= buffered(file),
 			 (void *data, size_t size, size_t count, FILE *file), (data, size, count, file))
 PROBE_STREAM(char *, fgets, has_line(file, size), (char *line, int size, FILE *file), (line, size, file))
@@ -298,7 +298,6 @@ PROBE_STREAM(size_t, fwrite, __fpending(file) + size * count < __fbufsize(file),
 
 static pid_t (*real_fork) (void);
 
-/* The child has its life before it (process_life.c). */
 static pid_t
 probe_fork(void)
 {
@@ -309,7 +308,7 @@ probe_fork(void)
 	return pid;
 }
 
-/* An error leaves frames behind: what was being timed in them ends here. */
+/* An error leaves frames: what is timed in them ends here. */
 static void
 before_jump(sigjmp_buf target)
 {

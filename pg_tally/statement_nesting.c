@@ -18,7 +18,7 @@ nesting_state nesting HOT_DATA = {
 	.queries = nesting.first_queries,
 };
 
-/* Twice as many of that size as there are; those of the beginning stay where they are, unused. */
+/* Double the array. The first items are static and stay unused after that. */
 static void *
 twice(void *items, const void *first, int count, size_t size)
 {

@@ -82,7 +82,7 @@ clear(void)
 	tally_seq_end(&statement_time.cache.current->seq);
 }
 
-/* Nothing is worked for any more. */
+/* No statement is in progress any more. */
 static void
 end_current(void)
 {
@@ -92,7 +92,7 @@ end_current(void)
 	tally_seq_end(&statement_time.cache.current->seq);
 }
 
-/* From now on the message is for that statement, and readers see it. */
+/* The message is for that statement; readers see it. */
 static void
 set_owner(const tally_statement_key *key)
 {
@@ -133,7 +133,7 @@ statement_time_reset(uint64 now)
 	statement_time.skip = false;
 }
 
-/* What is not a wait since the last cut was processor time of the phase that ends. */
+/* The time since the last cut, less the waits, was CPU time of the phase that ends. */
 void
 statement_time_cut(uint64 now)
 {
@@ -333,7 +333,7 @@ statement_time_message_begin(tally_message message, uint64 arrival)
 
 static void end_message(tally_message message, uint64 now);
 
-/* The commonest message, for one statement, ends here. */
+/* The most common message, for one statement, ends here. */
 HOT_CODE void
 statement_time_message_end(tally_message message, uint64 now)
 {
@@ -468,7 +468,7 @@ statement_time_error(bool cancelled)
 
 /* ---------------------------------------------------------------- parallel workers */
 
-/* What that process works for, or NULL. */
+/* The statement in progress in that process, or NULL. */
 static const tally_current *
 current_of(tally_segment *segment, int32 pid)
 {
@@ -482,7 +482,7 @@ current_of(tally_segment *segment, int32 pid)
 	return NULL;
 }
 
-/* Take the statement that the leader works for: its time is that one's. */
+/* A parallel worker's time goes to the leader's statement. */
 void
 statement_time_name_worker(void)
 {
