@@ -475,7 +475,7 @@ add_jit(tally_local_statement *local, const JitInstrumentation *jit)
 	}
 }
 
-/* Its files are closed by now. */
+/* The temporary files that were closed since. */
 static pg_noinline void
 add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 {
@@ -630,15 +630,11 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 		return;
 	tally_seq_begin(&local->seq);
 	add_execution(local, &taken, reports_rows(completion) ? completion->nprocessed : 0);
-	if (unlikely(temp_files_ever != temp_files))
-	{
-		local->more = 1;
-		local->counts.temp_files += temp_files_ever - temp_files;
-		local->counts.temp_bytes += temp_bytes_ever - temp_bytes;
-	}
 	if (unlikely(split_it))
 		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
 	tally_seq_end(&local->seq);
+	if (unlikely(temp_files_ever != temp_files))
+		add_temp_files(&key, temp_files, temp_bytes);
 }
 
 /* Put a hook in front of the one that is there, or of the server's function. */
