@@ -468,20 +468,6 @@ statement_time_error(bool cancelled)
 
 /* ---------------------------------------------------------------- parallel workers */
 
-/* The statement in progress in that process, or NULL. */
-static const tally_current *
-current_of(tally_segment *segment, int32 pid)
-{
-	for (uint32 i = 0; i < segment->cold.slots; i++)
-	{
-		tally_slot_entry *entry = tally_entry_at(segment, i);
-
-		if (entry->pid == pid && entry->state == TALLY_SLOT_LIVE)
-			return entry->local_statements == 0 ? NULL : tally_current_of(segment, i);
-	}
-	return NULL;
-}
-
 /* A parallel worker's time goes to the leader's statement. */
 void
 statement_time_name_worker(void)
@@ -490,11 +476,15 @@ statement_time_name_worker(void)
 	tally_statement_key key;
 	int32		pid = MyProc != NULL && MyProc->lockGroupLeader != NULL
 		? MyProc->lockGroupLeader->pid : tally.slot.entry->leader_pid;
+	uint32		slot;
 
 	if (statement_time.since == 0 || statement_time.named || pid == 0)
 		return;
-	leader = current_of(tally.slot.segment, pid);
-	if (leader == NULL || leader->begun == 0 || leader->key.id == 0)
+	slot = tally_slot_of_process(tally.slot.segment, pid);
+	if (slot == TALLY_NONE || tally_entry_at(tally.slot.segment, slot)->local_statements == 0)
+		return;
+	leader = tally_current_of(tally.slot.segment, slot);
+	if (leader->begun == 0 || leader->key.id == 0)
 		return;
 	key = leader->key;
 	set_owner(&key);

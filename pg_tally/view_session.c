@@ -67,15 +67,7 @@ view_session_finds(pid_t pid)
 	const char *reason;
 	tally_segment *segment = view_session_segment(&reason);
 
-	for (uint32 s = 0; segment != NULL && s < segment->cold.slots; s++)
-	{
-		tally_slot_entry *entry = tally_entry_at(segment, s);
-
-		if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_LIVE &&
-			entry->pid == (int32) pid)
-			return true;
-	}
-	return false;
+	return segment != NULL && tally_slot_of_process(segment, (int32) pid) != TALLY_NONE;
 }
 
 void

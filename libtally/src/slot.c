@@ -234,3 +234,16 @@ tally_claimed_slots(const tally_segment *segment)
 			claimed++;
 	return claimed;
 }
+
+uint32_t
+tally_slot_of_process(const tally_segment *segment, int32_t pid)
+{
+	for (uint32_t i = 0; i < segment->cold.slots; i++)
+	{
+		const tally_slot_entry *entry = tally_entry_at(segment, i);
+
+		if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_LIVE && entry->pid == pid)
+			return i;
+	}
+	return TALLY_NONE;
+}
