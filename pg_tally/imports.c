@@ -3,20 +3,17 @@
  * imports.c
  *	  Probes on the server's calls into other libraries.
  *
- * The executable reaches libc through its import table. We replace the entries of the calls
- * that can block; each probe asks which wait event the server has announced and charges the
- * time of the call to it. Nothing but data is changed, and no instruction depends on the
- * processor.
+ * The executable calls libc through its import table. The entries of calls that can block are replaced by
+ * probes, which charge the time of the call to the wait event that the server has announced. Only data is
+ * changed, so this works on every processor.
  *
- * Two kinds of call. What may sleep in the kernel whenever it is made (files, processes,
- * name lookups, authentication) is timed always: outside any wait event it is charged to
- * "Call:<name>". So is sem_wait: who has queued for a lightweight lock and got it after all
- * takes the wake-up that is still due without announcing it (LWLockDequeueSelf). What the
- * server calls only when it will not block (sockets are non-blocking, epoll_wait is always
- * announced) is timed when a wait event is announced, and costs two loads and a branch otherwise.
+ * Calls that may sleep at any time (files, processes, name lookups, authentication) are always timed:
+ * outside any wait event as "Call:<name>". So is sem_wait: a process that queued for a lightweight lock and
+ * then got it takes the pending wake-up without announcing it (LWLockDequeueSelf). Calls that do not block
+ * outside wait events (sockets are non-blocking, epoll_wait is always announced) cost two loads and a
+ * branch there.
  *
- * The table is read-only after relocation (RELRO): its pages are made writable, changed, and
- * put back. It is never executable. What a slot leads to is import_table.c's matter.
+ * The table is read-only after relocation (RELRO): its pages are made writable, changed, and put back.
  */
 #include "compat.h"
 

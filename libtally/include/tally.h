@@ -14,8 +14,8 @@
  *	  tally_read.h			bounded reads by another process
  *
  * A process opens the segment (tally_open), claims a slot (tally_claim, tally_begin), records, and
- * retires (tally_retire), which merges the slot into its group. If the process dies first, somebody
- * else's tally_sweep does that.
+ * retires (tally_retire), which merges the slot into its group. If the process dies first, another
+ * process's tally_sweep does that.
  */
 #ifndef TALLY_H
 #define TALLY_H

@@ -5,7 +5,7 @@
  *
  * A claim changes the state from FREE to CLAIMING and then the pid from 0 to its own, both by
  * compare-and-swap. The pid decides: a sweep that finds CLAIMING without a pid voids it in the same
- * way, so a claimant that was stopped or killed in between blocks nobody.
+ * way, so a claimant that was stopped or killed in between blocks no other process.
  *
  * Concurrency contract: state and pid are changed by compare-and-swap until the claim is made; from then
  * on the owner alone writes the entry and the book. After RETIRED they belong to the holder of the merge
