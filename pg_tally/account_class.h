@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * account_class.h
- *	  What kind of doing or waiting an account of the ledger is of: decided here, once, when its name
- *	  enters a segment's directory. Readers take the class from the directory.
+ *	  The class of an account: decided when its name enters the directory, from which readers take it.
  */
 #ifndef PG_TALLY_ACCOUNT_CLASS_H
 #define PG_TALLY_ACCOUNT_CLASS_H

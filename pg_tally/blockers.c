@@ -3,9 +3,8 @@
  * blockers.c
  *	  Reports which processes blocked this one.
  *
- * Reads the other slots of the segment, takes no lock, and is called only for waits beyond
- * the threshold, when no lock is held. What it reads of another slot may be torn between one
- * word and the next; it is for people to read.
+ * Reads other slots without a lock, for waits beyond the threshold, when no lock is held. Words that it
+ * reads from a slot may not fit together; the text is for people.
  */
 #include "compat.h"
 
@@ -22,13 +21,6 @@
 
 #define TEXT_SIZE 232				/* of an event */
 
-static bool
-is_live(tally_segment *segment, uint32 slot)
-{
-	return __atomic_load_n(&tally_entry_at(segment, slot)->state, __ATOMIC_ACQUIRE) ==
-		TALLY_SLOT_LIVE;
-}
-
 void
 blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 waited)
 {
@@ -41,7 +33,8 @@ blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, u
 
 	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
-		if (s == tally.slot.index || !is_live(segment, s))
+		if (s == tally.slot.index ||
+			__atomic_load_n(&tally_entry_at(segment, s)->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE)
 			continue;
 		for (int i = 0; i < TALLY_FREED; i++)
 		{
@@ -75,25 +68,22 @@ static void
 describe_process(tally_segment *segment, char *text, size_t size, int32 pid)
 {
 	double		second = tally_seconds_per_tick(segment);
+	uint32		slot = tally_slot_of_process(segment, pid);
 
-	for (uint32 s = 0; s < segment->cold.slots; s++)
+	if (slot != TALLY_NONE)
 	{
-		tally_book *book = tally_book_at(segment, s);
-		uint32		run;
-		uint64		start;
-		uint64		now;
+		tally_book *book = tally_book_at(segment, slot);
+		uint32		run = *(volatile uint32 *) &book->run;
+		uint64		start = *(volatile uint64 *) &book->run_start;
+		uint64		now = probe_now();
 
-		if (!is_live(segment, s) || tally_entry_at(segment, s)->pid != pid)
-			continue;
-		run = *(volatile uint32 *) &book->run;
-		start = *(volatile uint64 *) &book->run_start;
-		now = probe_now();
-		if (run >= segment->cold.stats_per_book)
-			continue;
-		snprintf(text, size, "process %d, in %s for %.3f s", pid,
-				 pg_tally_stat_name(segment, tally_heads_of(book)[run].stat),
-				 now > start ? (double) (now - start) * second : 0.0);
-		return;
+		if (run < segment->cold.stats_per_book)
+		{
+			snprintf(text, size, "process %d, in %s for %.3f s", pid,
+					 pg_tally_stat_name(segment, tally_heads_of(book)[run].stat),
+					 now > start ? (double) (now - start) * second : 0.0);
+			return;
+		}
 	}
 	snprintf(text, size, "process %d", pid);
 }

@@ -10,10 +10,7 @@
 
 #include "tally.h"
 
-/*
- * A lightweight lock that was waited for, from the tick `first` on, for `waited` ticks: who
- * released it meanwhile? `lock` says which and how it was wanted.
- */
+/* A lightweight lock was waited for from tick `first` on, for `waited` ticks: report who released it. */
 extern void blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first,
 								 uint64 waited);
 

@@ -3,8 +3,8 @@
  * client_totals.c
  *	  Sums over the books of all processes (client_totals.h), read under the protocol of format/FORMAT.md.
  *
- * Sessions end while we read, and their figures move into a group: then the reading is made anew.
- * Where they end faster than it takes, there is none.
+ * When a session ends during a reading, its figures move into a group, so the reading is repeated. If
+ * sessions end faster than that, there is none.
  */
 #include "compat.h"
 

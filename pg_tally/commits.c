@@ -3,21 +3,19 @@
  * commits.c
  *	  The commit path (commits.h).
  *
- * A process whose WAL is not flushed writes and syncs it, with all that others have inserted by then;
- * these find theirs flushed when they get the lock. So a commit with a sync of its own is a leader,
- * and one without is group-committed; commits divided by syncs give the size of a group. Where
- * wal_sync_method is open_sync or open_datasync each write is a sync, and there is no other.
+ * A process that flushes its WAL also flushes what others have inserted by then. So a commit with a sync
+ * of its own is a leader, and one without is group-committed. With wal_sync_method open_sync or
+ * open_datasync each write is the sync.
  *
- * PREPARE TRANSACTION makes a transaction durable, and COMMIT PREPARED its end: each is one. The latter
- * has no callback, and is seen as a utility statement (statements.c).
+ * PREPARE TRANSACTION and COMMIT PREPARED count as commits. The latter has no callback, so its utility
+ * statement is used (statements.c).
  *
- * A transaction that only notifies writes no WAL before its end, so until it is over
- * it looks like one that only reads, of which there are many. The first one in a process counts from
- * its commit record on, by the server's own clock; from then on the clock is read before every
- * transaction's end.
+ * A transaction that only notifies writes no WAL before its end, so until then it looks read-only. The
+ * first one in a process is timed from its commit record on, by the server's own clock. After that the
+ * clock is read before the end of every transaction.
  *
- * The server sleeps for commit_delay without announcing a wait, and likewise at a spinlock that stays
- * taken. The former is the one of that length, under the lock on writing WAL (XLogFlush, xlog.c).
+ * The server announces no wait when it sleeps for commit_delay or at a spinlock. The former is the sleep
+ * of that length under WALWriteLock (XLogFlush, xlog.c).
  */
 #include "compat.h"
 
@@ -75,7 +73,7 @@ static struct
 	uint64		end;				/* of one that is to be recorded */
 	bool		asynchronous;		/* it waits for no flush, unless the server insists */
 	bool		writes;				/* it has written WAL; false: perhaps it notifies */
-	bool		notifies;			/* this process has committed such a one */
+	bool		notifies;			/* this process has committed one that only notifies */
 	XLogRecPtr	latest;				/* XactLastCommitEnd at the end of the last transaction */
 	wait_sums	before;
 	bool		inserts;			/* insertions into the WAL are known */
@@ -120,7 +118,7 @@ record(commit_part part, uint64 ticks)
 	tally_record(&tally.slot, commit.index[part], ticks);
 }
 
-/* One that is over may be waiting to be recorded, while a transaction that wrote nothing ends. */
+/* A commit that has ended may still be unrecorded when a transaction that wrote nothing ends. */
 static bool
 going_on(void)
 {
@@ -169,10 +167,7 @@ settle(void)
 	tally.on = true;
 }
 
-/*
- * Inserting its WAL is timed by the locks that it holds meanwhile, so at level locks: an entry of its
- * own at each insertion would be one more probe to each of them.
- */
+/* The time of inserting WAL is that of the WALInsert locks, so it is known at level locks only. */
 static void
 begin_insertions(void)
 {
@@ -200,7 +195,7 @@ end_insertions(void)
 	commit.insertion_ticks = ticks - commit.insertion_ticks;
 }
 
-/* A transaction's end: its WAL is inserted, and the server has not reported its statistics yet (wal_usage.c). */
+/* At a transaction's end, before the server reports its own statistics (wal_usage.c). */
 static void
 check_wal(void)
 {
@@ -211,7 +206,7 @@ check_wal(void)
 	tally.on = true;
 }
 
-/* The process is about to make something durable; the caller has seen that tally.on. */
+/* A commit begins. tally.on is set. */
 static void
 begin(bool writes, bool asynchronous)
 {
@@ -235,7 +230,7 @@ end(void)
 		commit.start = 0;
 }
 
-/* Has the transaction that ends sent notifications? Then it holds the lock on their queue (PreCommit_Notify). */
+/* Has the transaction sent notifications? Then it holds the lock on their queue (PreCommit_Notify). */
 static bool
 has_notified(void)
 {
@@ -247,7 +242,7 @@ has_notified(void)
 	return LockHeldByMe(&queue, AccessExclusiveLock);
 }
 
-/* The first one that only notifies, which nobody expected. */
+/* The first transaction that only notifies: its start was not timed. */
 static void
 end_unexpected(void)
 {
@@ -298,7 +293,7 @@ transaction(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
-			/* nobody waits until one is durable that wrote nothing, or only tidied up pages */
+			/* a transaction without an xid, or without WAL, waits for no flush */
 			if (!tally.on)
 				return;
 			if (has_written())

@@ -3,9 +3,8 @@
  * commits.h
  *	  Where the time of a commit goes: commit::<part>.
  *
- * From the server's own callbacks before and after it makes a transaction's end durable. The
- * parts are the waits between the two; what is left is processor time. Of that, inserting the
- * commit's own WAL is counted at level locks.
+ * From the server's callbacks before and after the commit becomes durable. The parts are the waits in
+ * between; the rest is CPU time. Of that, inserting WAL is counted at level locks.
  */
 #ifndef PG_TALLY_COMMITS_H
 #define PG_TALLY_COMMITS_H
@@ -18,7 +17,7 @@
 extern void commits_install(void);
 /* A new slot: no statistic is touched yet. */
 extern void commits_begin(void);
-/* The level word has changed. A commit that goes on does so, if the level was on before and is after. */
+/* The level word has changed. A commit in progress still counts if the level was on before and after. */
 extern void commits_follow(bool whole);
 /* Around COMMIT PREPARED; its end is not reported where it fails. */
 extern void commits_prepared_begin(void);

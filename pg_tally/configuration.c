@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * configuration.c
- *	  What the server's configuration says of a setting, whatever a client says on top of it.
+ *	  The configured value of a setting, ignoring what a client has set.
  *
- * A setting that no library has defined is a placeholder, and anybody may set one: by SET, in a
- * function's definition, or in the options of a connection. The server remembers where a value
- * comes from (guc.h, GucSource), so the value of a session counts where its source is the
- * configuration. SET keeps the configured value for RESET; the
- * options of a connection overwrite both. For this case alone the configuration is read
- * again, in the order in which the server does: what is set for the role and the database, the
- * postmaster's command line, the files.
+ * A setting that no library has defined is a placeholder, which any user may set: by SET, in a function's
+ * definition, or in the options of a connection. The server remembers the source of a value (GucSource),
+ * so a session's value is taken if its source is the configuration. SET keeps the configured value for
+ * RESET, but options of a connection overwrite both. Only then is the configuration read again, in the
+ * server's order: role and database, the postmaster's command line, the files.
  */
 #include "compat.h"
 
@@ -36,7 +34,7 @@
 
 #define COMMAND_LINE_MAX 65536
 
-/* Does a value of this source count, set in this context? */
+/* Is a value of that source, set in that context, within the scope? */
 static bool
 counts(GucSource source, GucContext context, configuration_scope scope)
 {
@@ -70,7 +68,7 @@ value_in(const char *assignment, const char *name)
 	return copy;
 }
 
-/* What is set for this role in this database; of either, InvalidOid is all of them. */
+/* What is set for a role in a database; InvalidOid stands for all roles or databases. */
 static char *
 value_for(Relation relation, Oid database, Oid role, const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * configuration.h
- *	  What the server's configuration says of a setting, whatever a client says on top of it.
+ *	  The configured value of a setting, ignoring what a client has set.
  */
 #ifndef PG_TALLY_CONFIGURATION_H
 #define PG_TALLY_CONFIGURATION_H
@@ -17,9 +17,8 @@ typedef enum configuration_scope
 } configuration_scope;
 
 /*
- * The value of a setting that is not defined yet, or NULL where nothing sets it; of one that is
- * defined, where the server sees to who may set it, its value. Good until the setting changes.
- * False: it cannot be known.
+ * The configured value of a placeholder, NULL if there is none; of a defined setting, whose permissions the
+ * server checks, its value. Valid until the setting changes. False: it could not be read.
  */
 extern bool configuration_text(const char *name, configuration_scope scope, const char **text);
 /* Is that setting defined, by this copy of the library or another? */

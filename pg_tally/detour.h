@@ -99,9 +99,7 @@ extern detour_function detour_function_of(const executable *module, const ElfW(S
 /* The executable's exported function of that name; false, with a reason, if there is none. */
 extern bool detour_find(const char *name, detour_function *function, char *reason, size_t size);
 
-/*
- * Could it be redirected? False, with a reason, when its instructions cannot be moved safely.
- */
+/* Could it be redirected? False, with a reason, when its instructions cannot be moved safely. */
 extern bool detour_can(const detour_function *function, char *reason, size_t size);
 
 /*
@@ -146,9 +144,7 @@ detour_call_aside(void (*fn) (void *), void *arg)
 }
 #endif
 
-/*
- * Where the stack will be after a siglongjmp to `target`. False if that is unknown here.
- */
+/* Where the stack will be after a siglongjmp to `target`. False: unknown on this system. */
 extern bool detour_jump_target(const sigjmp_buf target, uintptr_t *stack);
 
 #endif							/* PG_TALLY_DETOUR_H */

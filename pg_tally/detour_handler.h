@@ -4,9 +4,8 @@
  *	  What handlers of redirected functions share. Only for files that are compiled as
  *	  detour.h asks.
  *
- * A handler may run anywhere in the server: with locks held, in a critical section, in a
- * signal handler that interrupted a probe. It writes this process's slot only while tally.on
- * is set, which it clears meanwhile (probe.h).
+ * A handler may run anywhere: with locks held, in a critical section, in a signal handler that interrupted
+ * a probe. It writes this process's slot only if tally.on is set, and clears it meanwhile (probe.h).
  */
 #ifndef PG_TALLY_DETOUR_HANDLER_H
 #define PG_TALLY_DETOUR_HANDLER_H

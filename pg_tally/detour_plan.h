@@ -3,10 +3,9 @@
  * detour_plan.h
  *	  How the first instructions of an x86-64 function can be moved elsewhere.
  *
- * A plan depends on the bytes of the function alone, not on where it is loaded. It is made
- * by decoding them (detour_decode.c), in the server or beforehand: detour_prove.c does so at
- * build time for the server that is built against, and a session whose server has the very
- * same bytes is spared the decoder.
+ * A plan depends on the bytes of the function alone, not on where it is loaded. It is made by decoding them
+ * (detour_decode.c), in the server or at build time (detour_prove.c): a server with the same bytes needs no
+ * decoder.
  *
  *		skip		kept	the jump's five bytes ...
  *		endbr64		push	mov		sub		...

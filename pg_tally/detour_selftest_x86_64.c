@@ -3,9 +3,8 @@
  * detour_selftest_x86_64.c
  *	  Before the server's functions are redirected, a function of our own is.
  *
- * It adds its first two arguments and the seventh, which lies on the stack. Called through
- * each kind of stub, it must give the same sum, every register that a call may change but
- * %rax must keep its value, and the handlers must have seen what they should.
+ * It adds its first two arguments and the seventh, which is on the stack. Through each kind of stub it must
+ * give the same sum and keep every register but %rax, and the handlers must see the right arguments.
  */
 #include "compat.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_x86_64.c
- *	  Entries (detour.h) for x86-64.
+ *	  Detours (detour.h) on x86-64.
  *
  * The jump that replaces a function's first instructions takes five bytes. The instructions
  * it covers go to the stub by a plan (detour_plan.h), with their relative operands adjusted,
@@ -518,10 +518,9 @@ detour_prepare(const detour_function *function, const detour_hook *hook, detour 
 #define STACK_MOST ((uintptr_t) 64 << 20)	/* a larger one is not searched */
 
 /*
- * May this process be running in that stub, or return to it? Every call that is going on, and
- * whatever a signal has interrupted, has the address at which it goes on on the stack; so each
- * word of it that may be such an address counts as one. The kernel's random bytes lie above
- * all frames of the main stack. Another thread's stack is not known, nor another of ours.
+ * May this process be running in that stub, or return to it? Then the stack has an address within the stub,
+ * so each word of it is checked. The kernel's random bytes lie above all frames of the main stack. The
+ * stacks of other threads are not known.
  */
 static pg_noinline bool
 may_run_in(const detour *e)
@@ -562,7 +561,7 @@ detour_release(detour *e)
 
 /* ---------------------------------------------------------------- switching */
 
-/* Put one on or off. Somebody else's change in between is left alone. */
+/* Switch one. If another tool has changed the bytes meanwhile, they are left alone. */
 static int
 switch_one(code_writer *writer, detour *e, bool on)
 {

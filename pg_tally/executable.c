@@ -171,9 +171,8 @@ add_object(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /*
- * dl_iterate_phdr holds a lock of the loader's while it goes through them. Whoever left it by
- * a siglongjmp would keep that lock for ever, and so would a child forked meanwhile: hence
- * nothing is done under it but this.
+ * dl_iterate_phdr holds a lock of the loader, which a siglongjmp or a fork out of the callback would never
+ * release. So the callback does nothing else.
  */
 const executable *
 executable_objects(int *count)

@@ -24,7 +24,7 @@ typedef struct executable
 	size_t		relas;
 	uintptr_t	relro_start;		/* pages that are read-only after relocation */
 	uintptr_t	relro_end;
-	uintptr_t	low;				/* everything of it lies from here ... */
+	uintptr_t	low;				/* it is mapped from here ... */
 	uintptr_t	high;				/* ... to before this */
 	const ElfW(Half) *versions;		/* DT_VERSYM: of each symbol; NULL: there are none */
 	const ElfW(Verneed) *needed;	/* DT_VERNEED: what the numbers in it stand for */
@@ -47,10 +47,7 @@ extern const ElfW(Sym) *executable_function(const char *name);
 /* The version of an imported symbol, e.g. "GLIBC_2.2.5"; NULL if it has none. */
 extern const char *executable_import_version(const executable *exe, size_t symbol);
 
-/*
- * The objects that are loaded, the executable first, as the loader searches them. Good until
- * the next call.
- */
+/* The loaded objects in the loader's order, the executable first. Valid until the next call. */
 extern const executable *executable_objects(int *count);
 
 /* Called for each exported function; true ends the walk. */
@@ -58,9 +55,9 @@ typedef bool (*executable_visitor) (const executable *module, const ElfW(Sym) *s
 									const char *name, void *data);
 
 /*
- * Every function that the executable and the libraries loaded into it export, the executable's
- * first. Not the C library's own, nor this module's: what they are made of runs in our probes.
- * No lock of the loader's is held meanwhile, so the visitor may raise an error.
+ * Every function that the executable and its libraries export, the executable's first, but not those of
+ * the C library and of this module, which probes call. No lock of the loader is held, so the visitor may
+ * raise an error.
  */
 extern void executable_each_function(executable_visitor visitor, void *data);
 

@@ -3,8 +3,8 @@
  * failed_names.h
  *	  Names of statistics for which this process could not be registered, in the directory or in its book.
  *
- * A search for a name in a full directory reads the whole directory. So each name is searched for once
- * until the level word changes: neither ever shrinks, but memory may have become free.
+ * A search in a full directory reads all of it, so each name is searched for once until the level word
+ * changes: then memory may have become free.
  */
 #ifndef PG_TALLY_FAILED_NAMES_H
 #define PG_TALLY_FAILED_NAMES_H
@@ -20,7 +20,7 @@ extern void failed_names_begin(void);
 extern void failed_names_add(const char *name, tally_stat_kind kind);
 extern bool failed_names_search(const char *name, tally_stat_kind kind);
 
-/* Was that name searched for in vain? */
+/* Has registering that name failed? */
 static inline bool
 failed_names_has(const char *name, tally_stat_kind kind)
 {

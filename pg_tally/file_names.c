@@ -27,7 +27,7 @@
 
 static const char *const forks[] = {"main", "fsm", "vm", "init"};
 
-/* What comes after a folder's name in a path, if it begins with that. */
+/* The path relative to a folder; NULL: it is not in it. */
 static const char *
 within(const char *path, const char *folder)
 {
@@ -197,7 +197,7 @@ file_names_kind(const char *name, char *kind, size_t size)
 
 /* ---------------------------------------------------------------- relations */
 
-/* A number of the name, which goes on after it. */
+/* Read a number and move past it. */
 static bool
 number(const char **at, uint32 *n)
 {

@@ -10,9 +10,9 @@
 
 #include "tally_files.h"
 
-/* The name as the server gives it, relative to the data directory, of a path inside of it. */
+/* The server's name of a path in the data directory: relative to it. */
 extern const char *file_names_inside(const char *path);
-/* The path of a descriptor, from /proc; false: it is no file. */
+/* The path of a descriptor, from /proc; false: it is not a file. */
 extern bool file_names_path(int fd, char *path, size_t size);
 /* The same as the server would name it: through the links to the tablespaces. */
 extern bool file_names_of(int fd, char *name, size_t size);

@@ -166,8 +166,8 @@ learn(int fd)
 /* ---------------------------------------------------------------- writes until the next sync */
 
 /*
- * The file is about to be synced: what must be written, by whomever, is what was before this. For
- * an instant between this and the sync a write may count for the next one, and be written by this.
+ * The file is about to be synced, with all writes of all processes until now. A write just before the sync
+ * itself may be counted for the next sync.
  */
 void
 files_syncing(int fd)
@@ -290,7 +290,7 @@ files_path_done(const char *path, file_operation operation, int result)
 		relations_of(file_names_inside(path), &path_relation);
 	else if (operation == FILE_UNLINK && result == 0)
 	{
-		/* nobody will sync it, and another may get its name */
+		/* it will not be synced, and another file may get its name */
 		tally_unsynced_take(tally.slot.segment, tally_file_hash(file_names_inside(path)), &writes,
 							&bytes);
 		relations_unlinked(file_names_inside(path));

@@ -52,10 +52,10 @@ extern void files_begin(void);
 extern void files_retry_names(void);
 /* Record the noted operation, which took that many ticks. The caller has cleared tally.on. */
 extern void files_record(uint64 ticks);
-/* What this process has done to SLRUs, and its longest sync since the last call of it. */
+/* Time of operations on SLRUs, and the longest sync since the last call. */
 extern uint64 files_slru_ticks;
 extern uint64 files_longest_sync(char *path, size_t size);
-/* Where the noted operation's file lies, as the server names it; for telling people. */
+/* The path of the noted operation's file, as the server names it. */
 extern void files_path(char *path, size_t size);
 extern const char *files_operation_name(file_operation operation);
 

@@ -3,21 +3,18 @@
  * functions.c
  *	  What happens at the start and the return of a probed function.
  *
- * A shadow stack keeps the return addresses that the stubs have taken off the real one, with
- * the tick of each detour and the time spent in probed functions below. Each frame remembers
- * where its return address lies on the real stack, which orders them: frames whose address
- * lies deeper than the stack now reaches were left by siglongjmp. The position of the stack
- * after the jump is known (imports.c), so such frames end then and there.
+ * A shadow stack keeps the return addresses that the stubs have taken off the real stack, with the start
+ * of each call and the time spent in probed functions below. Each frame has the position of its return
+ * address on the real stack: siglongjmp ends the frames below its target (imports.c).
  *
- * Tail calls: a function that ends by jumping to another leaves the stub's exit as the
- * other's return address, in the same stack slot. So a frame in the stack slot of a new one has ended
- * unless its own exit stands there.
+ * Tail calls: a function that ends by jumping to another leaves the stub's exit as the other's return
+ * address, in the same stack slot. So a frame in the stack slot of a new one has ended unless its own exit
+ * stands there.
  *
- * Frames outlive everything but the return of their function: changing the list, a change of
- * level, a reset, a fork. What they were timing is then dropped, their return address never.
+ * Changing the list, the level, a reset and a fork end the timing of open calls, but their frames stay until
+ * they return.
  *
- * Only the process's main stack is followed; a call on another (a thread of some library's,
- * an alternate signal stack) goes straight through.
+ * Only the process's main stack is followed, not threads of libraries or alternate signal stacks.
  */
 #include "compat.h"
 
@@ -297,7 +294,7 @@ function_leave(uintptr_t *stack_slot)
 
 /* ---------------------------------------------------------------- what may happen meanwhile */
 
-/* What is being timed is dropped; the return addresses stay. */
+/* Calls in progress are not counted; their return addresses stay. */
 static void
 drop_open_calls(void)
 {
@@ -307,7 +304,7 @@ drop_open_calls(void)
 		f.functions[i].active = 0;
 }
 
-/* Another slot, or none: the accounts are not known any more, and open calls not ours. */
+/* Another slot, or none: accounts and calls in progress are forgotten. */
 void
 functions_begin(void)
 {
@@ -392,7 +389,7 @@ functions_drop_all(void)
 		f.functions[i].wanted = false;
 }
 
-/* Is a call of it going on that returns through its stub? */
+/* Will a call in progress return through its stub? */
 static bool
 has_frame(int number)
 {

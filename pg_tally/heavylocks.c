@@ -4,9 +4,9 @@
  *	  Heavyweight locks: waits by type and mode, deadlock checks and the locks'
  *	  holders; and spinlocks that were found taken.
  *
- * All of them end with a lock held: ProcSleep and DeadLockCheck with those of the lock
- * manager's partitions, s_lock with the spinlock. So their times are only noted then, and
- * settled when a lightweight lock has been released and no other is held.
+ * All of these functions return with a lock held: ProcSleep and DeadLockCheck with the lock manager's
+ * partition locks, s_lock with the spinlock. So their times are only noted, and recorded when no
+ * lightweight lock is held.
  */
 #include "compat.h"
 
@@ -42,7 +42,7 @@ typedef struct heavy_account
 
 static struct
 {
-	/* going on; a start of 0: not seen to begin, since the probes were installed or the slot claimed */
+	/* in progress; start 0: it began before the probes were installed or the slot claimed */
 	bool		waiting;			/* in ProcSleep */
 	uint64		wait_start;
 	uint8		type;				/* LockTagType */

@@ -3,13 +3,12 @@
  * helper_process.c
  *	  Work that the postmaster has done by a child, which it can afford to lose.
  *
- * The postmaster must not die of what somebody wrote into the segment, nor wait for ever. So it
- * never maps the file: what has to be read or changed in it at start and stop is done by a process
- * that lives for a moment. It is no process of the server: it has no shared memory slot, takes no lock
- * and runs none of the server's code for leaving.
+ * Damaged contents of the segment must not stop or delay the postmaster, so it never maps the file. What
+ * must be read or changed at start and stop is done by a short-lived child. The child has no shared memory
+ * slot, takes no lock and skips the server's exit code.
  *
- * The postmaster's signals are blocked where this is called (at start, in its signal handlers,
- * at exit), so the child's end is seen here and by nobody else.
+ * The callers have blocked the postmaster's signals (at start, in its signal handlers, at exit), so only
+ * this file waits for the child.
  */
 #include "compat.h"
 
@@ -57,7 +56,7 @@ be_the_helper(pid_t parent, bool (*work) (void *argument), void *argument)
 	is_helper = true;
 	MyProcPid = getpid();
 	IsUnderPostmaster = true;
-	/* should an error end it: none of the postmaster's duties at exit are its own */
+	/* an error must not run the postmaster's exit callbacks */
 	on_exit_reset();
 	_exit(work(argument) ? DONE : NOT_DONE);
 }

@@ -9,10 +9,8 @@
 #include "postgres.h"
 
 /*
- * Run work(argument) in a process forked for it, and wait for its end, at most that many seconds; then
- * it is killed. True: it came to its end and returned true. In any other case the server's log
- * says what could not be done (`what`, "take over segment ...") and why. For the postmaster and for
- * a standalone process; leaves no child behind.
+ * Run work(argument) in a child, which is killed after that many seconds. True: it returned true. If it was
+ * killed or lost, the server's log says that pg_tally could not do `what`, and why.
  */
 extern bool helper_run(const char *what, int seconds, bool (*work) (void *argument), void *argument);
 

@@ -3,12 +3,10 @@
  * import_table.c
  *	  The slots of the executable's import table, and which function each leads to.
  *
- * An executable that is not linked with -z now is bound lazily: until its first call a slot
- * leads back into the executable, to an entry of its procedure linkage table that asks the
- * loader for the function, which writes the function's address into the slot. A probe that
- * took such an entry for the function would call it, and be overwritten by the loader. So
- * what a probe is to call is searched for beforehand, as the loader would: by name and version,
- * in the objects in its order. After that nothing leads to the loader's entry any more.
+ * An executable that is not linked with -z now is bound lazily: until its first call a slot leads to an
+ * entry of the executable's own procedure linkage table, which asks the loader to write the function's
+ * address into the slot. A probe that called this entry would be overwritten by the loader. So the
+ * function is looked up beforehand as the loader does: by name and version, in the loader's order.
  */
 #include "postgres.h"
 
@@ -104,9 +102,8 @@ search_objects(const executable *exe, const char *name, const char *version)
 }
 
 /*
- * Where functions' addresses are compared, an executable at a fixed address gives an entry of
- * its own table as a function's address to everybody, the loader's search included. So what
- * lies within the executable is not the function.
+ * In an executable at a fixed address the loader's search may return an entry of the executable's own
+ * table, so an address within the executable is not the function.
  */
 static void *
 resolve(const executable *exe, size_t index)

@@ -3,20 +3,17 @@
  * imports.c
  *	  Probes on the server's calls into other libraries.
  *
- * The executable reaches libc through its import table. We replace the entries of the calls
- * that can block; each probe asks which wait event the server has announced and charges the
- * time of the call to it. Nothing but data is changed, and no instruction depends on the
- * processor.
+ * The executable calls libc through its import table. The entries of calls that can block are replaced by
+ * probes, which charge the time of the call to the wait event that the server has announced. Only data is
+ * changed, so this works on every processor.
  *
- * Two kinds of call. What may sleep in the kernel whenever it is made (files, processes,
- * name lookups, authentication) is timed always: outside any wait event it is charged to
- * "Call:<name>". So is sem_wait: who has queued for a lightweight lock and got it after all
- * takes the wake-up that is still due without announcing it (LWLockDequeueSelf). What the
- * server calls only when it will not block (sockets are non-blocking, epoll_wait is always
- * announced) is timed when a wait event is announced, and costs two loads and a branch otherwise.
+ * Calls that may sleep at any time (files, processes, name lookups, authentication) are always timed:
+ * outside any wait event as "Call:<name>". So is sem_wait: a process that queued for a lightweight lock and
+ * then got it takes the pending wake-up without announcing it (LWLockDequeueSelf). Calls that do not block
+ * outside wait events (sockets are non-blocking, epoll_wait is always announced) cost two loads and a
+ * branch there.
  *
- * The table is read-only after relocation (RELRO): its pages are made writable, changed, and
- * put back. It is never executable. What a slot leads to is import_table.c's matter.
+ * The table is read-only after relocation (RELRO): its pages are made writable, changed, and put back.
  */
 #include "compat.h"
 
@@ -251,7 +248,7 @@ probe_close(int fd)
 	return result;
 }
 
-/* What can be read of a stream without a call that may block: what is in its buffer. */
+/* Bytes that can be read from a stream without a system call. */
 static inline size_t
 buffered(const FILE *file)
 {
@@ -262,7 +259,7 @@ buffered(const FILE *file)
 #endif
 }
 
-/* Is the next line there, or as much of it as is wanted? */
+/* Has the buffer the next line, or `size` bytes? */
 static inline bool
 has_line(const FILE *file, int size)
 {
@@ -288,7 +285,7 @@ has_line(const FILE *file, int size)
 		return result; \
 	}
 
-/* A session begins with 3,000 of them, of the relation cache's file: all but a few find it in the buffer. */
+/* A session begins with 3,000 reads of the relation cache's file; nearly all find it in the buffer. */
 PROBE_STREAM(size_t, fread, size * count <= buffered(file),
 			 (void *data, size_t size, size_t count, FILE *file), (data, size, count, file))
 PROBE_STREAM(char *, fgets, has_line(file, size), (char *line, int size, FILE *file), (line, size, file))
@@ -298,7 +295,6 @@ PROBE_STREAM(size_t, fwrite, __fpending(file) + size * count < __fbufsize(file),
 
 static pid_t (*real_fork) (void);
 
-/* The child has its life before it (process_life.c). */
 static pid_t
 probe_fork(void)
 {
@@ -309,7 +305,7 @@ probe_fork(void)
 	return pid;
 }
 
-/* An error leaves frames behind: what was being timed in them ends here. */
+/* An error leaves frames: what is timed in them ends here. */
 static void
 before_jump(sigjmp_buf target)
 {

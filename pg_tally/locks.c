@@ -3,12 +3,11 @@
  * locks.c
  *	  Which functions level `locks` redirects, and when.
  *
- * They are redirected only while the level asks for it, by each process for itself when it
- * follows the level: at a message, or at a call that may block. So the level below pays
- * nothing for them. A process forked meanwhile inherits them as they are.
+ * Each process redirects them itself when it follows the level (at a message, or at a call that may
+ * block), so lower levels pay nothing. A forked process inherits them as they are.
  *
- * Switching them needs a file descriptor and the machine's leave. Where it fails, it is tried
- * again at the process's waits, at the first, the second, the fourth and so on.
+ * Switching needs a file descriptor and permission to write code. If it fails, it is tried again after 1,
+ * 2, 4 ... waits of the process.
  */
 #include "compat.h"
 
@@ -47,7 +46,7 @@ detour_number(int i)
 	return i < LWLOCKS_DETOURS ? &lwlocks_detours[i] : &heavylocks_detours[i - LWLOCKS_DETOURS];
 }
 
-/* Make the stubs and say in the probe table which there are. Changes nothing yet. */
+/* Make the stubs and fill the probe table. Redirects nothing yet. */
 void
 locks_prepare(void)
 {
@@ -90,7 +89,7 @@ locks_begin(void)
 	heavylocks_begin();
 }
 
-/* Does any of them lead to us? */
+/* Is any function redirected? */
 static bool
 any_on(void)
 {
@@ -111,7 +110,7 @@ switch_all(bool on)
 		if (detours[i].prepared)
 			all[count++] = &detours[i];
 	error = detour_switch(all, count, on);
-	/* Some alone would see locks taken and not given back: all stay. */
+	/* all or none: some alone would see locks acquired and not released */
 	if (error != 0 && !on && any_on())
 		(void) detour_switch(all, count, true);
 	return error;
@@ -155,7 +154,7 @@ switch_to(bool wanted)
 	locks_at_waits = locks_installed || retry.after != 0;
 }
 
-/* Fall in step with the level that the slot follows. Keeps errno. */
+/* Follow the slot's level. Keeps errno. */
 void
 locks_follow(void)
 {
@@ -182,7 +181,7 @@ locks_follow(void)
 	errno = saved_errno;
 }
 
-/* What the process noted and has not recorded yet is recorded. */
+/* Record what is still in the log. */
 void
 locks_process_exit(uint64 now)
 {

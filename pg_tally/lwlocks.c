@@ -3,17 +3,16 @@
  * lwlocks.c
  *	  Lightweight locks: how long each was held, waited for, and by whom others were kept.
  *
- * An acquisition costs one clock reading, after it, and a few stores; a release one, before
- * it, and a detour in a log. The log is settled when no lock is held: before the process
- * waits, and when it is nearly full. So nobody waits for the bookkeeping, and its code and
- * data are fetched once for many locks. An acquisition that found the lock free is counted
- * and not timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
+ * An acquisition costs one clock reading, after it, and a few stores; a release costs one, before it, and
+ * an entry in a log. The log is recorded when no lock is held: before a wait, and when it is nearly full.
+ * So no other process waits for the bookkeeping, and its code and data are fetched once for many locks.
+ * An acquisition that found the lock free is counted but not timed; one that had to queue is timed by its
+ * sleeps (imports.c, sem_wait).
  *
- * A process that is killed takes its log with it: at most RELEASES since its last wait.
+ * A killed process loses its log: at most RELEASES since its last wait.
  *
- * Concurrency contract: the holds are this process's own. The first TALLY_HOLDS of them lie
- * in its slot for others to see; what a reader may have scribbled there can spoil a figure
- * and nothing else, since how many there are is kept here.
+ * Concurrency contract: the holds belong to this process. The first TALLY_HOLDS of them are in its slot
+ * for readers. Garbage written there can spoil a figure only, since the number of holds is kept here.
  */
 #include "compat.h"
 
@@ -171,7 +170,7 @@ touch_failed(void *arg)
 	account->failed = touch("failed", account->key);
 }
 
-/* Not at its first position: at one of the next, or new. Where all are used it evicts another. */
+/* The account is not at its first position: search the next ones, or create it there, evicting another. */
 DETOUR_HANDLER static pg_noinline lock_account *
 find_account(uint32 key, uint32 first)
 {
@@ -363,9 +362,7 @@ lwlocks_before_wait(void)
 
 /* ---------------------------------------------------------------- handlers */
 
-/*
- * What `done` says of a hold for which there is no bit. With that many held the bookkeeping does not matter; as an acquisition it counts as found free.
- */
+/* Record `done` for a hold without a bit, at once. As an acquisition it counts as found free. */
 DETOUR_HANDLER static pg_noinline void
 record_early(tally_hold *hold)
 {
@@ -394,7 +391,7 @@ note_trouble(LWLock *lock, uint32 mode, uint32 i, uint64 now)
 	record_early(&hold);
 }
 
-/* It is ours now: note since when, and nothing more while we hold it. */
+/* The lock was acquired: only note when. */
 static inline void
 begin_hold(LWLock *lock, uint32 mode)
 {
@@ -415,7 +412,7 @@ begin_hold(LWLock *lock, uint32 mode)
 	tally.slot.book->holding = i + 1;
 }
 
-/* It was not got: a failure, and its sleeps if there were any. */
+/* It was not acquired: count a failure, and its sleeps. */
 DETOUR_HANDLER static pg_noinline void
 record_failure(LWLock *lock, uint32 mode, bool failed)
 {
@@ -465,10 +462,7 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 	return result;
 }
 
-/*
- * It is not the latest that is released, or it was taken while the probes were not installed.
- * Moves its hold to the end; false: there is none.
- */
+/* The lock is not the last one acquired. Moves its hold to the end; false: it has none. */
 DETOUR_HANDLER static pg_noinline bool
 find_hold(LWLock *lock)
 {
@@ -555,7 +549,7 @@ end_level(void *unused)
 	tally_end_level(tally.slot.segment, tally_now(tally.clock));
 }
 
-/* After LWLockRelease, if before_release asked for it: now no process waits for this one. */
+/* After LWLockRelease, if before_release asked for it: no process waits for this one now. */
 DETOUR_HANDLER static int
 after_release(LWLock *lock, uint64 ignored, int result)
 {

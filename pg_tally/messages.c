@@ -8,10 +8,9 @@
  * both boundaries: the call ends the handling of the message before, its return begins the
  * handling of the next.
  *
- * Clock reads: none for a message that had to be waited for. Its arrival is the end of the
- * wait for the client, and the message before was handled until that wait began (the
- * ReadyForQuery and a few instructions lie between; they are counted as handling). A message
- * that lay in the buffer already (a pipeline, or Parse-Bind-Execute in one packet) costs one.
+ * Clock reads: none for a message that was waited for. It arrived at the end of the wait for the client,
+ * and the message before was handled until that wait began. A message that was in the buffer already (a
+ * pipeline, or Parse-Bind-Execute in one packet) costs one.
  */
 #include "compat.h"
 
@@ -138,8 +137,8 @@ message_handled(uint64 now)
 }
 
 /*
- * A read within a COPY FROM STDIN: counted, and timed by its last wait, which ended after
- * `before`; the message that began the COPY goes on being handled.
+ * A read within COPY FROM STDIN: counted, and timed by its last wait, which ended after `before`. The
+ * message that began the COPY is still being handled.
  */
 static void
 after_copy_read(int byte, uint64 before)

@@ -31,10 +31,6 @@ pg_tally_segment(void)
 	return own.opener != 0 && own.segment.header != NULL ? &own.segment : NULL;
 }
 
-/*
- * One process speaks for the server: the postmaster, or, where only sessions are
- * instrumented, any session.
- */
 bool
 pg_tally_reports(void)
 {
@@ -78,7 +74,6 @@ pg_tally_path_in(const char *directory, char *path, size_t size)
 	return 0;
 }
 
-/* False: there can be none, which has been reported at elevel. */
 bool
 segment_name(int elevel)
 {
@@ -89,7 +84,6 @@ segment_name(int elevel)
 	return error == 0;
 }
 
-/* Open the segment or make one. 0 or an errno value. */
 int
 segment_open(tally_segment *opened)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * pending_wait.c
- *	  Running sums of the waits that statements and commits want to know of.
+ *	  Running sums of waits, for statements and commits.
  */
 #include "compat.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * pending_wait.h
- *	  The wait that has ended and is not recorded yet, and all that wants to know of it.
+ *	  The wait that has ended and is not recorded yet, and the modules that it is passed to.
  */
 #ifndef PG_TALLY_PENDING_WAIT_H
 #define PG_TALLY_PENDING_WAIT_H
@@ -70,8 +70,8 @@ pending_note(uint32 index, uint64 ticks)
 }
 
 /*
- * Before any switch of the running account, which records the pending wait: whose statement it
- * was for, and was it a commit's last? The caller has cleared tally.on.
+ * Before any switch of the running account, which records the pending wait: pass it to the statement and
+ * the commit. The caller has cleared tally.on.
  */
 static inline void
 pending_settle(void)

@@ -19,7 +19,7 @@ extern tally_segment *pg_tally_segment(void);
 extern tally_segment *pg_tally_opened(void);
 /* Where the segment of this server is in a folder; 0 or an errno. */
 extern int	pg_tally_path_in(const char *directory, char *path, size_t size);
-/* Does this process report for the server? */
+/* Does this process report for the server: the postmaster, or a session that loaded the library? */
 extern bool pg_tally_reports(void);
 
 /* The name of a statistic as a head gives it, 1 + its number; "unknown" for none. */

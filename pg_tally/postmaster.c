@@ -21,8 +21,8 @@
 #include "statement_file.h"
 
 /*
- * The postmaster must survive whatever is written into the segment, so it never maps it. It holds
- * the file open for its children, and has what is to be done to the content done by helpers.
+ * The postmaster never maps the segment, so no contents can stop it. It keeps the file open for its
+ * children, and helpers work on the content.
  */
 #define START_SECONDS 10
 #define STOP_SECONDS 10

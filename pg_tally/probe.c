@@ -159,7 +159,7 @@ probe_retire(void)
 	bool		claimed = tally.claimed;
 	tally_slot	slot;
 
-	/* a commit that is over when a reset comes is recorded, at the end as elsewhere */
+	/* record a commit that ended before a reset, as elsewhere */
 	if (claimed && *(const volatile uint32 *) tally.level_word != tally.word_seen)
 		probe_follow();
 	MODULES_CALL(process_exit, probe_now());
@@ -173,7 +173,7 @@ probe_retire(void)
 		statement_time_end_process(now);
 		if (IsParallelWorker())
 		{
-			/* its statement has had its time; what comes is the end of the process */
+			/* its statement has its time; the rest is the end of the process */
 			probe_set_phase(PHASE_TERMINATE);
 			tally_switch_plain(&tally.slot, tally.cpu, now);
 		}
@@ -209,7 +209,7 @@ probe_touch(const char *name, tally_stat_kind kind)
 	return probe_touch_unit(name, kind, "ticks");
 }
 
-/* Something is called so, for readers. Keeps errno. */
+/* Register a name that explains a number to readers. Keeps errno. */
 void
 probe_name(const char *name)
 {
@@ -262,8 +262,8 @@ follow(uint64 now)
 }
 
 /*
- * What is going on goes on, over a reset too: it counts when it ends. But what was going on while
- * the level was off was not seen whole, and is not counted.
+ * What is in progress counts when it ends, over a reset too, but not if the level was off in between: then
+ * it was not seen whole.
  */
 static void
 carry_over(uint32 before)
@@ -278,7 +278,7 @@ carry_over(uint32 before)
 	}
 }
 
-/* The level word has changed: fall in step, unless we are inside a probe already. */
+/* The level word has changed: follow it, unless this process is inside a probe. */
 void
 probe_follow(void)
 {

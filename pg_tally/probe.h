@@ -128,7 +128,7 @@ typedef struct probe_state
 	bool		guessing;			/* the entry probe on messages was left out */
 	bool		checkpointer;		/* this process makes checkpoints */
 	bool		checks_state;		/* it checks its state at each wait: checkpointer, walsender */
-	bool		identified;			/* nothing more is to be learnt but the application */
+	bool		identified;			/* only the application can still change */
 	bool		claimed;			/* slot is ours */
 	tally_phase phase;
 	uint32		cpu;				/* index of (phase, cpu) */
@@ -147,10 +147,7 @@ typedef struct probe_state
 
 extern probe_state tally;
 
-/*
- * What every probe runs and touches lies together: pages of it are found in the processor's
- * translation caches less often than lines in its data caches.
- */
+/* Code and data of all probes lie together: fewer pages miss in the TLB. */
 #define HOT_CODE __attribute__((hot))
 #define HOT_DATA __attribute__((section("tally_hot")))
 
@@ -212,9 +209,8 @@ probe_set_phase(tally_phase phase)
 }
 
 /*
- * Before a call that may block. True: the wait is on the clock and the caller owes a
- * probe_end_wait(). `unnamed` is the event to charge when the server reports none, or 0
- * to leave such a call alone (it does not block, and its time is cpu time).
+ * Before a call that may block. True: the wait is timed, and the caller must call probe_end_wait().
+ * `unnamed` is the event to charge when the server reports none, or 0: such a call does not block.
  */
 static inline bool
 probe_begin_wait(uint32 unnamed, uint32 call)
@@ -226,7 +222,7 @@ probe_begin_wait(uint32 unnamed, uint32 call)
 	return probe_begin_wait_on(unnamed, call);
 }
 
-/* After it. Only reads the clock and notes it: somebody may be waiting for us in turn. */
+/* After it. Only reads the clock and notes it: other processes may be waiting for this one. */
 static inline void
 probe_end_wait(void)
 {

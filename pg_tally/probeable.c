@@ -48,7 +48,7 @@ SQL_FUNCTION(pg_tally_probeable)
 
 	rows_begin(&l.rows, fcinfo);
 	l.pattern = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	/* No lock is held meanwhile, and what is walked stays mapped: an error may leave the walk. */
+	/* an error may leave the walk: no lock is held, and what is walked stays mapped */
 	executable_each_function(list_function, &l);
 	return (Datum) 0;
 }

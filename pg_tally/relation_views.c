@@ -30,7 +30,7 @@ typedef struct relation_sums
 typedef struct reading
 {
 	bool		wanted;				/* and not read yet */
-	bool		flushing;			/* a local entry of it is being flushed */
+	bool		flushing;			/* one of its local entries is being flushed */
 	uint64		flushes;
 	relation_sums local;			/* of the local entries */
 } reading;
@@ -84,7 +84,7 @@ add_row(HTAB *rows, const tally_relation *relation, const relation_sums *local)
 	add_sums(&row->sums, local->failed, local->of);
 }
 
-/* Of the entries that are wanted, read those that are at rest; in the last round, all. */
+/* Read those wanted entries that are not being flushed; in the last round, all. */
 static bool
 read_round(tally_segment *segment, HTAB *rows, reading *readings, bool last)
 {

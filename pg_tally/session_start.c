@@ -34,9 +34,8 @@ is_load_by_superuser(void)
 }
 
 /*
- * Did the configuration or a superuser ask for this session to be instrumented?
- * Any role can bring the library in: by using a view, by local_preload_libraries, by
- * LOAD '$libdir/plugins/pg_tally' where it has been put there. A parallel worker follows its leader.
+ * Any role can load the library: by using a view, by local_preload_libraries, or by
+ * LOAD '$libdir/plugins/pg_tally' if it is there. A parallel worker follows its leader.
  */
 bool
 session_is_requested(void)

@@ -70,8 +70,8 @@ settings_leave_out(const char *probe)
 }
 
 /*
- * Every process that reads a change of the configuration applies it; the segment sees to it that it
- * counts once. A parallel worker takes its leader's settings over, by way of the defaults: no change.
+ * Every process that reads the changed configuration applies it; libtally sets the level once. A parallel
+ * worker gets its leader's settings by way of the defaults, which is no change.
  */
 static void
 assign_level(int value, void *extra)

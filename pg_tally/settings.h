@@ -36,9 +36,8 @@ extern const settings_values *const settings;
 /* Define all settings, for a server that loads the library at its start. */
 extern void settings_define_shared(void);
 /*
- * Define what running sessions can change, and read the rest, for a session that loads the library
- * itself. What shapes the segment or the probes comes from the configuration alone, whatever the
- * client says. Returns the name of a setting that cannot be known, or NULL.
+ * For a session that loads the library itself: define what running sessions can change, and read the rest
+ * from the configuration. Returns the name of a setting whose value could not be read, or NULL.
  */
 extern const char *settings_define_in_session(void);
 /* Read those of the statements without defining them. */

@@ -202,10 +202,10 @@ statement_file_save(tally_segment *segment)
 
 	if (segment->cold.sets.count == 0)
 		return;
-	/* "tally disable" was here: nobody would read the file */
+	/* after "tally disable" the file would not be read */
 	if ((__atomic_load_n(&segment->header->pause, __ATOMIC_RELAXED) & TALLY_PAUSE_SAVING) != 0)
 		return;
-	/* who died in the middle of something has statements in its cache */
+	/* dead processes may have statements in their caches */
 	tally_sweep(segment);
 	INIT_CRC32C(w.crc);
 	w.file = AllocateFile(FILE_NEW, PG_BINARY_W);
@@ -463,10 +463,7 @@ scale_figures(tally_figures *figures, double ratio)
 
 /* ---------------------------------------------------------------- into the table */
 
-/*
- * No more than the table can hold, those used most; they come last, so that where a set is full
- * they replace those used less.
- */
+/* Load the most used ones that the table can hold, in ascending order, so that they evict the less used. */
 static void
 load_statements(tally_segment *segment, reader *r)
 {
@@ -520,9 +517,9 @@ statement_file_load(tally_segment *segment)
 			set_aside(why);
 		else
 		{
-			/* first of all, so that no crash makes it be read twice */
+			/* first, so that it is not read again after a crash */
 			(void) durable_unlink(FILE_NAME, LOG);
-			/* the very segment that it was written from has these figures still */
+			/* the segment from which it was written still has these figures */
 			if (r.header.segment != segment->cold.created_realtime_ns)
 			{
 				r.ratio = ticks_now(segment, &r.header);

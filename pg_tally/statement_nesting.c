@@ -18,42 +18,34 @@ nesting_state nesting HOT_DATA = {
 	.queries = nesting.first_queries,
 };
 
-/* Twice as many of that size as there are; those of the beginning stay where they are, unused. */
-static void *
-twice(void *items, const void *first, int count, size_t size)
+/* Double the array at *items. The first items are static and stay unused after that. */
+static bool
+twice(void **items, const void *first, int *count, size_t size)
 {
-	void	   *more = items == first ? malloc(size * count * 2) : realloc(items, size * count * 2);
+	size_t		used = size * *count;
+	void	   *more = *items == first ? malloc(used * 2) : realloc(*items, used * 2);
 
-	if (more != NULL && items == first)
-		memcpy(more, first, size * count);
-	if (more != NULL)
-		memset((char *) more + size * count, 0, size * count);
-	return more;
+	if (more == NULL)
+		return false;
+	if (*items == first)
+		memcpy(more, first, used);
+	memset((char *) more + used, 0, used);
+	*items = more;
+	*count *= 2;
+	return true;
 }
 
 bool
 nesting_more_levels(void)
 {
-	level	   *levels = twice(nesting.levels, nesting.first_levels, nesting.size, sizeof(level));
-
-	if (levels == NULL)
-		return false;
-	nesting.levels = levels;
-	nesting.size *= 2;
-	return true;
+	return twice((void **) &nesting.levels, nesting.first_levels, &nesting.size, sizeof(level));
 }
 
 bool
 nesting_more_queries(void)
 {
-	open_query *queries = twice(nesting.queries, nesting.first_queries, nesting.query_capacity,
-								sizeof(open_query));
-
-	if (queries == NULL)
-		return false;
-	nesting.queries = queries;
-	nesting.query_capacity *= 2;
-	return true;
+	return twice((void **) &nesting.queries, nesting.first_queries, &nesting.query_capacity,
+				 sizeof(open_query));
 }
 
 bool

@@ -3,8 +3,8 @@
  * statement_nesting.h
  *	  Which statements run within which, and whose executors are open.
  *
- * Nesting is kept without setjmp: each level remembers the address of its frame on the stack, and
- * an error takes away those that lie deeper than where it jumps to.
+ * Nesting works without setjmp: each level has the address of its stack frame, and an error removes those
+ * below its jump target.
  */
 #ifndef PG_TALLY_STATEMENT_NESTING_H
 #define PG_TALLY_STATEMENT_NESTING_H
@@ -42,7 +42,7 @@ typedef struct level
 	tally_statement_key key;		/* id 0: not one that is counted */
 } level;
 
-/* Most sessions nest no deeper: these lie with the rest, and not on a page of their own. */
+/* Most sessions nest no deeper; these items share a page with the rest of the state. */
 #define NESTING_FIRST 4
 
 typedef struct nesting_state

@@ -32,7 +32,7 @@ typedef struct local_copy
 	statement_figures figures;
 } local_copy;
 
-/* What a slot works for. */
+/* The statement in progress in a slot. */
 typedef struct flight_copy
 {
 	uint32		slot;
@@ -214,7 +214,7 @@ keep_local(reading *r, uint32 slot, uint32 index, const tally_local_statement *l
 }
 
 /*
- * A slot's local entries, and what it works for. If a statement ends meanwhile its time may be in
+ * A slot's local entries, and its statement in progress. If a statement ends meanwhile its time may be in
  * both or in neither, so the slot is read again.
  */
 static void

@@ -38,18 +38,18 @@ typedef struct statement_row
 	statement_text text;
 } statement_row;
 
-/* What a slot works for now. */
+/* The statement in progress in a slot. */
 typedef struct statement_flight
 {
 	tally_statement_key key;		/* id 0: not known yet */
-	uint64		begun;				/* tick; 0: it works for none, and parts wait for their statement */
+	uint64		begun;				/* tick; 0: none is in progress, and parts wait for their statement */
 	uint64		now;				/* the tick that the parts go up to */
 	tally_part	parts[TALLY_PARTS];
 } statement_flight;
 
 /* A hash table of statement_row, by key; in the current memory context. */
 extern HTAB *statements_read(tally_segment *segment, bool texts);
-/* False: the slot works for no statement, and none is owed anything. */
+/* False: no statement is in progress, and no parts are left. */
 extern bool statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *flight);
 /* Of one statement, without its figures. */
 extern bool statement_read_text(tally_segment *segment, const tally_statement_key *key,

@@ -3,9 +3,8 @@
  * statement_text.c
  *	  Texts of statements, normalised.
  *
- * The server knows where the constants of a statement begin, not where they end: the parser's
- * own scanner finds that. A constant is one token, or a minus sign and one token. The numbers of
- * the replacements go on after the highest parameter that the statement itself has.
+ * The server knows where constants begin; the parser's scanner finds where they end. A constant is one
+ * token, or a minus sign and one token. The replacements are numbered after the statement's own parameters.
  */
 #include "compat.h"
 

@@ -82,7 +82,7 @@ clear(void)
 	tally_seq_end(&statement_time.cache.current->seq);
 }
 
-/* Nothing is worked for any more. */
+/* No statement is in progress any more. */
 static void
 end_current(void)
 {
@@ -92,7 +92,7 @@ end_current(void)
 	tally_seq_end(&statement_time.cache.current->seq);
 }
 
-/* From now on the message is for that statement, and readers see it. */
+/* The message is for that statement; readers see it. */
 static void
 set_owner(const tally_statement_key *key)
 {
@@ -133,7 +133,7 @@ statement_time_reset(uint64 now)
 	statement_time.skip = false;
 }
 
-/* What is not a wait since the last cut was processor time of the phase that ends. */
+/* The time since the last cut, less the waits, was CPU time of the phase that ends. */
 void
 statement_time_cut(uint64 now)
 {
@@ -333,7 +333,7 @@ statement_time_message_begin(tally_message message, uint64 arrival)
 
 static void end_message(tally_message message, uint64 now);
 
-/* The commonest message, for one statement, ends here. */
+/* The most common message, for one statement, ends here. */
 HOT_CODE void
 statement_time_message_end(tally_message message, uint64 now)
 {
@@ -468,21 +468,7 @@ statement_time_error(bool cancelled)
 
 /* ---------------------------------------------------------------- parallel workers */
 
-/* What that process works for, or NULL. */
-static const tally_current *
-current_of(tally_segment *segment, int32 pid)
-{
-	for (uint32 i = 0; i < segment->cold.slots; i++)
-	{
-		tally_slot_entry *entry = tally_entry_at(segment, i);
-
-		if (entry->pid == pid && entry->state == TALLY_SLOT_LIVE)
-			return entry->local_statements == 0 ? NULL : tally_current_of(segment, i);
-	}
-	return NULL;
-}
-
-/* Take the statement that the leader works for: its time is that one's. */
+/* A parallel worker's time goes to the leader's statement. */
 void
 statement_time_name_worker(void)
 {
@@ -490,11 +476,15 @@ statement_time_name_worker(void)
 	tally_statement_key key;
 	int32		pid = MyProc != NULL && MyProc->lockGroupLeader != NULL
 		? MyProc->lockGroupLeader->pid : tally.slot.entry->leader_pid;
+	uint32		slot;
 
 	if (statement_time.since == 0 || statement_time.named || pid == 0)
 		return;
-	leader = current_of(tally.slot.segment, pid);
-	if (leader == NULL || leader->begun == 0 || leader->key.id == 0)
+	slot = tally_slot_of_process(tally.slot.segment, pid);
+	if (slot == TALLY_NONE || tally_entry_at(tally.slot.segment, slot)->local_statements == 0)
+		return;
+	leader = tally_current_of(tally.slot.segment, slot);
+	if (leader->begun == 0 || leader->key.id == 0)
 		return;
 	key = leader->key;
 	set_owner(&key);

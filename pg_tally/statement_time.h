@@ -5,14 +5,13 @@
  *
  * From a message's arrival to its end the stretches of the ledger are gathered, by account, at
  * the head of this slot's cache of statements (tally_current), where readers see them grow.
- * When the message ends they are charged to the statement that a hook named meanwhile. So the
- * sum over all statements is the ledger's, by construction: no stretch is left out and none is
- * counted twice.
+ * When the message ends they are charged to the statement that a hook has named, so the statements add up
+ * to the ledger.
  *
- * What no hook names: a Bind waits for the Execute after it; a Sync, a Close and the like
- * belong to the statement before; all else goes to the statement of id 0.
+ * Messages that no hook names: the time of a Bind goes to the statement of the next Execute, that of Sync,
+ * Close and the like to the statement before, all other to the statement of id 0.
  *
- * No clock is read for it, but where one message holds several statements.
+ * The clock is read only if one message has several statements.
  */
 #ifndef PG_TALLY_STATEMENT_TIME_H
 #define PG_TALLY_STATEMENT_TIME_H

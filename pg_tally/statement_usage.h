@@ -3,9 +3,9 @@
  * statement_usage.h
  *	  What a stretch of a statement uses: time, blocks, WAL, I/O.
  *
- * The server keeps running sums of a process; they are copied before and compared after. Most
- * stretches only find blocks and read some: that much is inline, and all else stands apart
- * (statement_usage.c), so that little code is fetched for them.
+ * The server keeps running sums per process; they are copied before and compared after. Most stretches
+ * only hit and read blocks: that is inline, and the rest is in statement_usage.c, so that little code is
+ * fetched.
  */
 #ifndef PG_TALLY_STATEMENT_USAGE_H
 #define PG_TALLY_STATEMENT_USAGE_H
@@ -60,7 +60,7 @@ extern void usage_add_more(tally_local_statement *local, const used *from);
 /* Two at a time. */
 typedef uint64 usage_pair __attribute__((vector_size(16), aligned(8), may_alias));
 
-/* Shorter than a call, and quicker than what compilers make of so many bytes where code is to be small. */
+/* Shorter than a call, and faster than a compiler's copy at -Os. */
 static pg_attribute_always_inline void
 usage_copy(void *to, const void *from, int pairs)
 {
@@ -86,7 +86,7 @@ usage_read_ticks(void)
 		(usage_pending() == WAITS_BLOCK_READ ? tally.slot.book->pend_ticks : 0);
 }
 
-/* Before sums of waits are read: the wait that is not recorded yet, if it belongs into others of them. */
+/* Before sums of waits are read: record the pending wait if it belongs to one of the rare classes. */
 static pg_attribute_always_inline void
 usage_settle(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_views.c
- *	  The SQL face of statements.
+ *	  The SQL functions that show statements.
  *
- * The columns of pg_stat_statements come first, under its names and with its meanings, so that
- * what was written for it works here too; who may see what is its rule as well.
+ * The columns of pg_stat_statements come first, with its names, meanings and permissions, so that queries
+ * written for it work here too.
  */
 #include "compat.h"
 
@@ -28,10 +28,7 @@
 
 /* ---------------------------------------------------------------- texts */
 
-/*
- * Take over what is good of a text in an encoding; a byte that is not becomes a '?'. One
- * statement with bad bytes must not make the whole view fail, as an error would.
- */
+/* Invalid bytes become '?': an error would make the whole view fail for one statement. */
 static void
 append_checked(StringInfo to, const char *bytes, int length, int encoding)
 {
@@ -87,7 +84,7 @@ text_datum(const statement_text *text)
 	Oid			conversion = InvalidOid;
 
 	initStringInfo(&shown);
-	/* it may have been cut within a character, for want of blocks */
+	/* it may have been cut within a character when blocks ran out */
 	if (text->kept < text->whole)
 		length = pg_encoding_mbcliplen(encoding, text->bytes, length, length);
 	if (encoding != GetDatabaseEncoding() && encoding != PG_SQL_ASCII &&
@@ -206,7 +203,7 @@ put_own_columns(row_set *rows, tally_segment *segment, const statement_row *stat
 	put_classes(rows, segment, statement->figures.parts, ms);
 }
 
-/* Who may see the texts and ids of that role's statements? */
+/* May the current role see texts and ids of that role's statements? */
 static bool
 may_see(Oid user, bool sees_all)
 {
@@ -228,7 +225,7 @@ put_identity(row_set *rows, const statement_row *statement, bool allowed, bool s
 		rows_put(rows, CStringGetTextDatum("<insufficient privilege>"));
 }
 
-/* Was it ever planned or executed, in vain or not? */
+/* Was it ever planned or executed, successfully or not? */
 static bool
 is_shown(const statement_row *statement)
 {
@@ -267,10 +264,7 @@ SQL_FUNCTION(pg_tally_statements)
 	return (Datum) 0;
 }
 
-/*
- * tally.statement_activity_rows(): where the time of each statement went. That of id 0 is what
- * no statement could be named for.
- */
+/* tally.statement_activity_rows(): where the time of each statement went. Id 0: no statement is known. */
 SQL_FUNCTION(pg_tally_statement_activities)
 {
 	tally_segment *segment = views_segment();

@@ -3,12 +3,12 @@
  * statements.c
  *	  Calls, rows, blocks and times of statements, from the server's own hooks.
  *
- * What is counted when is what pg_stat_statements counts: an execution when its executor ends
- * (so one that fails is none, and a cursor is one however often it is fetched from), the time
- * and the blocks within ExecutorRun and ExecutorFinish; a utility statement when it is done.
+ * Counted as in pg_stat_statements: an execution when its executor ends (so a failed one does not count,
+ * and a cursor counts once), time and blocks within ExecutorRun and ExecutorFinish; a utility statement
+ * when it is done.
  *
- * All of this runs at every statement, each time after other code has evicted it from the
- * caches: what is common is short and straight, and what is not stands apart.
+ * This code runs at every statement, after other code has evicted it from the caches, so the common path
+ * is short and straight, and the rest is out of line.
  */
 #include "compat.h"
 
@@ -66,10 +66,7 @@ key_of(uint64 id)
 
 /* ---------------------------------------------------------------- errors */
 
-/*
- * The error in flight is on the stack of elog.c while it jumps; were it not, asking for its code
- * would raise another, so a jump within a jump does not ask.
- */
+/* geterrcode() raises an error if there is none on elog.c's stack, so a jump within a jump does not ask. */
 void
 statements_jump(sigjmp_buf target, uint64 now)
 {
@@ -122,7 +119,7 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 	statement_time_drop();
 }
 
-/* At its end no executor of a transaction is left; those that an error took are not reported. */
+/* No executor outlives its transaction; an error does not end them one by one. */
 static void
 transaction_ends(XactEvent event, void *arg)
 {
@@ -165,7 +162,7 @@ local_entry(const tally_statement_key *key, const char *source, int location, in
 	return likely(local != NULL) ? local : meet(key, source, location, length, jumble);
 }
 
-/* The client asked for this one: the message's time is its. */
+/* The client asked for this statement: it gets the message's time. */
 static pg_attribute_always_inline void
 name_message(const tally_statement_key *key)
 {
@@ -222,7 +219,7 @@ statements_count_worker(const tally_statement_key *key, uint64 ticks)
 
 /* ---------------------------------------------------------------- hooks */
 
-/* EXECUTE is what it executes; PREPARE and DEALLOCATE would only confuse. */
+/* EXECUTE counts as what it executes; PREPARE and DEALLOCATE are left out as in pg_stat_statements. */
 static bool
 utility_counts(const Node *utility)
 {
@@ -245,7 +242,7 @@ analyze(ParseState *pstate, Query *query, JumbleState *jumble)
 			return;
 		jumble = NULL;
 	}
-	/* its text must be there before its time is, or it would stay without */
+	/* enter the text before any time, or the entry would have none */
 	key = key_of(id);
 	(void) local_entry(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
 	name_message(&key);
@@ -342,7 +339,7 @@ step_uncounted(QueryDesc *query, bool finish, ScanDirection direction, uint64 co
 	level_pop(level);
 }
 
-/* What has been used since, by a query whose executor may have ended meanwhile. */
+/* Add what was used since, unless the query's executor has ended meanwhile. */
 static pg_attribute_always_inline open_query *
 add_step(const QueryDesc *query, const usage *before, uint64 *ticks)
 {
@@ -357,7 +354,7 @@ add_step(const QueryDesc *query, const usage *before, uint64 *ticks)
 	return o;
 }
 
-/* Of one within another statement, or outside of messages. */
+/* A step of a query within another statement, or outside of messages. */
 static pg_noinline void
 step_within(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
@@ -396,7 +393,7 @@ executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 cou
 		step_within(query, finish, direction, count, once);
 	else
 	{
-		/* the commonest: the message is for it already */
+		/* most common: the message is for it already */
 		usage_begin(&before);
 		level = level_push(LEVEL_EXECUTOR, &statement_time.owner, &before);
 		call_step(query, finish, direction, count, once);
@@ -420,7 +417,7 @@ finish_step(QueryDesc *query)
 	executor_step(query, true, NoMovementScanDirection, 0, false);
 }
 
-/* Has it nothing to finish: no trigger that could fire, no part that writes by itself? */
+/* Is there nothing to finish: no trigger, no data-modifying CTE? */
 static pg_attribute_always_inline bool
 finishes_plainly(const EState *estate)
 {
@@ -478,7 +475,7 @@ add_jit(tally_local_statement *local, const JitInstrumentation *jit)
 	}
 }
 
-/* Its files are closed by now. */
+/* The temporary files that were closed since. */
 static pg_noinline void
 add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 {
@@ -601,7 +598,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	uint64		temp_bytes = temp_bytes_ever;
 	int			level;
 
-	/* parts of another utility statement have no id and are no statements */
+	/* parts of another utility statement have no id and do not count */
 	if (!statements_settings_now.utility || !enabled(nesting.executors) ||
 		!utility_counts(pstmt->utilityStmt) || !IsQueryIdEnabled() ||
 		(id == 0 && context == PROCESS_UTILITY_SUBCOMMAND))
@@ -610,7 +607,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 		return;
 	}
 
-	/* pg_stat_statements takes the id away, in a prepared statement for good */
+	/* pg_stat_statements clears the id, in a prepared statement permanently */
 	if (unlikely(id == 0))
 		id = statement_text_utility_id(source, location, length);
 	key = key_of(id);
@@ -633,15 +630,11 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 		return;
 	tally_seq_begin(&local->seq);
 	add_execution(local, &taken, reports_rows(completion) ? completion->nprocessed : 0);
-	if (unlikely(temp_files_ever != temp_files))
-	{
-		local->more = 1;
-		local->counts.temp_files += temp_files_ever - temp_files;
-		local->counts.temp_bytes += temp_bytes_ever - temp_bytes;
-	}
 	if (unlikely(split_it))
 		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
 	tally_seq_end(&local->seq);
+	if (unlikely(temp_files_ever != temp_files))
+		add_temp_files(&key, temp_files, temp_bytes);
 }
 
 /* Put a hook in front of the one that is there, or of the server's function. */

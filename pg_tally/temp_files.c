@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * temp_files.c
- *	  The server reports each temporary file to its own statistics when it is closed; so a detour
- *	  probe there sees all of them, with their sizes.
+ *	  Temporary files of this process: a detour on the function by which the server reports each closed
+ *	  file to its own statistics.
  */
 #include "compat.h"
 

@@ -3,9 +3,8 @@
  * view_session.c
  *	  A session that views the segment without being instrumented.
  *
- * Calling one of the views' functions loads the library, in any session and by anybody. Nobody has
- * asked for that session to be instrumented: it maps the segment that others have made, takes no
- * slot and installs no probe.
+ * Calling one of the views' functions loads the library, in any session and by any role. Such a session
+ * is not instrumented: it maps the segment of the others, takes no slot and installs no probe.
  */
 #include "compat.h"
 
@@ -22,13 +21,13 @@ static tally_segment seen;
 static char path[MAXPGPATH];
 static char why_not[160];
 
-/* The sessions may all have ended since, and others have made another segment. */
+/* All sessions may have ended since, and a new segment may have been created. */
 static bool
 still_there(void)
 {
 	struct stat st;
 
-	/* cut short, it has been laid over with zeros (libtally's guard.c) */
+	/* fd -1: it was truncated and replaced by zeros (libtally's guard.c) */
 	return seen.header != NULL && seen.fd >= 0 && stat(path, &st) == 0 &&
 		(uint64) st.st_dev == seen.device && (uint64) st.st_ino == seen.inode;
 }
@@ -68,15 +67,7 @@ view_session_finds(pid_t pid)
 	const char *reason;
 	tally_segment *segment = view_session_segment(&reason);
 
-	for (uint32 s = 0; segment != NULL && s < segment->cold.slots; s++)
-	{
-		tally_slot_entry *entry = tally_entry_at(segment, s);
-
-		if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_LIVE &&
-			entry->pid == (int32) pid)
-			return true;
-	}
-	return false;
+	return segment != NULL && tally_slot_of_process(segment, (int32) pid) != TALLY_NONE;
 }
 
 void

@@ -11,10 +11,10 @@
 #include "rows.h"
 #include "tally.h"
 
-/* A histogram, or the stretch of it that has updates. */
+/* The buckets of a histogram from `low` to before `end`. */
 typedef struct histogram
 {
-	const uint64 *buckets;			/* of bucket `low` and up to before `end` */
+	const uint64 *buckets;
 	uint32		low;
 	uint32		end;
 	uint64		count;				/* all updates, also those without a bucket */

@@ -3,9 +3,9 @@
  * wal_usage.c
  *	  The WAL that a process inserts (wal_usage.h).
  *
- * pgWalUsage only grows. How often the WAL's buffers were full the server puts back to zero when it
- * reports its own statistics. It does so between transactions, and each time that buffers are full
- * comes right after a write of WAL; so its count was read after the one and is read again before the other.
+ * pgWalUsage only grows. The server's count of full WAL buffers returns to zero when the server reports its
+ * statistics, between transactions. Full buffers always follow a write of WAL, so the count is read at
+ * both.
  */
 #include "compat.h"
 

@@ -3,11 +3,10 @@
  * walsender_stream.c
  *	  START_REPLICATION is a command up to the stream that it asks for.
  *
- * The stream may last for months, until the client goes away. Were it the handling of one command, and a
- * statement's time, all of it would be counted in the instant in which it ends. So the command ends where
- * the stream begins, and the phase from there on is "replication", up to the next message.
+ * A stream may last for months. As part of the command all its time would be counted when it ends. So the
+ * command ends where the stream begins, and the phase is "replication" until the next message.
  *
- * No probe of its own: a walsender changes its state before it streams, and then waits soon.
+ * No probe of its own: a walsender changes its state before it streams, and waits soon after.
  */
 #include "compat.h"
 

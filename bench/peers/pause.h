@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * pause.h
- *	  The word by which `tally cost` toggles what is not pg_tally.
- *
- * For libraries that are preloaded after pg_tally.
+ *	  The word by which `tally cost` toggles other libraries, which are preloaded after pg_tally.
  */
 #ifndef PEERS_PAUSE_H
 #define PEERS_PAUSE_H
@@ -19,7 +17,7 @@
 
 #include "tally.h"
 
-/* In the segment that pg_tally has made for this server; mapped for good. Raises if there is none. */
+/* In this server's segment, which stays mapped. Raises an error if there is none. */
 static const uint32 *
 find_pause(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * probes_bench.c
- *	  What a probe costs in a server, in ns: a lock taken and given back, a function called.
+ *	  The cost of a probe in a server, in ns: acquiring and releasing a lock, calling a function.
  *
- * The same loop is run with and without the probes by whoever calls it (bench/probes/run);
- * the loops do nothing else, so caches and predictors are as good as they get.
+ * crates/tally/examples/probe_cost.rs runs the loops with and without probes. They do nothing else, so
+ * caches and branch predictors are at their best.
  */
 #include "postgres.h"
 

@@ -14,8 +14,8 @@
  *	  tally_read.h			bounded reads by another process
  *
  * A process opens the segment (tally_open), claims a slot (tally_claim, tally_begin), records, and
- * retires (tally_retire), which merges the slot into its group. If the process dies first, somebody
- * else's tally_sweep does that.
+ * retires (tally_retire), which merges the slot into its group. If the process dies first, another
+ * process's tally_sweep does that.
  */
 #ifndef TALLY_H
 #define TALLY_H
@@ -124,6 +124,8 @@ extern uint32_t tally_sweep(tally_segment *segment);
 extern uint32_t tally_take_over(tally_segment *segment);
 /* Slots that are claimed now. */
 extern uint32_t tally_claimed_slots(const tally_segment *segment);
+/* The live slot of a process, or TALLY_NONE. It may end at any time. */
+extern uint32_t tally_slot_of_process(const tally_segment *segment, int32_t pid);
 
 /*
  * Directory number of a statistic; the same name gives the same number in every process.

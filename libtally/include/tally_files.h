@@ -3,19 +3,18 @@
  * tally_files.h
  *	  Files: unsynced writes per file, and operations per relation.
  *
- * Unsynced files. Whoever asks why a sync was slow wants to know how much it had to write, for all
- * processes together. So all writers add to one counter per file, and the process that syncs the file
- * takes what the counter shows. A file is identified by a hash of its name. A file without unsynced
- * writes can be replaced by another.
+ * Unsynced files. How long a sync takes depends on what all processes have written, so all writers add to
+ * one counter per file, and the process that syncs the file takes what the counter shows. A file is
+ * identified by a hash of its name. A file without unsynced writes can be replaced by another.
  *
- * This counter is the only cache line that writers share on their way. It is touched only after a write
- * to the same file, when the kernel has just passed the lock of the file's inode between the same CPUs,
- * and which takes some hundred times as long. In return a write is counted once and for all, wherever
- * its process is killed, and a sync finds the sum in one counter.
+ * This counter is the only cache line that writers share. It is touched only after a write to the same
+ * file, which takes some hundred times as long, and for which the kernel passes the inode's lock between the
+ * same CPUs. In return a write is counted even if its process is killed, and a sync finds the sum in one
+ * place.
  *
- * Relations. Reads count here, too, and they share nothing. Each slot adds to its own local entries. A
- * local entry is flushed into the shared table when it is needed for another relation, and at the end of
- * the slot. A reader adds both.
+ * Relations. Reads count here, too, and share nothing: each slot adds to its own local entries. A local
+ * entry is flushed into the shared table when it is needed for another relation, and at the end of the
+ * slot. A reader adds both.
  *
  * Concurrency contract
  *

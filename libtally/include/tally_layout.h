@@ -19,7 +19,7 @@
  *									identity by its owner, under identity_seq
  *	  group (retired) books			the holder of the merge lock
  *	  directory, events, probes		any writer: reserve by compare-and-swap, fill, publish
- *	  level word, its end			whoever sets the level or resets; read at every probe
+ *	  level word, its end			any process that sets the level or resets; read at every probe
  *
  * Readers never write. What may tear: a histogram may run ahead of its head by the updates made
  * while they are read; the texts of a slot entry, which identity_seq guards.

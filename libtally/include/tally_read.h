@@ -3,10 +3,10 @@
  * tally_read.h
  *	  Bounded reads of a live segment: copies of what writers change meanwhile.
  *
- * Every function copies one thing out of the mapping and says what the copy is worth. None waits
- * for a writer without a limit: a writer that died in the middle of a change leaves its seq odd for
- * good. Numbers and indexes are checked against the segment's regions, and texts come terminated,
- * so whatever another process writes into the file, no read leaves its region.
+ * Every function copies one thing out of the mapping and says whether the copy is consistent. All waits are
+ * limited: the seq of a writer that died in the middle of a change stays odd. Numbers and indexes are
+ * checked against the segment's regions, and texts are terminated, so no read leaves its region, whatever
+ * another process writes into the file.
  *
  * What makes several copies one consistent reading (format/FORMAT.md):
  *
@@ -110,7 +110,7 @@ extern uint32_t tally_read_local_limit(const tally_segment *segment, uint32_t sl
 extern tally_read_result tally_read_local_statement(const tally_segment *segment, uint32_t slot,
 													uint32_t index, tally_local_statement *copy);
 
-/* What a slot works for now, with the accounts that run meanwhile. */
+/* The statement in progress in a slot, with its running accounts. */
 typedef struct tally_flight
 {
 	tally_current current;
@@ -121,7 +121,7 @@ typedef struct tally_flight
 	uint64_t	pend_ticks;			/* 0 where pend is 0 */
 } tally_flight;
 
-/* ABSENT: the slot works for no statement, and no statement is owed anything. */
+/* ABSENT: no statement is in progress, and no parts are left. */
 extern tally_read_result tally_read_flight(const tally_segment *segment, uint32_t slot,
 										   tally_flight *flight);
 

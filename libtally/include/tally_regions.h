@@ -3,9 +3,8 @@
  * tally_regions.h
  *	  Where in a mapped segment an entry lies, by its number.
  *
- * Offsets and strides come from the process's own checked copy of the header (segment->cold),
- * never from the mapping, so nothing that is written over the file moves an address. Numbers are
- * the caller's duty here; tally_read.h checks them.
+ * Offsets and strides come from the process's own checked copy of the header (segment->cold), never from
+ * the mapping. The caller checks numbers; tally_read.h does so itself.
  */
 #ifndef TALLY_REGIONS_H
 #define TALLY_REGIONS_H

@@ -94,10 +94,8 @@ tally_file_sets_of(uint32_t files)
 }
 
 /*
- * Reads of words that another process may be changing: each word is right by itself, and whether
- * several fit together is for a seq to tell. ThreadSanitizer does not look at these loads: writers
- * change what a seq guards by plain stores, which keeps them as short as they are, so every seqlock
- * would be a race to it. Without it they are ordinary relaxed loads.
+ * Reads of words that another process may be changing; whether several fit together a seq shows. Writers
+ * change them by plain stores, which ThreadSanitizer would report as a race, so it ignores these loads.
  */
 #ifdef __SANITIZE_THREAD__
 #define TALLY_UNWATCHED __attribute__((no_sanitize("thread"), noinline, unused)) static

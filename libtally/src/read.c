@@ -3,15 +3,14 @@
  * read.c
  *	  Bounded reads of a live segment (tally_read.h).
  *
- * Everything that a seq guards is read by one loop: load seq, copy, load seq again; a copy between
- * two equal, even readings is of one instant. Writers make the seq odd before a change and even
+ * What a seq guards is read in a loop: load seq, copy, load seq again. If both are equal and even, the
+ * copy is of one instant. Writers make the seq odd before a change and even
  * after it (tally_seq_begin, tally_seq_publish):
  *
  *	  C, in attempt()	pairs with the writer's release store of the even seq
  *	  D, in holds()		pairs with the writer's release fence after its store of the odd seq
  *
- * The copies are made of relaxed loads of whole words: each word is right by itself, and whether
- * they fit together the seq shows.
+ * Copies are made by relaxed loads of whole words.
  */
 #include "internal.h"
 #include "tally_read.h"

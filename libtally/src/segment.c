@@ -186,7 +186,7 @@ tally_attach(const char *path, tally_segment *segment)
 	return rc == 0 ? map_or_close(segment) : rc;
 }
 
-/* Bounded: any process that may read the file could hold its flock for good. */
+/* Bounded: any process that may read the file could keep its flock. */
 static void
 lock_misfit(int misfit)
 {

@@ -5,7 +5,7 @@
  *
  * A claim changes the state from FREE to CLAIMING and then the pid from 0 to its own, both by
  * compare-and-swap. The pid decides: a sweep that finds CLAIMING without a pid voids it in the same
- * way, so a claimant that was stopped or killed in between blocks nobody.
+ * way, so a claimant that was stopped or killed in between blocks no other process.
  *
  * Concurrency contract: state and pid are changed by compare-and-swap until the claim is made; from then
  * on the owner alone writes the entry and the book. After RETIRED they belong to the holder of the merge
@@ -233,4 +233,17 @@ tally_claimed_slots(const tally_segment *segment)
 			TALLY_SLOT_FREE)
 			claimed++;
 	return claimed;
+}
+
+uint32_t
+tally_slot_of_process(const tally_segment *segment, int32_t pid)
+{
+	for (uint32_t i = 0; i < segment->cold.slots; i++)
+	{
+		const tally_slot_entry *entry = tally_entry_at(segment, i);
+
+		if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_LIVE && entry->pid == pid)
+			return i;
+	}
+	return TALLY_NONE;
 }

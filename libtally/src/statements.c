@@ -233,7 +233,7 @@ evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 	{
 		tally_set  *set = sets->set[which];
 
-		/* begin at a different way each time, so that none of equally used entries is spared for good */
+		/* begin at a different way each time, so that each of equally used entries is evicted in turn */
 		for (uint32_t n = 0; n < TALLY_WAYS; n++)
 		{
 			uint32_t	way = (uint32_t) ((set->flushes + n) % TALLY_WAYS);

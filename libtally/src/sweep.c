@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * sweep.c
- *	  Finds slots that nobody else will finish, and merges them.
+ *	  Finds slots whose owners will not finish them, and merges them.
  *
  * Whether a process has ended can be seen only in the segment's pid namespace. A slot that is complete
  * (RETIRED, or left MERGING by a process that died) can be merged from any.
@@ -19,7 +19,7 @@ typedef enum verdict
 	RELEASE							/* it has no book yet, or its book is lost */
 } verdict;
 
-/* Which owners the sweep takes for dead. */
+/* Which owners count as dead. */
 typedef enum dead_owners
 {
 	NONE,							/* only complete slots are merged */

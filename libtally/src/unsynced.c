@@ -13,8 +13,8 @@
  * is counted for another file. A process that is killed between the two steps leaves a 1 behind, and the
  * set has one way less.
  *
- * Where every way has unsynced writes, one of them is replaced, which is counted: a file that is never
- * synced (or not by a process that we observe) must not keep others out for good.
+ * If every way has unsynced writes, one is replaced, which is counted: a file that is never synced by an
+ * instrumented process must not keep others out.
  */
 #include "internal.h"
 

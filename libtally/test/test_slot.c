@@ -31,6 +31,21 @@ account(const char *name)
 }
 
 static void
+a_process_is_found_by_its_live_slot(void **state)
+{
+	tally_slot	slot;
+	int32_t		pid;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	pid = slot.entry->pid;
+	assert_int_equal(tally_slot_of_process(&segment, pid), slot.index);
+	assert_int_equal(tally_slot_of_process(&segment, pid + 1), TALLY_NONE);
+	tally_retire(&slot);
+	assert_int_equal(tally_slot_of_process(&segment, pid), TALLY_NONE);
+}
+
+static void
 the_lowest_free_slot_is_claimed(void **state)
 {
 	tally_slot	a,
@@ -486,6 +501,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_lowest_free_slot_is_claimed),
+		TEST(a_process_is_found_by_its_live_slot),
 		TEST(a_claim_starts_a_book_that_is_empty_and_born_now),
 		TEST(texts_are_cut_and_null_leaves_them_unchanged),
 		TEST(a_record_counts_adds_and_finds_its_bucket),

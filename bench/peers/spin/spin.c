@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * spin.c
- *	  A cost that is known: each statement spins for spin.nanoseconds, unless the segment's pause
- *	  word is set.
+ *	  A known cost: each statement spins for spin.nanoseconds, unless the segment's pause word is set.
  *
- * `tally cost --of outside` toggles that word, so a spin of a known length must be found again in its
- * figure, and a spin of none must not. The spin is by the clock and not by a count of loops: it lasts as
- * long whatever the processor's frequency. An interrupt that falls into it is not in it twice, and one
- * statement in a thousand that is put off its processor there spins shorter than it says.
+ * `tally cost --of outside` toggles that word, and must find the length of the spin in its figure, or nothing
+ * where the length is 0. The spin ends by the clock, so it does not depend on the processor's frequency. An
+ * interrupt during a spin is part of it.
  *
  * To be preloaded after pg_tally.
  */
@@ -23,9 +21,8 @@
 PG_MODULE_MAGIC;
 
 /*
- * What either side spins: past some readings of the clock, and by as much more as a counter says, in
- * steps that visit every length. A spin ends at the first reading that is past its end; were the length
- * always the same, so would be what it runs over, and it would not be the same on both sides.
+ * Both sides spin for some readings of the clock, plus a length that a counter varies: a spin ends at the first
+ * reading past its end, and with one fixed length the two sides would exceed theirs by different amounts.
  */
 #define COMMON 300
 #define DITHER 512				/* many readings; a power of two */
@@ -33,7 +30,7 @@ PG_MODULE_MAGIC;
 
 extern void _PG_init(void);
 
-static ExecutorStart_hook_type previous_ExecutorStart;
+static ExecutorStart_hook_type previous_ExecutorStart = standard_ExecutorStart;
 static const uint32 *pause_word;
 static int	spin_nanoseconds;
 static uint32 spins;
@@ -63,10 +60,7 @@ spin_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		while (now() < end)
 			;
 	}
-	if (previous_ExecutorStart)
-		previous_ExecutorStart(queryDesc, eflags);
-	else
-		standard_ExecutorStart(queryDesc, eflags);
+	previous_ExecutorStart(queryDesc, eflags);
 }
 
 void
@@ -76,6 +70,7 @@ _PG_init(void)
 		elog(ERROR, "spin must be loaded by shared_preload_libraries, after pg_tally");
 	DefineCustomIntVariable("spin.nanoseconds", "How long each statement spins.", NULL,
 							&spin_nanoseconds, 0, 0, 1000000000, PGC_SIGHUP, 0, NULL, NULL, NULL);
-	previous_ExecutorStart = ExecutorStart_hook;
+	if (ExecutorStart_hook != NULL)
+		previous_ExecutorStart = ExecutorStart_hook;
 	ExecutorStart_hook = spin_ExecutorStart;
 }

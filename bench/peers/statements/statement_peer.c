@@ -3,10 +3,9 @@
  * statement_peer.c
  *	  Lets pg_stat_statements be toggled by the segment's pause word.
  *
- * `tally cost` toggles our statements by one word in the segment. So that pg_stat_statements
- * can be measured in the very same design, its `track` is set to none in a backend where a
- * statement finds the word set, and to top where it does not. The setting's variable is
- * written directly: setting it by its name would weigh on the first transaction of each slice.
+ * `tally cost` toggles pg_tally's statements by one word in the segment. To measure pg_stat_statements in
+ * the same way, each statement sets its `track` to none if the word is set, else to top. The variable is
+ * written directly, since setting it by name would slow down the first transaction of each slice.
  *
  * To be preloaded after pg_tally and pg_stat_statements, so that its hooks run before theirs.
  */
@@ -26,8 +25,8 @@ PG_MODULE_MAGIC;
 extern void _PG_init(void);
 
 static post_parse_analyze_hook_type previous_post_parse_analyze;
-static ExecutorStart_hook_type previous_ExecutorStart;
-static ProcessUtility_hook_type previous_ProcessUtility;
+static ExecutorStart_hook_type previous_ExecutorStart = standard_ExecutorStart;
+static ProcessUtility_hook_type previous_ProcessUtility = standard_ProcessUtility;
 
 static const uint32 *pause_word;
 static int *track;
@@ -85,10 +84,7 @@ static void
 peer_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
 	follow();
-	if (previous_ExecutorStart)
-		previous_ExecutorStart(queryDesc, eflags);
-	else
-		standard_ExecutorStart(queryDesc, eflags);
+	previous_ExecutorStart(queryDesc, eflags);
 }
 
 static void
@@ -97,12 +93,7 @@ peer_ProcessUtility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTr
 					QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc)
 {
 	follow();
-	if (previous_ProcessUtility)
-		previous_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
-								dest, qc);
-	else
-		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
-								dest, qc);
+	previous_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
 }
 
 void
@@ -112,8 +103,10 @@ _PG_init(void)
 		elog(ERROR, "statement_peer must be loaded by shared_preload_libraries, as the last one");
 	previous_post_parse_analyze = post_parse_analyze_hook;
 	post_parse_analyze_hook = peer_post_parse_analyze;
-	previous_ExecutorStart = ExecutorStart_hook;
+	if (ExecutorStart_hook != NULL)
+		previous_ExecutorStart = ExecutorStart_hook;
 	ExecutorStart_hook = peer_ExecutorStart;
-	previous_ProcessUtility = ProcessUtility_hook;
+	if (ProcessUtility_hook != NULL)
+		previous_ProcessUtility = ProcessUtility_hook;
 	ProcessUtility_hook = peer_ProcessUtility;
 }
