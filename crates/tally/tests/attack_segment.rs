@@ -230,13 +230,14 @@ fn scribble(victim: &Victim, random: &mut StdRng) -> String {
 }
 
 /// Queries that read or reset the segment.
-const QUERIES: [&str; 8] = [
+const QUERIES: [&str; 9] = [
     "select count(*) from tally.ledger",
     "select count(*) from tally.sessions",
     "select count(*) from tally.statements",
     "select count(*) from tally.relations",
     "select count(*) from tally.locks",
     "select count(*) from tally.events",
+    "select * from tally.checkpoints",
     "select count(*) from tally.status",
     "select tally.reset()",
 ];

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use postgres::Client;
 use scratch::{Builder, Cluster, Load};
+use segment::{EventKind, Segment};
 use serde_json::Value;
 use support::{create_views, eventually};
 
@@ -324,4 +325,16 @@ fn a_failed_checkpoint_has_an_event_and_is_no_longer_running() {
     std::fs::rename(&aside, &folder).unwrap();
     client.batch_execute("checkpoint").unwrap();
     eventually("the next one is reported", || ended(&mut client) == count + 1);
+    // The server and the command have the same words for all five kinds of events.
+    let sql = "select number, text from tally.events where kind = 'checkpoint' order by number";
+    let theirs: Vec<(i64, String)> =
+        client.query(sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
+    let events = Segment::open(&segment).unwrap().events(0).unwrap();
+    let ours: Vec<(i64, String)> = events
+        .into_iter()
+        .filter(|event| event.kind == EventKind::Checkpoint)
+        .map(|event| (event.number as i64, event.text))
+        .collect();
+    assert!(ours.len() >= 10, "{ours:?}");
+    assert_eq!(ours, theirs);
 }
