@@ -125,7 +125,7 @@ fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-fn unsigned(n: i64) -> u64 {
+pub(crate) fn unsigned(n: i64) -> u64 {
     u64::try_from(n).unwrap_or(0)
 }
 
