@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn we_are_ourselves_and_nobody_who_claimed_before_we_started() {
+    fn a_process_is_identified_by_its_pid_and_start_time() {
         let pid = std::process::id() as i32;
         assert!(exists(pid));
         assert!(is_same(pid, crate::clock::boottime_ns()));
