@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_of_a_coarse_clock_leaves_open_is_in_the_error() {
+    fn the_error_includes_the_step_of_a_coarse_clock() {
         let coarse = |at: u64| at / 40_000_000 * 40_000_000;
         let rate = Rate::of(&instants(coarse), 40_000_000).unwrap();
         assert!((rate.ticks - 1.0).abs() < rate.error && rate.error > 0.01, "{rate:?}");

@@ -5,40 +5,50 @@ use serde::Serialize;
 
 use crate::number::DeviceNumber;
 
-/// Counters of one device since it was added. Times are in milliseconds, of all requests together.
-/// A request counts when it ends; `in_flight` counts those in progress.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct DiskCounters {
-    /// The kernel's name of the device.
-    pub name: String,
-    /// The disk's sequence number, where the kernel has one: device numbers are reused.
-    pub sequence: Option<u64>,
-    /// Reads that ended.
-    pub reads: u64,
-    /// Reads that were merged with others.
-    pub reads_merged: u64,
-    /// Sectors of 512 bytes read.
-    pub sectors_read: u64,
-    /// Time of reads.
-    pub read_ms: u64,
-    /// Writes that ended.
-    pub writes: u64,
-    /// Writes that were merged with others.
-    pub writes_merged: u64,
-    /// Sectors of 512 bytes written.
-    pub sectors_written: u64,
-    /// Time of writes.
-    pub write_ms: u64,
-    /// Requests in progress.
-    pub in_flight: u64,
-    /// Time with any request in progress.
-    pub busy_ms: u64,
-    /// Time of all requests together.
-    pub queue_ms: u64,
-    /// Discards, since Linux 4.18.
-    pub discards: Option<Requests>,
-    /// Flushes of the device's cache, since Linux 5.5; without bytes, and not for partitions.
-    pub flushes: Option<Requests>,
+macro_rules! disk_counters {
+    ($($field:ident: $doc:literal;)*) => {
+        /// Counters of one device since it was added. Times are in milliseconds, of all requests
+        /// together. A request counts when it ends.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+        pub struct DiskCounters {
+            /// The kernel's name of the device.
+            pub name: String,
+            /// The disk's sequence number, if the kernel has one: device numbers are reused.
+            pub sequence: Option<u64>,
+            $(#[doc = $doc] pub $field: u64,)*
+            /// Discards, since Linux 4.18.
+            pub discards: Option<Requests>,
+            /// Flushes of the device's cache, since Linux 5.5; without bytes, and not for partitions.
+            pub flushes: Option<Requests>,
+        }
+
+        impl DiskCounters {
+            /// The counters in their order in a line.
+            fn of_numbers(mut next: impl FnMut() -> Option<u64>) -> Option<DiskCounters> {
+                Some(DiskCounters { $($field: next()?,)* ..DiskCounters::default() })
+            }
+
+            /// The increase of each counter.
+            fn increase(&self, before: &DiskCounters) -> Option<DiskCounters> {
+                let increase = DiskCounters::default();
+                Some(DiskCounters { $($field: advance(before.$field, self.$field)?,)* ..increase })
+            }
+        }
+    };
+}
+
+disk_counters! {
+    reads: "Reads that ended.";
+    reads_merged: "Reads that were merged with others.";
+    sectors_read: "Sectors of 512 bytes read.";
+    read_ms: "Time of reads.";
+    writes: "Writes that ended.";
+    writes_merged: "Writes that were merged with others.";
+    sectors_written: "Sectors of 512 bytes written.";
+    write_ms: "Time of writes.";
+    in_flight: "Requests in progress.";
+    busy_ms: "Time with any request in progress.";
+    queue_ms: "Time of all requests together.";
 }
 
 /// Counters of a kind of request.
@@ -61,35 +71,19 @@ impl DiskCounters {
         let name = words.next()?.to_string();
         let mut numbers = words.map(|word| word.parse::<u64>().ok());
         let mut next = || numbers.next().flatten();
-        let counters = DiskCounters {
-            name,
-            sequence: None,
-            reads: next()?,
-            reads_merged: next()?,
-            sectors_read: next()?,
-            read_ms: next()?,
-            writes: next()?,
-            writes_merged: next()?,
-            sectors_written: next()?,
-            write_ms: next()?,
-            in_flight: next()?,
-            busy_ms: next()?,
-            queue_ms: next()?,
-            discards: match (next(), next(), next(), next()) {
-                (Some(count), Some(_merged), Some(sectors), Some(ms)) => {
-                    Some(Requests { count, sectors, ms })
-                }
-                _ => None,
-            },
-            flushes: match (next(), next()) {
-                (Some(count), Some(ms)) => Some(Requests { count, sectors: 0, ms }),
-                _ => None,
-            },
+        let counters = DiskCounters::of_numbers(&mut next)?;
+        let discards = match (next(), next(), next(), next()) {
+            (Some(count), Some(_merged), Some(sectors), Some(ms)) => {
+                Some(Requests { count, sectors, ms })
+            }
+            _ => None,
         };
-        Some((DeviceNumber { major, minor }, counters))
+        let flushes = next().zip(next()).map(|(count, ms)| Requests { count, sectors: 0, ms });
+        let number = DeviceNumber { major, minor };
+        Some((number, DiskCounters { name, discards, flushes, ..counters }))
     }
 
-    /// The increase since an earlier reading; `None` when the counters have started again.
+    /// The increase since an earlier reading; `None` if the counters have started again.
     /// `in_flight` is this reading's.
     pub(crate) fn since(&self, before: &DiskCounters) -> Option<DiskCounters> {
         if self.sequence != before.sequence {
@@ -103,22 +97,14 @@ impl DiskCounters {
             })),
             _ => Some(None),
         };
+        // Requests in progress are no counter.
+        let before = DiskCounters { in_flight: 0, ..before.clone() };
         Some(DiskCounters {
             name: self.name.clone(),
             sequence: self.sequence,
-            reads: advance(before.reads, self.reads)?,
-            reads_merged: advance(before.reads_merged, self.reads_merged)?,
-            sectors_read: advance(before.sectors_read, self.sectors_read)?,
-            read_ms: advance(before.read_ms, self.read_ms)?,
-            writes: advance(before.writes, self.writes)?,
-            writes_merged: advance(before.writes_merged, self.writes_merged)?,
-            sectors_written: advance(before.sectors_written, self.sectors_written)?,
-            write_ms: advance(before.write_ms, self.write_ms)?,
-            in_flight: self.in_flight,
-            busy_ms: advance(before.busy_ms, self.busy_ms)?,
-            queue_ms: advance(before.queue_ms, self.queue_ms)?,
             discards: requests(before.discards, self.discards)?,
             flushes: requests(before.flushes, self.flushes)?,
+            ..self.increase(&before)?
         })
     }
 }

@@ -16,61 +16,49 @@ use crate::system::System;
 /// How often to read again when sessions end meanwhile.
 const TRIES: u32 = 20;
 
-/// Counters of one process since it started, or of several together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct IoCounters {
-    /// Bytes that reads returned, from the page cache or a device; of files and pipes, not of
-    /// sockets read by `recv`.
-    pub read_bytes: u64,
-    /// Bytes that were passed to writes.
-    pub written_bytes: u64,
-    /// Reads.
-    pub reads: u64,
-    /// Writes.
-    pub writes: u64,
-    /// Bytes that the kernel read from devices for it, read-ahead included.
-    pub device_read_bytes: u64,
-    /// Bytes of pages that it made dirty, to be written to devices later.
-    pub device_written_bytes: u64,
-    /// Of those, bytes that will not be written: the file was removed or truncated.
-    pub cancelled_bytes: u64,
+macro_rules! io_counters {
+    ($($field:ident: $name:literal, $doc:literal;)*) => {
+        /// Counters of one process since it started, or of several together.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+        pub struct IoCounters {
+            $(#[doc = $doc] pub $field: u64,)*
+        }
+
+        impl IoCounters {
+            fn parse(text: &str) -> Option<IoCounters> {
+                let field = |name: &str| {
+                    text.lines().find_map(|line| {
+                        let value = line.strip_prefix(name)?.strip_prefix(':')?;
+                        value.trim().parse::<u64>().ok()
+                    })
+                };
+                Some(IoCounters { $($field: field($name)?,)* })
+            }
+
+            fn combine(
+                self,
+                other: IoCounters,
+                with: impl Fn(u64, u64) -> Option<u64>,
+            ) -> Option<IoCounters> {
+                Some(IoCounters { $($field: with(self.$field, other.$field)?,)* })
+            }
+        }
+    };
+}
+
+io_counters! {
+    read_bytes: "rchar",
+        "Bytes that reads returned, from the page cache or a device; of files and pipes, not of sockets read by `recv`.";
+    written_bytes: "wchar", "Bytes that were passed to writes.";
+    reads: "syscr", "Reads.";
+    writes: "syscw", "Writes.";
+    device_read_bytes: "read_bytes", "Bytes that the kernel read from devices for it, read-ahead included.";
+    device_written_bytes: "write_bytes", "Bytes of pages that it dirtied, to be written to devices later.";
+    cancelled_bytes: "cancelled_write_bytes",
+        "Of those, bytes that will not be written: the file was removed or truncated.";
 }
 
 impl IoCounters {
-    fn parse(text: &str) -> Option<IoCounters> {
-        let field = |name: &str| {
-            text.lines().find_map(|line| {
-                let value = line.strip_prefix(name)?.strip_prefix(':')?;
-                value.trim().parse::<u64>().ok()
-            })
-        };
-        Some(IoCounters {
-            read_bytes: field("rchar")?,
-            written_bytes: field("wchar")?,
-            reads: field("syscr")?,
-            writes: field("syscw")?,
-            device_read_bytes: field("read_bytes")?,
-            device_written_bytes: field("write_bytes")?,
-            cancelled_bytes: field("cancelled_write_bytes")?,
-        })
-    }
-
-    fn combine(
-        self,
-        other: IoCounters,
-        with: impl Fn(u64, u64) -> Option<u64>,
-    ) -> Option<IoCounters> {
-        Some(IoCounters {
-            read_bytes: with(self.read_bytes, other.read_bytes)?,
-            written_bytes: with(self.written_bytes, other.written_bytes)?,
-            reads: with(self.reads, other.reads)?,
-            writes: with(self.writes, other.writes)?,
-            device_read_bytes: with(self.device_read_bytes, other.device_read_bytes)?,
-            device_written_bytes: with(self.device_written_bytes, other.device_written_bytes)?,
-            cancelled_bytes: with(self.cancelled_bytes, other.cancelled_bytes)?,
-        })
-    }
-
     fn plus(self, other: IoCounters) -> IoCounters {
         self.combine(other, |a, b| Some(a.saturating_add(b))).unwrap_or(self)
     }

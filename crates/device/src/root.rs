@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_not_waited_for_and_a_device_is_not_read_for_ever() {
+    fn a_pipe_does_not_block_and_a_device_is_read_up_to_a_limit() {
         let (dir, view) = elsewhere();
         let pipe = dir.path().join("root/pipe");
         assert!(std::process::Command::new("mkfifo")

@@ -8,7 +8,7 @@ use crate::recording::Recording;
 use crate::rows::{FrameRow, SessionsRow};
 use crate::series::Series;
 use crate::statistics::{HistogramRow, StatRow};
-use crate::sum::Sum;
+use crate::sum::{StatTotals, Sum};
 use segment::delta::Extreme;
 use segment::frame::FrameStat;
 use segment::{Frame, Population};
@@ -151,10 +151,7 @@ impl Frames<'_> {
         };
         for row in rows {
             let mut sum = histograms.remove(&row.series).cloned().unwrap_or_default();
-            sum.count = row.count;
-            sum.total = row.total;
-            sum.amount = row.amount;
-            sum.follows = row.follows;
+            sum.totals = StatTotals::of(row);
             add(&row.series, sum);
         }
         // Histograms of earlier intervals of the detail, without events in the last one.

@@ -7,23 +7,10 @@ use crate::range::Range;
 use crate::recording::Recording;
 use crate::series::Series;
 use crate::statistics::StatRow;
-use crate::sum::{number_columns, Numbers};
-use crate::table::Columns;
+use crate::sum::{number_columns, Numbers, StatTotals};
+use crate::table::{unsigned, Columns};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Sums of some series in some intervals.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StatTotals {
-    /// Events that ended.
-    pub count: u64,
-    /// Time in ns, or the sum of values in the series' unit.
-    pub total: u64,
-    /// Bytes.
-    pub amount: u64,
-    /// Events that continued where the event before had ended.
-    pub follows: u64,
-}
 
 /// Sums of lines of series in columns of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,13 +47,9 @@ impl<P: Fn(&Series) -> Option<usize>> Cells<'_, P> {
 
 impl Grid {
     fn add(&mut self, line: usize, column: usize, more: StatTotals) {
-        let Some(cell) = self.cells.get_mut(line).and_then(|line| line.get_mut(column)) else {
-            return;
-        };
-        cell.count = cell.count.saturating_add(more.count);
-        cell.total = cell.total.saturating_add(more.total);
-        cell.amount = cell.amount.saturating_add(more.amount);
-        cell.follows = cell.follows.saturating_add(more.follows);
+        if let Some(cell) = self.cells.get_mut(line).and_then(|line| line.get_mut(column)) {
+            cell.add(more);
+        }
     }
 
     fn add_columns<P: Fn(&Series) -> Option<usize>>(
@@ -77,18 +60,11 @@ impl Grid {
         let Some(numbers) = Numbers::of(columns) else { return };
         let lines: Vec<Option<usize>> =
             columns.series.iter().map(|series| cells.line(series)).collect();
-        let natural = |n: i64| u64::try_from(n).unwrap_or(0);
         for row in 0..columns.rows {
-            let line = lines.get(natural(numbers.series[row]) as usize).copied().flatten();
+            let line = lines.get(unsigned(numbers.series[row]) as usize).copied().flatten();
             let Some(line) = line else { continue };
-            let Some(column) = cells.column(natural(numbers.frame[row])) else { continue };
-            let more = StatTotals {
-                count: natural(numbers.count[row]),
-                total: natural(numbers.total[row]),
-                amount: natural(numbers.amount[row]),
-                follows: natural(numbers.follows[row]),
-            };
-            self.add(line, column, more);
+            let Some(column) = cells.column(unsigned(numbers.frame[row])) else { continue };
+            self.add(line, column, numbers.totals(row));
         }
     }
 }
@@ -128,13 +104,7 @@ impl Recording {
         for row in &journal.statistics {
             let to = cells.line(&row.series).zip(cells.column(row.frame));
             if let Some((line, column)) = to {
-                let more = StatTotals {
-                    count: row.count,
-                    total: row.total,
-                    amount: row.amount,
-                    follows: row.follows,
-                };
-                grid.add(line, column, more);
+                grid.add(line, column, StatTotals::of(row));
             }
         }
         Ok(grid)

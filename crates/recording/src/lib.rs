@@ -40,7 +40,7 @@ pub use about::{About, FORMAT};
 pub use batch::{Batch, TABLES};
 pub use error::Error;
 pub use frames::Frames;
-pub use grid::{Grid, StatTotals};
+pub use grid::Grid;
 pub use range::{format_utc, time_us, Range};
 pub use recording::Recording;
 pub use relations::relation_rows;
@@ -52,6 +52,6 @@ pub use rows::{
 };
 pub use series::Series;
 pub use statistics::{HistogramRow, StatRow};
-pub use sum::Latency;
+pub use sum::{Latency, StatTotals};
 pub use table::{Column, Shape, Table, Unit};
 pub use writer::{LastFrame, Writer};

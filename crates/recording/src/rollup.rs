@@ -67,7 +67,7 @@ pub(crate) fn total<R: Table, K: Hash + Eq>(sums: &mut HashMap<K, R>, key: K, ro
     }
 }
 
-/// The number of the step that an instant lies in; its end belongs to it.
+/// The number of the step of an instant; the end of a step belongs to it.
 fn step_of(time_us: i64, step: i64) -> i64 {
     (time_us - 1).div_euclid(step)
 }

@@ -81,17 +81,7 @@ impl RowBuilder {
         ] {
             *to = whole(ticks, ns_per_tick, self.remainder.entry(name).or_default());
         }
-        let overflow = &frame.overflow_in_interval;
-        row.overflow_slots = overflow.slots;
-        row.overflow_statistics = overflow.statistics;
-        row.overflow_directory = overflow.directory;
-        row.overflow_groups = overflow.groups;
-        row.overflow_memory = overflow.memory;
-        row.overflow_lost_merges = overflow.lost_merges;
-        row.overflow_statements_dropped = overflow.statements_dropped;
-        row.overflow_statements_lost = overflow.statements_lost;
-        row.overflow_texts_cut = overflow.texts_cut;
-        row.overflow_relations_lost = overflow.relations_lost;
+        row.set_overflows(&frame.overflow_in_interval);
         for it in &frame.statistics {
             let stat = self.stat_row(it, number, time_us, ns_per_tick);
             if it.stat.kind == StatKind::Account {

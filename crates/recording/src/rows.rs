@@ -2,6 +2,7 @@
 //! The rows of all tables but `statistics` and `histograms`. docs/reference-recording.md describes them.
 
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
+use segment::Overflows;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -54,6 +55,35 @@ table! {
     host_iowait_ns: u64, Ns, sum, "Idle time of processors during I/O of a device.";
     host_steal_ns: u64, Ns, sum, "Time that the hypervisor took from this machine.";
     host_runnable: u64, Count, last, "Running and runnable processes of the machine at its end.";
+}
+
+macro_rules! overflows {
+    ($($column:ident $overflow:ident;)*) => {
+        impl FrameRow {
+            /// Set its overflows.
+            pub(crate) fn set_overflows(&mut self, overflows: &Overflows) {
+                $(self.$column = overflows.$overflow;)*
+            }
+
+            /// The overflows of rows; `sum` adds up a column.
+            pub(crate) fn overflows(sum: impl Fn(fn(&FrameRow) -> u64) -> u64) -> Overflows {
+                Overflows { $($overflow: sum(|row| row.$column),)* }
+            }
+        }
+    };
+}
+
+overflows! {
+    overflow_slots slots;
+    overflow_statistics statistics;
+    overflow_directory directory;
+    overflow_groups groups;
+    overflow_memory memory;
+    overflow_lost_merges lost_merges;
+    overflow_statements_dropped statements_dropped;
+    overflow_statements_lost statements_lost;
+    overflow_texts_cut texts_cut;
+    overflow_relations_lost relations_lost;
 }
 
 table! {

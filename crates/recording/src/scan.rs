@@ -2,7 +2,7 @@
 //! Reading the rows of a table, from its files and from the journal, while the recorder may be
 //! replacing files.
 //!
-//! Of a day there is never more than an hour in memory. A file that cannot be read is reported by
+//! At most an hour is in memory at a time. A file that cannot be read is reported by
 //! [`Recording::problems`], and the rest is read.
 
 use crate::batch::{Batch, Visit};
@@ -18,12 +18,12 @@ use std::io::ErrorKind::NotFound;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The rows of an interval lie where the interval does, but for what a file's name rounds off.
+/// Rows of an interval are at its time, except for the rounding in a file's name.
 const STRICT_US: i64 = 2_000_000;
 /// How often to list the files again after the recorder has replaced some.
 const TRIES: u32 = 10;
 
-/// How far from its time of day a row may lie in the files.
+/// How far a row in the files may be from its time of day.
 fn slack(table: &str) -> i64 {
     match table {
         "events" | "gaps" | "marks" | "runs" | "settings" | "servers" | "statement_texts" => {

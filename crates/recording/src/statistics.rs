@@ -4,9 +4,8 @@
 //! Each file of these tables names its series in its metadata too, by the number in the column
 //! `series`, so that a reader of millions of rows need not compare texts.
 
-use crate::merge;
 use crate::series::{Series, SeriesText};
-use crate::table::{column, Cell, Cells, Column, Columns, Shape, Table, Unit};
+use crate::table::{column, merging, Cell, Cells, Column, Columns, Shape, Table, Unit};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ const FIRST: [Column; 7] = [
     Column { name: "kind", shape: Shape::Text, unit: Unit::Text },
     Column { name: "unit", shape: Shape::Text, unit: Unit::Text },
 ];
-/// Columns that only repeat what the metadata says.
+/// Columns that repeat the metadata.
 const REPEATED: [&str; 4] = ["process", "name", "kind", "unit"];
 
 /// Series by number, in the order of their first rows.
@@ -137,22 +136,7 @@ macro_rules! series_table {
                 });
             }
 
-            fn add(&mut self, later: Self) {
-                $(merge::buckets(
-                    (&mut self.$buckets, &mut self.$counts),
-                    (&later.$buckets, &later.$counts),
-                );)?
-                (self.frame, self.time_us) = (later.frame, later.time_us);
-                $($(merge::$rule(&mut self.$field, later.$field);)?)*
-            }
-
-            fn frame(&self) -> u64 {
-                self.frame
-            }
-
-            fn time_us(&self) -> i64 {
-                self.time_us
-            }
+            merging! { $([$buckets $counts])? $($($rule $field;)?)* }
         }
     };
 }

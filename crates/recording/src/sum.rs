@@ -10,7 +10,7 @@ use crate::rows::FrameRow;
 use crate::series::Series;
 use crate::statement;
 use crate::statistics::{HistogramRow, StatRow};
-use crate::table::{columns, Column, Columns};
+use crate::table::{columns, unsigned, Column, Columns};
 use segment::delta::{Change, Extreme, Total};
 use segment::frame::FrameStat;
 use segment::{Frame, Histogram};
@@ -30,14 +30,37 @@ pub struct Latency {
     pub histogram: Histogram,
 }
 
-/// The sum of one series.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Sum {
+/// Sums of some series in some intervals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StatTotals {
+    /// Events that ended.
     pub count: u64,
     /// Time in ns, or the sum of values in the series' unit.
     pub total: u64,
+    /// Bytes.
     pub amount: u64,
+    /// Events that continued where the event before had ended.
     pub follows: u64,
+}
+
+impl StatTotals {
+    pub(crate) fn of(row: &StatRow) -> StatTotals {
+        let StatRow { count, total, amount, follows, .. } = *row;
+        StatTotals { count, total, amount, follows }
+    }
+
+    pub(crate) fn add(&mut self, more: StatTotals) {
+        self.count = self.count.saturating_add(more.count);
+        self.total = self.total.saturating_add(more.total);
+        self.amount = self.amount.saturating_add(more.amount);
+        self.follows = self.follows.saturating_add(more.follows);
+    }
+}
+
+/// The sum of one series.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sum {
+    pub totals: StatTotals,
     min: Option<u64>,
     max: Option<u64>,
     histogram: Histogram,
@@ -49,18 +72,18 @@ impl Sum {
         let scale = |n| if series.is_time() { ticks(n, ticks_per_second) } else { n };
         // The extremes of some of the values are given, but not of none.
         let extreme = |known: Option<u64>| match known {
-            _ if self.count == 0 && known.is_none() => Extreme::None,
+            _ if self.totals.count == 0 && known.is_none() => Extreme::None,
             Some(n) => Extreme::Of(scale(n)),
             None => Extreme::Unknown,
         };
         Total {
             change: Change {
-                count: self.count,
-                total: scale(self.total),
+                count: self.totals.count,
+                total: scale(self.totals.total),
                 min: extreme(self.min),
                 max: extreme(self.max),
-                amount: self.amount,
-                follows: self.follows,
+                amount: self.totals.amount,
+                follows: self.totals.follows,
             },
             histogram: self.histogram,
         }
@@ -105,10 +128,8 @@ pub(crate) fn number_columns() -> Vec<Column> {
 pub(crate) struct Numbers<'c> {
     pub frame: &'c [i64],
     pub series: &'c [i64],
-    pub count: &'c [i64],
-    pub total: &'c [i64],
-    pub amount: &'c [i64],
-    pub follows: &'c [i64],
+    /// The columns of [`StatTotals`].
+    totals: [&'c [i64]; 4],
 }
 
 impl<'c> Numbers<'c> {
@@ -121,16 +142,14 @@ impl<'c> Numbers<'c> {
         Some(Numbers {
             frame: column("frame")?,
             series: column("series")?,
-            count: column("count")?,
-            total: column("total")?,
-            amount: column("bytes")?,
-            follows: column("follows")?,
+            totals: [column("count")?, column("total")?, column("bytes")?, column("follows")?],
         })
     }
-}
 
-fn natural(n: i64) -> u64 {
-    u64::try_from(n).unwrap_or(0)
+    pub fn totals(&self, row: usize) -> StatTotals {
+        let [count, total, amount, follows] = self.totals.map(|cells| unsigned(cells[row]));
+        StatTotals { count, total, amount, follows }
+    }
 }
 
 impl Recording {
@@ -144,10 +163,7 @@ impl Recording {
         for row in &journal.statistics {
             if let Some(head) = index.get(row.frame) {
                 let sum = sums.entry(head.server).or_default().of(&row.series);
-                sum.count = sum.count.saturating_add(row.count);
-                sum.total = sum.total.saturating_add(row.total);
-                sum.amount = sum.amount.saturating_add(row.amount);
-                sum.follows = sum.follows.saturating_add(row.follows);
+                sum.totals.add(StatTotals::of(row));
             }
         }
         self.each_row(range, |row: HistogramRow| {
@@ -220,22 +236,18 @@ fn add_columns(sums: &mut BTreeMap<u32, Sums>, index: &Index, columns: &Columns)
     // The rows of a series are adjacent, and so are those of a run of the server.
     let mut at: Option<(i64, u32, usize)> = None;
     for row in 0..columns.rows {
-        let Some(head) = index.get(natural(numbers.frame[row])) else { continue };
+        let Some(head) = index.get(unsigned(numbers.frame[row])) else { continue };
         let number = numbers.series[row];
         let position = match at {
             Some((series, server, at)) if (series, server) == (number, head.server) => at,
             _ => {
-                let Some(series) = columns.series.get(natural(number) as usize) else { continue };
+                let Some(series) = columns.series.get(unsigned(number) as usize) else { continue };
                 let position = sums.entry(head.server).or_default().position(series);
                 at = Some((number, head.server, position));
                 position
             }
         };
         let Some(sums) = sums.get_mut(&head.server) else { continue };
-        let sum = &mut sums.sums[position].1;
-        sum.count = sum.count.saturating_add(natural(numbers.count[row]));
-        sum.total = sum.total.saturating_add(natural(numbers.total[row]));
-        sum.amount = sum.amount.saturating_add(natural(numbers.amount[row]));
-        sum.follows = sum.follows.saturating_add(natural(numbers.follows[row]));
+        sums.sums[position].1.totals.add(numbers.totals(row));
     }
 }

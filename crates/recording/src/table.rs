@@ -125,7 +125,7 @@ fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-fn unsigned(n: i64) -> u64 {
+pub(crate) fn unsigned(n: i64) -> u64 {
     u64::try_from(n).unwrap_or(0)
 }
 
@@ -208,6 +208,30 @@ pub(crate) fn columns<T: Table>(names: &[&str]) -> Vec<Column> {
     T::columns().into_iter().filter(|column| names.contains(&column.name)).collect()
 }
 
+/// Defines how rows are merged: histograms by bucket, fields by their rules.
+macro_rules! merging {
+    ($([$buckets:ident $counts:ident])? $($rule:ident $field:ident;)*) => {
+        fn add(&mut self, later: Self) {
+            $($crate::merge::buckets(
+                (&mut self.$buckets, &mut self.$counts),
+                (&later.$buckets, &later.$counts),
+            );)?
+            (self.frame, self.time_us) = (later.frame, later.time_us);
+            $($crate::merge::$rule(&mut self.$field, later.$field);)*
+        }
+
+        fn frame(&self) -> u64 {
+            self.frame
+        }
+
+        fn time_us(&self) -> i64 {
+            self.time_us
+        }
+    };
+}
+
+pub(crate) use merging;
+
 /// Defines a row whose columns are its fields.
 macro_rules! table {
     (
@@ -265,23 +289,7 @@ macro_rules! table {
                 rows.sort_by(key);
             }
 
-            #[allow(unused_variables)] // rows that are never merged
-            fn add(&mut self, later: Self) {
-                $($crate::merge::buckets(
-                    (&mut self.$buckets, &mut self.$counts),
-                    (&later.$buckets, &later.$counts),
-                );)?
-                (self.frame, self.time_us) = (later.frame, later.time_us);
-                $($($crate::merge::$rule(&mut self.$field, later.$field);)?)*
-            }
-
-            fn frame(&self) -> u64 {
-                self.frame
-            }
-
-            fn time_us(&self) -> i64 {
-                self.time_us
-            }
+            $crate::table::merging! { $([$buckets $counts])? $($($rule $field;)?)* }
         }
     };
 }

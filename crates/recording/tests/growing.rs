@@ -177,7 +177,7 @@ fn only_rows_that_are_too_old_are_removed() {
 }
 
 #[test]
-fn a_clock_that_leaps_forward_lets_nothing_go() {
+fn a_clock_that_leaps_forward_removes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let policy = RetentionPolicy {
         retention: Some(Duration::from_secs(3600)),

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_is_as_long_as_the_other_clock_says() {
+    fn the_length_of_a_tick_agrees_with_the_other_clock() {
         let path = Path::new("x");
         for kind in [ClockKind::Monotonic, ClockKind::Tsc] {
             if kind == ClockKind::Tsc && tsc().is_none() {

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_are_taken_apart() {
+    fn names_of_files_are_parsed() {
         for (name, key, failed, phase) in [
             ("file::main::read::execute", ["main", "pg_default", "read"], false, "execute"),
             ("file::fsm@pg_global::open::bind", ["fsm", "pg_global", "open"], false, "bind"),

@@ -87,5 +87,6 @@ pub use segment_path::{SegmentPath, ToSegmentPath};
 pub use sessions::Population;
 pub use snapshot::Snapshot;
 pub use statements::{InFlight, Statement, StatementKey, Statements, StatementsDelta};
+pub use this_host::passwd_name;
 pub use tranches::Tranches;
 pub use wait_class::WaitClass;

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_complete_segments_bear_the_name() {
+    fn only_complete_segments_have_the_name() {
         assert_eq!(name_of("pg_tally.fe00.2a5f31"), Some((0xfe00, 0x2a5f31)));
         for other in ["pg_tally.fe00", "pg_tally.fe00.2a5f31.tmp.77", "pg_tally..1", "pg_tallyx"] {
             assert_eq!(name_of(other), None, "{other}");

@@ -63,18 +63,18 @@ pub fn own_boot_id() -> String {
         .map_or_else(|_| String::new(), |s| s.trim().to_string())
 }
 
-/// The name of a user, or the number where it has none.
+/// The name of a user, by /etc/passwd.
+pub fn passwd_name(uid: u32) -> Option<String> {
+    std::fs::read_to_string("/etc/passwd").ok()?.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_string())
+    })
+}
+
+/// The name of a user, or the number if it has none.
 pub fn user_name(uid: u32) -> String {
-    std::fs::read_to_string("/etc/passwd")
-        .ok()
-        .and_then(|passwd| {
-            passwd.lines().find_map(|line| {
-                let mut fields = line.split(':');
-                let name = fields.next()?;
-                (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_string())
-            })
-        })
-        .unwrap_or_else(|| uid.to_string())
+    passwd_name(uid).unwrap_or_else(|| uid.to_string())
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn we_are_ourselves_and_nobody_who_claimed_before_we_started() {
+    fn a_process_is_identified_by_its_pid_and_start_time() {
         let pid = std::process::id() as i32;
         assert!(exists(pid));
         assert!(is_same(pid, crate::clock::boottime_ns()));

@@ -32,7 +32,7 @@ fn kinds_are_known_by_name_and_others_by_number() {
 }
 
 #[test]
-fn of_a_ring_that_went_round_the_last_are_read_and_none_that_is_being_written() {
+fn a_ring_that_wrapped_gives_its_last_events_and_none_that_is_being_written() {
     let folder = tempfile::tempdir().unwrap();
     let maker = Maker::new(&folder.path().join("s"), SHAPE);
     let segment = Segment::open(&maker.path).unwrap();

@@ -49,7 +49,7 @@ fn witness(process: &Process, account: &str) -> KernelView {
 }
 
 #[test]
-fn a_process_that_waits_where_nobody_looks_is_unexplained() {
+fn a_process_blocked_outside_every_probe_is_unexplained() {
     let witness = witness(&Process::new("sleep", &["60"]), "execute::cpu");
     assert!(witness.available && witness.samples > 20, "{witness:?}");
     assert!(witness.unexplained_share > 0.9, "{witness:?}");
@@ -58,7 +58,7 @@ fn a_process_that_waits_where_nobody_looks_is_unexplained() {
 }
 
 #[test]
-fn a_process_that_wants_a_processor_is_explained() {
+fn a_runnable_process_is_explained() {
     let busy = Process::new("sh", &["-c", "while :; do :; done"]);
     let witness = witness(&busy, "execute::cpu");
     assert!(witness.samples > 20, "{witness:?}");
@@ -67,7 +67,7 @@ fn a_process_that_wants_a_processor_is_explained() {
 }
 
 #[test]
-fn a_process_that_waits_as_its_book_says_is_explained() {
+fn a_process_in_the_wait_of_its_book_is_explained() {
     let witness = witness(&Process::new("sleep", &["60"]), "execute::wait::IO:WALSync");
     assert!(witness.samples > 20, "{witness:?}");
     assert_eq!(witness.unexplained_share, 0.0, "{witness:?}");

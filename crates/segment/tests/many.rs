@@ -126,7 +126,7 @@ impl World {
 }
 
 #[test]
-fn a_snapshot_made_from_another_holds_what_one_made_anew_holds() {
+fn a_snapshot_based_on_another_equals_a_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let maker = Maker::new(&folder.path().join("many.seg"), SHAPE);
     let count = SHAPE.slots as usize;

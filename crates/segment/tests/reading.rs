@@ -109,7 +109,7 @@ fn time_that_moves_to_another_account_between_two_snapshots_is_counted_once() {
 }
 
 #[test]
-fn a_pending_record_is_counted_where_it_belongs() {
+fn a_pending_wait_is_counted_in_its_account() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let lock = maker.stat("execute::wait::LWLock:WALWrite", ACCOUNT);
@@ -162,7 +162,7 @@ fn a_session_that_ends_between_two_snapshots_is_counted_once() {
 }
 
 #[test]
-fn a_slot_that_was_merged_while_we_read_is_dropped() {
+fn a_slot_merged_during_the_reading_is_dropped() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let mut group = maker.group(0);
@@ -285,7 +285,7 @@ fn a_dead_session_does_not_grow_and_its_total_does_not_shrink() {
 }
 
 #[test]
-fn a_reused_pid_is_not_taken_for_the_session() {
+fn a_reused_pid_is_not_the_session() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
@@ -296,7 +296,7 @@ fn a_reused_pid_is_not_taken_for_the_session() {
 }
 
 #[test]
-fn a_writer_that_stopped_inside_an_update_does_not_stop_the_reader() {
+fn a_writer_stopped_during_an_update_does_not_block_the_reader() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let wait = maker.stat("execute::wait::IO:WALSync", ACCOUNT);
@@ -316,7 +316,7 @@ fn a_writer_that_stopped_inside_an_update_does_not_stop_the_reader() {
 }
 
 #[test]
-fn names_are_taken_from_whoever_knows_them() {
+fn names_come_from_any_session_that_knows_them() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let now = monotonic_ns();
@@ -384,7 +384,7 @@ fn extremes_of_an_interval_are_its_own() {
 }
 
 #[test]
-fn a_statistic_without_a_histogram_has_no_quantiles_and_only_records_as_extremes() {
+fn a_statistic_without_a_histogram_has_no_quantiles_and_only_new_extremes() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let read = maker.stat("command::Query::read", TIMER);
@@ -415,7 +415,7 @@ fn a_statistic_without_a_histogram_has_no_quantiles_and_only_records_as_extremes
 }
 
 #[test]
-fn the_class_of_an_account_is_the_one_in_the_directory_and_without_one_the_name_tells() {
+fn the_class_of_an_account_is_that_of_the_directory_else_that_of_its_name() {
     let (_folder, mut maker) = make();
     let odd = maker.account_of_class("execute::wait::Neon:PageServerRead", 2);
     let read = maker.stat("execute::wait::IO:DataFileRead", ACCOUNT);
@@ -473,7 +473,7 @@ fn the_level_is_set_without_touching_the_resets() {
 }
 
 #[test]
-fn a_level_with_an_end_is_put_and_the_time_at_locks_is_counted_once() {
+fn a_level_with_an_end_is_set_and_the_time_at_locks_counts_once() {
     let (_folder, maker) = make();
     let at = |offset: usize| maker.get_u64(offset as u64);
     let switch = LevelSwitch::open(&maker.path).unwrap();
@@ -505,7 +505,7 @@ fn a_level_with_an_end_is_put_and_the_time_at_locks_is_counted_once() {
 }
 
 #[test]
-fn statements_are_paused_by_a_bit_of_their_own() {
+fn statements_are_paused_by_their_own_bit() {
     let (_folder, maker) = make();
     let switch = LevelSwitch::open(&maker.path).unwrap();
     let word = || maker.get_u64(header::PAUSE as u64) as u32;
@@ -521,7 +521,7 @@ fn statements_are_paused_by_a_bit_of_their_own() {
 }
 
 #[test]
-fn a_setter_killed_half_way_does_not_stop_the_reader() {
+fn a_process_killed_while_setting_the_level_does_not_block_the_reader() {
     let (_folder, maker) = make();
     maker.level_word(2);
     maker.u64(header::LOCKS_TICKS as u64, 77);
@@ -530,7 +530,7 @@ fn a_setter_killed_half_way_does_not_stop_the_reader() {
 }
 
 #[test]
-fn what_names_say_of_locks_and_functions_has_its_own_rows() {
+fn statistics_of_locks_and_functions_have_their_own_rows() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let mut slot = maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
@@ -612,7 +612,7 @@ fn a_replaced_file_is_noticed() {
 }
 
 #[test]
-fn what_is_no_segment_is_refused_with_its_reason() {
+fn a_file_that_is_no_segment_is_refused_with_the_reason() {
     let (folder, maker) = make();
     let path = folder.path().join("other");
     let refuse = |bytes: &[u8]| {
@@ -646,7 +646,7 @@ fn what_is_no_segment_is_refused_with_its_reason() {
 }
 
 #[test]
-fn a_file_cut_short_under_the_reader_is_an_error() {
+fn a_file_truncated_during_the_reading_is_an_error() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     maker.claim(7, 1, Who::client(), cpu, monotonic_ns());

@@ -32,7 +32,7 @@ fn reads(rows: &[RelationRow]) -> Vec<(Option<u32>, u64, u64)> {
 }
 
 #[test]
-fn entries_and_places_add_up_and_one_that_was_made_twice_too() {
+fn entries_and_local_entries_add_up_also_if_an_entry_exists_twice() {
     let (_folder, path, maker) = made();
     maker.relation(0, &Reads::of(0, 3));
     maker.relation(1, &Reads::of(16384, 100));
@@ -55,7 +55,7 @@ fn entries_and_places_add_up_and_one_that_was_made_twice_too() {
 }
 
 #[test]
-fn what_a_slot_holds_does_not_count_until_it_has_followed_a_reset() {
+fn a_slot_does_not_count_until_it_has_noticed_a_reset() {
     let (_folder, path, maker) = made();
     maker.relation(1, &Reads::of(16384, 100));
     maker.local_relation(0, 0, 1, 1, &Reads::of(16384, 8));

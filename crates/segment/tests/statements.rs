@@ -87,7 +87,7 @@ fn table_and_caches_are_added() {
 }
 
 #[test]
-fn what_is_flushed_or_dropped_or_free_counts_no_more() {
+fn flushed_dropped_and_free_local_entries_do_not_count() {
     let world = world();
     let maker = &world.maker;
     let counted = Counted::new(1, &[100, 200]);
@@ -110,7 +110,7 @@ fn what_is_flushed_or_dropped_or_free_counts_no_more() {
 }
 
 #[test]
-fn a_writer_that_stands_still_holds_nobody_up() {
+fn a_stopped_writer_blocks_no_reader() {
     let world = world();
     let maker = &world.maker;
     let number = maker.enter(&Counted::new(1, &[100]), 7);
@@ -125,7 +125,7 @@ fn a_writer_that_stands_still_holds_nobody_up() {
 }
 
 #[test]
-fn texts_are_joined_and_marked_when_cut() {
+fn texts_are_joined_and_marked_if_truncated() {
     let world = world();
     let maker = &world.maker;
     let long: String = (0..70).map(|i| format!("column_{i},\n")).collect();
@@ -160,7 +160,7 @@ fn texts_are_joined_and_marked_when_cut() {
 }
 
 #[test]
-fn an_interval_is_what_came_in_it() {
+fn an_interval_has_the_growth_between_its_readings() {
     let world = world();
     let maker = &world.maker;
     let mut segment = Segment::open(&maker.path).unwrap();
@@ -216,7 +216,7 @@ fn an_interval_is_what_came_in_it() {
 }
 
 #[test]
-fn what_a_session_works_for_counts_up_to_now() {
+fn the_current_statement_counts_up_to_now() {
     let World { mut maker, _folder } = world();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let read = maker.stat("execute::wait::IO:DataFileRead", ACCOUNT);

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_hit_in_few_samples_is_not_certainty() {
+    fn few_samples_without_a_hit_leave_an_error() {
         assert!(half_width(0, 100) > 0.015);
         assert!(half_width(0, 10_000) < 0.001);
         assert!((half_width(50, 100) - 0.096).abs() < 0.002);

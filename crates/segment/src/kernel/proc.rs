@@ -77,7 +77,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_kernel_says_whether_a_process_is_blocked_and_where() {
+    fn a_blocked_process_is_found_with_its_system_call() {
         let own = std::process::id() as i32;
         let figures = process::Proc::default().schedstat(own as u32);
         assert!(figures.is_some_and(|it| it.on_cpu_ns > 0));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn text_ends_at_its_terminator_and_carries_no_control_characters() {
+    fn text_ends_at_its_terminator_and_has_no_control_characters() {
         assert_eq!(text_at(b"ab\x1b[2J\0rest", 0, 11), "ab?[2J");
         assert_eq!(text_at(b"full", 0, 4), "full");
         assert_eq!(text_at(b"\xff\xfe", 0, 2), "\u{fffd}\u{fffd}");

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_what_came_since_and_the_longest_where_it_is_new() {
+    fn an_interval_has_the_growth_and_the_longest_operation_if_it_is_new() {
         let before = relations(&[(0, 0, 0), (16384, 10, 50), (16385, 7, 9)]);
         let now = relations(&[(0, 0, 0), (16384, 15, 60), (16385, 9, 9), (16386, 1, 10)]);
         let rows = now.since(Some(&before));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_to_the_others_is_not_counted_again() {
+    fn an_evicted_relation_is_not_counted_again() {
         let before = relations(&[(0, 3, 5), (16384, 100, 50), (16385, 7, 9)]);
         // 16384 did two more reads before its entry served another; 16385's begins again
         let now = relations(&[(0, 3 + 102 + 7, 50), (16385, 1, 9)]);

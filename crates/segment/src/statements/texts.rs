@@ -144,7 +144,7 @@ mod tests {
     const UTF8: i32 = 6;
 
     #[test]
-    fn texts_are_fit_to_be_shown() {
+    fn texts_are_decoded_without_control_characters() {
         assert_eq!(&*shown(b"select\n\t$1\x1b[2J\r", UTF8), "select\n\t$1?[2J?");
         assert_eq!(&*shown("größe".as_bytes(), UTF8), "größe");
         assert_eq!(&*shown(b"gr\xf6\xdfe\x9b", LATIN1), "größe?");
