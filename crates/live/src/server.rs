@@ -207,16 +207,7 @@ fn socket_folder(port: u16) -> &'static str {
 
 /// The caller's name as PostgreSQL's peer authentication sees it.
 fn own_name() -> String {
-    let uid = rustix::process::geteuid().as_raw();
-    std::fs::read_to_string("/etc/passwd")
-        .ok()
-        .and_then(|text| {
-            text.lines().find_map(|line| {
-                let mut fields = line.split(':');
-                let name = fields.next()?;
-                (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_string())
-            })
-        })
+    segment::user_name(rustix::process::geteuid().as_raw())
         .or_else(|| std::env::var("USER").ok())
         .unwrap_or_else(|| "postgres".into())
 }

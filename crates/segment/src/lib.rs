@@ -77,5 +77,6 @@ pub use segment_path::{SegmentPath, ToSegmentPath};
 pub use sessions::Population;
 pub use snapshot::Snapshot;
 pub use statements::{InFlight, Statement, StatementKey, Statements, StatementsDelta};
+pub use this_host::user_name;
 pub use tranches::Tranches;
 pub use wait_class::WaitClass;

@@ -58,7 +58,7 @@ pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> 
         io::ErrorKind::PermissionDenied => {
             let metadata = std::fs::symlink_metadata(&path);
             let (owner, mode) = metadata.map_or(("unknown".to_string(), 0), |m| {
-                (this_host::user_name(m.uid()), m.mode() & 0o7777)
+                (this_host::user(m.uid()), m.mode() & 0o7777)
             });
             let hint =
                 if mode & 0o040 != 0 && wish == "read it" { ", or join its group" } else { "" };

@@ -47,7 +47,7 @@ impl SegmentPath {
     /// owner it must be our own, root's, or that of the data directory which the segment names.
     pub(crate) fn check(&self, file: &Metadata, header: &Header) -> Result<(), Error> {
         let uid = file.uid();
-        let name = this_host::user_name;
+        let name = this_host::user;
         let why = match self.owner {
             _ if uid == ROOT => return Ok(()),
             Some(owner) if uid == owner => return Ok(()),

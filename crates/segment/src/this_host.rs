@@ -66,18 +66,19 @@ pub fn own_boot_id() -> String {
         .map_or_else(|_| String::new(), |s| s.trim().to_string())
 }
 
-/// The name of a user, or the number where it has none.
-pub fn user_name(uid: u32) -> String {
-    std::fs::read_to_string("/etc/passwd")
-        .ok()
-        .and_then(|passwd| {
-            passwd.lines().find_map(|line| {
-                let mut fields = line.split(':');
-                let name = fields.next()?;
-                (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_string())
-            })
-        })
-        .unwrap_or_else(|| uid.to_string())
+/// The name of a user of this machine.
+pub fn user_name(uid: u32) -> Option<String> {
+    let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_string())
+    })
+}
+
+/// The same, or the number where it has none.
+pub(crate) fn user(uid: u32) -> String {
+    user_name(uid).unwrap_or_else(|| uid.to_string())
 }
 
 #[cfg(test)]
