@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use segment::clients::ClientTotals;
 use segment::interval::{Interval, SessionRow};
-use segment::{Event, EventKind, RelationRow};
+use segment::{EventKind, RelationRow};
 use serde::Serialize;
 
 use crate::events::Row;
@@ -81,9 +81,9 @@ pub struct StorageEvents {
 }
 
 impl StorageEvents {
-    /// Adds an event; `row` is the same event for people.
-    pub fn note(&mut self, event: &Event, row: Row) {
-        match event.kind {
+    /// Adds an event.
+    pub fn note(&mut self, row: Row) {
+        match row.kind {
             EventKind::Slow => {
                 self.slow.push(row);
                 let over = self.slow.len().saturating_sub(SLOW);
@@ -96,12 +96,12 @@ impl StorageEvents {
                     }
                     self.begun = Some(begun);
                 } else if let Some(ended) = Checkpoint::of(&row) {
-                    self.last = Some((event.pid, ended));
+                    self.last = Some((row.pid, ended));
                     self.begun = None;
                 } else if checkpoints::has_failed(&row) {
                     self.begun = None;
                 } else if let Some((_, last)) =
-                    self.last.as_mut().filter(|(pid, _)| *pid == event.pid)
+                    self.last.as_mut().filter(|(pid, _)| *pid == row.pid)
                 {
                     last.add(&row);
                 }
@@ -144,8 +144,7 @@ mod tests {
     use crate::sample;
 
     fn note(events: &mut StorageEvents, number: u64, pid: i32, kind: EventKind, text: &str) {
-        let event = Event { number, tick: number, pid, kind, text: text.to_string() };
-        let row = Row {
+        events.note(Row {
             number,
             time: Some(1_700_000_000.0 - 10.0 + number as f64),
             pid,
@@ -155,8 +154,7 @@ mod tests {
             kind,
             text: text.to_string(),
             lost: 0,
-        };
-        events.note(&event, row);
+        });
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use recording::{GapRow, KernelRow, MarkRow, Recording};
 use segment::clients::ClientTotals;
 use segment::kernel::KernelView;
-use segment::{Event, Interval};
+use segment::Interval;
 
 use super::{machine, Frames, Scene};
 use crate::top::views;
@@ -251,8 +251,7 @@ impl RecordingSource {
         let seen = asked.events.partition_point(until);
         let mut events = StorageEvents::default();
         for row in &asked.events[seen.saturating_sub(EVENTS)..seen] {
-            let (number, pid, kind, text) = (row.number, row.pid, row.kind, row.text.clone());
-            events.note(&Event { number, tick: 0, pid, kind, text }, row.clone());
+            events.note(row.clone());
         }
         // A recording does not have their sums: an impossible number of resets marks them as unknown.
         let unknown = ClientTotals { resets: u32::MAX, ..ClientTotals::default() };
