@@ -135,9 +135,7 @@ impl Printer<'_> {
     /// Prints a note on standard error, unless it is the last one again.
     fn note(&mut self, text: &str) {
         if self.noted.as_deref() != Some(text) {
-            let target = self.args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
-            // A closed standard error must not end the list of events.
-            view::escape::say(&format!("{target}{text}"));
+            view::escape::say_of(self.args.target.as_deref(), text);
             self.noted = Some(text.to_string());
         }
     }

@@ -172,11 +172,7 @@ impl Messages {
     }
 
     fn say(&self, args: &RecordArgs, text: &str) {
-        let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
-        let say = || {
-            // A closed standard error must not end the recording.
-            view::escape::say(&format!("{target}{text}"));
-        };
+        let say = || view::escape::say_of(args.target.as_deref(), text);
         match &self.bar {
             Some(bar) => bar.suspend(say),
             None => say(),

@@ -78,9 +78,7 @@ pub fn print_recording(
 /// Writes a message to standard error, unless it is the same as the last.
 fn note(args: &TopArgs, text: &str, last: &mut Option<String>) {
     if last.as_deref() != Some(text) {
-        let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
-        // Standard error may be closed; the intervals matter more.
-        view::escape::say(&format!("{target}{text}"));
+        view::escape::say_of(args.target.as_deref(), text);
         *last = Some(text.to_string());
     }
 }
