@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Follows a running server: finds its segment, connects to it, and gives one interval after the
-//! other, with events and host metrics, across its restarts.
+//! Follows a running server: finds its segment, connects to it, and gives its figures and
+//! events step by step, across its restarts.
 
-mod attachment;
 pub mod coverage;
-pub mod events;
+pub mod devices;
 pub mod extension;
-pub mod feed;
+pub mod follower;
 pub mod hangup;
 pub mod host;
 pub mod instrumented;
+mod io;
 pub mod library;
 pub mod library_list;
 pub mod machine;
 mod postmaster_file;
 mod relation_names;
+mod run;
 pub mod server;
-pub mod source;
 pub mod spec;
 mod tablespaces;
+mod tail;
 pub mod target;
-mod watch;

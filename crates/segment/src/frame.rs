@@ -97,6 +97,13 @@ fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflo
 }
 
 impl Frame {
+    /// Time of processes that were not idle.
+    pub fn busy_seconds(&self) -> f64 {
+        let busy = |it: &&FrameStat| it.stat.kind == StatKind::Account && !it.stat.is_idle();
+        self.clock
+            .seconds(self.statistics.iter().filter(busy).map(|it| it.total.change.total).sum())
+    }
+
     /// What happened between two snapshots of a segment; without a first one, since the last
     /// reset or since the segment was made.
     pub fn between(segment: &Segment, previous: Option<&Snapshot>, snapshot: &Snapshot) -> Frame {

@@ -13,7 +13,7 @@ use super::material::Material;
 use super::processes::{Census, Meter};
 use super::selector::Selector;
 use error::Error;
-use live::feed::{Feed, Step};
+use live::follower::{Figures, Follower, Wanted};
 use live::host::{Disturbance, Watch};
 
 /// What to measure.
@@ -38,7 +38,7 @@ pub struct Window<'a> {
     instrument: Meter,
     census: Census,
     machine: Watch,
-    feed: Option<Feed>,
+    follower: Option<Follower>,
     asked: Values,
 }
 
@@ -64,15 +64,14 @@ impl<'a> Window<'a> {
                 .any(|read| read.interval.as_deref().is_some_and(|path| path.contains(start)))
         };
         let per_command = study.reads.iter().any(|read| read.per == Some(Per::Command));
-        let mut feed = None;
         let listed = study.listings.iter().any(|listing| listing.worst.is_some());
-        if let Some(segment) = watched.segment.filter(|_| wanted("") || per_command || listed) {
-            let mut opened = Feed::open(segment.clone(), false, false, wanted("statements"))?;
-            if wanted("io.") {
-                opened.ask_for_io();
-            }
-            feed = Some(opened);
-        }
+        let segment = watched.segment.filter(|_| wanted("") || per_command || listed);
+        let follow = |segment: &SegmentPath| {
+            let (statements, storage) = (wanted("statements"), wanted("io."));
+            let figures = Figures::Intervals;
+            let wanted = Wanted { figures, statements, storage, ..Wanted::default() };
+            Follower::open(segment.clone(), wanted)
+        };
         let mut window = Self {
             watched,
             began: Instant::now(),
@@ -81,7 +80,7 @@ impl<'a> Window<'a> {
             instrument: Meter::default(),
             census: Census::default(),
             machine: Watch::start(),
-            feed,
+            follower: segment.map(follow).transpose()?,
             asked: Values::new(),
         };
         for read in &study.reads {
@@ -111,8 +110,8 @@ impl<'a> Window<'a> {
         let disturbance = self.machine.disturbance();
         let foreign = Census::take().foreign_since(&self.census);
         let seconds = self.began.elapsed().as_secs_f64();
-        let interval = match &mut self.feed {
-            Some(feed) => Some(next(feed)?),
+        let interval = match &mut self.follower {
+            Some(follower) => Some(serde_json::to_value(follower.interval()?)?),
             None => None,
         };
         let mut figures = Values::new();
@@ -150,15 +149,6 @@ impl<'a> Window<'a> {
         };
         let foreign_percent = 100.0 * foreign / seconds;
         Ok(Seen { material, disturbance, foreign_percent, interval })
-    }
-}
-
-/// The interval since the previous one, as in `tally top --json`.
-fn next(feed: &mut Feed) -> Result<Value, Error> {
-    match feed.step() {
-        Step::Interval(reading) => Ok(serde_json::to_value(&reading)?),
-        Step::Attached => Err(Error::Failed("the server has a new segment".into())),
-        Step::Absent(why) => Err(Error::Failed(why)),
     }
 }
 

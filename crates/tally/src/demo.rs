@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use scratch::{Cluster, Load, PgbenchResult, RunningPgbench};
-use segment::kernel::Watch;
-use segment::{Interval, Segment, SegmentPath};
+use segment::{Interval, SegmentPath};
 
 use crate::arguments::Workload;
 use crate::top;
 use crate::top::{TopArgs, View};
 use error::Error;
+use live::follower::{Figures, Follower, Wanted};
 use live::instrumented;
 use recorder::Recorder;
 use view::columns::Columns;
@@ -48,7 +48,6 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     }
     progress.finish_and_clear();
 
-    let mut segment = Segment::open(&segment_path)?;
     let mut load = cluster
         .pgbench()
         .load(Load::from(&args.workload))
@@ -59,13 +58,10 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     wait_for_load(&cluster, &mut load, args.clients)?;
     let recorder = (!args.once).then(|| Recorder::start(segment_path.path()));
     let end = Instant::now() + args.seconds;
-    let first = segment.snapshot(None)?;
-    let mut watch = Watch::start(&segment);
-    watch.observe(None, &first, 0.0);
+    let wanted = Wanted { figures: Figures::Intervals, kernel: true, ..Wanted::default() };
+    let mut follower = Follower::open(segment_path.clone(), wanted)?;
     top::run(&view(args, segment_path.path(), end), color)?;
-    let last = segment.snapshot(Some(&first))?;
-    let mut interval = Interval::between(&segment, Some(&first), &last);
-    interval.kernel = watch.observe(Some(&first), &last, interval.busy_seconds);
+    let interval = follower.interval()?.interval;
     // If the user left early, or after one interval, pgbench prints no result.
     let result = if end.saturating_duration_since(Instant::now()) < TAIL {
         Some(load.wait()?)
@@ -113,24 +109,11 @@ fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
         target: Some(path.display().to_string()),
         interval: Some(interval),
         once: args.once,
-        json: false,
         count: (!live && !args.once).then_some(all),
         view: Some(View::Ledger),
-        per_second: false,
-        sort: None,
-        reverse: false,
-        filter: None,
-        idle: false,
-        leaders: false,
-        no_witness: false,
-        replay: None,
-        from: None,
-        to: None,
-        host: None,
-        speed: None,
-        mouse: false,
         no_config: true,
         until: Some(end),
+        ..TopArgs::default()
     }
 }
 

@@ -105,6 +105,14 @@ pub fn say(text: &str) {
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
+/// The same, with the target that the user named in front.
+pub fn say_of(target: Option<&str>, text: &str) {
+    match target {
+        Some(target) => say(&format!("{target}: {text}")),
+        None => say(text),
+    }
+}
+
 /// A writer of UTF-8 that escapes what it writes.
 #[derive(Debug)]
 pub struct Escaping<W> {

@@ -14,7 +14,7 @@ use rustix::event::PollFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use error::Error;
-use live::events::Feed;
+use live::follower::{Absent, Follower, Step, Wanted};
 use live::hangup;
 use live::target;
 use view::events::Row;
@@ -38,27 +38,36 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }
     }
-    let after = match args.since {
+    let after = Some(match args.since {
         Some(Since::Number(number)) => number,
         _ => 0,
-    };
-    let mut feed = Feed::open(target::segment_path(args.target.as_deref())?, after)?;
-    let mut rows = feed.look()?.rows;
-    while feed.waits() && !stop.load(Ordering::Relaxed) && nap()? {
-        rows.extend(feed.look()?.rows);
+    });
+    let path = target::segment_path(args.target.as_deref())?;
+    let mut follower = Follower::open(path, Wanted { after, ..Wanted::default() })?;
+    let mut rows = Vec::new();
+    loop {
+        for step in follower.step(false) {
+            match step {
+                Step::Events(new) => rows.extend(new),
+                Step::Absent(Absent::Unreadable(error)) => return Err(error),
+                _ => {}
+            }
+        }
+        if !follower.waits() || stop.load(Ordering::Relaxed) || !nap()? {
+            break;
+        }
     }
     let mut printer = Printer { args, color, zone: TimeZone::system(), lost: 0, noted: None };
-    printer.rows(first(args, rows), feed.capacity())?;
+    printer.rows(first(args, rows), follower.event_capacity())?;
     while args.follow && !stop.load(Ordering::Relaxed) && nap()? {
-        match feed.look() {
-            Ok(found) => {
-                if let Some(text) = found.notice {
-                    printer.note(&text);
-                }
-                printer.rows(found.rows, feed.capacity())?;
+        for step in follower.step(false) {
+            match step {
+                Step::Events(rows) => printer.rows(rows, follower.event_capacity())?,
+                Step::Attached { .. } => printer.note("the server was restarted"),
+                // The segment may be incomplete while it is being replaced; try again.
+                Step::Absent(why) => printer.note(&why.waiting()),
+                _ => {}
             }
-            // The segment may be incomplete while it is being replaced; try again.
-            Err(error) => printer.note(&error.to_string()),
         }
     }
     Ok(())
@@ -126,9 +135,7 @@ impl Printer<'_> {
     /// Prints a note on standard error, unless it is the last one again.
     fn note(&mut self, text: &str) {
         if self.noted.as_deref() != Some(text) {
-            let target = self.args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
-            // A closed standard error must not end the list of events.
-            view::escape::say(&format!("{target}{text}"));
+            view::escape::say_of(self.args.target.as_deref(), text);
             self.noted = Some(text.to_string());
         }
     }

@@ -1,113 +1,49 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reads the counters of the server's devices and the kernel's I/O counters of its processes, in a
-//! separate thread, because a mount that does not respond may block it.
+//! Rows of the server's devices and of its processes' I/O, from the kernel's counters.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use device::{DeviceNumber, Devices, DiskCounters, IoCounters, Reading, System};
-use recording::{DeviceRow, ServerIoRow, SettingRow};
+use device::{Devices, DiskCounters, GroupCounters, IoCounters, Reading};
+use live::devices::Answer;
+use recording::{Batch, DeviceRow, ServerIoRow, SettingRow};
 
-/// How long to wait for an answer.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// How often to look for locations and devices; tablespaces may be created or dropped.
-const ANEW: Duration = Duration::from_secs(60);
-
-/// Whether to read the processes' counters in addition to the devices'.
-type Question = bool;
-
-/// The counters of one reading.
-#[derive(Debug)]
-struct Answer {
-    reading: Reading,
-    /// The devices that directly hold files of the server.
-    direct: Vec<DeviceNumber>,
-    /// Descriptions of locations and devices, if they were looked for again.
-    locations: Option<Vec<SettingRow>>,
-}
-
-/// Watches the devices of one server.
-#[derive(Debug)]
-pub struct Watch {
-    ask: Sender<Question>,
-    answers: Receiver<Answer>,
-    asked: bool,
-    disks: BTreeMap<DeviceNumber, DiskCounters>,
-    disks_ns: u64,
-    server: Option<(IoCounters, u64, u64)>,
-}
-
-/// Changes since the previous reading.
+/// Makes rows of the changes between readings of one server's counters.
 #[derive(Debug, Default)]
-pub struct Seen {
-    /// One row per device.
-    pub devices: Vec<DeviceRow>,
-    /// I/O of the server's processes.
-    pub server: Option<ServerIoRow>,
-    /// Descriptions of locations and devices, if they were looked for again.
-    pub locations: Vec<SettingRow>,
+pub struct DeviceRows {
+    found: Option<Arc<Devices>>,
+    before: Option<Reading>,
+    /// The processes, which not each reading has, and when they were read.
+    server: Option<(GroupCounters, u64)>,
 }
 
-impl Watch {
-    /// Starts the thread for the server in a data directory; `pid` is its postmaster.
-    pub fn start(directory: PathBuf, pid: Option<u32>) -> Option<Watch> {
-        let (ask, questions) = channel();
-        let (answer, answers) = channel();
-        std::thread::Builder::new()
-            .name("devices".to_string())
-            .spawn(move || work(&directory, pid, &questions, &answer))
-            .ok()?;
-        let (disks, server) = (BTreeMap::new(), None);
-        Some(Watch { ask, answers, asked: false, disks, disks_ns: 0, server })
-    }
-
-    /// Changes since the previous reading, empty if the answer is late; with `processes` also those of
-    /// the server's processes.
-    pub fn look(&mut self, processes: bool) -> Seen {
-        if !self.asked {
-            // Fails if the thread has ended.
-            self.asked = self.ask.send(processes).is_ok();
-        }
-        match self.answers.recv_timeout(PATIENCE) {
-            Ok(answer) => {
-                self.asked = false;
-                self.take(answer)
-            }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Seen::default(),
-        }
-    }
-
-    fn take(&mut self, answer: Answer) -> Seen {
-        let mut seen = Seen { locations: answer.locations.unwrap_or_default(), ..Seen::default() };
-        let reading = answer.reading;
-        let interval_ns = reading.devices_ns.saturating_sub(self.disks_ns);
-        let mut disks = BTreeMap::new();
-        for (number, counters) in reading.devices {
-            let Ok(now) = counters else { continue };
-            // Another device may have taken the same number.
-            let before = self.disks.get(&number).filter(|before| before.sequence == now.sequence);
-            if let Some(before) = before {
-                let direct = answer.direct.contains(&number);
-                seen.devices.push(device_row(before, &now, interval_ns, direct));
-            }
-            disks.insert(number, now);
-        }
-        (self.disks, self.disks_ns) = (disks, reading.devices_ns);
-        if let Ok(server) = reading.server {
-            if let Some((before, since, started)) = self.server {
-                let interval_ns = reading.processes_ns.saturating_sub(since);
-                if started == server.started {
-                    let refused = server.refused as u64;
-                    let mut row = io_row(before, server.total, interval_ns);
-                    (row.processes, row.refused) = (server.processes.len() as u64, refused);
-                    seen.server = Some(row);
+impl DeviceRows {
+    /// Adds changes since the previous reading, and descriptions of locations and devices if they
+    /// were resolved again.
+    pub fn add(&mut self, (found, reading): Answer, batch: &mut Batch) {
+        let direct: Vec<_> =
+            found.locations.iter().flat_map(|at| found.under(at)).map(|it| it.number).collect();
+        if let Some(before) = &self.before {
+            let interval_ns = reading.devices_ns.saturating_sub(before.devices_ns);
+            for (number, now) in &reading.devices {
+                let (Ok(now), Some(Ok(then))) = (now, before.devices.get(number)) else { continue };
+                // Another device may have taken the same number.
+                if then.sequence == now.sequence {
+                    let direct = direct.contains(number);
+                    batch.devices.push(device_row(then, now, interval_ns, direct));
                 }
             }
-            self.server = Some((server.total, reading.processes_ns, server.started));
         }
-        seen
+        if let Ok(now) = &reading.server {
+            let before = self.server.replace((now.clone(), reading.processes_ns));
+            if let Some((then, since)) = before.filter(|(then, _)| then.started == now.started) {
+                let interval_ns = reading.processes_ns.saturating_sub(since);
+                batch.server_io.push(io_row(&then, now, interval_ns));
+            }
+        }
+        if self.found.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &found)) {
+            batch.settings.extend(describe(&found));
+        }
+        (self.found, self.before) = (Some(found), Some(reading));
     }
 }
 
@@ -140,10 +76,12 @@ fn device_row(
     }
 }
 
-fn io_row(then: IoCounters, now: IoCounters, interval_ns: u64) -> ServerIoRow {
-    let more = |of: fn(&IoCounters) -> u64| of(&now).saturating_sub(of(&then));
+fn io_row(then: &GroupCounters, now: &GroupCounters, interval_ns: u64) -> ServerIoRow {
+    let more = |of: fn(&IoCounters) -> u64| of(&now.total).saturating_sub(of(&then.total));
     ServerIoRow {
         interval_ns,
+        processes: now.processes.len() as u64,
+        refused: now.refused as u64,
         reads: more(|c| c.reads),
         read_bytes: more(|c| c.read_bytes),
         writes: more(|c| c.writes),
@@ -151,35 +89,6 @@ fn io_row(then: IoCounters, now: IoCounters, interval_ns: u64) -> ServerIoRow {
         device_read_bytes: more(|c| c.device_read_bytes),
         device_written_bytes: more(|c| c.device_written_bytes),
         ..ServerIoRow::default()
-    }
-}
-
-/// Answers until the channel of questions is closed.
-fn work(
-    directory: &std::path::Path,
-    pid: Option<u32>,
-    questions: &Receiver<Question>,
-    answers: &Sender<Answer>,
-) {
-    let mut found: Option<(Devices, Instant)> = None;
-    while let Ok(processes) = questions.recv() {
-        let known = found.take().filter(|(_, looked)| looked.elapsed() < ANEW);
-        let anew = known.is_none();
-        let (devices, looked) = known
-            .unwrap_or_else(|| (Devices::resolve(&System::live(), directory, pid), Instant::now()));
-        let reading =
-            if processes { Reading::take(&devices) } else { Reading::of_devices(&devices) };
-        let direct = devices
-            .locations
-            .iter()
-            .flat_map(|location| devices.under(location))
-            .map(|device| device.number)
-            .collect();
-        let locations = anew.then(|| describe(&devices));
-        found = Some((devices, looked));
-        if answers.send(Answer { reading, direct, locations }).is_err() {
-            return;
-        }
     }
 }
 
@@ -231,16 +140,19 @@ fn describe(devices: &Devices) -> Vec<SettingRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use device::System;
 
     #[test]
     fn devices_have_rows_from_the_second_reading_on() {
-        let mut watch = Watch::start(std::env::temp_dir(), Some(std::process::id())).unwrap();
-        let first = watch.look(true);
-        assert!(first.devices.is_empty() && first.server.is_none());
-        assert!(!first.locations.is_empty());
-        let second = watch.look(true);
-        assert!(second.locations.is_empty());
-        let server = second.server.unwrap();
+        let (system, pid) = (System::live(), std::process::id());
+        let found = Arc::new(Devices::resolve(&system, &std::env::temp_dir(), Some(pid)));
+        let (mut rows, mut batch) = (DeviceRows::default(), Batch::default());
+        rows.add((found.clone(), Reading::take(&found)), &mut batch);
+        assert!(batch.devices.is_empty() && batch.server_io.is_empty());
+        assert!(!std::mem::take(&mut batch.settings).is_empty());
+        rows.add((found.clone(), Reading::take(&found)), &mut batch);
+        assert!(batch.settings.is_empty());
+        let server = &batch.server_io[0];
         assert!(server.processes >= 1 && server.interval_ns > 0);
     }
 }

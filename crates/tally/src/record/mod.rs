@@ -19,7 +19,6 @@ use indicatif::ProgressBar;
 use clocks::Clocks;
 use command::Command;
 use error::Error;
-use live::source::Source;
 use live::target;
 use recorder::Recorder;
 use signals::Signals;
@@ -42,7 +41,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(&path) {
         return Err(error.into());
     }
-    let mut recorder = Recorder::new(args, Source::new(path));
+    let mut recorder = Recorder::new(args, path);
     recorder.look(false)?;
     if !recorder.has_begun() && !args.command.is_empty() {
         let why = recorder.waiting().unwrap_or("nothing to record").to_string();
@@ -173,11 +172,7 @@ impl Messages {
     }
 
     fn say(&self, args: &RecordArgs, text: &str) {
-        let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
-        let say = || {
-            // A closed standard error must not end the recording.
-            view::escape::say(&format!("{target}{text}"));
-        };
+        let say = || view::escape::say_of(args.target.as_deref(), text);
         match &self.bar {
             Some(bar) => bar.suspend(say),
             None => say(),

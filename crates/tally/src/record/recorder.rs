@@ -7,17 +7,17 @@ use recording::{
     About, Batch, EventRow, GapRow, KernelRow, MarkRow, RetentionPolicy, RowBuilder, RunRow,
     ServerRow, SettingRow, Writer,
 };
-use segment::Level;
+use segment::{Header, Level, SegmentPath, Statements};
 
 use super::clocks::{Clocks, Happening};
-use super::devices;
+use super::devices::DeviceRows;
 use super::duty::Duty;
 use super::settings::Settings;
 use super::summary::Summary;
 use super::RecordArgs;
 use error::Error;
+use live::follower::{Details, Figures, Follower, Step, Taken, Wanted};
 use live::machine::{self, Processors};
-use live::source::{Found, Server, Source, Taken};
 use report::cost::READING;
 use view::events::Row;
 
@@ -28,7 +28,8 @@ const SETTINGS_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Recorder<'a> {
     args: &'a RecordArgs,
-    source: Source,
+    path: SegmentPath,
+    follower: Follower,
     writer: Option<Writer>,
     row_builder: RowBuilder,
     /// Number of the server's run that is being read.
@@ -40,7 +41,7 @@ pub struct Recorder<'a> {
     last: Option<Clocks>,
     /// Start of the current gap, and its reason.
     gap: Option<(Clocks, String)>,
-    devices: Option<devices::Watch>,
+    devices: DeviceRows,
     settings: Option<Settings>,
     settings_asked: u64,
     duty: Option<Duty>,
@@ -69,11 +70,19 @@ fn note(name: &str, value: &str) -> SettingRow {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder of `source`.
-    pub fn new(args: &'a RecordArgs, source: Source) -> Recorder<'a> {
+    /// A recorder of the segment at this path, which need not exist yet.
+    pub fn new(args: &'a RecordArgs, path: SegmentPath) -> Recorder<'a> {
+        let wanted = Wanted {
+            figures: Figures::Frames,
+            kernel: true,
+            statements: true,
+            storage: true,
+            ..Wanted::default()
+        };
         Recorder {
             args,
-            source,
+            follower: Follower::new(path.clone(), wanted),
+            path,
             writer: None,
             row_builder: RowBuilder::new(),
             server: 0,
@@ -82,7 +91,7 @@ impl<'a> Recorder<'a> {
             level: None,
             last: None,
             gap: None,
-            devices: None,
+            devices: DeviceRows::default(),
             settings: None,
             settings_asked: 0,
             duty: args.duty.map(Duty::new),
@@ -125,12 +134,16 @@ impl<'a> Recorder<'a> {
         let details = Some(now.realtime / length);
         let detail = last || details != self.details;
         self.details = details;
-        for found in self.source.look(detail) {
-            match found {
-                Found::Server(server) => self.attached(&server)?,
-                Found::Taken(taken) => self.take(*taken, detail)?,
-                Found::Ended(why) => self.ended(why),
-                Found::Nothing(why) => self.nothing(why),
+        for step in self.follower.step(detail) {
+            match step {
+                Step::Attached { fresh } => self.attached(fresh)?,
+                Step::Events(rows) => {
+                    self.pending.events.extend(rows.iter().map(|row| event(row, self.server)));
+                }
+                Step::Frame(taken) => self.take(*taken)?,
+                Step::Ended(why) => self.ended(why),
+                Step::Absent(why) => self.nothing(why.to_string()),
+                Step::Interval(_) => {}
             }
         }
         self.turn_level();
@@ -171,19 +184,20 @@ impl<'a> Recorder<'a> {
     }
 
     /// A run of the server was found.
-    fn attached(&mut self, server: &Server) -> Result<(), Error> {
+    fn attached(&mut self, fresh: bool) -> Result<(), Error> {
+        let Some(segment) = self.follower.segment() else { return Ok(()) };
+        let header = &segment.header().clone();
         if self.writer.is_none() {
-            self.begin(server)?;
+            self.begin(header)?;
         }
         self.server += 1;
-        let header = &server.header;
         let name = if header.server.is_empty() { &header.producer } else { &header.server };
         let made_us = i64::try_from(header.created_realtime_ns / 1000).unwrap_or(0);
         self.pending.servers.push(ServerRow {
             server: self.server,
             name: name.as_str().into(),
             data_directory: header.host.as_str().into(),
-            segment: server.path.path().display().to_string().into(),
+            segment: self.path.path().display().to_string().into(),
             pid: header.server_pid,
             port: header.server_port,
             producer: header.producer.as_str().into(),
@@ -197,23 +211,20 @@ impl<'a> Recorder<'a> {
         }
         self.row_builder.reset();
         // The first interval of a fresh run covers all since its start.
-        let until = if server.fresh { made_us } else { Clocks::now().micros() };
+        let until = if fresh { made_us } else { Clocks::now().micros() };
         self.end_gap(until);
         let directory = std::path::PathBuf::from(&header.host);
         if directory.is_absolute() {
-            let pid = Some(header.server_pid).filter(|pid| *pid != 0);
-            self.devices = devices::Watch::start(directory.clone(), pid);
-            self.settings = Settings::start(self.args.target.clone(), &server.path, &directory);
+            self.settings = Settings::start(self.args.target.clone(), &self.path, &directory);
         }
         if let Some(duty) = &mut self.duty {
-            duty.attach(&server.path)?;
+            duty.attach(&self.path)?;
         }
-        self.settings_asked = 0;
+        (self.settings_asked, self.devices) = (0, DeviceRows::default());
         Ok(())
     }
 
-    fn begin(&mut self, server: &Server) -> Result<(), Error> {
-        let header = &server.header;
+    fn begin(&mut self, header: &Header) -> Result<(), Error> {
         let about = About {
             format: recording::FORMAT,
             made_by: concat!("pgtally ", env!("CARGO_PKG_VERSION")).to_string(),
@@ -263,7 +274,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn rate(&self) -> String {
-        let rate = segment::Segment::open(self.source.path()).map(|s| s.clock().ticks_per_second());
+        let rate = self.follower.segment().map(|it| it.clock().ticks_per_second());
         rate.map_or("unknown".to_string(), |rate| format!("{rate:.0}"))
     }
 
@@ -274,7 +285,7 @@ impl<'a> Recorder<'a> {
         let begin = self.last.unwrap_or(self.clocks);
         self.gap = Some((begin, why.to_string()));
         self.level = None;
-        (self.devices, self.settings) = (None, None);
+        self.settings = None;
     }
 
     fn nothing(&mut self, why: String) {
@@ -306,7 +317,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records an interval.
-    fn take(&mut self, taken: Taken, detail: bool) -> Result<(), Error> {
+    fn take(&mut self, taken: Taken) -> Result<(), Error> {
         let Some(number) = self.writer.as_ref().map(Writer::next_frame) else { return Ok(()) };
         let frame = &taken.frame;
         let time_us = recording::time_us(frame.realtime_ns);
@@ -327,37 +338,12 @@ impl<'a> Recorder<'a> {
             self.summary.interval(row);
         }
         self.processors = processors;
-        if detail || taken.statements.is_some() {
+        if let Some(details) = taken.details {
             batch.histograms = self.row_builder.histograms(number);
+            add_details(details, frame.clock.ticks_per_second, (number, time_us), &mut batch);
         }
-        if let Some((records, length)) = &taken.statements {
-            let rate = frame.clock.ticks_per_second;
-            batch.append(recording::statement_rows(records, rate, (number, time_us), *length));
-        }
-        if let Some((found, length)) = &taken.relations {
-            batch.relations = recording::relation_rows(found, (number, time_us), *length);
-        }
-        if let Some((witness, interval_ns)) = &taken.kernel {
-            let ns = |seconds: f64| (seconds * 1e9) as u64;
-            batch.kernel.push(KernelRow {
-                interval_ns: *interval_ns,
-                sessions: witness.sessions as u64,
-                cpu_account_ns: ns(witness.cpu_account_seconds),
-                on_cpu_ns: ns(witness.on_cpu_seconds),
-                run_queue_ns: ns(witness.run_queue_seconds),
-                unexplained_ns: ns((witness.cpu_account_seconds
-                    - witness.on_cpu_seconds
-                    - witness.run_queue_seconds)
-                    .max(0.0)),
-                ..KernelRow::default()
-            });
-        }
-        batch.events = taken.events.iter().map(|row| event(row, self.server, time_us)).collect();
-        if let Some(devices) = &mut self.devices {
-            let seen = devices.look(detail);
-            batch.devices = seen.devices;
-            batch.server_io = seen.server.into_iter().collect();
-            batch.settings = seen.locations;
+        if let Some(answer) = taken.devices {
+            self.devices.add(answer, &mut batch);
         }
         self.ask_settings(&mut batch);
         self.push(batch)?;
@@ -437,10 +423,37 @@ impl<'a> Recorder<'a> {
     }
 }
 
-fn event(row: &Row, server: u32, time_us: i64) -> EventRow {
+/// Adds the rows of statements, relations and the kernel's view, for an interval with this number and end.
+fn add_details(details: Details, rate: f64, interval: (u64, i64), batch: &mut Batch) {
+    let length = details.length_ns;
+    if let Some((before, now)) = details.statements {
+        let records = Statements::records(before.as_deref(), &now);
+        batch.append(recording::statement_rows(&records, rate, interval, length));
+    }
+    if let Some(rows) = &details.relations {
+        batch.relations = recording::relation_rows(rows, interval, length);
+    }
+    if let Some(witness) = details.kernel.filter(|it| it.available) {
+        let ns = |seconds: f64| (seconds * 1e9) as u64;
+        let unexplained =
+            witness.cpu_account_seconds - witness.on_cpu_seconds - witness.run_queue_seconds;
+        batch.kernel.push(KernelRow {
+            interval_ns: length,
+            sessions: witness.sessions as u64,
+            cpu_account_ns: ns(witness.cpu_account_seconds),
+            on_cpu_ns: ns(witness.on_cpu_seconds),
+            run_queue_ns: ns(witness.run_queue_seconds),
+            unexplained_ns: ns(unexplained.max(0.0)),
+            ..KernelRow::default()
+        });
+    }
+}
+
+/// An event without a time gets that of the interval.
+fn event(row: &Row, server: u32) -> EventRow {
     let text = |text: &Option<String>| text.as_deref().map(Into::into);
     EventRow {
-        time_us: row.time.map_or(time_us, |seconds| (seconds * 1e6) as i64),
+        time_us: row.time.map_or(0, |seconds| (seconds * 1e6) as i64),
         server,
         number: row.number,
         pid: i64::from(row.pid),
@@ -465,7 +478,7 @@ mod tests {
         let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
         let Verb::Record(args) = cli.verb else { panic!("another command") };
         let nowhere = segment::ToSegmentPath::to_segment_path(std::path::Path::new("/nowhere"));
-        let mut recorder = Recorder::new(&args, Source::new(nowhere));
+        let mut recorder = Recorder::new(&args, nowhere);
         let now = Clocks { realtime: 9_000_000_000_000, ..Clocks::now() };
         let hour = Duration::from_secs(3600);
         recorder.happened(&Happening::Set { by: hour, back: true }, now);

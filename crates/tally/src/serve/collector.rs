@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use segment::SegmentPath;
+use segment::{Segment, SegmentPath};
 use tokio::sync::oneshot;
 
 use super::history::History;
@@ -14,8 +14,8 @@ use super::metrics::{self, Family, Form, NamedStatements, Present};
 use super::page::{self, Pace, Page};
 use super::run::Run;
 use error::Error;
+use live::follower::{Figures, Follower, Step, Wanted};
 use live::machine::Processors;
-use live::source::{Found, Source};
 use view::escape;
 use view::HostMetrics;
 
@@ -74,7 +74,7 @@ const COLUMNS: u32 = 60;
 /// Reads the server and answers requests.
 #[derive(Debug)]
 pub struct Collector {
-    source: Source,
+    follower: Follower,
     path: SegmentPath,
     run: Option<Run>,
     history: History,
@@ -96,8 +96,9 @@ impl Collector {
     /// A collector for the segment at `path`.
     pub fn new(path: SegmentPath, settings: &Settings) -> Collector {
         let detail = (settings.history / COLUMNS).max(settings.interval);
+        let wanted = Wanted { figures: Figures::Frames, ..Wanted::default() };
         Collector {
-            source: Source::new(path.clone()),
+            follower: Follower::new(path.clone(), wanted),
             path,
             run: None,
             history: History::new(settings.history, detail),
@@ -149,26 +150,28 @@ impl Collector {
         if watched || self.statements_read.elapsed() >= STATEMENTS {
             self.read_statements();
         }
-        for found in self.source.look(false) {
-            match found {
-                Found::Server(server) => {
+        for step in self.follower.step(false) {
+            match step {
+                Step::Attached { .. } => {
                     self.run = Run::open(&self.path).ok();
-                    let header = &server.header;
-                    self.history.restarted(&format!("{}, {}", header.server, header.host));
+                    if let Some(header) = self.follower.segment().map(Segment::header) {
+                        self.history.restarted(&format!("{}, {}", header.server, header.host));
+                    }
                     self.history.forget_statements(self.run.as_ref().and_then(Run::statements));
                 }
-                Found::Taken(taken) => {
+                Step::Frame(taken) => {
                     let host = self.host(taken.frame.clock.seconds(taken.frame.ticks));
                     let statements = self.run.as_ref().and_then(Run::statements).cloned();
                     self.history.push(&taken.frame, host, statements);
-                    self.history.note(taken.events);
                     if taken.reset {
                         let time = taken.frame.realtime_ns as f64 * 1e-9;
                         self.history.mark(time, "reset", "totals were reset");
                     }
                 }
-                Found::Ended(why) => self.ended(why),
-                Found::Nothing(why) => self.ended(&why),
+                Step::Events(rows) => self.history.note(rows),
+                Step::Ended(why) => self.ended(why),
+                Step::Absent(why) => self.ended(&why.to_string()),
+                Step::Interval(_) => {}
             }
         }
     }

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use scratch::Process;
 use segment::interval::{ClockInfo, ServerInfo};
-use segment::kernel::{KernelView, Watch};
+use segment::kernel::KernelView;
 use segment::{Event, EventKind, Interval, Level, Overflows, Probe, Segment};
 use serde::Serialize;
 
 use error::Error;
 use live::coverage::Coverage;
+use live::follower::{Figures, Follower, Wanted};
 use live::target;
 use view::events::When;
 use view::statements::TableRow;
@@ -189,19 +190,16 @@ impl Status {
 /// Measures one interval and compares it with the kernel's figures. If the server has ended, it is the
 /// whole time of the segment.
 fn look(segment: &mut Segment, running: Option<bool>) -> Result<Interval, Error> {
-    let before = segment.snapshot(None)?;
     if running == Some(false) {
-        let mut whole = Interval::between(segment, None, &before);
+        let snapshot = segment.snapshot(None)?;
+        let mut whole = Interval::between(segment, None, &snapshot);
         whole.kernel = KernelView::unavailable("the server has ended");
         return Ok(whole);
     }
-    let mut watch = Watch::start(segment);
-    watch.observe(None, &before, 0.0);
+    let wanted = Wanted { figures: Figures::Intervals, kernel: true, ..Wanted::default() };
+    let mut follower = Follower::open(segment.segment_path().clone(), wanted)?;
     std::thread::sleep(WITNESS);
-    let after = segment.snapshot(Some(&before))?;
-    let mut interval = Interval::between(segment, Some(&before), &after);
-    interval.kernel = watch.observe(Some(&before), &after, interval.busy_seconds);
-    Ok(interval)
+    Ok(follower.interval()?.interval)
 }
 
 fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {

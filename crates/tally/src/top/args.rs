@@ -10,7 +10,7 @@ use report::Edge;
 use view::{Sort, SortParser};
 
 /// Arguments of `tally top`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 Examples:
   tally top

@@ -30,7 +30,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use error::Error;
-use live::feed::Feed;
+use live::follower::{Figures, Follower, Wanted};
 use live::target;
 use replay::{Frames, Player, RecordingSource};
 use screen::Play;
@@ -58,16 +58,21 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     let place = target::segment_path(args.target.as_deref())?;
     let first = args.view.filter(|_| plain).unwrap_or(View::All);
     let statements = args.json || plain && views::of_statements(first);
-    let mut feed = Feed::open(place, !args.no_witness, args.leaders, statements)?;
-    if !plain {
-        let mut screen = main_loop::screen(args, color);
-        let mut source = Live::new(feed, &screen);
-        return main_loop::run(&mut screen, &mut source, args.until);
+    let wanted = Wanted {
+        figures: Figures::Intervals,
+        kernel: !args.no_witness,
+        statements,
+        storage: plain && (args.json || views::of_io(first)),
+        leaders: args.leaders,
+        ..Wanted::default()
+    };
+    let follower = Follower::open(place, wanted)?;
+    if plain {
+        return plain::print(args, follower, color);
     }
-    if args.json || views::of_io(first) {
-        feed.ask_for_io();
-    }
-    plain::print(args, feed, color)
+    let mut screen = main_loop::screen(args, color);
+    let mut source = Live::new(follower, &screen);
+    main_loop::run(&mut screen, &mut source, args.until)
 }
 
 /// Runs `tally top --replay`.

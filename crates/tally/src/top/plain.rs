@@ -8,13 +8,13 @@ use super::replay::{Frames, RecordingSource};
 use super::{text, views, INTERVAL, NAP};
 use super::{TopArgs, View};
 use error::Error;
-use live::feed::{Feed, Step};
+use live::follower::{Follower, Step};
 use view::locks;
 use view::rows::{Open, Wish};
 use view::Reading;
 
 /// Prints the requested number of intervals, or until the reader closes the pipe.
-pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
+pub fn print(args: &TopArgs, mut follower: Follower, color: bool) -> Result<(), Error> {
     let mut left = if args.once { Some(1) } else { args.count };
     let wish = views::wish(args, Open::All);
     let length = args.interval.unwrap_or(INTERVAL);
@@ -28,15 +28,18 @@ pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
             }
             std::thread::sleep(wait.min(NAP));
         }
-        match feed.step() {
-            Step::Interval(reading) => {
-                write(args, &reading, &wish, color)?;
-                left = left.map(|n| n - 1);
-                last = None;
+        for step in follower.step(true) {
+            match step {
+                Step::Interval(reading) => {
+                    write(args, &reading, &wish, color)?;
+                    left = left.map(|n| n - 1);
+                    last = None;
+                }
+                Step::Attached { .. } => note(args, "the server was restarted", &mut last),
+                Step::Absent(why) if args.once => return Err(Error::Failed(why.waiting())),
+                Step::Absent(why) => note(args, &why.waiting(), &mut last),
+                _ => {}
             }
-            Step::Attached => note(args, "the server was restarted", &mut last),
-            Step::Absent(reason) if args.once => return Err(Error::Failed(reason)),
-            Step::Absent(reason) => note(args, &reason, &mut last),
         }
     }
     Ok(())
@@ -75,9 +78,7 @@ pub fn print_recording(
 /// Writes a message to standard error, unless it is the same as the last.
 fn note(args: &TopArgs, text: &str, last: &mut Option<String>) {
     if last.as_deref() != Some(text) {
-        let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
-        // Standard error may be closed; the intervals matter more.
-        view::escape::say(&format!("{target}{text}"));
+        view::escape::say_of(args.target.as_deref(), text);
         *last = Some(text.to_string());
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::screen::{Ask, Screen};
 use super::views;
-use live::feed::Feed;
+use live::follower::Follower;
 
 /// The first interval is short, so that something appears soon.
 const FIRST: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ pub trait Source {
 /// A running server.
 #[derive(Debug)]
 pub struct Live {
-    feed: Feed,
+    follower: Follower,
     due: Instant,
     /// Length of an interval.
     length: Duration,
@@ -33,18 +33,18 @@ pub struct Live {
 
 impl Live {
     /// Starts now.
-    pub fn new(feed: Feed, screen: &Screen) -> Live {
+    pub fn new(follower: Follower, screen: &Screen) -> Live {
         let due = Instant::now() + FIRST.min(screen.length);
-        let mut live = Live { feed, due, length: screen.length };
+        let mut live = Live { follower, due, length: screen.length };
         live.ask_for_more(screen);
         live
     }
 
-    /// Asks the feed for what this pane shows. Returns whether that changed.
+    /// Asks for what this pane shows. Returns whether that changed.
     fn ask_for_more(&mut self, screen: &Screen) -> bool {
         let view = screen.view();
-        (views::of_statements(view) && self.feed.ask_for_statements())
-            || (views::of_io(view) && self.feed.ask_for_io())
+        (views::of_statements(view) && self.follower.want_statements())
+            || (views::of_io(view) && self.follower.want_storage())
     }
 }
 
@@ -54,7 +54,7 @@ impl Source for Live {
     }
 
     fn turn(&mut self, screen: &mut Screen) {
-        screen.step(self.feed.step());
+        self.follower.step(true).into_iter().for_each(|step| screen.step(step));
         // Missed intervals are not caught up.
         self.due = (self.due + self.length).max(Instant::now());
     }

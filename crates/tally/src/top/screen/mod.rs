@@ -22,7 +22,7 @@ use super::mouse::Spots;
 use super::views;
 use super::{saved::Saved, INTERVAL};
 use crate::top::{TopArgs, View};
-use live::feed::Step;
+use live::follower::Step;
 use view::rows::{Open, Wish};
 use view::statements::{page, Section};
 use view::table::{speaks_utf8, Table};
@@ -242,14 +242,17 @@ impl Screen {
                 self.history.push(reading);
                 self.message = None;
             }
-            Step::Attached => {
+            Step::Attached { .. } => {
                 self.history.gap("the server was restarted".to_string());
                 self.message = Some("the server was restarted; figures follow".to_string());
             }
-            Step::Absent(reason) => {
+            Step::Absent(why) => {
+                let reason = why.waiting();
                 self.history.gap(reason.clone());
                 self.message = Some(reason);
             }
+            // Nobody asked for frames and events.
+            Step::Ended(_) | Step::Frame(_) | Step::Events(_) => {}
         }
     }
 

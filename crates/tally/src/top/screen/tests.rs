@@ -10,33 +10,12 @@ use ratatui::Terminal;
 use super::*;
 use crate::top::draw;
 use crate::top::keys::Action;
+use live::follower::Absent;
 use view::sample;
 
 /// As without options.
 pub fn args() -> TopArgs {
-    TopArgs {
-        target: None,
-        interval: None,
-        once: false,
-        json: false,
-        count: None,
-        view: None,
-        per_second: false,
-        sort: None,
-        reverse: false,
-        filter: None,
-        idle: false,
-        leaders: false,
-        no_witness: false,
-        replay: None,
-        from: None,
-        to: None,
-        host: None,
-        speed: None,
-        mouse: false,
-        no_config: true,
-        until: None,
-    }
+    TopArgs { no_config: true, ..TopArgs::default() }
 }
 
 fn screen() -> Screen {
@@ -113,9 +92,9 @@ fn every_size_of_the_terminal_can_be_drawn() {
 fn missing_intervals_and_missing_servers_are_reported() {
     let mut screen = Screen::new(&args(), &Saved::default(), false);
     assert!(drawn(&mut screen, 80, 24).contains("being measured"));
-    screen.step(Step::Absent("the server has ended".to_string()));
+    screen.step(Step::Absent(Absent::Ended));
     assert!(drawn(&mut screen, 80, 24).contains("the server has ended"));
-    screen.step(Step::Attached);
+    screen.step(Step::Attached { fresh: true });
     assert!(drawn(&mut screen, 80, 24).contains("was restarted"));
     screen.step(Step::Interval(Box::new(sample::reading())));
     assert!(!drawn(&mut screen, 80, 24).contains("was restarted"));
@@ -196,7 +175,8 @@ fn the_user_goes_to_a_time() {
 fn every_row_and_the_load_have_a_history() {
     let mut screen = screen();
     (1..9).for_each(|n| later(&mut screen, f64::from(n), 600 * n as u64));
-    screen.step(Step::Absent("no server".to_string()));
+    let no_server = error::Error::Failed("no server".to_string());
+    screen.step(Step::Absent(Absent::Unreadable(no_server)));
     later(&mut screen, 20.0, 600);
     let wide = drawn(&mut screen, 200, 30);
     assert!(wide.contains("HISTORY"), "{wide}");

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An event, or a gap before the next one.
 #[derive(Debug, PartialEq)]
-pub enum Item {
+enum Item {
     /// An event.
     Event(Event),
     /// This many events were lost.
@@ -31,12 +31,14 @@ pub struct Tail {
     waiting: Option<Instant>,
     /// Lost events that no row has reported yet.
     lost: u64,
+    /// How many events the ring keeps.
+    pub capacity: u32,
 }
 
 impl Tail {
     /// All events after this number.
     pub fn after(number: u64) -> Tail {
-        Tail { last: number, waiting: None, lost: 0 }
+        Tail { last: number, waiting: None, lost: 0, capacity: 0 }
     }
 
     /// Whether events are held back because an earlier one is missing.
@@ -66,21 +68,22 @@ impl Tail {
 
     /// The new events and gaps in this segment's ring. If the writers have `ended`, events that
     /// are missing now are lost.
-    pub fn read(
+    fn read(
         &mut self,
         segment: &Segment,
         now: Instant,
         ended: bool,
     ) -> Result<Vec<Item>, segment::Error> {
+        self.capacity = segment.event_capacity();
         let begun = segment.event_count()?;
         if begun < self.last {
             // The writer started again in the same file.
-            *self = Tail { lost: self.lost, ..Tail::after(0) };
+            (self.last, self.waiting) = (0, None);
         }
         if begun == self.last {
             return Ok(Vec::new());
         }
-        let lost = begun.saturating_sub(u64::from(segment.event_capacity()));
+        let lost = begun.saturating_sub(u64::from(self.capacity));
         Ok(self.take(segment.events(self.last)?, lost, (!ended).then_some(now)))
     }
 

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Follows a server across its restarts: attaches to its segment, reads what is wanted step by
+//! step, notices when that run of the server ends, and attaches to the next one.
+
+use std::fmt;
+
+use segment::{Segment, SegmentPath};
+
+use crate::run::Run;
+pub use crate::run::{Details, Figures, Taken, Wanted};
+use crate::tail::Tail;
+use error::Error;
+use view::events::Row;
+use view::Reading;
+
+/// A result of a step.
+#[derive(Debug)]
+pub enum Step {
+    /// Reading of a run of the server begins.
+    Attached {
+        /// Whether it started after the run read before.
+        fresh: bool,
+    },
+    /// New events, oldest first.
+    Events(Vec<Row>),
+    /// A frame.
+    Frame(Box<Taken>),
+    /// An interval.
+    Interval(Box<Reading>),
+    /// The run has ended; why.
+    Ended(&'static str),
+    /// There is nothing to read for now.
+    Absent(Absent),
+}
+
+/// Why there is nothing to attach to.
+#[derive(Debug)]
+pub enum Absent {
+    /// The segment's server does not run.
+    Stopped,
+    /// There is no segment.
+    Ended,
+    /// The segment cannot be read.
+    Unreadable(Error),
+}
+
+impl Absent {
+    /// The reason in words, for a reader that waits for the server.
+    pub fn waiting(&self) -> String {
+        match self {
+            Absent::Unreadable(error) => error.to_string(),
+            _ => format!("{self}; waiting for it to come back"),
+        }
+    }
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Absent::Stopped => f.write_str(End::Stopped.reason()),
+            Absent::Ended => f.write_str("the server has ended"),
+            Absent::Unreadable(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Why a run of a server can be read no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Its postmaster has ended.
+    Stopped,
+    /// The path names another file now, or none.
+    Replaced,
+    /// Another postmaster continues in the same file.
+    Restarted,
+}
+
+impl End {
+    /// Why the run in this segment has ended; `None` while it goes on. Ask before the last
+    /// reading, so that everything written before the end is read.
+    fn of(segment: &Segment) -> Option<End> {
+        if segment.server_runs() == Some(false) {
+            Some(End::Stopped)
+        } else if segment.replaced() {
+            Some(End::Replaced)
+        } else {
+            segment.server_changed().then_some(End::Restarted)
+        }
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            End::Stopped => "the server has stopped",
+            End::Replaced => "the segment was replaced",
+            End::Restarted => "the server was restarted",
+        }
+    }
+}
+
+/// Follows one server.
+#[derive(Debug)]
+pub struct Follower {
+    path: SegmentPath,
+    wanted: Wanted,
+    /// When the segment read last was created, which tells it from its successors.
+    created: Option<u64>,
+    run: Option<Run>,
+    tail: Option<Tail>,
+}
+
+impl Follower {
+    /// Of the segment at this path, which need not exist yet.
+    pub fn new(path: SegmentPath, wanted: Wanted) -> Follower {
+        let tail = wanted.after.map(Tail::after);
+        Follower { path, wanted, created: None, run: None, tail }
+    }
+
+    /// The same, already attached. An error if there is no segment, or if figures are wanted and
+    /// its server does not run.
+    pub fn open(path: SegmentPath, wanted: Wanted) -> Result<Follower, Error> {
+        let segment = Segment::open(&path)?;
+        if wanted.figures != Figures::None && End::of(&segment) == Some(End::Stopped) {
+            return Err(Error::Failed(format!(
+                "{}: its server ({}) is not running any more",
+                segment.path().display(),
+                segment.header().host
+            )));
+        }
+        let mut follower = Follower::new(path, wanted);
+        follower.begin(segment)?;
+        Ok(follower)
+    }
+
+    /// The segment that is being read.
+    pub fn segment(&self) -> Option<&Segment> {
+        self.run.as_ref().map(|run| &run.segment)
+    }
+
+    /// Whether events are held back because an earlier one is missing.
+    pub fn waits(&self) -> bool {
+        self.tail.as_ref().is_some_and(Tail::waits)
+    }
+
+    /// How many events the segment read last keeps.
+    pub fn event_capacity(&self) -> u32 {
+        self.tail.as_ref().map_or(0, |tail| tail.capacity)
+    }
+
+    /// Read the statements from now on; the first reading has their totals since the last reset.
+    /// Returns false if they were read already.
+    pub fn want_statements(&mut self) -> bool {
+        !std::mem::replace(&mut self.wanted.statements, true)
+    }
+
+    /// Read relations, devices and I/O events from now on. Returns false if they were already.
+    pub fn want_storage(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.wanted.storage, true);
+        if let Some(run) = self.run.as_mut().filter(|_| !before) {
+            run.watch_storage(&self.wanted);
+        }
+        !before
+    }
+
+    /// What has happened since the last step; with `details`, also what only details have.
+    /// Intervals always have them, and so has the last frame of a run.
+    pub fn step(&mut self, details: bool) -> Vec<Step> {
+        let mut found = Vec::new();
+        if let Some(mut run) = self.run.take() {
+            let end = End::of(&run.segment);
+            if let Err(error) = self.read(&mut run, details, end, &mut found) {
+                found.push(Step::Ended("the segment cannot be read"));
+                found.push(Step::Absent(Absent::Unreadable(error)));
+                return found;
+            }
+            let Some(end) = end else {
+                self.run = Some(run);
+                return found;
+            };
+            found.push(Step::Ended(end.reason()));
+        }
+        found.push(match self.attach() {
+            Ok(fresh) => Step::Attached { fresh },
+            Err(absent) => Step::Absent(absent),
+        });
+        found
+    }
+
+    /// The interval since the last step, of the same run of the server.
+    pub fn interval(&mut self) -> Result<Box<Reading>, Error> {
+        match self.step(true).pop() {
+            Some(Step::Interval(reading)) => Ok(reading),
+            Some(Step::Absent(why)) => Err(Error::Failed(why.to_string())),
+            _ => Err(Error::Failed("the server has a new segment".into())),
+        }
+    }
+
+    fn read(
+        &mut self,
+        run: &mut Run,
+        details: bool,
+        end: Option<End>,
+        found: &mut Vec<Step>,
+    ) -> Result<(), Error> {
+        let figures = match self.wanted.figures {
+            Figures::None => None,
+            Figures::Frames => {
+                let taken = run.frame(&self.wanted, details || end.is_some())?;
+                Some(Step::Frame(Box::new(taken)))
+            }
+            Figures::Intervals if end.is_some() => None,
+            Figures::Intervals => Some(Step::Interval(Box::new(run.interval(&self.wanted)?))),
+        };
+        if let Some(tail) = &mut self.tail {
+            // Another postmaster writes to the same file.
+            let ended = end.is_some_and(|end| end != End::Restarted);
+            found.push(Step::Events(tail.rows(&run.segment, ended)?));
+        }
+        found.extend(figures);
+        Ok(())
+    }
+
+    /// Returns whether the run started after the one read before.
+    fn attach(&mut self) -> Result<bool, Absent> {
+        match Segment::open(&self.path) {
+            Ok(segment) if segment.server_runs() == Some(false) => Err(Absent::Stopped),
+            Ok(segment) => self.begin(segment).map_err(Absent::Unreadable),
+            Err(segment::Error::NotFound { .. }) => Err(Absent::Ended),
+            Err(error) => Err(Absent::Unreadable(error.into())),
+        }
+    }
+
+    fn begin(&mut self, segment: Segment) -> Result<bool, Error> {
+        let created = segment.header().created_realtime_ns;
+        let fresh = self.created.is_some_and(|known| known != created);
+        if self.wanted.figures != Figures::Intervals && (fresh || self.tail.is_none()) {
+            let after = if fresh { 0 } else { segment.event_count()? };
+            self.tail = Some(Tail::after(after));
+        }
+        self.run = Some(Run::begin(segment, &self.wanted, fresh)?);
+        // If it fails, the next attempt asks the same.
+        self.created = Some(created);
+        Ok(fresh)
+    }
+}

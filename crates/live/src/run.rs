@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Reads one run of a server: what is wanted of it, and how it differs from the previous reading.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use segment::clients::ClientTotals;
+use segment::kernel::{KernelView, Watch};
+use segment::{Frame, Interval, RelationRow, Relations, Segment, Snapshot, Statements};
+
+use crate::devices::{Answer, DeviceWatch};
+use crate::io::IoWatch;
+use error::Error;
+use view::{statements, Reading};
+
+/// How often a recording resolves the devices again.
+const DEVICES_ANEW: Duration = Duration::from_secs(60);
+
+/// What to read of a server.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    /// In which form figures are wanted.
+    pub figures: Figures,
+    /// Events after this number; `None`: those that are new. Intervals have none.
+    pub after: Option<u64>,
+    /// The kernel's view: of intervals with samples, of frames without.
+    pub kernel: bool,
+    /// Statements. Reading thousands of them takes longer than all the rest.
+    pub statements: bool,
+    /// Relations and devices, and with intervals all that the I/O pane shows.
+    pub storage: bool,
+    /// Count parallel workers with their leaders, in intervals.
+    pub leaders: bool,
+}
+
+/// The form of figures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Figures {
+    /// None, only events.
+    #[default]
+    None,
+    /// Frames. They cover each new run from its start to its last moment.
+    Frames,
+    /// Intervals between two steps, for the panes.
+    Intervals,
+}
+
+/// A frame, and what was read with it.
+#[derive(Debug)]
+pub struct Taken {
+    /// The frame.
+    pub frame: Frame,
+    /// Whether totals were reset within it; the time before the reset is lost.
+    pub reset: bool,
+    /// What only steps with details have.
+    pub details: Option<Details>,
+    /// The devices, and their counters.
+    pub devices: Option<Answer>,
+}
+
+/// What is read only with details, since the previous details.
+#[derive(Debug, Default)]
+pub struct Details {
+    /// How long that was, ns.
+    pub length_ns: u64,
+    /// The previous and the current reading of statements.
+    pub statements: Option<(Option<Arc<Statements>>, Arc<Statements>)>,
+    /// I/O on the files of relations.
+    pub relations: Option<Vec<RelationRow>>,
+    /// The kernel's view.
+    pub kernel: Option<KernelView>,
+}
+
+/// A run of a server that is being read, and the previous readings of it.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) segment: Segment,
+    previous: Option<Arc<Snapshot>>,
+    /// At the previous details.
+    detailed: Option<Arc<Snapshot>>,
+    /// When that was, CLOCK_MONOTONIC in ns.
+    since: u64,
+    kernel: Option<Watch>,
+    statements: Option<Arc<Statements>>,
+    relations: Option<Relations>,
+    devices: Option<DeviceWatch>,
+    io: Option<IoWatch>,
+}
+
+impl Run {
+    /// Frames of a fresh run begin at its start, all others now.
+    pub(crate) fn begin(segment: Segment, wanted: &Wanted, fresh: bool) -> Result<Run, Error> {
+        let kernel = wanted.kernel.then(|| match wanted.figures {
+            Figures::Intervals => Watch::start(&segment),
+            _ => Watch::without_samples(&segment),
+        });
+        let mut run = Run {
+            segment,
+            previous: None,
+            detailed: None,
+            since: segment::clock::monotonic_ns(),
+            kernel,
+            statements: None,
+            relations: None,
+            devices: None,
+            io: None,
+        };
+        let from_now = match wanted.figures {
+            Figures::None => false,
+            Figures::Frames => !fresh,
+            Figures::Intervals => true,
+        };
+        if from_now {
+            let snapshot = Arc::new(run.segment.snapshot(None)?);
+            if let Some(kernel) = &mut run.kernel {
+                kernel.observe(None, &snapshot, 0.0);
+            }
+            (run.previous, run.detailed) = (Some(snapshot.clone()), Some(snapshot));
+            run.statements = run.read_statements(wanted)?;
+        }
+        if wanted.storage {
+            run.watch_storage(wanted);
+        }
+        Ok(run)
+    }
+
+    /// If relations cannot be read now, the first step reports the error.
+    pub(crate) fn watch_storage(&mut self, wanted: &Wanted) {
+        if self.previous.is_some() {
+            self.relations = self.segment.relations().ok().flatten();
+        }
+        match wanted.figures {
+            Figures::Intervals => self.io = Some(IoWatch::start(&self.segment)),
+            _ => self.devices = DeviceWatch::start(&self.segment, DEVICES_ANEW).ok(),
+        }
+    }
+
+    fn read_statements(&mut self, wanted: &Wanted) -> Result<Option<Arc<Statements>>, Error> {
+        Ok(if wanted.statements { self.segment.statements()?.map(Arc::new) } else { None })
+    }
+
+    pub(crate) fn frame(&mut self, wanted: &Wanted, details: bool) -> Result<Taken, Error> {
+        let (snapshot, frame) = self.next()?;
+        let reset = self.previous.as_ref().is_some_and(|p| p.resets != snapshot.resets);
+        let details = details.then(|| self.details(wanted, &frame, &snapshot)).transpose()?;
+        let devices = self.devices.as_mut().and_then(|devices| {
+            devices.ask(details.is_some());
+            devices.answer().ok()
+        });
+        self.previous = Some(snapshot);
+        Ok(Taken { frame, reset, details, devices })
+    }
+
+    pub(crate) fn interval(&mut self, wanted: &Wanted) -> Result<Reading, Error> {
+        let (snapshot, frame) = self.next()?;
+        let details = self.details(wanted, &frame, &snapshot)?;
+        let mut interval = Interval::from(frame);
+        let without = || KernelView::unavailable("--no-witness was given");
+        interval.kernel = details.kernel.unwrap_or_else(without);
+        let clients = ClientTotals::of(&snapshot);
+        let io = self.io.as_mut();
+        let io = io.map(|io| io.next(&self.segment, &interval, &clients, details.relations));
+        self.previous = Some(snapshot);
+        if wanted.leaders {
+            interval.roll_up_workers();
+        }
+        let between = |(before, now): (Option<Arc<_>>, Arc<_>)| {
+            statements::Statements::between(before.as_deref(), &now)
+        };
+        Ok(Reading {
+            interval,
+            statements: details.statements.map(between),
+            io: io.transpose()?,
+            asked: wanted.statements,
+            recorded: None,
+        })
+    }
+
+    fn next(&mut self) -> Result<(Arc<Snapshot>, Frame), Error> {
+        let snapshot = self.segment.snapshot(self.previous.as_deref())?;
+        let frame = Frame::between(&self.segment, self.previous.as_deref(), &snapshot);
+        Ok((Arc::new(snapshot), frame))
+    }
+
+    fn details(
+        &mut self,
+        wanted: &Wanted,
+        frame: &Frame,
+        snapshot: &Arc<Snapshot>,
+    ) -> Result<Details, Error> {
+        let mut details = Details::default();
+        let before = self.detailed.replace(snapshot.clone());
+        if let Some(kernel) = &mut self.kernel {
+            let view = kernel.observe(before.as_deref(), snapshot, frame.busy_seconds());
+            details.kernel = before.map(|_| view);
+        }
+        let now = segment::clock::monotonic_ns();
+        details.length_ns = now.saturating_sub(std::mem::replace(&mut self.since, now));
+        if let Some(now) = self.read_statements(wanted)? {
+            let before = self.statements.replace(now.clone());
+            details.statements = Some((before, now));
+        }
+        if let Some(now) = if wanted.storage { self.segment.relations()? } else { None } {
+            details.relations = Some(now.since(self.relations.as_ref()));
+            self.relations = Some(now);
+        }
+        Ok(details)
+    }
+}
