@@ -162,7 +162,7 @@ fn web_knows_what_it_will_be_given() {
     let document = document();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/golden");
     let json = serde_json::to_string(&document).unwrap() + "\n";
-    for (name, now) in [("report.json", json), ("body.html", html::body(&document))] {
+    for (name, now) in [("report.json", json), ("body.html", html::body(&document).into_string())] {
         let path = folder.join(name);
         if std::env::var("PGTALLY_GOLDEN").as_deref() == Ok("write") {
             std::fs::write(&path, &now).unwrap();

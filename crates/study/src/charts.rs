@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The charts of a study's report.
 
+use maud::Markup;
+
 use super::answer::Answer;
 use super::cell::Cell;
 use super::file::{Chart, ChartKind, Read, Show};
@@ -13,7 +15,7 @@ pub struct Drawn {
     /// Heading.
     pub title: String,
     /// The drawing, with its legend.
-    pub svg: String,
+    pub svg: Markup,
     /// Text below it.
     pub caption: String,
 }
@@ -73,7 +75,7 @@ impl Painter<'_> {
         (base != 0.0).then(|| (100.0 * figure.mean / base, 0.0))
     }
 
-    fn over_points(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+    fn over_points(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let arms = self.arms(chart);
         let mut all = Vec::new();
         for (number, read) in reads.iter().enumerate() {
@@ -132,7 +134,7 @@ impl Painter<'_> {
         }
     }
 
-    fn bars(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+    fn bars(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let (read, point) = (reads.first()?, self.point(chart)?);
         let all: Vec<Bar> = self
             .arms(chart)
@@ -146,7 +148,7 @@ impl Painter<'_> {
         (!all.is_empty()).then(|| (bars(title, &all, &[]), caption))
     }
 
-    fn stack(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+    fn stack(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let point = self.point(chart)?;
         let all: Vec<Bar> = self
             .arms(chart)
@@ -164,7 +166,7 @@ impl Painter<'_> {
     }
 
     /// Figures over time in the last cell of each arm.
-    fn series(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+    fn series(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let point = self.point(chart)?;
         let arms = self.arms(chart);
         let (mut all, mut dashes, mut end) = (Vec::new(), Vec::new(), 0.0f64);
