@@ -28,7 +28,7 @@ use jiff::tz::TimeZone;
 use crate::arguments::Form;
 use columns::State;
 use compare::{units, Looked, Pair};
-use comparison::{Compared, Comparison, Per};
+use comparison::{Compared, Comparison, Per, What};
 use document::Noise;
 use error::Error;
 use key::{Key, COUNTED};
@@ -107,13 +107,7 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
         findings: Vec::new(),
         configuration: configuration::differences(&a, &b)?,
         left_out,
-        totals: rows.totals,
-        accounts: rows.accounts,
-        processes: rows.processes,
-        locks: rows.locks,
-        files: rows.files,
-        functions: rows.functions,
-        statements: rows.statements,
+        rows,
     };
     // Problems are complete once everything has been read.
     for side in [&a, &b] {
@@ -135,7 +129,7 @@ fn not_timed(side: &Side) -> Option<String> {
         .lines
         .keys()
         .filter_map(|key| match key {
-            Key::Function { function, part: COUNTED, .. } if side.count(key) > 0 => {
+            Key::Row(What::Function { function, part: COUNTED, .. }) if side.count(key) > 0 => {
                 Some(&**function)
             }
             _ => None,
@@ -165,8 +159,8 @@ fn compared(side: &Side) -> Compared {
         exact: side.exact,
         blocks: side.kept.len(),
         processors: side.processors,
-        commits: side.count(&Key::Commit),
-        commands: side.count(&Key::Command),
+        commits: side.count(&Key::Unit(Per::Commit)),
+        commands: side.count(&Key::Unit(Per::Command)),
     }
 }
 
@@ -218,10 +212,7 @@ fn partial(side: &Side) -> Option<String> {
 }
 
 fn nothing_to_count_by(a: &Side, b: &Side, per: Per) -> Error {
-    let key = match per {
-        Per::Commit => Key::Commit,
-        Per::Command => Key::Command,
-    };
+    let key = Key::Unit(per);
     let none: Vec<&Side> = [a, b].into_iter().filter(|side| side.count(&key) == 0).collect();
     let which = match none[..] {
         [side] => side.name,
