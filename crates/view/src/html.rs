@@ -145,22 +145,23 @@ pub fn table(page: &mut String, table: &Table) -> std::fmt::Result {
         "<div class=\"table\"><table id=\"table-{0}\" data-table=\"{0}\"><caption>",
         table.id
     )?;
-    push(page, table.title);
+    push(page, &table.title);
     page.push_str("</caption>\n<thead><tr>");
     for column in &table.columns {
         write!(page, "<th scope=\"col\" class=\"{}\" data-key=\"{}\"", class(column), column.key)?;
         if let Some(help) = column.help {
             write!(page, " title=\"{}\"", escape(help))?;
         }
-        write!(page, ">{}</th>", escape(column.title))?;
+        write!(page, ">{}</th>", escape(&column.title))?;
     }
     page.push_str("</tr></thead>\n<tbody>\n");
+    let classes = table.classes();
     for (at, row) in table.rows.iter().enumerate() {
-        match table.classes.as_ref().and_then(|classes| classes.get(at)) {
+        match classes.as_ref().and_then(|classes| classes.get(at)) {
             Some(class) => write!(page, "<tr class=\"{}\">", escape(class))?,
             None => page.push_str("<tr>"),
         }
-        for (at, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
+        for (at, (cell, column)) in row.cells.iter().zip(&table.columns).enumerate() {
             let (tag, scope) = if at == 0 { ("th", " scope=\"row\"") } else { ("td", "") };
             write!(page, "<{tag}{scope} class=\"{}\">", class(column))?;
             value(page, cell, column)?;

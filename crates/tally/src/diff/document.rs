@@ -6,7 +6,7 @@ use segment::statements::WaitClass;
 
 use super::comparison::{Change, Compared, Comparison, Per, Row, Verdict, What};
 use view::document::{
-    span, Axes, Cell, Column, Document, Fact, Measured, Section, Table, Totals, Unit,
+    span, Axes, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Totals, Unit,
 };
 use view::units::{count, duration, whole};
 
@@ -154,7 +154,7 @@ fn configuration(it: &Comparison, noise: Noise) -> Table {
     };
     for setting in it.configuration.iter().filter(|setting| page || !setting.place) {
         table.push(
-            None,
+            Tone::Plain,
             vec![
                 (&setting.group).into(),
                 (&setting.name).into(),
@@ -179,7 +179,7 @@ fn totals(it: &Comparison) -> Table {
         let mut row: Vec<Cell> = vec![total.per.name().into()];
         row.extend(cells(&total.change));
         row.extend([total.a_per_second.into(), total.b_per_second.into()]);
-        table.push(None, row);
+        table.push(Tone::Plain, row);
     }
     table
 }
@@ -224,7 +224,7 @@ fn names(id: &str) -> Vec<Column> {
             vec![text("function", "Function"), text("part", "Time"), text("process", "By")]
         }
         _ => vec![
-            text("query", "Statement"),
+            text("query", "Statement").elastic(),
             text("database", "Database").expendable(9),
             text("user", "User").expendable(10),
         ],
@@ -251,15 +251,16 @@ fn name_cells(what: &What) -> Vec<Cell> {
     }
 }
 
-fn class(what: &What) -> Option<&'static str> {
-    match what {
+fn tone(what: &What) -> Tone {
+    let class = match what {
         What::Account { activity, .. } | What::Process { activity, .. } => {
-            Some(WaitClass::of_name(activity).name())
+            WaitClass::of_name(activity)
         }
-        What::Lock { family, .. } => Some(WaitClass::of_name(&format!("{family}:")).name()),
-        What::File { .. } => Some(WaitClass::Io.name()),
-        What::Function { .. } | What::Statement { .. } => None,
-    }
+        What::Lock { family, .. } => WaitClass::of_name(&format!("{family}:")),
+        What::File { .. } => WaitClass::Io,
+        What::Function { .. } | What::Statement { .. } => return Tone::Plain,
+    };
+    Tone::Class(class)
 }
 
 const SHARE: Column = Column::new("share", "of the change", Unit::Share);
@@ -326,7 +327,7 @@ fn table(id: &'static str, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Tab
     let note = format!("Per {}. {note}", it.per.name());
     let mut table = Table::new(id, title, columns(id)).noted(Some(note));
     for shown in rows.iter().filter(|row| !is_noise(row)) {
-        table.push(class(&shown.what), row(id, name_cells(&shown.what), shown));
+        table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown));
     }
     if let Some(sum) = sum(noisy) {
         let number = match noisy.len() {
@@ -336,8 +337,11 @@ fn table(id: &'static str, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Tab
         let mut names: Vec<Cell> = vec![number.into()];
         names.resize(self::names(id).len(), Cell::Empty);
         // In a table with classes every row has one.
-        let of_class = class(&sum.what).map(|_| WaitClass::Other.name());
-        table.push(of_class, row(id, names, &sum));
+        let tone = match tone(&sum.what) {
+            Tone::Plain => Tone::Plain,
+            _ => Tone::OTHER,
+        };
+        table.push(tone, row(id, names, &sum));
     }
     table
 }
@@ -368,7 +372,7 @@ fn below(id: &'static str, of: &str, it: &Comparison, rows: &[&Row]) -> Table {
     let mut table = Table::new(id, title(of).0, columns(of))
         .noted(Some(format!("Per {}. All of these changes are inconclusive.", it.per.name())));
     for below in rows {
-        table.push(class(&below.what), row(of, name_cells(&below.what), below));
+        table.push(tone(&below.what), row(of, name_cells(&below.what), below));
     }
     table
 }
