@@ -4,7 +4,7 @@
 use super::answer::{Answer, Verdict};
 use super::shown::Shown;
 use super::tables::change;
-use view::columns::Columns;
+use view::table::Table;
 
 /// Render facts, verdicts and tables.
 pub fn render(answer: &Answer, tables: &[Shown]) -> String {
@@ -23,14 +23,13 @@ pub fn render(answer: &Answer, tables: &[Shown]) -> String {
 }
 
 fn aligned(table: &Shown) -> String {
-    let headings: Vec<&str> = table.headings.iter().map(String::as_str).collect();
-    let mut columns = Columns::with_headings(&headings);
+    let mut columns = Table::with_headings(&table.headings, table.names..table.headings.len());
     for row in &table.rows {
-        columns.push(row.iter().map(|field| field.text.clone()).collect());
+        columns.push_texts(row.iter().map(|field| field.text.clone()));
     }
     let mut out = Vec::new();
     // Writing to memory cannot fail.
-    let _ = columns.write(&mut out, table.names..table.headings.len());
+    let _ = columns.write(&mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 

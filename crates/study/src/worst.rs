@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cell::Values;
 use super::file::{Better, Study};
 use error::Error;
-use view::columns::Columns;
+use view::table::Table;
 
 /// The worst part so far for each listing of the study, in its order.
 pub struct Worst<'a> {
@@ -77,11 +77,11 @@ fn table(interval: &Value, lines: usize) -> Result<String, Error> {
     totals.retain(|(_, total)| total.seconds > 0.0);
     totals.sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds));
     let mut columns =
-        Columns::with_headings(&["name", "count", "total, ms", "average, ms", "max, ms"]);
+        Table::with_headings(&["name", "count", "total, ms", "average, ms", "max, ms"], 1..5);
     let ms = |seconds: Option<f64>| seconds.map_or(String::new(), |s| format!("{:.1}", s * 1e3));
     for (name, total) in totals.into_iter().take(lines) {
         let average = (total.count > 0.0).then(|| total.seconds / total.count);
-        columns.push(vec![
+        columns.push_texts(vec![
             name,
             format!("{:.0}", total.count),
             ms(Some(total.seconds)),
@@ -90,7 +90,7 @@ fn table(interval: &Value, lines: usize) -> Result<String, Error> {
         ]);
     }
     let mut out = Vec::new();
-    columns.write(&mut out, 1..5)?;
+    columns.write(&mut out)?;
     Ok(String::from_utf8_lossy(&out).trim_end().to_string())
 }
 

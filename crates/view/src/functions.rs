@@ -6,10 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use segment::functions::{EdgeRow, FunctionRow};
 use segment::interval::{Interval, Timing};
 
-use super::rows::{accepts, by, left, right, sorted, Wish};
+use super::rows::{accepts, by, left, right, sorted, texts, Wish};
 use super::table::{Row, Table, Tone};
 use super::units::{count, duration, maybe_duration};
-use crate::columns::Columns;
 
 /// Maximum depth of the call tree.
 const MAX_DEPTH: usize = 100;
@@ -63,7 +62,7 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
         let timing = &row.inclusive;
         Row {
             key,
-            cells: vec![
+            cells: texts(vec![
                 name,
                 phase,
                 count(row.calls as f64),
@@ -75,10 +74,10 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
                 maybe_duration(timing.p50_seconds),
                 maybe_duration(timing.p99_seconds),
                 count(row.counted as f64),
-            ],
-            bar: None,
-            tone: Tone::Other,
+            ]),
+            tone: Tone::Plain,
             branches,
+            ..Row::default()
         }
     };
     let mut rows = Vec::new();
@@ -97,17 +96,17 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }
 
 /// The call tree: every function that no probed function calls, and below it, indented,
 /// those that it calls. A function with several callers appears below each, with the calls
 /// from there; its own callees appear only the first time.
-pub fn tree(interval: &Interval) -> Columns {
+pub fn tree(interval: &Interval) -> Table {
     let mut tree = Tree {
         callees: BTreeMap::new(),
         printed: HashSet::new(),
-        rows: Columns::with_headings(&["NAME", "COUNT", "TOTAL", "AVERAGE", "MAX"]),
+        rows: Table::with_headings(&["NAME", "COUNT", "TOTAL", "AVERAGE", "MAX"], 1..5),
     };
     for edge in &interval.edges {
         tree.callees.entry(&edge.caller).or_default().push(edge);
@@ -143,7 +142,7 @@ pub fn tree(interval: &Interval) -> Columns {
 struct Tree<'i> {
     callees: BTreeMap<&'i str, Vec<&'i EdgeRow>>,
     printed: HashSet<&'i str>,
-    rows: Columns,
+    rows: Table,
 }
 
 impl<'i> Tree<'i> {
@@ -152,7 +151,7 @@ impl<'i> Tree<'i> {
         let callees = self.callees.get(name).cloned().unwrap_or_default();
         let again = again || depth == MAX_DEPTH;
         let more = if again && !callees.is_empty() { " ..." } else { "" };
-        self.rows.push(vec![
+        self.rows.push_texts(vec![
             format!("{}{name}{more}", "  ".repeat(depth)),
             count(timing.count as f64),
             duration(timing.seconds),
@@ -179,7 +178,7 @@ mod tests {
         (ring.caller, ring.callee) = ("issue_xlog_fsync".into(), "XLogFlush".into());
         interval.edges.push(ring);
         let mut out = Vec::new();
-        tree(&interval).write(&mut out, 1..5).unwrap();
+        tree(&interval).write(&mut out).unwrap();
         insta::assert_snapshot!(String::from_utf8(out).unwrap());
     }
 }

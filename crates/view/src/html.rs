@@ -9,7 +9,7 @@ use maud::{html, Markup, Render};
 
 use crate::escape::visible;
 
-use super::document::{Cell, Column, Document, Section, Table, Unit, Weight};
+use super::document::{Cell, Column, Document, Section, Table, Tone, Unit, Weight};
 
 /// Text in a page. All text is untrusted: a statement may contain anything. It goes only between tags or within
 /// double quotes. Characters that are invisible or change the text's direction are made visible.
@@ -116,29 +116,49 @@ fn caption(title: &str, text: Option<&String>) -> Markup {
 
 /// A table; its row i is row i in the JSON.
 fn of_table(table: &Table) -> Markup {
-    let class_of = |row: usize| table.classes.as_ref().and_then(|classes| classes.get(row));
     html! {
         div class="table" {
             table id={ "table-" (table.id) } data-table=(table.id) {
                 caption { (Visible(&table.title)) } "\n"
-                thead { tr {
-                    @for column in &table.columns {
-                        th scope="col" class=(class(column)) data-key=(column.key) title=[column.help.map(Visible)] { (Visible(column.title)) }
-                    }
-                } } "\n"
-                tbody { "\n"
-                    @for (at, row) in table.rows.iter().enumerate() {
-                        tr class=[class_of(at)] {
-                            @for (at, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
-                                @if at == 0 { th scope="row" class=(class(column)) { (value(cell, column)) } }
-                                @else { td class=(class(column)) { (value(cell, column)) } }
-                            }
-                        } "\n"
-                    }
-                }
+                (head_and_body(table))
             } "\n"
             (note(table.note.as_ref()))
         } "\n"
+    }
+}
+
+/// The content of a table element without a caption. A cell has the classes of its column and its tone.
+pub fn head_and_body(table: &Table) -> Markup {
+    let classes = table.classes();
+    let class_of = |row: usize| classes.as_ref().and_then(|classes| classes.get(row));
+    html! {
+        thead { tr {
+            @for column in &table.columns {
+                th scope="col" class=(class(column)) data-key=(column.key) title=[column.help.map(Visible)] {
+                    (Visible(&column.title))
+                }
+            }
+        } } "\n"
+        tbody { "\n"
+            @for (at, row) in table.rows.iter().enumerate() {
+                tr class=[class_of(at)] {
+                    @for (at, (cell, column)) in row.cells.iter().zip(&table.columns).enumerate() {
+                        @let class = [class(column), tone(cell)].concat();
+                        @if at == 0 { th scope="row" class=(class) { (value(cell, column)) } }
+                        @else { td class=(class) { (value(cell, column)) } }
+                    }
+                } "\n"
+            }
+        }
+    }
+}
+
+fn tone(cell: &Cell) -> &'static str {
+    match cell {
+        Cell::Rounded { tone: Tone::Good, .. } => " good",
+        Cell::Rounded { tone: Tone::Bad, .. } => " bad",
+        Cell::Rounded { tone: Tone::Faint, .. } => " faint",
+        _ => "",
     }
 }
 

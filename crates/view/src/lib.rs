@@ -2,7 +2,6 @@
 //! The views of an interval, independent of the output: rows, columns with units, order and filter;
 //! and the renderers for terminal, text, HTML and JSON.
 
-pub mod columns;
 pub mod document;
 pub mod duration;
 pub mod escape;

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use segment::interval::{Interval, Timing};
 use segment::locks::{LwlockRow, PhaseRow};
+use segment::WaitClass;
 
-use super::rows::{accepts, by, left, right, sorted, Wish};
+use super::rows::{accepts, by, left, right, sorted, texts, Wish};
 use super::table::{Row, Table, Tone};
 use super::units::{count, duration, maybe_duration, two};
-use crate::columns::Columns;
 use crate::Sort;
 
 /// Why there are no locks to show, or not those of the whole interval.
@@ -96,7 +96,7 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
         let (held, wait) = (&row.held, &row.wait);
         Row {
             key,
-            cells: vec![
+            cells: texts(vec![
                 lock,
                 context,
                 per_second(held.count),
@@ -112,10 +112,10 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
                 maybe_duration(wait.p99_seconds),
                 maybe_duration(wait.max_seconds),
                 per_second(row.failed),
-            ],
-            bar: None,
-            tone: if wait.count > 0 { Tone::Latch } else { Tone::Other },
+            ]),
+            tone: if wait.count > 0 { Tone::Class(WaitClass::Lwlock) } else { Tone::Plain },
             branches,
+            ..Row::default()
         }
     };
     let mut rows = Vec::new();
@@ -135,7 +135,7 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }
 
 /// Waits for heavyweight locks by type, mode and phase; deadlock checks, spin delays, and
@@ -156,7 +156,14 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
     ];
     let locks = interval.locks_seconds;
     let heavy = interval.locks.iter().map(|lock| {
-        (lock.kind.to_string(), &*lock.mode, &*lock.phase, &lock.wait, Tone::Lock, locks)
+        (
+            lock.kind.to_string(),
+            &*lock.mode,
+            &*lock.phase,
+            &lock.wait,
+            Tone::Class(WaitClass::Lock),
+            locks,
+        )
     });
     fn other<'i>(
         name: &'static str,
@@ -164,13 +171,20 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
         seconds: f64,
     ) -> impl Iterator<Item = (String, &'i str, &'i str, &'i Timing, Tone, f64)> {
         rows.iter()
-            .map(move |row| (name.into(), "", &*row.phase, &row.timing, Tone::Other, seconds))
+            .map(move |row| (name.into(), "", &*row.phase, &row.timing, Tone::Plain, seconds))
     }
     let checks = other("deadlock check", &interval.deadlock_checks, locks);
     let spins = other("spinlock", &interval.spin_delays, locks);
     let pins = interval.ledger.iter().filter(|a| a.activity.starts_with("BufferPin:")).map(|pin| {
         let name = "buffer pin".to_string();
-        (name, "", &*pin.phase, &pin.timing, Tone::Latch, interval.instrumented_seconds)
+        (
+            name,
+            "",
+            &*pin.phase,
+            &pin.timing,
+            Tone::Class(WaitClass::Lwlock),
+            interval.instrumented_seconds,
+        )
     });
     let rows: Vec<_> = heavy
         .chain(checks)
@@ -182,7 +196,7 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
         .into_iter()
         .map(|(kind, mode, phase, timing, tone, seconds)| Row {
             key: format!("{kind} {mode} {phase}"),
-            cells: vec![
+            cells: texts(vec![
                 kind,
                 mode.to_string(),
                 phase.to_string(),
@@ -194,13 +208,12 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
                 maybe_duration(timing.p50_seconds),
                 maybe_duration(timing.p99_seconds),
                 maybe_duration(timing.max_seconds),
-            ],
-            bar: None,
+            ]),
             tone,
-            branches: false,
+            ..Row::default()
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }
 
 /// Count, time and mean per second, over `seconds`; times in milliseconds.
@@ -226,34 +239,30 @@ pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
         out.extend(format!("{note}\n").bytes());
     } else {
         let mut table =
-            Columns::with_headings(&["", "", "HELD", "", "", "ACQUIRE", "", "", "WAIT", ""]);
-        let parts = ["COUNT", "TIME", "AVG"].map(String::from);
-        table.push(
-            std::iter::once("TP".to_string())
-                .chain([&parts; 3].into_iter().flatten().cloned())
-                .collect(),
-        );
+            Table::with_headings(&["", "", "HELD", "", "", "ACQUIRE", "", "", "WAIT", ""], 1..10);
+        let parts = ["COUNT", "TIME", "AVG"];
+        table.push_texts(std::iter::once("TP").chain([parts; 3].into_iter().flatten()));
         let rows = sorted(wanted(interval, wish), wish, |a, b| order(&wish.sort, a, b));
         for row in rows {
             let mut cells = vec![format!("{} {}", row.lock, context(row))];
             for timing in [&row.held, &row.acquire, &row.wait] {
                 cells.extend(triple(timing, interval.locks_seconds));
             }
-            table.push(cells);
+            table.push_texts(cells);
         }
-        table.write(&mut out, 1..10)?;
+        table.write(&mut out)?;
     }
     out.push(b'\n');
-    let mut table = Columns::with_headings(&["COMMAND", "COUNT", "TIME", "AVG"]);
+    let mut table = Table::with_headings(&["COMMAND", "COUNT", "TIME", "AVG"], 1..4);
     for (part, of) in [("read", 0), ("handle", 1)] {
         for command in &interval.commands {
             let timing = [&command.read, &command.handle][of];
             let mut cells = vec![format!("{part} {}", command.kind)];
             cells.extend(triple(timing, interval.instrumented_seconds));
-            table.push(cells);
+            table.push_texts(cells);
         }
     }
-    table.write(&mut out, 1..4)?;
+    table.write(&mut out)?;
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
@@ -262,6 +271,7 @@ mod tests {
     use super::*;
     use crate::rows::Open;
     use crate::sample;
+    use crate::table::Unit;
     use segment::Level;
 
     fn wish() -> Wish {
@@ -277,8 +287,9 @@ mod tests {
     #[test]
     fn lock_rates_are_per_second_at_level_locks() {
         let mut interval = sample::interval();
-        let of =
-            |interval: &Interval| -> String { lwlocks(interval, &wish()).rows[0].cells[2].clone() };
+        let of = |interval: &Interval| -> String {
+            lwlocks(interval, &wish()).rows[0].cells[2].brief(Unit::PerSecond).into()
+        };
         assert_eq!(of(&interval), "800", "400 in half a second");
         interval.locks_seconds = 0.25;
         assert_eq!(of(&interval), "1.60k");
@@ -303,7 +314,7 @@ mod tests {
         let interval = sample::interval();
         let first = |sort| {
             let table = lwlocks(&interval, &Wish { sort, ..wish() });
-            table.rows[0].cells[0].clone()
+            table.rows[0].cells[0].exact()
         };
         assert_eq!(first(Sort::Time), "WALWrite");
         assert_eq!(first(Sort::Count), "ProcArray");

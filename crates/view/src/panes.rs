@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use segment::interval::{AccountRow, Interval, SessionRow, Timing};
 
-use crate::rows::{accepts, by, left, right, sorted, text, Wish};
+use crate::rows::{accepts, by, left, right, sorted, text, texts, Wish};
 use crate::statements::{one_line, CurrentRow, Statements};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, duration, maybe_duration, percent, two};
@@ -74,14 +74,14 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
 
     let mut rows = Vec::new();
     let line = |key: String, names: [String; 2], timing: &Timing, tone: Tone, branches: bool| {
-        let idle = tone == Tone::Quiet;
+        let idle = tone == Tone::Faint;
         let share = share(timing.seconds, interval);
         let off = key.starts_with("uninstrumented");
         let concurrency = concurrency(timing.seconds, off, interval);
         let [activity, phase] = names;
         Row {
             key,
-            cells: vec![
+            cells: texts(vec![
                 activity,
                 phase,
                 if idle { "idle".to_string() } else { percent(share) },
@@ -92,10 +92,11 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
                 maybe_duration(timing.p50_seconds),
                 maybe_duration(timing.p99_seconds),
                 maybe_duration(timing.max_seconds),
-            ],
+            ]),
             bar: (!idle).then_some(share),
             tone,
             branches,
+            ..Row::default()
         }
     };
     for (idle, activity, timing, accounts) in &summed {
@@ -108,7 +109,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
         };
         // All accounts of a row have one activity and so one class.
         let class = accounts.first().filter(|_| !idle).map(|a| a.class);
-        let tone = class.map_or(Tone::Quiet, Tone::of);
+        let tone = class.map_or(Tone::Faint, Tone::of);
         rows.push(line(key.clone(), [activity.to_string(), phase], timing, tone, many));
         if many && wish.open.shows(&key) {
             let phases = sorted(accounts.clone(), wish, |a, b| {
@@ -121,7 +122,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    Table { columns, rows, bars_after: Some(2) }
+    Table { bars_after: Some(2), ..Table::of(columns, rows) }
 }
 
 /// The waits, over all phases.
@@ -159,7 +160,7 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
                 .sum();
             Row {
                 key: wait.activity.to_string(),
-                cells: vec![
+                cells: texts(vec![
                     wait.activity.to_string(),
                     if wait.idle { "idle".to_string() } else { percent(share(busy, interval)) },
                     count(t.count as f64),
@@ -170,14 +171,13 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
                     maybe_duration(t.p50_seconds),
                     maybe_duration(t.p99_seconds),
                     maybe_duration(t.max_seconds),
-                ],
-                bar: None,
-                tone: if wait.idle { Tone::Quiet } else { Tone::of(wait.class) },
-                branches: false,
+                ]),
+                tone: if wait.idle { Tone::Faint } else { Tone::of(wait.class) },
+                ..Row::default()
             }
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }
 
 /// The commands: times to read and to handle them.
@@ -205,7 +205,7 @@ pub fn commands(interval: &Interval, wish: &Wish) -> Table {
             let (read, handle) = (&command.read, &command.handle);
             Row {
                 key: command.kind.clone(),
-                cells: vec![
+                cells: texts(vec![
                     command.kind.clone(),
                     count(read.count as f64),
                     duration(read.seconds),
@@ -218,14 +218,13 @@ pub fn commands(interval: &Interval, wish: &Wish) -> Table {
                     maybe_duration(handle.p50_seconds),
                     maybe_duration(handle.p99_seconds),
                     maybe_duration(handle.max_seconds),
-                ],
-                bar: None,
-                tone: Tone::Other,
-                branches: false,
+                ]),
+                tone: Tone::Plain,
+                ..Row::default()
             }
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }
 
 /// The lightweight lock held longest by a session, and how many more it holds.
@@ -315,7 +314,7 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
             let dead = s.state == "dead";
             let mut row = Row {
                 key: format!("{} {}", s.slot, s.generation),
-                cells: vec![
+                cells: texts(vec![
                     s.pid.to_string(),
                     s.kind.clone(),
                     dash(&s.user),
@@ -327,22 +326,21 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
                     of_life(s.cpu_seconds),
                     per_second(s.commands, interval),
                     s.application.clone(),
-                ],
-                bar: None,
+                ]),
                 tone: match s.state {
                     "active" => Tone::of(s.class),
-                    _ => Tone::Quiet,
+                    _ => Tone::Faint,
                 },
-                branches: false,
+                ..Row::default()
             };
             if holding {
-                row.cells.push(holds(s));
+                row.cells.push(holds(s).into());
             }
             if working {
-                row.cells.extend(current(s).map_or_else(Default::default, query));
+                row.cells.extend(texts(current(s).map_or_else(Default::default, query).into()));
             }
             row
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }

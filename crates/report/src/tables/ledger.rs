@@ -4,7 +4,7 @@
 use segment::interval::{AccountRow, Interval};
 
 use super::{each, rate, share, timing, SECONDS, TIMING};
-use view::document::{Cell, Column, Table, Unit};
+use view::document::{Cell, Column, Table, Tone, Unit};
 
 const ACTIVITY: Column = Column::new("activity", "Activity", Unit::Text);
 const PHASE: Column = Column::new("phase", "Phase", Unit::Text);
@@ -42,7 +42,7 @@ pub fn ledger(interval: &Interval) -> Table {
             each(seconds, interval.commits.count).into(),
         ];
         row.extend(timing(&account.timing, interval));
-        table.push(Some(account.class.name()), row);
+        table.push(Tone::Class(account.class), row);
     }
     table
 }
@@ -69,7 +69,7 @@ pub fn idle(interval: &Interval) -> Table {
             sessions(account, interval).into(),
             account.timing.count.into(),
         ];
-        table.push(None, row);
+        table.push(Tone::Plain, row);
     }
     table
 }
@@ -89,7 +89,7 @@ pub fn waits(interval: &Interval) -> Table {
             rate(seconds, interval).into(),
         ];
         row.extend(timing(&wait.timing, interval));
-        table.push(Some(wait.class.name()), row);
+        table.push(Tone::Class(wait.class), row);
     }
     table
 }
@@ -128,7 +128,7 @@ pub fn commands(interval: &Interval) -> Table {
             read.seconds.into(),
             read.mean_seconds.into(),
         ];
-        table.push(None, row);
+        table.push(Tone::Plain, row);
     }
     table
 }

@@ -2,9 +2,10 @@
 //! Locks: lightweight ones, heavyweight ones, and what goes with them.
 
 use segment::interval::{Interval, Timing};
+use segment::WaitClass;
 
 use super::{timing, SECONDS, TIMING};
-use view::document::{Column, Table, Unit};
+use view::document::{Column, Table, Tone, Unit};
 use view::locks;
 
 /// Lightweight locks by tranche, mode and phase.
@@ -39,7 +40,7 @@ pub fn lwlocks(interval: &Interval) -> Table {
     for row in &interval.lwlocks {
         let Timing { count, seconds, mean_seconds, p99_seconds, max_seconds, .. } = row.held;
         let wait = &row.wait;
-        let class = if wait.count > 0 { "lwlock" } else { "other" };
+        let class = if wait.count > 0 { WaitClass::Lwlock } else { WaitClass::Other };
         let cells = vec![
             (&row.lock).into(),
             (&row.mode).into(),
@@ -58,7 +59,7 @@ pub fn lwlocks(interval: &Interval) -> Table {
             wait.max_seconds.into(),
             row.failed.into(),
         ];
-        table.push(Some(class), cells);
+        table.push(Tone::Class(class), cells);
     }
     table
 }
@@ -76,20 +77,24 @@ pub fn locks(interval: &Interval) -> Table {
         Table::new("locks", "Heavyweight locks, deadlock checks, spinlocks, buffer pins", columns)
             .sorted("seconds")
             .noted(locks::note(interval));
-    let mut rows: Vec<(&str, &str, &str, &Timing, &'static str)> = Vec::new();
-    rows.extend(interval.locks.iter().map(|l| (&*l.kind, &*l.mode, &*l.phase, &l.wait, "lock")));
+    let mut rows: Vec<(&str, &str, &str, &Timing, WaitClass)> = Vec::new();
+    rows.extend(
+        interval.locks.iter().map(|l| (&*l.kind, &*l.mode, &*l.phase, &l.wait, WaitClass::Lock)),
+    );
     for (name, others) in
         [("deadlock check", &interval.deadlock_checks), ("spinlock", &interval.spin_delays)]
     {
-        rows.extend(others.iter().map(|row| (name, "", &*row.phase, &row.timing, "other")));
+        rows.extend(
+            others.iter().map(|row| (name, "", &*row.phase, &row.timing, WaitClass::Other)),
+        );
     }
     let pins = interval.ledger.iter().filter(|a| a.activity.starts_with("BufferPin:"));
-    rows.extend(pins.map(|pin| ("buffer pin", "", &*pin.phase, &pin.timing, "other")));
+    rows.extend(pins.map(|pin| ("buffer pin", "", &*pin.phase, &pin.timing, WaitClass::Other)));
     rows.sort_by(|a, b| b.3.seconds.total_cmp(&a.3.seconds));
     for (name, mode, phase, of, class) in rows {
         let mut row = vec![name.into(), mode.into(), phase.into(), of.seconds.into()];
         row.extend(timing(of, interval));
-        table.push(Some(class), row);
+        table.push(Tone::Class(class), row);
     }
     table
 }

@@ -7,7 +7,7 @@ use segment::EventKind;
 
 use super::{rate, MAX, MEAN, P50, P99};
 use crate::material::Setting;
-use view::document::{Cell, Column, Gap, Table, Unit};
+use view::document::{Cell, Column, Gap, Table, Tone, Unit};
 use view::events::Row;
 use view::functions;
 
@@ -49,7 +49,7 @@ pub fn functions(interval: &Interval) -> Table {
             row.exclusive_mean_seconds.into(),
             row.counted.into(),
         ];
-        table.push(None, cells);
+        table.push(Tone::Plain, cells);
     }
     table
 }
@@ -74,7 +74,7 @@ pub fn edges(interval: &Interval) -> Table {
             row.timing.mean_seconds.into(),
             row.timing.max_seconds.into(),
         ];
-        table.push(None, cells);
+        table.push(Tone::Plain, cells);
     }
     table
 }
@@ -103,7 +103,7 @@ pub fn statistics(interval: &Interval) -> Table {
             row.p99.into(),
             row.max.into(),
         ];
-        table.push(None, cells);
+        table.push(Tone::Plain, cells);
     }
     table
 }
@@ -130,7 +130,7 @@ pub fn event_table<'e>(
         Column::new("process", "Kind of process", Unit::Text).expendable(1),
         Column::new("database", "Database", Unit::Text).expendable(4),
         Column::new("user", "User", Unit::Text).expendable(5),
-        Column::new("text", "What", Unit::Text),
+        Column::new("text", "What", Unit::Text).elastic(),
     ];
     let mut table = Table::new(id, title, columns).sorted("time");
     for row in events {
@@ -143,7 +143,7 @@ pub fn event_table<'e>(
             row.user.as_deref().into(),
             row.text.as_str().into(),
         ];
-        table.push(None, cells);
+        table.push(Tone::Plain, cells);
     }
     table
 }
@@ -160,7 +160,7 @@ pub fn gaps(gaps: &[Gap]) -> Table {
     for gap in gaps {
         let length = (gap.to - gap.from).max(0.0);
         let cells = vec![gap.from.into(), gap.to.into(), length.into(), gap.reason.as_str().into()];
-        table.push(None, cells);
+        table.push(Tone::Plain, cells);
     }
     table
 }
@@ -170,13 +170,13 @@ pub fn settings(settings: &[Setting]) -> Table {
     let columns = vec![
         Column::new("group", "Of", Unit::Text),
         Column::new("name", "Setting", Unit::Text),
-        Column::new("value", "Value", Unit::Text),
+        Column::new("value", "Value", Unit::Text).elastic(),
         Column::new("changed", "Changed", Unit::Time).help("empty: since the start"),
     ];
     let mut table = Table::new("settings", "Settings", columns);
     for it in settings {
         table.push(
-            None,
+            Tone::Plain,
             vec![
                 it.group.as_str().into(),
                 it.name.as_str().into(),

@@ -6,7 +6,7 @@ use segment::relations::RelationTiming;
 use segment::RelationRow;
 
 use super::{each, rate};
-use view::document::{Column, Table, Unit};
+use view::document::{Column, Table, Tone, Unit};
 use view::io::{relation_name, relation_timing, RelationNames};
 
 /// Rows that are shown: a recording may have thousands.
@@ -64,7 +64,7 @@ pub fn relations(rows: &[RelationRow], interval: &Interval) -> Table {
             relation_timing(row).max_seconds.into(),
             row.failed.into(),
         ];
-        table.push(Some("io"), cells);
+        table.push(Tone::IO, cells);
     }
     table
 }

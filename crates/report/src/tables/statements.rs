@@ -6,7 +6,7 @@ use segment::statements::WaitClass;
 
 use super::rate;
 use crate::charts::ORDER;
-use view::document::{Cell, Column, Details, Table, Unit};
+use view::document::{Cell, Column, Details, Row, Table, Tone, Unit};
 use view::statements::{StatementRow, Statements};
 
 /// Statements, most time first.
@@ -14,7 +14,7 @@ pub fn statements(all: &Statements, interval: &Interval) -> Table {
     let share = |key, title| Column::new(key, title, Unit::Share);
     let seconds = |key, title| Column::new(key, title, Unit::Seconds);
     let columns = vec![
-        Column::new("query", "Statement", Unit::Text),
+        Column::new("query", "Statement", Unit::Text).elastic(),
         Column::new("database", "Database", Unit::Text).expendable(20),
         Column::new("user", "User", Unit::Text).expendable(21),
         Column::new("calls", "Calls", Unit::Count),
@@ -47,8 +47,9 @@ pub fn statements(all: &Statements, interval: &Interval) -> Table {
     ];
     let mut table = Table::new("statements", "Statements", columns).sorted("seconds");
     for row in &all.rows {
-        table.push(Some(class(row)), cells(row, interval));
-        table.details.get_or_insert_default().push(details(row));
+        let details = Some(details(row));
+        let tone = Tone::Class(class(row));
+        table.rows.push(Row { tone, details, ..Row::new("", cells(row, interval)) });
     }
     table
 }
@@ -84,14 +85,13 @@ fn cells(row: &StatementRow, interval: &Interval) -> Vec<Cell> {
 }
 
 /// The class in which it spends most.
-fn class(row: &StatementRow) -> &'static str {
+fn class(row: &StatementRow) -> WaitClass {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     WaitClass::ALL
         .into_iter()
         .max_by(most)
         .filter(|_| row.seconds > 0.0)
         .unwrap_or(WaitClass::Other)
-        .name()
 }
 
 fn details(row: &StatementRow) -> Details {

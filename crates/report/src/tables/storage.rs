@@ -5,7 +5,7 @@ use segment::interval::{Interval, Timing};
 use segment::EventKind;
 
 use super::{rate, timing, MAX, MEAN, P99, SECONDS, TIMING};
-use view::document::{Column, Table, Unit};
+use view::document::{Column, Table, Tone, Unit};
 use view::events::Row;
 use view::io::{Checkpoint, Device};
 
@@ -58,7 +58,7 @@ pub fn files(interval: &Interval) -> Table {
             row.sequential_share().into(),
             row.failed.into(),
         ];
-        table.push(Some("io"), cells);
+        table.push(Tone::IO, cells);
     }
     table
 }
@@ -95,7 +95,7 @@ pub fn processes(interval: &Interval) -> Table {
             rate(row.bytes as f64, interval).into(),
             row.failed.into(),
         ];
-        table.push(Some("io"), cells);
+        table.push(Tone::IO, cells);
     }
     table
 }
@@ -126,7 +126,7 @@ pub fn commits(interval: &Interval) -> Table {
     for (part, of) in parts.into_iter().filter(|(_, of)| of.count > 0) {
         let mut row = vec![part.into(), of.seconds.into()];
         row.extend(timing(of, interval));
-        table.push(None, row);
+        table.push(Tone::Plain, row);
     }
     table
 }
@@ -184,7 +184,7 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
             it.wal_removed.into(),
             it.wal_recycled.into(),
         ];
-        table.push(None, cells);
+        table.push(Tone::Plain, cells);
     }
     table
 }
@@ -226,7 +226,7 @@ pub fn wal(interval: &Interval) -> Table {
             row.full_page_images.into(),
             row.buffers_full.into(),
         ];
-        table.push(Some("io"), cells);
+        table.push(Tone::IO, cells);
     }
     table
 }
@@ -274,7 +274,7 @@ pub fn devices(devices: &[Device]) -> Table {
             it.queue.into(),
             it.utilisation.into(),
         ];
-        table.push(None, cells);
+        table.push(Tone::Plain, cells);
     }
     table
 }

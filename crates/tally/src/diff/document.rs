@@ -6,7 +6,7 @@ use segment::statements::WaitClass;
 
 use super::comparison::{Change, Compared, Comparison, Per, Row, Rows, Verdict, What};
 use view::document::{
-    span, Axes, Cell, Column, Document, Fact, Measured, Section, Table, Totals, Unit,
+    span, Axes, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Totals, Unit,
 };
 use view::units::{count, duration, whole};
 
@@ -42,7 +42,7 @@ const KINDS: [Kind; 6] = [
         title: "Statements",
         note: "Server time: parse, plan, execute, commit.",
         names: &[
-            text("query", "Statement"),
+            text("query", "Statement").elastic(),
             text("database", "Database").expendable(9),
             text("user", "User").expendable(10),
         ],
@@ -209,7 +209,7 @@ fn configuration(it: &Comparison, noise: Noise) -> Table {
     };
     for setting in it.configuration.iter().filter(|setting| page || !setting.place) {
         table.push(
-            None,
+            Tone::Plain,
             vec![
                 (&setting.group).into(),
                 (&setting.name).into(),
@@ -234,7 +234,7 @@ fn totals(it: &Comparison) -> Table {
         let mut row: Vec<Cell> = vec![total.per.name().into()];
         row.extend(cells(&total.change));
         row.extend([total.a_per_second.into(), total.b_per_second.into()]);
-        table.push(None, row);
+        table.push(Tone::Plain, row);
     }
     table
 }
@@ -285,15 +285,16 @@ fn name_cells(what: &What) -> Vec<Cell> {
     }
 }
 
-fn class(what: &What) -> Option<&'static str> {
-    match what {
+fn tone(what: &What) -> Tone {
+    let class = match what {
         What::Account { activity, .. } | What::Process { activity, .. } => {
-            Some(WaitClass::of_name(activity).name())
+            WaitClass::of_name(activity)
         }
-        What::Lock { family, .. } => Some(WaitClass::of_name(&format!("{family}:")).name()),
-        What::File { .. } => Some(WaitClass::Io.name()),
-        What::Function { .. } | What::Statement { .. } => None,
-    }
+        What::Lock { family, .. } => WaitClass::of_name(&format!("{family}:")),
+        What::File { .. } => WaitClass::Io,
+        What::Function { .. } | What::Statement { .. } => return Tone::Plain,
+    };
+    Tone::Class(class)
 }
 
 const SHARE: Column = Column::new("share", "of the change", Unit::Share);
@@ -337,7 +338,7 @@ fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
     let note = format!("Per {}. {note}", it.per.name());
     let mut table = Table::new(id, title, columns(id, names)).noted(Some(note));
     for shown in rows.iter().filter(|row| !is_noise(row)) {
-        table.push(class(&shown.what), row(id, name_cells(&shown.what), shown));
+        table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown));
     }
     if let Some(sum) = sum(noisy) {
         let number = match noisy.len() {
@@ -347,8 +348,11 @@ fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
         let mut cells: Vec<Cell> = vec![number.into()];
         cells.resize(names.len(), Cell::Empty);
         // In a table with classes every row has one.
-        let of_class = class(&sum.what).map(|_| WaitClass::Other.name());
-        table.push(of_class, row(id, cells, &sum));
+        let tone = match tone(&sum.what) {
+            Tone::Plain => Tone::Plain,
+            _ => Tone::OTHER,
+        };
+        table.push(tone, row(id, cells, &sum));
     }
     table
 }
@@ -380,7 +384,7 @@ fn below(kind: &Kind, it: &Comparison, rows: &[&Row]) -> Table {
     let mut table = Table::new(noise, title, columns(id, names))
         .noted(Some(format!("Per {}. All of these changes are inconclusive.", it.per.name())));
     for below in rows {
-        table.push(class(&below.what), row(id, name_cells(&below.what), below));
+        table.push(tone(&below.what), row(id, name_cells(&below.what), below));
     }
     table
 }

@@ -4,17 +4,14 @@
 //!
 //! Figures are raw: seconds, bytes, counts; times are seconds since 1970.
 
-mod cell;
 mod chart;
 mod cost;
-mod table;
 
 use serde::Serialize;
 
-pub use cell::{number, span, time, Cell, Unit};
+pub use crate::table::{number, span, time, Cell, Column, Details, Row, Table, Tone, Unit};
 pub use chart::{Axes, Axis, AxisName, Chart, ChartKind, Gap, Heatmap, Mark, Reference, Series};
 pub use cost::{Cost, How};
-pub use table::{Column, Details, Table};
 
 /// A report.
 #[derive(Debug, Serialize)]

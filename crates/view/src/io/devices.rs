@@ -9,7 +9,7 @@ use device::{
 
 use super::files::megabytes;
 use super::{DevicesUnder, Io, Tablespaces};
-use crate::rows::{accepts, left, right, Wish};
+use crate::rows::{accepts, left, right, texts, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, percent};
 
@@ -151,7 +151,7 @@ pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
             let maybe = |n: Option<f64>| n.map_or_else(|| "-".to_string(), count);
             Row {
                 key: name.clone(),
-                cells: vec![
+                cells: texts(vec![
                     name,
                     some(&line.holds, 3, " "),
                     of(&|f| count(f.reads_per_second)),
@@ -165,14 +165,13 @@ pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
                     of(&|f| format!("{:.2}", f.queue_length)),
                     of(&|f| percent(f.utilisation_percent / 100.0)),
                     kind(line.device, &under.found),
-                ],
-                bar: None,
-                tone: Tone::Other,
-                branches: false,
+                ]),
+                tone: Tone::Plain,
+                ..Row::default()
             }
         })
         .collect();
-    (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
+    (!rows.is_empty()).then_some(Table::of(columns, rows))
 }
 
 /// Paths without a device and the reason, unreadable figures, and what the server itself read and wrote.
@@ -404,7 +403,7 @@ mod tests {
             devices.figures = None;
         }
         let table = table(&io, &wish("")).unwrap();
-        assert!(table.rows.iter().all(|row| row.cells[2] == "-"), "{table:?}");
+        assert!(table.rows.iter().all(|row| row.cells[2].exact() == "-"), "{table:?}");
         assert!(notes(&io).iter().any(|note| note.starts_with("tablespace 16385: tmpfs")));
     }
 

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use segment::files::{FileRow, ProcessFileRow};
 use segment::interval::{Interval, Timing};
+use segment::WaitClass;
 
-use crate::rows::{accepts, by, left, right, sorted, Wish};
-use crate::table::{Row, Table, Tone};
+use crate::rows::{accepts, by, left, right, sorted, texts, Wish};
+use crate::table::{Cell, Row, Table, Tone};
 use crate::units::{count, maybe_duration, percent, two};
 
 const MEGABYTE: f64 = 1024.0 * 1024.0;
@@ -132,10 +133,11 @@ pub fn files(interval: &Interval, wish: &Wish) -> Table {
                 two(rate(sum.timing.seconds, interval)),
                 count(sum.failed as f64),
             ])
+            .map(Cell::from)
             .collect(),
-        bar: None,
-        tone: if sum.failed > 0 { Tone::Lock } else { Tone::Io },
+        tone: if sum.failed > 0 { Tone::Class(WaitClass::Lock) } else { Tone::IO },
         branches,
+        ..Row::default()
     };
     let mut rows = Vec::new();
     for (name, sum, parts) in &summed {
@@ -150,7 +152,7 @@ pub fn files(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }
 
 /// The operations of one class by processes of one kind.
@@ -219,7 +221,7 @@ pub fn processes(interval: &Interval, wish: &Wish) -> Table {
             let mean = |class: usize| shown(class, maybe_duration(sums[class].mean()));
             Row {
                 key: process.to_string(),
-                cells: vec![
+                cells: texts(vec![
                     process.to_string(),
                     per_second(READ),
                     moved(READ),
@@ -232,12 +234,11 @@ pub fn processes(interval: &Interval, wish: &Wish) -> Table {
                     mean(SYNC),
                     per_second(OTHER),
                     two(rate(all.seconds, interval)),
-                ],
-                bar: None,
-                tone: Tone::Other,
-                branches: false,
+                ]),
+                tone: Tone::Plain,
+                ..Row::default()
             }
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }

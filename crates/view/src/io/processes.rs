@@ -7,7 +7,7 @@ use segment::interval::Interval;
 
 use super::files::megabytes;
 use super::Io;
-use crate::rows::{accepts, left, right, Wish};
+use crate::rows::{accepts, left, right, texts, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, percent};
 
@@ -29,7 +29,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
         right("TO DEVICES MB/S", 0),
         right("CANCELLED MB/S", 3),
     ];
-    let mut rows = vec![line("whole server".to_string(), &server.figures, Tone::Io)];
+    let mut rows = vec![line("whole server".to_string(), &server.figures, Tone::IO)];
     let (read, written) =
         (figures.devices_read_bytes_per_second, figures.devices_written_bytes_per_second);
     if let (Some(read), Some(written)) = (read, written) {
@@ -45,9 +45,9 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
     rows.extend(
         shown
             .take(MOST)
-            .map(|(name, row)| line(name.trim_end().to_string(), &row.figures, Tone::Other)),
+            .map(|(name, row)| line(name.trim_end().to_string(), &row.figures, Tone::Plain)),
     );
-    Some(Table { columns, rows, bars_after: None })
+    Some(Table::of(columns, rows))
 }
 
 /// The devices' own figures, for all processes.
@@ -57,13 +57,13 @@ fn devices(read: f64, written: f64) -> Row {
     cells[0] = name.clone();
     cells[3] = megabytes(read);
     cells[7] = megabytes(written);
-    Row { key: name, cells, bar: None, tone: Tone::Other, branches: false }
+    Row::new(name, texts(cells))
 }
 
 fn line(name: String, f: &IoFigures, tone: Tone) -> Row {
     Row {
         key: name.clone(),
-        cells: vec![
+        cells: texts(vec![
             name,
             count(f.reads_per_second),
             megabytes(f.read_bytes_per_second),
@@ -73,9 +73,8 @@ fn line(name: String, f: &IoFigures, tone: Tone) -> Row {
             megabytes(f.written_bytes_per_second),
             megabytes(f.device_written_bytes_per_second),
             megabytes(f.cancelled_bytes_per_second),
-        ],
-        bar: None,
+        ]),
         tone,
-        branches: false,
+        ..Row::default()
     }
 }

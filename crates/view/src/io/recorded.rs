@@ -6,7 +6,7 @@ use recording::{DeviceRow, ServerIoRow};
 use serde::Serialize;
 
 use super::files::megabytes;
-use crate::rows::{accepts, left, right, Wish};
+use crate::rows::{accepts, left, right, texts, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, two};
 
@@ -133,7 +133,7 @@ pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
         let name = format!("{}{}", if device.direct { "" } else { "  " }, device.name);
         Row {
             key: format!("device {}", device.name),
-            cells: vec![
+            cells: texts(vec![
                 name,
                 count(device.reads),
                 megabytes(device.read_bytes),
@@ -145,17 +145,16 @@ pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
                 mean(device.flush_seconds),
                 two(device.queue),
                 percent(device.utilisation.min(1.0)),
-            ],
-            bar: None,
-            tone: Tone::Other,
-            branches: false,
+            ]),
+            tone: Tone::Plain,
+            ..Row::default()
         }
     };
     let mut shown: Vec<&Device> =
         recorded.devices.iter().filter(|device| accepts(wish, &[&device.name])).collect();
     shown.sort_by_key(|device| !device.direct);
     let rows: Vec<Row> = shown.into_iter().map(row).collect();
-    (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
+    (!rows.is_empty()).then_some(Table::of(columns, rows))
 }
 
 /// Where the files are, what the server read and wrote, and what a recording does not have.
@@ -216,7 +215,7 @@ mod tests {
             open: Open::All,
         };
         let names = |table: &Table| -> Vec<String> {
-            table.rows.iter().map(|row| row.cells[0].clone()).collect()
+            table.rows.iter().map(|row| row.cells[0].exact()).collect()
         };
         assert_eq!(names(&table(&recorded, &filter("")).unwrap()), ["sda", "  disk"]);
         assert!(table(&recorded, &filter("nvme")).is_none());

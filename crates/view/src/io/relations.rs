@@ -4,10 +4,11 @@
 use segment::interval::{Interval, Timing};
 use segment::relations::RelationTiming;
 use segment::RelationRow;
+use segment::WaitClass;
 
 use super::files::megabytes;
 use super::{Io, RelationNames};
-use crate::rows::{accepts, by, left, right, sorted, Wish};
+use crate::rows::{accepts, by, left, right, sorted, texts, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, duration, maybe_duration, two};
 
@@ -101,7 +102,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
             };
             Row {
                 key: format!("relation {name}"),
-                cells: vec![
+                cells: texts(vec![
                     name,
                     per_second(&row.read),
                     moved(&row.read),
@@ -117,14 +118,13 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
                     maybe_duration(all.max_seconds),
                     two(rate(row.seconds)),
                     count(row.failed as f64),
-                ],
-                bar: None,
-                tone: if row.failed > 0 { Tone::Lock } else { Tone::Io },
-                branches: false,
+                ]),
+                tone: if row.failed > 0 { Tone::Class(WaitClass::Lock) } else { Tone::IO },
+                ..Row::default()
             }
         })
         .collect();
-    (!rows.is_empty()).then_some((notes, Table { columns, rows, bars_after: None }))
+    (!rows.is_empty()).then_some((notes, Table::of(columns, rows)))
 }
 
 /// All operations of a relation together.

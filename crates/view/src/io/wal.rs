@@ -5,7 +5,7 @@ use segment::interval::Interval;
 use segment::wal::WalRow;
 
 use super::files::{megabytes, rate};
-use crate::rows::{accepts, left, right, Wish};
+use crate::rows::{accepts, left, right, texts, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, percent};
 
@@ -22,7 +22,7 @@ pub fn table(interval: &Interval, wish: &Wish) -> Table {
     ];
     let rows = interval.wal.iter().filter(|row| accepts(wish, &[&row.process]));
     let rows = rows.map(|row| line(row, interval)).collect();
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }
 
 fn line(row: &WalRow, interval: &Interval) -> Row {
@@ -30,7 +30,7 @@ fn line(row: &WalRow, interval: &Interval) -> Row {
     let of_records = |n: f64| (row.records > 0).then(|| n / row.records as f64);
     Row {
         key: row.process.clone(),
-        cells: vec![
+        cells: texts(vec![
             row.process.clone(),
             megabytes(rate(row.bytes as f64, interval)),
             per_second(row.records),
@@ -38,9 +38,8 @@ fn line(row: &WalRow, interval: &Interval) -> Row {
             per_second(row.full_page_images),
             of_records(row.full_page_images as f64).map_or(String::new(), percent),
             per_second(row.buffers_full),
-        ],
-        bar: None,
-        tone: Tone::Io,
-        branches: false,
+        ]),
+        tone: Tone::IO,
+        ..Row::default()
     }
 }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use segment::statements::WaitClass;
 
 use super::{StatementRow, Statements};
-use crate::rows::{accepts, left, right, sorted, text, Wish};
+use crate::rows::{accepts, left, right, sorted, text, texts, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, duration, maybe_duration, percent};
 use crate::Sort;
@@ -150,18 +150,24 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
             }
             cells.push(row.queryid.map_or_else(|| "-".to_string(), |id| id.to_string()));
             cells.push(one_line(row.text()));
-            Row { key: row.name(), cells, bar: None, tone: tone(row), branches: true }
+            Row {
+                key: row.name(),
+                cells: texts(cells),
+                tone: tone(row),
+                branches: true,
+                ..Row::default()
+            }
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }
 
 /// The class with most of a statement's time.
 fn tone(row: &StatementRow) -> Tone {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     match WaitClass::ALL.into_iter().max_by(|a, b| most(a, b)) {
-        _ if row.seconds <= 0.0 => Tone::Quiet,
-        class => class.map_or(Tone::Other, Tone::of),
+        _ if row.seconds <= 0.0 => Tone::Faint,
+        class => class.map_or(Tone::Plain, Tone::of),
     }
 }
 
