@@ -8,9 +8,9 @@ use super::answer::{Answer, Verdict};
 use super::cell::Cell;
 use super::charts::Drawn;
 use super::plan::Plan;
-use super::shown::{csv, Shown, Tone};
 use super::text::{facts, verdicts};
-use view::html::Visible;
+use view::html::{head_and_body, Visible};
+use view::table::{csv, Table};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -19,7 +19,7 @@ pub fn render(
     plan: &Plan,
     cells: &[Cell],
     answer: &Answer,
-    tables: &[Shown],
+    tables: &[Table],
     charts: &[Drawn],
 ) -> String {
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
@@ -48,7 +48,11 @@ pub fn render(
                         figcaption { h2 { (Visible(title)) } } (svg) p.faint { (Visible(caption)) }
                     } "\n"
                 }
-                @for shown in tables { (table(shown)) }
+                @for table in tables {
+                    section { h2 { (Visible(&table.title)) }
+                        div.scroll { table { (head_and_body(table)) } }
+                    } "\n"
+                }
                 (listings(plan, cells))
                 (method(plan, answer))
                 (raw(answer, cells))
@@ -80,37 +84,6 @@ fn findings(answer: &Answer) -> Markup {
                     None => (list),
                 }
             }
-        } "\n"
-    }
-}
-
-fn table(shown: &Shown) -> Markup {
-    let column = |at| if at < shown.names { "name" } else { "number" };
-    html! {
-        section { h2 { (Visible(&shown.title)) }
-            div.scroll { table {
-                thead { tr {
-                    @for (at, heading) in shown.headings.iter().enumerate() {
-                        th scope="col" class=(column(at)) { (Visible(heading)) }
-                    }
-                } } "\n"
-                tbody {
-                    @for row in &shown.rows {
-                        tr {
-                            @for field in &row[..shown.names] { th.name scope="row" { (Visible(&field.text)) } }
-                            @for field in &row[shown.names..] {
-                                @let tone = match field.tone {
-                                    Tone::Plain => "",
-                                    Tone::Good => " good",
-                                    Tone::Bad => " bad",
-                                    Tone::Faint => " faint",
-                                };
-                                td class={ "number" (tone) } { (Visible(&field.text)) }
-                            }
-                        } "\n"
-                    }
-                }
-            } }
         } "\n"
     }
 }
