@@ -33,14 +33,7 @@ fn separated(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
-    let mut digits = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at) % 3 == 0 {
-            digits.push(',');
-        }
-        digits.push(digit);
-    }
-    format!("{sign}{digits}{rest}")
+    format!("{sign}{}{rest}", view::units::separated(whole))
 }
 
 #[cfg(test)]

@@ -41,17 +41,9 @@ impl Maker<'_> {
         }
     }
 
-    /// The table's arms that have cells: name and title.
-    fn arms(&self, table: &file::Table) -> Vec<(&str, &str)> {
-        let has = |name: &str| self.answer.figures.iter().any(|figure| figure.arm == name);
-        let wanted = |name: &String| table.arms.as_ref().is_none_or(|arms| arms.contains(name));
-        let arms = self.answer.arms.iter().filter(|arm| wanted(&arm.name) && has(&arm.name));
-        arms.map(|arm| (arm.name.as_str(), arm.title.as_str())).collect()
-    }
-
     /// A table with rows for arms and points, and a column for each read.
     fn down(&self, given: &file::Table) -> Table {
-        let (arms, many) = (self.arms(given), self.points.len() > 1);
+        let (arms, many) = (self.answer.shown_arms(&given.arms), self.points.len() > 1);
         let by_arm = given.rows != Rows::Clients || arms.len() > 1;
         let by_point = given.rows == Rows::Clients || many;
         let reads: Vec<&Read> =
@@ -61,7 +53,7 @@ impl Maker<'_> {
         let names = headings.len();
         headings.extend(reads.iter().map(|read| read.heading()));
         let mut table = self.table(given, &reads, &headings, names);
-        let mut row = |(arm, title): &(&str, &str), point: &Point| {
+        let mut row = |(arm, title, _): &(&str, &str, usize), point: &Point| {
             let mut cells: Vec<Cell> = by_arm.then(|| (*title).into()).into_iter().collect();
             cells.extend(by_point.then(|| point.label().into()));
             cells.extend(reads.iter().map(|read| self.value(arm, point, read)));
@@ -94,7 +86,7 @@ impl Maker<'_> {
         let reads: Vec<&Read> = read.into_iter().collect();
         let mut table = self.table(given, &reads, &headings, 1);
         let base = &self.answer.base;
-        for (arm, title) in self.arms(given) {
+        for (arm, title, _) in self.answer.shown_arms(&given.arms) {
             if given.show == Show::Change && arm == base {
                 continue;
             }
@@ -134,19 +126,10 @@ impl Maker<'_> {
     }
 
     fn percent(&self, arm: &str, point: &Point, read: &Read) -> Cell {
-        let at = |arm: &str| self.answer.figure(arm, point, &read.name).map(|figure| figure.mean);
-        // From pairs of cells if there are enough.
-        let paired = self.answer.comparison(arm, point, &read.name);
-        let share = match (paired, at(arm), at(&self.answer.base)) {
-            (Some(paired), ..) => 100.0 + paired.percent,
-            (_, Some(own), Some(base)) if base != 0.0 => 100.0 * own / base,
-            _ => return none(),
-        };
-        let mut text = format!("{share:.1}");
-        if let Some(paired) = paired {
-            text += &format!(" ±{:.1}", paired.half_width);
-        }
-        rounded(text, Some(share))
+        self.answer.percent(arm, point, &read.name).map_or_else(none, |(share, half)| {
+            let half = half.map_or(String::new(), |half| format!(" ±{half:.1}"));
+            rounded(format!("{share:.1}{half}"), Some(share))
+        })
     }
 
     fn change(&self, arm: &str, point: &Point, read: &Read) -> Cell {
