@@ -5,9 +5,7 @@ use jiff::tz::TimeZone;
 use segment::statements::WaitClass;
 
 use super::comparison::{Change, Compared, Comparison, Per, Row, Rows, Verdict, What};
-use view::document::{
-    span, Axes, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Totals, Unit,
-};
+use view::document::{span, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Unit};
 use view::units::{count, duration, whole};
 
 /// Rows of one kind, and how they are shown.
@@ -123,7 +121,6 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
         version: 1,
         title: format!("{} (B) compared with {} (A)", it.b.recording, it.a.recording),
         made: it.made.clone(),
-        live: None,
         measured: Measured {
             recording: it.b.recording.clone(),
             host: it.b.host.clone(),
@@ -134,16 +131,10 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
             facts: facts(it, zone),
             ..Measured::default()
         },
-        totals: Totals::default(),
         findings: it.findings.clone(),
-        axes: Axes::default(),
-        charts: Vec::new(),
-        heatmaps: Vec::new(),
-        marks: Vec::new(),
-        gaps: Vec::new(),
         sections,
         tables,
-        texts: Vec::new(),
+        ..Document::default()
     };
     document.tidy();
     document

@@ -66,23 +66,21 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     let mut left_out: Vec<String> = shared.into_iter().collect();
     left_out.extend([&a, &b].into_iter().filter_map(partial));
     left_out.extend(configuration::unknown(&a, &b)?);
-    let looked = |what: fn(&State) -> u64| (a.has(what) && b.has(what), any(&a, &b, what));
-    let (locks, some_locks) = looked(|state| state.locks_ns);
-    if some_locks && !locks {
-        left_out.push(
-            "Locks are not compared: the level was not locks throughout A and B. Measuring locks \
-             costs time, which is in the accounts."
-                .to_string(),
-        );
-    }
-    let (functions, some_functions) = looked(|state| state.functions_ns);
-    if some_functions && !functions {
-        left_out.push(
-            "Functions are not compared: they were not probed throughout A and B. Timing them \
-             costs time, which is in the accounts."
-                .to_string(),
-        );
-    }
+    let mut looked = |what: fn(&State) -> u64, why: &str| {
+        let (both, some) = (a.has(what) && b.has(what), a.has_some(what) || b.has_some(what));
+        left_out.extend((some && !both).then(|| why.to_string()));
+        both
+    };
+    let locks = looked(
+        |state| state.locks_ns,
+        "Locks are not compared: the level was not locks throughout A and B. Measuring locks \
+         costs time, which is in the accounts.",
+    );
+    let functions = looked(
+        |state| state.functions_ns,
+        "Functions are not compared: they were not probed throughout A and B. Timing them costs \
+         time, which is in the accounts.",
+    );
     left_out.extend([&a, &b].into_iter().filter(|_| functions).filter_map(not_timed));
     if a.statements.is_some() != b.statements.is_some() {
         let missing = if a.statements.is_some() { "B" } else { "A" };
@@ -117,10 +115,6 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     comparison.findings = findings::findings(&comparison);
     progress.finish_and_clear();
     Ok(comparison)
-}
-
-fn any(a: &Side, b: &Side, what: fn(&State) -> u64) -> bool {
-    a.has_some(what) || b.has_some(what)
 }
 
 /// Functions with calls that were counted but not timed.

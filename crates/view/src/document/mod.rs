@@ -14,7 +14,7 @@ pub use chart::{Axes, Axis, AxisName, Chart, ChartKind, Gap, Heatmap, Mark, Refe
 pub use cost::{Cost, How};
 
 /// A report.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Document {
     /// Always "pgtally report".
     pub format: &'static str,
@@ -51,7 +51,7 @@ pub struct Document {
 }
 
 /// What made a report.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Made {
     /// When it was made.
     pub time: f64,
