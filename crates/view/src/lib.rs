@@ -26,6 +26,7 @@ mod sort;
 pub mod statements;
 pub mod table;
 pub mod text;
+pub mod timing;
 pub mod units;
 
 pub use host_metrics::HostMetrics;

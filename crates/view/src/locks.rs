@@ -10,9 +10,10 @@ use segment::interval::{Interval, Timing};
 use segment::locks::{LwlockRow, PhaseRow};
 use segment::WaitClass;
 
-use super::rows::{accepts, by, left, right, sorted, texts, Wish};
-use super::table::{Row, Table, Tone};
-use super::units::{count, duration, maybe_duration, two};
+use super::rows::{accepts, by, left, sorted, Wish};
+use super::table::field::{per, rate, Field, Picked};
+use super::table::{Cell, Row, Table, Tone, Unit};
+use super::timing;
 use crate::Sort;
 
 /// Why there are no locks to show, or not those of the whole interval.
@@ -30,10 +31,6 @@ pub fn note(interval: &Interval) -> Option<String> {
             interval.locks_seconds
         )
     })
-}
-
-fn rate(n: f64, interval: &Interval) -> f64 {
-    n / interval.locks_seconds.max(1e-9)
 }
 
 /// Order by waiting time, then by hold time.
@@ -62,25 +59,46 @@ fn wanted<'i>(interval: &'i Interval, wish: &Wish) -> Vec<&'i LwlockRow> {
     interval.lwlocks.iter().filter(shown).collect()
 }
 
+type F = Field<LwlockRow>;
+
+/// The columns of lightweight locks.
+pub const FIELDS: &[F] = &[
+    F::new("lock", "Lock", Unit::Text, |it, _| (&it.lock).into()),
+    F::new("mode", "Mode", Unit::Text, |it, _| (&it.mode).into()),
+    F::new("phase", "Phase", Unit::Text, |it, _| (&it.phase).into()),
+    F::new("held_count", "Held", Unit::Count, |it, _| it.held.count.into()),
+    F::new("held_per_second", "Held/s", Unit::PerSecond, |it, s| rate(it.held.count, s)),
+    F::new("held_seconds", "Held time", Unit::Seconds, |it, _| it.held.seconds.into()),
+    F::new("held_sessions", "Held s/s", Unit::Sessions, |it, s| per(it.held.seconds, s)),
+    F::new("held_mean_seconds", "Held mean", Unit::Seconds, |it, _| it.held.mean_seconds.into()),
+    F::new("held_p99_seconds", "Held p99", Unit::Seconds, |it, _| it.held.p99_seconds.into()),
+    F::new("held_max_seconds", "Held max", Unit::Seconds, |it, _| it.held.max_seconds.into()),
+    F::new("acquire_count", "Acquired", Unit::Count, |it, _| it.acquire.count.into()),
+    F::new("acquire_per_second", "Acquire/s", Unit::PerSecond, |it, s| rate(it.acquire.count, s)),
+    F::new("acquire_seconds", "Acquiring", Unit::Seconds, |it, _| it.acquire.seconds.into())
+        .help("of those that queued, waits included"),
+    F::new("acquire_sessions", "Acq s/s", Unit::Sessions, |it, s| per(it.acquire.seconds, s)),
+    F::new("wait_count", "Waits", Unit::Count, |it, _| it.wait.count.into()),
+    F::new("wait_per_second", "Wait/s", Unit::PerSecond, |it, s| rate(it.wait.count, s)),
+    F::new("wait_seconds", "Waiting", Unit::Seconds, |it, _| it.wait.seconds.into()),
+    F::new("wait_sessions", "Wait s/s", Unit::Sessions, |it, s| per(it.wait.seconds, s)),
+    F::new("wait_mean_seconds", "Wait mean", Unit::Seconds, |it, _| it.wait.mean_seconds.into()),
+    F::new("wait_p99_seconds", "Wait p99", Unit::Seconds, |it, _| it.wait.p99_seconds.into()),
+    F::new("wait_max_seconds", "Wait max", Unit::Seconds, |it, _| it.wait.max_seconds.into()),
+    F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into())
+        .help("taken and not waited for, or waited for and not acquired"),
+    F::new("failed_per_second", "Failed/s", Unit::PerSecond, |it, s| rate(it.failed, s)),
+];
+
 /// Lightweight locks by tranche and, opened, by mode and phase.
 pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("LOCK", 0),
-        left("CONTEXT", 7),
-        right("HELD/S", 0),
-        right("HELD S/S", 5),
-        right("HELD MEAN", 0),
-        right("HELD P99", 9),
-        right("HELD MAX", 6),
-        right("ACQUIRE/S", 8),
-        right("ACQ S/S", 11),
-        right("WAIT/S", 0),
-        right("WAIT S/S", 1),
-        right("WAIT MEAN", 2),
-        right("WAIT P99", 4),
-        right("WAIT MAX", 3),
-        right("FAILED/S", 10),
-    ];
+    let figures = Picked::of_pane(
+        FIELDS,
+        "held_per_second, held_sessions:5, held_mean_seconds, held_p99_seconds:9, \
+         held_max_seconds:6, acquire_per_second:8, acquire_sessions:11, wait_per_second, \
+         wait_sessions:1, wait_mean_seconds:2, wait_p99_seconds:4, wait_max_seconds:3, \
+         failed_per_second:10",
+    );
     let mut groups: BTreeMap<&str, Vec<&LwlockRow>> = BTreeMap::new();
     for row in wanted(interval, wish) {
         groups.entry(&row.lock).or_default().push(row);
@@ -91,32 +109,10 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
         .collect();
     let summed = sorted(summed, wish, |a, b| order(&wish.sort, &a.0, &b.0));
     let line = |key: String, names: [String; 2], row: &LwlockRow, branches: bool| {
-        let [lock, context] = names;
-        let per_second = |n: u64| count(rate(n as f64, interval));
-        let (held, wait) = (&row.held, &row.wait);
-        Row {
-            key,
-            cells: texts(vec![
-                lock,
-                context,
-                per_second(held.count),
-                two(rate(held.seconds, interval)),
-                maybe_duration(held.mean_seconds),
-                maybe_duration(held.p99_seconds),
-                maybe_duration(held.max_seconds),
-                per_second(row.acquire.count),
-                two(rate(row.acquire.seconds, interval)),
-                per_second(wait.count),
-                two(rate(wait.seconds, interval)),
-                maybe_duration(wait.mean_seconds),
-                maybe_duration(wait.p99_seconds),
-                maybe_duration(wait.max_seconds),
-                per_second(row.failed),
-            ]),
-            tone: if wait.count > 0 { Tone::Class(WaitClass::Lwlock) } else { Tone::Plain },
-            branches,
-            ..Row::default()
-        }
+        let mut cells = names.map(Cell::from).to_vec();
+        cells.extend(figures.cells(row, interval.locks_seconds));
+        let tone = if row.wait.count > 0 { Tone::of(WaitClass::Lwlock) } else { Tone::Plain };
+        Row { tone, branches, ..Row::new(key, cells) }
     };
     let mut rows = Vec::new();
     for (sum, parts) in &summed {
@@ -135,25 +131,19 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
+    let mut columns = vec![left("LOCK", 0), left("CONTEXT", 7)];
+    columns.extend(figures.columns);
     Table::of(columns, rows)
 }
 
 /// Waits for heavyweight locks by type, mode and phase; deadlock checks, spin delays, and
 /// waits for buffer pins, which level waits has as well.
 pub fn locks(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("LOCK", 0),
-        left("MODE", 1),
-        left("PHASE", 5),
-        right("WAIT/S", 3),
-        right("S/S", 2),
-        right("COUNT", 0),
-        right("TOTAL", 0),
-        right("MEAN", 0),
-        right("P50", 7),
-        right("P99", 4),
-        right("MAX", 0),
-    ];
+    let figures = Picked::of_pane(
+        timing::FIELDS,
+        "per_second=WAIT/S:3, sessions:2, count, seconds, mean_seconds, p50_seconds:7, \
+         p99_seconds:4, max_seconds",
+    );
     let locks = interval.locks_seconds;
     let heavy = interval.locks.iter().map(|lock| {
         (
@@ -194,25 +184,14 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
         .collect();
     let rows = sorted(rows, wish, |a, b| by(&wish.sort, (a.3, &a.0), (b.3, &b.0)))
         .into_iter()
-        .map(|(kind, mode, phase, timing, tone, seconds)| Row {
-            key: format!("{kind} {mode} {phase}"),
-            cells: texts(vec![
-                kind,
-                mode.to_string(),
-                phase.to_string(),
-                count(timing.count as f64 / seconds.max(1e-9)),
-                two(timing.seconds / seconds.max(1e-9)),
-                count(timing.count as f64),
-                duration(timing.seconds),
-                maybe_duration(timing.mean_seconds),
-                maybe_duration(timing.p50_seconds),
-                maybe_duration(timing.p99_seconds),
-                maybe_duration(timing.max_seconds),
-            ]),
-            tone,
-            ..Row::default()
+        .map(|(kind, mode, phase, timing, tone, seconds)| {
+            let mut cells = vec![kind.as_str().into(), mode.into(), phase.into()];
+            cells.extend(figures.cells(timing, seconds));
+            Row { tone, ..Row::new(format!("{kind} {mode} {phase}"), cells) }
         })
         .collect();
+    let mut columns = vec![left("LOCK", 0), left("MODE", 1), left("PHASE", 5)];
+    columns.extend(figures.columns);
     Table::of(columns, rows)
 }
 
@@ -271,7 +250,6 @@ mod tests {
     use super::*;
     use crate::rows::Open;
     use crate::sample;
-    use crate::table::Unit;
     use segment::Level;
 
     fn wish() -> Wish {

@@ -4,62 +4,25 @@
 use segment::interval::{Interval, Timing};
 use segment::WaitClass;
 
-use super::{timing, SECONDS, TIMING};
+use super::{timing, SECONDS};
 use view::document::{Column, Table, Tone, Unit};
 use view::locks;
+use view::table::field::Picked;
 
 /// Lightweight locks by tranche, mode and phase.
 pub fn lwlocks(interval: &Interval) -> Table {
-    let count = |key, title| Column::new(key, title, Unit::Count);
-    let seconds = |key, title| Column::new(key, title, Unit::Seconds);
-    let columns = vec![
-        Column::new("lock", "Lock", Unit::Text),
-        Column::new("mode", "Mode", Unit::Text),
-        Column::new("phase", "Phase", Unit::Text).expendable(5),
-        count("held_count", "Held"),
-        seconds("held_seconds", "Held time").expendable(6),
-        seconds("held_mean_seconds", "Held mean"),
-        seconds("held_p99_seconds", "Held p99").expendable(9),
-        seconds("held_max_seconds", "Held max").expendable(8),
-        count("acquire_count", "Acquired").expendable(12),
-        seconds("acquire_seconds", "Acquiring")
-            .help("of those that queued, waits included")
-            .expendable(10),
-        count("wait_count", "Waits"),
-        seconds("wait_seconds", "Waiting"),
-        seconds("wait_mean_seconds", "Wait mean").expendable(1),
-        seconds("wait_p99_seconds", "Wait p99").expendable(3),
-        seconds("wait_max_seconds", "Wait max").expendable(2),
-        count("failed", "Failed")
-            .help("taken and not waited for, or waited for and not acquired")
-            .expendable(11),
-    ];
-    let mut table = Table::new("lwlocks", "Lightweight locks", columns)
+    let figures = Picked::of_document(
+        locks::FIELDS,
+        "lock, mode, phase:5, held_count, held_seconds:6, held_mean_seconds, held_p99_seconds:9, \
+         held_max_seconds:8, acquire_count:12, acquire_seconds:10, wait_count, wait_seconds, \
+         wait_mean_seconds:1, wait_p99_seconds:3, wait_max_seconds:2, failed:11",
+    );
+    let mut table = Table::new("lwlocks", "Lightweight locks", figures.columns.clone())
         .sorted("wait_seconds")
         .noted(locks::note(interval));
     for row in &interval.lwlocks {
-        let Timing { count, seconds, mean_seconds, p99_seconds, max_seconds, .. } = row.held;
-        let wait = &row.wait;
-        let class = if wait.count > 0 { WaitClass::Lwlock } else { WaitClass::Other };
-        let cells = vec![
-            (&row.lock).into(),
-            (&row.mode).into(),
-            (&row.phase).into(),
-            count.into(),
-            seconds.into(),
-            mean_seconds.into(),
-            p99_seconds.into(),
-            max_seconds.into(),
-            row.acquire.count.into(),
-            row.acquire.seconds.into(),
-            wait.count.into(),
-            wait.seconds.into(),
-            wait.mean_seconds.into(),
-            wait.p99_seconds.into(),
-            wait.max_seconds.into(),
-            row.failed.into(),
-        ];
-        table.push(Tone::Class(class), cells);
+        let class = if row.wait.count > 0 { WaitClass::Lwlock } else { WaitClass::Other };
+        table.push(Tone::Class(class), figures.cells(row, interval.locks_seconds));
     }
     table
 }
@@ -72,7 +35,8 @@ pub fn locks(interval: &Interval) -> Table {
         Column::new("phase", "Phase", Unit::Text).expendable(6),
         SECONDS,
     ];
-    columns.extend(TIMING);
+    let figures = timing();
+    columns.extend(figures.columns.clone());
     let mut table =
         Table::new("locks", "Heavyweight locks, deadlock checks, spinlocks, buffer pins", columns)
             .sorted("seconds")
@@ -93,7 +57,7 @@ pub fn locks(interval: &Interval) -> Table {
     rows.sort_by(|a, b| b.3.seconds.total_cmp(&a.3.seconds));
     for (name, mode, phase, of, class) in rows {
         let mut row = vec![name.into(), mode.into(), phase.into(), of.seconds.into()];
-        row.extend(timing(of, interval));
+        row.extend(figures.cells(of, interval.instrumented_seconds));
         table.push(Tone::Class(class), row);
     }
     table

@@ -27,10 +27,11 @@ use crate::events::Row;
 use checkpoints::Begun;
 pub use checkpoints::{Checkpoint, Running};
 pub use page::page;
-pub use recorded::{Device, RecordedIo, Server};
+pub use recorded::{Device, RecordedIo, Server, FIELDS as DEVICE_FIELDS};
 pub use relation_names::{RelationFile, RelationNames};
 pub use relations::{name as relation_name, timing as relation_timing};
 pub use tablespaces::{Tablespace, Tablespaces};
+pub use wal::FIELDS as WAL_FIELDS;
 
 /// How many slow operations are kept.
 pub const SLOW: usize = 8;

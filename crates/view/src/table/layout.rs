@@ -238,7 +238,7 @@ pub fn speaks_utf8() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Column, Unit};
+    use super::super::{Cell, Column, Unit};
     use super::*;
 
     fn table() -> Table {
@@ -248,8 +248,8 @@ mod tests {
             Column::new("", "MEAN", Unit::Seconds).expendable(1),
             Column::new("", "P50", Unit::Seconds).expendable(2),
         ];
-        let cells = vec!["LWLock:WALWrite".into(), 0.125.into(), 1.2e-3.into(), 1.1e-3.into()];
-        let row = Row { bar: Some(0.5), ..Row::new("", cells) };
+        let cells = ["LWLock:WALWrite", "12.5", "1.2 ms", "1.1 ms"].map(Cell::from);
+        let row = Row { bar: Some(0.5), ..Row::new("", cells.to_vec()) };
         Table { bars_after: Some(1), ..Table::of(columns, vec![row]) }
     }
 

@@ -3,6 +3,7 @@
 //! JSON and CSV too; [`crate::html`] makes HTML of it.
 
 pub(crate) mod cell;
+pub mod field;
 mod layout;
 
 use std::borrow::Cow;
