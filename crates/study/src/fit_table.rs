@@ -2,9 +2,8 @@
 //! The table of fitted curves: their figures with 95 % intervals.
 
 use super::answer::{Answer, Fitted};
-use super::numbers::figures;
+use super::numbers::{figures, none, rounded};
 use super::plan::Plan;
-use super::tables::{none, rounded};
 use super::usl::Within;
 use view::table::{Cell, Table, Tone};
 

@@ -4,7 +4,7 @@
 use super::answer::{Answer, Comparison, Verdict};
 use super::file::{self, Better, Read, Rows, Show};
 use super::fit_table;
-use super::numbers::{figures, with_half_width};
+use super::numbers::{figures, none, rounded, with_half_width};
 use super::plan::{Plan, Point};
 use view::table::{Cell, Table, Tone};
 
@@ -139,16 +139,6 @@ impl Maker<'_> {
             tone: tone(found, read.better),
         })
     }
-}
-
-/// A plain figure: its text, and its value for CSV.
-pub fn rounded(text: String, exact: Option<f64>) -> Cell {
-    Cell::Rounded { text: text.into(), exact, tone: Tone::Plain }
-}
-
-/// A figure that is absent.
-pub fn none() -> Cell {
-    Cell::Rounded { text: "-".into(), exact: None, tone: Tone::Faint }
 }
 
 /// The change and its verdict: "+1.23 % ±0.40 inconclusive".
