@@ -49,11 +49,6 @@ pub fn tables(material: &Material) -> Vec<Table> {
     tables
 }
 
-/// By the time in which the level was not off.
-fn rate(n: f64, interval: &Interval) -> f64 {
-    n / interval.instrumented_seconds.max(1e-9)
-}
-
 /// Of the time that sessions were not idle.
 fn share(seconds: f64, interval: &Interval) -> Option<f64> {
     (interval.busy_seconds > 0.0).then(|| seconds / interval.busy_seconds)

@@ -1,55 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The storage side: files, commits, checkpoints, what was slow, the devices below.
 
-use segment::files::{FileRow, ProcessFileRow};
+use segment::files::ProcessFileRow;
 use segment::interval::{Interval, Timing};
 use segment::EventKind;
 
 use super::{each, timing, SECONDS};
 use view::document::{Column, Table, Tone, Unit};
 use view::events::Row;
-use view::io::{Checkpoint, Device, DEVICE_FIELDS, WAL_FIELDS};
+use view::io::{Checkpoint, Device, DEVICE_FIELDS, FILE_FIELDS, WAL_FIELDS};
 use view::table::field::{rate, Field, Picked};
 
 /// Operations by kind of file and tablespace.
 pub fn files(interval: &Interval) -> Table {
-    type F = Field<FileRow>;
-    const FIELDS: &[F] = &[
-        F::new("file", "File", Unit::Text, |it, _| (&it.file).into()),
-        F::new("tablespace", "Tablespace", Unit::Text, |it, _| it.tablespace.as_ref().into())
-            .expendable(8),
-        F::new("operation", "Operation", Unit::Text, |it, _| (&it.operation).into()),
-        F::new("seconds", "Time", Unit::Seconds, |it, _| it.timing.seconds.into()),
-        F::new("count", "Count", Unit::Count, |it, _| it.timing.count.into()),
-        F::new("per_second", "Rate", Unit::PerSecond, |it, s| rate(it.timing.count, s))
-            .expendable(5),
-        F::new("mean_seconds", "Mean", Unit::Seconds, |it, _| it.timing.mean_seconds.into())
-            .expendable(1),
-        F::new("p50_seconds", "p50", Unit::Seconds, |it, _| it.timing.p50_seconds.into())
-            .expendable(9),
-        F::new("p95_seconds", "p95", Unit::Seconds, |it, _| it.p95_seconds.into()).expendable(7),
-        F::new("p99_seconds", "p99", Unit::Seconds, |it, _| it.timing.p99_seconds.into())
-            .expendable(2),
-        F::new("max_seconds", "Max", Unit::Seconds, |it, _| it.timing.max_seconds.into())
-            .expendable(3),
-        F::new("bytes", "Bytes", Unit::Bytes, |it, _| it.bytes.into()).expendable(6),
-        F::new("bytes_per_second", "Bytes a second", Unit::BytesPerSecond, |it, s| {
-            rate(it.bytes, s)
-        })
-        .expendable(2),
-        F::new("sequential_share", "Sequential", Unit::Share, |it, _| it.sequential_share().into())
-            .help("started where the previous one on the same descriptor ended")
-            .expendable(10),
-        F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into()).expendable(4),
-    ];
+    let keys = "file, tablespace:8, operation, seconds, count, per_second:5, mean_seconds:1, \
+                p50_seconds:9, p95_seconds:7, p99_seconds:2, max_seconds:3, bytes:6, \
+                bytes_per_second:2, sequential_share:10, failed:4";
+    let name = ("files", "Operations on files");
     let note = "The server's calls; the kernel's page cache may have answered them.";
-    Picked::all(FIELDS)
-        .table(
-            ("files", "Operations on files"),
-            &interval.files,
-            interval.instrumented_seconds,
-            Tone::IO,
-        )
+    Picked::of_document(FILE_FIELDS, keys)
+        .table(name, &interval.files, interval.instrumented_seconds, Tone::IO)
         .sorted("seconds")
         .noted(Some(note.to_string()))
 }

@@ -26,6 +26,7 @@ use crate::events::Row;
 
 use checkpoints::Begun;
 pub use checkpoints::{Checkpoint, Running};
+pub use files::FIELDS as FILE_FIELDS;
 pub use page::page;
 pub use recorded::{Device, RecordedIo, Server, FIELDS as DEVICE_FIELDS};
 pub use relation_names::{RelationFile, RelationNames};
