@@ -191,6 +191,7 @@ fn iso(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::{Fact, Finding, Measured, Plain};
 
     #[test]
     fn no_text_can_escape_its_element() {
@@ -200,5 +201,34 @@ mod tests {
         assert!(!safe.contains(['<', '>', '"', '\'', '\u{0}', '\u{1b}']), "{safe}");
         assert!(safe.starts_with("&lt;/td&gt;&lt;script&gt;"), "{safe}");
         assert_eq!(escape("a\u{202e}b\u{200b}"), "a\\u202Eb\\u200B");
+    }
+
+    #[test]
+    fn every_text_of_a_document_is_made_visible() {
+        let bad = || "</h1>\u{202e}".to_string();
+        let column = Column { title: bad().into(), ..Column::new("query", "", Unit::Text) };
+        let mut table = Table::new("t", bad(), vec![column]).noted(Some(bad()));
+        table.push(Tone::Plain, vec![bad().into()]);
+        let section = Section {
+            note: Some(bad()),
+            tables: vec!["t"],
+            texts: vec!["x".into()],
+            ..Section::default()
+        };
+        let document = Document {
+            title: bad(),
+            measured: Measured {
+                facts: vec![Fact { name: "Server", text: bad() }],
+                ..Measured::default()
+            },
+            findings: vec![Finding { section: "", weight: Weight::Note, text: bad() }],
+            sections: vec![section],
+            tables: vec![table],
+            texts: vec![Plain { id: "x".into(), title: bad(), note: Some(bad()), text: bad() }],
+            ..Document::default()
+        };
+        let page = body(&document).into_string();
+        assert_eq!(page.matches("&lt;/h1&gt;\\u202E").count(), 11, "{page}");
+        assert!(!page.contains('\u{202e}') && page.matches("</h1>").count() == 1, "{page}");
     }
 }
