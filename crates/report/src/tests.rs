@@ -15,7 +15,7 @@ fn document() -> Document {
 
 fn sum(table: &Table, key: &str) -> f64 {
     let at = table.columns.iter().position(|column| column.key == key).unwrap();
-    let value = |row: &Vec<view::document::Cell>| match &row[at] {
+    let value = |row: &view::document::Row| match &row.cells[at] {
         view::document::Cell::Number(n) => *n,
         view::document::Cell::Whole(n) => *n as f64,
         _ => 0.0,
@@ -45,7 +45,7 @@ fn the_stack_the_ledger_and_the_totals_are_the_same_time() {
     let idle = sum(document.table("idle").unwrap(), "seconds");
     assert!(close(busy + idle, document.totals.wall_seconds));
     for series in chart.series.iter().filter(|s| s.name != "2 others") {
-        let rows = ledger.rows.iter().filter(|row| row[0] == series.name.as_str().into());
+        let rows = ledger.rows.iter().filter(|row| row.cells[0] == series.name.as_str().into());
         let rows = Table { rows: rows.cloned().collect(), ..ledger.clone() };
         assert!(close(area(&series.values), sum(&rows, "seconds")), "{}", series.name);
     }
@@ -99,10 +99,16 @@ fn everything_that_is_named_is_there_and_stands_once() {
     }
     for table in &document.tables {
         let columns = table.columns.len();
-        assert!(table.rows.iter().all(|row| row.len() == columns), "{}", table.id);
-        let same = |n: usize| n == table.rows.len();
-        assert!(table.classes.as_ref().is_none_or(|it| same(it.len())), "{}", table.id);
-        assert!(table.details.as_ref().is_none_or(|it| same(it.len())), "{}", table.id);
+        assert!(table.rows.iter().all(|row| row.cells.len() == columns), "{}", table.id);
+        // Either all rows have a class or details, or none has.
+        let same = |n: usize| n == 0 || n == table.rows.len();
+        let has_class = |row: &&view::document::Row| row.tone != view::document::Tone::Plain;
+        assert!(same(table.rows.iter().filter(has_class).count()), "{}", table.id);
+        assert!(
+            same(table.rows.iter().filter(|row| row.details.is_some()).count()),
+            "{}",
+            table.id
+        );
         let sort = table.sort.is_none_or(|key| table.columns.iter().any(|c| c.key == key));
         assert!(sort, "{}", table.id);
     }
@@ -162,7 +168,7 @@ fn web_knows_what_it_will_be_given() {
     let document = document();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/golden");
     let json = serde_json::to_string(&document).unwrap() + "\n";
-    for (name, now) in [("report.json", json), ("body.html", html::body(&document))] {
+    for (name, now) in [("report.json", json), ("body.html", html::body(&document).into_string())] {
         let path = folder.join(name);
         if std::env::var("PGTALLY_GOLDEN").as_deref() == Ok("write") {
             std::fs::write(&path, &now).unwrap();

@@ -4,9 +4,9 @@
 
 use segment::interval::{Interval, Timing};
 
-use view::columns::Columns;
 use view::document::Plain;
 use view::rows::{Open, Wish};
+use view::table::Table;
 use view::Sort;
 use view::{functions, locks};
 
@@ -42,7 +42,7 @@ pub fn texts(interval: &Interval) -> std::io::Result<Vec<Plain>> {
     ];
     if !interval.functions.is_empty() {
         let mut out = Vec::new();
-        functions::tree(interval).write(&mut out, 1..5)?;
+        functions::tree(interval).write(&mut out)?;
         let tree = String::from_utf8_lossy(&out).into_owned();
         texts.push(text("function-tree", "Functions and their callees", "", tree));
     }
@@ -61,12 +61,12 @@ fn by_name(interval: &Interval) -> std::io::Result<String> {
         rows.push((format!("handleCommand::{}", command.kind), &command.handle));
     }
     rows.sort_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds).then_with(|| a.0.cmp(&b.0)));
-    let mut table = Columns::with_headings(&["NAME", "COUNT", "TOTAL", "AVERAGE", "MAX"]);
+    let mut table = Table::with_headings(&["NAME", "COUNT", "TOTAL", "AVERAGE", "MAX"], 1..5);
     let us = |seconds: Option<f64>| {
         seconds.map_or_else(|| "-".to_string(), |s| format!("{:.0}", s * 1e6))
     };
     for (name, timing) in rows {
-        table.push(vec![
+        table.push_texts(vec![
             name,
             timing.count.to_string(),
             us(Some(timing.seconds)),
@@ -75,6 +75,6 @@ fn by_name(interval: &Interval) -> std::io::Result<String> {
         ]);
     }
     let mut out = Vec::new();
-    table.write(&mut out, 1..5)?;
+    table.write(&mut out)?;
     Ok(String::from_utf8_lossy(&out).into_owned())
 }

@@ -277,6 +277,26 @@ impl Answer {
     pub fn comparison(&self, arm: &str, point: &Point, read: &str) -> Option<&Comparison> {
         self.comparisons.iter().find(|c| c.arm == arm && c.point == *point && c.read == read)
     }
+
+    /// An arm's value in percent of the base's, with its half-width if it is from pairs of cells.
+    pub fn percent(&self, arm: &str, point: &Point, read: &str) -> Option<(f64, Option<f64>)> {
+        if let Some(paired) = self.comparison(arm, point, read) {
+            return Some((100.0 + paired.percent, Some(paired.half_width)));
+        }
+        let mean = |arm: &str| self.figure(arm, point, read).map(|figure| figure.mean);
+        let base = mean(&self.base).filter(|base| *base != 0.0)?;
+        Some((100.0 * mean(arm)? / base, None))
+    }
+
+    /// The arms that have cells, among those of a table or chart: name, title and number.
+    pub fn shown_arms(&self, wanted: &Option<Vec<String>>) -> Vec<(&str, &str, usize)> {
+        let has = |name: &str| self.figures.iter().any(|figure| figure.arm == name);
+        let wanted = |name: &String| wanted.as_ref().is_none_or(|arms| arms.contains(name));
+        let arms = self.arms.iter().enumerate();
+        arms.filter(|(_, arm)| wanted(&arm.name) && has(&arm.name))
+            .map(|(at, arm)| (arm.name.as_str(), arm.title.as_str(), at))
+            .collect()
+    }
 }
 
 fn figures(plan: &Plan, cells: &[Cell]) -> Vec<Figure> {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The charts of a study's report.
 
+use maud::Markup;
+
 use super::answer::Answer;
 use super::cell::Cell;
 use super::file::{Chart, ChartKind, Read, Show};
@@ -13,7 +15,7 @@ pub struct Drawn {
     /// Heading.
     pub title: String,
     /// The drawing, with its legend.
-    pub svg: String,
+    pub svg: Markup,
     /// Text below it.
     pub caption: String,
 }
@@ -46,35 +48,20 @@ impl Painter<'_> {
         Some(Drawn { title, svg, caption })
     }
 
-    /// Arms of a chart that have cells: name, title and colour.
-    fn arms(&self, chart: &Chart) -> Vec<(&str, &str, usize)> {
-        let has = |name: &str| self.answer.figures.iter().any(|figure| figure.arm == name);
-        let wanted =
-            |name: &str| chart.arms.as_ref().is_none_or(|arms| arms.iter().any(|arm| arm == name));
-        self.answer
-            .arms
-            .iter()
-            .enumerate()
-            .filter(|(_, arm)| has(&arm.name) && wanted(&arm.name))
-            .map(|(at, arm)| (arm.name.as_str(), arm.title.as_str(), at))
-            .collect()
-    }
-
     /// The value that the chart shows, and its half-width.
     fn figure(&self, chart: &Chart, arm: &str, point: &Point, read: &str) -> Option<(f64, f64)> {
-        let figure = self.answer.figure(arm, point, read)?;
-        if chart.show == Show::Value {
-            return Some((figure.mean, figure.half_width.unwrap_or(0.0)));
-        }
-        if let Some(found) = self.answer.comparison(arm, point, read) {
-            return Some((100.0 + found.percent, found.half_width));
-        }
-        let base = self.answer.figure(&self.answer.base, point, read)?.mean;
-        (base != 0.0).then(|| (100.0 * figure.mean / base, 0.0))
+        let (value, half) = match chart.show {
+            Show::Value => {
+                let figure = self.answer.figure(arm, point, read)?;
+                (figure.mean, figure.half_width)
+            }
+            _ => self.answer.percent(arm, point, read)?,
+        };
+        Some((value, half.unwrap_or(0.0)))
     }
 
-    fn over_points(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
-        let arms = self.arms(chart);
+    fn over_points(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
+        let arms = self.answer.shown_arms(&chart.arms);
         let mut all = Vec::new();
         for (number, read) in reads.iter().enumerate() {
             for (arm, arm_title, colour) in &arms {
@@ -132,10 +119,11 @@ impl Painter<'_> {
         }
     }
 
-    fn bars(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+    fn bars(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let (read, point) = (reads.first()?, self.point(chart)?);
         let all: Vec<Bar> = self
-            .arms(chart)
+            .answer
+            .shown_arms(&chart.arms)
             .into_iter()
             .filter_map(|(arm, name, _)| {
                 let (value, half) = self.figure(chart, arm, point, &read.name)?;
@@ -146,10 +134,11 @@ impl Painter<'_> {
         (!all.is_empty()).then(|| (bars(title, &all, &[]), caption))
     }
 
-    fn stack(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+    fn stack(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let point = self.point(chart)?;
         let all: Vec<Bar> = self
-            .arms(chart)
+            .answer
+            .shown_arms(&chart.arms)
             .into_iter()
             .map(|(arm, name, _)| {
                 let part = |(at, read): (usize, &&Read)| {
@@ -164,9 +153,9 @@ impl Painter<'_> {
     }
 
     /// Figures over time in the last cell of each arm.
-    fn series(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+    fn series(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let point = self.point(chart)?;
-        let arms = self.arms(chart);
+        let arms = self.answer.shown_arms(&chart.arms);
         let (mut all, mut dashes, mut end) = (Vec::new(), Vec::new(), 0.0f64);
         for (arm, arm_title, colour) in &arms {
             let of =

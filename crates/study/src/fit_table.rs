@@ -2,27 +2,24 @@
 //! The table of fitted curves: their figures with 95 % intervals.
 
 use super::answer::{Answer, Fitted};
-use super::numbers::figures;
+use super::numbers::{figures, none, rounded};
 use super::plan::Plan;
-use super::shown::{Field, Shown};
 use super::usl::Within;
+use view::table::{Cell, Table, Tone};
 
 const DIGITS: usize = 3;
 
 /// A table with a row for each curve; `None` without any.
-pub fn of(plan: &Plan, answer: &Answer) -> Option<Shown> {
+pub fn of(plan: &Plan, answer: &Answer) -> Option<Table> {
     let headings = ["curve", "one client alone", "sigma", "kappa", "knee, clients", "scatter, %"];
-    let rows: Vec<Vec<Field>> = answer.fits.iter().map(|found| row(plan, found)).collect();
-    (!rows.is_empty()).then(|| Shown {
-        title: "Universal Scalability Law: X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))"
-            .into(),
-        headings: headings.map(String::from).to_vec(),
-        names: 1,
-        rows,
-    })
+    let mut table = Table::with_headings(&headings, 1..headings.len());
+    table.title =
+        "Universal Scalability Law: X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))".into();
+    answer.fits.iter().for_each(|found| table.push(Tone::Plain, row(plan, found)));
+    (!table.rows.is_empty()).then_some(table)
 }
 
-fn row(plan: &Plan, found: &Fitted) -> Vec<Field> {
+fn row(plan: &Plan, found: &Fitted) -> Vec<Cell> {
     let arm = plan.arms.iter().find(|arm| arm.name == found.arm);
     let read = plan.study.read(&found.read);
     let name = format!(
@@ -33,23 +30,21 @@ fn row(plan: &Plan, found: &Fitted) -> Vec<Field> {
     let fit = &found.fit;
     let knee = match (&fit.knee, fit.knee_beyond) {
         (Some(knee), _) => within(knee),
-        (None, Some(bound)) => {
-            Field::of(format!("none (beyond {})", figures(bound, DIGITS)), String::new())
-        }
-        (None, None) => Field::none(),
+        (None, Some(bound)) => rounded(format!("none (beyond {})", figures(bound, DIGITS)), None),
+        (None, None) => none(),
     };
     vec![
-        Field::name(&name),
-        Field::of(figures(fit.lambda, 4), fit.lambda.to_string()),
+        name.into(),
+        rounded(figures(fit.lambda, 4), Some(fit.lambda)),
         within(&fit.sigma),
         within(&fit.kappa),
         knee,
-        Field::of(figures(100.0 * fit.scatter, DIGITS), (100.0 * fit.scatter).to_string()),
+        rounded(figures(100.0 * fit.scatter, DIGITS), Some(100.0 * fit.scatter)),
     ]
 }
 
-fn within(figure: &Within) -> Field {
+fn within(figure: &Within) -> Cell {
     let high = figure.high.map_or("no end".into(), |high| figures(high, DIGITS));
     let (value, low) = (figures(figure.value, DIGITS), figures(figure.low, DIGITS));
-    Field::of(format!("{value} ({low} .. {high})"), figure.value.to_string())
+    rounded(format!("{value} ({low} .. {high})"), Some(figure.value))
 }

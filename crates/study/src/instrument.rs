@@ -18,7 +18,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Start the instrument and wait until it is ready. The error tells the user why it cannot be used.
 pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Background, String> {
-    let filled: Vec<String> = wanted.command.iter().map(|word| words.fill(word)).collect();
+    let filled = words.fill_all(&wanted.command);
     let [program, arguments @ ..] = &filled[..] else {
         return Err("the instrument has no command".into());
     };

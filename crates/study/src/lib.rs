@@ -37,7 +37,6 @@ pub mod results;
 pub mod run;
 mod selector;
 pub mod server;
-mod shown;
 pub mod stock;
 mod storage;
 mod svg;

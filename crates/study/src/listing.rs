@@ -10,8 +10,8 @@ use super::file::{From, Listing, Study};
 use super::material::Material;
 use super::server::ArmServer;
 use error::Error;
-use view::columns::Columns;
 use view::events::{rows, Row};
+use view::table::Table;
 
 /// Number of the server's events so far; 0 without a segment.
 pub fn event_count(server: &ArmServer) -> Result<u64, Error> {
@@ -89,23 +89,18 @@ fn events(server: &ArmServer, after: u64, kinds: &[String]) -> Result<Vec<Row>, 
 }
 
 fn table(client: &mut Client, sql: &str, lines: usize) -> Result<String, Error> {
-    let mut columns: Option<Columns> = None;
-    let (mut width, mut count) = (0, 0);
+    let mut table: Option<Table> = None;
+    let mut count = 0;
     for message in client.simple_query(sql)? {
         if let SimpleQueryMessage::Row(row) = message {
-            width = row.len();
             let names: Vec<&str> = row.columns().iter().map(|column| column.name()).collect();
-            let columns = columns.get_or_insert_with(|| Columns::with_headings(&names));
+            let width = row.len();
+            let table = table.get_or_insert_with(|| Table::with_headings(&names, 1..width));
             if count < lines {
-                let text = |at: usize| row.get(at).unwrap_or("").to_string();
-                columns.push((0..width).map(text).collect());
+                table.push_texts((0..width).map(|at| row.get(at).unwrap_or("")));
             }
             count += 1;
         }
     }
-    let mut out = Vec::new();
-    if let Some(columns) = columns {
-        columns.write(&mut out, 1..width)?;
-    }
-    Ok(String::from_utf8_lossy(&out).trim_end().to_string())
+    Ok(table.map_or_else(String::new, |table| table.text(usize::MAX).trim_end().to_string()))
 }

@@ -140,12 +140,7 @@ impl Running {
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 if command.succeeded() {
-                    return Ok(Finished {
-                        output: command.output(),
-                        transactions: None,
-                        seconds: None,
-                        log: None,
-                    });
+                    return Ok(Finished { output: command.output(), ..Finished::default() });
                 }
                 Err(Error::Failed(format!(
                     "the workload's command failed; the end of its output:\n{}",
@@ -157,7 +152,7 @@ impl Running {
 }
 
 /// The results of a load that has ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Finished {
     /// What it printed.
     pub output: String,
@@ -174,7 +169,7 @@ fn start_command(
     cluster: &Cluster,
     words: &Words,
 ) -> Result<Background, Error> {
-    let filled: Vec<String> = command.iter().map(|word| words.fill(word)).collect();
+    let filled = words.fill_all(command);
     let [program, arguments @ ..] = &filled[..] else {
         return Err(Error::Failed("the workload's command is empty".into()));
     };

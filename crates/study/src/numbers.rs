@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Numbers as tables and charts print them.
 
+use view::table::{Cell, Tone};
+
+/// A plain figure: its text, and its value for CSV.
+pub fn rounded(text: String, exact: Option<f64>) -> Cell {
+    Cell::Rounded { text: text.into(), exact, tone: Tone::Plain }
+}
+
+/// A figure that is absent.
+pub fn none() -> Cell {
+    Cell::Rounded { text: "-".into(), exact: None, tone: Tone::Faint }
+}
+
 /// Formats "41.3 ±1.9": no more decimals than the interval supports, and none for a constant whole
 /// number.
 pub fn with_half_width(value: f64, digits: usize, half: f64) -> String {
@@ -33,14 +45,7 @@ fn separated(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
-    let mut digits = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at) % 3 == 0 {
-            digits.push(',');
-        }
-        digits.push(digit);
-    }
-    format!("{sign}{digits}{rest}")
+    format!("{sign}{}{rest}", view::units::separated(whole))
 }
 
 #[cfg(test)]

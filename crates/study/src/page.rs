@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The answer as one HTML page without scripts or requests; it contains its raw data. All text is
-//! untrusted and passes through [`escape`].
+//! untrusted and goes through [`Visible`].
 
-use std::fmt::Write;
+use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 use super::answer::{Answer, Verdict};
 use super::cell::Cell;
 use super::charts::Drawn;
 use super::plan::Plan;
-use super::shown::{csv, Shown, Tone};
 use super::text::{facts, verdicts};
-use view::html::escape;
+use view::html::{head_and_body, Visible};
+use view::table::{csv, Table};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -19,157 +19,135 @@ pub fn render(
     plan: &Plan,
     cells: &[Cell],
     answer: &Answer,
-    tables: &[Shown],
+    tables: &[Table],
     charts: &[Drawn],
 ) -> String {
-    let title = escape(&answer.title);
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-         'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style></head>\n<body><main>\n<header><h1>{title}</h1>\n\
-         <p class=\"question\">{}</p>\n",
-        escape(&answer.question)
-    );
-    if let Some(source) = &answer.source {
-        let _ = writeln!(page, "<p class=\"faint\">Source of the question: {}</p>", escape(source));
-    }
-    page.push_str("</header>\n");
-    findings(answer, &mut page);
-    for chart in charts {
-        let _ = writeln!(
-            page,
-            "<figure><figcaption><h2>{}</h2></figcaption>{}<p class=\"faint\">{}</p></figure>",
-            escape(&chart.title),
-            chart.svg,
-            escape(&chart.caption)
-        );
-    }
-    tables.iter().for_each(|shown| table(shown, &mut page));
-    listings(plan, cells, &mut page);
-    method(plan, answer, &mut page);
-    raw(answer, cells, &mut page);
-    page + "</main></body></html>\n"
+    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (Visible(&answer.title)) }
+                style { (PreEscaped(STYLE)) }
+            } "\n"
+            body { main {
+                header {
+                    h1 { (Visible(&answer.title)) }
+                    p.question { (Visible(&answer.question)) }
+                    @if let Some(source) = &answer.source {
+                        p.faint { "Source of the question: " (Visible(source)) }
+                    }
+                } "\n"
+                @if !answer.comparisons.is_empty() { (findings(answer)) }
+                @for Drawn { title, svg, caption } in charts {
+                    figure {
+                        figcaption { h2 { (Visible(title)) } } (svg) p.faint { (Visible(caption)) }
+                    } "\n"
+                }
+                @for table in tables {
+                    section { h2 { (Visible(&table.title)) }
+                        div.scroll { table { (head_and_body(table)) } }
+                    } "\n"
+                }
+                (listings(plan, cells))
+                (method(plan, answer))
+                (raw(answer, cells))
+            } }
+        } "\n"
+    };
+    page.into_string()
 }
 
 /// Longer lists of inconclusive changes, and of the A/A control's, are collapsed: the tables contain
 /// them too.
 const FEW: usize = 6;
 
-fn findings(answer: &Answer, page: &mut String) {
-    if answer.comparisons.is_empty() {
-        return;
-    }
-    page.push_str("<section><h2>What was found</h2>\n");
-    for alike in verdicts(answer).chunk_by(|one, other| one.0 == other.0) {
-        let (class, what) = match alike[0].0 {
-            Verdict::Resolved => ("resolved", None),
-            Verdict::Inconclusive => ("faint", Some("inconclusive")),
-            Verdict::Placebo => ("faint", Some("of the A/A control")),
-        };
-        let collapsed = what.filter(|_| alike.len() > FEW);
-        if let Some(what) = collapsed {
-            let _ = write!(page, "<details><summary>{} {what}</summary>", alike.len());
-        }
-        page.push_str("<ul class=\"findings\">\n");
-        for (_, line) in alike {
-            let _ = writeln!(page, "<li class=\"{class}\">{}</li>", escape(line));
-        }
-        page.push_str(if collapsed.is_some() { "</ul></details>\n" } else { "</ul>\n" });
-    }
-    page.push_str("</section>\n");
-}
-
-fn table(shown: &Shown, page: &mut String) {
-    let _ = write!(
-        page,
-        "<section><h2>{}</h2><div class=\"scroll\"><table><thead><tr>",
-        escape(&shown.title)
-    );
-    for (at, heading) in shown.headings.iter().enumerate() {
-        let class = if at < shown.names { "name" } else { "number" };
-        let _ = write!(page, "<th scope=\"col\" class=\"{class}\">{}</th>", escape(heading));
-    }
-    page.push_str("</tr></thead><tbody>\n");
-    for row in &shown.rows {
-        page.push_str("<tr>");
-        for (at, field) in row.iter().enumerate() {
-            let tone = match field.tone {
-                Tone::Plain => "",
-                Tone::Good => " good",
-                Tone::Bad => " bad",
-                Tone::Faint => " faint",
-            };
-            let text = escape(&field.text);
-            let _ = match at < shown.names {
-                true => write!(page, "<th scope=\"row\" class=\"name\">{text}</th>"),
-                false => write!(page, "<td class=\"number{tone}\">{text}</td>"),
-            };
-        }
-        page.push_str("</tr>\n");
-    }
-    page.push_str("</tbody></table></div></section>\n");
-}
-
-fn listings(plan: &Plan, cells: &[Cell], page: &mut String) {
-    for (number, listing) in plan.study.listings.iter().enumerate() {
-        let _ = writeln!(page, "<section><h2>{}</h2>", escape(&listing.title));
-        for arm in &plan.arms {
-            let last = cells.iter().filter(|cell| cell.arm == arm.name).max_by_key(|c| c.block);
-            let text = last.and_then(|cell| cell.listings.get(number)).filter(|t| !t.is_empty());
-            if let Some(text) = text {
-                let _ = writeln!(
-                    page,
-                    "<h3>{}</h3><div class=\"scroll\"><pre>{}</pre></div>",
-                    escape(arm.title()),
-                    escape(text)
-                );
+fn findings(answer: &Answer) -> Markup {
+    let verdicts = verdicts(answer);
+    html! {
+        section { h2 { "What was found" }
+            @for alike in verdicts.chunk_by(|one, other| one.0 == other.0) {
+                @let (class, what) = match alike[0].0 {
+                    Verdict::Resolved => ("resolved", None),
+                    Verdict::Inconclusive => ("faint", Some("inconclusive")),
+                    Verdict::Placebo => ("faint", Some("of the A/A control")),
+                };
+                @let list = html! {
+                    ul.findings { @for (_, line) in alike { li class=(class) { (Visible(line)) } "\n" } }
+                };
+                @match what.filter(|_| alike.len() > FEW) {
+                    Some(what) => details { summary { (alike.len()) " " (what) } (list) },
+                    None => (list),
+                }
             }
-        }
-        page.push_str("</section>\n");
+        } "\n"
     }
 }
 
-fn method(plan: &Plan, answer: &Answer, page: &mut String) {
-    page.push_str("<section><h2>How it was measured</h2><ul>\n");
-    for fact in facts(answer) {
-        let _ = writeln!(page, "<li>{}</li>", escape(&fact));
+fn listings(plan: &Plan, cells: &[Cell]) -> Markup {
+    let text = |arm: &str, number: usize| {
+        let last = cells.iter().filter(|cell| cell.arm == arm).max_by_key(|c| c.block);
+        last.and_then(|cell| cell.listings.get(number)).filter(|text| !text.is_empty())
+    };
+    html! {
+        @for (number, listing) in plan.study.listings.iter().enumerate() {
+            section { h2 { (Visible(&listing.title)) }
+                @for arm in &plan.arms {
+                    @if let Some(text) = text(&arm.name, number) {
+                        h3 { (Visible(arm.title())) }
+                        div.scroll { pre { (Visible(text)) } }
+                    }
+                }
+            } "\n"
+        }
     }
+}
+
+fn method(plan: &Plan, answer: &Answer) -> Markup {
     let measure = &plan.study.measure;
     let length = match plan.study.workload.transactions {
         Some(transactions) => format!("{transactions} transactions of each client"),
         None => format!("{} s", measure.seconds),
     };
-    let _ = writeln!(
-        page,
-        "<li>{length} measured in each cell after {} s of warm-up; {} blocks; randomised order \
-         ({})</li>\n\
-         <li>Changes are means of log ratios by pairs of a block, with 95 % intervals. Resolved: Student's t \
-         (by Holm over all arms and points) and Wilcoxon's signed ranks agree below 0.05, and the change is \
-         beyond the half-width of the A/A control, the base a second time.</li>\n</ul>\n",
-        measure.warm_up,
-        measure.repeats,
-        measure.seed
-    );
-    page.push_str("<details><summary>The study file, by arm</summary><ul>\n");
-    for arm in &plan.arms {
-        let mut words: Vec<String> =
-            plan.settings(arm).iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let made_of = |arm| {
+        let settings = plan.settings(arm);
+        let mut words: Vec<_> =
+            settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         words.extend(plan.extensions(arm));
         words.push(format!("level {:?}", plan.level(arm)).to_lowercase());
-        let _ = writeln!(
-            page,
-            "<li><b>{}</b>: {}</li>",
-            escape(arm.title()),
-            escape(&words.join(", "))
-        );
+        words.join(", ")
+    };
+    html! {
+        section { h2 { "How it was measured" }
+            ul {
+                @for fact in facts(answer) { li { (Visible(fact)) } "\n" }
+                li {
+                    (length) " measured in each cell after " (measure.warm_up) " s of warm-up; "
+                    (measure.repeats) " blocks; randomised order (" (measure.seed) ")"
+                } "\n"
+                li {
+                    "Changes are means of log ratios by pairs of a block, with 95 % intervals. Resolved: Student's t "
+                    "(by Holm over all arms and points) and Wilcoxon's signed ranks agree below 0.05, and the change is "
+                    "beyond the half-width of the A/A control, the base a second time."
+                }
+            }
+            details { summary { "The study file, by arm" }
+                ul {
+                    @for arm in &plan.arms {
+                        li { b { (Visible(arm.title())) } ": " (Visible(made_of(arm))) } "\n"
+                    }
+                }
+            }
+        } "\n"
     }
-    page.push_str("</ul></details></section>\n");
 }
 
 /// All cells as CSV.
-fn raw(answer: &Answer, cells: &[Cell], page: &mut String) {
+fn raw(answer: &Answer, cells: &[Cell]) -> Markup {
     let fixed = ["block", "arm", "clients", "rate", "seconds", "disturbed"].map(String::from);
     let names = answer.reads.iter().map(|read| read.name.clone());
     let record = |cell: &Cell| {
@@ -188,11 +166,9 @@ fn raw(answer: &Answer, cells: &[Cell], page: &mut String) {
     };
     let headings = std::iter::once(fixed.into_iter().chain(names).collect());
     let text = csv(headings.chain(cells.iter().map(record)));
-    let _ = writeln!(
-        page,
-        "<section><h2>Raw data</h2><details><summary>{} cells as CSV</summary>\
-         <pre class=\"raw\">{}</pre></details></section>",
-        cells.len(),
-        escape(&text)
-    );
+    html! {
+        section { h2 { "Raw data" }
+            details { summary { (cells.len()) " cells as CSV" } pre.raw { (Visible(text)) } }
+        } "\n"
+    }
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 use crate::answer::{self, Answer};
 use crate::file::Study;
 use crate::plan::Plan;
-use crate::shown::Shown;
 use crate::{charts, journal, page, tables, text};
 use error::Error;
+use view::table::Table;
 
 /// Parse a study. Errors name the file.
 pub fn parse(name: &str, text: &str) -> Result<Study, Error> {
@@ -16,7 +16,7 @@ pub fn parse(name: &str, text: &str) -> Result<Study, Error> {
 }
 
 /// Write the results into a run's directory: results.json, tables.txt, the tables as CSV, report.html.
-pub fn write(folder: &Path) -> Result<(Answer, Vec<Shown>), Error> {
+pub fn write(folder: &Path) -> Result<(Answer, Vec<Table>), Error> {
     let (text, cells, kept) = journal::read(folder)?;
     let study = parse(&folder.join("study.toml").display().to_string(), &text)?;
     let plan = Plan::new(study, kept.head.quick, &kept.head.directories)?;

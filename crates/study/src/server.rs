@@ -71,11 +71,8 @@ impl ArmServer {
         let mut words = Words::default();
         words.set("study", here.folder.display());
         words.set("tally", std::env::current_exe()?.display());
-        let fill = |command: &Vec<String>| -> Vec<String> {
-            command.iter().map(|word| words.fill(word)).collect()
-        };
-        let after = After(arm.after.as_ref().map(fill));
-        if let Some(Err(why)) = arm.before.as_ref().map(|command| run(&fill(command))) {
+        let after = After(arm.after.as_ref().map(|command| words.fill_all(command)));
+        if let Some(Err(why)) = arm.before.as_ref().map(|command| run(&words.fill_all(command))) {
             return Ok(Opened::LeftOut(why));
         }
         let set = |name: &String| ClockSource::set(name, here.may_set_clock_source);

@@ -2,10 +2,10 @@
 //! Draws charts as SVG: axes, lines, bars. Colours are classes (c0 to c7), which the page defines for
 //! light and dark.
 
-use std::fmt::Write;
+use maud::{html, Markup};
 
 use super::numbers::figures;
-use view::html::escape;
+use view::html::Visible;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 300.0;
@@ -81,21 +81,16 @@ impl Axis {
         HEIGHT - BOTTOM - share.clamp(-0.05, 1.05) * (HEIGHT - TOP - BOTTOM)
     }
 
-    fn draw(&self, out: &mut String) {
-        let mut value = self.low;
-        while value <= self.high + 0.5 * self.step {
-            let y = self.y(value);
-            let at = if value.abs() < 1e-9 * self.step { 0.0 } else { value };
-            let _ = write!(
-                out,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                WIDTH - RIGHT,
-                LEFT - 6.0,
-                y + 4.0,
-                tick(at)
-            );
-            value += self.step;
+    fn draw(&self) -> Markup {
+        let count = ((self.high - self.low) / self.step).round() as i32;
+        html! {
+            @for at in (0..=count).map(|n| self.low + f64::from(n) * self.step) {
+                @let y = self.y(at);
+                line.grid x1=(LEFT) x2=(WIDTH - RIGHT) y1=(px(y)) y2=(px(y)) {}
+                text x=(LEFT - 6.0) y=(px(y + 4.0)) text-anchor="end" {
+                    (tick(if at.abs() < 1e-9 * self.step { 0.0 } else { at }))
+                }
+            }
         }
     }
 }
@@ -109,8 +104,27 @@ fn tick(value: f64) -> String {
     }
 }
 
-fn begin(title: &str) -> String {
-    format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escape(title))
+/// A coordinate with one decimal.
+fn px(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+fn chart(title: &str, content: Markup, legend: &[(usize, &str)]) -> Markup {
+    html! {
+        svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(Visible(title)) { (content) }
+        @if !legend.is_empty() {
+            ul.legend {
+                @for (colour, name) in legend {
+                    li {
+                        svg width="12" height="12" {
+                            rect class={ "f" (colour % COLOURS) } width="12" height="12" {}
+                        }
+                        (Visible(name))
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Draw lines over a horizontal axis with these ticks. `dashes` are vertical lines with their texts.
@@ -120,127 +134,87 @@ pub fn lines(
     ticks: &[f64],
     axis_name: &str,
     dashes: &[(f64, String)],
-) -> String {
-    let mut out = begin(title);
+) -> Markup {
     let spots = || lines.iter().flat_map(|line| &line.spots);
     let axis = Axis::of(spots().flat_map(|spot| [spot.y + spot.half, spot.y - spot.half]));
-    axis.draw(&mut out);
     let xs = || spots().map(|spot| spot.x).chain(ticks.iter().copied());
     let (low, high) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
     let wide = if high > low { high - low } else { 1.0 };
     let x = |value: f64| LEFT + 10.0 + (value - low) / wide * (WIDTH - LEFT - RIGHT - 20.0);
     // Labels that would overlap are left out.
     let mut last = f64::NEG_INFINITY;
-    for value in ticks {
-        let at = x(*value);
-        if at - last > 34.0 {
-            last = at;
-            let _ = write!(
-                out,
-                "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                HEIGHT - BOTTOM + 15.0,
-                tick(*value)
-            );
+    let has_space = |value: &&f64| {
+        let fits = x(**value) - last > 34.0;
+        last = if fits { x(**value) } else { last };
+        fits
+    };
+    let points = |line: &Line| {
+        let point = |spot: &Spot| format!("{:.1},{:.1}", x(spot.x), axis.y(spot.y));
+        line.spots.iter().map(point).collect::<Vec<_>>().join(" ")
+    };
+    let content = html! {
+        (axis.draw())
+        @for value in ticks.iter().filter(has_space) {
+            text x=(px(x(*value))) y=(HEIGHT - BOTTOM + 15.0) text-anchor="middle" { (tick(*value)) }
         }
-    }
-    let _ = write!(
-        out,
-        "<text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-        WIDTH - RIGHT,
-        HEIGHT - 4.0,
-        escape(axis_name)
-    );
-    for (time, text) in dashes {
-        let at = x(*time);
-        let _ = write!(
-            out,
-            "<line class=\"mark\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{}\"><title>{}</title></line>",
-            HEIGHT - BOTTOM,
-            escape(text)
-        );
-    }
-    for line in lines {
-        let colour = line.colour % COLOURS;
-        let path: Vec<String> = line
-            .spots
-            .iter()
-            .map(|spot| format!("{:.1},{:.1}", x(spot.x), axis.y(spot.y)))
-            .collect();
-        let form = if line.smooth { "smooth" } else { "line" };
-        let _ = write!(out, "<polyline class=\"{form} c{colour}\" points=\"{}\"/>", path.join(" "));
-        if line.smooth {
-            continue;
-        }
-        for spot in &line.spots {
-            let (at, y) = (x(spot.x), axis.y(spot.y));
-            if spot.half > 0.0 {
-                let (top, end) = (axis.y(spot.y + spot.half), axis.y(spot.y - spot.half));
-                let _ = write!(
-                    out,
-                    "<line class=\"line c{colour}\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
-                );
+        text.name x=(WIDTH - RIGHT) y=(HEIGHT - 4.0) text-anchor="end" { (Visible(axis_name)) }
+        @for (time, text) in dashes {
+            line.mark x1=(px(x(*time))) x2=(px(x(*time))) y1=(TOP) y2=(HEIGHT - BOTTOM) {
+                title { (Visible(text)) }
             }
-            let _ = write!(
-                out,
-                "<circle class=\"f{colour}\" cx=\"{at:.1}\" cy=\"{y:.1}\" r=\"3\"><title>{}: {} ±{}</title></circle>",
-                escape(&line.name),
-                figures(spot.y, 4),
-                figures(spot.half, 2)
-            );
         }
-    }
-    let names: Vec<(usize, &str)> =
-        lines.iter().map(|line| (line.colour, line.name.as_str())).collect();
-    out + "</svg>" + &legend(&names)
+        @for line in lines {
+            @let colour = line.colour % COLOURS;
+            @let form = if line.smooth { "smooth" } else { "line" };
+            polyline class={ (form) " c" (colour) } points=(points(line)) {}
+            @for spot in line.spots.iter().filter(|_| !line.smooth) {
+                @let at = px(x(spot.x));
+                @if spot.half > 0.0 {
+                    line class={ "line c" (colour) } x1=(at) x2=(at)
+                        y1=(px(axis.y(spot.y + spot.half))) y2=(px(axis.y(spot.y - spot.half))) {}
+                }
+                circle class={ "f" (colour) } cx=(at) cy=(px(axis.y(spot.y))) r="3" {
+                    title { (Visible(&line.name)) ": " (figures(spot.y, 4)) " ±" (figures(spot.half, 2)) }
+                }
+            }
+        }
+    };
+    let names: Vec<_> = lines.iter().map(|line| (line.colour, line.name.as_str())).collect();
+    chart(title, content, &names)
 }
 
 /// Draw vertical bars; `parts` are the names of the stacked parts.
-pub fn bars(title: &str, bars: &[Bar], parts: &[String]) -> String {
-    let mut out = begin(title);
+pub fn bars(title: &str, bars: &[Bar], parts: &[String]) -> Markup {
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value.max(0.0)).sum::<f64>();
     let axis = Axis::of(bars.iter().map(|bar| height(bar) + bar.half));
-    axis.draw(&mut out);
     let space = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
     let wide = (space * 0.6).min(70.0);
-    for (number, bar) in bars.iter().enumerate() {
-        let middle = LEFT + (number as f64 + 0.5) * space;
-        let mut below = 0.0;
-        for (part, value) in &bar.parts {
-            let (top, end) = (axis.y(below + value.max(0.0)), axis.y(below));
-            below += value.max(0.0);
-            let _ = write!(
-                out,
-                "<rect class=\"f{}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{:.1}\">\
-                 <title>{}: {}</title></rect>",
-                part % COLOURS,
-                middle - 0.5 * wide,
-                (end - top).max(0.0),
-                escape(parts.get(*part).unwrap_or(&bar.name)),
-                figures(*value, 4)
-            );
+    let content = html! {
+        (axis.draw())
+        @for (number, bar) in bars.iter().enumerate() {
+            @let middle = LEFT + (number as f64 + 0.5) * space;
+            @for (at, (part, value)) in bar.parts.iter().enumerate() {
+                @let below: f64 = bar.parts[..at].iter().map(|(_, value)| value.max(0.0)).sum();
+                @let (top, end) = (axis.y(below + value.max(0.0)), axis.y(below));
+                rect class={ "f" (part % COLOURS) } x=(px(middle - 0.5 * wide)) y=(px(top))
+                    width=(px(wide)) height=(px((end - top).max(0.0))) {
+                    title { (Visible(parts.get(*part).unwrap_or(&bar.name))) ": " (figures(*value, 4)) }
+                }
+            }
+            @if bar.half > 0.0 {
+                @let low = (height(bar) - bar.half).max(axis.low);
+                line.whisker x1=(px(middle)) x2=(px(middle))
+                    y1=(px(axis.y(height(bar) + bar.half))) y2=(px(axis.y(low))) {}
+            }
+            @for (row, words) in two_rows(&bar.name, (space / 6.2).max(4.0) as usize).iter().enumerate() {
+                text x=(px(middle)) y=(HEIGHT - BOTTOM + 14.0 + 13.0 * row as f64) text-anchor="middle" {
+                    (Visible(words)) title { (Visible(&bar.name)) }
+                }
+            }
         }
-        if bar.half > 0.0 {
-            let low = (below - bar.half).max(axis.low);
-            let (top, end) = (axis.y(below + bar.half), axis.y(low));
-            let _ = write!(
-                out,
-                "<line class=\"whisker\" x1=\"{middle:.1}\" x2=\"{middle:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
-            );
-        }
-        for (row, words) in two_rows(&bar.name, (space / 6.2).max(4.0) as usize).iter().enumerate()
-        {
-            let _ = write!(
-                out,
-                "<text x=\"{middle:.1}\" y=\"{}\" text-anchor=\"middle\">{}<title>{}</title></text>",
-                HEIGHT - BOTTOM + 14.0 + 13.0 * row as f64,
-                escape(words),
-                escape(&bar.name)
-            );
-        }
-    }
-    let names: Vec<(usize, &str)> =
-        parts.iter().enumerate().map(|(at, name)| (at, name.as_str())).collect();
-    out + "</svg>" + &legend(if parts.len() > 1 { &names } else { &[] })
+    };
+    let names: Vec<_> = parts.iter().map(String::as_str).enumerate().collect();
+    chart(title, content, if names.len() > 1 { &names } else { &[] })
 }
 
 /// A name in at most two rows of at most `most` letters; the rest is cut.
@@ -256,22 +230,6 @@ fn two_rows(name: &str, most: usize) -> Vec<String> {
         }
     }
     rows.into_iter().map(|row| row.chars().take(most).collect()).collect()
-}
-
-fn legend(names: &[(usize, &str)]) -> String {
-    if names.is_empty() {
-        return String::new();
-    }
-    let mut out = String::from("<ul class=\"legend\">");
-    for (colour, name) in names {
-        let _ = write!(
-            out,
-            "<li><svg width=\"12\" height=\"12\"><rect class=\"f{}\" width=\"12\" height=\"12\"/></svg>{}</li>",
-            colour % COLOURS,
-            escape(name)
-        );
-    }
-    out + "</ul>"
 }
 
 #[cfg(test)]
@@ -302,7 +260,7 @@ mod tests {
             smooth: false,
             colour: 0,
         };
-        let text = lines("\"><script>", &[line], &[1.0], "clients", &[(1.0, "<b>".into())]);
+        let text = lines("\"><script>", &[line], &[1.0], "clients", &[(1.0, "<b>".into())]).0;
         assert!(!text.contains("<script>") && !text.contains("<b>"), "{text}");
     }
 }

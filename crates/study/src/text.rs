@@ -2,12 +2,11 @@
 //! Renders the answer as text.
 
 use super::answer::{Answer, Verdict};
-use super::shown::Shown;
 use super::tables::change;
-use view::columns::Columns;
+use view::table::Table;
 
 /// Render facts, verdicts and tables.
-pub fn render(answer: &Answer, tables: &[Shown]) -> String {
+pub fn render(answer: &Answer, tables: &[Table]) -> String {
     let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
     for line in facts(answer) {
         text += &format!("{line}\n");
@@ -17,21 +16,9 @@ pub fn render(answer: &Answer, tables: &[Shown]) -> String {
     }
     text.push('\n');
     for table in tables {
-        text += &format!("\n{}\n\n{}", table.title, aligned(table));
+        text += &format!("\n{}\n\n{}", table.title, table.text(usize::MAX));
     }
     text
-}
-
-fn aligned(table: &Shown) -> String {
-    let headings: Vec<&str> = table.headings.iter().map(String::as_str).collect();
-    let mut columns = Columns::with_headings(&headings);
-    for row in &table.rows {
-        columns.push(row.iter().map(|field| field.text.clone()).collect());
-    }
-    let mut out = Vec::new();
-    // Writing to memory cannot fail.
-    let _ = columns.write(&mut out, table.names..table.headings.len());
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// What was measured, and on which server and machine.

@@ -12,6 +12,11 @@ impl Words {
         self.0.push((name, value.to_string()));
     }
 
+    /// A command with its words filled.
+    pub fn fill_all(&self, command: &[String]) -> Vec<String> {
+        command.iter().map(|word| self.fill(word)).collect()
+    }
+
     /// The text with each {name} that is known replaced; other braces stay.
     pub fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());

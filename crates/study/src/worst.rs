@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::cell::Values;
 use super::file::{Better, Study};
-use error::Error;
-use view::columns::Columns;
+use view::table::Table;
 
 /// The worst part so far for each listing of the study, in its order.
 pub struct Worst<'a> {
@@ -57,31 +56,30 @@ impl<'a> Worst<'a> {
     }
 
     /// Write the text of each listing that asks for a worst part.
-    pub fn write(&self, listings: &mut [String]) -> Result<(), Error> {
+    pub fn write(&self, listings: &mut [String]) {
         for ((listing, kept), text) in self.study.listings.iter().zip(&self.parts).zip(listings) {
             let (Some(part), Some(name)) = (kept, &listing.worst) else { continue };
             let title = self.study.read(name).map_or(name.as_str(), |read| read.title());
             let WorstPart { value, from, to, .. } = part;
             *text = format!(
                 "from {from:.1} s to {to:.1} s: {title} {value:.0}\n{}",
-                table(&part.interval, listing.lines)?
+                table(&part.interval, listing.lines)
             );
         }
-        Ok(())
     }
 }
 
 /// A table of the interval's statistics, sorted by total time.
-fn table(interval: &Value, lines: usize) -> Result<String, Error> {
+fn table(interval: &Value, lines: usize) -> String {
     let mut totals: Vec<(String, Total)> = totals(interval).into_iter().collect();
     totals.retain(|(_, total)| total.seconds > 0.0);
     totals.sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds));
     let mut columns =
-        Columns::with_headings(&["name", "count", "total, ms", "average, ms", "max, ms"]);
+        Table::with_headings(&["name", "count", "total, ms", "average, ms", "max, ms"], 1..5);
     let ms = |seconds: Option<f64>| seconds.map_or(String::new(), |s| format!("{:.1}", s * 1e3));
     for (name, total) in totals.into_iter().take(lines) {
         let average = (total.count > 0.0).then(|| total.seconds / total.count);
-        columns.push(vec![
+        columns.push_texts(vec![
             name,
             format!("{:.0}", total.count),
             ms(Some(total.seconds)),
@@ -89,9 +87,7 @@ fn table(interval: &Value, lines: usize) -> Result<String, Error> {
             ms(total.max),
         ]);
     }
-    let mut out = Vec::new();
-    columns.write(&mut out, 1..5)?;
-    Ok(String::from_utf8_lossy(&out).trim_end().to_string())
+    columns.text(usize::MAX).trim_end().to_string()
 }
 
 fn totals(interval: &Value) -> BTreeMap<String, Total> {
@@ -164,7 +160,7 @@ mod tests {
             worst.see(&values, Some(&sync(seconds)), at as f64, at as f64 + 1.0);
         }
         let mut listings = vec![String::new()];
-        worst.write(&mut listings).unwrap();
+        worst.write(&mut listings);
         let lines: Vec<&str> = listings[0].lines().collect();
         assert_eq!(
             lines,

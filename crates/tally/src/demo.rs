@@ -20,7 +20,7 @@ use error::Error;
 use live::follower::{Figures, Follower, Wanted};
 use live::instrumented;
 use recorder::Recorder;
-use view::columns::Columns;
+use view::table::Table;
 
 pub use args::DemoArgs;
 
@@ -165,10 +165,10 @@ fn summary(
 
 fn ledger(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
     let mut columns =
-        Columns::with_headings(&["SECONDS", "SHARE", "COUNT", "MEAN", "PHASE", "ACTIVITY"]);
+        Table::with_headings(&["SECONDS", "SHARE", "COUNT", "MEAN", "PHASE", "ACTIVITY"], 0..4);
     for account in interval.ledger.iter().filter(|account| !account.idle).take(LINES) {
         let timing = &account.timing;
-        columns.push(vec![
+        columns.push_texts(vec![
             format!("{:.2}", timing.seconds),
             format!("{:.1} %", 100.0 * timing.seconds / interval.busy_seconds),
             timing.count.to_string(),
@@ -177,14 +177,14 @@ fn ledger(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
             account.activity.to_string(),
         ]);
     }
-    Ok(columns.write(out, 0..4)?)
+    Ok(columns.write(out)?)
 }
 
 fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
-    let mut columns = Columns::with_headings(&["COMMAND", "HANDLED", "MEAN", "P99", "MAX"]);
+    let mut columns = Table::with_headings(&["COMMAND", "HANDLED", "MEAN", "P99", "MAX"], 1..5);
     for command in interval.commands.iter().filter(|command| command.handle.count > 0) {
         let handle = &command.handle;
-        columns.push(vec![
+        columns.push_texts(vec![
             command.kind.clone(),
             handle.count.to_string(),
             duration(handle.mean_seconds),
@@ -193,7 +193,7 @@ fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
         ]);
     }
     writeln!(out)?;
-    Ok(columns.write(out, 1..5)?)
+    Ok(columns.write(out)?)
 }
 
 /// A duration in the largest unit that keeps it at 1 or more.

@@ -15,10 +15,10 @@ use crate::arguments::interval;
 use clap::Args;
 use error::Error;
 use live::{server, target};
-use view::columns::Columns;
 use view::functions;
 use view::glob::matches;
 use view::rows::{Open, Wish};
+use view::table::Table;
 
 /// Arguments of `tally functions`.
 #[derive(Debug, Args)]
@@ -106,7 +106,7 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
                  on (ALTER SYSTEM SET pg_tally.function_edges = on, and reload)"
             )?;
         }
-        return Ok(functions::tree(&interval).write(&mut out, 1..5)?);
+        return Ok(functions::tree(&interval).write(&mut out)?);
     }
     let wish = Wish {
         sort: Sort::Time,
@@ -158,12 +158,12 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
              and static functions have no exported name"
         )));
     }
-    let mut columns = Columns::with_headings(&["NAME", "MODULE", "BYTES", "PROBEABLE"]);
+    let mut columns = Table::with_headings(&["NAME", "MODULE", "BYTES", "PROBEABLE"], 2..3);
     for it in &candidates {
         let can = if it.probeable { "yes".to_string() } else { format!("no: {}", it.reason) };
-        columns.push(vec![it.name.clone(), it.module.clone(), it.bytes.to_string(), can]);
+        columns.push_texts(vec![it.name.clone(), it.module.clone(), it.bytes.to_string(), can]);
     }
-    Ok(columns.write(&mut view::escape::stdout(), 2..3)?)
+    Ok(columns.write(&mut view::escape::stdout())?)
 }
 
 /// The SQL function that lists candidates: the extension's, or a temporary one if the extension does

@@ -13,7 +13,7 @@ use clap::Args;
 use error::Error;
 use live::target::{self, Found, DEFAULT_FOLDER};
 use std::path::PathBuf;
-use view::columns::Columns;
+use view::table::Table;
 
 /// Arguments of `tally ls`.
 #[derive(Debug, Args)]
@@ -110,21 +110,24 @@ impl Readable {
 }
 
 fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
-    let mut columns = Columns::with_headings(&[
-        "SEGMENT",
-        "PID",
-        "PORT",
-        "SLOTS",
-        "MEMORY",
-        "AGE",
-        "LEVEL",
-        "STATE",
-        "SERVER",
-        "DATA DIRECTORY",
-    ]);
+    let mut columns = Table::with_headings(
+        &[
+            "SEGMENT",
+            "PID",
+            "PORT",
+            "SLOTS",
+            "MEMORY",
+            "AGE",
+            "LEVEL",
+            "STATE",
+            "SERVER",
+            "DATA DIRECTORY",
+        ],
+        1..6,
+    );
     for row in rows {
         let Some(it) = &row.readable else { continue };
-        columns.push(vec![
+        columns.push_texts(vec![
             row.segment.clone(),
             it.pid.to_string(),
             it.port.to_string(),
@@ -143,7 +146,7 @@ fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
         ]);
     }
     if rows.iter().any(|row| row.readable.is_some()) {
-        columns.write(out, 1..6)?;
+        columns.write(out)?;
     }
     // Each error begins with the path.
     for error in rows.iter().filter_map(|row| row.error.as_ref()) {

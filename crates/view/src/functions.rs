@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use segment::functions::{EdgeRow, FunctionRow};
 use segment::interval::{Interval, Timing};
 
-use super::rows::{accepts, by, left, right, sorted, Wish};
-use super::table::{Row, Table, Tone};
-use super::units::{count, duration, maybe_duration};
-use crate::columns::Columns;
+use super::rows::{accepts, by, left, sorted, Wish};
+use super::table::field::{rate, Field, Picked};
+use super::table::{Cell, Row, Table, Tone, Unit};
+use super::timing;
 
 /// Maximum depth of the call tree.
 const MAX_DEPTH: usize = 100;
@@ -27,21 +27,42 @@ pub fn note(interval: &Interval) -> Option<String> {
     })
 }
 
+type F = Field<FunctionRow>;
+
+/// The columns of functions.
+pub const FIELDS: &[F] = &[
+    F::new("name", "Function", Unit::Text, |it, _| (&it.name).into()),
+    F::new("phase", "Phase", Unit::Text, |it, _| (&it.phase).into()).expendable(5),
+    F::new("calls", "Calls", Unit::Count, |it, _| it.calls.into()),
+    F::new("per_second", "Rate", Unit::PerSecond, |it, s| rate(it.calls, s)).expendable(6),
+    F::new("seconds", "Inclusive", Unit::Seconds, |it, _| it.inclusive.seconds.into())
+        .help("including what it called"),
+    F::new("mean_seconds", "Mean", Unit::Seconds, |it, _| it.inclusive.mean_seconds.into())
+        .expendable(1),
+    F::new("p50_seconds", "p50", Unit::Seconds, |it, _| it.inclusive.p50_seconds.into())
+        .expendable(7),
+    F::new("p99_seconds", "p99", Unit::Seconds, |it, _| it.inclusive.p99_seconds.into())
+        .expendable(2),
+    F::new("max_seconds", "Max", Unit::Seconds, |it, _| it.inclusive.max_seconds.into())
+        .expendable(3),
+    F::new("exclusive_seconds", "Exclusive", Unit::Seconds, |it, _| it.exclusive_seconds.into())
+        .help("without the probed functions that it called"),
+    F::new("exclusive_mean_seconds", "Mean exclusive", Unit::Seconds, |it, _| {
+        it.exclusive_mean_seconds.into()
+    })
+    .expendable(4),
+    F::new("counted", "Not timed", Unit::Count, |it, _| it.counted.into())
+        .help("counted, not timed: called too often")
+        .expendable(8),
+];
+
 /// Functions by total time and, opened, by phase.
 pub fn functions(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("NAME", 0),
-        left("PHASE", 4),
-        right("COUNT", 0),
-        right("TOTAL", 0),
-        right("AVERAGE", 0),
-        right("MAX", 0),
-        right("EXCLUSIVE", 1),
-        right("AVERAGE", 3),
-        right("P50", 6),
-        right("P99", 2),
-        right("NOT TIMED", 5),
-    ];
+    let figures = Picked::of_pane(
+        FIELDS,
+        "calls=COUNT, seconds=TOTAL, mean_seconds=AVERAGE, max_seconds, exclusive_seconds:1, \
+         exclusive_mean_seconds=AVERAGE:3, p50_seconds:6, p99_seconds:2, counted:5",
+    );
     let mut groups: BTreeMap<&str, Vec<&FunctionRow>> = BTreeMap::new();
     for row in &interval.functions {
         if accepts(wish, &[&row.name, &row.phase]) {
@@ -59,27 +80,9 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
     };
     let summed = sorted(summed, wish, |a, b| order((&a.0, &a.0.name), (&b.0, &b.0.name)));
     let line = |key: String, names: [String; 2], row: &FunctionRow, branches: bool| {
-        let [name, phase] = names;
-        let timing = &row.inclusive;
-        Row {
-            key,
-            cells: vec![
-                name,
-                phase,
-                count(row.calls as f64),
-                duration(timing.seconds),
-                maybe_duration(timing.mean_seconds),
-                maybe_duration(timing.max_seconds),
-                duration(row.exclusive_seconds),
-                maybe_duration(row.exclusive_mean_seconds),
-                maybe_duration(timing.p50_seconds),
-                maybe_duration(timing.p99_seconds),
-                count(row.counted as f64),
-            ],
-            bar: None,
-            tone: Tone::Other,
-            branches,
-        }
+        let mut cells = names.map(Cell::from).to_vec();
+        cells.extend(figures.cells(row, 0.0));
+        Row { branches, ..Row::new(key, cells) }
     };
     let mut rows = Vec::new();
     for (sum, parts) in &summed {
@@ -97,18 +100,25 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    Table { columns, rows, bars_after: None }
+    let mut columns = vec![left("NAME", 0), left("PHASE", 4)];
+    columns.extend(figures.columns);
+    Table::of(columns, rows)
 }
 
 /// The call tree: every function that no probed function calls, and below it, indented,
 /// those that it calls. A function with several callers appears below each, with the calls
 /// from there; its own callees appear only the first time.
-pub fn tree(interval: &Interval) -> Columns {
+pub fn tree(interval: &Interval) -> Table {
     let mut tree = Tree {
         callees: BTreeMap::new(),
         printed: HashSet::new(),
-        rows: Columns::with_headings(&["NAME", "COUNT", "TOTAL", "AVERAGE", "MAX"]),
+        rows: Table::of(vec![left("NAME", 0)], Vec::new()),
+        figures: Picked::of_pane(
+            timing::FIELDS,
+            "count, seconds, mean_seconds=AVERAGE, max_seconds",
+        ),
     };
+    tree.rows.columns.extend(tree.figures.columns.iter().cloned());
     for edge in &interval.edges {
         tree.callees.entry(&edge.caller).or_default().push(edge);
     }
@@ -116,7 +126,7 @@ pub fn tree(interval: &Interval) -> Columns {
     for row in &interval.functions {
         functions.entry(&row.name).or_default().push(row);
     }
-    let timing = |name: &str| {
+    let timing_of = |name: &str| {
         functions.get(name).map_or_else(Timing::default, |rows| {
             FunctionRow::sum(rows, interval.clock.ticks_per_second).inclusive
         })
@@ -125,7 +135,7 @@ pub fn tree(interval: &Interval) -> Columns {
         interval.edges.iter().filter(|e| e.caller != e.callee).map(|e| &*e.callee).collect();
     let names: BTreeSet<&str> =
         functions.keys().copied().chain(tree.callees.keys().copied()).collect();
-    let mut names: Vec<(&str, Timing)> = names.into_iter().map(|n| (n, timing(n))).collect();
+    let mut names: Vec<(&str, Timing)> = names.into_iter().map(|n| (n, timing_of(n))).collect();
     // Roots first. A cycle of calls has no root, so it starts at the function with most time.
     names.sort_by(|a, b| {
         (called.contains(a.0).cmp(&called.contains(b.0)))
@@ -143,7 +153,8 @@ pub fn tree(interval: &Interval) -> Columns {
 struct Tree<'i> {
     callees: BTreeMap<&'i str, Vec<&'i EdgeRow>>,
     printed: HashSet<&'i str>,
-    rows: Columns,
+    rows: Table,
+    figures: Picked<Timing>,
 }
 
 impl<'i> Tree<'i> {
@@ -152,13 +163,9 @@ impl<'i> Tree<'i> {
         let callees = self.callees.get(name).cloned().unwrap_or_default();
         let again = again || depth == MAX_DEPTH;
         let more = if again && !callees.is_empty() { " ..." } else { "" };
-        self.rows.push(vec![
-            format!("{}{name}{more}", "  ".repeat(depth)),
-            count(timing.count as f64),
-            duration(timing.seconds),
-            maybe_duration(timing.mean_seconds),
-            maybe_duration(timing.max_seconds),
-        ]);
+        let mut cells = vec![format!("{}{name}{more}", "  ".repeat(depth)).into()];
+        cells.extend(self.figures.cells(timing, 0.0));
+        self.rows.push(Tone::Plain, cells);
         if !again {
             for edge in callees {
                 self.print(&edge.callee, &edge.timing, depth + 1);
@@ -179,7 +186,7 @@ mod tests {
         (ring.caller, ring.callee) = ("issue_xlog_fsync".into(), "XLogFlush".into());
         interval.edges.push(ring);
         let mut out = Vec::new();
-        tree(&interval).write(&mut out, 1..5).unwrap();
+        tree(&interval).write(&mut out).unwrap();
         insta::assert_snapshot!(String::from_utf8(out).unwrap());
     }
 }

@@ -2,176 +2,164 @@
 //! A report as HTML. All text and figures are there, so that it can be read, searched and
 //! printed without scripts. The page's script draws the charts into the figures and
 //! enhances the tables; docs/reference-json.md describes the attributes by which it finds them.
-//!
-//! All text is untrusted: a statement may contain anything. [`escape`] is the only way in, and the text
-//! goes only between tags or within double quotes. Characters that are invisible or change the text's
-//! direction are made visible.
-
-use std::fmt::Write;
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
+use maud::{html, Markup, Render};
 
 use crate::escape::visible;
 
-use super::document::{Cell, Column, Document, Section, Table, Unit, Weight};
+use super::document::{Cell, Column, Document, Section, Table, Tone, Unit, Weight};
 
-/// Escapes text for use between tags or in quotes.
-pub fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    push(&mut safe, text);
-    safe
-}
+/// Text in a page. All text is untrusted: a statement may contain anything. It goes only between tags or within
+/// double quotes. Characters that are invisible or change the text's direction are made visible.
+#[derive(Debug, Clone, Copy)]
+pub struct Visible<T>(pub T);
 
-fn push(page: &mut String, text: &str) {
-    for letter in visible(text).chars() {
-        match letter {
-            '&' => page.push_str("&amp;"),
-            '<' => page.push_str("&lt;"),
-            '>' => page.push_str("&gt;"),
-            '"' => page.push_str("&quot;"),
-            '\'' => page.push_str("&#39;"),
-            c => page.push(c),
+impl<T: AsRef<str>> Render for Visible<T> {
+    fn render_to(&self, page: &mut String) {
+        for letter in visible(self.0.as_ref()).chars() {
+            match letter {
+                '&' => page.push_str("&amp;"),
+                '<' => page.push_str("&lt;"),
+                '>' => page.push_str("&gt;"),
+                '"' => page.push_str("&quot;"),
+                '\'' => page.push_str("&#39;"),
+                c => page.push(c),
+            }
         }
     }
 }
 
 /// The body of the page.
-pub fn body(document: &Document) -> String {
-    let mut page = String::new();
-    // Writing to a string cannot fail.
-    let _ = write_body(document, &mut page);
-    page
+pub fn body(document: &Document) -> Markup {
+    html! {
+        header class="measured" id="measured" {
+            h1 { (Visible(&document.title)) } "\n"
+            dl { "\n"
+                @for fact in &document.measured.facts {
+                    dt { (Visible(fact.name)) } dd { (Visible(&fact.text)) } "\n"
+                }
+            }
+        } "\n"
+        @if !document.findings.is_empty() { (findings(document)) }
+        nav id="contents" aria-label="Contents" {
+            ul { "\n" @for section in &document.sections { li { (link(section)) } "\n" } }
+        } "\n"
+        @for section in &document.sections { (of_section(document, section)) }
+    }
 }
 
-fn write_body(document: &Document, page: &mut String) -> std::fmt::Result {
-    write!(page, "<header class=\"measured\" id=\"measured\"><h1>")?;
-    push(page, &document.title);
-    page.push_str("</h1>\n<dl>\n");
-    for fact in &document.measured.facts {
-        writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(fact.name), escape(&fact.text))?;
-    }
-    page.push_str("</dl></header>\n");
-    findings(document, page)?;
-    page.push_str("<nav id=\"contents\" aria-label=\"Contents\"><ul>\n");
-    for section in &document.sections {
-        writeln!(page, "<li><a href=\"#{}\">{}</a></li>", section.id, escape(section.title))?;
-    }
-    page.push_str("</ul></nav>\n");
-    for section in &document.sections {
-        write_section(document, section, page)?;
-    }
-    Ok(())
+fn link(section: &Section) -> Markup {
+    html! { a href={ "#" (section.id) } { (Visible(section.title)) } }
 }
 
-fn findings(document: &Document, page: &mut String) -> std::fmt::Result {
-    if document.findings.is_empty() {
-        return Ok(());
+fn findings(document: &Document) -> Markup {
+    let class = |weight| match weight {
+        Weight::Note => "note",
+        Weight::Warning => "warning",
+    };
+    let section = |id| document.sections.iter().find(|section| section.id == id);
+    html! {
+        section id="findings" { h2 { "Findings" } "\n"
+            ul { "\n"
+                @for finding in &document.findings {
+                    li class=(class(finding.weight)) {
+                        @if let Some(section) = section(finding.section) { (link(section)) " " }
+                        span { (Visible(&finding.text)) }
+                    } "\n"
+                }
+            }
+        } "\n"
     }
-    page.push_str("<section id=\"findings\"><h2>Findings</h2>\n<ul>\n");
-    for finding in &document.findings {
-        let class = match finding.weight {
-            Weight::Note => "note",
-            Weight::Warning => "warning",
-        };
-        let section = document.sections.iter().find(|section| section.id == finding.section);
-        write!(page, "<li class=\"{class}\">")?;
-        if let Some(section) = section {
-            write!(page, "<a href=\"#{}\">{}</a> ", section.id, escape(section.title))?;
+}
+
+fn note(text: Option<&String>) -> Markup {
+    html! { @if let Some(text) = text { p class="note" { (Visible(text)) } "\n" } }
+}
+
+fn of_section(document: &Document, section: &Section) -> Markup {
+    html! {
+        section id=(section.id) { h2 { (Visible(section.title)) } "\n"
+            (note(section.note.as_ref()))
+            @for chart in section.charts.iter().filter_map(|id| document.chart(id)) {
+                figure class="chart" id={ "chart-" (chart.id) } data-chart=(chart.id) {
+                    (caption(chart.title, chart.note.as_ref()))
+                } "\n"
+            }
+            @for map in section.heatmaps.iter().filter_map(|id| document.heatmap(id)) {
+                figure class="heatmap" id={ "heatmap-" (map.id) } data-heatmap=(map.id) {
+                    (caption(map.title, map.note.as_ref()))
+                } "\n"
+            }
+            @for table in section.tables.iter().filter_map(|id| document.table(id)) { (of_table(table)) }
+            @for text in section.texts.iter().filter_map(|id| document.text(id)) {
+                div class="plain" id={ "text-" (Visible(&text.id)) } data-text=(Visible(&text.id)) {
+                    h3 { (Visible(&text.title)) } "\n"
+                    (note(text.note.as_ref()))
+                    pre tabindex="0" { (Visible(&text.text)) }
+                } "\n"
+            }
+        } "\n"
+    }
+}
+
+fn caption(title: &str, text: Option<&String>) -> Markup {
+    html! {
+        figcaption { (Visible(title)) } "\n"
+        (note(text))
+        p class="without-script" {
+            "This is drawn by a script, which has not run here; the tables hold the sums."
         }
-        writeln!(page, "<span>{}</span></li>", escape(&finding.text))?;
     }
-    page.push_str("</ul></section>\n");
-    Ok(())
-}
-
-fn note(page: &mut String, note: Option<&String>) {
-    if let Some(text) = note {
-        page.push_str("<p class=\"note\">");
-        push(page, text);
-        page.push_str("</p>\n");
-    }
-}
-
-fn write_section(document: &Document, section: &Section, page: &mut String) -> std::fmt::Result {
-    writeln!(page, "<section id=\"{}\"><h2>{}</h2>", section.id, escape(section.title))?;
-    note(page, section.note.as_ref());
-    for chart in section.charts.iter().filter_map(|id| document.chart(id)) {
-        figure(page, "chart", chart.id, chart.title, chart.note.as_ref())?;
-    }
-    for map in section.heatmaps.iter().filter_map(|id| document.heatmap(id)) {
-        figure(page, "heatmap", map.id, map.title, map.note.as_ref())?;
-    }
-    for it in section.tables.iter().filter_map(|id| document.table(id)) {
-        table(page, it)?;
-    }
-    for text in section.texts.iter().filter_map(|id| document.text(id)) {
-        let (id, title) = (escape(&text.id), escape(&text.title));
-        writeln!(
-            page,
-            "<div class=\"plain\" id=\"text-{id}\" data-text=\"{id}\"><h3>{title}</h3>"
-        )?;
-        note(page, text.note.as_ref());
-        page.push_str("<pre tabindex=\"0\">");
-        push(page, &text.text);
-        page.push_str("</pre></div>\n");
-    }
-    page.push_str("</section>\n");
-    Ok(())
-}
-
-fn figure(
-    page: &mut String,
-    kind: &str,
-    id: &str,
-    title: &str,
-    text: Option<&String>,
-) -> std::fmt::Result {
-    write!(page, "<figure class=\"{kind}\" id=\"{kind}-{id}\" data-{kind}=\"{id}\"><figcaption>")?;
-    push(page, title);
-    page.push_str("</figcaption>\n");
-    note(page, text);
-    page.push_str(
-        "<p class=\"without-script\">This is drawn by a script, which has not run here; the tables \
-         hold the sums.</p></figure>\n",
-    );
-    Ok(())
 }
 
 /// A table; its row i is row i in the JSON.
-pub fn table(page: &mut String, table: &Table) -> std::fmt::Result {
-    write!(
-        page,
-        "<div class=\"table\"><table id=\"table-{0}\" data-table=\"{0}\"><caption>",
-        table.id
-    )?;
-    push(page, table.title);
-    page.push_str("</caption>\n<thead><tr>");
-    for column in &table.columns {
-        write!(page, "<th scope=\"col\" class=\"{}\" data-key=\"{}\"", class(column), column.key)?;
-        if let Some(help) = column.help {
-            write!(page, " title=\"{}\"", escape(help))?;
-        }
-        write!(page, ">{}</th>", escape(column.title))?;
+fn of_table(table: &Table) -> Markup {
+    html! {
+        div class="table" {
+            table id={ "table-" (table.id) } data-table=(table.id) {
+                caption { (Visible(&table.title)) } "\n"
+                (head_and_body(table))
+            } "\n"
+            (note(table.note.as_ref()))
+        } "\n"
     }
-    page.push_str("</tr></thead>\n<tbody>\n");
-    for (at, row) in table.rows.iter().enumerate() {
-        match table.classes.as_ref().and_then(|classes| classes.get(at)) {
-            Some(class) => write!(page, "<tr class=\"{}\">", escape(class))?,
-            None => page.push_str("<tr>"),
+}
+
+/// The content of a table element without a caption. A cell has the classes of its column and its tone.
+pub fn head_and_body(table: &Table) -> Markup {
+    let classes = table.classes();
+    let class_of = |row: usize| classes.as_ref().and_then(|classes| classes.get(row));
+    html! {
+        thead { tr {
+            @for column in &table.columns {
+                th scope="col" class=(class(column)) data-key=(column.key) title=[column.help.map(Visible)] {
+                    (Visible(&column.title))
+                }
+            }
+        } } "\n"
+        tbody { "\n"
+            @for (at, row) in table.rows.iter().enumerate() {
+                tr class=[class_of(at)] {
+                    @for (at, (cell, column)) in row.cells.iter().zip(&table.columns).enumerate() {
+                        @let class = [class(column), tone(cell)].concat();
+                        @if at == 0 { th scope="row" class=(class) { (value(cell, column)) } }
+                        @else { td class=(class) { (value(cell, column)) } }
+                    }
+                } "\n"
+            }
         }
-        for (at, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
-            let (tag, scope) = if at == 0 { ("th", " scope=\"row\"") } else { ("td", "") };
-            write!(page, "<{tag}{scope} class=\"{}\">", class(column))?;
-            value(page, cell, column)?;
-            write!(page, "</{tag}>")?;
-        }
-        page.push_str("</tr>\n");
     }
-    page.push_str("</tbody></table>\n");
-    note(page, table.note.as_ref());
-    page.push_str("</div>\n");
-    Ok(())
+}
+
+fn tone(cell: &Cell) -> &'static str {
+    match cell {
+        Cell::Rounded { tone: Tone::Good, .. } => " good",
+        Cell::Rounded { tone: Tone::Bad, .. } => " bad",
+        Cell::Rounded { tone: Tone::Faint, .. } => " faint",
+        _ => "",
+    }
 }
 
 fn class(column: &Column) -> &'static str {
@@ -184,13 +172,13 @@ fn class(column: &Column) -> &'static str {
     }
 }
 
-fn value(page: &mut String, cell: &Cell, column: &Column) -> std::fmt::Result {
-    let text = escape(&cell.shown(column.unit, &TimeZone::UTC));
-    match (cell, column.unit) {
-        (Cell::Number(at), Unit::Time) => {
-            write!(page, "<time datetime=\"{}\">{text}</time>", iso(*at))
+fn value(cell: &Cell, column: &Column) -> Markup {
+    let text = Visible(cell.shown(column.unit, &TimeZone::UTC));
+    html! {
+        @match (cell, column.unit) {
+            (Cell::Number(at), Unit::Time) => time datetime=(iso(*at)) { (text) },
+            _ => (text),
         }
-        _ => page.write_str(&text),
     }
 }
 
@@ -203,13 +191,44 @@ fn iso(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::{Fact, Finding, Measured, Plain};
 
     #[test]
     fn no_text_can_escape_its_element() {
+        let escape = |text| Visible(text).render().into_string();
         let hostile = "</td><script>alert(1)</script>\" onx='1' & \u{0}\u{1b}[2J";
         let safe = escape(hostile);
         assert!(!safe.contains(['<', '>', '"', '\'', '\u{0}', '\u{1b}']), "{safe}");
         assert!(safe.starts_with("&lt;/td&gt;&lt;script&gt;"), "{safe}");
         assert_eq!(escape("a\u{202e}b\u{200b}"), "a\\u202Eb\\u200B");
+    }
+
+    #[test]
+    fn every_text_of_a_document_is_made_visible() {
+        let bad = || "</h1>\u{202e}".to_string();
+        let column = Column { title: bad().into(), ..Column::new("query", "", Unit::Text) };
+        let mut table = Table::new("t", bad(), vec![column]).noted(Some(bad()));
+        table.push(Tone::Plain, vec![bad().into()]);
+        let section = Section {
+            note: Some(bad()),
+            tables: vec!["t"],
+            texts: vec!["x".into()],
+            ..Section::default()
+        };
+        let document = Document {
+            title: bad(),
+            measured: Measured {
+                facts: vec![Fact { name: "Server", text: bad() }],
+                ..Measured::default()
+            },
+            findings: vec![Finding { section: "", weight: Weight::Note, text: bad() }],
+            sections: vec![section],
+            tables: vec![table],
+            texts: vec![Plain { id: "x".into(), title: bad(), note: Some(bad()), text: bad() }],
+            ..Document::default()
+        };
+        let page = body(&document).into_string();
+        assert_eq!(page.matches("&lt;/h1&gt;\\u202E").count(), 11, "{page}");
+        assert!(!page.contains('\u{202e}') && page.matches("</h1>").count() == 1, "{page}");
     }
 }

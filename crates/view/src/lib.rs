@@ -2,7 +2,6 @@
 //! The views of an interval, independent of the output: rows, columns with units, order and filter;
 //! and the renderers for terminal, text, HTML and JSON.
 
-pub mod columns;
 pub mod document;
 pub mod duration;
 pub mod escape;
@@ -27,6 +26,7 @@ mod sort;
 pub mod statements;
 pub mod table;
 pub mod text;
+pub mod timing;
 pub mod units;
 
 pub use host_metrics::HostMetrics;

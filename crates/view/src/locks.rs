@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use segment::interval::{Interval, Timing};
 use segment::locks::{LwlockRow, PhaseRow};
+use segment::WaitClass;
 
-use super::rows::{accepts, by, left, right, sorted, Wish};
-use super::table::{Row, Table, Tone};
-use super::units::{count, duration, maybe_duration, two};
-use crate::columns::Columns;
+use super::rows::{accepts, by, left, sorted, Wish};
+use super::table::field::{per, rate, Field, Picked};
+use super::table::{Cell, Row, Table, Tone, Unit};
+use super::timing;
 use crate::Sort;
 
 /// Why there are no locks to show, or not those of the whole interval.
@@ -30,10 +31,6 @@ pub fn note(interval: &Interval) -> Option<String> {
             interval.locks_seconds
         )
     })
-}
-
-fn rate(n: f64, interval: &Interval) -> f64 {
-    n / interval.locks_seconds.max(1e-9)
 }
 
 /// Order by waiting time, then by hold time.
@@ -62,25 +59,46 @@ fn wanted<'i>(interval: &'i Interval, wish: &Wish) -> Vec<&'i LwlockRow> {
     interval.lwlocks.iter().filter(shown).collect()
 }
 
+type F = Field<LwlockRow>;
+
+/// The columns of lightweight locks.
+pub const FIELDS: &[F] = &[
+    F::new("lock", "Lock", Unit::Text, |it, _| (&it.lock).into()),
+    F::new("mode", "Mode", Unit::Text, |it, _| (&it.mode).into()),
+    F::new("phase", "Phase", Unit::Text, |it, _| (&it.phase).into()),
+    F::new("held_count", "Held", Unit::Count, |it, _| it.held.count.into()),
+    F::new("held_per_second", "Held/s", Unit::PerSecond, |it, s| rate(it.held.count, s)),
+    F::new("held_seconds", "Held time", Unit::Seconds, |it, _| it.held.seconds.into()),
+    F::new("held_sessions", "Held s/s", Unit::Sessions, |it, s| per(it.held.seconds, s)),
+    F::new("held_mean_seconds", "Held mean", Unit::Seconds, |it, _| it.held.mean_seconds.into()),
+    F::new("held_p99_seconds", "Held p99", Unit::Seconds, |it, _| it.held.p99_seconds.into()),
+    F::new("held_max_seconds", "Held max", Unit::Seconds, |it, _| it.held.max_seconds.into()),
+    F::new("acquire_count", "Acquired", Unit::Count, |it, _| it.acquire.count.into()),
+    F::new("acquire_per_second", "Acquire/s", Unit::PerSecond, |it, s| rate(it.acquire.count, s)),
+    F::new("acquire_seconds", "Acquiring", Unit::Seconds, |it, _| it.acquire.seconds.into())
+        .help("of those that queued, waits included"),
+    F::new("acquire_sessions", "Acq s/s", Unit::Sessions, |it, s| per(it.acquire.seconds, s)),
+    F::new("wait_count", "Waits", Unit::Count, |it, _| it.wait.count.into()),
+    F::new("wait_per_second", "Wait/s", Unit::PerSecond, |it, s| rate(it.wait.count, s)),
+    F::new("wait_seconds", "Waiting", Unit::Seconds, |it, _| it.wait.seconds.into()),
+    F::new("wait_sessions", "Wait s/s", Unit::Sessions, |it, s| per(it.wait.seconds, s)),
+    F::new("wait_mean_seconds", "Wait mean", Unit::Seconds, |it, _| it.wait.mean_seconds.into()),
+    F::new("wait_p99_seconds", "Wait p99", Unit::Seconds, |it, _| it.wait.p99_seconds.into()),
+    F::new("wait_max_seconds", "Wait max", Unit::Seconds, |it, _| it.wait.max_seconds.into()),
+    F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into())
+        .help("taken and not waited for, or waited for and not acquired"),
+    F::new("failed_per_second", "Failed/s", Unit::PerSecond, |it, s| rate(it.failed, s)),
+];
+
 /// Lightweight locks by tranche and, opened, by mode and phase.
 pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("LOCK", 0),
-        left("CONTEXT", 7),
-        right("HELD/S", 0),
-        right("HELD S/S", 5),
-        right("HELD MEAN", 0),
-        right("HELD P99", 9),
-        right("HELD MAX", 6),
-        right("ACQUIRE/S", 8),
-        right("ACQ S/S", 11),
-        right("WAIT/S", 0),
-        right("WAIT S/S", 1),
-        right("WAIT MEAN", 2),
-        right("WAIT P99", 4),
-        right("WAIT MAX", 3),
-        right("FAILED/S", 10),
-    ];
+    let figures = Picked::of_pane(
+        FIELDS,
+        "held_per_second, held_sessions:5, held_mean_seconds, held_p99_seconds:9, \
+         held_max_seconds:6, acquire_per_second:8, acquire_sessions:11, wait_per_second, \
+         wait_sessions:1, wait_mean_seconds:2, wait_p99_seconds:4, wait_max_seconds:3, \
+         failed_per_second:10",
+    );
     let mut groups: BTreeMap<&str, Vec<&LwlockRow>> = BTreeMap::new();
     for row in wanted(interval, wish) {
         groups.entry(&row.lock).or_default().push(row);
@@ -91,32 +109,10 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
         .collect();
     let summed = sorted(summed, wish, |a, b| order(&wish.sort, &a.0, &b.0));
     let line = |key: String, names: [String; 2], row: &LwlockRow, branches: bool| {
-        let [lock, context] = names;
-        let per_second = |n: u64| count(rate(n as f64, interval));
-        let (held, wait) = (&row.held, &row.wait);
-        Row {
-            key,
-            cells: vec![
-                lock,
-                context,
-                per_second(held.count),
-                two(rate(held.seconds, interval)),
-                maybe_duration(held.mean_seconds),
-                maybe_duration(held.p99_seconds),
-                maybe_duration(held.max_seconds),
-                per_second(row.acquire.count),
-                two(rate(row.acquire.seconds, interval)),
-                per_second(wait.count),
-                two(rate(wait.seconds, interval)),
-                maybe_duration(wait.mean_seconds),
-                maybe_duration(wait.p99_seconds),
-                maybe_duration(wait.max_seconds),
-                per_second(row.failed),
-            ],
-            bar: None,
-            tone: if wait.count > 0 { Tone::Latch } else { Tone::Other },
-            branches,
-        }
+        let mut cells = names.map(Cell::from).to_vec();
+        cells.extend(figures.cells(row, interval.locks_seconds));
+        let tone = if row.wait.count > 0 { Tone::of(WaitClass::Lwlock) } else { Tone::Plain };
+        Row { tone, branches, ..Row::new(key, cells) }
     };
     let mut rows = Vec::new();
     for (sum, parts) in &summed {
@@ -135,28 +131,29 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    Table { columns, rows, bars_after: None }
+    let mut columns = vec![left("LOCK", 0), left("CONTEXT", 7)];
+    columns.extend(figures.columns);
+    Table::of(columns, rows)
 }
 
 /// Waits for heavyweight locks by type, mode and phase; deadlock checks, spin delays, and
 /// waits for buffer pins, which level waits has as well.
 pub fn locks(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("LOCK", 0),
-        left("MODE", 1),
-        left("PHASE", 5),
-        right("WAIT/S", 3),
-        right("S/S", 2),
-        right("COUNT", 0),
-        right("TOTAL", 0),
-        right("MEAN", 0),
-        right("P50", 7),
-        right("P99", 4),
-        right("MAX", 0),
-    ];
+    let figures = Picked::of_pane(
+        timing::FIELDS,
+        "per_second=WAIT/S:3, sessions:2, count, seconds, mean_seconds, p50_seconds:7, \
+         p99_seconds:4, max_seconds",
+    );
     let locks = interval.locks_seconds;
     let heavy = interval.locks.iter().map(|lock| {
-        (lock.kind.to_string(), &*lock.mode, &*lock.phase, &lock.wait, Tone::Lock, locks)
+        (
+            lock.kind.to_string(),
+            &*lock.mode,
+            &*lock.phase,
+            &lock.wait,
+            Tone::Class(WaitClass::Lock),
+            locks,
+        )
     });
     fn other<'i>(
         name: &'static str,
@@ -164,13 +161,20 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
         seconds: f64,
     ) -> impl Iterator<Item = (String, &'i str, &'i str, &'i Timing, Tone, f64)> {
         rows.iter()
-            .map(move |row| (name.into(), "", &*row.phase, &row.timing, Tone::Other, seconds))
+            .map(move |row| (name.into(), "", &*row.phase, &row.timing, Tone::Plain, seconds))
     }
     let checks = other("deadlock check", &interval.deadlock_checks, locks);
     let spins = other("spinlock", &interval.spin_delays, locks);
     let pins = interval.ledger.iter().filter(|a| a.activity.starts_with("BufferPin:")).map(|pin| {
         let name = "buffer pin".to_string();
-        (name, "", &*pin.phase, &pin.timing, Tone::Latch, interval.instrumented_seconds)
+        (
+            name,
+            "",
+            &*pin.phase,
+            &pin.timing,
+            Tone::Class(WaitClass::Lwlock),
+            interval.instrumented_seconds,
+        )
     });
     let rows: Vec<_> = heavy
         .chain(checks)
@@ -180,27 +184,15 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
         .collect();
     let rows = sorted(rows, wish, |a, b| by(&wish.sort, (a.3, &a.0), (b.3, &b.0)))
         .into_iter()
-        .map(|(kind, mode, phase, timing, tone, seconds)| Row {
-            key: format!("{kind} {mode} {phase}"),
-            cells: vec![
-                kind,
-                mode.to_string(),
-                phase.to_string(),
-                count(timing.count as f64 / seconds.max(1e-9)),
-                two(timing.seconds / seconds.max(1e-9)),
-                count(timing.count as f64),
-                duration(timing.seconds),
-                maybe_duration(timing.mean_seconds),
-                maybe_duration(timing.p50_seconds),
-                maybe_duration(timing.p99_seconds),
-                maybe_duration(timing.max_seconds),
-            ],
-            bar: None,
-            tone,
-            branches: false,
+        .map(|(kind, mode, phase, timing, tone, seconds)| {
+            let mut cells = vec![kind.as_str().into(), mode.into(), phase.into()];
+            cells.extend(figures.cells(timing, seconds));
+            Row { tone, ..Row::new(format!("{kind} {mode} {phase}"), cells) }
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    let mut columns = vec![left("LOCK", 0), left("MODE", 1), left("PHASE", 5)];
+    columns.extend(figures.columns);
+    Table::of(columns, rows)
 }
 
 /// Count, time and mean per second, over `seconds`; times in milliseconds.
@@ -226,34 +218,30 @@ pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
         out.extend(format!("{note}\n").bytes());
     } else {
         let mut table =
-            Columns::with_headings(&["", "", "HELD", "", "", "ACQUIRE", "", "", "WAIT", ""]);
-        let parts = ["COUNT", "TIME", "AVG"].map(String::from);
-        table.push(
-            std::iter::once("TP".to_string())
-                .chain([&parts; 3].into_iter().flatten().cloned())
-                .collect(),
-        );
+            Table::with_headings(&["", "", "HELD", "", "", "ACQUIRE", "", "", "WAIT", ""], 1..10);
+        let parts = ["COUNT", "TIME", "AVG"];
+        table.push_texts(std::iter::once("TP").chain([parts; 3].into_iter().flatten()));
         let rows = sorted(wanted(interval, wish), wish, |a, b| order(&wish.sort, a, b));
         for row in rows {
             let mut cells = vec![format!("{} {}", row.lock, context(row))];
             for timing in [&row.held, &row.acquire, &row.wait] {
                 cells.extend(triple(timing, interval.locks_seconds));
             }
-            table.push(cells);
+            table.push_texts(cells);
         }
-        table.write(&mut out, 1..10)?;
+        table.write(&mut out)?;
     }
     out.push(b'\n');
-    let mut table = Columns::with_headings(&["COMMAND", "COUNT", "TIME", "AVG"]);
+    let mut table = Table::with_headings(&["COMMAND", "COUNT", "TIME", "AVG"], 1..4);
     for (part, of) in [("read", 0), ("handle", 1)] {
         for command in &interval.commands {
             let timing = [&command.read, &command.handle][of];
             let mut cells = vec![format!("{part} {}", command.kind)];
             cells.extend(triple(timing, interval.instrumented_seconds));
-            table.push(cells);
+            table.push_texts(cells);
         }
     }
-    table.write(&mut out, 1..4)?;
+    table.write(&mut out)?;
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
@@ -277,8 +265,9 @@ mod tests {
     #[test]
     fn lock_rates_are_per_second_at_level_locks() {
         let mut interval = sample::interval();
-        let of =
-            |interval: &Interval| -> String { lwlocks(interval, &wish()).rows[0].cells[2].clone() };
+        let of = |interval: &Interval| -> String {
+            lwlocks(interval, &wish()).rows[0].cells[2].brief(Unit::PerSecond).into()
+        };
         assert_eq!(of(&interval), "800", "400 in half a second");
         interval.locks_seconds = 0.25;
         assert_eq!(of(&interval), "1.60k");
@@ -303,7 +292,7 @@ mod tests {
         let interval = sample::interval();
         let first = |sort| {
             let table = lwlocks(&interval, &Wish { sort, ..wish() });
-            table.rows[0].cells[0].clone()
+            table.rows[0].cells[0].exact()
         };
         assert_eq!(first(Sort::Time), "WALWrite");
         assert_eq!(first(Sort::Count), "ProcArray");

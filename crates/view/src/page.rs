@@ -7,9 +7,10 @@
 //! JSON in which no tag can start.
 
 use super::document::Document;
-use super::html;
+use super::html::{self, Visible};
 use crate::escape;
 use error::Error;
+use maud::Render;
 
 /// From the build script: the page of web/, or a bare one if that was not built.
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.html"));
@@ -21,8 +22,8 @@ const DATA: &str = "<!--pgtally:data-->";
 /// The report as a page.
 pub fn page(document: &Document) -> Result<String, Error> {
     let json = data(document)?;
-    let body = html::body(document);
-    fill(TEMPLATE, &[(TITLE, &html::escape(&document.title)), (BODY, &body), (DATA, &json)])
+    let (title, body) = (Visible(&document.title).render(), html::body(document));
+    fill(TEMPLATE, &[(TITLE, &title.0), (BODY, &body.0), (DATA, &json)])
 }
 
 /// The report as JSON in which no tag can start.

@@ -7,8 +7,10 @@ use segment::interval::{AccountRow, Interval, SessionRow, Timing};
 
 use crate::rows::{accepts, by, left, right, sorted, text, Wish};
 use crate::statements::{one_line, CurrentRow, Statements};
-use crate::table::{Row, Table, Tone};
-use crate::units::{count, duration, maybe_duration, percent, two};
+use crate::table::field::{per, rate, Picked};
+use crate::table::{Cell, Column, Row, Table, Tone, Unit};
+use crate::timing;
+use crate::units::duration;
 use crate::Sort;
 
 /// The share of busy time.
@@ -20,40 +22,24 @@ fn share(seconds: f64, interval: &Interval) -> f64 {
     }
 }
 
-/// A rate per second of the time in which the level was not off.
-fn per_second(n: u64, interval: &Interval) -> String {
-    count(n as f64 / interval.instrumented_seconds.max(1e-9))
-}
-
 /// Seconds per second of the time in which the level was not off; for the activity
 /// `off`, per second of the whole interval.
-fn concurrency(seconds: f64, off: bool, interval: &Interval) -> String {
-    let length = if off { interval.interval_seconds } else { interval.instrumented_seconds };
-    two(seconds / length.max(1e-9))
+fn concurrency(seconds: f64, off: bool, interval: &Interval) -> Cell {
+    per(seconds, if off { interval.interval_seconds } else { interval.instrumented_seconds })
 }
 
 /// Microseconds per handled command.
-fn per_command(seconds: f64, interval: &Interval) -> String {
-    match interval.commands_handled {
-        0 => "-".to_string(),
-        handled => count(seconds * 1e6 / handled as f64),
-    }
+fn per_command(seconds: f64, interval: &Interval) -> Cell {
+    let handled = interval.commands_handled;
+    (handled > 0).then(|| seconds * 1e6 / handled as f64).into()
 }
 
 /// Where the time went, by activity and, opened, by phase.
 pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("ACTIVITY", 0),
-        left("PHASE", 6),
-        right("%TIME", 0),
-        right("S/S", 1),
-        right("US/CMD", 2),
-        right("COUNT/S", 4),
-        right("MEAN", 3),
-        right("P50", 8),
-        right("P99", 5),
-        right("MAX", 7),
-    ];
+    let figures = Picked::of_pane(
+        timing::FIELDS,
+        "per_second:4, mean_seconds:3, p50_seconds:8, p99_seconds:5, max_seconds:7",
+    );
     // Idle and busy accounts of an activity are separate: idle time has no bar.
     let mut groups: BTreeMap<(bool, &str), Vec<&AccountRow>> = BTreeMap::new();
     for account in &interval.ledger {
@@ -74,29 +60,17 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
 
     let mut rows = Vec::new();
     let line = |key: String, names: [String; 2], timing: &Timing, tone: Tone, branches: bool| {
-        let idle = tone == Tone::Quiet;
+        let idle = tone == Tone::Faint;
         let share = share(timing.seconds, interval);
         let off = key.starts_with("uninstrumented");
-        let concurrency = concurrency(timing.seconds, off, interval);
-        let [activity, phase] = names;
-        Row {
-            key,
-            cells: vec![
-                activity,
-                phase,
-                if idle { "idle".to_string() } else { percent(share) },
-                concurrency,
-                if idle { "-".to_string() } else { per_command(timing.seconds, interval) },
-                per_second(timing.count, interval),
-                maybe_duration(timing.mean_seconds),
-                maybe_duration(timing.p50_seconds),
-                maybe_duration(timing.p99_seconds),
-                maybe_duration(timing.max_seconds),
-            ],
-            bar: (!idle).then_some(share),
-            tone,
-            branches,
-        }
+        let mut cells = names.map(Cell::from).to_vec();
+        cells.extend([
+            if idle { "idle".into() } else { share.into() },
+            concurrency(timing.seconds, off, interval),
+            if idle { Cell::Empty } else { per_command(timing.seconds, interval) },
+        ]);
+        cells.extend(figures.cells(timing, interval.instrumented_seconds));
+        Row { bar: (!idle).then_some(share), tone, branches, ..Row::new(key, cells) }
     };
     for (idle, activity, timing, accounts) in &summed {
         let many = accounts.len() > 1;
@@ -108,7 +82,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
         };
         // All accounts of a row have one activity and so one class.
         let class = accounts.first().filter(|_| !idle).map(|a| a.class);
-        let tone = class.map_or(Tone::Quiet, Tone::of);
+        let tone = class.map_or(Tone::Faint, Tone::of);
         rows.push(line(key.clone(), [activity.to_string(), phase], timing, tone, many));
         if many && wish.open.shows(&key) {
             let phases = sorted(accounts.clone(), wish, |a, b| {
@@ -121,23 +95,24 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    Table { columns, rows, bars_after: Some(2) }
+    let mut columns = vec![
+        left("ACTIVITY", 0),
+        left("PHASE", 6),
+        Column::new("share", "%TIME", Unit::Share),
+        Column::new("sessions", "S/S", Unit::Sessions).expendable(1),
+        right("US/CMD", 2),
+    ];
+    columns.extend(figures.columns);
+    Table { bars_after: Some(2), ..Table::of(columns, rows) }
 }
 
 /// The waits, over all phases.
 pub fn waits(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("WAIT", 0),
-        right("%TIME", 2),
-        right("COUNT", 0),
-        right("COUNT/S", 5),
-        right("TOTAL", 0),
-        right("MEAN", 0),
-        right("MIN", 6),
-        right("P50", 3),
-        right("P99", 1),
-        right("MAX", 0),
-    ];
+    let figures = Picked::of_pane(
+        timing::FIELDS,
+        "count, per_second:5, seconds, mean_seconds, min_seconds:6, p50_seconds:3, \
+         p99_seconds:1, max_seconds",
+    );
     let waits = interval
         .waits
         .iter()
@@ -150,82 +125,53 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
     let rows = waits
         .iter()
         .map(|wait| {
-            let t = &wait.timing;
             let busy = interval
                 .ledger
                 .iter()
                 .filter(|a| a.activity == wait.activity && !a.idle)
                 .map(|a| a.timing.seconds)
                 .sum();
-            Row {
-                key: wait.activity.to_string(),
-                cells: vec![
-                    wait.activity.to_string(),
-                    if wait.idle { "idle".to_string() } else { percent(share(busy, interval)) },
-                    count(t.count as f64),
-                    per_second(t.count, interval),
-                    duration(t.seconds),
-                    maybe_duration(t.mean_seconds),
-                    maybe_duration(t.min_seconds),
-                    maybe_duration(t.p50_seconds),
-                    maybe_duration(t.p99_seconds),
-                    maybe_duration(t.max_seconds),
-                ],
-                bar: None,
-                tone: if wait.idle { Tone::Quiet } else { Tone::of(wait.class) },
-                branches: false,
-            }
+            let share = if wait.idle { "idle".into() } else { Cell::from(share(busy, interval)) };
+            let mut cells = vec![(&wait.activity).into(), share];
+            cells.extend(figures.cells(&wait.timing, interval.instrumented_seconds));
+            let tone = if wait.idle { Tone::Faint } else { Tone::of(wait.class) };
+            Row { tone, ..Row::new(&*wait.activity, cells) }
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    let mut columns =
+        vec![left("WAIT", 0), Column::new("share", "%TIME", Unit::Share).expendable(2)];
+    columns.extend(figures.columns);
+    Table::of(columns, rows)
 }
 
 /// The commands: times to read and to handle them.
 pub fn commands(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("COMMAND", 0),
-        right("READ COUNT", 4),
-        right("TOTAL", 5),
-        right("AVERAGE", 3),
-        right("MAX", 6),
-        right("HANDLE COUNT", 0),
-        right("COUNT/S", 8),
-        right("TOTAL", 0),
-        right("AVERAGE", 0),
-        right("P50", 9),
-        right("P99", 2),
-        right("MAX", 0),
-    ];
+    let read = Picked::of_pane(
+        timing::FIELDS,
+        "count=READ COUNT:4, seconds:5, mean_seconds=AVERAGE:3, max_seconds:6",
+    );
+    let handle = Picked::of_pane(
+        timing::FIELDS,
+        "count=HANDLE COUNT, per_second:8, seconds, mean_seconds=AVERAGE, p50_seconds:9, \
+         p99_seconds:2, max_seconds",
+    );
     let commands: Vec<_> = interval.commands.iter().filter(|c| accepts(wish, &[&c.kind])).collect();
     let commands =
         sorted(commands, wish, |a, b| by(&wish.sort, (&a.handle, &a.kind), (&b.handle, &b.kind)));
     let rows = commands
         .iter()
         .map(|command| {
-            let (read, handle) = (&command.read, &command.handle);
-            Row {
-                key: command.kind.clone(),
-                cells: vec![
-                    command.kind.clone(),
-                    count(read.count as f64),
-                    duration(read.seconds),
-                    maybe_duration(read.mean_seconds),
-                    maybe_duration(read.max_seconds),
-                    count(handle.count as f64),
-                    per_second(handle.count, interval),
-                    duration(handle.seconds),
-                    maybe_duration(handle.mean_seconds),
-                    maybe_duration(handle.p50_seconds),
-                    maybe_duration(handle.p99_seconds),
-                    maybe_duration(handle.max_seconds),
-                ],
-                bar: None,
-                tone: Tone::Other,
-                branches: false,
-            }
+            let seconds = interval.instrumented_seconds;
+            let mut cells = vec![command.kind.as_str().into()];
+            cells.extend(read.cells(&command.read, seconds));
+            cells.extend(handle.cells(&command.handle, seconds));
+            Row::new(&*command.kind, cells)
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    let mut columns = vec![left("COMMAND", 0)];
+    columns.extend(read.columns);
+    columns.extend(handle.columns);
+    Table::of(columns, rows)
 }
 
 /// The lightweight lock held longest by a session, and how many more it holds.
@@ -241,12 +187,12 @@ fn holds(session: &SessionRow) -> String {
 }
 
 /// The statement a session works for: how long, on what, query ID and text.
-fn query(current: &CurrentRow) -> [String; 4] {
+fn query(current: &CurrentRow) -> [Cell; 4] {
     [
-        duration(current.seconds),
-        current.shares(),
-        current.queryid.map_or_else(String::new, |id| id.to_string()),
-        current.query.as_deref().map_or_else(String::new, one_line),
+        duration(current.seconds).into(),
+        current.shares().into(),
+        current.queryid.map_or_else(String::new, |id| id.to_string()).into(),
+        current.query.as_deref().map_or_else(String::new, one_line).into(),
     ]
 }
 
@@ -259,10 +205,10 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
         left("DATABASE", 4),
         left("PHASE", 2),
         left("ACTIVITY", 0),
-        right("SINCE", 0),
-        right("%BUSY", 0),
-        right("%CPU", 2),
-        right("CMD/S", 3),
+        Column::new("since_seconds", "SINCE", Unit::Seconds),
+        Column::new("busy_share", "%BUSY", Unit::Share),
+        Column::new("cpu_share", "%CPU", Unit::Share).expendable(2),
+        Column::new("per_second", "CMD/S", Unit::PerSecond).expendable(3),
         left("APPLICATION", 7),
     ];
     let holding = interval.sessions.iter().any(|s| !s.holding.is_empty());
@@ -308,41 +254,33 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
     let rows = sessions
         .iter()
         .map(|s| {
-            let of_life = |seconds: f64| {
-                percent(if s.lived_seconds > 0.0 { seconds / s.lived_seconds } else { 0.0 })
+            let of_life = |seconds: f64| -> Cell {
+                if s.lived_seconds > 0.0 { seconds / s.lived_seconds } else { 0.0 }.into()
             };
-            let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_string());
-            let dead = s.state == "dead";
-            let mut row = Row {
-                key: format!("{} {}", s.slot, s.generation),
-                cells: vec![
-                    s.pid.to_string(),
-                    s.kind.clone(),
-                    dash(&s.user),
-                    dash(&s.database),
-                    if dead { "dead".to_string() } else { s.phase.to_string() },
-                    s.activity.to_string(),
-                    duration(s.since_seconds),
-                    of_life(s.busy_seconds),
-                    of_life(s.cpu_seconds),
-                    per_second(s.commands, interval),
-                    s.application.clone(),
-                ],
-                bar: None,
-                tone: match s.state {
-                    "active" => Tone::of(s.class),
-                    _ => Tone::Quiet,
-                },
-                branches: false,
-            };
+            let phase = if s.state == "dead" { "dead" } else { &*s.phase };
+            let cells = vec![
+                s.pid.to_string().into(),
+                s.kind.as_str().into(),
+                s.user.as_deref().into(),
+                s.database.as_deref().into(),
+                phase.into(),
+                (&s.activity).into(),
+                s.since_seconds.into(),
+                of_life(s.busy_seconds),
+                of_life(s.cpu_seconds),
+                rate(s.commands, interval.instrumented_seconds),
+                s.application.as_str().into(),
+            ];
+            let tone = if s.state == "active" { Tone::of(s.class) } else { Tone::Faint };
+            let mut row = Row { tone, ..Row::new(format!("{} {}", s.slot, s.generation), cells) };
             if holding {
-                row.cells.push(holds(s));
+                row.cells.push(holds(s).into());
             }
             if working {
-                row.cells.extend(current(s).map_or_else(Default::default, query));
+                row.cells.extend(current(s).map_or([""; 4].map(Cell::from), query));
             }
             row
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows)
 }

@@ -3,7 +3,7 @@
 
 use segment::Interval;
 
-use super::rows::{accepts, left, right, Wish};
+use super::rows::{accepts, left, right, texts, Wish};
 use super::table::{Row, Table, Tone};
 
 /// The table; idle sessions and background processes only if asked for.
@@ -14,16 +14,12 @@ pub fn population(interval: &Interval, wish: &Wish) -> Table {
     });
     let rows = shown.map(|it| Row {
         key: format!("{} {}", it.process, it.state),
-        cells: vec![it.process.to_string(), it.state.to_string(), it.sessions.to_string()],
-        bar: None,
-        tone: if it.state == "active" { Tone::Other } else { Tone::Quiet },
-        branches: false,
+        cells: texts(vec![it.process.to_string(), it.state.to_string(), it.sessions.to_string()]),
+        tone: if it.state == "active" { Tone::Plain } else { Tone::Faint },
+        ..Row::default()
     });
-    Table {
-        rows: rows.collect(),
-        columns: vec![left("KIND", 0), left("STATE", 0), right("SESSIONS", 0)],
-        bars_after: None,
-    }
+    let columns = vec![left("KIND", 0), left("STATE", 0), right("SESSIONS", 0)];
+    Table::of(columns, rows.collect())
 }
 
 #[cfg(test)]

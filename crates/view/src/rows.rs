@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use segment::interval::Timing;
 
-use crate::table::Column;
+use crate::table::{Cell, Column, Unit};
 use crate::Sort;
 
 /// How to choose and order a pane's rows.
@@ -43,15 +43,19 @@ impl Open {
 }
 
 pub(crate) const fn left(head: &'static str, expendable: u8) -> Column {
-    Column { head, right: false, expendable, elastic: false }
+    Column::new("", head, Unit::Text).expendable(expendable)
 }
 
 pub(crate) const fn right(head: &'static str, expendable: u8) -> Column {
-    Column { head, right: true, expendable, elastic: false }
+    Column::new("", head, Unit::Number).expendable(expendable)
 }
 
 pub(crate) const fn text(head: &'static str) -> Column {
-    Column { head, right: false, expendable: 0, elastic: true }
+    Column::new("", head, Unit::Text).elastic()
+}
+
+pub(crate) fn texts(cells: Vec<String>) -> Vec<Cell> {
+    cells.into_iter().map(Cell::from).collect()
 }
 
 /// Compares two rows' timings by the chosen order; largest first.

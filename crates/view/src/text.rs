@@ -6,10 +6,9 @@ use std::io::{self, IsTerminal, Write};
 use jiff::tz::TimeZone;
 
 use super::document::{number, Chart, ChartKind, Document, Heatmap, Plain, Table, Unit, Weight};
-use crate::columns::Columns;
 use crate::escape::visible;
 use crate::statements::one_line;
-use crate::table::{self, speaks_utf8, wrap};
+use crate::table::{speaks_utf8, wrap, Row};
 
 /// Maximum number of rows of a table.
 const ROWS: usize = 20;
@@ -144,7 +143,7 @@ fn chart(
 ) -> io::Result<()> {
     writeln!(out, "\n{}", clean(chart.title))?;
     let seconds = &document.axis(chart.axis).seconds;
-    let mut columns = Columns::with_headings(&["", "MEAN", "MIN", "MAX", "OVER TIME"]);
+    let mut table = Table::with_headings(&["", "MEAN", "MIN", "MAX", "OVER TIME"], 1..4);
     // The series of a stack share one scale, so that they can be compared.
     let most = |values: &[Option<f64>]| values.iter().flatten().copied().fold(0.0, f64::max);
     let common = chart.series.iter().map(|s| most(&s.values)).fold(0.0, f64::max);
@@ -156,7 +155,7 @@ fn chart(
             true => number(n, chart.unit),
             false => "-".to_string(),
         };
-        columns.push(vec![
+        table.push_texts([
             clean(&series.name),
             shown(mean(values, seconds)),
             shown(min),
@@ -166,9 +165,9 @@ fn chart(
     }
     if let Some(reference) = chart.reference {
         let value = number(reference.value, Unit::Number);
-        columns.push(vec![reference.name.to_string(), value]);
+        table.push_texts([reference.name.to_string(), value]);
     }
-    columns.write(out, 1..4)
+    table.write(out)
 }
 
 /// A heat map in shades, the longest times on top; a slash: not measured.
@@ -241,19 +240,15 @@ fn rows(out: &mut impl Write, of: &Table, style: &Style) -> io::Result<()> {
     // Of rows ordered by time, the latest matter most.
     let by_time = of.columns.iter().any(|c| Some(c.key) == of.sort && c.unit == Unit::Time);
     let skipped = if by_time { of.rows.len().saturating_sub(ROWS) } else { 0 };
-    let drawn = table::Table {
-        columns: of
-            .columns
-            .iter()
-            .map(|column| table::Column {
-                head: column.title,
-                right: column.unit.is_figure(),
-                expendable: column.expendable,
-                elastic: matches!(column.key, "query" | "text" | "value"),
-            })
-            .collect(),
-        rows: of.rows.iter().skip(skipped).take(ROWS).map(|row| line(of, row, style)).collect(),
-        bars_after: None,
+    let line = |row: &Row| {
+        let cells = row.cells.iter().zip(&of.columns);
+        let shown = cells.map(|(cell, column)| cell.shown(column.unit, &style.zone));
+        Row::new("", shown.map(|text| clean(&one_line(&text)).into()).collect())
+    };
+    let drawn = Table {
+        columns: of.columns.clone(),
+        rows: of.rows.iter().skip(skipped).take(ROWS).map(line).collect(),
+        ..Table::default()
     };
     out.write_all(drawn.drawn(style.width, style.ascii).as_bytes())?;
     let left = of.rows.len().saturating_sub(ROWS);
@@ -262,17 +257,4 @@ fn rows(out: &mut impl Write, of: &Table, style: &Style) -> io::Result<()> {
         writeln!(out, "... {left} {which}: --json or -o report.html has them")?;
     }
     Ok(())
-}
-
-fn line(of: &Table, row: &[super::document::Cell], style: &Style) -> table::Row {
-    let cell = |(cell, column): (&super::document::Cell, &super::document::Column)| {
-        clean(&one_line(&cell.shown(column.unit, &style.zone)))
-    };
-    table::Row {
-        key: String::new(),
-        cells: row.iter().zip(&of.columns).map(cell).collect(),
-        bar: None,
-        tone: table::Tone::Other,
-        branches: false,
-    }
 }

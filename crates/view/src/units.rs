@@ -50,10 +50,14 @@ pub fn bytes(n: f64) -> String {
 
 /// A whole number with thousands separators: "12,345".
 pub fn whole(n: u64) -> String {
-    let plain = n.to_string();
-    let mut apart = String::with_capacity(plain.len() + plain.len() / 3);
-    for (i, digit) in plain.chars().enumerate() {
-        if i > 0 && (plain.len() - i).is_multiple_of(3) {
+    separated(&n.to_string())
+}
+
+/// The digits of a whole number, with thousands separators.
+pub fn separated(digits: &str) -> String {
+    let mut apart = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             apart.push(',');
         }
         apart.push(digit);

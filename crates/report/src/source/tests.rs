@@ -129,7 +129,7 @@ fn a_recording_says_what_its_frames_say() {
         let (read, own) = (read.table(id).unwrap(), own.table(id).unwrap());
         assert_eq!(read.rows.len(), own.rows.len(), "{id}");
         for (read, own) in read.rows.iter().zip(&own.rows) {
-            for (a, b) in read.iter().zip(own) {
+            for (a, b) in read.cells.iter().zip(&own.cells) {
                 let same = match (a, b) {
                     // The clock has 1e9 ticks a second: nothing is rounded.
                     (Cell::Number(a), Cell::Number(b)) => (a - b).abs() <= 1e-9 * b.abs(),
@@ -179,7 +179,7 @@ fn marks_gaps_settings_and_runs_are_read() {
     let settings = &read.table("settings").unwrap().rows;
     assert!(settings
         .iter()
-        .any(|row| row[1] == "shared_buffers".into() && row[2] == "256MB".into()));
+        .any(|row| row.cells[1] == "shared_buffers".into() && row.cells[2] == "256MB".into()));
     assert!(read.findings.iter().any(|f| f.text.contains("pg_xact/000C")));
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Where the time went: accounts, waits, commands.
 
-use segment::interval::{AccountRow, Interval};
+use segment::interval::{AccountRow, CommandRow, Interval};
 
-use super::{each, rate, share, timing, SECONDS, TIMING};
-use view::document::{Cell, Column, Table, Unit};
+use super::{each, share, timing, SECONDS};
+use view::document::{Cell, Column, Table, Tone, Unit};
+use view::table::field::{per, rate, Field, Picked};
 
 const ACTIVITY: Column = Column::new("activity", "Activity", Unit::Text);
 const PHASE: Column = Column::new("phase", "Phase", Unit::Text);
@@ -23,7 +24,8 @@ pub fn ledger(interval: &Interval) -> Table {
             .help("of the commits that wrote WAL")
             .expendable(6),
     ]);
-    columns.extend(TIMING);
+    let figures = timing();
+    columns.extend(figures.columns.clone());
     let mut table =
         Table::new("ledger", "Time by activity and phase", columns).sorted("seconds").noted(Some(
             "Rows add up to the busy time. A command is a handled protocol message; a commit is \
@@ -37,27 +39,27 @@ pub fn ledger(interval: &Interval) -> Table {
             (&account.phase).into(),
             seconds.into(),
             share(seconds, interval).into(),
-            rate(seconds, interval).into(),
+            per(seconds, interval.instrumented_seconds),
             each(seconds, interval.commands_handled).into(),
             each(seconds, interval.commits.count).into(),
         ];
-        row.extend(timing(&account.timing, interval));
-        table.push(Some(account.class.name()), row);
+        row.extend(figures.cells(&account.timing, interval.instrumented_seconds));
+        table.push(Tone::Class(account.class), row);
     }
     table
 }
 
 /// Sessions on average: what fell while the level was off goes by all of the time.
-fn sessions(account: &AccountRow, interval: &Interval) -> f64 {
-    match &*account.phase {
-        "off" => account.timing.seconds / interval.interval_seconds.max(1e-9),
-        _ => rate(account.timing.seconds, interval),
-    }
+fn sessions(account: &AccountRow, interval: &Interval) -> Cell {
+    let off = &*account.phase == "off";
+    let length = if off { interval.interval_seconds } else { interval.instrumented_seconds };
+    per(account.timing.seconds, length)
 }
 
 /// The idle accounts.
 pub fn idle(interval: &Interval) -> Table {
-    let columns = vec![ACTIVITY, PHASE, SECONDS, SESSIONS, super::COUNT];
+    let count = Column::new("count", "Count", Unit::Count).expendable(4);
+    let columns = vec![ACTIVITY, PHASE, SECONDS, SESSIONS, count];
     let mut table = Table::new("idle", "Idle", columns)
         .sorted("seconds")
         .noted(Some("Together with the table above: all time of all sessions.".to_string()));
@@ -66,10 +68,10 @@ pub fn idle(interval: &Interval) -> Table {
             (&account.activity).into(),
             (&account.phase).into(),
             account.timing.seconds.into(),
-            sessions(account, interval).into(),
+            sessions(account, interval),
             account.timing.count.into(),
         ];
-        table.push(None, row);
+        table.push(Tone::Plain, row);
     }
     table
 }
@@ -77,7 +79,8 @@ pub fn idle(interval: &Interval) -> Table {
 /// The waits that are not idle, all phases together.
 pub fn waits(interval: &Interval) -> Table {
     let mut columns = vec![Column::new("activity", "Wait", Unit::Text), SECONDS, SHARE, SESSIONS];
-    columns.extend(TIMING);
+    let figures = timing();
+    columns.extend(figures.columns.clone());
     let mut table = Table::new("waits", "Waits, all phases together", columns).sorted("seconds");
     let is_wait = |account: &AccountRow| !account.idle && &*account.activity != "cpu";
     for wait in interval.activities_where(is_wait) {
@@ -86,49 +89,41 @@ pub fn waits(interval: &Interval) -> Table {
             (&wait.activity).into(),
             seconds.into(),
             share(seconds, interval).into(),
-            rate(seconds, interval).into(),
+            per(seconds, interval.instrumented_seconds),
         ];
-        row.extend(timing(&wait.timing, interval));
-        table.push(Some(wait.class.name()), row);
+        row.extend(figures.cells(&wait.timing, interval.instrumented_seconds));
+        table.push(Tone::Class(wait.class), row);
     }
     table
 }
 
 /// Reading and handling the clients' commands.
 pub fn commands(interval: &Interval) -> Table {
-    let columns = vec![
-        Column::new("kind", "Command", Unit::Text),
-        Column::new("handle_count", "Handled", Unit::Count),
-        super::RATE,
-        Column::new("handle_seconds", "Handling", Unit::Seconds),
-        Column::new("handle_mean_seconds", "Mean", Unit::Seconds),
-        Column::new("handle_p50_seconds", "p50", Unit::Seconds).expendable(7),
-        Column::new("handle_p99_seconds", "p99", Unit::Seconds).expendable(2),
-        Column::new("handle_max_seconds", "Max", Unit::Seconds).expendable(3),
-        Column::new("read_count", "Read", Unit::Count).expendable(6),
-        Column::new("read_seconds", "Reading", Unit::Seconds)
+    type F = Field<CommandRow>;
+    const FIELDS: &[F] = &[
+        F::new("kind", "Command", Unit::Text, |it, _| it.kind.as_str().into()),
+        F::new("handle_count", "Handled", Unit::Count, |it, _| it.handle.count.into()),
+        F::new("per_second", "Rate", Unit::PerSecond, |it, s| rate(it.handle.count, s))
+            .expendable(5),
+        F::new("handle_seconds", "Handling", Unit::Seconds, |it, _| it.handle.seconds.into()),
+        F::new("handle_mean_seconds", "Mean", Unit::Seconds, |it, _| it.handle.mean_seconds.into()),
+        F::new("handle_p50_seconds", "p50", Unit::Seconds, |it, _| it.handle.p50_seconds.into())
+            .expendable(7),
+        F::new("handle_p99_seconds", "p99", Unit::Seconds, |it, _| it.handle.p99_seconds.into())
+            .expendable(2),
+        F::new("handle_max_seconds", "Max", Unit::Seconds, |it, _| it.handle.max_seconds.into())
+            .expendable(3),
+        F::new("read_count", "Read", Unit::Count, |it, _| it.read.count.into()).expendable(6),
+        F::new("read_seconds", "Reading", Unit::Seconds, |it, _| it.read.seconds.into())
             .help("waiting for the command since the previous one was handled")
             .expendable(4),
-        Column::new("read_mean_seconds", "Mean reading", Unit::Seconds).expendable(1),
+        F::new("read_mean_seconds", "Mean reading", Unit::Seconds, |it, _| {
+            it.read.mean_seconds.into()
+        })
+        .expendable(1),
     ];
-    let mut table =
-        Table::new("commands", "Commands of the clients", columns).sorted("handle_seconds");
-    for command in &interval.commands {
-        let (read, handle) = (&command.read, &command.handle);
-        let row = vec![
-            command.kind.as_str().into(),
-            handle.count.into(),
-            rate(handle.count as f64, interval).into(),
-            handle.seconds.into(),
-            handle.mean_seconds.into(),
-            handle.p50_seconds.into(),
-            handle.p99_seconds.into(),
-            handle.max_seconds.into(),
-            read.count.into(),
-            read.seconds.into(),
-            read.mean_seconds.into(),
-        ];
-        table.push(None, row);
-    }
-    table
+    let name = ("commands", "Commands of the clients");
+    Picked::all(FIELDS)
+        .table(name, &interval.commands, interval.instrumented_seconds, Tone::Plain)
+        .sorted("handle_seconds")
 }

@@ -2,110 +2,57 @@
 //! Probed functions, events, settings, gaps, and statistics that have no table of
 //! their own.
 
-use segment::interval::Interval;
+use segment::functions::EdgeRow;
+use segment::interval::{Interval, StatisticRow};
 use segment::EventKind;
 
-use super::{rate, MAX, MEAN, P50, P99};
 use crate::material::Setting;
-use view::document::{Cell, Column, Gap, Table, Unit};
+use view::document::{Cell, Column, Gap, Table, Tone, Unit};
 use view::events::Row;
 use view::functions;
+use view::table::field::{Field, Picked};
 
 /// Probed functions, by phase.
 pub fn functions(interval: &Interval) -> Table {
-    let columns = vec![
-        Column::new("name", "Function", Unit::Text),
-        Column::new("phase", "Phase", Unit::Text).expendable(5),
-        Column::new("calls", "Calls", Unit::Count),
-        Column::new("per_second", "Rate", Unit::PerSecond).expendable(6),
-        Column::new("seconds", "Inclusive", Unit::Seconds).help("including what it called"),
-        MEAN,
-        P50,
-        P99,
-        MAX,
-        Column::new("exclusive_seconds", "Exclusive", Unit::Seconds)
-            .help("without the probed functions that it called"),
-        Column::new("exclusive_mean_seconds", "Mean exclusive", Unit::Seconds).expendable(4),
-        Column::new("counted", "Not timed", Unit::Count)
-            .help("counted, not timed: called too often")
-            .expendable(8),
-    ];
-    let mut table = Table::new("functions", "Probed functions", columns)
+    let name = ("functions", "Probed functions");
+    Picked::all(functions::FIELDS)
+        .table(name, &interval.functions, interval.instrumented_seconds, Tone::Plain)
         .sorted("seconds")
-        .noted(functions::note(interval));
-    for row in &interval.functions {
-        let of = &row.inclusive;
-        let cells = vec![
-            (&row.name).into(),
-            (&row.phase).into(),
-            row.calls.into(),
-            rate(row.calls as f64, interval).into(),
-            of.seconds.into(),
-            of.mean_seconds.into(),
-            of.p50_seconds.into(),
-            of.p99_seconds.into(),
-            of.max_seconds.into(),
-            row.exclusive_seconds.into(),
-            row.exclusive_mean_seconds.into(),
-            row.counted.into(),
-        ];
-        table.push(None, cells);
-    }
-    table
+        .noted(functions::note(interval))
 }
 
 /// Who calls whom.
 pub fn edges(interval: &Interval) -> Table {
-    let columns = vec![
-        Column::new("caller", "Caller", Unit::Text),
-        Column::new("callee", "Called", Unit::Text),
-        Column::new("count", "Calls", Unit::Count),
-        Column::new("seconds", "Time", Unit::Seconds),
-        MEAN,
-        MAX,
+    type F = Field<EdgeRow>;
+    const FIELDS: &[F] = &[
+        F::new("caller", "Caller", Unit::Text, |it, _| (&it.caller).into()),
+        F::new("callee", "Called", Unit::Text, |it, _| (&it.callee).into()),
+        F::new("count", "Calls", Unit::Count, |it, _| it.timing.count.into()),
+        F::new("seconds", "Time", Unit::Seconds, |it, _| it.timing.seconds.into()),
+        F::new("mean_seconds", "Mean", Unit::Seconds, |it, _| it.timing.mean_seconds.into())
+            .expendable(1),
+        F::new("max_seconds", "Max", Unit::Seconds, |it, _| it.timing.max_seconds.into())
+            .expendable(3),
     ];
-    let mut table = Table::new("edges", "Who calls whom", columns).sorted("seconds");
-    for row in &interval.edges {
-        let cells = vec![
-            (&row.caller).into(),
-            (&row.callee).into(),
-            row.timing.count.into(),
-            row.timing.seconds.into(),
-            row.timing.mean_seconds.into(),
-            row.timing.max_seconds.into(),
-        ];
-        table.push(None, cells);
-    }
-    table
+    let name = ("edges", "Who calls whom");
+    Picked::all(FIELDS).table(name, &interval.edges, 0.0, Tone::Plain).sorted("seconds")
 }
 
 /// Statistics of writers that we know nothing of.
 pub fn statistics(interval: &Interval) -> Table {
-    let columns = vec![
-        Column::new("name", "Name", Unit::Text),
-        Column::new("unit", "Unit", Unit::Text),
-        Column::new("count", "Count", Unit::Count),
-        Column::new("total", "Total", Unit::Number),
-        Column::new("mean", "Average", Unit::Number),
-        Column::new("p50", "p50", Unit::Number).expendable(2),
-        Column::new("p99", "p99", Unit::Number).expendable(1),
-        Column::new("max", "Max", Unit::Number),
+    type F = Field<StatisticRow>;
+    const FIELDS: &[F] = &[
+        F::new("name", "Name", Unit::Text, |it, _| it.name.as_str().into()),
+        F::new("unit", "Unit", Unit::Text, |it, _| it.unit.as_str().into()),
+        F::new("count", "Count", Unit::Count, |it, _| it.count.into()),
+        F::new("total", "Total", Unit::Number, |it, _| it.total.into()),
+        F::new("mean", "Average", Unit::Number, |it, _| super::each(it.total, it.count).into()),
+        F::new("p50", "p50", Unit::Number, |it, _| it.p50.into()).expendable(2),
+        F::new("p99", "p99", Unit::Number, |it, _| it.p99.into()).expendable(1),
+        F::new("max", "Max", Unit::Number, |it, _| it.max.into()),
     ];
-    let mut table = Table::new("statistics", "Other statistics", columns).sorted("name");
-    for row in &interval.statistics {
-        let cells = vec![
-            row.name.as_str().into(),
-            row.unit.as_str().into(),
-            row.count.into(),
-            row.total.into(),
-            super::each(row.total, row.count).into(),
-            row.p50.into(),
-            row.p99.into(),
-            row.max.into(),
-        ];
-        table.push(None, cells);
-    }
-    table
+    let name = ("statistics", "Other statistics");
+    Picked::all(FIELDS).table(name, &interval.statistics, 0.0, Tone::Plain).sorted("name")
 }
 
 /// Events that are neither checkpoints nor slow operations: those have tables of their own.
@@ -130,7 +77,7 @@ pub fn event_table<'e>(
         Column::new("process", "Kind of process", Unit::Text).expendable(1),
         Column::new("database", "Database", Unit::Text).expendable(4),
         Column::new("user", "User", Unit::Text).expendable(5),
-        Column::new("text", "What", Unit::Text),
+        Column::new("text", "What", Unit::Text).elastic(),
     ];
     let mut table = Table::new(id, title, columns).sorted("time");
     for row in events {
@@ -143,47 +90,32 @@ pub fn event_table<'e>(
             row.user.as_deref().into(),
             row.text.as_str().into(),
         ];
-        table.push(None, cells);
+        table.push(Tone::Plain, cells);
     }
     table
 }
 
 /// Where nothing was measured.
 pub fn gaps(gaps: &[Gap]) -> Table {
-    let columns = vec![
-        Column::new("from", "From", Unit::Time),
-        Column::new("to", "To", Unit::Time),
-        Column::new("seconds", "Length", Unit::Seconds),
-        Column::new("reason", "Reason", Unit::Text),
+    type F = Field<Gap>;
+    const FIELDS: &[F] = &[
+        F::new("from", "From", Unit::Time, |it, _| it.from.into()),
+        F::new("to", "To", Unit::Time, |it, _| it.to.into()),
+        F::new("seconds", "Length", Unit::Seconds, |it, _| (it.to - it.from).max(0.0).into()),
+        F::new("reason", "Reason", Unit::Text, |it, _| it.reason.as_str().into()),
     ];
-    let mut table = Table::new("gaps", "Gaps", columns).sorted("from");
-    for gap in gaps {
-        let length = (gap.to - gap.from).max(0.0);
-        let cells = vec![gap.from.into(), gap.to.into(), length.into(), gap.reason.as_str().into()];
-        table.push(None, cells);
-    }
-    table
+    Picked::all(FIELDS).table(("gaps", "Gaps"), gaps, 0.0, Tone::Plain).sorted("from")
 }
 
 /// The settings of server, machine and recorder.
 pub fn settings(settings: &[Setting]) -> Table {
-    let columns = vec![
-        Column::new("group", "Of", Unit::Text),
-        Column::new("name", "Setting", Unit::Text),
-        Column::new("value", "Value", Unit::Text),
-        Column::new("changed", "Changed", Unit::Time).help("empty: since the start"),
+    type F = Field<Setting>;
+    const FIELDS: &[F] = &[
+        F::new("group", "Of", Unit::Text, |it, _| it.group.as_str().into()),
+        F::new("name", "Setting", Unit::Text, |it, _| it.name.as_str().into()),
+        F::new("value", "Value", Unit::Text, |it, _| it.value.as_str().into()).elastic(),
+        F::new("changed", "Changed", Unit::Time, |it, _| it.changed.into())
+            .help("empty: since the start"),
     ];
-    let mut table = Table::new("settings", "Settings", columns);
-    for it in settings {
-        table.push(
-            None,
-            vec![
-                it.group.as_str().into(),
-                it.name.as_str().into(),
-                it.value.as_str().into(),
-                it.changed.into(),
-            ],
-        );
-    }
-    table
+    Picked::all(FIELDS).table(("settings", "Settings"), settings, 0.0, Tone::Plain)
 }

@@ -3,14 +3,17 @@
 //! design supports what the file asks for.
 
 use std::collections::HashSet;
+use std::ops::{Range, RangeBounds};
 use std::time::Duration;
 
-use super::{Arm, ArmLevel, Design, Source, Study};
+use super::{ArmLevel, Design, Source, Study};
 use crate::expression::Expression;
 use crate::selector::Selector;
 
 /// Names that every expression may use, besides earlier reads and the arm's `given`.
 pub const PREDEFINED: [&str; 4] = ["clients", "rate", "seconds", "cores"];
+
+const POSITIVE: Range<f64> = f64::MIN_POSITIVE..f64::INFINITY;
 
 /// A process adopts a new level at its next probe. Shorter slices would measure mostly the transition.
 const MIN_SLICE: Duration = Duration::from_millis(4);
@@ -97,45 +100,29 @@ impl Study {
             }
         }
         let rates = [&workload.rates, &self.quick.rates].into_iter().flatten().flatten();
-        if rates.chain(&workload.rate).any(|rate| !rate.is_finite() || *rate <= 0.0) {
-            return Err("rate: transactions per second, more than 0".into());
-        }
+        let rates = rates.chain(&workload.rate).map(|rate| Some(*rate));
+        within(rates, POSITIVE, "rate: transactions per second, more than 0")?;
         if workload.rate.is_some() && workload.rates.is_some() {
             return Err("workload: rate and rates exclude each other".into());
         }
         if workload.rates.is_some() && workload.clients.as_ref().is_some_and(|c| c.len() > 1) {
             return Err("workload: the points are rates or several clients, not both".into());
         }
-        if workload.transactions == Some(0) || self.quick.transactions == Some(0) {
-            return Err("transactions: more than 0".into());
-        }
-        Ok(())
+        let transactions = [workload.transactions, self.quick.transactions];
+        within(transactions, 1.., "transactions: more than 0")
     }
 
     fn check_numbers(&self) -> Result<(), String> {
-        let measure = &self.measure;
-        let seconds = [Some(measure.seconds), self.quick.seconds, measure.every, self.quick.every];
-        if seconds.into_iter().flatten().any(|s| !s.is_finite() || !(0.05..=86_400.0).contains(&s))
-        {
-            return Err("seconds and every: from 0.05 to 86400".into());
-        }
-        let warm_up = [Some(measure.warm_up), self.quick.warm_up];
-        if warm_up.into_iter().flatten().any(|s| !(0.0..=3600.0).contains(&s)) {
-            return Err("warm_up: from 0 to 3600 seconds".into());
-        }
-        let repeats = [Some(measure.repeats), self.quick.repeats];
-        if repeats.into_iter().flatten().any(|n| !(1..=100_000).contains(&n)) {
-            return Err("repeats: from 1 to 100000".into());
-        }
-        let widths = [measure.half_width, self.quick.half_width];
-        if widths.into_iter().flatten().any(|width| !width.is_finite() || width <= 0.0) {
-            return Err("half_width: percent, more than 0".into());
-        }
-        let scales = [Some(self.server.scale), self.quick.scale];
-        if scales.into_iter().flatten().any(|scale| scale > 100_000) {
-            return Err("scale: at most 100000".into());
-        }
-        Ok(())
+        let (measure, quick) = (&self.measure, &self.quick);
+        let seconds = [Some(measure.seconds), quick.seconds, measure.every, quick.every];
+        within(seconds, 0.05..=86_400.0, "seconds and every: from 0.05 to 86400")?;
+        let warm_up = [Some(measure.warm_up), quick.warm_up];
+        within(warm_up, 0.0..=3600.0, "warm_up: from 0 to 3600 seconds")?;
+        let repeats = [Some(measure.repeats), quick.repeats];
+        within(repeats, 1..=100_000, "repeats: from 1 to 100000")?;
+        let widths = [measure.half_width, quick.half_width];
+        within(widths, POSITIVE, "half_width: percent, more than 0")?;
+        within([Some(self.server.scale), quick.scale], ..=100_000, "scale: at most 100000")
     }
 
     fn check_reads(&self) -> Result<(), String> {
@@ -149,36 +136,31 @@ impl Study {
                     read.name
                 ));
             }
-            let wrong = |what: String| Err(format!("read \"{}\": {what}", read.name));
+            let wrong = |what: String| format!("read \"{}\": {what}", read.name);
             match read.source()? {
                 Source::Of(_) | Source::Sql(..) | Source::Line(..) => {}
-                Source::Interval(path) => {
-                    if let Err(error) = Selector::parse(path) {
-                        return wrong(error);
+                Source::Interval(path) => drop(Selector::parse(path).map_err(wrong)?),
+                Source::Value(text) => {
+                    let expression = Expression::parse(text).map_err(wrong)?;
+                    // Only earlier reads are allowed, so references cannot be circular.
+                    let unknown = |name: &&str| !known.contains(name) || *name == read.name;
+                    if let Some(name) = expression.names().into_iter().find(unknown) {
+                        return Err(wrong(format!("no read \"{name}\" precedes it")));
                     }
                 }
-                Source::Value(text) => match Expression::parse(text) {
-                    Err(error) => return wrong(error),
-                    // Only earlier reads are allowed, so references cannot be circular.
-                    Ok(expression) => {
-                        let unknown = |name: &&str| !known.contains(name) || *name == read.name;
-                        if let Some(name) = expression.names().into_iter().find(unknown) {
-                            return wrong(format!("no read \"{name}\" precedes it"));
-                        }
-                    }
-                },
                 Source::OverBase(of) if known.contains(of) && of != read.name => {}
-                Source::OverBase(of) => return wrong(format!("no read \"{of}\" precedes it")),
+                Source::OverBase(of) => return Err(wrong(format!("no read \"{of}\" precedes it"))),
                 Source::Series(of, _) => match self.read(of) {
                     Some(other) if other.series && other.name != read.name => {}
                     Some(_) => {
-                        return wrong(format!("read \"{of}\" keeps no series (series = true)"))
+                        let what = format!("read \"{of}\" keeps no series (series = true)");
+                        return Err(wrong(what));
                     }
-                    None => return wrong(format!("there is no read \"{of}\"")),
+                    None => return Err(wrong(format!("there is no read \"{of}\""))),
                 },
             }
             if read.series && self.measure.every.is_none() {
-                return wrong("a series needs [measure] every".into());
+                return Err(wrong("a series needs [measure] every".into()));
             }
         }
         if self.reads.is_empty() {
@@ -226,16 +208,12 @@ impl Study {
                 return Err(format!("read \"{}\" is not available for toggled arms", read.name));
             }
         }
-        let slices = [Some(self.measure.slice), self.quick.slice];
-        let min = if self.arms.iter().any(|arm: &Arm| !arm.settings.is_empty()) {
-            MIN_SLICE_WITH_SETTINGS
-        } else {
-            MIN_SLICE
+        let min = match self.arms.iter().any(|arm| !arm.settings.is_empty()) {
+            true => MIN_SLICE_WITH_SETTINGS,
+            false => MIN_SLICE,
         };
-        if slices.into_iter().flatten().any(|slice| slice.0 < min) {
-            return Err(format!("slice: at least {min:?} for these arms"));
-        }
-        Ok(())
+        let slices = [Some(self.measure.slice), self.quick.slice].map(|slice| slice.map(|it| it.0));
+        within(slices, min.., &format!("slice: at least {min:?} for these arms"))
     }
 
     fn check_shown(&self) -> Result<(), String> {
@@ -300,6 +278,18 @@ fn check_name(what: &str, name: &str, separator: char) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("\"{name}\" is not a name for {what}: letters, digits and {separator}"))
+}
+
+/// Refuses numbers outside of a range; NaN is outside of all.
+fn within<T: PartialOrd>(
+    numbers: impl IntoIterator<Item = Option<T>>,
+    range: impl RangeBounds<T>,
+    why: &str,
+) -> Result<(), String> {
+    match numbers.into_iter().flatten().all(|number| range.contains(&number)) {
+        true => Ok(()),
+        false => Err(why.into()),
+    }
 }
 
 #[cfg(test)]

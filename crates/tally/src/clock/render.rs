@@ -9,7 +9,7 @@ use ::clock::{GapSum, Report};
 use super::forecast::Forecast;
 use super::verify::{Check, Verdict, Verified};
 use super::Outcome;
-use view::columns::Columns;
+use view::table::Table;
 use view::units::{duration, maybe_duration, whole};
 
 /// Max. number of CPU pairs to list.
@@ -77,9 +77,13 @@ fn machine(report: &Report) -> String {
 
 /// What a clock reading costs.
 fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    let mut table = Columns::with_headings(&[
-        "CLOCK", "USED BY", "READING", "MEAN", "p50", "p90", "p99", "p99.9", "MAX", "STEP", "EQUAL",
-    ]);
+    let mut table = Table::with_headings(
+        &[
+            "CLOCK", "USED BY", "READING", "MEAN", "p50", "p90", "p99", "p99.9", "MAX", "STEP",
+            "EQUAL",
+        ],
+        2..11,
+    );
     for clock in &report.sources {
         let cost = &clock.loop_cost;
         let mut row = vec![clock.name.clone(), users(clock)];
@@ -100,9 +104,9 @@ fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
             0.0 => "0".into(),
             share => format!("{:.1} %", 100.0 * share),
         });
-        table.push(row);
+        table.push_texts(row);
     }
-    table.write(out, 2..11)
+    table.write(out)
 }
 
 fn users(clock: &ClockReport) -> String {
@@ -111,15 +115,10 @@ fn users(clock: &ClockReport) -> String {
 
 /// Steps back, differences between CPUs, and rates.
 fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    let mut table = Columns::with_headings(&[
-        "CLOCK",
-        "BACK",
-        "MIGRATING",
-        "WARPS",
-        "CPU PAIRS DIFFER BY",
-        "RATE (ppm)",
-        "FAULTS",
-    ]);
+    let mut table = Table::with_headings(
+        &["CLOCK", "BACK", "MIGRATING", "WARPS", "CPU PAIRS DIFFER BY", "RATE (ppm)", "FAULTS"],
+        1..6,
+    );
     for clock in &report.sources {
         let pairs = &clock.pairs;
         let min = pairs.iter().filter_map(|pair| pair.min_offset_seconds).reduce(f64::min);
@@ -129,7 +128,7 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
             None => format!("? ± {:.3}", rate.error_ppm),
         });
         let dash = || "-".to_string();
-        table.push(vec![
+        table.push_texts(vec![
             clock.name.clone(),
             clock.backward.count.to_string(),
             clock.migrating.map_or_else(dash, |back| back.count.to_string()),
@@ -142,7 +141,7 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
             clock.faults.iter().map(|fault| fault.kind.word()).collect::<Vec<_>>().join(", "),
         ]);
     }
-    table.write(out, 1..6)
+    table.write(out)
 }
 
 fn bounds(min: f64, max: f64) -> String {
@@ -166,8 +165,7 @@ fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
     for clock in &clocks {
         headings.extend([clock.name.clone(), "COUNT".into()]);
     }
-    let mut table =
-        Columns::with_headings(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut table = Table::with_headings(&headings, 0..headings.len());
     let powers = |clock: &ClockReport, at: usize| clock.loop_cost.powers_of_two.get(at).copied();
     let last = clocks.iter().map(|clock| clock.loop_cost.powers_of_two.len()).max().unwrap_or(0);
     let first = (0..last).find(|at| clocks.iter().any(|clock| powers(clock, *at) > Some(0)));
@@ -178,13 +176,13 @@ fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
             let share = 100.0 * count as f64 / clock.loop_cost.readings.max(1) as f64;
             row.extend([format!("{share:.5} %"), whole(count)]);
         }
-        table.push(row);
+        table.push_texts(row);
     }
     if clocks.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
-    table.write(out, 0..headings.len())
+    table.write(out)
 }
 
 /// CPU pairs, by the server's clock; if there are many, the worst ones.
@@ -206,18 +204,14 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
         });
     }
     writeln!(out)?;
-    let mut table = Columns::with_headings(&[
-        "PROCESSORS",
-        "DIFFER BY",
-        "ROUNDS",
-        "WARPS",
-        "OF",
-        clock.name.as_str(),
-    ]);
+    let mut table = Table::with_headings(
+        &["PROCESSORS", "DIFFER BY", "ROUNDS", "WARPS", "OF", clock.name.as_str()],
+        1..5,
+    );
     for pair in pairs.iter().take(PAIRS_SHOWN) {
         let [one, other] = pair.processors;
         let differ = pair.min_offset_seconds.zip(pair.max_offset_seconds);
-        table.push(vec![
+        table.push_texts(vec![
             format!("{one} - {other}"),
             differ.map_or("-".into(), |(min, max)| bounds(min, max)),
             whole(pair.rounds),
@@ -226,7 +220,7 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
             if pair.proven { "skewed".into() } else { String::new() },
         ]);
     }
-    table.write(out, 1..5)?;
+    table.write(out)?;
     if pairs.len() > PAIRS_SHOWN {
         writeln!(
             out,
@@ -245,9 +239,9 @@ fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
     }
     writeln!(out)?;
     let heading = format!("GAPS IN {}", duration(gaps.watched_seconds));
-    let mut table = Columns::with_headings(&[&heading, "COUNT", "TOTAL", "SHARE", "LONGEST"]);
+    let mut table = Table::with_headings(&[&heading, "COUNT", "TOTAL", "SHARE", "LONGEST"], 1..5);
     let mut add = |cause: &str, gap: GapSum| {
-        table.push(vec![
+        table.push_texts(vec![
             cause.into(),
             whole(gap.count),
             duration(gap.seconds),
@@ -260,21 +254,17 @@ fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
     if gaps.unknown.count > 0 {
         add("one of these", gaps.unknown);
     }
-    table.write(out, 1..5)
+    table.write(out)
 }
 
 /// What timing costs here.
 fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
-    let mut table = Columns::with_headings(&[
-        "TIMING COSTS HERE",
-        "CLOCK",
-        "READINGS",
-        "READING TIME",
-        "OTHER",
-        "TOTAL",
-    ]);
+    let mut table = Table::with_headings(
+        &["TIMING COSTS HERE", "CLOCK", "READINGS", "READING TIME", "OTHER", "TOTAL"],
+        2..6,
+    );
     for forecast in forecasts {
-        table.push(vec![
+        table.push_texts(vec![
             forecast.what.clone(),
             forecast.clock.clone(),
             whole(forecast.readings as u64),
@@ -283,15 +273,15 @@ fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
             duration(forecast.clock_seconds + forecast.besides_seconds.unwrap_or(0.0)),
         ]);
     }
-    table.write(out, 2..6)
+    table.write(out)
 }
 
 /// The estimates compared with measurements on a server.
 fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
     let mut table =
-        Columns::with_headings(&["ON A SCRATCH SERVER", "ESTIMATED", "MEASURED", "RATIO", ""]);
+        Table::with_headings(&["ON A SCRATCH SERVER", "ESTIMATED", "MEASURED", "RATIO", ""], 1..4);
     for check in &verified.checks {
-        table.push(vec![
+        table.push_texts(vec![
             check.what.into(),
             duration(check.estimated_seconds),
             format!(
@@ -303,7 +293,7 @@ fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
             verdict(check).into(),
         ]);
     }
-    table.write(out, 1..4)?;
+    table.write(out)?;
     let explain = verified.explain;
     writeln!(
         out,

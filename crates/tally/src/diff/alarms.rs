@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Simulates how often a comparison of equal recordings finds a change.
 
-use super::compare::{change, Rows};
-use super::comparison::{Per, Row, Total, What};
+use super::compare::change;
+use super::comparison::{Per, Row, Rows, Total, What};
 use stats::simulation::Normal;
 use stats::Ratio;
 

@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 
 use recording::StatTotals;
 
-use super::comparison::{Change, Per, Row, Total, Verdict, What};
+use super::comparison::{Change, Per, Row, Rows, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
-use super::statements::{Line, Statement};
+use super::statements::Line;
 use stats::{discoveries, Difference, Ratio};
 
 /// Probability that a comparison of equal sides finds a change, and max. share of rows called changed
@@ -22,18 +22,6 @@ pub const FALSE: f64 = 0.01;
 
 /// Time is counted by commits if there is at least one in this many commands.
 const COMMANDS_A_COMMIT: u64 = 50;
-
-/// The rows of all tables.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Rows {
-    pub totals: Vec<Total>,
-    pub accounts: Vec<Row>,
-    pub processes: Vec<Row>,
-    pub locks: Vec<Row>,
-    pub files: Vec<Row>,
-    pub functions: Vec<Row>,
-    pub statements: Vec<Row>,
-}
 
 /// What both sides measured in addition to what every level measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,28 +40,18 @@ pub struct Pair<'s> {
 
 /// The units that both sides can be counted by, the one closest to a transaction first.
 pub fn units(a: &Side, b: &Side) -> Vec<Per> {
-    let count = |side: &Side, key: Key| side.count(&key);
-    let both = |key: fn() -> Key| [a, b].iter().all(|side| count(side, key()) > 0);
+    let both = |per| [a, b].iter().all(|side| side.count(&Key::Unit(per)) > 0);
     let often = [a, b].iter().all(|side| {
-        count(side, Key::Commit).saturating_mul(COMMANDS_A_COMMIT) >= count(side, Key::Command)
+        let count = |per| side.count(&Key::Unit(per));
+        count(Per::Commit).saturating_mul(COMMANDS_A_COMMIT) >= count(Per::Command)
     });
-    let mut units = Vec::new();
-    if both(|| Key::Command) {
-        units.push(Per::Command);
-    }
-    if both(|| Key::Commit) {
-        units.insert(if often { 0 } else { units.len() }, Per::Commit);
-    }
-    units
+    let all = if often { [Per::Commit, Per::Command] } else { [Per::Command, Per::Commit] };
+    all.into_iter().filter(|per| both(*per)).collect()
 }
 
 /// Number of units in each compared column.
 fn number(side: &Side, per: Per) -> Vec<f64> {
-    let key = match per {
-        Per::Commit => Key::Commit,
-        Per::Command => Key::Command,
-    };
-    side.line(&key, |amount| amount.count)
+    side.line(&Key::Unit(per), |amount| amount.count)
 }
 
 /// Series that belong to one row.
@@ -86,47 +64,24 @@ impl Pair<'_> {
         let keys: BTreeSet<&Key> = self.a.lines.keys().chain(self.b.lines.keys()).collect();
         let mut rows = Rows::default();
         for key in &keys {
-            let what = match key {
-                Key::Command | Key::Commit => continue,
-                Key::Account { phase, activity } => {
-                    What::Account { phase: phase.clone(), activity: activity.clone() }
-                }
-                Key::Process { process, activity } => {
-                    What::Process { process: process.clone(), activity: activity.clone() }
-                }
-                Key::Lwlock { lock, part } => {
-                    What::Lock { family: "LWLock", lock: lock.clone(), part }
-                }
-                Key::Lock { kind, mode } => {
-                    let lock = format!("{kind} {mode}").into();
-                    What::Lock { family: "Lock", lock, part: "wait" }
-                }
-                Key::File { process, file, operation } => What::File {
-                    process: process.clone(),
-                    file: file.clone(),
-                    operation: operation.clone(),
-                },
-                Key::Function { part: COUNTED, .. } => continue,
-                key if self.repeats(key) => continue,
-                Key::Function { process, function, part } => {
-                    What::Function { process: process.clone(), function: function.clone(), part }
-                }
-            };
+            let Key::Row(what) = key else { continue };
             let table = match what {
                 What::Account { .. } => &mut rows.accounts,
                 What::Process { .. } => &mut rows.processes,
-                What::Lock { .. } if !looked.locks => continue,
-                What::Lock { .. } => &mut rows.locks,
+                What::Lock { .. } if looked.locks => &mut rows.locks,
                 What::File { .. } => &mut rows.files,
-                What::Function { .. } if !looked.functions => continue,
-                What::Function { .. } => &mut rows.functions,
-                What::Statement { .. } => continue,
+                What::Function { part, .. }
+                    if looked.functions && *part != COUNTED && !self.repeats(what) =>
+                {
+                    &mut rows.functions
+                }
+                _ => continue,
             };
             table.extend(self.row(what, key));
         }
         rows.statements = self.statements();
         let accounts: Sum<'_> =
-            keys.into_iter().filter(|key| matches!(key, Key::Account { .. })).collect();
+            keys.into_iter().filter(|key| matches!(key, Key::Row(What::Account { .. }))).collect();
         rows.totals = units.iter().filter_map(|per| self.total(&accounts, *per)).collect();
         rows.judge();
         rows
@@ -134,14 +89,14 @@ impl Pair<'_> {
 
     /// Whether this exclusive time equals the inclusive one, because the function called no probed
     /// function.
-    fn repeats(&self, key: &Key) -> bool {
-        let Key::Function { process, function, part: EXCLUSIVE } = key else { return false };
-        let (process, function) = (process.clone(), function.clone());
-        let whole = Key::Function { process, function, part: INCLUSIVE };
-        let time = |side: &Side, key: &Key| -> u64 {
-            side.lines.get(key).map_or(0, |line| line.iter().map(|amount| amount.total).sum())
+    fn repeats(&self, what: &What) -> bool {
+        let What::Function { process, function, part: EXCLUSIVE } = what else { return false };
+        let time = |side: &Side, part| -> u64 {
+            let (process, function) = (process.clone(), function.clone());
+            let key = Key::Row(What::Function { process, function, part });
+            side.lines.get(&key).map_or(0, |line| line.iter().map(|amount| amount.total).sum())
         };
-        [self.a, self.b].iter().all(|side| time(side, key) == time(side, &whole))
+        [self.a, self.b].iter().all(|side| time(side, EXCLUSIVE) == time(side, INCLUSIVE))
     }
 
     fn total(&self, accounts: &Sum<'_>, per: Per) -> Option<Total> {
@@ -166,7 +121,7 @@ impl Pair<'_> {
     }
 
     /// The row of a series; `None` if nothing happened on either side.
-    fn row(&self, what: What, key: &Key) -> Option<Row> {
+    fn row(&self, what: &What, key: &Key) -> Option<Row> {
         let by = [number(self.a, self.per), number(self.b, self.per)];
         let seconds = |side: &Side| -> Vec<f64> {
             side.line(key, |amount| amount.total).iter().map(|ns| ns * 1e-9).collect()
@@ -181,6 +136,7 @@ impl Pair<'_> {
             (each(|amount| amount.count), each(|amount| amount.amount));
         let change =
             change(&Ratio::of(&seconds(self.a), &by[0])?, &Ratio::of(&seconds(self.b), &by[1])?);
+        let what = what.clone();
         let row = Row { what, change, share: None, a_count, b_count, a_bytes, b_bytes };
         row.is_there().then_some(row)
     }
@@ -195,9 +151,9 @@ impl Pair<'_> {
             blocks.iter().map(|span| all[span.clone()].iter().sum()).collect()
         };
         let by = [number(self.a), number(self.b)];
-        let names: BTreeSet<&Statement> = a.lines.keys().chain(b.lines.keys()).collect();
+        let names: BTreeSet<&What> = a.lines.keys().chain(b.lines.keys()).collect();
         let none = Line::default();
-        let row = |name: &Statement| {
+        let row = |name: &What| {
             let lines = [a, b].map(|side| side.lines.get(name).unwrap_or(&none));
             let ratio = |at: usize| {
                 let mut seconds = lines[at].seconds.clone();
@@ -205,9 +161,8 @@ impl Pair<'_> {
                 Ratio::of(&seconds, &by[at])
             };
             let count = |at: usize| lines[at].calls as f64 / by[at].iter().sum::<f64>();
-            let Statement { query, database, user, toplevel } = name.clone();
             let row = Row {
-                what: What::Statement { query, database, user, toplevel },
+                what: name.clone(),
                 change: change(&ratio(0)?, &ratio(1)?),
                 share: None,
                 a_count: count(0),

@@ -29,6 +29,14 @@ pub struct Comparison {
     pub configuration: Vec<Setting>,
     /// What could not be compared, a sentence each.
     pub left_out: Vec<String>,
+    /// The changes.
+    #[serde(flatten)]
+    pub rows: Rows,
+}
+
+/// The changes in all tables.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Rows {
     /// Busy time of client sessions per unit, for each unit; `per` first.
     pub totals: Vec<Total>,
     /// The same by account, largest change first. The changes add up to the total's.
@@ -46,7 +54,7 @@ pub struct Comparison {
 }
 
 /// The unit that time is counted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Per {
     /// Commits that wrote WAL; read-only transactions are not counted
@@ -201,7 +209,7 @@ pub struct Row {
 }
 
 /// What a row is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(untagged)]
 pub enum What {
     /// An account of the ledger.

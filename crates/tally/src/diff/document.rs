@@ -4,33 +4,91 @@
 use jiff::tz::TimeZone;
 use segment::statements::WaitClass;
 
-use super::comparison::{Change, Compared, Comparison, Per, Row, Verdict, What};
-use view::document::{
-    span, Axes, Cell, Column, Document, Fact, Measured, Section, Table, Totals, Unit,
-};
+use super::comparison::{Change, Compared, Comparison, Per, Row, Rows, Verdict, What};
+use view::document::{span, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Unit};
 use view::units::{count, duration, whole};
 
-/// The sections: id, title and tables.
-const SECTIONS: [(&str, &str, &[&str]); 9] = [
-    ("configuration", "Set up differently", &["configuration"]),
-    ("totals", "Total time", &["totals"]),
-    ("accounts", "Where it changed", &["accounts"]),
-    ("statements", "Statements", &["statements"]),
-    ("files", "Files", &["files"]),
-    ("locks", "Locks", &["locks"]),
-    ("functions", "Functions", &["functions"]),
-    ("processes", "The server's own processes", &["processes"]),
-    ("noise", "Below the noise", &NOISE),
+/// Rows of one kind, and how they are shown.
+struct Kind {
+    /// The table's key and its section's.
+    id: &'static str,
+    /// The key of the table of rows below the noise.
+    noise: &'static str,
+    /// The section's title.
+    section: &'static str,
+    title: &'static str,
+    note: &'static str,
+    /// The columns that name a row.
+    names: &'static [Column],
+    rows: fn(&Rows) -> &Vec<Row>,
+}
+
+const KINDS: [Kind; 6] = [
+    Kind {
+        id: "accounts",
+        noise: "accounts_noise",
+        section: "Where it changed",
+        title: "Accounts of client sessions",
+        note: "The changes of all rows add up to that of the total time.",
+        names: &[text("activity", "Activity"), text("phase", "Phase")],
+        rows: |rows| &rows.accounts,
+    },
+    Kind {
+        id: "statements",
+        noise: "statements_noise",
+        section: "Statements",
+        title: "Statements",
+        note: "Server time: parse, plan, execute, commit.",
+        names: &[
+            text("query", "Statement").elastic(),
+            text("database", "Database").expendable(9),
+            text("user", "User").expendable(10),
+        ],
+        rows: |rows| &rows.statements,
+    },
+    Kind {
+        id: "files",
+        noise: "files_noise",
+        section: "Files",
+        title: "Operations on files",
+        note: "This time is part of the accounts' time; do not add the two.",
+        names: &[text("file", "File"), text("operation", "Operation"), text("process", "By")],
+        rows: |rows| &rows.files,
+    },
+    Kind {
+        id: "locks",
+        noise: "locks_noise",
+        section: "Locks",
+        title: "Locks",
+        note: "Held: from acquisition to release; overlaps all else.",
+        names: &[text("lock", "Lock"), text("part", "What")],
+        rows: |rows| &rows.locks,
+    },
+    Kind {
+        id: "functions",
+        noise: "functions_noise",
+        section: "Functions",
+        title: "Probed functions",
+        note:
+            "Inclusive: including what it called; exclusive: without other probed functions. Both \
+               overlap all else.",
+        names: &[text("function", "Function"), text("part", "Time"), text("process", "By")],
+        rows: |rows| &rows.functions,
+    },
+    Kind {
+        id: "processes",
+        noise: "processes_noise",
+        section: "The server's own processes",
+        title: "The server's own processes",
+        note: "Busy time. Clients do not wait for it, except for the CPUs.",
+        names: &[text("activity", "Activity"), text("process", "Process")],
+        rows: |rows| &rows.processes,
+    },
 ];
 
-const NOISE: [&str; 6] = [
-    "accounts_noise",
-    "statements_noise",
-    "files_noise",
-    "locks_noise",
-    "functions_noise",
-    "processes_noise",
-];
+const fn text(key: &'static str, title: &'static str) -> Column {
+    Column::new(key, title, Unit::Text)
+}
 
 /// Whether to list the rows below the noise and the locations: a page does, a text only sums them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,33 +100,27 @@ pub enum Noise {
 /// Builds the document, with times in this time zone.
 pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     let mut tables = vec![configuration(it, noise), totals(it)];
-    let all: [(_, _, &[Row]); 6] = [
-        ("accounts", "accounts_noise", &it.accounts),
-        ("statements", "statements_noise", &it.statements),
-        ("files", "files_noise", &it.files),
-        ("locks", "locks_noise", &it.locks),
-        ("functions", "functions_noise", &it.functions),
-        ("processes", "processes_noise", &it.processes),
-    ];
-    for (id, id_noise, rows) in all {
+    for kind in &KINDS {
+        let rows = (kind.rows)(&it.rows);
         let noisy: Vec<&Row> = rows.iter().filter(|row| is_noise(row)).collect();
-        tables.push(table(id, it, rows, &noisy));
+        tables.push(table(kind, it, rows, &noisy));
         if noise == Noise::Shown {
-            tables.push(below(id_noise, id, it, &noisy));
+            tables.push(below(kind, it, &noisy));
         }
     }
-    let section = |&(id, title, tables): &(&'static str, &'static str, &[&'static str])| Section {
-        id,
-        title,
-        tables: tables.to_vec(),
-        ..Section::default()
-    };
+    let section = |id, title, tables| Section { id, title, tables, ..Section::default() };
+    let mut sections = vec![
+        section("configuration", "Set up differently", vec!["configuration"]),
+        section("totals", "Total time", vec!["totals"]),
+    ];
+    sections.extend(KINDS.iter().map(|kind| section(kind.id, kind.section, vec![kind.id])));
+    let noisy = KINDS.iter().map(|kind| kind.noise).collect();
+    sections.push(section("noise", "Below the noise", noisy));
     let mut document = Document {
         format: "pgtally report",
         version: 1,
         title: format!("{} (B) compared with {} (A)", it.b.recording, it.a.recording),
         made: it.made.clone(),
-        live: None,
         measured: Measured {
             recording: it.b.recording.clone(),
             host: it.b.host.clone(),
@@ -79,16 +131,10 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
             facts: facts(it, zone),
             ..Measured::default()
         },
-        totals: Totals::default(),
         findings: it.findings.clone(),
-        axes: Axes::default(),
-        charts: Vec::new(),
-        heatmaps: Vec::new(),
-        marks: Vec::new(),
-        gaps: Vec::new(),
-        sections: SECTIONS.iter().map(section).collect(),
+        sections,
         tables,
-        texts: Vec::new(),
+        ..Document::default()
     };
     document.tidy();
     document
@@ -154,7 +200,7 @@ fn configuration(it: &Comparison, noise: Noise) -> Table {
     };
     for setting in it.configuration.iter().filter(|setting| page || !setting.place) {
         table.push(
-            None,
+            Tone::Plain,
             vec![
                 (&setting.group).into(),
                 (&setting.name).into(),
@@ -175,11 +221,11 @@ fn totals(it: &Comparison) -> Table {
     ]);
     let note = "Busy time of client sessions, waits included.".to_string();
     let mut table = Table::new("totals", "Total time", columns).noted(Some(note));
-    for total in &it.totals {
+    for total in &it.rows.totals {
         let mut row: Vec<Cell> = vec![total.per.name().into()];
         row.extend(cells(&total.change));
         row.extend([total.a_per_second.into(), total.b_per_second.into()]);
-        table.push(None, row);
+        table.push(Tone::Plain, row);
     }
     table
 }
@@ -210,28 +256,7 @@ fn is_noise(row: &Row) -> bool {
     row.change.verdict == Verdict::Noise
 }
 
-/// The columns that name a row.
-fn names(id: &str) -> Vec<Column> {
-    let text = |key, title| Column::new(key, title, Unit::Text);
-    match id {
-        "accounts" => vec![text("activity", "Activity"), text("phase", "Phase")],
-        "processes" => vec![text("activity", "Activity"), text("process", "Process")],
-        "files" => {
-            vec![text("file", "File"), text("operation", "Operation"), text("process", "By")]
-        }
-        "locks" => vec![text("lock", "Lock"), text("part", "What")],
-        "functions" => {
-            vec![text("function", "Function"), text("part", "Time"), text("process", "By")]
-        }
-        _ => vec![
-            text("query", "Statement"),
-            text("database", "Database").expendable(9),
-            text("user", "User").expendable(10),
-        ],
-    }
-}
-
-/// The cells of those columns.
+/// The cells of the columns that name a row.
 fn name_cells(what: &What) -> Vec<Cell> {
     match what {
         What::Account { phase, activity } => vec![activity.into(), phase.into()],
@@ -251,15 +276,16 @@ fn name_cells(what: &What) -> Vec<Cell> {
     }
 }
 
-fn class(what: &What) -> Option<&'static str> {
-    match what {
+fn tone(what: &What) -> Tone {
+    let class = match what {
         What::Account { activity, .. } | What::Process { activity, .. } => {
-            Some(WaitClass::of_name(activity).name())
+            WaitClass::of_name(activity)
         }
-        What::Lock { family, .. } => Some(WaitClass::of_name(&format!("{family}:")).name()),
-        What::File { .. } => Some(WaitClass::Io.name()),
-        What::Function { .. } | What::Statement { .. } => None,
-    }
+        What::Lock { family, .. } => WaitClass::of_name(&format!("{family}:")),
+        What::File { .. } => WaitClass::Io,
+        What::Function { .. } | What::Statement { .. } => return Tone::Plain,
+    };
+    Tone::Class(class)
 }
 
 const SHARE: Column = Column::new("share", "of the change", Unit::Share);
@@ -272,8 +298,8 @@ const BYTES: [Column; 2] = [
     Column::new("b_bytes", "B bytes", Unit::Bytes).expendable(5),
 ];
 
-fn columns(id: &str) -> Vec<Column> {
-    let mut columns = names(id);
+fn columns(id: &str, names: &[Column]) -> Vec<Column> {
+    let mut columns = names.to_vec();
     columns.extend(CHANGE);
     if id == "accounts" {
         columns.push(SHARE);
@@ -298,46 +324,26 @@ fn row(id: &str, names: Vec<Cell>, it: &Row) -> Vec<Cell> {
     row
 }
 
-fn title(id: &str) -> (&'static str, &'static str) {
-    match id {
-        "accounts" => (
-            "Accounts of client sessions",
-            "The changes of all rows add up to that of the total time.",
-        ),
-        "statements" => ("Statements", "Server time: parse, plan, execute, commit."),
-        "files" => {
-            ("Operations on files", "This time is part of the accounts' time; do not add the two.")
-        }
-        "locks" => ("Locks", "Held: from acquisition to release; overlaps all else."),
-        "functions" => (
-            "Probed functions",
-            "Inclusive: including what it called; exclusive: without other probed functions. Both \
-             overlap all else.",
-        ),
-        _ => (
-            "The server's own processes",
-            "Busy time. Clients do not wait for it, except for the CPUs.",
-        ),
-    }
-}
-
-fn table(id: &'static str, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
-    let (title, note) = title(id);
+fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
+    let Kind { id, title, note, names, .. } = *kind;
     let note = format!("Per {}. {note}", it.per.name());
-    let mut table = Table::new(id, title, columns(id)).noted(Some(note));
+    let mut table = Table::new(id, title, columns(id, names)).noted(Some(note));
     for shown in rows.iter().filter(|row| !is_noise(row)) {
-        table.push(class(&shown.what), row(id, name_cells(&shown.what), shown));
+        table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown));
     }
     if let Some(sum) = sum(noisy) {
         let number = match noisy.len() {
             1 => "one below the noise".to_string(),
             n => format!("{} below the noise", count(n as f64)),
         };
-        let mut names: Vec<Cell> = vec![number.into()];
-        names.resize(self::names(id).len(), Cell::Empty);
+        let mut cells: Vec<Cell> = vec![number.into()];
+        cells.resize(names.len(), Cell::Empty);
         // In a table with classes every row has one.
-        let of_class = class(&sum.what).map(|_| WaitClass::Other.name());
-        table.push(of_class, row(id, names, &sum));
+        let tone = match tone(&sum.what) {
+            Tone::Plain => Tone::Plain,
+            _ => Tone::OTHER,
+        };
+        table.push(tone, row(id, cells, &sum));
     }
     table
 }
@@ -364,11 +370,12 @@ fn sum(rows: &[&Row]) -> Option<Row> {
     Some(sum)
 }
 
-fn below(id: &'static str, of: &str, it: &Comparison, rows: &[&Row]) -> Table {
-    let mut table = Table::new(id, title(of).0, columns(of))
+fn below(kind: &Kind, it: &Comparison, rows: &[&Row]) -> Table {
+    let Kind { id, noise, title, names, .. } = *kind;
+    let mut table = Table::new(noise, title, columns(id, names))
         .noted(Some(format!("Per {}. All of these changes are inconclusive.", it.per.name())));
     for below in rows {
-        table.push(class(&below.what), row(of, name_cells(&below.what), below));
+        table.push(tone(&below.what), row(id, name_cells(&below.what), below));
     }
     table
 }

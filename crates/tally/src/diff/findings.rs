@@ -22,7 +22,7 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
     let note = |section, text| Finding { section, weight: Weight::Note, text };
     let warning = |section, text| Finding { section, weight: Weight::Warning, text };
     let mut found = Vec::new();
-    if let Some(total) = it.totals.first() {
+    if let Some(total) = it.rows.totals.first() {
         found.push(note("totals", change(total)));
         found.extend(reasons(it, total).map(|text| note("accounts", text)));
         found.push(note("totals", rate(total)));
@@ -104,10 +104,11 @@ pub fn name(what: &What) -> String {
 fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let whole = total.change.change_seconds;
     if total.change.verdict == Verdict::Unknown {
-        let largest = in_words(it.accounts.iter().take(REASONS));
+        let largest = in_words(it.rows.accounts.iter().take(REASONS));
         return (!largest.is_empty()).then(|| format!("Largest changes (not tested): {largest}."));
     }
-    let real: Vec<&Row> = it.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
+    let real: Vec<&Row> =
+        it.rows.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
     if real.is_empty() {
         return Some("No account changed by more than the noise.".to_string());
     }
@@ -187,7 +188,7 @@ fn set_up(it: &Comparison) -> Option<String> {
 
 /// Statements that ran on one side only.
 fn one_sided(it: &Comparison) -> Option<String> {
-    let count = |only: fn(&&Row) -> bool| it.statements.iter().filter(only).count();
+    let count = |only: fn(&&Row) -> bool| it.rows.statements.iter().filter(only).count();
     let in_a = count(|row| row.a_count > 0.0 && row.b_count == 0.0);
     let in_b = count(|row| row.b_count > 0.0 && row.a_count == 0.0);
     match (in_a, in_b) {

@@ -28,7 +28,7 @@ use jiff::tz::TimeZone;
 use crate::arguments::Form;
 use columns::State;
 use compare::{units, Looked, Pair};
-use comparison::{Compared, Comparison, Per};
+use comparison::{Compared, Comparison, Per, What};
 use document::Noise;
 use error::Error;
 use key::{Key, COUNTED};
@@ -66,23 +66,21 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     let mut left_out: Vec<String> = shared.into_iter().collect();
     left_out.extend([&a, &b].into_iter().filter_map(partial));
     left_out.extend(configuration::unknown(&a, &b)?);
-    let looked = |what: fn(&State) -> u64| (a.has(what) && b.has(what), any(&a, &b, what));
-    let (locks, some_locks) = looked(|state| state.locks_ns);
-    if some_locks && !locks {
-        left_out.push(
-            "Locks are not compared: the level was not locks throughout A and B. Measuring locks \
-             costs time, which is in the accounts."
-                .to_string(),
-        );
-    }
-    let (functions, some_functions) = looked(|state| state.functions_ns);
-    if some_functions && !functions {
-        left_out.push(
-            "Functions are not compared: they were not probed throughout A and B. Timing them \
-             costs time, which is in the accounts."
-                .to_string(),
-        );
-    }
+    let mut looked = |what: fn(&State) -> u64, why: &str| {
+        let (both, some) = (a.has(what) && b.has(what), a.has_some(what) || b.has_some(what));
+        left_out.extend((some && !both).then(|| why.to_string()));
+        both
+    };
+    let locks = looked(
+        |state| state.locks_ns,
+        "Locks are not compared: the level was not locks throughout A and B. Measuring locks \
+         costs time, which is in the accounts.",
+    );
+    let functions = looked(
+        |state| state.functions_ns,
+        "Functions are not compared: they were not probed throughout A and B. Timing them costs \
+         time, which is in the accounts.",
+    );
     left_out.extend([&a, &b].into_iter().filter(|_| functions).filter_map(not_timed));
     if a.statements.is_some() != b.statements.is_some() {
         let missing = if a.statements.is_some() { "B" } else { "A" };
@@ -107,13 +105,7 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
         findings: Vec::new(),
         configuration: configuration::differences(&a, &b)?,
         left_out,
-        totals: rows.totals,
-        accounts: rows.accounts,
-        processes: rows.processes,
-        locks: rows.locks,
-        files: rows.files,
-        functions: rows.functions,
-        statements: rows.statements,
+        rows,
     };
     // Problems are complete once everything has been read.
     for side in [&a, &b] {
@@ -125,17 +117,13 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     Ok(comparison)
 }
 
-fn any(a: &Side, b: &Side, what: fn(&State) -> u64) -> bool {
-    a.has_some(what) || b.has_some(what)
-}
-
 /// Functions with calls that were counted but not timed.
 fn not_timed(side: &Side) -> Option<String> {
     let mut names: Vec<&str> = side
         .lines
         .keys()
         .filter_map(|key| match key {
-            Key::Function { function, part: COUNTED, .. } if side.count(key) > 0 => {
+            Key::Row(What::Function { function, part: COUNTED, .. }) if side.count(key) > 0 => {
                 Some(&**function)
             }
             _ => None,
@@ -165,8 +153,8 @@ fn compared(side: &Side) -> Compared {
         exact: side.exact,
         blocks: side.kept.len(),
         processors: side.processors,
-        commits: side.count(&Key::Commit),
-        commands: side.count(&Key::Command),
+        commits: side.count(&Key::Unit(Per::Commit)),
+        commands: side.count(&Key::Unit(Per::Command)),
     }
 }
 
@@ -218,10 +206,7 @@ fn partial(side: &Side) -> Option<String> {
 }
 
 fn nothing_to_count_by(a: &Side, b: &Side, per: Per) -> Error {
-    let key = match per {
-        Per::Commit => Key::Commit,
-        Per::Command => Key::Command,
-    };
+    let key = Key::Unit(per);
     let none: Vec<&Side> = [a, b].into_iter().filter(|side| side.count(&key) == 0).collect();
     let which = match none[..] {
         [side] => side.name,

@@ -8,24 +8,12 @@ use std::sync::Arc;
 use recording::{Range, Recording};
 
 use super::columns::Columns;
+use super::comparison::What;
 use error::Error;
 use view::statements as model;
 
 /// Max. number of blocks; each is read separately.
 const BLOCKS: usize = 32;
-
-/// Identifies a statement on both sides, whose databases have different OIDs.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Statement {
-    /// Its text, or its query id if the text is not complete.
-    pub query: Arc<str>,
-    /// Its database.
-    pub database: String,
-    /// Its user.
-    pub user: String,
-    /// Whether the client sent it, rather than another statement.
-    pub toplevel: bool,
-}
 
 /// The time of a statement in each block.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,7 +30,7 @@ pub struct Statements {
     /// The kept columns of each block.
     pub blocks: Vec<Span<usize>>,
     /// The statements.
-    pub lines: HashMap<Statement, Line>,
+    pub lines: HashMap<What, Line>,
 }
 
 /// Reads the statements; `None` if none were recorded, or no block is complete.
@@ -63,7 +51,7 @@ pub fn read(
         all.blocks.push(span);
         let Some(read) = recording.statements(range)? else { continue };
         for row in model::Statements::between(None, &Arc::new(read)).rows {
-            let line = all.lines.entry(Statement::of(&row)).or_default();
+            let line = all.lines.entry(what(&row)).or_default();
             line.seconds.resize(blocks, 0.0);
             line.seconds[block] += row.seconds;
             line.calls += row.calls;
@@ -94,16 +82,15 @@ fn spans(columns: &Columns, kept: &[usize]) -> Vec<Span<usize>> {
     spans
 }
 
-impl Statement {
-    fn of(row: &model::StatementRow) -> Statement {
-        let query = match (&row.query, row.queryid) {
-            (Some(text), _) if !row.query_cut => text.clone(),
-            (_, Some(id)) => format!("{id}: {}", row.text()).into(),
-            (_, None) => row.text().into(),
-        };
-        let (database, user) = (row.database.clone(), row.user.clone());
-        Statement { query, database, user, toplevel: row.toplevel }
-    }
+/// Identifies a statement on both sides, whose databases have different OIDs.
+fn what(row: &model::StatementRow) -> What {
+    let query = match (&row.query, row.queryid) {
+        (Some(text), _) if !row.query_cut => text.clone(),
+        (_, Some(id)) => format!("{id}: {}", row.text()).into(),
+        (_, None) => row.text().into(),
+    };
+    let (database, user) = (row.database.clone(), row.user.clone());
+    What::Statement { query, database, user, toplevel: row.toplevel }
 }
 
 #[cfg(test)]

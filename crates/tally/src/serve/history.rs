@@ -214,18 +214,14 @@ impl History {
     /// Adds events.
     pub fn note(&mut self, events: Vec<Row>) {
         self.events.extend(events);
-        while self.events.len() > EVENTS {
-            self.events.pop_front();
-        }
+        self.events.drain(..self.events.len().saturating_sub(EVENTS));
     }
 
     /// Adds a mark.
     pub fn mark(&mut self, time: f64, kind: &str, text: &str) {
         let (kind, text) = (kind.to_string(), text.to_string());
         self.marks.push_back(Mark { time, until: None, kind, text });
-        while self.marks.len() > NOTES {
-            self.marks.pop_front();
-        }
+        self.marks.drain(..self.marks.len().saturating_sub(NOTES));
     }
 
     /// Adds a gap: nothing was measured in this time.
@@ -235,9 +231,7 @@ impl History {
             block.moments.push(Moment { start: from, ..Moment::default() });
         }
         self.gaps.push_back(Gap { from, to, reason });
-        while self.gaps.len() > NOTES {
-            self.gaps.pop_front();
-        }
+        self.gaps.drain(..self.gaps.len().saturating_sub(NOTES));
     }
 
     fn forget(&mut self) {

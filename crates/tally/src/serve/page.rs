@@ -2,6 +2,7 @@
 //! The live page: a report of the last minutes.
 
 use jiff::tz::TimeZone;
+use maud::{html, DOCTYPE};
 use segment::Interval;
 
 use super::history::{History, Kept};
@@ -9,6 +10,7 @@ use error::Error;
 use report::assemble;
 use report::material::Material;
 use view::document::{Document, Fact, Live};
+use view::html::Visible;
 use view::page;
 use view::statements::Statements;
 use view::units::duration;
@@ -121,12 +123,17 @@ impl Page {
 
     /// A page that says why there is nothing to show yet, and reloads.
     pub fn waiting(why: &str) -> Page {
-        let html = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta \
-             http-equiv=\"refresh\" content=\"2\">\n<title>pgtally</title></head>\n<body><p>Nothing \
-             to show yet: {}. This page reloads every two seconds.</p></body></html>\n",
-            view::html::escape(why)
-        );
-        Page { html, policy: format!("{NOTHING}; frame-ancestors 'none'") }
+        let html = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="refresh" content="2";
+                    title { "pgtally" }
+                }
+                body { p { "Nothing to show yet: " (Visible(why)) ". This page reloads every two seconds." } }
+            }
+        };
+        Page { html: html.into_string(), policy: format!("{NOTHING}; frame-ancestors 'none'") }
     }
 }

@@ -11,7 +11,7 @@ use error::Error;
 use study::about::{About, Size};
 use study::results::{parse, write};
 use study::{journal, run, server, stock, text};
-use view::columns::Columns;
+use view::table::Table;
 
 pub use args::{StudyArgs, StudyRunArgs, StudyVerb};
 
@@ -34,12 +34,12 @@ fn list(json: bool) -> Result<(), Error> {
         serde_json::to_writer(&mut out, &all)?;
         return Ok(writeln!(out)?);
     }
-    let mut columns = Columns::with_headings(&["NAME", "QUICK", "PROPER", "TITLE"]);
+    let mut columns = Table::with_headings(&["NAME", "QUICK", "PROPER", "TITLE"], 1..3);
     for about in all {
         let time = |size: &Size| text::length(size.expected_seconds);
-        columns.push(vec![about.name, time(&about.quick), time(&about.proper), about.title]);
+        columns.push_texts(vec![about.name, time(&about.quick), time(&about.proper), about.title]);
     }
-    Ok(columns.write(&mut out, 1..3)?)
+    Ok(columns.write(&mut out)?)
 }
 
 fn show(name: &str, file: bool, json: bool) -> Result<(), Error> {

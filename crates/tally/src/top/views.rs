@@ -78,7 +78,7 @@ pub fn table(view: View, reading: &Reading, wish: &Wish) -> Table {
         View::Functions => functions::functions(interval, wish),
         View::Statements => match &reading.statements {
             Some(statements) => statements::statements(statements, wish),
-            None => Table { columns: Vec::new(), rows: Vec::new(), bars_after: None },
+            None => Table::default(),
         },
         View::Ledger | View::Io | View::All => panes::ledger(interval, wish),
     }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{cell, Unit};
+use crate::table::{cell, Unit};
 
 /// The time axes of the charts.
 #[derive(Debug, Clone, Default, Serialize)]

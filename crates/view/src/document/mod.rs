@@ -4,20 +4,17 @@
 //!
 //! Figures are raw: seconds, bytes, counts; times are seconds since 1970.
 
-mod cell;
 mod chart;
 mod cost;
-mod table;
 
 use serde::Serialize;
 
-pub use cell::{number, span, time, Cell, Unit};
+pub use crate::table::{number, span, time, Cell, Column, Details, Row, Table, Tone, Unit};
 pub use chart::{Axes, Axis, AxisName, Chart, ChartKind, Gap, Heatmap, Mark, Reference, Series};
 pub use cost::{Cost, How};
-pub use table::{Column, Details, Table};
 
 /// A report.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Document {
     /// Always "pgtally report".
     pub format: &'static str,
@@ -54,7 +51,7 @@ pub struct Document {
 }
 
 /// What made a report.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Made {
     /// When it was made.
     pub time: f64,

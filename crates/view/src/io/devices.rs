@@ -7,11 +7,11 @@ use device::{
     BlockDevice, DeviceFigures, DeviceKind, DeviceNumber, Devices, Location, LocationKind,
 };
 
-use super::files::megabytes;
 use super::{DevicesUnder, Io, Tablespaces};
-use crate::rows::{accepts, left, right, Wish};
-use crate::table::{Row, Table, Tone};
-use crate::units::{bytes, count, percent};
+use crate::rows::{accepts, left, Wish};
+use crate::table::field::{Field, Picked};
+use crate::table::{Cell, Row, Table, Unit};
+use crate::units::{bytes, percent, two};
 
 /// What a location holds, in a word.
 fn what(place: &Location, names: &Tablespaces) -> String {
@@ -116,63 +116,46 @@ fn kind(device: &BlockDevice, found: &Devices) -> String {
     text
 }
 
-/// Milliseconds with two decimals.
-fn milliseconds(ms: Option<f64>) -> String {
-    ms.map_or_else(|| "-".to_string(), |ms| format!("{ms:.2}"))
-}
+type F = Field<DeviceFigures>;
+
+/// The figures of a device.
+const FIELDS: &[F] = &[
+    F::new("reads", "R/S", Unit::PerSecond, |it, _| it.reads_per_second.into()),
+    F::new("read", "R MB/S", Unit::BytesPerSecond, |it, _| it.read_bytes_per_second.into()),
+    F::new("read_ms", "R MS", Unit::Number, |it, _| it.read_ms.map(two).into()),
+    F::new("writes", "W/S", Unit::PerSecond, |it, _| it.writes_per_second.into()),
+    F::new("written", "W MB/S", Unit::BytesPerSecond, |it, _| it.written_bytes_per_second.into()),
+    F::new("write_ms", "W MS", Unit::Number, |it, _| it.write_ms.map(two).into()),
+    F::new("flushes", "FLUSH/S", Unit::PerSecond, |it, _| it.flushes_per_second.into())
+        .expendable(2),
+    F::new("flush_ms", "FLUSH MS", Unit::Number, |it, _| it.flush_ms.map(two).into()).expendable(3),
+    F::new("queue", "QUEUE", Unit::Sessions, |it, _| it.queue_length.into()).expendable(1),
+    F::new("use", "UTIL%", Unit::Share, |it, _| (it.utilisation_percent / 100.0).into()),
+];
 
 /// The devices and their figures; `None`: no device to show.
 pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
     let under = io.devices.as_ref()?;
-    let columns = vec![
-        left("DEVICE", 0),
-        left("HOLDS", 0),
-        right("R/S", 0),
-        right("R MB/S", 0),
-        right("R MS", 0),
-        right("W/S", 0),
-        right("W MB/S", 0),
-        right("W MS", 0),
-        right("FLUSH/S", 2),
-        right("FLUSH MS", 3),
-        right("QUEUE", 1),
-        right("UTIL%", 0),
-        left("WHAT", 4),
-    ];
+    let picked = Picked::all(FIELDS);
+    let row = |line: Line<'_>| {
+        let name = format!("{}{}", "  ".repeat(line.depth), line.device.name);
+        let mut cells = vec![name.as_str().into(), some(&line.holds, 3, " ").into()];
+        cells.extend(match figures(under, line.device.number) {
+            Some(figures) => picked.cells(figures, 0.0),
+            None => vec![Cell::Empty; FIELDS.len()],
+        });
+        cells.push(kind(line.device, &under.found).into());
+        Row::new(name, cells)
+    };
     let rows: Vec<Row> = lines(&under.found, &io.tablespaces)
         .into_iter()
         .filter(|line| accepts(wish, &[&line.device.name, &line.holds.join(" ")]))
-        .map(|line| {
-            let name = format!("{}{}", "  ".repeat(line.depth), line.device.name);
-            let figures = figures(under, line.device.number);
-            let of = |text: &dyn Fn(&DeviceFigures) -> String| {
-                figures.map_or_else(|| "-".to_string(), text)
-            };
-            let maybe = |n: Option<f64>| n.map_or_else(|| "-".to_string(), count);
-            Row {
-                key: name.clone(),
-                cells: vec![
-                    name,
-                    some(&line.holds, 3, " "),
-                    of(&|f| count(f.reads_per_second)),
-                    of(&|f| megabytes(f.read_bytes_per_second)),
-                    of(&|f| milliseconds(f.read_ms)),
-                    of(&|f| count(f.writes_per_second)),
-                    of(&|f| megabytes(f.written_bytes_per_second)),
-                    of(&|f| milliseconds(f.write_ms)),
-                    of(&|f| maybe(f.flushes_per_second)),
-                    of(&|f| milliseconds(f.flush_ms)),
-                    of(&|f| format!("{:.2}", f.queue_length)),
-                    of(&|f| percent(f.utilisation_percent / 100.0)),
-                    kind(line.device, &under.found),
-                ],
-                bar: None,
-                tone: Tone::Other,
-                branches: false,
-            }
-        })
+        .map(row)
         .collect();
-    (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
+    let mut columns = vec![left("DEVICE", 0), left("HOLDS", 0)];
+    columns.extend(picked.columns);
+    columns.push(left("WHAT", 4));
+    (!rows.is_empty()).then(|| Table::of(columns, rows))
 }
 
 /// Paths without a device and the reason, unreadable figures, and what the server itself read and wrote.
@@ -404,7 +387,7 @@ mod tests {
             devices.figures = None;
         }
         let table = table(&io, &wish("")).unwrap();
-        assert!(table.rows.iter().all(|row| row.cells[2] == "-"), "{table:?}");
+        assert!(table.rows.iter().all(|row| row.cells[2] == Cell::Empty), "{table:?}");
         assert!(notes(&io).iter().any(|note| note.starts_with("tablespace 16385: tmpfs")));
     }
 

@@ -7,21 +7,15 @@ use std::collections::BTreeMap;
 
 use segment::files::{FileRow, ProcessFileRow};
 use segment::interval::{Interval, Timing};
+use segment::WaitClass;
 
-use crate::rows::{accepts, by, left, right, sorted, Wish};
-use crate::table::{Row, Table, Tone};
-use crate::units::{count, maybe_duration, percent, two};
-
-const MEGABYTE: f64 = 1024.0 * 1024.0;
+use crate::rows::{accepts, by, left, sorted, Wish};
+use crate::table::field::{self, per, Field, Picked};
+use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 
 /// A rate per second.
 pub fn rate(n: f64, interval: &Interval) -> f64 {
     n / interval.instrumented_seconds.max(1e-9)
-}
-
-/// MB/s; a MB has 1,048,576 bytes.
-pub fn megabytes(bytes_per_second: f64) -> String {
-    two(bytes_per_second / MEGABYTE)
 }
 
 /// The group of columns in which an operation counts.
@@ -53,60 +47,66 @@ fn name(file: &str, tablespace: Option<&str>) -> String {
     }
 }
 
-/// The cells of some operations: each class in its columns.
-fn cells(rows: &[&FileRow], interval: &Interval) -> Vec<String> {
-    let of = |class: Class| {
-        let rows: Vec<&FileRow> =
-            rows.iter().filter(|row| Class::of(&row.operation) == class).copied().collect();
-        FileRow::sum(&rows, interval.clock.ticks_per_second)
-    };
-    let mut cells = Vec::new();
-    for class in [Class::Read, Class::Write, Class::Sync, Class::Other] {
-        let sum = of(class);
-        let moved = megabytes(rate(sum.bytes as f64, interval));
-        let mean = maybe_duration(sum.timing.mean_seconds);
-        let p95 = maybe_duration(sum.p95_seconds);
-        let mut of_class = vec![count(rate(sum.timing.count as f64, interval))];
-        match class {
-            Class::Read | Class::Write => {
-                let share = sum.sequential_share().map_or("-".to_string(), percent);
-                of_class.extend([moved, mean, p95, share]);
-            }
-            Class::Sync => of_class.extend([mean, p95]),
-            Class::Other => of_class.push(mean),
-        }
+type F = Field<FileRow>;
+
+/// The columns of operations on files.
+pub const FIELDS: &[F] = &[
+    F::new("file", "File", Unit::Text, |it, _| (&it.file).into()),
+    F::new("tablespace", "Tablespace", Unit::Text, |it, _| it.tablespace.as_ref().into()),
+    F::new("operation", "Operation", Unit::Text, |it, _| (&it.operation).into()),
+    F::new("seconds", "Time", Unit::Seconds, |it, _| it.timing.seconds.into()),
+    F::new("sessions", "s/s", Unit::Sessions, |it, s| per(it.timing.seconds, s)),
+    F::new("count", "Count", Unit::Count, |it, _| it.timing.count.into()),
+    F::new("per_second", "Rate", Unit::PerSecond, |it, s| field::rate(it.timing.count, s)),
+    F::new("mean_seconds", "Mean", Unit::Seconds, |it, _| it.timing.mean_seconds.into()),
+    F::new("p50_seconds", "p50", Unit::Seconds, |it, _| it.timing.p50_seconds.into()),
+    F::new("p95_seconds", "p95", Unit::Seconds, |it, _| it.p95_seconds.into()),
+    F::new("p99_seconds", "p99", Unit::Seconds, |it, _| it.timing.p99_seconds.into()),
+    F::new("max_seconds", "Max", Unit::Seconds, |it, _| it.timing.max_seconds.into()),
+    F::new("bytes", "Bytes", Unit::Bytes, |it, _| it.bytes.into()),
+    F::new("bytes_per_second", "Bytes a second", Unit::BytesPerSecond, |it, s| {
+        field::rate(it.bytes, s)
+    }),
+    F::new("sequential_share", "Sequential", Unit::Share, |it, _| it.sequential_share().into())
+        .help("started where the previous one on the same descriptor ended"),
+    F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into()),
+];
+
+/// The columns of each class of operations.
+const CLASSES: [(Class, &str); 4] = [
+    (
+        Class::Read,
+        "per_second=R/S, bytes_per_second=R MB/S, mean_seconds=R MEAN, p95_seconds=R P95:6, \
+         sequential_share=R SEQ%:8",
+    ),
+    (
+        Class::Write,
+        "per_second=W/S, bytes_per_second=W MB/S, mean_seconds=W MEAN:1, p95_seconds=W P95:7, \
+         sequential_share=W SEQ%:9",
+    ),
+    (Class::Sync, "per_second=SYNC/S, mean_seconds=SYNC MEAN, p95_seconds=SYNC P95:5"),
+    (Class::Other, "per_second=OTHER/S:4, mean_seconds=OTHER MEAN:10"),
+];
+
+/// The cells of the operations of one class.
+fn cells(
+    (class, picked): &(Class, Picked<FileRow>),
+    rows: &[&FileRow],
+    interval: &Interval,
+) -> Vec<Cell> {
+    let of_class = rows.iter().filter(|row| Class::of(&row.operation) == *class);
+    let sum = FileRow::sum(&of_class.copied().collect::<Vec<_>>(), interval.clock.ticks_per_second);
+    match sum.timing.count {
         // Cells without operations stay empty, so that a file's use stands out.
-        if sum.timing.count == 0 {
-            of_class.iter_mut().for_each(String::clear);
-        }
-        cells.extend(of_class);
+        0 => vec!["".into(); picked.columns.len()],
+        _ => picked.cells(&sum, interval.instrumented_seconds),
     }
-    cells
 }
 
 /// Kinds of file and, opened, their operations.
 pub fn files(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("FILES", 0),
-        right("R/S", 0),
-        right("R MB/S", 0),
-        right("R MEAN", 0),
-        right("R P95", 6),
-        right("R SEQ%", 8),
-        right("W/S", 0),
-        right("W MB/S", 0),
-        right("W MEAN", 1),
-        right("W P95", 7),
-        right("W SEQ%", 9),
-        right("SYNC/S", 0),
-        right("SYNC MEAN", 0),
-        right("SYNC P95", 5),
-        right("OTHER/S", 4),
-        right("OTHER MEAN", 10),
-        right("MAX", 3),
-        right("S/S", 2),
-        right("FAILED", 11),
-    ];
+    let classes = CLASSES.map(|(class, keys)| (class, Picked::of_pane(FIELDS, keys)));
+    let all = Picked::of_pane(FIELDS, "max_seconds:3, sessions:2, failed:11");
     let mut groups: BTreeMap<String, Vec<&FileRow>> = BTreeMap::new();
     for row in &interval.files {
         let name = name(&row.file, row.tablespace.as_deref());
@@ -123,34 +123,30 @@ pub fn files(interval: &Interval, wish: &Wish) -> Table {
         by(&wish.sort, (&a.0.timing, a.1), (&b.0.timing, b.1))
     };
     let summed = sorted(summed, wish, |a, b| order((&a.1, &a.0), (&b.1, &b.0)));
-    let line = |key: String, shown: String, sum: &FileRow, rows: &[&FileRow], branches| Row {
-        key,
-        cells: std::iter::once(shown)
-            .chain(cells(rows, interval))
-            .chain([
-                maybe_duration(sum.timing.max_seconds),
-                two(rate(sum.timing.seconds, interval)),
-                count(sum.failed as f64),
-            ])
-            .collect(),
-        bar: None,
-        tone: if sum.failed > 0 { Tone::Lock } else { Tone::Io },
-        branches,
+    let line = |key: String, shown: &str, sum: &FileRow, rows: &[&FileRow], branches| {
+        let mut row = vec![shown.into()];
+        row.extend(classes.iter().flat_map(|class| cells(class, rows, interval)));
+        row.extend(all.cells(sum, interval.instrumented_seconds));
+        let tone = if sum.failed > 0 { Tone::of(WaitClass::Lock) } else { Tone::IO };
+        Row { tone, branches, ..Row::new(key, row) }
     };
     let mut rows = Vec::new();
     for (name, sum, parts) in &summed {
         let many = parts.len() > 1;
-        rows.push(line(name.clone(), name.clone(), sum, parts, many));
+        rows.push(line(name.clone(), name, sum, parts, many));
         if many && wish.open.shows(name) {
             let parts =
                 sorted(parts.clone(), wish, |a, b| order((a, &*a.operation), (b, &*b.operation)));
             for part in parts {
                 let key = format!("{name} {}", part.operation);
-                rows.push(line(key, format!("  {}", part.operation), part, &[part], false));
+                rows.push(line(key, &format!("  {}", part.operation), part, &[part], false));
             }
         }
     }
-    Table { columns, rows, bars_after: None }
+    let mut columns = vec![left("FILES", 0)];
+    columns.extend(classes.iter().flat_map(|(_, picked)| picked.columns.iter().cloned()));
+    columns.extend(all.columns);
+    Table::of(columns, rows)
 }
 
 /// The operations of one class by processes of one kind.
@@ -175,20 +171,6 @@ impl Sum {
 
 /// File operations by kind of process; WAL writes have their own columns.
 pub fn processes(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
-        left("PROCESSES", 0),
-        right("R/S", 0),
-        right("R MB/S", 0),
-        right("R MEAN", 2),
-        right("W/S", 0),
-        right("W MB/S", 0),
-        right("W MEAN", 3),
-        right("WAL MB/S", 0),
-        right("SYNC/S", 0),
-        right("SYNC MEAN", 0),
-        right("OTHER/S", 4),
-        right("S/S", 1),
-    ];
     const READ: usize = Class::Read as usize;
     const WRITE: usize = Class::Write as usize;
     const SYNC: usize = Class::Sync as usize;
@@ -210,34 +192,45 @@ pub fn processes(interval: &Interval, wish: &Wish) -> Table {
     let rows = groups
         .into_iter()
         .map(|(process, (sums, wal, all))| {
-            let shown = |class: usize, text: String| match sums[class].count {
-                0 => String::new(),
-                _ => text,
+            let seconds = interval.instrumented_seconds;
+            let shown = |class: usize, cell: Cell| match sums[class].count {
+                0 => "".into(),
+                _ => cell,
             };
-            let per_second = |class| shown(class, count(rate(sums[class].count as f64, interval)));
-            let moved = |class| shown(class, megabytes(rate(sums[class].bytes as f64, interval)));
-            let mean = |class: usize| shown(class, maybe_duration(sums[class].mean()));
-            Row {
-                key: process.to_string(),
-                cells: vec![
-                    process.to_string(),
-                    per_second(READ),
-                    moved(READ),
-                    mean(READ),
-                    per_second(WRITE),
-                    moved(WRITE),
-                    mean(WRITE),
-                    if wal > 0 { megabytes(rate(wal as f64, interval)) } else { String::new() },
-                    per_second(SYNC),
-                    mean(SYNC),
-                    per_second(OTHER),
-                    two(rate(all.seconds, interval)),
-                ],
-                bar: None,
-                tone: Tone::Other,
-                branches: false,
-            }
+            let per_second = |class| shown(class, field::rate(sums[class].count, seconds));
+            let moved = |class| shown(class, field::rate(sums[class].bytes, seconds));
+            let mean = |class: usize| shown(class, sums[class].mean().into());
+            let cells = vec![
+                process.into(),
+                per_second(READ),
+                moved(READ),
+                mean(READ),
+                per_second(WRITE),
+                moved(WRITE),
+                mean(WRITE),
+                if wal > 0 { field::rate(wal, seconds) } else { "".into() },
+                per_second(SYNC),
+                mean(SYNC),
+                per_second(OTHER),
+                per(all.seconds, seconds),
+            ];
+            Row::new(process, cells)
         })
         .collect();
-    Table { columns, rows, bars_after: None }
+    let column = |head, unit, rank| Column::new("", head, unit).expendable(rank);
+    let columns = vec![
+        left("PROCESSES", 0),
+        column("R/S", Unit::PerSecond, 0),
+        column("R MB/S", Unit::BytesPerSecond, 0),
+        column("R MEAN", Unit::Seconds, 2),
+        column("W/S", Unit::PerSecond, 0),
+        column("W MB/S", Unit::BytesPerSecond, 0),
+        column("W MEAN", Unit::Seconds, 3),
+        column("WAL MB/S", Unit::BytesPerSecond, 0),
+        column("SYNC/S", Unit::PerSecond, 0),
+        column("SYNC MEAN", Unit::Seconds, 0),
+        column("OTHER/S", Unit::PerSecond, 4),
+        column("S/S", Unit::Sessions, 1),
+    ];
+    Table::of(columns, rows)
 }

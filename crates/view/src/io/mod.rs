@@ -27,11 +27,13 @@ use crate::events::Row;
 
 use checkpoints::Checkpoints;
 pub use checkpoints::Running;
+pub use files::FIELDS as FILE_FIELDS;
 pub use page::page;
-pub use recorded::{Device, RecordedIo, Server};
+pub use recorded::{Device, RecordedIo, Server, FIELDS as DEVICE_FIELDS};
 pub use relation_names::{RelationFile, RelationNames};
 pub use relations::{name as relation_name, timing as relation_timing};
 pub use tablespaces::{Tablespace, Tablespaces};
+pub use wal::FIELDS as WAL_FIELDS;
 
 /// How many slow operations are kept.
 pub const SLOW: usize = 8;

@@ -5,11 +5,10 @@
 use device::IoFigures;
 use segment::interval::Interval;
 
-use super::files::megabytes;
 use super::Io;
-use crate::rows::{accepts, left, right, Wish};
-use crate::table::{Row, Table, Tone};
-use crate::units::{count, percent};
+use crate::rows::{accepts, left, Wish};
+use crate::table::field::{Field, Picked};
+use crate::table::{Cell, Row, Table, Tone, Unit};
 
 /// How many processes are shown.
 const MOST: usize = 8;
@@ -18,18 +17,13 @@ const MOST: usize = 8;
 pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
     let figures = io.devices.as_ref()?.figures.as_ref()?;
     let server = figures.server.as_ref()?;
-    let columns = vec![
-        left("PROCESS", 0),
-        right("READS/S", 1),
-        right("R MB/S", 0),
-        right("FROM DEVICES MB/S", 0),
-        right("CACHED%", 0),
-        right("WRITES/S", 2),
-        right("W MB/S", 0),
-        right("TO DEVICES MB/S", 0),
-        right("CANCELLED MB/S", 3),
-    ];
-    let mut rows = vec![line("whole server".to_string(), &server.figures, Tone::Io)];
+    let figures_of = Picked::all(FIELDS);
+    let line = |name: &str, of: &IoFigures, tone| {
+        let mut cells = vec![name.into()];
+        cells.extend(figures_of.cells(of, 0.0));
+        Row { tone, ..Row::new(name, cells) }
+    };
+    let mut rows = vec![line("whole server", &server.figures, Tone::IO)];
     let (read, written) =
         (figures.devices_read_bytes_per_second, figures.devices_written_bytes_per_second);
     if let (Some(read), Some(written)) = (read, written) {
@@ -43,39 +37,40 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
     let named = server.processes.iter().map(|row| (format!("{} {}", row.pid, kind(row.pid)), row));
     let shown = named.filter(|(name, _)| accepts(wish, &[name]));
     rows.extend(
-        shown
-            .take(MOST)
-            .map(|(name, row)| line(name.trim_end().to_string(), &row.figures, Tone::Other)),
+        shown.take(MOST).map(|(name, row)| line(name.trim_end(), &row.figures, Tone::Plain)),
     );
-    Some(Table { columns, rows, bars_after: None })
+    let mut columns = vec![left("PROCESS", 0)];
+    columns.extend(figures_of.columns.iter().cloned());
+    Some(Table::of(columns, rows))
 }
+
+type F = Field<IoFigures>;
+
+const FIELDS: &[F] = &[
+    F::new("reads", "READS/S", Unit::PerSecond, |it, _| it.reads_per_second.into()).expendable(1),
+    F::new("read", "R MB/S", Unit::BytesPerSecond, |it, _| it.read_bytes_per_second.into()),
+    F::new("device_read", "FROM DEVICES MB/S", Unit::BytesPerSecond, |it, _| {
+        it.device_read_bytes_per_second.into()
+    }),
+    F::new("cached", "CACHED%", Unit::Share, |it, _| {
+        it.from_page_cache_percent.map_or("".into(), |share| Cell::from(share / 100.0))
+    }),
+    F::new("writes", "WRITES/S", Unit::PerSecond, |it, _| it.writes_per_second.into())
+        .expendable(2),
+    F::new("written", "W MB/S", Unit::BytesPerSecond, |it, _| it.written_bytes_per_second.into()),
+    F::new("device_written", "TO DEVICES MB/S", Unit::BytesPerSecond, |it, _| {
+        it.device_written_bytes_per_second.into()
+    }),
+    F::new("cancelled", "CANCELLED MB/S", Unit::BytesPerSecond, |it, _| {
+        it.cancelled_bytes_per_second.into()
+    })
+    .expendable(3),
+];
 
 /// The devices' own figures, for all processes.
 fn devices(read: f64, written: f64) -> Row {
-    let name = "devices, all processes".to_string();
-    let mut cells = vec![String::new(); 9];
-    cells[0] = name.clone();
-    cells[3] = megabytes(read);
-    cells[7] = megabytes(written);
-    Row { key: name, cells, bar: None, tone: Tone::Other, branches: false }
-}
-
-fn line(name: String, f: &IoFigures, tone: Tone) -> Row {
-    Row {
-        key: name.clone(),
-        cells: vec![
-            name,
-            count(f.reads_per_second),
-            megabytes(f.read_bytes_per_second),
-            megabytes(f.device_read_bytes_per_second),
-            f.from_page_cache_percent.map_or(String::new(), |share| percent(share / 100.0)),
-            count(f.writes_per_second),
-            megabytes(f.written_bytes_per_second),
-            megabytes(f.device_written_bytes_per_second),
-            megabytes(f.cancelled_bytes_per_second),
-        ],
-        bar: None,
-        tone,
-        branches: false,
-    }
+    let name = "devices, all processes";
+    let mut cells = vec![Cell::from(""); 9];
+    (cells[0], cells[3], cells[7]) = (name.into(), read.into(), written.into());
+    Row::new(name, cells)
 }

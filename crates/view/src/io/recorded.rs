@@ -5,10 +5,10 @@
 use recording::{DeviceRow, ServerIoRow};
 use serde::Serialize;
 
-use super::files::megabytes;
-use crate::rows::{accepts, left, right, Wish};
-use crate::table::{Row, Table, Tone};
-use crate::units::{bytes, count, duration, percent, two};
+use crate::rows::{accepts, Wish};
+use crate::table::field::{Field, Picked};
+use crate::table::{Row, Table, Unit};
+use crate::units::{bytes, duration};
 
 /// The recorded figures of devices during an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -112,50 +112,59 @@ impl Server {
     }
 }
 
+type F = Field<Device>;
+
+/// The columns of recorded devices.
+pub const FIELDS: &[F] = &[
+    F::new("device", "Device", Unit::Text, |it, _| it.name.as_str().into()),
+    F::new("reads_per_second", "Reads", Unit::PerSecond, |it, _| it.reads.into()).head("R/S"),
+    F::new("read_bytes_per_second", "Read", Unit::BytesPerSecond, |it, _| it.read_bytes.into())
+        .head("R MB/S"),
+    F::new("read_seconds", "Read mean", Unit::Seconds, |it, _| it.read_seconds.into())
+        .head("R MEAN")
+        .expendable(1),
+    F::new("writes_per_second", "Writes", Unit::PerSecond, |it, _| it.writes.into()).head("W/S"),
+    F::new("written_bytes_per_second", "Written", Unit::BytesPerSecond, |it, _| {
+        it.written_bytes.into()
+    })
+    .head("W MB/S"),
+    F::new("write_seconds", "Write mean", Unit::Seconds, |it, _| it.write_seconds.into())
+        .head("W MEAN")
+        .expendable(1),
+    F::new("flushes_per_second", "Flushes", Unit::PerSecond, |it, _| it.flushes.into())
+        .head("FLUSH/S")
+        .expendable(3),
+    F::new("flush_seconds", "Flush mean", Unit::Seconds, |it, _| it.flush_seconds.into())
+        .expendable(3),
+    F::new("queue", "Queue", Unit::Sessions, |it, _| it.queue.into())
+        .help("average number of requests, waiting or in progress")
+        .expendable(2),
+    F::new("utilisation", "In use", Unit::Share, |it, _| it.utilisation.into())
+        .help("share of time with at least one request"),
+    F::new("utilisation_percent", "Util%", Unit::Share, |it, _| it.utilisation.min(1.0).into()),
+];
+
 /// The devices and their figures; `None`: no device to show.
 pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
-    let columns = vec![
-        left("DEVICE", 0),
-        right("R/S", 0),
-        right("R MB/S", 0),
-        right("R MEAN", 1),
-        right("W/S", 0),
-        right("W MB/S", 0),
-        right("W MEAN", 2),
-        right("FLUSH/S", 4),
-        right("FLUSH MEAN", 5),
-        right("QUEUE", 3),
-        right("UTIL%", 0),
-    ];
-    let mean = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_string(), duration);
+    let figures = Picked::of_pane(
+        FIELDS,
+        "device, reads_per_second, read_bytes_per_second, read_seconds:1, writes_per_second, \
+         written_bytes_per_second, write_seconds:2, flushes_per_second:4, flush_seconds:5, \
+         queue:3, utilisation_percent",
+    );
     let row = |device: &Device| {
+        let mut row = Row::new(format!("device {}", device.name), figures.cells(device, 1.0));
         // Component devices are indented below, as in the live view.
-        let name = format!("{}{}", if device.direct { "" } else { "  " }, device.name);
-        Row {
-            key: format!("device {}", device.name),
-            cells: vec![
-                name,
-                count(device.reads),
-                megabytes(device.read_bytes),
-                mean(device.read_seconds),
-                count(device.writes),
-                megabytes(device.written_bytes),
-                mean(device.write_seconds),
-                device.flushes.map_or_else(|| "-".to_string(), count),
-                mean(device.flush_seconds),
-                two(device.queue),
-                percent(device.utilisation.min(1.0)),
-            ],
-            bar: None,
-            tone: Tone::Other,
-            branches: false,
+        if !device.direct {
+            row.cells[0] = format!("  {}", device.name).into();
         }
+        row
     };
     let mut shown: Vec<&Device> =
         recorded.devices.iter().filter(|device| accepts(wish, &[&device.name])).collect();
     shown.sort_by_key(|device| !device.direct);
     let rows: Vec<Row> = shown.into_iter().map(row).collect();
-    (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
+    (!rows.is_empty()).then(|| Table::of(figures.columns, rows))
 }
 
 /// Where the files are, what the server read and wrote, and what a recording does not have.
@@ -216,7 +225,7 @@ mod tests {
             open: Open::All,
         };
         let names = |table: &Table| -> Vec<String> {
-            table.rows.iter().map(|row| row.cells[0].clone()).collect()
+            table.rows.iter().map(|row| row.cells[0].exact()).collect()
         };
         assert_eq!(names(&table(&recorded, &filter("")).unwrap()), ["sda", "  disk"]);
         assert!(table(&recorded, &filter("nvme")).is_none());

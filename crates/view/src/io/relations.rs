@@ -4,12 +4,13 @@
 use segment::interval::{Interval, Timing};
 use segment::relations::RelationTiming;
 use segment::RelationRow;
+use segment::WaitClass;
 
-use super::files::megabytes;
 use super::{Io, RelationNames};
-use crate::rows::{accepts, by, left, right, sorted, Wish};
-use crate::table::{Row, Table, Tone};
-use crate::units::{count, duration, maybe_duration, two};
+use crate::rows::{accepts, by, left, sorted, Wish};
+use crate::table::field::{per, rate, Field, Picked};
+use crate::table::{Cell, Row, Table, Tone, Unit};
+use crate::units::duration;
 
 /// How many are shown without a filter.
 const BUSIEST: usize = 12;
@@ -55,24 +56,7 @@ fn notes(shown: &[(String, Timing, &RelationRow)], names: &RelationNames) -> Vec
 pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, Table)> {
     let (rows, names) = (io.relations.as_deref()?, &io.relation_names);
     let seconds = io.relations_seconds.unwrap_or(interval.instrumented_seconds);
-    let rate = |n: f64| n / seconds.max(1e-9);
-    let columns = vec![
-        left("RELATION", 0),
-        right("R/S", 0),
-        right("R MB/S", 0),
-        right("R MEAN", 2),
-        right("W/S", 0),
-        right("W MB/S", 0),
-        right("W MEAN", 3),
-        right("EXT/S", 0),
-        right("EXT MB/S", 4),
-        right("SYNC/S", 0),
-        right("SYNC MEAN", 0),
-        right("TRUNC/S", 6),
-        right("MAX", 5),
-        right("S/S", 1),
-        right("FAILED", 7),
-    ];
+    let figures = Picked::all(FIELDS);
     let mut named: Vec<(String, Timing, &RelationRow)> = rows
         .iter()
         .map(|row| (name(row, names), timing(row), row))
@@ -84,47 +68,62 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
     }
     let mut notes = notes(&named, names);
     notes.extend(io.relations_seconds.map(|s| format!("recorded per {}", duration(s))));
-    let rows: Vec<Row> = named
-        .into_iter()
-        .map(|(name, all, row)| {
-            let per_second = |timing: &RelationTiming| match timing.count {
-                0 => String::new(),
-                n => count(rate(n as f64)),
-            };
-            let moved = |timing: &RelationTiming| match timing.count {
-                0 => String::new(),
-                _ => megabytes(rate(timing.bytes as f64)),
-            };
-            let mean = |timing: &RelationTiming| match timing.count {
-                0 => String::new(),
-                n => duration(timing.seconds / n as f64),
-            };
-            Row {
-                key: format!("relation {name}"),
-                cells: vec![
-                    name,
-                    per_second(&row.read),
-                    moved(&row.read),
-                    mean(&row.read),
-                    per_second(&row.write),
-                    moved(&row.write),
-                    mean(&row.write),
-                    per_second(&row.extend),
-                    moved(&row.extend),
-                    per_second(&row.sync),
-                    mean(&row.sync),
-                    per_second(&row.truncate),
-                    maybe_duration(all.max_seconds),
-                    two(rate(row.seconds)),
-                    count(row.failed as f64),
-                ],
-                bar: None,
-                tone: if row.failed > 0 { Tone::Lock } else { Tone::Io },
-                branches: false,
-            }
-        })
-        .collect();
-    (!rows.is_empty()).then_some((notes, Table { columns, rows, bars_after: None }))
+    let row = |(name, _, row): (String, Timing, &RelationRow)| {
+        let mut cells = vec![name.as_str().into()];
+        cells.extend(figures.cells(row, seconds));
+        let tone = if row.failed > 0 { Tone::of(WaitClass::Lock) } else { Tone::IO };
+        Row { tone, ..Row::new(format!("relation {name}"), cells) }
+    };
+    let rows: Vec<Row> = named.into_iter().map(row).collect();
+    let mut columns = vec![left("RELATION", 0)];
+    columns.extend(figures.columns);
+    (!rows.is_empty()).then(|| (notes, Table::of(columns, rows)))
+}
+
+type F = Field<RelationRow>;
+
+/// The figures of a relation. Cells without operations stay empty.
+const FIELDS: &[F] = &[
+    F::new("read_rate", "R/S", Unit::PerSecond, |it, s| operations(&it.read, s)),
+    F::new("read_bytes", "R MB/S", Unit::BytesPerSecond, |it, s| moved(&it.read, s)),
+    F::new("read_mean", "R MEAN", Unit::Seconds, |it, _| mean(&it.read)).expendable(2),
+    F::new("write_rate", "W/S", Unit::PerSecond, |it, s| operations(&it.write, s)),
+    F::new("write_bytes", "W MB/S", Unit::BytesPerSecond, |it, s| moved(&it.write, s)),
+    F::new("write_mean", "W MEAN", Unit::Seconds, |it, _| mean(&it.write)).expendable(3),
+    F::new("extend_rate", "EXT/S", Unit::PerSecond, |it, s| operations(&it.extend, s)),
+    F::new("extend_bytes", "EXT MB/S", Unit::BytesPerSecond, |it, s| moved(&it.extend, s))
+        .expendable(4),
+    F::new("sync_rate", "SYNC/S", Unit::PerSecond, |it, s| operations(&it.sync, s)),
+    F::new("sync_mean", "SYNC MEAN", Unit::Seconds, |it, _| mean(&it.sync)),
+    F::new("truncate_rate", "TRUNC/S", Unit::PerSecond, |it, s| operations(&it.truncate, s))
+        .expendable(6),
+    F::new("max", "MAX", Unit::Seconds, |it, _| timing(it).max_seconds.into()).expendable(5),
+    F::new("sessions", "S/S", Unit::Sessions, |it, s| per(it.seconds, s)).expendable(1),
+    F::new("failed", "FAILED", Unit::Count, |it, _| it.failed.into()).expendable(7),
+];
+
+fn operations(of: &RelationTiming, seconds: f64) -> Cell {
+    if of.count > 0 {
+        rate(of.count, seconds)
+    } else {
+        "".into()
+    }
+}
+
+fn moved(of: &RelationTiming, seconds: f64) -> Cell {
+    if of.count > 0 {
+        rate(of.bytes, seconds)
+    } else {
+        "".into()
+    }
+}
+
+fn mean(of: &RelationTiming) -> Cell {
+    if of.count > 0 {
+        per(of.seconds, of.count as f64)
+    } else {
+        "".into()
+    }
 }
 
 /// All operations of a relation together.

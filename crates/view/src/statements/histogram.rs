@@ -5,7 +5,7 @@ use segment::layout::{bucket_low, HIST_BUCKETS};
 use segment::{Clock, Histogram};
 use serde::Serialize;
 
-use crate::rows::right;
+use crate::rows::{right, texts};
 use crate::table::{Row, Table, Tone};
 use crate::units::{duration, percent, whole};
 
@@ -43,7 +43,7 @@ impl Bucket {
 /// keep a constant ratio of bounds.
 pub fn drawing(buckets: &[Bucket], seconds_per_tick: f64) -> Table {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else {
-        return Table { columns: Vec::new(), rows: Vec::new(), bars_after: None };
+        return Table::default();
     };
     let rows_of = |width: usize| last.number / width - first.number / width + 1;
     let width = [1, 2, 4, 8, 16].into_iter().find(|&w| rows_of(w) <= ROWS).unwrap_or(32);
@@ -65,16 +65,16 @@ pub fn drawing(buckets: &[Bucket], seconds_per_tick: f64) -> Table {
         so_far += *count as f64;
         Row {
             key: at.to_string(),
-            cells: vec![
+            cells: texts(vec![
                 edge(at),
                 edge(at + 1),
                 whole(*count),
                 percent(*count as f64 / all),
                 percent(so_far / all),
-            ],
+            ]),
             bar: Some(*count as f64 / most),
-            tone: Tone::Other,
-            branches: false,
+            tone: Tone::Plain,
+            ..Row::default()
         }
     };
     Table {
@@ -87,6 +87,7 @@ pub fn drawing(buckets: &[Bucket], seconds_per_tick: f64) -> Table {
             right("UP TO %", 1),
         ],
         bars_after: Some(4),
+        ..Table::default()
     }
 }
 
@@ -95,6 +96,8 @@ mod tests {
     use std::path::Path;
 
     use segment::ClockKind;
+
+    use crate::table::Cell;
 
     use super::*;
 
@@ -106,7 +109,8 @@ mod tests {
     }
 
     fn drawn(values: &[(u64, u64)]) -> Vec<Vec<String>> {
-        drawing(&buckets(values), 1e-9).rows.into_iter().map(|row| row.cells).collect()
+        let rows = drawing(&buckets(values), 1e-9).rows;
+        rows.into_iter().map(|row| row.cells.iter().map(Cell::exact).collect()).collect()
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! views and `--json` have them (docs/reference-json.md), their table, and the page of one.
 
 mod current;
+mod fields;
 mod histogram;
 mod page;
 mod pane;
@@ -15,6 +16,7 @@ use segment::{StatementKey, StatementsDelta};
 use serde::Serialize;
 
 pub use current::CurrentRow;
+pub use fields::FIELDS;
 pub use histogram::Bucket;
 pub use page::{page, Section};
 pub use pane::{note, one_line, ordered, statements, table};

@@ -5,7 +5,7 @@ use segment::statements::WaitClass;
 
 use super::histogram::drawing;
 use super::{StatementRow, Statements};
-use crate::rows::{left, right};
+use crate::rows::{left, right, texts};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, whole};
 
@@ -163,7 +163,7 @@ fn figures(spans: &[(&str, &StatementRow)], all: &[Figure]) -> Table {
         }));
         plain(cells)
     };
-    Table { columns, rows: spans.iter().map(line).collect(), bars_after: None }
+    Table::of(columns, spans.iter().map(line).collect())
 }
 
 fn seen(now: f64, row: &StatementRow) -> Vec<String> {
@@ -177,13 +177,7 @@ fn seen(now: f64, row: &StatementRow) -> Vec<String> {
 }
 
 fn plain(cells: Vec<String>) -> Row {
-    Row {
-        key: cells.first().cloned().unwrap_or_default(),
-        cells,
-        bar: None,
-        tone: Tone::Other,
-        branches: false,
-    }
+    Row::new(cells.first().cloned().unwrap_or_default(), texts(cells))
 }
 
 /// "cpu 61.2 %, io 30.1 %".
@@ -230,6 +224,7 @@ fn activities(row: &StatementRow) -> Table {
         ],
         rows,
         bars_after: Some(2),
+        ..Table::default()
     }
 }
 
@@ -297,7 +292,7 @@ fn blocks(row: &StatementRow) -> Table {
             right("WRITTEN", 0),
         ],
         rows,
-        bars_after: None,
+        ..Table::default()
     }
 }
 

@@ -5,10 +5,11 @@ use std::cmp::Ordering;
 
 use segment::statements::WaitClass;
 
-use super::{StatementRow, Statements};
+use super::{StatementRow, Statements, FIELDS};
 use crate::rows::{accepts, left, right, sorted, text, Wish};
-use crate::table::{Row, Table, Tone};
-use crate::units::{count, duration, maybe_duration, percent};
+use crate::table::field::Picked;
+use crate::table::{Column, Row, Table, Tone, Unit};
+use crate::units::duration;
 use crate::Sort;
 
 /// A note above the table, or the reason why it is empty.
@@ -63,17 +64,6 @@ fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
     order.then_with(|| b.seconds.total_cmp(&a.seconds)).then_with(|| a.key.cmp(&b.key))
 }
 
-/// The classes with a column each: heading, and priority for dropping the column.
-const SHARES: [(WaitClass, &str, u8); 7] = [
-    (WaitClass::Cpu, "%CPU", 3),
-    (WaitClass::Io, "%IO", 3),
-    (WaitClass::Lock, "%LOCK", 4),
-    (WaitClass::Lwlock, "%LWLOCK", 5),
-    (WaitClass::Client, "%CLIENT", 12),
-    (WaitClass::Ipc, "%IPC", 13),
-    (WaitClass::Other, "%OTHER", 13),
-];
-
 /// The chosen statements in order: those that clients sent; with idle
 /// accounts, nested ones too.
 pub fn ordered<'s>(statements: &'s Statements, wish: &Wish) -> Vec<&'s StatementRow> {
@@ -96,72 +86,46 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
         Sort::Activity(name) => Some(name),
         _ => None,
     };
-    let mut columns = vec![
-        left("DATABASE", 8),
-        left("USER", 9),
-        right(if statements.interval_seconds.is_some() { "CALLS/S" } else { "CALLS" }, 0),
-        right("TIME", 0),
-        right("%TIME", 0),
-        right("MEAN", 0),
-        right("P50", 10),
-        right("P95", 11),
-        right("P99", 2),
-        right("MAX", 6),
-        right("ROWS/CALL", 7),
-        right("%HIT", 7),
-    ];
-    columns.extend(SHARES.map(|(_, head, expendable)| right(head, expendable)));
+    let calls = if statements.interval_seconds.is_some() { "per_second" } else { "calls" };
+    let figures = Picked::of_pane(
+        FIELDS,
+        &format!(
+            "database:8, user:9, {calls}, seconds, share, mean_seconds, p50_seconds:10, \
+             p95_seconds:11, p99_seconds:2, max_seconds:6, rows_per_call:7, hit_share:7, \
+             cpu_share:3, io_share:3, lock_share:4, lwlock_share:5, client_share:12, \
+             ipc_share:13, other_share:13"
+        ),
+    );
+    let mut columns = figures.columns.clone();
     if activity.is_some() {
-        columns.push(right("%ACTIVITY", 0));
+        columns.push(Column::new("activity_share", "%ACTIVITY", Unit::Share));
     }
     if wish.idle {
         columns.push(left("LEVEL", 1));
     }
     columns.extend([right("QUERY ID", 14), text("QUERY")]);
-    let rate = |n: u64| match statements.interval_seconds {
-        Some(seconds) => count(n as f64 / seconds.max(1e-9)),
-        None => count(n as f64),
+    let row = |row: &&StatementRow| {
+        let mut cells = figures.cells(row, statements.interval_seconds.unwrap_or(1.0));
+        cells
+            .extend(activity.map(|name| {
+                (row.seconds > 0.0).then(|| row.seconds_in(name) / row.seconds).into()
+            }));
+        if wish.idle {
+            cells.push(if row.toplevel { "top" } else { "nested" }.into());
+        }
+        cells.push(row.queryid.map(|id| id.to_string()).into());
+        cells.push(one_line(row.text()).into());
+        Row { tone: tone(row), branches: true, ..Row::new(row.name(), cells) }
     };
-    let rows = rows
-        .iter()
-        .map(|row| {
-            let share = |seconds: f64| match row.seconds > 0.0 {
-                true => percent(seconds / row.seconds),
-                false => "-".to_string(),
-            };
-            let mut cells = vec![
-                row.database.clone(),
-                row.user.clone(),
-                rate(row.calls),
-                duration(row.seconds),
-                percent(row.share),
-                maybe_duration(row.execution.mean_seconds),
-                maybe_duration(row.quantiles.p50_seconds),
-                maybe_duration(row.quantiles.p95_seconds),
-                maybe_duration(row.quantiles.p99_seconds),
-                maybe_duration(row.execution.max_seconds),
-                row.rows_per_call().map_or_else(|| "-".to_string(), count),
-                row.blocks.hit_ratio().map_or_else(|| "-".to_string(), percent),
-            ];
-            cells.extend(SHARES.map(|(class, ..)| share(row.split.class(class))));
-            cells.extend(activity.map(|name| share(row.seconds_in(name))));
-            if wish.idle {
-                cells.push(if row.toplevel { "top" } else { "nested" }.to_string());
-            }
-            cells.push(row.queryid.map_or_else(|| "-".to_string(), |id| id.to_string()));
-            cells.push(one_line(row.text()));
-            Row { key: row.name(), cells, bar: None, tone: tone(row), branches: true }
-        })
-        .collect();
-    Table { columns, rows, bars_after: None }
+    Table::of(columns, rows.iter().map(row).collect())
 }
 
 /// The class with most of a statement's time.
 fn tone(row: &StatementRow) -> Tone {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     match WaitClass::ALL.into_iter().max_by(|a, b| most(a, b)) {
-        _ if row.seconds <= 0.0 => Tone::Quiet,
-        class => class.map_or(Tone::Other, Tone::of),
+        _ if row.seconds <= 0.0 => Tone::Faint,
+        class => class.map_or(Tone::Plain, Tone::of),
     }
 }
 

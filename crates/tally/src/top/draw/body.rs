@@ -12,23 +12,31 @@ use ratatui::Frame;
 use super::styled;
 use crate::top::screen::{of_column, Screen};
 use crate::top::trend;
+use segment::WaitClass;
 use view::statements::Section;
-use view::table::{bar, fit, wrap, Column, Layout, Row, Table, Tone};
+use view::table::{bar, fit, wrap, Column, Layout, Row, Table, Tone, Unit};
 
 /// Minimum width of a history; free space widens it.
 const MIN_WIDTH: usize = 10;
 const MAX_WIDTH: usize = 60;
 
 fn tone_color(tone: Tone) -> Color {
-    match tone {
-        Tone::Cpu => Color::Green,
-        Tone::Io => Color::LightBlue,
-        Tone::Latch => Color::Magenta,
-        Tone::Lock => Color::Red,
-        Tone::Client => Color::Cyan,
-        Tone::Ipc => Color::Yellow,
-        Tone::Timeout | Tone::Quiet => Color::DarkGray,
-        Tone::Other => Color::Reset,
+    let class = match tone {
+        Tone::Class(class) => class,
+        Tone::Good => return Color::Green,
+        Tone::Bad => return Color::Red,
+        Tone::Faint => return Color::DarkGray,
+        Tone::Plain => return Color::Reset,
+    };
+    match class {
+        WaitClass::Cpu => Color::Green,
+        WaitClass::Io => Color::LightBlue,
+        WaitClass::Lwlock | WaitClass::BufferPin => Color::Magenta,
+        WaitClass::Lock => Color::Red,
+        WaitClass::Client => Color::Cyan,
+        WaitClass::Ipc => Color::Yellow,
+        WaitClass::Timeout | WaitClass::Activity => Color::DarkGray,
+        WaitClass::Extension | WaitClass::Other => Color::Reset,
     }
 }
 
@@ -75,10 +83,10 @@ fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: 
     // Running text stays last.
     let last = table.columns.len();
     let at = table.columns.iter().position(|column| column.elastic).unwrap_or(last);
-    let column = Column { head: "HISTORY", right: false, expendable: 3, elastic: false };
+    let column = Column::new("history", "HISTORY", Unit::Text).expendable(3);
     table.columns.insert(at, column);
     for row in &mut table.rows {
-        row.cells.insert(at, " ".repeat(MIN_WIDTH));
+        row.cells.insert(at, " ".repeat(MIN_WIDTH).into());
     }
     let mut layout = table.layout(width);
     let spare = width.saturating_sub(table.width(&layout));
@@ -89,14 +97,14 @@ fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: 
     let wide = *wide;
     for row in &mut table.rows[shown] {
         let series = trend::of_row(&screen.history, view, &row.key, wide);
-        row.cells[at] = trend::spark(&series, wide, screen.ascii);
+        row.cells[at] = trend::spark(&series, wide, screen.ascii).into();
     }
     layout
 }
 
 /// Records what can be clicked.
 fn record_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect, rows: usize) {
-    let heads: Vec<&str> = table.columns.iter().map(|column| column.head).collect();
+    let heads: Vec<&str> = table.columns.iter().map(|column| &*column.title).collect();
     let view = screen.view();
     let spots = &mut screen.spots;
     spots.heading_line = Some(area.y);
@@ -154,7 +162,7 @@ fn line<'a>(screen: &Screen, table: &Table, row: &Row, layout: &Layout, cursor: 
     let bar = bar(row.bar.unwrap_or(0.0), layout.bar, screen.ascii);
     let [before, bar, after] = table.parts(row, layout, &bar);
     let toned = styled(screen, tone_color(row.tone), Style::new());
-    let quiet = row.tone == Tone::Quiet;
+    let quiet = row.tone == Tone::Faint;
     let first = layout.shown.first().map_or(0, |s| s.1);
     let split = before.char_indices().nth(first).map_or(before.len(), |(at, _)| at);
     let (name, figures) = before.split_at(split);

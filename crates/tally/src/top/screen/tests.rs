@@ -222,7 +222,7 @@ fn enter_opens_the_activity_under_the_cursor_and_closes_it_again() {
     assert_eq!(screen.table().unwrap().rows.len(), 4);
     press(&mut screen, "jj\n");
     let table = screen.table().unwrap();
-    let names: Vec<&str> = table.rows.iter().map(|r| r.cells[0].as_str()).collect();
+    let names: Vec<String> = table.rows.iter().map(|r| r.cells[0].exact()).collect();
     assert_eq!(names[2..5], ["IO:WALSync", "  execute", "  sync"]);
     press(&mut screen, "\n");
     assert_eq!(screen.table().unwrap().rows.len(), 4);

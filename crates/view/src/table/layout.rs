@@ -1,89 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A table that fits the given width: columns of low priority are dropped first.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use super::{Row, Table};
 use crate::escape::visible;
-use segment::WaitClass;
-
-/// A column.
-#[derive(Debug, Clone, Copy)]
-pub struct Column {
-    /// Its heading, with the unit.
-    pub head: &'static str,
-    /// Whether it is aligned right, as numbers are.
-    pub right: bool,
-    /// Where space is short, the column with the highest number is dropped first; 0 is kept.
-    pub expendable: u8,
-    /// Whether it takes the remaining width: running text.
-    pub elastic: bool,
-}
-
-/// The class of a row, for its colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    /// On a CPU.
-    Cpu,
-    /// Waiting for storage.
-    Io,
-    /// Waiting for a lightweight lock or a buffer pin.
-    Latch,
-    /// Waiting for a row, table or other heavyweight lock.
-    Lock,
-    /// Waiting for the client.
-    Client,
-    /// Waiting for another process.
-    Ipc,
-    /// Sleeping.
-    Timeout,
-    /// Idle, or not of interest.
-    Quiet,
-    /// Anything else.
-    Other,
-}
-
-impl Tone {
-    /// The tone of a class of activity.
-    pub fn of(class: WaitClass) -> Tone {
-        match class {
-            WaitClass::Cpu => Tone::Cpu,
-            WaitClass::Io => Tone::Io,
-            WaitClass::Lwlock | WaitClass::BufferPin => Tone::Latch,
-            WaitClass::Lock => Tone::Lock,
-            WaitClass::Client => Tone::Client,
-            WaitClass::Ipc => Tone::Ipc,
-            WaitClass::Timeout => Tone::Timeout,
-            WaitClass::Activity => Tone::Quiet,
-            WaitClass::Extension | WaitClass::Other => Tone::Other,
-        }
-    }
-}
-
-/// A row.
-#[derive(Debug, Clone)]
-pub struct Row {
-    /// Its key, stable from one interval to the next.
-    pub key: String,
-    /// One text for each column.
-    pub cells: Vec<String>,
-    /// Length of its bar, 0 to 1; `None`: no bar.
-    pub bar: Option<f64>,
-    /// Its colour.
-    pub tone: Tone,
-    /// Whether it has detail rows to open.
-    pub branches: bool,
-}
-
-/// Rows under headings.
-#[derive(Debug, Clone)]
-pub struct Table {
-    /// The columns; the bars have none of their own here.
-    pub columns: Vec<Column>,
-    /// The rows.
-    pub rows: Vec<Row>,
-    /// After which column the bars are drawn; `None`: no bars.
-    pub bars_after: Option<usize>,
-}
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -102,11 +24,15 @@ pub struct Layout {
 }
 
 impl Table {
+    /// The text of a cell; empty beyond the end of the row.
+    fn text_of<'r>(&self, row: &'r Row, at: usize) -> Cow<'r, str> {
+        row.cells.get(at).map_or("".into(), |cell| cell.brief(self.columns[at].unit))
+    }
+
     /// The natural width of a column.
     fn widest(&self, at: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|r| r.cells.get(at));
-        let widest = cells.map(|c| visible(c).chars().count()).max().unwrap_or(0);
-        widest.max(self.columns[at].head.len())
+        let cells = self.rows.iter().map(|row| visible(&self.text_of(row, at)).chars().count());
+        cells.max().unwrap_or(0).max(self.columns[at].title.chars().count())
     }
 
     /// Fits the table into `width` characters. When no more columns can be dropped, running text shrinks, then
@@ -157,10 +83,9 @@ impl Table {
 
     /// The line of headings in this layout.
     pub fn heading(&self, layout: &Layout) -> String {
-        let cells = layout
-            .shown
-            .iter()
-            .map(|&(at, width)| (at, fit(self.columns[at].head, width, self.columns[at].right)));
+        let cells = layout.shown.iter().map(|&(at, width)| {
+            (at, fit(&self.columns[at].title, width, self.columns[at].right()))
+        });
         self.join(cells, layout, &" ".repeat(layout.bar)).concat()
     }
 
@@ -211,8 +136,8 @@ impl Table {
     /// As [`Self::line`], in three parts: before the bar, the bar, and after it.
     pub fn parts(&self, row: &Row, layout: &Layout, bar: &str) -> [String; 3] {
         let cells = layout.shown.iter().map(|&(at, width)| {
-            let cell = row.cells.get(at).map_or("", |c| c.as_str());
-            (at, fit(&visible(cell), width, self.columns[at].right))
+            let text = self.text_of(row, at);
+            (at, fit(&visible(&text), width, self.columns[at].right()))
         });
         self.join(cells, layout, bar)
     }
@@ -313,26 +238,19 @@ pub fn speaks_utf8() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Cell, Column, Unit};
     use super::*;
 
     fn table() -> Table {
-        let column = |head, right, expendable| Column { head, right, expendable, elastic: false };
-        Table {
-            columns: vec![
-                column("ACTIVITY", false, 0),
-                column("%TIME", true, 0),
-                column("MEAN", true, 1),
-                column("P50", true, 2),
-            ],
-            rows: vec![Row {
-                key: String::new(),
-                cells: ["LWLock:WALWrite", "12.5", "1.2 ms", "1.1 ms"].map(String::from).to_vec(),
-                bar: Some(0.5),
-                tone: Tone::Latch,
-                branches: false,
-            }],
-            bars_after: Some(1),
-        }
+        let columns = vec![
+            Column::new("", "ACTIVITY", Unit::Text),
+            Column::new("", "%TIME", Unit::Share),
+            Column::new("", "MEAN", Unit::Seconds).expendable(1),
+            Column::new("", "P50", Unit::Seconds).expendable(2),
+        ];
+        let cells = ["LWLock:WALWrite", "12.5", "1.2 ms", "1.1 ms"].map(Cell::from);
+        let row = Row { bar: Some(0.5), ..Row::new("", cells.to_vec()) };
+        Table { bars_after: Some(1), ..Table::of(columns, vec![row]) }
     }
 
     #[test]
@@ -354,8 +272,8 @@ mod tests {
     #[test]
     fn running_text_takes_the_remaining_width() {
         let mut table = table();
-        table.columns.push(Column { head: "QUERY", right: false, expendable: 0, elastic: true });
-        table.rows[0].cells.push("select ".repeat(20));
+        table.columns.push(Column::new("query", "QUERY", Unit::Text).elastic());
+        table.rows[0].cells.push("select ".repeat(20).into());
         table.bars_after = None;
         let widths =
             |width| -> Vec<usize> { table.layout(width).shown.iter().map(|s| s.1).collect() };
@@ -378,7 +296,8 @@ mod tests {
             assert_eq!(line.chars().count(), table.width(&layout));
             let (column, span) = table.spans(&layout).pop().unwrap();
             let found: String = line.chars().skip(span.start).take(span.len()).collect();
-            assert_eq!(found.trim(), fit(&table.rows[0].cells[column], span.len(), true).trim());
+            let cell = table.rows[0].cells[column].brief(table.columns[column].unit);
+            assert_eq!(found.trim(), fit(&cell, span.len(), true).trim());
         }
     }
 

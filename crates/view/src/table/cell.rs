@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A value of a table or a chart, its unit, and how it is written.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -8,7 +9,11 @@ use jiff::Timestamp;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
+use super::Tone;
 use crate::units::{bytes, count, duration, percent, two, whole};
+
+/// Bytes of a MB.
+const MEGABYTE: f64 = 1024.0 * 1024.0;
 
 /// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -57,6 +62,25 @@ pub enum Cell {
     Whole(u64),
     /// A number.
     Number(f64),
+    /// A figure that is already rounded for people.
+    #[serde(serialize_with = "only_exact")]
+    Rounded {
+        /// The text for people: "12.3 ±0.4".
+        text: Arc<str>,
+        /// Its exact value; `None`: not known.
+        exact: Option<f64>,
+        /// Its significance.
+        tone: Tone,
+    },
+}
+
+fn only_exact<S: Serializer>(
+    _: &Arc<str>,
+    exact: &Option<f64>,
+    _: &Tone,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    exact.serialize(to)
 }
 
 impl From<&str> for Cell {
@@ -104,10 +128,37 @@ impl Cell {
     pub fn shown(&self, unit: Unit, zone: &TimeZone) -> String {
         match self {
             Cell::Empty => String::new(),
-            Cell::Text(text) => text.to_string(),
+            Cell::Text(text) | Cell::Rounded { text, .. } => text.to_string(),
             Cell::Whole(n) if matches!(unit, Unit::Count | Unit::Number) => whole(*n),
             Cell::Whole(n) => shown(*n as f64, unit, zone),
             Cell::Number(n) => shown(*n, unit, zone),
+        }
+    }
+
+    /// The value below a heading that has the unit; "-" without a value.
+    pub fn brief(&self, unit: Unit) -> Cow<'_, str> {
+        let n = match self {
+            Cell::Empty => return "-".into(),
+            Cell::Text(text) | Cell::Rounded { text, .. } => return text.as_ref().into(),
+            Cell::Whole(n) => *n as f64,
+            Cell::Number(n) => *n,
+        };
+        Cow::Owned(match unit {
+            Unit::Share => percent(n),
+            Unit::PerSecond => count(n),
+            Unit::BytesPerSecond => two(n / MEGABYTE),
+            _ => number(n, unit),
+        })
+    }
+
+    /// The value as a program reads it; empty without one.
+    pub fn exact(&self) -> String {
+        match self {
+            Cell::Empty => String::new(),
+            Cell::Text(text) => text.to_string(),
+            Cell::Whole(n) => n.to_string(),
+            Cell::Number(n) => n.to_string(),
+            Cell::Rounded { exact, .. } => exact.map_or_else(String::new, |n| n.to_string()),
         }
     }
 }

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The one table: columns with units, rows of typed cells. It becomes lines of a terminal and plain text here,
+//! JSON and CSV too; [`crate::html`] makes HTML of it.
+
+pub(crate) mod cell;
+pub mod field;
+mod layout;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use segment::WaitClass;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+pub use cell::{number, span, time, Cell, Unit};
+pub use layout::{bar, fit, speaks_utf8, wrap, Layout};
+
+/// Rows under headings.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// Its key, unique in a document.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: Cow<'static, str>,
+    /// A note for the reader.
+    pub note: Option<String>,
+    /// Its columns; the bars have none of their own here.
+    pub columns: Vec<Column>,
+    /// The column by which the rows are ordered: numbers descending, text and times
+    /// ascending; `None`: another order.
+    pub sort: Option<&'static str>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// After which column the bars are drawn; `None`: no bars.
+    pub bars_after: Option<usize>,
+}
+
+/// A column.
+#[derive(Debug, Clone, Serialize)]
+pub struct Column {
+    /// Its key, unique in the table.
+    pub key: &'static str,
+    /// Its heading.
+    pub title: Cow<'static, str>,
+    /// The unit of its cells.
+    pub unit: Unit,
+    /// A note for the reader.
+    pub help: Option<&'static str>,
+    /// Where space is short, the column with the highest number is dropped first; 0 is kept.
+    #[serde(skip)]
+    pub expendable: u8,
+    /// Whether it takes the remaining width: running text.
+    #[serde(skip)]
+    pub elastic: bool,
+}
+
+impl Column {
+    /// A column that is never dropped.
+    pub const fn new(key: &'static str, title: &'static str, unit: Unit) -> Column {
+        let title = Cow::Borrowed(title);
+        Column { key, title, unit, help: None, expendable: 0, elastic: false }
+    }
+
+    /// Adds a note for the reader.
+    pub const fn help(mut self, help: &'static str) -> Column {
+        self.help = Some(help);
+        self
+    }
+
+    /// Sets when to drop it in a narrow text.
+    pub const fn expendable(mut self, rank: u8) -> Column {
+        self.expendable = rank;
+        self
+    }
+
+    /// Lets it take the remaining width.
+    pub const fn elastic(mut self) -> Column {
+        self.elastic = true;
+        self
+    }
+
+    /// Whether it is aligned right, as numbers are.
+    pub fn right(&self) -> bool {
+        self.unit.is_figure()
+    }
+}
+
+/// The class of a row or the significance of a figure, for its colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// No colour.
+    #[default]
+    Plain,
+    /// A class of activity.
+    Class(WaitClass),
+    /// A significant change for the better.
+    Good,
+    /// A significant change for the worse.
+    Bad,
+    /// Idle, inconclusive, or not of interest.
+    Faint,
+}
+
+impl Tone {
+    /// Waiting for storage.
+    pub const IO: Tone = Tone::Class(WaitClass::Io);
+    /// Of no class that has a colour, in a table whose rows have classes.
+    pub const OTHER: Tone = Tone::Class(WaitClass::Other);
+
+    /// The tone of a class of activity; background processes between their work are idle.
+    pub fn of(class: WaitClass) -> Tone {
+        match class {
+            WaitClass::Activity => Tone::Faint,
+            class => Tone::Class(class),
+        }
+    }
+}
+
+/// A row.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// Its key, stable from one interval to the next.
+    pub key: String,
+    /// One cell for each column.
+    pub cells: Vec<Cell>,
+    /// Length of its bar, 0 to 1; `None`: no bar.
+    pub bar: Option<f64>,
+    /// Its colour.
+    pub tone: Tone,
+    /// Whether it has detail rows to open.
+    pub branches: bool,
+    /// What a document has of it below its figures.
+    pub details: Option<Details>,
+}
+
+impl Row {
+    /// A plain row.
+    pub fn new(key: impl Into<String>, cells: Vec<Cell>) -> Row {
+        Row { key: key.into(), cells, ..Row::default() }
+    }
+}
+
+/// Details of a statement.
+#[derive(Debug, Clone, Serialize)]
+pub struct Details {
+    /// Its text; `None`: not known.
+    pub text: Option<Arc<str>>,
+    /// Whether the text is cut.
+    pub cut: bool,
+    /// Execution times: from, to, count.
+    pub histogram: Vec<(Cell, Cell, u64)>,
+    /// Phase, activity, seconds, count; longest first.
+    pub activities: Vec<(Arc<str>, Arc<str>, Cell, u64)>,
+}
+
+impl Table {
+    /// A table of a document, without rows.
+    pub fn new(
+        id: &'static str,
+        title: impl Into<Cow<'static, str>>,
+        columns: Vec<Column>,
+    ) -> Table {
+        Table { id, title: title.into(), columns, ..Table::default() }
+    }
+
+    /// A table without a title.
+    pub fn of(columns: Vec<Column>, rows: Vec<Row>) -> Table {
+        Table { columns, rows, ..Table::default() }
+    }
+
+    /// A table of texts with these headings. The columns in `right` are aligned right, as numbers are.
+    pub fn with_headings(headings: &[impl AsRef<str>], right: std::ops::Range<usize>) -> Table {
+        let column = |(at, heading): (usize, &_)| {
+            let unit = if right.contains(&at) { Unit::Number } else { Unit::Text };
+            let title = AsRef::<str>::as_ref(heading).to_string().into();
+            Column { title, ..Column::new("", "", unit) }
+        };
+        Table::of(headings.iter().enumerate().map(column).collect(), Vec::new())
+    }
+
+    /// Orders the rows by this column.
+    pub fn sorted(self, key: &'static str) -> Table {
+        Table { sort: Some(key), ..self }
+    }
+
+    /// Adds a note.
+    pub fn noted(self, note: Option<String>) -> Table {
+        Table { note, ..self }
+    }
+
+    /// Adds a row of this tone.
+    pub fn push(&mut self, tone: Tone, cells: Vec<Cell>) {
+        debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.id);
+        self.rows.push(Row { tone, ..Row::new("", cells) });
+    }
+
+    /// Adds a row of texts; those of the last columns may be missing.
+    pub fn push_texts(&mut self, texts: impl IntoIterator<Item = impl Into<Cell>>) {
+        self.rows.push(Row::new("", texts.into_iter().map(Into::into).collect()));
+    }
+
+    /// Writes it with two blanks between columns, as wide as it is.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(self.text(usize::MAX).as_bytes())
+    }
+
+    /// The class of each row, in a table whose rows have classes.
+    pub fn classes(&self) -> Option<Vec<&'static str>> {
+        let class = |row: &Row| match row.tone {
+            Tone::Class(class) => Some(class.name()),
+            _ => None,
+        };
+        self.rows.iter().map(class).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
+    }
+
+    /// The exact values as CSV (RFC 4180, but with lines ended by a newline alone), headings first.
+    pub fn csv(&self) -> String {
+        let headings = self.columns.iter().map(|column| column.title.to_string()).collect();
+        let rows = self.rows.iter().map(|row| row.cells.iter().map(Cell::exact).collect());
+        csv(std::iter::once(headings).chain(rows))
+    }
+}
+
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let cells: Vec<&Vec<Cell>> = self.rows.iter().map(|row| &row.cells).collect();
+        let details: Option<Vec<&Details>> =
+            self.rows.iter().map(|row| row.details.as_ref()).collect();
+        let mut table = to.serialize_struct("Table", 8)?;
+        table.serialize_field("id", self.id)?;
+        table.serialize_field("title", &self.title)?;
+        table.serialize_field("note", &self.note)?;
+        table.serialize_field("columns", &self.columns)?;
+        table.serialize_field("sort", &self.sort)?;
+        table.serialize_field("rows", &cells)?;
+        table.serialize_field("classes", &self.classes())?;
+        table.serialize_field("details", &details.filter(|all| !all.is_empty()))?;
+        table.end()
+    }
+}
+
+/// Records as CSV (RFC 4180), but with lines ended by a newline alone.
+pub fn csv<F: AsRef<[u8]>>(records: impl IntoIterator<Item = Vec<F>>) -> String {
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    for record in records {
+        // Writing to memory cannot fail.
+        let _ = writer.write_record(record);
+    }
+    String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_quotes_what_needs_it() {
+        let mut table = Table::with_headings(&["a, b", "c", "d"], 1..3);
+        let text = "1.2 ±0.1".into();
+        let rounded = Cell::Rounded { text, exact: Some(1.2345), tone: Tone::Good };
+        table.push(Tone::Plain, vec!["say \"x\"".into(), 1.into(), rounded]);
+        assert_eq!(table.csv(), "\"a, b\",c,d\n\"say \"\"x\"\"\",1,1.2345\n");
+    }
+
+    #[test]
+    fn columns_are_aligned_and_numbers_are_aligned_right() {
+        let mut table = Table::with_headings(&["NAME", "N", "TEXT"], 1..2);
+        table.push_texts(["a", "12345", "x"]);
+        let mut out = Vec::new();
+        table.write(&mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "NAME      N  TEXT\na     12345  x\n");
+    }
+}
