@@ -102,9 +102,5 @@ fn table(client: &mut Client, sql: &str, lines: usize) -> Result<String, Error> 
             count += 1;
         }
     }
-    let mut out = Vec::new();
-    if let Some(table) = table {
-        table.write(&mut out)?;
-    }
-    Ok(String::from_utf8_lossy(&out).trim_end().to_string())
+    Ok(table.map_or_else(String::new, |table| table.to_string().trim_end().to_string()))
 }

@@ -27,10 +27,7 @@ fn aligned(table: &Shown) -> String {
     for row in &table.rows {
         columns.push_texts(row.iter().map(|field| field.text.clone()));
     }
-    let mut out = Vec::new();
-    // Writing to memory cannot fail.
-    let _ = columns.write(&mut out);
-    String::from_utf8_lossy(&out).into_owned()
+    columns.to_string()
 }
 
 /// What was measured, and on which server and machine.

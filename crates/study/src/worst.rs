@@ -89,9 +89,7 @@ fn table(interval: &Value, lines: usize) -> Result<String, Error> {
             ms(total.max),
         ]);
     }
-    let mut out = Vec::new();
-    columns.write(&mut out)?;
-    Ok(String::from_utf8_lossy(&out).trim_end().to_string())
+    Ok(columns.to_string().trim_end().to_string())
 }
 
 fn totals(interval: &Value) -> BTreeMap<String, Total> {
