@@ -31,7 +31,7 @@ const SECTIONS: [(&str, &str, &[&str]); 14] = [
 /// The document; times in sentences are in this zone.
 pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> {
     let interval = &material.whole;
-    let mut texts = text_tables::texts(interval)?;
+    let mut texts = text_tables::texts(interval);
     let own_texts = texts.len();
     texts.extend(material.runs.iter().enumerate().map(|(at, run)| Plain {
         id: format!("run-{}", at + 1),

@@ -5,20 +5,12 @@
 use segment::interval::{Interval, Timing};
 
 use view::document::Plain;
-use view::rows::{Open, Wish};
+use view::rows::Wish;
 use view::table::Table;
-use view::Sort;
 use view::{functions, locks};
 
 /// Those that have something to show.
-pub fn texts(interval: &Interval) -> std::io::Result<Vec<Plain>> {
-    let wish = Wish {
-        sort: Sort::Time,
-        reverse: false,
-        filter: String::new(),
-        idle: false,
-        open: Open::All,
-    };
+pub fn texts(interval: &Interval) -> Vec<Plain> {
     let text = |id: &str, title: &str, note: &str, text: String| Plain {
         id: id.to_string(),
         title: title.to_string(),
@@ -31,27 +23,25 @@ pub fn texts(interval: &Interval) -> std::io::Result<Vec<Plain>> {
             "Locks and commands, per second",
             "Time held, acquiring and waiting, by lock and context; then reading and handling \
              commands.",
-            locks::per_second(interval, &wish)?,
+            locks::per_second(interval, &Wish::default()),
         ),
         text(
             "by-name",
             "Accounts and commands by name",
             "Times in microseconds; shortest first.",
-            by_name(interval)?,
+            by_name(interval),
         ),
     ];
     if !interval.functions.is_empty() {
-        let mut out = Vec::new();
-        functions::tree(interval).write(&mut out)?;
-        let tree = String::from_utf8_lossy(&out).into_owned();
+        let tree = functions::tree(interval).to_string();
         texts.push(text("function-tree", "Functions and their callees", "", tree));
     }
     texts.iter_mut().for_each(|t| t.note = t.note.take().filter(|note| !note.is_empty()));
-    Ok(texts)
+    texts
 }
 
 /// Accounts and commands by name.
-fn by_name(interval: &Interval) -> std::io::Result<String> {
+fn by_name(interval: &Interval) -> String {
     let mut rows: Vec<(String, &Timing)> = Vec::new();
     for account in interval.ledger.iter().filter(|account| !account.idle) {
         rows.push((format!("{}::{}", account.phase, account.activity), &account.timing));
@@ -74,7 +64,5 @@ fn by_name(interval: &Interval) -> std::io::Result<String> {
             us(timing.max_seconds),
         ]);
     }
-    let mut out = Vec::new();
-    table.write(&mut out)?;
-    Ok(String::from_utf8_lossy(&out).into_owned())
+    table.to_string()
 }

@@ -102,5 +102,5 @@ fn table(client: &mut Client, sql: &str, lines: usize) -> Result<String, Error> 
             count += 1;
         }
     }
-    Ok(table.map_or_else(String::new, |table| table.text(usize::MAX).trim_end().to_string()))
+    Ok(table.map_or_else(String::new, |table| table.to_string().trim_end().to_string()))
 }

@@ -87,7 +87,7 @@ fn table(interval: &Value, lines: usize) -> String {
             ms(total.max),
         ]);
     }
-    columns.text(usize::MAX).trim_end().to_string()
+    columns.to_string().trim_end().to_string()
 }
 
 fn totals(interval: &Value) -> BTreeMap<String, Total> {

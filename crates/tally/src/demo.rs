@@ -177,7 +177,7 @@ fn ledger(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
             account.activity.to_string(),
         ]);
     }
-    Ok(columns.write(out)?)
+    Ok(write!(out, "{columns}")?)
 }
 
 fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
@@ -193,7 +193,7 @@ fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
         ]);
     }
     writeln!(out)?;
-    Ok(columns.write(out)?)
+    Ok(write!(out, "{columns}")?)
 }
 
 /// A duration in the largest unit that keeps it at 1 or more.

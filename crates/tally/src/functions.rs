@@ -4,7 +4,6 @@
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
-use view::Sort;
 
 use postgres::Client;
 use segment::functions::{EdgeRow, FunctionRow, PROBE_PREFIX};
@@ -17,7 +16,7 @@ use error::Error;
 use live::{server, target};
 use view::functions;
 use view::glob::matches;
-use view::rows::{Open, Wish};
+use view::rows::Wish;
 use view::table::Table;
 
 /// Arguments of `tally functions`.
@@ -106,19 +105,12 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
                  on (ALTER SYSTEM SET pg_tally.function_edges = on, and reload)"
             )?;
         }
-        return Ok(functions::tree(&interval).write(&mut out)?);
+        return Ok(write!(out, "{}", functions::tree(&interval))?);
     }
-    let wish = Wish {
-        sort: Sort::Time,
-        reverse: false,
-        filter: String::new(),
-        idle: false,
-        open: Open::All,
-    };
     let terminal = std::io::stdout().is_terminal();
     let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
     let width = size.map_or(WIDTH, |(width, _)| usize::from(width));
-    Ok(out.write_all(functions::functions(&interval, &wish).text(width).as_bytes())?)
+    Ok(out.write_all(functions::functions(&interval, &Wish::default()).text(width).as_bytes())?)
 }
 
 /// A function that could be probed, or could not.
@@ -163,7 +155,7 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
         let can = if it.probeable { "yes".to_string() } else { format!("no: {}", it.reason) };
         columns.push_texts(vec![it.name.clone(), it.module.clone(), it.bytes.to_string(), can]);
     }
-    Ok(columns.write(&mut view::escape::stdout())?)
+    Ok(write!(view::escape::stdout(), "{columns}")?)
 }
 
 /// The SQL function that lists candidates: the extension's, or a temporary one if the extension does

@@ -146,7 +146,7 @@ fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
         ]);
     }
     if rows.iter().any(|row| row.readable.is_some()) {
-        columns.write(out)?;
+        write!(out, "{columns}")?;
     }
     // Each error begins with the path.
     for error in rows.iter().filter_map(|row| row.error.as_ref()) {

@@ -13,7 +13,7 @@ use clap::Args;
 use error::Error;
 use live::target;
 use std::time::Duration;
-use view::rows::{Open, Wish};
+use view::rows::Wish;
 use view::statements::{self, StatementRow, Statements};
 use view::table::{speaks_utf8, wrap};
 use view::units::{duration, percent, whole};
@@ -130,13 +130,7 @@ fn unknown(id: i64, all: &Statements, segment: &Segment) -> Error {
 }
 
 fn wish(args: &StatementsArgs) -> Wish {
-    Wish {
-        sort: args.sort.clone(),
-        reverse: false,
-        filter: String::new(),
-        idle: args.all || args.id.is_some(),
-        open: Open::All,
-    }
+    Wish { sort: args.sort.clone(), idle: args.all || args.id.is_some(), ..Wish::default() }
 }
 
 fn json(args: &StatementsArgs, all: &mut Statements, segment: &Segment) -> Result<(), Error> {

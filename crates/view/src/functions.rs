@@ -79,10 +79,9 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
         by(&wish.sort, (&timing(a.0), a.1), (&timing(b.0), b.1))
     };
     let summed = sorted(summed, wish, |a, b| order((&a.0, &a.0.name), (&b.0, &b.0.name)));
-    let line = |key: String, names: [String; 2], row: &FunctionRow, branches: bool| {
-        let mut cells = names.map(Cell::from).to_vec();
-        cells.extend(figures.cells(row, 0.0));
-        Row { branches, ..Row::new(key, cells) }
+    let line = |key: String, names: [String; 2], row: &FunctionRow, branches: bool| Row {
+        branches,
+        ..Row::new(key, figures.cells_after(names.map(Cell::from), row, 0.0))
     };
     let mut rows = Vec::new();
     for (sum, parts) in &summed {
@@ -100,9 +99,7 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    let mut columns = vec![left("NAME", 0), left("PHASE", 4)];
-    columns.extend(figures.columns);
-    Table::of(columns, rows)
+    Table::of(figures.columns_after([left("NAME", 0), left("PHASE", 4)]), rows)
 }
 
 /// The call tree: every function that no probed function calls, and below it, indented,
@@ -163,9 +160,8 @@ impl<'i> Tree<'i> {
         let callees = self.callees.get(name).cloned().unwrap_or_default();
         let again = again || depth == MAX_DEPTH;
         let more = if again && !callees.is_empty() { " ..." } else { "" };
-        let mut cells = vec![format!("{}{name}{more}", "  ".repeat(depth)).into()];
-        cells.extend(self.figures.cells(timing, 0.0));
-        self.rows.push(Tone::Plain, cells);
+        let name = format!("{}{name}{more}", "  ".repeat(depth));
+        self.rows.push(Tone::Plain, self.figures.cells_after([name.into()], timing, 0.0));
         if !again {
             for edge in callees {
                 self.print(&edge.callee, &edge.timing, depth + 1);
@@ -185,8 +181,6 @@ mod tests {
         let mut ring = interval.edges[1].clone();
         (ring.caller, ring.callee) = ("issue_xlog_fsync".into(), "XLogFlush".into());
         interval.edges.push(ring);
-        let mut out = Vec::new();
-        tree(&interval).write(&mut out).unwrap();
-        insta::assert_snapshot!(String::from_utf8(out).unwrap());
+        insta::assert_snapshot!(tree(&interval).to_string());
     }
 }

@@ -109,8 +109,7 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
         .collect();
     let summed = sorted(summed, wish, |a, b| order(&wish.sort, &a.0, &b.0));
     let line = |key: String, names: [String; 2], row: &LwlockRow, branches: bool| {
-        let mut cells = names.map(Cell::from).to_vec();
-        cells.extend(figures.cells(row, interval.locks_seconds));
+        let cells = figures.cells_after(names.map(Cell::from), row, interval.locks_seconds);
         let tone = if row.wait.count > 0 { Tone::of(WaitClass::Lwlock) } else { Tone::Plain };
         Row { tone, branches, ..Row::new(key, cells) }
     };
@@ -131,9 +130,7 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    let mut columns = vec![left("LOCK", 0), left("CONTEXT", 7)];
-    columns.extend(figures.columns);
-    Table::of(columns, rows)
+    Table::of(figures.columns_after([left("LOCK", 0), left("CONTEXT", 7)]), rows)
 }
 
 /// Waits for heavyweight locks by type, mode and phase; deadlock checks, spin delays, and
@@ -185,14 +182,13 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
     let rows = sorted(rows, wish, |a, b| by(&wish.sort, (a.3, &a.0), (b.3, &b.0)))
         .into_iter()
         .map(|(kind, mode, phase, timing, tone, seconds)| {
-            let mut cells = vec![kind.as_str().into(), mode.into(), phase.into()];
-            cells.extend(figures.cells(timing, seconds));
+            let names = [kind.as_str().into(), mode.into(), phase.into()];
+            let cells = figures.cells_after(names, timing, seconds);
             Row { tone, ..Row::new(format!("{kind} {mode} {phase}"), cells) }
         })
         .collect();
-    let mut columns = vec![left("LOCK", 0), left("MODE", 1), left("PHASE", 5)];
-    columns.extend(figures.columns);
-    Table::of(columns, rows)
+    let names = [left("LOCK", 0), left("MODE", 1), left("PHASE", 5)];
+    Table::of(figures.columns_after(names), rows)
 }
 
 /// Count, time and mean per second, over `seconds`; times in milliseconds.
@@ -207,15 +203,14 @@ fn triple(timing: &Timing, seconds: f64) -> [String; 3] {
 
 /// The per-second table: how long each lock was held, acquired and
 /// waited for, by mode and phase; then the times to read and handle commands.
-pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
+pub fn per_second(interval: &Interval, wish: &Wish) -> String {
     let mut out = format!(
         "Per second of {:.2} s at level locks (total {:.2} s); TIME and AVG in milliseconds. \
          ACQUIRE includes its waits.\n",
         interval.locks_seconds, interval.interval_seconds
-    )
-    .into_bytes();
+    );
     if let Some(note) = note(interval).filter(|_| interval.lwlocks.is_empty()) {
-        out.extend(format!("{note}\n").bytes());
+        out += &format!("{note}\n");
     } else {
         let mut table =
             Table::with_headings(&["", "", "HELD", "", "", "ACQUIRE", "", "", "WAIT", ""], 1..10);
@@ -229,9 +224,9 @@ pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
             }
             table.push_texts(cells);
         }
-        table.write(&mut out)?;
+        out += &table.to_string();
     }
-    out.push(b'\n');
+    out.push('\n');
     let mut table = Table::with_headings(&["COMMAND", "COUNT", "TIME", "AVG"], 1..4);
     for (part, of) in [("read", 0), ("handle", 1)] {
         for command in &interval.commands {
@@ -241,8 +236,7 @@ pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
             table.push_texts(cells);
         }
     }
-    table.write(&mut out)?;
-    Ok(String::from_utf8_lossy(&out).into_owned())
+    out + &table.to_string()
 }
 
 #[cfg(test)]
@@ -259,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_per_second_table() {
-        insta::assert_snapshot!(per_second(&sample::interval(), &wish()).unwrap());
+        insta::assert_snapshot!(per_second(&sample::interval(), &wish()));
     }
 
     #[test]
@@ -282,7 +276,7 @@ mod tests {
         interval.lwlocks.clear();
         let text = note(&interval).unwrap();
         assert!(text.contains("level is waits") && text.contains("tally level locks"), "{text}");
-        assert!(per_second(&interval, &wish()).unwrap().contains("tally level locks"));
+        assert!(per_second(&interval, &wish()).contains("tally level locks"));
         (interval.locks_seconds, interval.level) = (1.0, Level::Locks);
         assert_eq!(note(&interval), None);
     }

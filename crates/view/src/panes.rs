@@ -7,7 +7,7 @@ use segment::interval::{AccountRow, Interval, SessionRow, Timing};
 
 use crate::rows::{accepts, by, left, right, sorted, text, Wish};
 use crate::statements::{one_line, CurrentRow, Statements};
-use crate::table::field::{per, rate, Picked};
+use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 use crate::timing;
 use crate::units::duration;
@@ -95,14 +95,13 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    let mut columns = vec![
+    let columns = figures.columns_after([
         left("ACTIVITY", 0),
         left("PHASE", 6),
         Column::new("share", "%TIME", Unit::Share),
         Column::new("sessions", "S/S", Unit::Sessions).expendable(1),
         right("US/CMD", 2),
-    ];
-    columns.extend(figures.columns);
+    ]);
     Table { bars_after: Some(2), ..Table::of(columns, rows) }
 }
 
@@ -132,16 +131,14 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
                 .map(|a| a.timing.seconds)
                 .sum();
             let share = if wait.idle { "idle".into() } else { Cell::from(share(busy, interval)) };
-            let mut cells = vec![(&wait.activity).into(), share];
-            cells.extend(figures.cells(&wait.timing, interval.instrumented_seconds));
+            let names = [(&wait.activity).into(), share];
+            let cells = figures.cells_after(names, &wait.timing, interval.instrumented_seconds);
             let tone = if wait.idle { Tone::Faint } else { Tone::of(wait.class) };
             Row { tone, ..Row::new(&*wait.activity, cells) }
         })
         .collect();
-    let mut columns =
-        vec![left("WAIT", 0), Column::new("share", "%TIME", Unit::Share).expendable(2)];
-    columns.extend(figures.columns);
-    Table::of(columns, rows)
+    let names = [left("WAIT", 0), Column::new("share", "%TIME", Unit::Share).expendable(2)];
+    Table::of(figures.columns_after(names), rows)
 }
 
 /// The commands: times to read and to handle them.
@@ -196,21 +193,36 @@ fn query(current: &CurrentRow) -> [Cell; 4] {
     ]
 }
 
+type F = Field<SessionRow>;
+
+/// The columns of sessions.
+const SESSIONS: &[F] = &[
+    F::new("pid", "PID", Unit::Number, |it, _| it.pid.to_string().into()),
+    F::new("kind", "KIND", Unit::Text, |it, _| it.kind.as_str().into()).expendable(6),
+    F::new("user", "USER", Unit::Text, |it, _| it.user.as_deref().into()).expendable(5),
+    F::new("database", "DATABASE", Unit::Text, |it, _| it.database.as_deref().into()).expendable(4),
+    F::new("phase", "PHASE", Unit::Text, |it, _| {
+        if it.state == "dead" { "dead" } else { &*it.phase }.into()
+    })
+    .expendable(2),
+    F::new("activity", "ACTIVITY", Unit::Text, |it, _| (&it.activity).into()),
+    F::new("since", "SINCE", Unit::Seconds, |it, _| it.since_seconds.into()),
+    F::new("busy_share", "%BUSY", Unit::Share, |it, _| of_life(it, it.busy_seconds)),
+    F::new("cpu_share", "%CPU", Unit::Share, |it, _| of_life(it, it.cpu_seconds)).expendable(2),
+    F::new("per_second", "CMD/S", Unit::PerSecond, |it, s| rate(it.commands, s)).expendable(3),
+    F::new("application", "APPLICATION", Unit::Text, |it, _| it.application.as_str().into())
+        .expendable(7),
+];
+
+/// The share of a session's life within the interval.
+fn of_life(session: &SessionRow, seconds: f64) -> Cell {
+    if session.lived_seconds > 0.0 { seconds / session.lived_seconds } else { 0.0 }.into()
+}
+
 /// The sessions and their current activities.
 pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wish) -> Table {
-    let mut columns = vec![
-        right("PID", 0),
-        left("KIND", 6),
-        left("USER", 5),
-        left("DATABASE", 4),
-        left("PHASE", 2),
-        left("ACTIVITY", 0),
-        Column::new("since_seconds", "SINCE", Unit::Seconds),
-        Column::new("busy_share", "%BUSY", Unit::Share),
-        Column::new("cpu_share", "%CPU", Unit::Share).expendable(2),
-        Column::new("per_second", "CMD/S", Unit::PerSecond).expendable(3),
-        left("APPLICATION", 7),
-    ];
+    let figures = Picked::all(SESSIONS);
+    let mut columns = figures.columns.clone();
     let holding = interval.sessions.iter().any(|s| !s.holding.is_empty());
     if holding {
         columns.push(left("HOLDS", 8));
@@ -254,23 +266,7 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
     let rows = sessions
         .iter()
         .map(|s| {
-            let of_life = |seconds: f64| -> Cell {
-                if s.lived_seconds > 0.0 { seconds / s.lived_seconds } else { 0.0 }.into()
-            };
-            let phase = if s.state == "dead" { "dead" } else { &*s.phase };
-            let cells = vec![
-                s.pid.to_string().into(),
-                s.kind.as_str().into(),
-                s.user.as_deref().into(),
-                s.database.as_deref().into(),
-                phase.into(),
-                (&s.activity).into(),
-                s.since_seconds.into(),
-                of_life(s.busy_seconds),
-                of_life(s.cpu_seconds),
-                rate(s.commands, interval.instrumented_seconds),
-                s.application.as_str().into(),
-            ];
+            let cells = figures.cells(s, interval.instrumented_seconds);
             let tone = if s.state == "active" { Tone::of(s.class) } else { Tone::Faint };
             let mut row = Row { tone, ..Row::new(format!("{} {}", s.slot, s.generation), cells) };
             if holding {

@@ -10,7 +10,7 @@ use crate::table::{Cell, Column, Unit};
 use crate::Sort;
 
 /// How to choose and order a pane's rows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Wish {
     /// Order of the rows.
     pub sort: Sort,
@@ -25,9 +25,10 @@ pub struct Wish {
 }
 
 /// Which rows with details are open.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum Open {
     /// All that have more than one detail row.
+    #[default]
     All,
     /// These keys.
     These(HashSet<String>),

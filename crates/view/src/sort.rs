@@ -5,9 +5,10 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::ValueEnum;
 
 /// An order of rows. A pane without the column in question orders by time.
-#[derive(Debug, Clone, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// Most time first
+    #[default]
     Time,
     /// Most calls first
     #[value(name = "calls", alias = "count")]

@@ -167,7 +167,7 @@ fn chart(
         let value = number(reference.value, Unit::Number);
         table.push_texts([reference.name.to_string(), value]);
     }
-    table.write(out)
+    write!(out, "{table}")
 }
 
 /// A heat map in shades, the longest times on top; a slash: not measured.

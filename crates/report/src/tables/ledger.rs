@@ -16,16 +16,19 @@ const SESSIONS: Column =
 
 /// The accounts that are not idle.
 pub fn ledger(interval: &Interval) -> Table {
-    let mut columns = vec![ACTIVITY, PHASE, SECONDS, SHARE, SESSIONS];
-    columns.extend([
+    let figures = timing();
+    let columns = figures.columns_after([
+        ACTIVITY,
+        PHASE,
+        SECONDS,
+        SHARE,
+        SESSIONS,
         Column::new("per_command_seconds", "Per command", Unit::Seconds)
             .help("of the clients' commands: messages of the protocol that were handled"),
         Column::new("per_commit_seconds", "Per commit", Unit::Seconds)
             .help("of the commits that wrote WAL")
             .expendable(6),
     ]);
-    let figures = timing();
-    columns.extend(figures.columns.clone());
     let mut table =
         Table::new("ledger", "Time by activity and phase", columns).sorted("seconds").noted(Some(
             "Rows add up to the busy time. A command is a handled protocol message; a commit is \
@@ -34,7 +37,7 @@ pub fn ledger(interval: &Interval) -> Table {
         ));
     for account in interval.ledger.iter().filter(|account| !account.idle) {
         let seconds = account.timing.seconds;
-        let mut row = vec![
+        let names = [
             (&account.activity).into(),
             (&account.phase).into(),
             seconds.into(),
@@ -43,8 +46,8 @@ pub fn ledger(interval: &Interval) -> Table {
             each(seconds, interval.commands_handled).into(),
             each(seconds, interval.commits.count).into(),
         ];
-        row.extend(figures.cells(&account.timing, interval.instrumented_seconds));
-        table.push(Tone::Class(account.class), row);
+        let cells = figures.cells_after(names, &account.timing, interval.instrumented_seconds);
+        table.push(Tone::Class(account.class), cells);
     }
     table
 }
@@ -78,21 +81,21 @@ pub fn idle(interval: &Interval) -> Table {
 
 /// The waits that are not idle, all phases together.
 pub fn waits(interval: &Interval) -> Table {
-    let mut columns = vec![Column::new("activity", "Wait", Unit::Text), SECONDS, SHARE, SESSIONS];
     let figures = timing();
-    columns.extend(figures.columns.clone());
+    let wait = Column::new("activity", "Wait", Unit::Text);
+    let columns = figures.columns_after([wait, SECONDS, SHARE, SESSIONS]);
     let mut table = Table::new("waits", "Waits, all phases together", columns).sorted("seconds");
     let is_wait = |account: &AccountRow| !account.idle && &*account.activity != "cpu";
     for wait in interval.activities_where(is_wait) {
         let seconds = wait.timing.seconds;
-        let mut row: Vec<Cell> = vec![
+        let names = [
             (&wait.activity).into(),
             seconds.into(),
             share(seconds, interval).into(),
             per(seconds, interval.instrumented_seconds),
         ];
-        row.extend(figures.cells(&wait.timing, interval.instrumented_seconds));
-        table.push(Tone::Class(wait.class), row);
+        let cells = figures.cells_after(names, &wait.timing, interval.instrumented_seconds);
+        table.push(Tone::Class(wait.class), cells);
     }
     table
 }

@@ -29,14 +29,14 @@ pub fn lwlocks(interval: &Interval) -> Table {
 
 /// Waits for heavyweight locks, checks for deadlocks, delays at spinlocks, pinned buffers.
 pub fn locks(interval: &Interval) -> Table {
-    let mut columns = vec![
+    let names = [
         Column::new("type", "Lock", Unit::Text),
         Column::new("mode", "Mode", Unit::Text),
         Column::new("phase", "Phase", Unit::Text).expendable(6),
         SECONDS,
     ];
     let figures = timing();
-    columns.extend(figures.columns.clone());
+    let columns = figures.columns_after(names);
     let mut table =
         Table::new("locks", "Heavyweight locks, deadlock checks, spinlocks, buffer pins", columns)
             .sorted("seconds")
@@ -56,9 +56,9 @@ pub fn locks(interval: &Interval) -> Table {
     rows.extend(pins.map(|pin| ("buffer pin", "", &*pin.phase, &pin.timing, WaitClass::Other)));
     rows.sort_by(|a, b| b.3.seconds.total_cmp(&a.3.seconds));
     for (name, mode, phase, of, class) in rows {
-        let mut row = vec![name.into(), mode.into(), phase.into(), of.seconds.into()];
-        row.extend(figures.cells(of, interval.instrumented_seconds));
-        table.push(Tone::Class(class), row);
+        let names = [name.into(), mode.into(), phase.into(), of.seconds.into()];
+        let cells = figures.cells_after(names, of, interval.instrumented_seconds);
+        table.push(Tone::Class(class), cells);
     }
     table
 }

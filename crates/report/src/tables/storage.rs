@@ -53,9 +53,8 @@ pub fn processes(interval: &Interval) -> Table {
 
 /// Commits that wrote WAL: by who flushed it, and where their time went.
 pub fn commits(interval: &Interval) -> Table {
-    let mut columns = vec![Column::new("part", "Part", Unit::Text), SECONDS];
     let figures = timing();
-    columns.extend(figures.columns.clone());
+    let columns = figures.columns_after([Column::new("part", "Part", Unit::Text), SECONDS]);
     let commits = &interval.commits;
     let note = commits.commits_per_flush.map(|n| {
         format!(
@@ -76,9 +75,8 @@ pub fn commits(interval: &Interval) -> Table {
         ("waits: replication", &commits.replication),
     ];
     for (part, of) in parts.into_iter().filter(|(_, of)| of.count > 0) {
-        let mut row = vec![part.into(), of.seconds.into()];
-        row.extend(figures.cells(of, interval.instrumented_seconds));
-        table.push(Tone::Plain, row);
+        let names = [part.into(), of.seconds.into()];
+        table.push(Tone::Plain, figures.cells_after(names, of, interval.instrumented_seconds));
     }
     table
 }

@@ -106,7 +106,7 @@ fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
         });
         table.push_texts(row);
     }
-    table.write(out)
+    write!(out, "{table}")
 }
 
 fn users(clock: &ClockReport) -> String {
@@ -141,7 +141,7 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
             clock.faults.iter().map(|fault| fault.kind.word()).collect::<Vec<_>>().join(", "),
         ]);
     }
-    table.write(out)
+    write!(out, "{table}")
 }
 
 fn bounds(min: f64, max: f64) -> String {
@@ -182,7 +182,7 @@ fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out)?;
-    table.write(out)
+    write!(out, "{table}")
 }
 
 /// CPU pairs, by the server's clock; if there are many, the worst ones.
@@ -220,7 +220,7 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
             if pair.proven { "skewed".into() } else { String::new() },
         ]);
     }
-    table.write(out)?;
+    write!(out, "{table}")?;
     if pairs.len() > PAIRS_SHOWN {
         writeln!(
             out,
@@ -254,7 +254,7 @@ fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
     if gaps.unknown.count > 0 {
         add("one of these", gaps.unknown);
     }
-    table.write(out)
+    write!(out, "{table}")
 }
 
 /// What timing costs here.
@@ -273,7 +273,7 @@ fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
             duration(forecast.clock_seconds + forecast.besides_seconds.unwrap_or(0.0)),
         ]);
     }
-    table.write(out)
+    write!(out, "{table}")
 }
 
 /// The estimates compared with measurements on a server.
@@ -293,7 +293,7 @@ fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
             verdict(check).into(),
         ]);
     }
-    table.write(out)?;
+    write!(out, "{table}")?;
     let explain = verified.explain;
     writeln!(
         out,

@@ -39,7 +39,7 @@ fn list(json: bool) -> Result<(), Error> {
         let time = |size: &Size| text::length(size.expected_seconds);
         columns.push_texts(vec![about.name, time(&about.quick), time(&about.proper), about.title]);
     }
-    Ok(columns.write(&mut out)?)
+    Ok(write!(out, "{columns}")?)
 }
 
 fn show(name: &str, file: bool, json: bool) -> Result<(), Error> {

@@ -91,7 +91,7 @@ fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<
     } else {
         let view = args.view.unwrap_or(View::All);
         if args.per_second {
-            out.write_all(locks::per_second(&reading.interval, wish)?.as_bytes())?;
+            out.write_all(locks::per_second(&reading.interval, wish).as_bytes())?;
             return Ok(out.flush()?);
         }
         let width = std::io::stdout()

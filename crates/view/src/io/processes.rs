@@ -18,10 +18,9 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
     let figures = io.devices.as_ref()?.figures.as_ref()?;
     let server = figures.server.as_ref()?;
     let figures_of = Picked::all(FIELDS);
-    let line = |name: &str, of: &IoFigures, tone| {
-        let mut cells = vec![name.into()];
-        cells.extend(figures_of.cells(of, 0.0));
-        Row { tone, ..Row::new(name, cells) }
+    let line = |name: &str, of: &IoFigures, tone| Row {
+        tone,
+        ..Row::new(name, figures_of.cells_after([name.into()], of, 0.0))
     };
     let mut rows = vec![line("whole server", &server.figures, Tone::IO)];
     let (read, written) =
@@ -39,9 +38,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
     rows.extend(
         shown.take(MOST).map(|(name, row)| line(name.trim_end(), &row.figures, Tone::Plain)),
     );
-    let mut columns = vec![left("PROCESS", 0)];
-    columns.extend(figures_of.columns.iter().cloned());
-    Some(Table::of(columns, rows))
+    Some(Table::of(figures_of.columns_after([left("PROCESS", 0)]), rows))
 }
 
 type F = Field<IoFigures>;

@@ -69,14 +69,12 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
     let mut notes = notes(&named, names);
     notes.extend(io.relations_seconds.map(|s| format!("recorded per {}", duration(s))));
     let row = |(name, _, row): (String, Timing, &RelationRow)| {
-        let mut cells = vec![name.as_str().into()];
-        cells.extend(figures.cells(row, seconds));
+        let cells = figures.cells_after([name.as_str().into()], row, seconds);
         let tone = if row.failed > 0 { Tone::of(WaitClass::Lock) } else { Tone::IO };
         Row { tone, ..Row::new(format!("relation {name}"), cells) }
     };
     let rows: Vec<Row> = named.into_iter().map(row).collect();
-    let mut columns = vec![left("RELATION", 0)];
-    columns.extend(figures.columns);
+    let columns = figures.columns_after([left("RELATION", 0)]);
     (!rows.is_empty()).then(|| (notes, Table::of(columns, rows)))
 }
 

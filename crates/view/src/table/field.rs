@@ -103,6 +103,21 @@ impl<R> Picked<R> {
         Table { rows, ..Table::new(id, title, self.columns) }
     }
 
+    /// Its columns after others.
+    pub fn columns_after(&self, others: impl IntoIterator<Item = Column>) -> Vec<Column> {
+        others.into_iter().chain(self.columns.iter().cloned()).collect()
+    }
+
+    /// The cells of a row after others.
+    pub fn cells_after(
+        &self,
+        others: impl IntoIterator<Item = Cell>,
+        row: &R,
+        seconds: f64,
+    ) -> Vec<Cell> {
+        others.into_iter().chain(self.cells(row, seconds)).collect()
+    }
+
     /// The cells of a row.
     pub fn cells(&self, row: &R, seconds: f64) -> Vec<Cell> {
         self.values.iter().map(|value| value(row, seconds)).collect()

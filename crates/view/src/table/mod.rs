@@ -7,7 +7,7 @@ pub mod field;
 mod layout;
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::fmt;
 use std::sync::Arc;
 
 use segment::WaitClass;
@@ -201,11 +201,6 @@ impl Table {
         self.rows.push(Row::new("", texts.into_iter().map(Into::into).collect()));
     }
 
-    /// Writes it with two blanks between columns, as wide as it is.
-    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        out.write_all(self.text(usize::MAX).as_bytes())
-    }
-
     /// The class of each row, in a table whose rows have classes.
     pub fn classes(&self) -> Option<Vec<&'static str>> {
         let class = |row: &Row| match row.tone {
@@ -220,6 +215,13 @@ impl Table {
         let headings = self.columns.iter().map(|column| column.title.to_string()).collect();
         let rows = self.rows.iter().map(|row| row.cells.iter().map(Cell::exact).collect());
         csv(std::iter::once(headings).chain(rows))
+    }
+}
+
+/// As wide as it is.
+impl fmt::Display for Table {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.text(usize::MAX))
     }
 }
 
@@ -268,8 +270,6 @@ mod tests {
     fn columns_are_aligned_and_numbers_are_aligned_right() {
         let mut table = Table::with_headings(&["NAME", "N", "TEXT"], 1..2);
         table.push_texts(["a", "12345", "x"]);
-        let mut out = Vec::new();
-        table.write(&mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "NAME      N  TEXT\na     12345  x\n");
+        assert_eq!(table.to_string(), "NAME      N  TEXT\na     12345  x\n");
     }
 }
