@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The segment, byte for byte: offsets and sizes as `libtally/include/tally_layout.h` has them.
 //!
-//! Everything is in the byte order of the machine that wrote it; the reader insists that it
-//! is its own. The functions here read a field of a buffer that the caller has sized by the
-//! validated header; what would lie beyond the buffer reads as zero, so that no content can
-//! make the reader panic.
+//! Everything is in the byte order of the machine that wrote it, which must be the reader's. The
+//! functions here read a field of a buffer that the caller has sized by the validated header. A field
+//! beyond the buffer reads as zero, so no content makes the reader panic.
 
-/// Constants, one a line: an offset or a size in bytes, and the type and meaning of what lies there.
+/// Constants, one a line: an offset or a size in bytes, and the type and meaning of the field.
 macro_rules! offsets {
     ($(#[$doc:meta])* $module:ident: $($rows:tt)*) => {
         $(#[$doc])*
@@ -36,22 +35,22 @@ pub use tables::{directory, event, probe};
 pub const MAGIC: &[u8; 8] = b"TALLYSEG";
 /// The format version that this reader knows.
 pub const VERSION: u32 = 1;
-/// What `byte_order` reads as on the machine that wrote it.
+/// The value of `byte_order` on the machine that wrote it.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 offsets! {
     HEADER_SIZE         = 4096, "Bytes of the header.";
     CALLS               = 64, "Plain counters of a book, one for each of the first probes.";
     HOLDS               = 8, "Held locks that a book shows.";
-    FREED               = 4, "Locks lately released that a book shows.";
+    FREED               = 4, "Recently released locks that a book shows.";
     WAYS                = 20, "Statements of a set.";
     SET_LOG             = 32, "Flushes that a set remembers.";
     PARTS               = 24, "Accounts that a statement's time is split over.";
-    NEAR_PARTS          = 2, "Of them in the entry itself.";
-    NEAR_BUCKETS        = 14, "Buckets of its histogram there.";
+    NEAR_PARTS          = 2, "Accounts in the entry itself.";
+    NEAR_BUCKETS        = 14, "Buckets of its histogram in the entry.";
     LOCAL_STATEMENTS    = 64, "Statements in a slot's cache.";
     FILE_WAYS           = 8, "Unsynced files of a set.";
-    LOCAL_RELATIONS     = 64, "Relations that a slot keeps for itself.";
-    RELATION_OPERATIONS = 5, "Operations that are kept apart for each relation: read, write, extend, sync, truncate.";
+    LOCAL_RELATIONS     = 64, "Local entries of relations of a slot.";
+    RELATION_OPERATIONS = 5, "Operations counted for each relation: read, write, extend, sync, truncate.";
 }
 
 /// "No statistic" as an index.
@@ -109,12 +108,12 @@ impl Region {
         }
     }
 
-    /// Where the region ends, or `None` where that is no number.
+    /// The end of the region; `None` on overflow.
     pub fn end(&self) -> Option<u64> {
         u64::from(self.count).checked_mul(u64::from(self.stride))?.checked_add(self.offset)
     }
 
-    /// Where entry `index` begins. The caller has checked `end` and `index`.
+    /// The offset of entry `index`. The caller has checked `end` and `index`.
     pub fn entry(&self, index: u32) -> u64 {
         self.offset + u64::from(index) * u64::from(self.stride)
     }
@@ -140,8 +139,8 @@ pub fn bucket_low(bucket: usize) -> u64 {
     ((8 + bucket % 8) as u64) << (bucket / 8 - 1)
 }
 
-/// The middle of a bucket: within 1/16 of every value in it, but for the last bucket, which
-/// also holds what is longer.
+/// The middle of a bucket: within 1/16 of every value in it, except in the last bucket, which has all
+/// larger values.
 pub fn bucket_middle(bucket: usize) -> u64 {
     let low = bucket_low(bucket);
     low + (bucket_low(bucket + 1) - low) / 2

@@ -9,7 +9,7 @@ offsets! {
     STATE   = 8, "U32: 0 free, 1 being made, 2 used, 3 its relation is unlinked.";
     PINS    = 12, "U32: local entries that hold it.";
     KEY     = 16, "Five times u32: tablespace, database, relation, fork, 1 + number of a temporary one's session.";
-    FLUSHES = 40, "U64: flushes into it that have begun.";
+    FLUSHES = 40, "U64: flushes into it that were started.";
     FAILED  = 48, "U64: operations that failed.";
     SUMS    = 64, "[`crate::layout::RELATION_OPERATIONS`] entries of [`crate::layout::file_sums`].";
 }
@@ -27,11 +27,11 @@ offsets! {
 }
 
 offsets! {
-    /// Offsets in what was done to the files of a relation by one operation.
+    /// Offsets in the sums of one operation on the files of a relation.
     file_sums:
     SIZE  = 32, "Bytes.";
     COUNT = 0, "U64.";
     BYTES = 8, "U64.";
     TICKS = 16, "U64.";
-    MAX   = 24, "U64: of the longest.";
+    MAX   = 24, "U64: ticks of the longest.";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The entry of a slot or group, its book and what lies in it, and the journal of a merge.
+//! The entry of a slot or group, its book with heads, histograms and locks, and the journal of a merge.
 
 /// Buckets of a histogram.
 pub const HIST_BUCKETS: usize = 336;
@@ -25,13 +25,13 @@ offsets! {
     USER             = 176, "64 bytes of text.";
     APPLICATION      = 240, "64 bytes of text.";
     SESSIONS         = 304, "U64: of a group.";
-    LOCAL_STATEMENTS = 312, "U32: local entries of its cache of statements that have memory.";
-    LOCAL_RELATIONS  = 376, "U32: its local entries of relations that have memory.";
+    LOCAL_STATEMENTS = 312, "U32: local entries with memory in its cache of statements.";
+    LOCAL_RELATIONS  = 376, "U32: its local entries of relations with memory.";
 }
 
 /// States of a slot.
 pub mod state {
-    /// Nobody's.
+    /// Free.
     pub const FREE: u32 = 0;
     /// Identity being written.
     pub const CLAIMING: u32 = 1;
@@ -65,7 +65,7 @@ offsets! {
 }
 
 offsets! {
-    /// Offsets in a lightweight lock that is held.
+    /// Offsets in a held lightweight lock.
     hold:
     SIZE    = 24, "Bytes.";
     LOCK    = 0, "U64: address, the same in all processes.";
@@ -79,9 +79,9 @@ offsets! {
     freed:
     SIZE    = 32, "Bytes.";
     LOCK    = 0, "U64: address; 0 while the entry changes.";
-    SINCE   = 8, "U64: held from this tick ...";
-    UNTIL   = 16, "U64: ... to this.";
-    ACCOUNT = 24, "U32: 1 + directory index of what its holder was doing.";
+    SINCE   = 8, "U64: tick of the acquisition.";
+    UNTIL   = 16, "U64: tick of the release.";
+    ACCOUNT = 24, "U32: 1 + directory index of its holder's account.";
     MODE    = 28, "U32: 0 exclusive, 1 shared.";
 }
 
@@ -95,8 +95,8 @@ offsets! {
     MIN      = 24, "U64.";
     MAX      = 32, "U64.";
     RESERVED = 40, "U64.";
-    AMOUNT   = 48, "U64: bytes that its updates moved.";
-    FOLLOWS  = 56, "U64: updates that went on where the one before had ended.";
+    AMOUNT   = 48, "U64: bytes that its events transferred.";
+    FOLLOWS  = 56, "U64: events that continued where the one before had ended.";
 }
 
 offsets! {
@@ -108,5 +108,5 @@ offsets! {
     GROUP  = 8, "U32: entry index of its group.";
     HEAD   = 12, "U32: index in the group's book.";
     SAVED  = 16, "That head before the merge.";
-    HIST   = 80, "And its histogram.";
+    HIST   = 80, "Its histogram before the merge.";
 }

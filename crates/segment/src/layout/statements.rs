@@ -5,10 +5,10 @@ offsets! {
     /// Offsets in a statement's key.
     key:
     SIZE        = 24, "Bytes.";
-    ID          = 0, "U64: 0: work that no statement could be named for.";
+    ID          = 0, "U64: query identifier; 0: work of unknown statements.";
     DATABASE_ID = 8, "U32.";
     USER_ID     = 12, "U32.";
-    TOPLEVEL    = 16, "U32: 1: asked for by the client itself, 0: within another.";
+    TOPLEVEL    = 16, "U32: 1: sent by the client, 0: executed by another statement.";
 }
 
 offsets! {
@@ -17,7 +17,7 @@ offsets! {
     SIZE    = 40, "Bytes.";
     COUNT   = 0, "U64.";
     TOTAL   = 8, "U64, ticks.";
-    MIN     = 16, "U64; of no meaning while the count is 0.";
+    MIN     = 16, "U64; meaningless while the count is 0.";
     MAX     = 24, "U64.";
     SQUARES = 32, "F64: sum of the squared ticks.";
 }
@@ -29,10 +29,10 @@ offsets! {
     EXEC     = 0, "[`crate::layout::moments`] of executions.";
     ROWS     = 40, "U64.";
     LAST_US  = 48, "I64: microseconds since 1970, 0 unknown.";
-    BLOCKS   = 56, "Ten times u64; three of WAL and four of I/O in ticks follow.";
-    NEAR     = 64, "How much of the counts lies in an entry itself.";
+    BLOCKS   = 56, "Ten times u64; three for WAL and four for I/O in ticks follow.";
+    NEAR     = 64, "Bytes of the counts in an entry itself.";
     PLAN     = 192, "[`crate::layout::moments`] of plannings.";
-    FIRST_US = 232, "I64, as the last; 0: it is the last.";
+    FIRST_US = 232, "I64, like the last; 0: the same as the last.";
     IO_NS    = 240, "Four times u64; all further counts follow, up to the end.";
 }
 
@@ -66,7 +66,7 @@ offsets! {
 }
 
 offsets! {
-    /// Offsets in the rest of an entry, which is added to what the entry itself has.
+    /// Offsets in the rest of an entry, which is added to the entry.
     rest:
     SIZE   = 3648, "Bytes.";
     COUNTS = 0, "[`crate::layout::counts`].";
@@ -96,8 +96,8 @@ offsets! {
     local_statement:
     SIZE       = 2368, "Bytes.";
     SEQ        = 0, "U64: odd while it changes.";
-    GENERATION = 8, "U64: of the use of this local entry.";
-    DROP       = 16, "U64: the generation that a reset has emptied.";
+    GENERATION = 8, "U64: counts the uses of this local entry.";
+    DROP       = 16, "U64: the generation that was reset.";
     KEY        = 24, "[`crate::layout::key`].";
     STATE      = 48, "U32: 0 free, 1 used.";
     COUNTS     = 64, "[`crate::layout::counts`].";
@@ -114,14 +114,14 @@ offsets! {
 }
 
 offsets! {
-    /// Offsets in the head of a slot's cache: what is being worked for. The local entries follow.
+    /// Offsets in the head of a slot's cache: the current statement. The local entries follow.
     current:
     SIZE  = 704, "Bytes.";
     SEQ   = 0, "U64: odd while it changes.";
     KEY   = 8, "[`crate::layout::key`].";
-    BEGUN = 32, "U64: tick, 0: nothing.";
-    SINCE = 40, "U64: tick from which on processor time is not in parts yet.";
+    BEGUN = 32, "U64: tick, 0: no statement.";
+    SINCE = 40, "U64: tick from which CPU time is not in parts yet.";
     USED  = 48, "U32: parts in use.";
-    WAITS = 56, "U64: ticks since then that are in parts already, as waits.";
+    WAITS = 56, "U64: ticks of waits since then that are already in parts.";
     PARTS = 64, "[`crate::layout::PARTS`] entries of [`crate::layout::part`].";
 }
