@@ -41,6 +41,7 @@ static struct
 	uint64		slru_ticks;			/* running sum at its start */
 	tally_client_totals ended;	/* of the one before it */
 	tally_client_totals begun;
+	tally_client_activity before;	/* between these two, converted to ns once */
 }			last;
 
 static uint64
@@ -111,8 +112,9 @@ begin(XLogRecPtr redo)
 	(void) files_longest_sync(path, sizeof(path));
 	checkpoint_writes_begin();
 	client_totals_read(tally.slot.segment, &last.begun);
+	last.before = client_totals_between(tally.slot.segment, &last.ended, &last.begun);
 	event.started.reason = last.reason;
-	event.started.before = client_totals_between(tally.slot.segment, &last.ended, &last.begun);
+	event.started.before = last.before;
 	event.started.clients = last.begun;
 	report(&event);
 }
@@ -159,7 +161,7 @@ report_clients(void)
 	tally_client_totals *now = &event.clients.clients;
 
 	client_totals_read(tally.slot.segment, now);
-	event.clients.before = client_totals_between(tally.slot.segment, &last.ended, &last.begun);
+	event.clients.before = last.before;
 	event.clients.during = client_totals_between(tally.slot.segment, &last.begun, now);
 	last.ended = *now;
 	report(&event);
