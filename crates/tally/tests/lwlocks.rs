@@ -72,7 +72,7 @@ fn rates_per_second_are_of_the_time_at_level_locks() {
     let text = seen(&mut maker, &mut slot, &["--view", "lwlocks", "--per-second"], ACQUIRED);
     assert!(text.contains("TIME and AVG in milliseconds"), "{text}");
     let heads: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
-    assert_eq!(heads.join(" "), "TP COUNT TIME AVG COUNT TIME AVG COUNT TIME AVG");
+    assert_eq!(heads.join(" "), "LOCK COUNT TIME AVG COUNT TIME AVG COUNT TIME AVG");
     // The interval is two seconds.
     let found = figures(&text, "ProcArray exclusive execute");
     assert!(near(&found, &[1.0, 3.0, 3.0, 1.0, 4.5, 4.5, 0.5, 4.0, 8.0]), "{text}");

@@ -215,7 +215,7 @@ pub fn per_second(interval: &Interval, wish: &Wish) -> String {
         let mut table =
             Table::with_headings(&["", "", "HELD", "", "", "ACQUIRE", "", "", "WAIT", ""], 1..10);
         let parts = ["COUNT", "TIME", "AVG"];
-        table.push_texts(std::iter::once("TP").chain([parts; 3].into_iter().flatten()));
+        table.push_texts(std::iter::once("LOCK").chain([parts; 3].into_iter().flatten()));
         let rows = sorted(wanted(interval, wish), wish, |a, b| order(&wish.sort, a, b));
         for row in rows {
             let mut cells = vec![format!("{} {}", row.lock, context(row))];
