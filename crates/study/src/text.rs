@@ -16,7 +16,7 @@ pub fn render(answer: &Answer, tables: &[Table]) -> String {
     }
     text.push('\n');
     for table in tables {
-        text += &format!("\n{}\n\n{}", table.title, table.text(usize::MAX));
+        text += &format!("\n{}\n\n{}", table.title, table);
     }
     text
 }

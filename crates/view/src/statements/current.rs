@@ -115,9 +115,15 @@ mod tests {
 
     #[test]
     fn the_shares_are_the_two_largest() {
-        let split =
-            Split { cpu_seconds: 1.0, io_seconds: 6.0, lock_seconds: 3.0, ..Split::default() };
-        let row = CurrentRow { split, ..CurrentRow::default() };
+        let of = |(class, seconds)| ActivityRow {
+            phase: "".into(),
+            activity: "".into(),
+            class,
+            count: 1,
+            seconds,
+        };
+        let spent = [(WaitClass::Cpu, 1.0), (WaitClass::Io, 6.0), (WaitClass::Lock, 3.0)];
+        let row = CurrentRow { split: Split::of(&spent.map(of)), ..CurrentRow::default() };
         assert_eq!(row.shares(), "io 60.0 lock 30.0");
         assert_eq!(CurrentRow::default().shares(), "");
     }

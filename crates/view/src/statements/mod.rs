@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use segment::statements::{AccountTime, WaitClass};
 use segment::{StatementKey, StatementsDelta};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub use current::CurrentRow;
 pub use fields::FIELDS;
@@ -129,54 +129,31 @@ impl Statements {
     }
 }
 
-/// Time by class of activity.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Split {
-    /// On CPU.
-    pub cpu_seconds: f64,
-    /// Waiting for I/O.
-    pub io_seconds: f64,
-    /// Waiting for heavyweight locks.
-    pub lock_seconds: f64,
-    /// Waiting for lightweight locks.
-    pub lwlock_seconds: f64,
-    /// Waiting for the client.
-    pub client_seconds: f64,
-    /// Waiting for other processes.
-    pub ipc_seconds: f64,
-    /// All other waits.
-    pub other_seconds: f64,
-}
+/// Time by class of activity, seconds, in the order of [`WaitClass::ALL`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Split([f64; WaitClass::ALL.len()]);
 
 impl Split {
     /// Sums these activities by class.
     pub fn of(activities: &[ActivityRow]) -> Split {
-        let mut split = Split::default();
-        for row in activities {
-            *match row.class.shown_as() {
-                WaitClass::Cpu => &mut split.cpu_seconds,
-                WaitClass::Io => &mut split.io_seconds,
-                WaitClass::Lock => &mut split.lock_seconds,
-                WaitClass::Lwlock => &mut split.lwlock_seconds,
-                WaitClass::Client => &mut split.client_seconds,
-                WaitClass::Ipc => &mut split.ipc_seconds,
-                _ => &mut split.other_seconds,
-            } += row.seconds;
-        }
-        split
+        Split(WaitClass::ALL.map(|class| {
+            let of_class = activities.iter().filter(|row| row.class.shown_as() == class);
+            of_class.map(|row| row.seconds).sum()
+        }))
     }
 
     /// The time of one class, seconds.
     pub fn class(&self, class: WaitClass) -> f64 {
-        match class.shown_as() {
-            WaitClass::Cpu => self.cpu_seconds,
-            WaitClass::Io => self.io_seconds,
-            WaitClass::Lock => self.lock_seconds,
-            WaitClass::Lwlock => self.lwlock_seconds,
-            WaitClass::Client => self.client_seconds,
-            WaitClass::Ipc => self.ipc_seconds,
-            _ => self.other_seconds,
-        }
+        let shown = class.shown_as();
+        WaitClass::ALL.iter().zip(self.0).find(|(it, _)| **it == shown).map_or(0.0, |(_, s)| s)
+    }
+}
+
+impl Serialize for Split {
+    /// As an object: `cpu_seconds`, `io_seconds`, ...
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let classes = WaitClass::ALL.iter().zip(self.0);
+        to.collect_map(classes.map(|(class, s)| (format!("{}_seconds", class.name()), s)))
     }
 }
 
