@@ -138,7 +138,8 @@ impl Split {
     pub fn of(activities: &[ActivityRow]) -> Split {
         Split(WaitClass::ALL.map(|class| {
             let of_class = activities.iter().filter(|row| row.class.shown_as() == class);
-            of_class.map(|row| row.seconds).sum()
+            // The sum of no numbers would be -0.
+            of_class.fold(0.0, |sum, row| sum + row.seconds)
         }))
     }
 
