@@ -138,8 +138,7 @@ impl Split {
     pub fn of(activities: &[ActivityRow]) -> Split {
         Split(WaitClass::ALL.map(|class| {
             let of_class = activities.iter().filter(|row| row.class.shown_as() == class);
-            // The sum of no numbers would be -0.
-            of_class.fold(0.0, |sum, row| sum + row.seconds)
+            of_class.map(|row| row.seconds).sum::<f64>() + 0.0
         }))
     }
 

@@ -110,7 +110,8 @@ impl From<u64> for Cell {
 impl From<f64> for Cell {
     fn from(n: f64) -> Cell {
         if n.is_finite() {
-            Cell::Number(n)
+            // The sum of no numbers is -0, which would be shown as such.
+            Cell::Number(n + 0.0)
         } else {
             Cell::Empty
         }
