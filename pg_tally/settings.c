@@ -279,19 +279,20 @@ read_configured(const setting *s, int count)
 		const char *text = session_text(s->name, s->context == PGC_SUSET ? CONFIGURATION_SUPERUSER
 										: CONFIGURATION_SESSION);
 		int		   *number = s->value;
+		int			parsed;
+		bool		on;
 
 		switch (s->type)
 		{
 			case PGC_BOOL:
-				*(bool *) s->value = s->initial;
-				if (text != NULL)
-					(void) parse_bool(text, s->value);
+				*(bool *) s->value = text != NULL && parse_bool(text, &on) ? on : s->initial;
 				break;
 			case PGC_INT:
 				*number = s->initial;
-				if (text != NULL && !parse_int(text, number, s->flags, NULL) && s->context == PGC_POSTMASTER)
+				if (text != NULL && parse_int(text, &parsed, s->flags, NULL))
+					*number = Min(Max(parsed, s->min), s->max);
+				else if (text != NULL && s->context == PGC_POSTMASTER)
 					ereport(WARNING, (errmsg("invalid value for parameter \"%s\": \"%s\"", s->name, text)));
-				*number = Min(Max(*number, s->min), s->max);
 				break;
 			case PGC_ENUM:
 				*number = s->initial;
