@@ -16,9 +16,6 @@
 #include "tally_read.h"
 #include "views.h"
 
-extern PGDLLEXPORT Datum pg_tally_events(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum pg_tally_checkpoints(PG_FUNCTION_ARGS);
-
 static const char *
 kind_name(uint32 kind)
 {
@@ -93,9 +90,7 @@ scan_next(event_scan *scan)
 }
 
 /* tally.event_rows() */
-PG_FUNCTION_INFO_V1(pg_tally_events);
-Datum
-pg_tally_events(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_events)
 {
 	event_scan	scan = scan_begin();
 	const tally_event *event = &scan.event;
@@ -207,9 +202,7 @@ put_checkpoint(row_set *rows, const tally_segment *segment, checkpoint *it)
 }
 
 /* tally.checkpoint_rows(): in the order of their ends. */
-PG_FUNCTION_INFO_V1(pg_tally_checkpoints);
-Datum
-pg_tally_checkpoints(PG_FUNCTION_ARGS)
+SQL_FUNCTION(pg_tally_checkpoints)
 {
 	event_scan	scan = scan_begin();
 	const tally_event *event = &scan.event;
