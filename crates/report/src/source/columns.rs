@@ -37,7 +37,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Of these intervals, at most so many.
+    /// Of these intervals, at most this number.
     pub fn of(heads: &[FrameRow], range: Range, most: usize) -> Columns {
         let single = single(heads);
         if single.len() <= most + 1 {

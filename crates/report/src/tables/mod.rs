@@ -54,7 +54,7 @@ fn share(seconds: f64, interval: &Interval) -> Option<f64> {
     (interval.busy_seconds > 0.0).then(|| seconds / interval.busy_seconds)
 }
 
-/// For each of so many, if there are any.
+/// Per item; `None` without items.
 fn each(seconds: f64, of: u64) -> Option<f64> {
     (of > 0).then(|| seconds / of as f64)
 }

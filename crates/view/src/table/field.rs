@@ -3,7 +3,7 @@
 
 use super::{Cell, Column, Row, Table, Tone, Unit};
 
-/// The cell of a row; rates are per second of so many seconds.
+/// The cell of a row; rates are over this time, seconds.
 type Value<R> = fn(&R, f64) -> Cell;
 
 /// A column and its cell for a row.
