@@ -14,9 +14,6 @@
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 160000
-#error "pg_tally supports PostgreSQL 15"
-#endif
 
 /* Bit of an LWLock's state: somebody waits for it (LW_FLAG_HAS_WAITERS, lwlock.c). */
 #define COMPAT_LWLOCK_HAS_WAITERS ((uint32) 1 << 30)

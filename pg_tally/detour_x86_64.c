@@ -25,7 +25,7 @@
 
 #include "detour.h"
 #include "detour_plan.h"
-#include "detour_proven.h"
+#include <detour_proven.h>
 #include "detour_selftest.h"
 
 #define ARENA_SIZE 65536
