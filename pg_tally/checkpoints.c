@@ -86,7 +86,7 @@ reason_of(XLogRecPtr redo)
 	if (ShutdownRequestPending)
 		return TALLY_CHECKPOINT_SHUTDOWN;
 	/* counted by the server before it begins, and sent off when it is done */
-	if (PendingCheckpointerStats.timed_checkpoints > 0)
+	if (compat_timed_checkpoints() > 0)
 		return TALLY_CHECKPOINT_TIME;
 	if (last.redo != InvalidXLogRecPtr && !RecoveryInProgress() &&
 		segment_of(redo) >= segment_of(last.redo) + (uint64) CheckPointSegments &&

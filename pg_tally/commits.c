@@ -239,7 +239,7 @@ has_notified(void)
 	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return false;
 	SET_LOCKTAG_OBJECT(queue, InvalidOid, DatabaseRelationId, InvalidOid, 0);
-	return LockHeldByMe(&queue, AccessExclusiveLock);
+	return compat_lock_held(&queue, AccessExclusiveLock);
 }
 
 /* The first transaction that only notifies: its start was not timed. */

@@ -9,39 +9,79 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
 #include "miscadmin.h"
+#include "optimizer/planner.h"
+#include "parser/scanner.h"
 #include "pgstat.h"
+#include "portability/instr_time.h"
+#include "storage/lock.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
+#if PG_VERSION_NUM >= 160000
+#include "nodes/queryjumble.h"
+#else
+#include "utils/queryjumble.h"
+#endif
 
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "pg_tally supports PostgreSQL 15 to 19"
+#endif
 
 /* Bit of an LWLock's state: somebody waits for it (LW_FLAG_HAS_WAITERS, lwlock.c). */
-#define COMPAT_LWLOCK_HAS_WAITERS ((uint32) 1 << 30)
+#define COMPAT_LWLOCK_HAS_WAITERS ((uint32) 1 << COMPAT_LWLOCK_FLAG)
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_LWLOCK_FLAG 31		/* LW_FLAG_RELEASE_OK and LW_FLAG_LOCKED became one bit each below it */
+#else
+#define COMPAT_LWLOCK_FLAG 30
+#endif
 
 /* Exported by the server, declared in none of its headers (xlog.c). */
 extern int	CommitDelay;
 
-/* How often this process found the WAL's buffers full since it last reported to the server's statistics. */
+/* How often this process found the WAL's buffers full; up to 17, since it last reported to the server's statistics. */
 static inline int64
 compat_wal_buffers_full(void)
 {
+#if PG_VERSION_NUM >= 180000
+	return pgWalUsage.wal_buffers_full;
+#else
 	return PendingWalStats.wal_buffers_full;
+#endif
 }
 
+#if PG_VERSION_NUM < 160000
 static inline int
 compat_compare_setting(const void *name, const void *setting)
 {
 	return pg_strcasecmp(name, (*(struct config_generic *const *) setting)->name);
 }
+#endif
 
-/* A setting by its name, or NULL. The table is sorted, without regard to case (guc.c). */
+/* A setting by its name, or NULL. Up to 15 the table is sorted, without regard to case (guc.c). */
 static inline struct config_generic *
 compat_find_setting(const char *name)
 {
+#if PG_VERSION_NUM >= 160000
+	return find_option(name, false, true, DEBUG5);
+#else
 	struct config_generic **found = bsearch(name, get_guc_variables(), GetNumConfigOptions(),
 											sizeof(struct config_generic *), compat_compare_setting);
 
 	return found == NULL ? NULL : *found;
+#endif
+}
+
+/* What only settings of type string have: 19 keeps it within the setting. */
+static inline struct config_string *
+compat_string_setting(struct config_generic *setting)
+{
+#if PG_VERSION_NUM >= 190000
+	return &setting->_string;
+#else
+	return (struct config_string *) setting;
+#endif
 }
 
 /* Append what a file of the configuration sets; with a file that must be there or not. */
@@ -56,7 +96,124 @@ compat_parse_configuration(const char *file, bool must_be, ConfigVariable **firs
 static inline bool
 compat_wal_writes_are_synced(void)
 {
+#if PG_VERSION_NUM >= 170000
+	return wal_sync_method == WAL_SYNC_METHOD_OPEN || wal_sync_method == WAL_SYNC_METHOD_OPEN_DSYNC;
+#else
 	return sync_method == SYNC_METHOD_OPEN || sync_method == SYNC_METHOD_OPEN_DSYNC;
+#endif
+}
+
+/* The times of BufferUsage. From 17 on, shared and local blocks are timed apart; we count them together. */
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_FIRST_IO_TIME shared_blk_read_time
+#else
+#define COMPAT_FIRST_IO_TIME blk_read_time
+#endif
+
+static inline uint64
+compat_nanoseconds(instr_time time)
+{
+#if PG_VERSION_NUM >= 160000
+	return (uint64) INSTR_TIME_GET_NANOSEC(time);
+#else
+	return (uint64) time.tv_sec * 1000000000u + (uint64) time.tv_nsec;
+#endif
+}
+
+/* The process's sums, in nanoseconds: read, written, temporary blocks read, written. */
+static inline void
+compat_io_nanoseconds(uint64 sums[4])
+{
+#if PG_VERSION_NUM >= 170000
+	instr_time	reads = pgBufferUsage.shared_blk_read_time;
+	instr_time	writes = pgBufferUsage.shared_blk_write_time;
+
+	INSTR_TIME_ADD(reads, pgBufferUsage.local_blk_read_time);
+	INSTR_TIME_ADD(writes, pgBufferUsage.local_blk_write_time);
+#else
+	instr_time	reads = pgBufferUsage.blk_read_time;
+	instr_time	writes = pgBufferUsage.blk_write_time;
+#endif
+	sums[0] = compat_nanoseconds(reads);
+	sums[1] = compat_nanoseconds(writes);
+	sums[2] = compat_nanoseconds(pgBufferUsage.temp_blk_read_time);
+	sums[3] = compat_nanoseconds(pgBufferUsage.temp_blk_write_time);
+}
+
+/* From 18 on, ExecutorRun is not told whether it is called once. */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_ONCE_PARAMETER
+#define COMPAT_ONCE true
+#else
+#define COMPAT_ONCE_PARAMETER , bool once
+#define COMPAT_ONCE once
+#endif
+
+static inline void
+compat_run(ExecutorRun_hook_type run, QueryDesc *query, ScanDirection direction, uint64 count, bool once)
+{
+#if PG_VERSION_NUM >= 180000
+	run(query, direction, count);
+#else
+	run(query, direction, count, once);
+#endif
+}
+
+/* From 19 on, the planner is told for which EXPLAIN it plans. */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_EXPLAIN_PARAMETER , ExplainState *explain
+#define COMPAT_EXPLAIN , explain
+typedef const JumbleState compat_jumble_state;
+#else
+#define COMPAT_EXPLAIN_PARAMETER
+#define COMPAT_EXPLAIN
+typedef JumbleState compat_jumble_state;
+#endif
+
+/* A lock's holders and waiters, one after the other: the one after `at`, or the first. The caller holds the partition. */
+static inline PROCLOCK *
+compat_next_proclock(LOCK *lock, PROCLOCK *at)
+{
+#if PG_VERSION_NUM >= 160000
+	dlist_node *node = at != NULL ? at->lockLink.next : lock->procLocks.head.next;
+
+	return node == NULL || node == &lock->procLocks.head ? NULL
+		: dlist_container(PROCLOCK, lockLink, node);
+#else
+	return (PROCLOCK *) SHMQueueNext(&lock->procLocks, at != NULL ? &at->lockLink : &lock->procLocks,
+									 offsetof(PROCLOCK, lockLink));
+#endif
+}
+
+/* Does this process hold the lock in that mode? */
+static inline bool
+compat_lock_held(const LOCKTAG *tag, LOCKMODE mode)
+{
+#if PG_VERSION_NUM >= 170000
+	return LockHeldByMe(tag, mode, false);
+#else
+	return LockHeldByMe(tag, mode);
+#endif
+}
+
+/* Checkpoints by time that the checkpointer has counted, but not sent to the server's statistics. */
+static inline PgStat_Counter
+compat_timed_checkpoints(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return PendingCheckpointerStats.num_timed;
+#else
+	return PendingCheckpointerStats.timed_checkpoints;
+#endif
+}
+
+/* Warnings about escapes were given when the statement was parsed. From 19 on, there are none. */
+static inline void
+compat_scan_quietly(core_yy_extra_type *extra)
+{
+#if PG_VERSION_NUM < 190000
+	extra->escape_string_warning = false;
+#endif
 }
 
 /* Types of process, in the words of pg_stat_activity's backend_type. */

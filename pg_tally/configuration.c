@@ -200,7 +200,6 @@ bool
 configuration_text(const char *name, configuration_scope scope, const char **text)
 {
 	struct config_generic *setting = compat_find_setting(name);
-	struct config_string *string = (struct config_string *) setting;
 
 	*text = NULL;
 	if (setting == NULL)
@@ -208,9 +207,9 @@ configuration_text(const char *name, configuration_scope scope, const char **tex
 	if (setting->vartype != PGC_STRING)
 		*text = GetConfigOption(name, true, false);
 	else if (counts(setting->source, setting->scontext, scope))
-		*text = *string->variable;
+		*text = *compat_string_setting(setting)->variable;
 	else if (counts(setting->reset_source, setting->reset_scontext, scope))
-		*text = string->reset_val;
+		*text = compat_string_setting(setting)->reset_val;
 	else
 		return read_again(name, scope, text);
 	return true;

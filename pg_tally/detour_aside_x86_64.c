@@ -12,9 +12,11 @@
 #include "detour.h"
 #include "detour_selftest.h"
 
-/* Bytes that XSAVE may write, and which parts of the state: all but AMX's tiles. */
-uint32		detour_state_size __attribute__((visibility("hidden"))) = 0;
-uint32		detour_state_parts __attribute__((visibility("hidden"))) = 0;
+/* Bytes that XSAVE may write, and which parts of the state: all but AMX's tiles. The code below names them. */
+extern uint32 detour_state_size __attribute__((visibility("hidden")));
+extern uint32 detour_state_parts __attribute__((visibility("hidden")));
+uint32		detour_state_size = 0;
+uint32		detour_state_parts = 0;
 
 #define STATE_PARTS 0xe7			/* x87, SSE, AVX, AVX-512 (Intel SDM vol. 1, 13.1) */
 

@@ -132,16 +132,12 @@ find_blockers(void *arg)
 	LOCK	   *lock = proc->waitLock;
 	PROCLOCK   *proclock;
 	LOCKMASK	conflicts;
-	SHM_QUEUE  *queue;
 
 	if (lock == NULL)
 		return;
 	conflicts = GetLocksMethodTable(lock)->conflictTab[proc->waitLockMode];
-	queue = &lock->procLocks;
-	for (proclock = (PROCLOCK *) SHMQueueNext(queue, queue, offsetof(PROCLOCK, lockLink));
-		 proclock != NULL && heavy.blockers < BLOCKERS;
-		 proclock = (PROCLOCK *) SHMQueueNext(queue, &proclock->lockLink,
-											  offsetof(PROCLOCK, lockLink)))
+	for (proclock = compat_next_proclock(lock, NULL); proclock != NULL && heavy.blockers < BLOCKERS;
+		 proclock = compat_next_proclock(lock, proclock))
 	{
 		PGPROC	   *holder = proclock->tag.myProc;
 

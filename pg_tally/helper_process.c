@@ -43,7 +43,7 @@ helper_shared_memory(size_t size)
 	return memory != MAP_FAILED ? memory : NULL;
 }
 
-static void pg_attribute_noreturn()
+static void __attribute__((noreturn))
 be_the_helper(pid_t parent, bool (*work) (void *argument), void *argument)
 {
 	static const int ordinary[] = {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGCHLD};

@@ -318,7 +318,7 @@ before_jump(sigjmp_buf target)
 }
 
 #define PROBE_JUMP(name) \
-	static void (*real_##name) (sigjmp_buf target, int value) pg_attribute_noreturn(); \
+	static void (*real_##name) (sigjmp_buf target, int value) __attribute__((noreturn)); \
 	static void \
 	probe_##name(sigjmp_buf target, int value) \
 	{ \
@@ -330,7 +330,7 @@ PROBE_JUMP(siglongjmp)
 /* What it is called in a server built with _FORTIFY_SOURCE. */
 PROBE_JUMP(__longjmp_chk)
 
-static void (*real_exit) (int status) pg_attribute_noreturn();
+static void (*real_exit) (int status) __attribute__((noreturn));
 
 static void
 probe_exit(int status)

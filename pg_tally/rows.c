@@ -8,6 +8,7 @@
 #include "funcapi.h"
 #include "rows.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 void
 rows_begin(row_set *rows, FunctionCallInfo fcinfo)

@@ -18,7 +18,6 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
-#include "utils/queryjumble.h"
 #include "utils/varlena.h"
 
 #include "configuration.h"

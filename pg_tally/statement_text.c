@@ -108,8 +108,7 @@ statement_text_make(const char *source, int location, int length, const JumbleSt
 	/* the scanner copies all that it is given, and more statements may follow this one */
 	alone = pnstrdup(part, length);
 	scan.scanner = scanner_init(alone, &scan.extra, &ScanKeywords, ScanKeywordTokens);
-	/* warnings about escapes were given when the statement was parsed */
-	scan.extra.escape_string_warning = false;
+	compat_scan_quietly(&scan.extra);
 
 	/* no constant that would be shown is left in; the text past the limit is not checked */
 	for (int n = 0; n < count && whole.length <= whole.size; n++)

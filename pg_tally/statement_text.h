@@ -8,7 +8,7 @@
 
 #include "postgres.h"
 
-#include "utils/queryjumble.h"
+#include "compat.h"
 
 #include "tally_statements.h"
 

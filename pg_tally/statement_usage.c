@@ -7,19 +7,10 @@
 
 #include "statement_usage.h"
 
-uint64
-usage_nanoseconds(const instr_time *from, const instr_time *to)
-{
-	instr_time	span = *to;
-
-	INSTR_TIME_SUBTRACT(span, *from);
-	return (uint64) span.tv_sec * 1000000000u + (uint64) span.tv_nsec;
-}
-
 void
 usage_begin_timed(usage *from)
 {
-	memcpy(from->io_times, &pgBufferUsage.blk_read_time, sizeof(from->io_times));
+	compat_io_nanoseconds(from->io_ns);
 }
 
 HOT_CODE void
@@ -38,8 +29,13 @@ usage_end_more(const usage *from, used *to)
 	to->wal[2] += pgWalUsage.wal_bytes - from->wal.wal_bytes;
 	/* by the server's own times where it takes them, else by the probes' */
 	if (unlikely(from->timed))
+	{
+		uint64		io_ns[USAGE_IO];
+
+		compat_io_nanoseconds(io_ns);
 		for (int i = 0; i < USAGE_IO; i++)
-			to->io_ns[i] += usage_nanoseconds(&from->io_times[i], &(&pgBufferUsage.blk_read_time)[i]);
+			to->io_ns[i] += io_ns[i] - from->io_ns[i];
+	}
 	else
 		for (int i = 1; i < USAGE_IO; i++)
 			to->io_ticks[i] += pending_sums.ticks[WAITS_BLOCK_READ + i] - from->io_ticks[i];

@@ -14,9 +14,9 @@
 
 #include <string.h>
 
-#include "executor/instrument.h"
 #include "storage/bufmgr.h"
 
+#include "compat.h"
 #include "pending_wait.h"
 #include "statement_time.h"
 #include "tally_statements.h"
@@ -32,8 +32,8 @@ typedef struct usage
 	int64		blocks[USAGE_BLOCKS];
 	WalUsage	wal;
 	uint64		io_ticks[USAGE_IO];
-	bool		timed;				/* the server times its I/O, in io_times */
-	instr_time	io_times[USAGE_IO];
+	bool		timed;				/* the server times its I/O, in io_ns */
+	uint64		io_ns[USAGE_IO];
 } usage;
 
 /* What a statement has used. */
@@ -50,7 +50,7 @@ typedef struct used
 	uint64		io_ns[USAGE_IO];
 } used;
 
-StaticAssertDecl(offsetof(BufferUsage, blk_read_time) == USAGE_BLOCKS * sizeof(int64),
+StaticAssertDecl(offsetof(BufferUsage, COMPAT_FIRST_IO_TIME) == USAGE_BLOCKS * sizeof(int64),
 				 "the blocks of BufferUsage in the order of tally_counts");
 
 extern void usage_begin_timed(usage *from);
@@ -168,7 +168,5 @@ usage_add(tally_local_statement *local, const used *from)
 	if (from->more)
 		usage_add_more(local, from);
 }
-
-extern uint64 usage_nanoseconds(const instr_time *from, const instr_time *to);
 
 #endif							/* PG_TALLY_STATEMENT_USAGE_H */

@@ -17,7 +17,6 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
-#include "utils/queryjumble.h"
 #include "utils/timestamp.h"
 
 #include "account_class.h"

@@ -23,7 +23,6 @@
 #include "parser/analyze.h"
 #include "storage/bufmgr.h"
 #include "tcop/utility.h"
-#include "utils/queryjumble.h"
 
 #include "commits.h"
 #include "detour.h"
@@ -227,7 +226,7 @@ utility_counts(const Node *utility)
 }
 
 HOT_CODE static void
-analyze(ParseState *pstate, Query *query, JumbleState *jumble)
+analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
 	uint64		id = query->queryId;
 	tally_statement_key key;
@@ -249,7 +248,7 @@ analyze(ParseState *pstate, Query *query, JumbleState *jumble)
 }
 
 HOT_CODE static pg_noinline PlannedStmt *
-plan_counted(Query *parse, const char *source, int options, ParamListInfo params)
+plan_counted(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
 {
 	int			location = parse->stmt_location;
 	int			length = parse->stmt_len;
@@ -265,7 +264,7 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	used_nothing(&taken);
 	usage_begin(&before);
 	level = level_push(LEVEL_PLANNER, &key, &key);
-	result = previous_planner(parse, source, options, params);
+	result = previous_planner(parse, source, options, params COMPAT_EXPLAIN);
 	level_pop(level);
 	usage_end(&before, &taken);
 	local = local_entry(&key, source, location, length, NULL);
@@ -281,12 +280,12 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 }
 
 HOT_CODE static PlannedStmt *
-plan(Query *parse, const char *source, int options, ParamListInfo params)
+plan(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
 {
 	if (statements_settings_now.planning && source != NULL && parse->queryId != 0 &&
 		enabled(nesting.planners + nesting.executors))
-		return plan_counted(parse, source, options, params);
-	return previous_planner(parse, source, options, params);
+		return plan_counted(parse, source, options, params COMPAT_EXPLAIN);
+	return previous_planner(parse, source, options, params COMPAT_EXPLAIN);
 }
 
 HOT_CODE static void
@@ -324,7 +323,7 @@ call_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, 
 	if (finish)
 		previous_finish(query);
 	else
-		previous_run(query, direction, count, once);
+		compat_run(previous_run, query, direction, count, once);
 }
 
 /* Of a statement that is not counted. */
@@ -403,12 +402,12 @@ executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 cou
 }
 
 HOT_CODE static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETER)
 {
 	if (statements_settings_now.track == STATEMENTS_NONE)
-		previous_run(query, direction, count, once);
+		compat_run(previous_run, query, direction, count, COMPAT_ONCE);
 	else
-		executor_step(query, false, direction, count, once);
+		executor_step(query, false, direction, count, COMPAT_ONCE);
 }
 
 static pg_noinline void
@@ -457,12 +456,11 @@ static pg_noinline void
 add_jit(tally_local_statement *local, const JitInstrumentation *jit)
 {
 	uint64	   *to = local->counts.jit;
-	static const instr_time zero;
 	uint64		ns[4] = {
-		usage_nanoseconds(&zero, &jit->generation_counter),
-		usage_nanoseconds(&zero, &jit->inlining_counter),
-		usage_nanoseconds(&zero, &jit->optimization_counter),
-		usage_nanoseconds(&zero, &jit->emission_counter),
+		compat_nanoseconds(jit->generation_counter),
+		compat_nanoseconds(jit->inlining_counter),
+		compat_nanoseconds(jit->optimization_counter),
+		compat_nanoseconds(jit->emission_counter),
 	};
 
 	local->more = 1;

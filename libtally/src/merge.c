@@ -355,7 +355,7 @@ tally_merge_recover(tally_segment *segment)
 		case TALLY_JOURNAL_COMMIT:
 			if (sound)
 				commit(segment, which);
-			/* fall through */
+			__attribute__((fallthrough));
 		case TALLY_JOURNAL_CLEAR:
 			if (sound)
 				clear_slot(segment, which.slot);

@@ -82,7 +82,7 @@ settle(tally_segment *segment, uint32_t index, dead_owners dead)
 		case REFUSE:
 			if (!refuse(entry))
 				return false;
-			/* fall through */
+			__attribute__((fallthrough));
 		case RELEASE:
 			/* its book may not even have memory, so it is not read */
 			tally_discard_book(segment, index);
