@@ -50,6 +50,8 @@ enter_system='
 root=$1 downloads=$2 project=$3
 shift 3
 mount --make-rprivate /
+# unshare, used by tests inside, needs a mount point as its root.
+mount --bind "$root" "$root"
 mount --rbind /proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
