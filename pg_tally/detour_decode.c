@@ -17,6 +17,10 @@
 
 #define FUNCTION_MAX 65536
 
+/* Its minor versions change structures: only the one that we are compiled for will do. */
+#define ZYDIS_MAJOR ((unsigned) ZYDIS_VERSION_MAJOR(ZYDIS_VERSION))
+#define ZYDIS_MINOR ((unsigned) ZYDIS_VERSION_MINOR(ZYDIS_VERSION))
+
 static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 /* The functions of Zydis that we use. */
@@ -36,8 +40,11 @@ open_decoder(ZydisDecoder *decoder)
 	/* Once: each time would count it as opened once more, under a lock of the loader's. */
 	if (!opened)
 	{
-		void	   *library = dlopen("libZydis.so.4.0", RTLD_NOW | RTLD_LOCAL);
+		char		file[40];
+		void	   *library;
 
+		snprintf(file, sizeof(file), "libZydis.so.%u.%u", ZYDIS_MAJOR, ZYDIS_MINOR);
+		library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 		if (library == NULL)
 			return false;
 		*(void **) &zydis.init = dlsym(library, "ZydisDecoderInit");
@@ -300,7 +307,8 @@ detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, si
 		return DETOUR_REFUSE(reason, reason_size, "the function is too %s (%zu bytes)",
 				 size > FUNCTION_MAX ? "long" : "short", size);
 	if (!open_decoder(&decoder))
-		return DETOUR_REFUSE(reason, reason_size, "the decoder is missing: install libzydis4.0");
+		return DETOUR_REFUSE(reason, reason_size, "the decoder is missing: install libzydis%u.%u",
+				 ZYDIS_MAJOR, ZYDIS_MINOR);
 	while (plan->moved < plan->kept + DETOUR_JUMP_SIZE)
 	{
 		ZydisDecodedInstruction ins;
