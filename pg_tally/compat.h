@@ -9,9 +9,13 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "common/hashfn.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "nodes/makefuncs.h"
+#include "nodes/parsenodes.h"
 #include "optimizer/planner.h"
 #include "parser/scanner.h"
 #include "pgstat.h"
@@ -169,6 +173,92 @@ typedef const JumbleState compat_jumble_state;
 #define COMPAT_EXPLAIN
 typedef JumbleState compat_jumble_state;
 #endif
+
+/*
+ * As in pg_stat_statements, from 17 on: what the planner executes is within the statement that it plans, and what a
+ * utility statement executes is within that one, counted or not.
+ */
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_PLANNING_NESTS true
+#else
+#define COMPAT_PLANNING_NESTS false
+#endif
+
+/* What these execute is what the client asked for. */
+static inline bool
+compat_utility_nests(const Node *utility)
+{
+	return !IsA(utility, ExecuteStmt) && !IsA(utility, PrepareStmt);
+}
+
+/* EXECUTE counts as what it executes. Up to 16, DEALLOCATE does not count either, as in pg_stat_statements. */
+static inline bool
+compat_utility_counts(const Node *utility)
+{
+	return compat_utility_nests(utility) && (PG_VERSION_NUM >= 170000 || !IsA(utility, DeallocateStmt));
+}
+
+/* Rows so far. Up to 15, a portal that is fetched in parts knows those of the last part only. */
+static inline uint64
+compat_rows(const EState *estate)
+{
+#if PG_VERSION_NUM >= 160000
+	return estate->es_total_processed;
+#else
+	return estate->es_processed;
+#endif
+}
+
+/*
+ * The id that the server gives a utility statement when it analyses it: from 16 on by its tree, before by its text.
+ * Allocates and frees memory. IsQueryIdEnabled() holds.
+ */
+static inline uint64
+compat_utility_id(Node *statement, const char *source, int location, int length)
+{
+#if PG_VERSION_NUM >= 160000
+	Query	   *query = makeNode(Query);
+	JumbleState *jumble;
+	uint64		id;
+
+	query->commandType = CMD_UTILITY;
+	query->utilityStmt = statement;
+	jumble = JumbleQuery(query);
+	id = (uint64) query->queryId;
+	pfree(jumble->clocations);
+	pfree(jumble->jumble);
+	pfree(jumble);
+	pfree(query);
+	return id;
+#else
+	const char *part = CleanQuerytext(source, &location, &length);
+	uint64		id = DatumGetUInt64(hash_any_extended((const unsigned char *) part, length, 0));
+
+	return id == 0 ? 2 : id;
+#endif
+}
+
+/* From 18 on, a list of constants is one place in the text, of known length ... */
+static inline bool
+compat_is_list(const LocationLen *place)
+{
+#if PG_VERSION_NUM >= 180000
+	return place->squashed;
+#else
+	return false;
+#endif
+}
+
+/* ... and parameters have places too: they are numbered anew where there is a list, else they stay as they are. */
+static inline bool
+compat_is_replaced(const JumbleState *jumble, const LocationLen *place)
+{
+#if PG_VERSION_NUM >= 180000
+	return jumble->has_squashed_lists || !place->extern_param;
+#else
+	return true;
+#endif
+}
 
 /* A lock's holders and waiters, one after the other: the one after `at`, or the first. The caller holds the partition. */
 static inline PROCLOCK *

@@ -62,6 +62,13 @@ typedef struct nesting_state
 
 extern nesting_state nesting;
 
+/* In how many statements the one that begins now is. */
+static pg_attribute_always_inline int
+nesting_depth(void)
+{
+	return nesting.executors + (COMPAT_PLANNING_NESTS ? nesting.planners : 0);
+}
+
 extern bool nesting_more_levels(void);
 extern bool nesting_more_queries(void);
 /* Memory for the parts of a nested query, empty; false: there is no memory. */

@@ -5,19 +5,21 @@
  *
  * The server knows where constants begin; the parser's scanner finds where they end. A constant is one
  * token, or a minus sign and one token. The replacements are numbered after the statement's own parameters.
+ * Where the server joins the constants of a list (from 18 on), it knows the list's length, and parameters are
+ * numbered anew.
  */
 #include "compat.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "common/hashfn.h"
 #include "mb/pg_wchar.h"
 #include "parser/scanner.h"
 
 #include "statement_text.h"
 
-#define MARK_SIZE 12				/* "$" and a number of 32 bits */
+#define MORE " /*, ... */"			/* stands for a list's items after the first */
+#define MARK_SIZE (12 + sizeof(MORE))	/* "$", a number of 32 bits, MORE */
 
 static int
 by_location(const void *a, const void *b)
@@ -38,12 +40,17 @@ typedef struct constant_scanner
 	int			last;				/* where the last constant began */
 } constant_scanner;
 
-/* Bytes of the constant that begins at `start`; -1: it is the one before again, or there is none. */
+/* Bytes of the constant at `place`, which is at `start`; -1: it is the one before again, or there is none. */
 static int
-constant_length(constant_scanner *scan, const char *part, int start)
+constant_length(constant_scanner *scan, const char *part, int start, const LocationLen *place)
 {
 	if (start <= scan->last)
 		return -1;
+	if (compat_is_list(place))
+	{
+		scan->last = start;
+		return place->length;
+	}
 	do
 	{
 		if (core_yylex(&scan->value, &scan->at, scan->scanner) == 0)
@@ -114,14 +121,18 @@ statement_text_make(const char *source, int location, int length, const JumbleSt
 	for (int n = 0; n < count && whole.length <= whole.size; n++)
 	{
 		int			start = constants[n].location - location;
-		int			size = constant_length(&scan, part, start);
+		int			size;
 		char		mark[MARK_SIZE];
 
+		if (!compat_is_replaced(jumble, &constants[n]))
+			continue;
+		size = constant_length(&scan, part, start, &constants[n]);
 		if (size < 0)
 			continue;
 		append(&whole, part + copied, (uint32) (start - copied));
-		append(&whole, mark, (uint32) snprintf(mark, sizeof(mark), "$%d",
-											   jumble->highest_extern_param_id + ++replaced));
+		append(&whole, mark, (uint32) snprintf(mark, sizeof(mark), "$%d%s",
+											   jumble->highest_extern_param_id + ++replaced,
+											   compat_is_list(&constants[n]) ? MORE : ""));
 		copied = start + size;
 	}
 	append(&whole, part + copied, (uint32) (length - copied));
@@ -131,13 +142,4 @@ statement_text_make(const char *source, int location, int length, const JumbleSt
 	text->bytes = whole.bytes;
 	text->whole = (uint32) Min(whole.length, UINT32_MAX);
 	text->length = clip(whole.bytes, (uint32) Min(whole.length, whole.size), limit);
-}
-
-uint64
-statement_text_utility_id(const char *source, int location, int length)
-{
-	const char *part = CleanQuerytext(source, &location, &length);
-	uint64		id = DatumGetUInt64(hash_any_extended((const unsigned char *) part, length, 0));
-
-	return id == 0 ? 2 : id;
 }

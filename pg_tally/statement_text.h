@@ -21,7 +21,4 @@ extern void statement_text_make(const char *source, int location, int length,
 								const JumbleState *jumble, uint32 limit,
 								tally_statement_text *text);
 
-/* The id that the server gives a utility statement, for when another module has taken it away. */
-extern uint64 statement_text_utility_id(const char *source, int location, int length);
-
 #endif							/* PG_TALLY_STATEMENT_TEXT_H */

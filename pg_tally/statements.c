@@ -35,6 +35,8 @@
 
 statements_settings statements_settings_now HOT_DATA;
 
+static const tally_statement_key uncounted = {0};	/* of a level that only nests others */
+
 /* What a hook calls: the hook before it, or the server's function. NULL: there is none. */
 static post_parse_analyze_hook_type previous_analyze HOT_DATA = NULL;
 static planner_hook_type previous_planner HOT_DATA = standard_planner;
@@ -59,7 +61,7 @@ key_of(uint64 id)
 		.id = id,
 		.database_id = MyDatabaseId,
 		.user_id = GetUserId(),
-		.toplevel = nesting.executors == 0,
+		.toplevel = nesting_depth() == 0,
 	};
 }
 
@@ -218,13 +220,6 @@ statements_count_worker(const tally_statement_key *key, uint64 ticks)
 
 /* ---------------------------------------------------------------- hooks */
 
-/* EXECUTE counts as what it executes; PREPARE and DEALLOCATE are left out as in pg_stat_statements. */
-static bool
-utility_counts(const Node *utility)
-{
-	return !IsA(utility, ExecuteStmt) && !IsA(utility, PrepareStmt) && !IsA(utility, DeallocateStmt);
-}
-
 HOT_CODE static void
 analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
@@ -233,14 +228,11 @@ analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 
 	if (previous_analyze)
 		previous_analyze(pstate, query, jumble);
-	if (id == 0 || !enabled(nesting.executors))
+	if (id == 0 || !enabled(nesting_depth()))
 		return;
-	if (query->utilityStmt != NULL)
-	{
-		if (!statements_settings_now.utility || !utility_counts(query->utilityStmt))
-			return;
-		jumble = NULL;
-	}
+	if (query->utilityStmt != NULL &&
+		(!statements_settings_now.utility || !compat_utility_counts(query->utilityStmt)))
+		return;
 	/* enter the text before any time, or the entry would have none */
 	key = key_of(id);
 	(void) local_entry(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
@@ -279,12 +271,25 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	return result;
 }
 
+/* What it executes is not at the top level. */
+static pg_noinline PlannedStmt *
+plan_uncounted(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
+{
+	int			level = level_push(LEVEL_PLANNER, &uncounted, &level);
+	PlannedStmt *result = previous_planner(parse, source, options, params COMPAT_EXPLAIN);
+
+	level_pop(level);
+	return result;
+}
+
 HOT_CODE static PlannedStmt *
 plan(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
 {
 	if (statements_settings_now.planning && source != NULL && parse->queryId != 0 &&
 		enabled(nesting.planners + nesting.executors))
 		return plan_counted(parse, source, options, params COMPAT_EXPLAIN);
+	if (COMPAT_PLANNING_NESTS && statements_wanted())
+		return plan_uncounted(parse, source, options, params COMPAT_EXPLAIN);
 	return previous_planner(parse, source, options, params COMPAT_EXPLAIN);
 }
 
@@ -297,7 +302,7 @@ executor_start(QueryDesc *query, int flags)
 	/* an earlier one at the same address has ended */
 	if (unlikely(nesting.open > 0) && (o = open_find(query)) != NULL)
 		open_forget(o);
-	if (query->plannedstmt->queryId != 0 && enabled(nesting.executors))
+	if (query->plannedstmt->queryId != 0 && enabled(nesting_depth()))
 	{
 		if (nesting.executors == 0 && nesting.planners == 0 && !statement_time_is_for(query->plannedstmt->queryId))
 		{
@@ -330,10 +335,8 @@ call_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, 
 static pg_noinline void
 step_uncounted(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
-	static const tally_statement_key none = {0};
-	int			level;
+	int			level = level_push(LEVEL_EXECUTOR, &uncounted, &level);
 
-	level = level_push(LEVEL_EXECUTOR, &none, &level);
 	call_step(query, finish, direction, count, once);
 	level_pop(level);
 }
@@ -387,7 +390,7 @@ executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 cou
 
 	if (unlikely(open_find(query) == NULL))
 		step_uncounted(query, finish, direction, count, once);
-	else if (unlikely(nesting.executors != 0 || statement_time.since == 0 ||
+	else if (unlikely(nesting_depth() != 0 || statement_time.since == 0 ||
 					  !statement_time_is_for(query->plannedstmt->queryId)))
 		step_within(query, finish, direction, count, once);
 	else
@@ -497,7 +500,7 @@ executor_end(QueryDesc *query)
 	uint64		temp_files;
 	uint64		temp_bytes;
 
-	if (o == NULL || !enabled(nesting.executors))
+	if (o == NULL || !enabled(nesting_depth()))
 	{
 		if (o != NULL)
 			open_forget(o);
@@ -515,7 +518,7 @@ executor_end(QueryDesc *query)
 	if (likely(local != NULL))
 	{
 		tally_seq_begin(&local->seq);
-		add_execution(local, &o->used, query->estate->es_processed);
+		add_execution(local, &o->used, compat_rows(query->estate));
 		if (unlikely(query->estate->es_jit != NULL))
 			add_jit(local, &query->estate->es_jit->instr);
 		if (unlikely(o->split))
@@ -597,17 +600,21 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	int			level;
 
 	/* parts of another utility statement have no id and do not count */
-	if (!statements_settings_now.utility || !enabled(nesting.executors) ||
-		!utility_counts(pstmt->utilityStmt) || !IsQueryIdEnabled() ||
+	if (!statements_settings_now.utility || !enabled(nesting_depth()) ||
+		!compat_utility_counts(pstmt->utilityStmt) || !IsQueryIdEnabled() ||
 		(id == 0 && context == PROCESS_UTILITY_SUBCOMMAND))
 	{
+		level = -1;
+		if (COMPAT_PLANNING_NESTS && statements_wanted() && compat_utility_nests(pstmt->utilityStmt))
+			level = level_push(LEVEL_EXECUTOR, &uncounted, &level);
 		call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
+		level_pop(level);
 		return;
 	}
 
 	/* pg_stat_statements clears the id, in a prepared statement permanently */
 	if (unlikely(id == 0))
-		id = statement_text_utility_id(source, location, length);
+		id = compat_utility_id(pstmt->utilityStmt, source, location, length);
 	key = key_of(id);
 	(void) local_entry(&key, source, location, length, NULL);
 	name_message(&key);

@@ -39,6 +39,11 @@ pub fn plain() -> Builder {
     Cluster::builder().library(library())
 }
 
+/// The server's major version.
+pub fn major(cluster: &Cluster) -> u32 {
+    cluster.psql("show server_version_num").unwrap().parse::<u32>().unwrap() / 10_000
+}
+
 /// Starts a server. Its segment is removed with it, however the test ends.
 pub fn start(builder: Builder) -> Cluster {
     let mut cluster = builder.create().unwrap();
