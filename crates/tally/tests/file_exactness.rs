@@ -522,6 +522,10 @@ fn file_operation_counts_equal_straces() {
     };
     for (kind, operations) in EXPECTED {
         for operation in operations.split(' ') {
+            // Before 16 the server sets the size of shared memory before it allocates the blocks.
+            if (kind, operation) == ("shared memory", "truncate") && theirs.major >= 16 {
+                continue;
+            }
             assert!(sum(kind, operation, What::Done) > 0, "no {operation} of {kind} at all");
         }
     }
