@@ -2,10 +2,12 @@
 # make              build everything
 # make demo         a throw-away server, a load, the live view
 # make check        format, lints, unit tests, one server test; under 3 minutes when built
-# make test         all tests
+# make test         all tests, and the core tests with other servers
+# make test-matrix  the core tests with PostgreSQL 16 to 19, which script/servers fetches into build/servers
+# make test-all     every test with every server, and PostgreSQL's own tests on three; hours
 # make lint         format and lints alone
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
-# make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded
+# make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded; SERVER=17 selects a server
 # make attack, stress                   half an hour each
 # make studies, bench                   measurements
 # make clean
@@ -68,14 +70,23 @@ test: build build/bootstrapped-tests
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && npm test
 	$(CARGO) test --workspace --locked --no-fail-fast
+	script/test-matrix
+
+# Other servers: script/servers --list. One that cannot be had is reported and left out, unless PGTALLY_SERVERS_REQUIRED=1.
+test-matrix: build build/bootstrapped-tests
+	script/test-matrix
+
+test-all: build build/bootstrapped-tests
+	script/test-matrix --all
+	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
 
 # PostgreSQL's own tests, without and with the extension; about ten minutes.
 check-server: build
-	script/check-server
+	script/check-server $(SERVER)
 
 # The test of contrib/pg_stat_statements against tally.statements; seconds.
 check-statements: build
-	script/check-statements
+	script/check-statements $(SERVER)
 
 # Attacks on a live server, with 1,000 rounds of random bytes; about 30 minutes. `make test` runs 20 rounds.
 attack: build build/bootstrapped-tests
@@ -140,4 +151,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules
 
-.PHONY: all build demo check test check-server check-statements attack stress studies bench lint install uninstall clean
+.PHONY: all build demo check test test-matrix test-all check-server check-statements attack stress studies bench lint install uninstall clean

@@ -482,7 +482,8 @@ probe_identify(void)
 	tally_identity identity = {0};
 	bool		complete;
 
-	if (IsUnderPostmaster && MyBackendType == B_INVALID)
+	/* From 17 on a new process closes the postmaster's sockets before it says that it is another one. */
+	if (IsPostmasterEnvironment && (!IsUnderPostmaster || MyBackendType == B_INVALID))
 		return;
 
 	identity.pid = MyProcPid;
@@ -493,7 +494,7 @@ probe_identify(void)
 		if (MyProc != NULL && MyProc->lockGroupLeader != NULL)
 			identity.leader_pid = MyProc->lockGroupLeader->pid;
 	}
-	else if (!IsUnderPostmaster)
+	else if (!IsPostmasterEnvironment)
 		identity.kind = "standalone backend";
 	else if (MyBackendType == B_BG_WORKER && MyBgworkerEntry != NULL)
 		identity.kind = MyBgworkerEntry->bgw_type;
@@ -521,8 +522,7 @@ probe_identify(void)
 			probe_set_phase(PHASE_EXECUTE);
 			statement_time.begins = true;
 		}
-		else if (MyBackendType != B_BACKEND && MyBackendType != B_WAL_SENDER &&
-				 (IsUnderPostmaster || IsPostmasterEnvironment))
+		else if (MyBackendType != B_BACKEND && MyBackendType != B_WAL_SENDER && IsPostmasterEnvironment)
 			probe_set_phase(PHASE_BACKGROUND);
 	}
 

@@ -1,22 +1,41 @@
 # SPDX-License-Identifier: PostgreSQL
-# Functions shared by the checks that run PostgreSQL's own tests (check-server, check-statements).
+# Functions shared by the checks that run PostgreSQL's own tests (check-server, check-statements), with any server of
+# script/servers.
 #
 # The tests come from Debian's source package of the server's major version. They are kept in
 # build/postgresql-source, so the network is needed once.
 
-here=$(cd "$(dirname "$0")/.." && pwd)
-PG_CONFIG=${PG_CONFIG:-pg_config}
+. "$(dirname "$0")/system.sh"
 build=$here/build/postgresql-source
 
-fail() {
-    printf "$(basename "$0"): %s\n" "$@" >&2
-    exit 1
+# begin "NAME" DIRECTORY...: brings the server and PostgreSQL's sources with these directories, then continues this script
+# in the server's system; there it sets bindir, version, major and source.
+begin() {
+    name=$1
+    need_known "$name"
+    shift
+    if [ "${PGTALLY_IN_SERVER:-}" != "$name" ]; then
+        if [ "$name" = 15 ]; then
+            [ -e "$here/pg_tally/pg_tally.so" ] || fail "pg_tally is not built; run make"
+        else
+            "$here/script/servers" --build "$name" || exit
+        fi
+        # shellcheck disable=SC2016 # expanded there
+        look_at "$("$here/script/in-server" "$name" sh -c '"$PG_CONFIG" --version')"
+        need_source "$@"
+        PGTALLY_IN_SERVER=$name exec "$here/script/in-server" "$name" "$here/script/$(basename "$0")" "$name"
+    fi
+    look_at "$("$PG_CONFIG" --version)"
+    bindir=$("$PG_CONFIG" --bindir)
+    need_source "$@"
+    echo "PostgreSQL $version ($name), the tests of $(basename "$source")"
 }
 
-bindir=$("$PG_CONFIG" --bindir)
-version=$("$PG_CONFIG" --version | sed -n 's/^PostgreSQL \([0-9]*\.[0-9]*\).*/\1/p')
-major=${version%%.*}
-[ -e "$here/pg_tally/pg_tally.so" ] || fail "pg_tally is not built; run make"
+# Sets version and major from "PostgreSQL 17.11 (Debian ...)", "PostgreSQL 19rc1".
+look_at() {
+    version=$(echo "$1" | sed -n 's/^PostgreSQL \([0-9.]*[a-z0-9]*\).*/\1/p')
+    major=${version%%[!0-9]*}
+}
 
 # ------------------------------------------------------------------ the tests' source
 
@@ -26,7 +45,7 @@ apt_source() {
     shift
     "$command" -q -o "Dir::Etc::SourceList=$build/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
         -o "Dir::State::Lists=$build/apt/lists" -o "Dir::Cache=$build/apt/cache" \
-        -o APT::Sandbox::User= "$@"
+        -o APT::Sandbox::User= -o Acquire::Check-Valid-Until=false "$@"
 }
 
 # Downloads the source of the server's version, or the newest of its major version, to $build/apt.
@@ -34,12 +53,18 @@ fetch() {
     command -v apt-get >/dev/null ||
         fail "could not find the tests in $build; unpack the source of PostgreSQL $version there"
     mkdir -p "$build/apt/lists/partial" "$build/apt/cache/archives/partial"
-    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-    cat > "$build/apt/sources.list" <<SOURCES
-deb-src http://deb.debian.org/debian $suite main
-deb-src http://deb.debian.org/debian $suite-updates main
-deb-src http://deb.debian.org/debian-security $suite-security main
-SOURCES
+    case $major in
+    15) suites='bookworm bookworm-updates' ;;
+    17) suites='trixie trixie-updates' ;;
+    18) suites=forky ;;
+    *) suites='unstable experimental' ;;
+    esac
+    for suite in $suites; do
+        echo "deb-src http://deb.debian.org/debian $suite main"
+        case $suite in
+        *-updates) echo "deb-src http://deb.debian.org/debian-security ${suite%-updates}-security main" ;;
+        esac
+    done > "$build/apt/sources.list"
     apt_source apt-get update >"$build/apt/log" 2>&1 || true
     # The security archive may no longer have a version that its list names.
     packages=$(apt_source apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | sort -rV)
@@ -59,7 +84,7 @@ first() {
 
 # need_source DIRECTORY...: sets source to a PostgreSQL source tree that has these
 need_source() {
-    source=$(first "$build/postgresql-$version" "$build/postgresql-$major".*)
+    source=$(first "$build/postgresql-$version" "$build/postgresql-$major"[.a-z]*)
     missing=
     for folder in "$@"; do
         [ -n "$source" ] && [ -d "$source/$folder" ] || missing="$missing postgresql-*/$folder"
@@ -80,7 +105,6 @@ need_source() {
         cp -R "$unpacked/." "$source"
         rm -rf "$build/unpacked"
     fi
-    echo "PostgreSQL $version, the tests of $(basename "$source")"
 }
 
 # ------------------------------------------------------------------ work directory and server
@@ -125,7 +149,7 @@ make_work() {
     trap cleanup EXIT
     trap 'exit 130' INT TERM HUP
     mkdir "$work/lib"
-    cp "$here/pg_tally/pg_tally.so" "$work/lib/"
+    cp "$PGTALLY_LIBRARY" "$work/lib/pg_tally.so"
     chmod 755 "$work" "$work/lib" "$work/lib"/*
     [ -z "$user" ] || chown "$user" "$work"
 }

@@ -101,7 +101,9 @@ fn rough_life(cluster: &Cluster, stop: &AtomicBool, connections: &AtomicU64) {
             client
                 .batch_execute(
                     "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; \
-                     set min_parallel_table_scan_size = 0; set force_parallel_mode = on",
+                     set min_parallel_table_scan_size = 0; \
+                     select set_config(name, 'on', false) from pg_settings \
+                     where name in ('force_parallel_mode', 'debug_parallel_query')",
                 )
                 .unwrap();
             while running() {

@@ -47,16 +47,17 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
 
 #[test]
 fn other_preloaded_libraries_are_kept() {
+    // Every server has these; builds without contrib have no auto_explain.
     let cluster =
-        start(plain().setting("session_preload_libraries", "auto_explain, \"$libdir/lo\""));
+        start(plain().setting("session_preload_libraries", "plpgsql, \"$libdir/pgoutput\""));
     let target = cluster.data_dir().to_str().unwrap().to_string();
     let connection = cluster.connection_string();
     output(tally().args(["enable", &connection]));
     eventually("the reload", || lists(&cluster).0.contains("pg_tally"));
-    assert_eq!(lists(&cluster).0, "auto_explain, \"$libdir/lo\", pg_tally");
+    assert_eq!(lists(&cluster).0, "plpgsql, \"$libdir/pgoutput\", pg_tally");
     output(tally().args(["disable", &connection]));
     eventually("the reload", || !lists(&cluster).0.contains("pg_tally"));
-    assert_eq!(lists(&cluster).0, "auto_explain, \"$libdir/lo\"");
+    assert_eq!(lists(&cluster).0, "plpgsql, \"$libdir/pgoutput\"");
     // The data directory works as a target too, but needs the user's name.
     output(tally().env("PGUSER", "postgres").args(["disable", &target]));
 }

@@ -253,7 +253,7 @@ impl<'a> Expectation<'a> {
         let flags = &call.arguments[2];
         let origin = if name.starts_with("/dev/shm/PostgreSQL.") {
             Origin::Lent
-        } else if flags.contains("O_CLOEXEC")
+        } else if flags.contains("O_CLOEXEC") && !self.places.is_data(&path)
             || flags.contains("O_DIRECTORY")
             || self.places.is_stream(&path)
         {

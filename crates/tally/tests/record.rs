@@ -335,7 +335,8 @@ fn relations_are_recorded_as_the_segment_counted_them() {
     let recording = open(&directory);
     let found = recording.relations(Range::ALL).unwrap().unwrap();
     let (found_all, witness_all) = (of_relations(&found), of_relations(&witness));
-    assert!(found_all.iter().any(|(_, of)| of[4] > 100), "the table was extended: {found_all:?}");
+    // From 16 on, a table is extended by several blocks at a time.
+    assert!(found_all.iter().any(|(_, of)| of[5] > 100 * 8192), "the table was extended: {found_all:?}");
     // Checkpoints and ending sessions may do something after the segment was read.
     for (key, of) in &witness_all {
         let same = found_all.iter().find(|(other, _)| other == key);

