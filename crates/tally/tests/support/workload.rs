@@ -15,33 +15,52 @@ pub const DISTINCT: u32 = 3000;
 const SESSIONS: u32 = 4;
 const TRANSACTIONS: u64 = 150;
 
-/// A utility statement whose executions pg_stat_statements 15 misses, and their number.
+/// A utility statement some of whose executions pg_stat_statements misses: it clears the id in a cached plan.
 pub struct LostByWitness {
     pub text: &'static str,
-    pub calls: i64,
+    /// Executions in [`run`]; none: others have the same id, and it misses [`PREPARED_AGAIN`].
+    pub calls: Option<i64>,
 }
+
+/// Executions of a prepared statement after each session's first.
+pub const PREPARED_AGAIN: i64 = SESSIONS as i64 * (TRANSACTIONS as i64 - 1);
 
 const PREPARED_BEGIN: &str = "begin isolation level repeatable read read write";
 const PREPARED_END: &str = "commit and no chain";
 const SET_IN_FUNCTION: &str = "set local enable_tidscan = on";
 const ROUNDS: i64 = 7;
 
-/// Those of [`run`]: executed repeatedly from one cached plan, or within an SQL function.
-pub const LOST_BY_WITNESS: [LostByWitness; 6] = [
-    LostByWitness { text: PREPARED_BEGIN, calls: SESSIONS as i64 * TRANSACTIONS as i64 },
-    LostByWitness { text: PREPARED_END, calls: SESSIONS as i64 * TRANSACTIONS as i64 },
-    LostByWitness { text: SET_IN_FUNCTION, calls: 2 * ROUNDS },
-    LostByWitness { text: "set local enable_tidscan = off", calls: 2 },
-    LostByWitness { text: "create temp table in_sql_function (n int)", calls: 2 },
-    LostByWitness { text: "drop table in_sql_function", calls: 2 },
-];
+/// Those of [`run`], executed repeatedly from one cached plan.
+pub fn lost_by_witness(major: u32) -> Vec<LostByWitness> {
+    let lost = |text, calls| LostByWitness { text, calls: Some(calls) };
+    let mut all = vec![lost(PREPARED_BEGIN, i64::from(SESSIONS) * TRANSACTIONS as i64)];
+    // From 16 on, the id is that of the statement's tree, and all forms of COMMIT are one statement.
+    all.push(match major {
+        15 => lost(PREPARED_END, i64::from(SESSIONS) * TRANSACTIONS as i64),
+        _ => LostByWitness { text: "commit", calls: None },
+    });
+    // From 18 on, constants of SET are replaced.
+    all.push(match major {
+        15..=17 => lost(SET_IN_FUNCTION, 2 * ROUNDS),
+        _ => lost("set local enable_tidscan = $1", 2 * ROUNDS + 2),
+    });
+    // SQL functions gave no id until 16; from 18 on, they have cached plans. In between, each execution is seen.
+    if major < 17 {
+        all.push(lost("set local enable_tidscan = off", 2));
+    }
+    if major != 17 {
+        all.push(lost("create temp table in_sql_function (n int)", 2));
+        all.push(lost("drop table in_sql_function", 2));
+    }
+    all
+}
 
 /// Runs everything. The returned sessions still have figures in their local entries.
 pub fn run(cluster: &Cluster) -> Vec<Client> {
     cluster.pgbench_init(2).unwrap();
     tables(cluster);
     pgbench(cluster);
-    let steps: [fn(&Cluster, &mut Client); 14] = [
+    let steps: [fn(&Cluster, &mut Client); 15] = [
         functions,
         utilities,
         definitions,
@@ -50,6 +69,7 @@ pub fn run(cluster: &Cluster) -> Vec<Client> {
         copies,
         errors,
         rewritten,
+        lists,
         prepared,
         temporary,
         parallel,
@@ -428,6 +448,80 @@ fn rewritten(_: &Cluster, client: &mut Client) {
             "select lo_unlink(lo_from_bytea(0, 'some bytes'))",
         ],
     );
+}
+
+/// Lists, parameters between constants, and constants in utility statements: what a text replaces, and by which number.
+fn lists(_: &Cluster, client: &mut Client) {
+    each(
+        client,
+        &[
+            "select n from numbers where n in (1, 2, 3)",
+            "select n from numbers where n in (1, 2, 3, 4, 5, 6, 7)",
+            "select n from numbers where n in (1, 2, 3) and t in ('a', 'b') and n = 9",
+            "select n from numbers where n in (1)",
+            "select n from numbers where n in (-1, - 2, 3) limit 4 offset 5",
+            "select n from numbers where n in (1::int, 2::int, 3)",
+            "select n from numbers where n in (inlined(1), inlined(2), 3)",
+            "select n from numbers where (n, t) in ((1, 'a'), (2, 'b'))",
+            "select n from numbers where n in (1, 2 /* within ) */, 3) /* ( after */ and n > 5 -- the end",
+            "select n from numbers where n not in (1, 2) and n in ((3), (4))",
+            "select array[1, 2, 3, 4], array['a', 'b'], 7, '{1, 2}'::int[], array[1, 2]::bigint[]",
+            "select (array[1, 2, 3])[2], (array[1, 2, 3])[1:2], row(1, 2, 'x')",
+            "select null in (1, 2), 1 in (null, 2), coalesce(null, 1, 2), greatest(1, 2, 3)",
+            "select E'\\x41', U&'\\0041', b'101', x'1F', $$dollars$$, $q$tag$q$, 1.5e-3, 'ö' in ('ä', 'ü')",
+            "values (1, 'a'), (2, 'b'), (3, 'c')",
+            "select 1 in (2, 3); select 4 as after, 5 in (6, 7, 8); select 9",
+            "create procedure of_two(i int, inout o int) language plpgsql as
+             $$ begin o := i; perform count(*) from numbers where n in (1, 2, 3); end $$",
+            "call of_two(1, 2)",
+            "call of_two(3, 4)",
+            "do $$ begin perform 1 in (1, 2, 3); end $$",
+            "begin isolation level serializable read only deferrable",
+            "savepoint one",
+            "release one",
+            "savepoint two",
+            "rollback to two",
+            "declare listed cursor for select n from numbers where n in (1, 2, 3, 4)",
+            "fetch 1 from listed",
+            "move forward 2 in listed",
+            "close listed",
+            "end",
+            "set search_path = public, pg_catalog",
+            "set search_path to public",
+            "set time zone 'UTC'",
+            "set work_mem = 9000",
+            "explain (costs off) select n from numbers where n in (1, 2, 3)",
+            "explain (analyze, costs off, timing off) create table explained_too as select 1 as a, 2 as b",
+            "create table listed_as as select n, 'x' as x from numbers where n in (1, 2, 3)",
+            "create view listed_view as select n, 'y' as y from numbers where n in (1, 2)",
+            "create table ranged (a int, b text default 'b', c int check (c > 7)) partition by range (a)",
+            "create table ranged_1 partition of ranged for values from (1) to (10)",
+            "alter table ranged add column d int default 42",
+            "create index on numbers (n) where n in (1, 2, 3)",
+            "create sequence counted start 5 increment 3",
+            "alter sequence counted restart 7",
+            "create function listed(i int default 5) returns boolean language sql
+             as 'select i in (1, 2, 3); select i in (4, 5)'",
+            "select listed(), listed(7)",
+            "prepare of_list (int) as select $1 in (1, 2, 3)",
+            "execute of_list (1)",
+            "execute of_list (2)",
+            "deallocate prepare of_list",
+            "prepare without as select 1 + 2",
+            "execute without",
+            "deallocate without",
+        ],
+    );
+    for sql in [
+        "select $1::int + 1, $2::int in (1, 2, 3)",
+        "select $2::int, 5, $1::int, 6",
+        "select n from numbers where n in ($1, $2, 3) and n <> 9",
+        "select n from numbers where n in ($1::int, $2::int) and n <> 10",
+        "select n from numbers where n = $1 and n in (1, 2) and n < $2 and t <> 'x'",
+        "select n from numbers where n in ($1, $1, $2) and n in (7, 8)",
+    ] {
+        client.query(sql, &[&1, &2]).unwrap();
+    }
 }
 
 fn prepared(_: &Cluster, client: &mut Client) {
