@@ -482,7 +482,8 @@ probe_identify(void)
 	tally_identity identity = {0};
 	bool		complete;
 
-	if (IsUnderPostmaster && MyBackendType == B_INVALID)
+	/* From 17 on, a child closes the postmaster's files before it knows that it is one. */
+	if (IsPostmasterEnvironment && (!IsUnderPostmaster || MyBackendType == B_INVALID))
 		return;
 
 	identity.pid = MyProcPid;
