@@ -20,7 +20,7 @@ pending_begin(void)
 	memset(pending_classes, 0, sizeof(pending_classes));
 }
 
-/* Which class a wait is of, the first time that it is met. */
+/* Which class a wait is of, the first time that it is met. From 17 on, the server writes "WalSync", "BuffileRead". */
 pg_noinline wait_class
 pending_learn(uint32 index)
 {
@@ -45,7 +45,7 @@ pending_learn(uint32 index)
 	wait_class	class = WAITS_OTHER;
 
 	for (int i = 0; event != NULL && i < lengthof(events); i++)
-		if (strcmp(event + strlen("::wait::"), events[i].event) == 0)
+		if (pg_strcasecmp(event + strlen("::wait::"), events[i].event) == 0)
 			class = events[i].class;
 	pending_classes[index & (BOOK_INDEXES - 1)] = (uint8) class;
 	return class;
