@@ -30,6 +30,10 @@ pending_learn(uint32 index)
 		wait_class	class;
 	}			events[] = {
 		{"IO:DataFileRead", WAITS_BLOCK_READ},
+		/* from 18 on, of reads that a worker or the kernel does meanwhile; only blocks are read so */
+		{"IO:AioIoCompletion", WAITS_BLOCK_READ},
+		{"IO:AioIoUringExecution", WAITS_BLOCK_READ},
+		{"IO:AioIoUringSubmit", WAITS_BLOCK_READ},
 		{"IO:DataFileWrite", WAITS_BLOCK_WRITE},
 		{"IO:BufFileRead", WAITS_TEMP_READ},
 		{"IO:BufFileWrite", WAITS_TEMP_WRITE},
@@ -38,6 +42,7 @@ pending_learn(uint32 index)
 		{"IO:WALWrite", WAITS_WAL_WRITE},
 		{"IO:WALSync", WAITS_WAL_SYNC},
 		{"Call:commit_delay", WAITS_COMMIT_DELAY},
+		{"Timeout:CommitDelay", WAITS_COMMIT_DELAY},	/* from 19 on */
 		{"IPC:SyncRep", WAITS_REPLICATION},
 	};
 	const char *name = pg_tally_stat_name(tally.slot.segment, tally.slot.heads[index].stat);
