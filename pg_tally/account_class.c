@@ -30,8 +30,8 @@ static const struct
 
 /* Calls that are no operations on files. */
 static const char *const other_calls[] = {
-	"commit_delay", "epoll_wait", "getaddrinfo", "getnameinfo", "ldap_", "pam_", "pclose", "popen",
-	"select", "sem_wait", "system",
+	"commit_delay", "epoll_wait", "getaddrinfo", "getnameinfo", "ldap_", "nanosleep", "pam_", "pclose",
+	"popen", "select", "sem_wait", "system",
 };
 
 static int

@@ -14,8 +14,8 @@
  * first one in a process is timed from its commit record on, by the server's own clock. After that the
  * clock is read before the end of every transaction.
  *
- * The server announces no wait when it sleeps for commit_delay or at a spinlock. The former is the sleep
- * of that length under WALWriteLock (XLogFlush, xlog.c).
+ * Up to 18 the server announces no wait when it sleeps for commit_delay: it is the sleep of that length
+ * under WALWriteLock (XLogFlush, xlog.c). Nor does it at a spinlock, up to 15.
  */
 #include "compat.h"
 
@@ -126,11 +126,10 @@ going_on(void)
 }
 
 bool
-commits_delayed(const struct timeval *timeout)
+commits_delayed(int64 seconds, int64 microseconds)
 {
-	return going_on() && CommitDelay > 0 && timeout != NULL &&
-		timeout->tv_sec * INT64CONST(1000000) + timeout->tv_usec == CommitDelay &&
-		LWLockHeldByMe(WALWriteLock);
+	return going_on() && CommitDelay > 0 &&
+		seconds * INT64CONST(1000000) + microseconds == CommitDelay && LWLockHeldByMe(WALWriteLock);
 }
 
 /* The caller has settled the pending wait and cleared tally.on. */

@@ -11,8 +11,6 @@
 
 #include "postgres.h"
 
-#include <sys/time.h>
-
 /* Take the callback. Once in a process. */
 extern void commits_install(void);
 /* A new slot: no statistic is touched yet. */
@@ -23,8 +21,8 @@ extern void commits_follow(bool whole);
 extern void commits_prepared_begin(void);
 extern void commits_prepared_end(void);
 
-/* Whether a sleep of that length is the one for commit_delay. */
-extern bool commits_delayed(const struct timeval *timeout);
+/* Whether a sleep of that length is the one for commit_delay, where the server does not announce it. */
+extern bool commits_delayed(int64 seconds, int64 microseconds);
 
 /* A commit is over; its figures are recorded before the next wait, when all its waits are known. */
 extern bool commits_pending;

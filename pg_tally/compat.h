@@ -23,6 +23,9 @@
 #include "storage/lock.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
+#if PG_VERSION_NUM >= 180000
+#include "utils/wait_classes.h"
+#endif
 #if PG_VERSION_NUM >= 160000
 #include "nodes/queryjumble.h"
 #else
@@ -305,6 +308,31 @@ compat_scan_quietly(core_yy_extra_type *extra)
 	extra->escape_string_warning = false;
 #endif
 }
+
+/* From 18 on, blocks may be read by io_uring, if the server was built with liburing. */
+#define COMPAT_IO_URING (PG_VERSION_NUM >= 180000)
+
+/*
+ * From 17 on, extensions and injection points may name wait events of their own. pgstat_get_wait_event finds
+ * these names under a lightweight lock, and raises an error if there is none.
+ */
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_CUSTOM_WAITS 1
+static inline bool
+compat_is_custom_wait(uint32 event)
+{
+	uint32		class = event & 0xFF000000U;
+
+	return class == PG_WAIT_INJECTIONPOINT || (class == PG_WAIT_EXTENSION && event != PG_WAIT_EXTENSION);
+}
+#else
+#define COMPAT_CUSTOM_WAITS 0
+static inline bool
+compat_is_custom_wait(uint32 event)
+{
+	return false;
+}
+#endif
 
 /* Types of process, in the words of pg_stat_activity's backend_type. */
 static inline const char *

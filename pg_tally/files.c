@@ -17,6 +17,7 @@
 #include "file_names.h"
 #include "files.h"
 #include "relations.h"
+#include "submissions.h"
 
 #define DESCRIPTORS 4096			/* those above are "other" */
 #define KINDS 250					/* different ones in a process; more are "other" */
@@ -77,6 +78,9 @@ static uint64 syncing_bytes = 0;
 
 /* Of a noted operation that has a path and no descriptor. */
 static relation_name path_relation;
+
+/* Noted operations that were submitted with the one in files_note. */
+static file_note submitted[SUBMISSIONS];
 
 static descriptor descriptors[DESCRIPTORS];
 static file_kind kinds[KINDS] = {{.name = "unknown"}, {.name = "none"}, {.name = "other"}};
@@ -243,6 +247,31 @@ files_done(int fd, file_operation operation, int64 result, int64 offset)
 	errno = saved_errno;
 }
 
+/*
+ * Reads begin that the kernel does meanwhile. They are noted as done, with the bytes that they are asked
+ * for: the results may be taken by another process.
+ */
+void
+files_submitting(const void *ring)
+{
+	submission	submissions[SUBMISSIONS];
+	int			count = submissions_read(ring, submissions);
+	int			noted = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		const submission *s = &submissions[i];
+
+		files_done(s->fd, s->write ? FILE_WRITE : FILE_READ, s->bytes, s->offset);
+		if (files_note.pending)
+			submitted[noted++] = files_note;
+	}
+	if (noted == 0)
+		return;
+	files_note = submitted[0];
+	files_note.more = (uint8) (noted - 1);
+}
+
 void
 files_opened(const char *path, int flags, int fd)
 {
@@ -380,8 +409,8 @@ record_relation(uint64 ticks)
 						 files_note.error != 0);
 }
 
-HOT_CODE void
-files_record(uint64 ticks)
+static inline void
+record(uint64 ticks)
 {
 	uint32		key = 1 + ((uint32) files_note.kind << 16 | (uint32) files_note.operation << 9 |
 						   (uint32) (files_note.error != 0) << 8 | (uint32) tally.phase);
@@ -404,4 +433,26 @@ files_record(uint64 ticks)
 	tally_add_amount(&tally.slot, index, ticks,
 					 files_note.operation == FILE_SYNC ? 0 : files_note.bytes, files_note.follows);
 	tally_seq_publish(&tally.slot.book->seq, seq);
+}
+
+/* The time of a submission is shared out evenly. */
+static pg_noinline void
+record_submitted(uint64 ticks)
+{
+	int			count = 1 + files_note.more;
+
+	for (int i = 0; i < count; i++)
+	{
+		files_note = submitted[i];
+		record(ticks / (uint64) count + (i == 0 ? ticks % (uint64) count : 0));
+	}
+}
+
+HOT_CODE void
+files_record(uint64 ticks)
+{
+	if (unlikely(files_note.more > 0))
+		record_submitted(ticks);
+	else
+		record(ticks);
 }

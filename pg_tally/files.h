@@ -39,6 +39,7 @@ typedef struct file_note
 	uint8		operation;
 	uint8		kind;
 	uint8		error;				/* it failed with this errno; 0: it did not */
+	uint8		more;				/* further ones that were submitted with it */
 	int			fd;					/* -1: of a path */
 	uint64		writes;				/* of a sync: by anybody since the file's last one */
 	uint64		bytes;				/* moved; of a sync: by these writes */
@@ -70,7 +71,8 @@ extern void files_forget(int fd);
 extern void files_done(int fd, file_operation operation, int64 result, int64 offset);
 extern void files_path_done(const char *path, file_operation operation, int result);
 extern void files_renamed(const char *from, const char *to, int result);
-/* And one before a sync. */
+/* And before a sync, and before io_uring_submit(ring). */
 extern void files_syncing(int fd);
+extern void files_submitting(const void *ring);
 
 #endif							/* PG_TALLY_FILES_H */

@@ -30,6 +30,7 @@
 #include <sys/select.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "commits.h"
@@ -114,13 +115,27 @@
 	X(int, ldap_search_s, true, \
 	  (void *l, char *b, int s, char *f, char **a, int o, void **r), (l, b, s, f, a, o, r), \
 	  NOT_A_FILE) \
-	X(int, ldap_start_tls_s, true, (void *l, void **s, void **c), (l, s, c), NOT_A_FILE)
+	X(int, ldap_start_tls_s, true, (void *l, void **s, void **c), (l, s, c), NOT_A_FILE) \
+	X(int, io_uring_wait_cqes, true, (void *r, void **c, unsigned int n, void *t, void *m), \
+	  (r, c, n, t, m), NOT_A_FILE) \
+	X(ssize_t, copy_file_range, true, \
+	  (int in, off_t *i, int out, off_t *o, size_t n, unsigned int f), (in, i, out, o, n, f), \
+	  files_done(out, FILE_WRITE, result, -1)) \
+	X(int, __xstat, true, (int v, const char *p, struct stat *s), (v, p, s), NOT_A_FILE) \
+	X(int, __lxstat, true, (int v, const char *p, struct stat *s), (v, p, s), NOT_A_FILE)
 
-#define TIMED_IMPORTS(X) HOT_IMPORTS(X) SYNC_IMPORTS(X) OTHER_IMPORTS(X)
+/*
+ * Hands the kernel a batch of reads. They count here, in the process that asks for them, and with the bytes
+ * that it asks for: whoever waits next takes the results, on its behalf.
+ */
+#define SUBMIT_IMPORTS(X) \
+	X(int, io_uring_submit, true, (void *ring), (ring), files_submitting(ring))
+
+#define TIMED_IMPORTS(X) HOT_IMPORTS(X) SYNC_IMPORTS(X) OTHER_IMPORTS(X) SUBMIT_IMPORTS(X)
 
 /* Probed in ways of their own. */
 #define PLAIN_IMPORTS(X) \
-	X(sem_wait) X(select) X(open) X(close) X(fread) X(fgets) X(fwrite) X(fork) X(exit) X(siglongjmp) X(__longjmp_chk)
+	X(sem_wait) X(select) X(nanosleep) X(open) X(close) X(fread) X(fgets) X(fwrite) X(fork) X(exit) X(siglongjmp) X(__longjmp_chk)
 
 enum
 {
@@ -159,10 +174,13 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, files_syncing(fd), note)
 #define OTHER(ret, name, always, params, args, note) \
 	PROBE(,, ret, name, always, params, args, (void) 0, note)
+#define SUBMIT(ret, name, always, params, args, before) \
+	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, before, NOT_A_FILE)
 
 HOT_IMPORTS(HOT)
 SYNC_IMPORTS(SYNC)
 OTHER_IMPORTS(OTHER)
+SUBMIT_IMPORTS(SUBMIT)
 
 static int	(*real_sem_wait) (sem_t *s) HOT_DATA = NULL;
 
@@ -187,8 +205,8 @@ probe_sem_wait(sem_t *s)
 static int	(*real_select) (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t);
 
 /*
- * pg_usleep. The server announces few of its sleeps: not that for commit_delay, nor those at a
- * spinlock that stays taken.
+ * pg_usleep, from 16 on by nanosleep. The server announces few of its sleeps: up to 18 not that for
+ * commit_delay, up to 15 not those at a spinlock that stays taken.
  */
 static int
 probe_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
@@ -197,10 +215,26 @@ probe_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
 	int			result;
 
 	if (n == 0)
-		unnamed = commits_delayed(t) ? CALL_COMMIT_DELAY : UNNAMED(CALL_select);
+		unnamed = t != NULL && commits_delayed(t->tv_sec, t->tv_usec) ? CALL_COMMIT_DELAY
+			: UNNAMED(CALL_select);
 	if (!probe_begin_wait(unnamed, CALL_select))
 		return real_select(n, r, w, e, t);
 	result = real_select(n, r, w, e, t);
+	probe_end_wait();
+	return result;
+}
+
+static int	(*real_nanosleep) (const struct timespec *t, struct timespec *left);
+
+static int
+probe_nanosleep(const struct timespec *t, struct timespec *left)
+{
+	int			result;
+
+	if (!probe_begin_wait(commits_delayed(t->tv_sec, t->tv_nsec / 1000) ? CALL_COMMIT_DELAY
+						  : UNNAMED(CALL_nanosleep), CALL_nanosleep))
+		return real_nanosleep(t, left);
+	result = real_nanosleep(t, left);
 	probe_end_wait();
 	return result;
 }

@@ -18,6 +18,7 @@
 
 #include "commits.h"
 #include "configuration.h"
+#include "custom_waits.h"
 #include "imports.h"
 #include "locks.h"
 #include "own_segment.h"
@@ -39,6 +40,7 @@ install_probes(void)
 	char		reason[120];
 
 	imports_install();
+	custom_waits_install();
 	if (settings->statements > 0)
 		temp_files_install();
 	/* Made before the first fork, the stubs are everybody's. */

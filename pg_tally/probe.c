@@ -26,6 +26,7 @@
 #include "imports.h"
 #include "locks.h"
 #include "checkpoints.h"
+#include "custom_waits.h"
 #include "failed_names.h"
 #include "modules.h"
 #include "pending_wait.h"
@@ -353,9 +354,22 @@ probe_cpu_account(tally_phase phase)
 	return tally.cpu_index[phase];
 }
 
+/* An event that an extension has named, by that name, or by its number where that name is unknown. */
+static void
+name_custom(char *name, size_t size, tally_phase phase, uint32 event)
+{
+	const char *type = pgstat_get_wait_event_type(event);
+	const char *wait = custom_waits_name(event);
+
+	if (wait != NULL)
+		snprintf(name, size, "%s::wait::%s:%s", phase_names[phase], type, wait);
+	else
+		snprintf(name, size, "%s::wait::%s:#%u", phase_names[phase], type, event & 0xFFFF);
+}
+
 /*
- * First touch of (phase, wait event), or its return to the cache. The names of wait events
- * are read without locks or allocation in this version (wait_event.c, lwlock.c).
+ * First touch of (phase, wait event), or its return to the cache. The names of the server's own wait
+ * events are read without locks or allocation (wait_event.c, lwlock.c).
  */
 static pg_noinline uint32
 touch_account(account_set *set, tally_phase phase, uint32 event)
@@ -368,6 +382,8 @@ touch_account(account_set *set, tally_phase phase, uint32 event)
 	else if (event >= CALL_CLASS)
 		snprintf(name, sizeof(name), "%s::wait::Call:%s", phase_names[phase],
 				 import_name(event & 0xFFFF));
+	else if (compat_is_custom_wait(event))
+		name_custom(name, sizeof(name), phase, event);
 	else
 	{
 		const char *type = pgstat_get_wait_event_type(event);

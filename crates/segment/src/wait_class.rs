@@ -34,12 +34,13 @@ pub enum WaitClass {
 }
 
 /// Blocking calls outside wait events ("Call:open") that are no file operations.
-const OTHER_CALLS: [&str; 11] = [
+const OTHER_CALLS: [&str; 12] = [
     "commit_delay",
     "epoll_wait",
     "getaddrinfo",
     "getnameinfo",
     "ldap_",
+    "nanosleep",
     "pam_",
     "pclose",
     "popen",

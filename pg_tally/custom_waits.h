@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * custom_waits.h
+ *	  Names of wait events that extensions and injection points have made, from PostgreSQL 17 on.
+ */
+#ifndef PG_TALLY_CUSTOM_WAITS_H
+#define PG_TALLY_CUSTOM_WAITS_H
+
+#include "postgres.h"
+
+#define PROBES_CUSTOM_WAITS 77		/* and the next; between those of the locks and of temporary files */
+
+/* Install the probes, and enter them in the segment's probe table. */
+extern void custom_waits_install(void);
+/* The event's name, or NULL if this process has not seen it made. Takes no lock. */
+extern const char *custom_waits_name(uint32 event);
+
+#endif							/* PG_TALLY_CUSTOM_WAITS_H */
