@@ -50,7 +50,7 @@ blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, u
 	}
 	used = (size_t) snprintf(text, sizeof(text), "waited %.3f s for LWLock %s (%s, in %s): ",
 							 (double) waited * second,
-							 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) lock->tranche), mode,
+							 compat_tranche_name(lock->tranche), mode,
 							 probe_phase_name(tally.phase));
 	if (used >= sizeof(text))
 		used = sizeof(text) - 1;

@@ -21,10 +21,15 @@
 #include "pgstat.h"
 #include "portability/instr_time.h"
 #include "storage/lock.h"
+#include "storage/lwlock.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
+#include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 180000
 #include "utils/wait_classes.h"
+#endif
+#if PG_VERSION_NUM >= 190000
+#include "storage/buf_internals.h"
 #endif
 #if PG_VERSION_NUM >= 160000
 #include "nodes/queryjumble.h"
@@ -36,13 +41,66 @@
 #error "pg_tally supports PostgreSQL 15 to 19"
 #endif
 
-/* Bit of an LWLock's state: somebody waits for it (LW_FLAG_HAS_WAITERS, lwlock.c). */
+/* Bit of an LWLock's state: somebody waits for it (LW_FLAG_HAS_WAITERS, lwlock.c). Nothing exported tells it. */
 #define COMPAT_LWLOCK_HAS_WAITERS ((uint32) 1 << COMPAT_LWLOCK_FLAG)
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_LWLOCK_FLAG 31		/* LW_FLAG_RELEASE_OK and LW_FLAG_LOCKED became one bit each below it */
 #else
 #define COMPAT_LWLOCK_FLAG 30
 #endif
+
+/* In 18 alone, a process may give up a lock that it holds, which another one then releases (LWLockDisown). */
+#if PG_VERSION_NUM >= 180000 && PG_VERSION_NUM < 190000
+#define COMPAT_LWLOCK_DISOWN 1
+#else
+#define COMPAT_LWLOCK_DISOWN 0
+#endif
+
+/*
+ * From 19 on, the lock on a buffer's content is part of the buffer's state, and no lightweight lock. We name
+ * and number it as one, BufferContent, by a number that no tranche has: those of the server end far below it.
+ */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_BUFFER_LOCKS 1
+#define COMPAT_BUFFER_TRANCHE PG_UINT16_MAX
+
+/* Its state's address, the same in all processes. */
+static inline uintptr_t
+compat_buffer_lock(Buffer buffer)
+{
+	return (uintptr_t) &BufferDescriptors[buffer - 1].bufferdesc.state;
+}
+
+static inline bool
+compat_buffer_awaited(uintptr_t lock)
+{
+	return (pg_atomic_read_u64((pg_atomic_uint64 *) lock) & BM_LOCK_HAS_WAITERS) != 0;
+}
+#else
+#define COMPAT_BUFFER_LOCKS 0
+#endif
+
+/* Is this the wait event of a process that sleeps in the queue of such a lock, if it sleeps at its semaphore? */
+static inline bool
+compat_queues_for_lock(uint32 event)
+{
+#if PG_VERSION_NUM >= 190000
+	return (event & 0xFF000000U) == PG_WAIT_LWLOCK || (event & 0xFF000000U) == PG_WAIT_BUFFER;
+#else
+	return (event & 0xFF000000U) == PG_WAIT_LWLOCK;
+#endif
+}
+
+/* The name of a tranche. */
+static inline const char *
+compat_tranche_name(uint32 tranche)
+{
+#if COMPAT_BUFFER_LOCKS
+	if (tranche == COMPAT_BUFFER_TRANCHE)
+		return "BufferContent";
+#endif
+	return GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) tranche);
+}
 
 /* Exported by the server, declared in none of its headers (xlog.c). */
 extern int	CommitDelay;

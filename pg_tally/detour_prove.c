@@ -18,6 +18,8 @@
 
 #include "detour_plan.h"
 
+#define FUNCTIONS_MOST 32
+
 /* The bytes of an exported function within the mapped file; NULL if it is not there. */
 static const uint8_t *
 find_function(const uint8_t *file, size_t file_size, const char *name, size_t *size)
@@ -68,13 +70,13 @@ main(int argc, char **argv)
 {
 	struct stat st;
 	const uint8_t *file = MAP_FAILED;
-	detour_plan	plans[16];
-	const uint8_t *bytes[16];
-	size_t		sizes[16];
+	detour_plan	plans[FUNCTIONS_MOST];
+	const uint8_t *bytes[FUNCTIONS_MOST];
+	size_t		sizes[FUNCTIONS_MOST];
 	char		reason[120];
 	int			fd;
 
-	if (argc < 3 || argc > 18)
+	if (argc < 3 || argc > 2 + FUNCTIONS_MOST)
 	{
 		fprintf(stderr, "usage: detour_prove SERVER FUNCTION...\n");
 		return 2;

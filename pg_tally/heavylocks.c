@@ -270,7 +270,7 @@ after_spin(uint64 ignored, uint64 ignored_too, int result)
 }
 
 const lock_detour heavylocks_detours[HEAVYLOCKS_DETOURS] = {
-	{"ProcSleep", {DETOUR_WRAP, (void *) before_sleep, (void *) after_sleep, 0}},
-	{"DeadLockCheck", {DETOUR_WRAP, (void *) before_check, (void *) after_check, 0}},
-	{"s_lock", {DETOUR_WRAP, (void *) before_spin, (void *) after_spin, 0}},
+	{"ProcSleep", {DETOUR_WRAP, (void *) before_sleep, (void *) after_sleep, 0}, LOCKS_OTHER, false},
+	{"DeadLockCheck", {DETOUR_WRAP, (void *) before_check, (void *) after_check, 0}, LOCKS_OTHER, false},
+	{"s_lock", {DETOUR_WRAP, (void *) before_spin, (void *) after_spin, 0}, LOCKS_OTHER, false},
 };

@@ -188,7 +188,7 @@ static int	(*real_sem_wait) (sem_t *s) HOT_DATA = NULL;
 HOT_CODE static int
 probe_sem_wait(sem_t *s)
 {
-	bool		lightweight = (*(volatile uint32 *) my_wait_event_info & 0xFF000000U) == PG_WAIT_LWLOCK;
+	bool		lightweight = compat_queues_for_lock(*(volatile uint32 *) my_wait_event_info);
 	uint64		begin;
 	int			result;
 

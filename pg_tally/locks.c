@@ -20,6 +20,7 @@
 #include "probe.h"
 #include "probe_table.h"
 #include "settings.h"
+#include "tally_read.h"
 
 #define DETOURS (LWLOCKS_DETOURS + HEAVYLOCKS_DETOURS)
 
@@ -29,7 +30,7 @@ uint64		locks_block_ticks = UINT64_MAX;
 
 static detour detours[DETOURS];
 static bool prepared = false;
-static bool usable = false;
+static bool usable[LOCK_GROUPS];	/* can this group be redirected? */
 static int	refusal = 0;			/* errno of what the machine refused for now; 0: nothing */
 
 /* A switch that failed and is to be tried again. */
@@ -51,7 +52,7 @@ void
 locks_prepare(void)
 {
 	char		reason[DETOURS][120];
-	bool		missing = false;
+	bool		missing[LOCK_GROUPS] = {false};
 
 	refusal = 0;
 	for (int i = 0; i < DETOURS; i++)
@@ -67,17 +68,21 @@ locks_prepare(void)
 				 !detour_prepare(&function, &e->hook, &detours[i], reason[i], sizeof(reason[i])) &&
 				 errno != 0)
 			refusal = errno;
-		if (i < LWLOCKS_NEEDED && reason[i][0] != '\0')
-			missing = true;
+		if (e->needed && reason[i][0] != '\0')
+			missing[e->group] = true;
 	}
+	missing[LOCKS_BUFFER] = missing[LOCKS_BUFFER] || missing[LOCKS_LIGHTWEIGHT];
 	for (int i = 0; i < DETOURS; i++)
 	{
-		if (missing && i < LWLOCKS_DETOURS && reason[i][0] == '\0')
-			strlcpy(reason[i], "another function of lightweight locks was left out",
-					sizeof(reason[i]));
-		probe_table_set(PROBES_LOCKS + i, "detour", detour_number(i)->name, reason[i]);
+		const lock_detour *e = detour_number(i);
+
+		if (missing[e->group] && reason[i][0] == '\0')
+			snprintf(reason[i], sizeof(reason[i]), "another function of %s locks was left out",
+					 missing[LOCKS_LIGHTWEIGHT] ? "lightweight" : "buffer");
+		probe_table_set(PROBES_LOCKS + i, "detour", e->name, reason[i]);
 	}
-	usable = !missing;
+	for (int group = 0; group < LOCK_GROUPS; group++)
+		usable[group] = !missing[LOCKS_LIGHTWEIGHT] && !missing[group];
 	prepared = true;
 }
 
@@ -107,12 +112,12 @@ switch_all(bool on)
 	int			error;
 
 	for (int i = 0; i < DETOURS; i++)
-		if (detours[i].prepared)
+		if (detours[i].prepared && (!on || usable[detour_number(i)->group]))
 			all[count++] = &detours[i];
 	error = detour_switch(all, count, on);
 	/* all or none: some alone would see locks acquired and not released */
 	if (error != 0 && !on && any_on())
-		(void) detour_switch(all, count, true);
+		(void) switch_all(true);
 	return error;
 }
 
@@ -154,6 +159,60 @@ switch_to(bool wanted)
 	locks_at_waits = locks_installed || retry.after != 0;
 }
 
+/* ---------------------------------------------------------------- balance */
+
+/* Another process has found that a group does not balance: then it does not here, where the code is the same. */
+static void
+follow_others(void)
+{
+	for (int i = 0; i < DETOURS; i++)
+	{
+		const lock_detour *e = detour_number(i);
+		tally_probe probe;
+
+		if (e->needed && usable[e->group] &&
+			tally_read_probe(tally.slot.segment, (uint32) (PROBES_LOCKS + i), &probe) == TALLY_READ_CONSISTENT &&
+			probe.state == TALLY_PROBE_LEFT_OUT)
+			usable[e->group] = false;
+	}
+}
+
+void
+locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired)
+{
+	char		reason[120];
+	bool		first;
+	int			error;
+
+	follow_others();
+	first = usable[group];
+	usable[group] = false;
+	if (group == LOCKS_LIGHTWEIGHT)
+		usable[LOCKS_BUFFER] = usable[LOCKS_OTHER] = false;
+	snprintf(reason, sizeof(reason), "calls do not balance: %u locks were not seen to be %s by an idle process",
+			 unreleased > 0 ? unreleased : unacquired, unreleased > 0 ? "released" : "acquired");
+	for (int i = 0; i < DETOURS && first; i++)
+		if (detours[i].prepared && !usable[detour_number(i)->group])
+			probe_table_set(PROBES_LOCKS + i, "detour", detour_number(i)->name, reason);
+	if (first)
+	{
+		char		text[200];
+
+		snprintf(text, sizeof(text), "%s locks are not counted any more: %s",
+				 group == LOCKS_BUFFER ? "buffer" : "lightweight", reason);
+		tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
+	}
+	error = switch_all(false);
+	if (error != 0)
+		try_again_later(false, error);
+	else if (usable[LOCKS_LIGHTWEIGHT])
+		(void) switch_all(true);
+	locks_installed = any_on();
+	locks_at_waits = locks_installed || retry.after != 0;
+}
+
+/* ---------------------------------------------------------------- following */
+
 /* Follow the slot's level. Keeps errno. */
 void
 locks_follow(void)
@@ -163,14 +222,16 @@ locks_follow(void)
 
 	if (wanted && (!prepared || refusal != 0))
 		locks_prepare();
-	if (wanted && !usable && refusal != 0)
+	if (wanted && prepared && !locks_installed)
+		follow_others();
+	if (wanted && !usable[LOCKS_LIGHTWEIGHT] && refusal != 0)
 	{
 		try_again_later(true, refusal);
 		locks_at_waits = true;
 		errno = saved_errno;
 		return;
 	}
-	wanted = wanted && usable;
+	wanted = wanted && usable[LOCKS_LIGHTWEIGHT];
 	if (wanted != locks_installed)
 		switch_to(wanted);
 	else
@@ -194,12 +255,20 @@ locks_process_exit(uint64 now)
 	tally.on = on;
 }
 
+/* An error leaves functions without returning from them. */
+void
+locks_jump(sigjmp_buf target, uint64 now)
+{
+	lwlocks_jump();
+	heavylocks_jump(target, now);
+}
+
 /* A wait begins; the caller has cleared tally.on. */
 void
-locks_before_wait(void)
+locks_before_wait(uint32 event)
 {
 	if (locks_installed)
-		lwlocks_before_wait();
+		lwlocks_before_wait(event);
 	if (unlikely(retry.after != 0) && ++retry.waits >= retry.after)
 		locks_follow();
 }

@@ -6,7 +6,7 @@
 #ifndef PG_TALLY_LOCKS_H
 #define PG_TALLY_LOCKS_H
 
-#include "postgres.h"
+#include "compat.h"
 
 #include "detour.h"
 #include "tally.h"
@@ -14,11 +14,22 @@
 /* Positions of the lock detours in the probe table. */
 #define PROBES_LOCKS TALLY_CALLS
 
+/* Locks whose detours are only of use together: in each group, those that are needed. */
+typedef enum lock_group
+{
+	LOCKS_LIGHTWEIGHT,
+	LOCKS_BUFFER,					/* on buffers' contents, from 19 on */
+	LOCKS_OTHER,					/* need the detours of lightweight locks */
+	LOCK_GROUPS
+} lock_group;
+
 /* A function that this level redirects. */
 typedef struct lock_detour
 {
 	const char *name;
 	detour_hook	hook;
+	lock_group	group;
+	bool		needed;
 } lock_detour;
 
 /* locks.c: their installation */
@@ -29,17 +40,23 @@ extern void locks_prepare(void);
 extern void locks_begin(void);
 extern void locks_follow(void);
 extern void locks_process_exit(uint64 now);
-extern void locks_before_wait(void);
+extern void locks_before_wait(uint32 event);
+extern void locks_jump(sigjmp_buf target, uint64 now);
+/*
+ * Acquisitions and releases of a group do not balance, so there is no telling how long locks are held: stop
+ * counting them. A wait begins; the caller has cleared tally.on.
+ */
+extern void locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired);
 
-/* lwlocks.c: lightweight locks. The first LWLOCKS_NEEDED only together. */
-#define LWLOCKS_DETOURS 5
-#define LWLOCKS_NEEDED 4
+/* lwlocks.c: lightweight locks, and those of buffers */
+#define LWLOCKS_DETOURS (6 + COMPAT_LWLOCK_DISOWN + 6 * COMPAT_BUFFER_LOCKS)
 extern const lock_detour lwlocks_detours[LWLOCKS_DETOURS];
 extern void lwlocks_begin(void);
 /* Try again to register names that could not be registered. */
 extern void lwlocks_retry_names(void);
 extern void lwlocks_slept(uint64 begin, uint64 end);
-extern void lwlocks_before_wait(void);
+extern void lwlocks_before_wait(uint32 event);
+extern void lwlocks_jump(void);
 extern void lwlocks_follow(uint32 before, uint32 word, uint64 now);
 /* What this process has inserted into the WAL in this phase, since any time: how often, and ticks. */
 extern void lwlocks_wal_insertions(uint64 *count, uint64 *ticks);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * lwlocks.c
- *	  Lightweight locks: how long each was held, waited for, and by whom others were kept.
+ *	  Lightweight locks: how long each was held, waited for, and by whom others were kept. From
+ *	  PostgreSQL 19 on, the same for the locks on buffers' contents, which are of another kind.
  *
  * An acquisition costs one clock reading, after it, and a few stores; a release costs one, before it, and
  * an entry in a log. The log is recorded when no lock is held: before a wait, and when it is nearly full.
@@ -10,6 +11,10 @@
  * sleeps (imports.c, sem_wait).
  *
  * A killed process loses its log: at most RELEASES since its last wait.
+ *
+ * Where the server's compiler has put a copy of a function into another one, a detour misses calls. So a
+ * process that waits for its client, or for work, must hold nothing, and must not have released what it had not
+ * acquired since the last such wait. Otherwise the detours are taken off (locks_unbalanced).
  *
  * Concurrency contract: the holds belong to this process. The first TALLY_HOLDS of them are in its slot
  * for readers. Garbage written there can spoil a figure only, since the number of holds is kept here.
@@ -20,6 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "storage/bufmgr.h"
 #include "storage/proc.h"
 #include "utils/wait_event.h"
 
@@ -30,8 +36,18 @@
 #define MAX_HOLDS 200				/* MAX_SIMUL_LWLOCKS, lwlock.c */
 #define MAX_SLEEPS 6				/* of one acquisition; the time of more is the last one's */
 
-/* Modes, and what stands for LWLockWaitForVar: what a name ends in. */
-static const char *const mode_names[] = {"exclusive", "shared", "variable"};
+/* Modes: what a name ends in. */
+enum
+{
+	MODE_EXCLUSIVE,
+	MODE_SHARED,
+	MODE_VARIABLE,					/* stands for LWLockWaitForVar */
+	MODE_SHARE_EXCLUSIVE			/* of buffers */
+};
+
+static const char *const mode_names[] = {"exclusive", "shared", "variable", "share-exclusive"};
+
+StaticAssertDecl(LW_EXCLUSIVE == (int) MODE_EXCLUSIVE && LW_SHARED == (int) MODE_SHARED, "modes are numbered alike");
 
 /* What an acquisition went through before it had the lock. */
 typedef struct trouble
@@ -82,6 +98,10 @@ static struct
 	tally_hold	released;
 	uint64		released_at;
 	bool		released_waited;
+	bool		within;				/* a function that locks a buffer, and calls others for it */
+	/* Has the process been seen to hold nothing? What it released since without having acquired it. */
+	bool		balanced;
+	uint32		unacquired;
 }			lwlocks HOT_DATA __attribute__((aligned(64)));
 
 #define WAITED_BITS 64				/* holds past them are recorded when they are granted */
@@ -131,7 +151,7 @@ touch(const char *part, uint32 key)
 	char		name[TALLY_NAME_MAX];
 
 	snprintf(name, sizeof(name), "lwlock::%s::%s::%s::%s",
-			 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) KEY_TRANCHE(key)), part,
+			 compat_tranche_name(KEY_TRANCHE(key)), part,
 			 probe_phase_name(KEY_PHASE(key)), mode_names[KEY_MODE(key)]);
 	return probe_touch(name, TALLY_TIMER);
 }
@@ -149,7 +169,7 @@ touch_account(void *arg)
 	account->acquire = touch("acquire", key);
 	account->wait = account->failed = PROBE_UNTOUCHED;
 	snprintf(name, sizeof(name), "tranche::%u::%s", KEY_TRANCHE(key),
-			 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) KEY_TRANCHE(key)));
+			 compat_tranche_name(KEY_TRANCHE(key)));
 	probe_name(name);
 	errno = saved_errno;
 }
@@ -325,7 +345,7 @@ lwlocks_settle(void)
 void
 lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 {
-	uint32		key = KEY(LWTRANCHE_WAL_INSERT, tally.phase, 0);
+	uint32		key = KEY(LWTRANCHE_WAL_INSERT, tally.phase, MODE_EXCLUSIVE);
 	uint32	   *index = &insertions[tally.phase];
 
 	*count = *ticks = 0;
@@ -352,12 +372,42 @@ lwlocks_follow(uint32 before, uint32 word, uint64 now)
 		lwlocks.logged = 0;
 }
 
+/* The process waits for something to do: do acquisitions and releases balance? */
+static pg_noinline void
+check_balance(void)
+{
+	bool		buffer = false;
+	uint32		unreleased = lwlocks.count;
+	uint32		unacquired = lwlocks.unacquired;
+
+#if COMPAT_BUFFER_LOCKS
+	buffer = unreleased > 0 && hold_at(0)->tranche == COMPAT_BUFFER_TRANCHE;
+#endif
+	lwlocks.balanced = true;
+	lwlocks.unacquired = 0;
+	if (unreleased == 0 && unacquired == 0)
+		return;
+	lwlocks.count = 0;
+	lwlocks.waited = 0;
+	tally.slot.book->holding = 0;
+	locks_unbalanced(buffer ? LOCKS_BUFFER : LOCKS_LIGHTWEIGHT, unreleased, unacquired);
+}
+
 /* A wait begins; the caller has cleared tally.on. */
 void
-lwlocks_before_wait(void)
+lwlocks_before_wait(uint32 event)
 {
+	if (event == WAIT_EVENT_CLIENT_READ || (event & 0xFF000000U) == PG_WAIT_ACTIVITY)
+		check_balance();
 	if (lwlocks.count == 0 && lwlocks.logged > 0)
 		lwlocks_settle();
+}
+
+/* An error: functions are left without returning. */
+void
+lwlocks_jump(void)
+{
+	lwlocks.within = false;
 }
 
 /* ---------------------------------------------------------------- handlers */
@@ -375,9 +425,9 @@ record_early(tally_hold *hold)
 
 /* The hold had to be waited for: keep how until it ends. */
 DETOUR_HANDLER static pg_noinline void
-note_trouble(LWLock *lock, uint32 mode, uint32 i, uint64 now)
+note_trouble(uintptr_t lock, uint32 tranche, uint32 mode, uint32 i, uint64 now)
 {
-	tally_hold	hold = {.lock = (uintptr_t) lock, .tranche = lock->tranche, .mode = mode};
+	tally_hold	hold = {.lock = lock, .tranche = tranche, .mode = mode};
 
 	if (i < WAITED_BITS)
 	{
@@ -393,7 +443,7 @@ note_trouble(LWLock *lock, uint32 mode, uint32 i, uint64 now)
 
 /* The lock was acquired: only note when. */
 static inline void
-begin_hold(LWLock *lock, uint32 mode)
+begin_hold(uintptr_t lock, uint32 tranche, uint32 mode)
 {
 	uint32		i = lwlocks.count;
 	tally_hold *hold;
@@ -402,11 +452,11 @@ begin_hold(LWLock *lock, uint32 mode)
 	if (unlikely(!tally.claimed || i >= MAX_HOLDS))
 		return;
 	if (unlikely(lwlocks.trouble.first != 0))
-		note_trouble(lock, mode, i, now);
+		note_trouble(lock, tranche, mode, i, now);
 	hold = hold_at(i);
-	hold->lock = (uintptr_t) lock;
+	hold->lock = lock;
 	hold->since = now;
-	hold->tranche = lock->tranche;
+	hold->tranche = tranche;
 	hold->mode = mode;
 	lwlocks.count = i + 1;
 	tally.slot.book->holding = i + 1;
@@ -414,9 +464,9 @@ begin_hold(LWLock *lock, uint32 mode)
 
 /* It was not acquired: count a failure, and its sleeps. */
 DETOUR_HANDLER static pg_noinline void
-record_failure(LWLock *lock, uint32 mode, bool failed)
+record_failure(uintptr_t lock, uint32 tranche, uint32 mode, bool failed)
 {
-	tally_hold	wanted = {.lock = (uintptr_t) lock, .tranche = lock->tranche, .mode = mode};
+	tally_hold	wanted = {.lock = lock, .tranche = tranche, .mode = mode};
 	lock_account *account;
 
 	take_trouble(&done);
@@ -438,7 +488,7 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 DETOUR_HANDLER HOT_CODE static int
 after_acquire(LWLock *lock, LWLockMode mode, int result)
 {
-	begin_hold(lock, mode);
+	begin_hold((uintptr_t) lock, lock->tranche, mode);
 	return result;
 }
 
@@ -447,9 +497,9 @@ DETOUR_HANDLER HOT_CODE static int
 after_attempt(LWLock *lock, LWLockMode mode, int result)
 {
 	if ((bool) result)
-		begin_hold(lock, mode);
+		begin_hold((uintptr_t) lock, lock->tranche, mode);
 	else
-		record_failure(lock, mode, true);
+		record_failure((uintptr_t) lock, lock->tranche, mode, true);
 	return result;
 }
 
@@ -458,20 +508,20 @@ DETOUR_HANDLER static int
 after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 {
 	if (lwlocks.trouble.count > 0)
-		record_failure(lock, 2, false);
+		record_failure((uintptr_t) lock, lock->tranche, MODE_VARIABLE, false);
 	return result;
 }
 
 /* The lock is not the last one acquired. Moves its hold to the end; false: it has none. */
 DETOUR_HANDLER static pg_noinline bool
-find_hold(LWLock *lock)
+find_hold(uintptr_t lock)
 {
 	int			last = (int) lwlocks.count - 1;
 	int			i = last;
 	tally_hold	hold;
 	bool		had_waited;
 
-	while (i >= 0 && hold_at((uint32) i)->lock != (uintptr_t) lock)
+	while (i >= 0 && hold_at((uint32) i)->lock != lock)
 		i--;
 	if (i < 0)
 		return false;
@@ -505,31 +555,44 @@ find_hold(LWLock *lock)
 	return true;
 }
 
-/* Before LWLockRelease. True: there is more to be done after it. */
-DETOUR_HANDLER HOT_CODE static bool
-before_release(LWLock *lock, uint64 ignored)
+/* A lock is released that is not known to be held: it was taken before the probes were installed, or unseen. */
+DETOUR_HANDLER static pg_noinline bool
+release_unknown(void)
 {
-	uint64		now = handler_now();
+	lwlocks.unacquired += lwlocks.balanced;
+	return false;
+}
+
+/* Does anybody wait for it? */
+static inline bool
+is_awaited(uintptr_t lock, uint32 tranche)
+{
+#if COMPAT_BUFFER_LOCKS
+	if (tranche == COMPAT_BUFFER_TRANCHE)
+		return compat_buffer_awaited(lock);
+#endif
+	return (pg_atomic_read_u32(&((LWLock *) lock)->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0;
+}
+
+/* The last hold ends. True: there is more to be done after the release. */
+static inline bool
+end_hold(uint64 now, bool awaited)
+{
 	uint32		last = lwlocks.count - 1;
-	tally_hold *hold;
+	tally_hold *hold = hold_at(last);
 	release    *r;
 	bool		had_waited;
 
-	if (unlikely(lwlocks.count == 0))
-		return false;
-	hold = hold_at(last);
-	if (unlikely(hold->lock != (uintptr_t) lock) && !find_hold(lock))
-		return false;
 	lwlocks.count = last;
 	tally.slot.book->holding = last;
 	had_waited = unlikely(lwlocks.waited != 0) && last < WAITED_BITS &&
 		(lwlocks.waited >> last & 1) != 0;
-	if (unlikely((pg_atomic_read_u32(&lock->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0 || had_waited))
+	if (unlikely(awaited || had_waited))
 	{
 		lwlocks.waited &= ~((uint64) had_waited << (last % WAITED_BITS));
 		lwlocks.released = *hold;
 		lwlocks.released_at = now;
-		if ((pg_atomic_read_u32(&lock->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0)
+		if (awaited)
 			publish_release();
 	}
 	if (unlikely(!handler_on() || lwlocks.logged == RELEASES))
@@ -541,6 +604,28 @@ before_release(LWLock *lock, uint64 ignored)
 	lwlocks.released_waited = had_waited;
 	return unlikely(had_waited || lwlocks.logged >= RELEASES_MANY || heavylocks_pending ||
 					handler_level_ended(now));
+}
+
+/* Is the lock held, as far as we know? Then its hold is the last one. */
+static inline bool
+has_hold(uintptr_t lock)
+{
+	return lwlocks.count > 0 &&
+		(likely(hold_at(lwlocks.count - 1)->lock == lock) || find_hold(lock));
+}
+
+/*
+ * Before LWLockRelease. True: there is more to be done after it. The same before LWLockDisown: what is held
+ * ends where it is given up, since its releaser is another process.
+ */
+DETOUR_HANDLER HOT_CODE static bool
+before_release(LWLock *lock, uint64 ignored)
+{
+	uint64		now = handler_now();
+
+	if (unlikely(!has_hold((uintptr_t) lock)))
+		return release_unknown();
+	return end_hold(now, is_awaited((uintptr_t) lock, 0));
 }
 
 static void
@@ -577,10 +662,126 @@ after_release(LWLock *lock, uint64 ignored, int result)
 	return result;
 }
 
+/* Before LWLockReleaseAll, by which an error ends. True: something is held. */
+DETOUR_HANDLER static bool
+before_release_all(uint64 ignored, uint64 ignored_too)
+{
+	lwlocks.within = false;
+	lwlocks.released_at = handler_now();
+	return lwlocks.count > 0;
+}
+
+/*
+ * After it. If it did not call LWLockRelease (18 has a copy of that in it), the holds are still there. The locks
+ * on buffers are released a little later, by the resource owner, and unseen.
+ */
+DETOUR_HANDLER static int
+after_release_all(uint64 ignored, uint64 ignored_too, int result)
+{
+	uint64		at = lwlocks.released_at;
+
+	while (lwlocks.count > 0)
+		if (end_hold(at, true))
+			(void) after_release(NULL, 0, 0);
+	return result;
+}
+
+/* ---------------------------------------------------------------- buffers */
+
+#if COMPAT_BUFFER_LOCKS
+static inline bool
+is_shared_buffer(Buffer buffer)
+{
+	return buffer > 0 && !lwlocks.within;
+}
+
+static inline uint32
+mode_of(BufferLockMode mode)
+{
+	return mode == BUFFER_LOCK_SHARE ? MODE_SHARED
+		: mode == BUFFER_LOCK_EXCLUSIVE ? MODE_EXCLUSIVE : MODE_SHARE_EXCLUSIVE;
+}
+
+/* After LockBufferInternal, which LockBuffer calls to lock. */
+DETOUR_HANDLER HOT_CODE static int
+after_lock_buffer(Buffer buffer, BufferLockMode mode, int result)
+{
+	if (is_shared_buffer(buffer))
+		begin_hold(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, mode_of(mode));
+	return result;
+}
+
+/* After ConditionalLockBuffer. */
+DETOUR_HANDLER static int
+after_try_buffer(Buffer buffer, uint64 ignored, int result)
+{
+	if (!is_shared_buffer(buffer))
+		return result;
+	if ((bool) result)
+		begin_hold(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, MODE_EXCLUSIVE);
+	else
+		record_failure(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, MODE_EXCLUSIVE, true);
+	return result;
+}
+
+/* Before LockBufferForCleanup and ConditionalLockBufferForCleanup: only whether they end with the lock counts. */
+DETOUR_HANDLER static bool
+before_cleanup(Buffer buffer, uint64 ignored)
+{
+	lwlocks.within = true;
+	return true;
+}
+
+DETOUR_HANDLER static int
+after_lock_cleanup(Buffer buffer, uint64 ignored, int result)
+{
+	lwlocks.within = false;
+	return after_lock_buffer(buffer, BUFFER_LOCK_EXCLUSIVE, result);
+}
+
+DETOUR_HANDLER static int
+after_try_cleanup(Buffer buffer, uint64 ignored, int result)
+{
+	lwlocks.within = false;
+	return after_try_buffer(buffer, 0, result);
+}
+
+/*
+ * Before UnlockBuffer and UnlockReleaseBuffer. A lock that is not known was taken by the buffer manager itself,
+ * for a page that it has made.
+ */
+DETOUR_HANDLER HOT_CODE static bool
+before_unlock_buffer(Buffer buffer, uint64 ignored)
+{
+	uint64		now = handler_now();
+
+	if (!is_shared_buffer(buffer) || !has_hold(compat_buffer_lock(buffer)))
+		return false;
+	return end_hold(now, compat_buffer_awaited(compat_buffer_lock(buffer)));
+}
+#endif
+
+#define LIGHTWEIGHT(name, before, after, needed) \
+	{name, {DETOUR_WRAP, (void *) (before), (void *) (after), 0}, LOCKS_LIGHTWEIGHT, needed}
+#define BUFFER(name, before, after) \
+	{name, {DETOUR_WRAP, (void *) (before), (void *) (after), 0}, LOCKS_BUFFER, true}
+
 const lock_detour lwlocks_detours[LWLOCKS_DETOURS] = {
-	{"LWLockAcquire", {DETOUR_WRAP, NULL, (void *) after_acquire, 0}},
-	{"LWLockConditionalAcquire", {DETOUR_WRAP, NULL, (void *) after_attempt, 0}},
-	{"LWLockAcquireOrWait", {DETOUR_WRAP, NULL, (void *) after_attempt, 0}},
-	{"LWLockRelease", {DETOUR_WRAP, (void *) before_release, (void *) after_release, 0}},
-	{"LWLockWaitForVar", {DETOUR_WRAP, NULL, (void *) after_wait_for_var, 0}},
+	LIGHTWEIGHT("LWLockAcquire", NULL, after_acquire, true),
+	LIGHTWEIGHT("LWLockConditionalAcquire", NULL, after_attempt, true),
+	LIGHTWEIGHT("LWLockAcquireOrWait", NULL, after_attempt, true),
+	LIGHTWEIGHT("LWLockRelease", before_release, after_release, true),
+	LIGHTWEIGHT("LWLockWaitForVar", NULL, after_wait_for_var, false),
+	LIGHTWEIGHT("LWLockReleaseAll", before_release_all, after_release_all, false),
+#if COMPAT_LWLOCK_DISOWN
+	LIGHTWEIGHT("LWLockDisown", before_release, after_release, false),
+#endif
+#if COMPAT_BUFFER_LOCKS
+	BUFFER("LockBufferInternal", NULL, after_lock_buffer),
+	BUFFER("ConditionalLockBuffer", NULL, after_try_buffer),
+	BUFFER("UnlockBuffer", before_unlock_buffer, after_release),
+	BUFFER("UnlockReleaseBuffer", before_unlock_buffer, after_release),
+	BUFFER("LockBufferForCleanup", before_cleanup, after_lock_cleanup),
+	BUFFER("ConditionalLockBufferForCleanup", before_cleanup, after_try_cleanup),
+#endif
 };

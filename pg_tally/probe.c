@@ -446,7 +446,7 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	}
 	tally.on = false;
 	if (unlikely(locks_at_waits))
-		locks_before_wait();
+		locks_before_wait(event);
 	tally.slot.book->calls[call]++;
 	if (unlikely(!tally.identified))
 		probe_identify();
