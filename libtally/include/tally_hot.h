@@ -82,13 +82,36 @@ tally_monotonic_ns(void)
 	return (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
 }
 
+/*
+ * The counter of this processor. Not ordered with other instructions: a few nanoseconds do not matter, and waiting
+ * for the earlier ones would cost more than the reading.
+ */
+#if defined(__x86_64__)
+#define TALLY_CLOCK_COUNTER TALLY_CLOCK_TSC
+static inline uint64_t
+tally_counter(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+#elif defined(__aarch64__)
+#define TALLY_CLOCK_COUNTER TALLY_CLOCK_CNTVCT
+static inline uint64_t
+tally_counter(void)
+{
+	uint64_t	ticks;
+
+	__asm__ volatile ("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+}
+#endif
+
 /* Ticks of the segment's clock (segment->clock). */
 static inline uint64_t
 tally_now(tally_clock_kind clock)
 {
-#if defined(__x86_64__)
-	if (__builtin_expect(clock == TALLY_CLOCK_TSC, 1))
-		return __builtin_ia32_rdtsc();
+#ifdef TALLY_CLOCK_COUNTER
+	if (__builtin_expect(clock == TALLY_CLOCK_COUNTER, 1))
+		return tally_counter();
 #else
 	(void) clock;
 #endif
