@@ -100,6 +100,89 @@ within_reach(uintptr_t address, uintptr_t base)
 	return high - low < REACH - 2 * ARENA_SIZE;
 }
 
+/* Map one there, if nothing is. */
+static struct arena *
+map_at(uintptr_t at)
+{
+	void	   *base = mmap((void *) at, ARENA_SIZE, PROT_READ | PROT_EXEC,
+							MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (base == (void *) at)
+	{
+		arenas[arena_count] = (struct arena) {.base = base};
+		return &arenas[arena_count++];
+	}
+	if (base != MAP_FAILED)
+		munmap(base, ARENA_SIZE);
+	return NULL;
+}
+
+/* Lines of /proc/self/maps, one by one: read without the C library's streams, which allocate. */
+typedef struct map_reader
+{
+	int			fd;
+	size_t		used;
+	size_t		next;
+	char		text[4096];
+} map_reader;
+
+/* The next line, ended by a zero; a line that does not fit is cut. NULL at the end. */
+static const char *
+next_line(map_reader *reader)
+{
+	for (;;)
+	{
+		char	   *line = reader->text + reader->next;
+		char	   *end = memchr(line, '\n', reader->used - reader->next);
+		ssize_t		got;
+
+		if (end != NULL)
+		{
+			*end = '\0';
+			reader->next = (size_t) (end + 1 - reader->text);
+			return line;
+		}
+		memmove(reader->text, line, reader->used - reader->next);
+		reader->used -= reader->next;
+		reader->next = 0;
+		if (reader->used == sizeof(reader->text))
+			return NULL;
+		got = read(reader->fd, reader->text + reader->used, sizeof(reader->text) - reader->used);
+		if (got <= 0)
+			return NULL;
+		reader->used += (size_t) got;
+	}
+}
+
+/*
+ * A new arena between two mappings, where all places that are tried blindly are taken: near a library. The heap grows
+ * upwards and the stack downwards: what they border on is theirs.
+ */
+static struct arena *
+map_in_gap(uintptr_t address)
+{
+	const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+	map_reader	reader = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	struct arena *arena = NULL;
+	const char *line;
+	uintptr_t	end = UINTPTR_MAX;	/* of the mapping before */
+	unsigned long low,
+				high;
+
+	if (reader.fd < 0)
+		return NULL;
+	while (arena == NULL && (line = next_line(&reader)) != NULL && sscanf(line, "%lx-%lx", &low, &high) == 2)
+	{
+		uintptr_t	at = (low <= address ? low - ARENA_SIZE : end) & ~(page - 1);
+
+		if (low > end && low - end >= ARENA_SIZE && strstr(line, "[stack]") == NULL && within_reach(address, at))
+			arena = map_at(at);
+		end = strstr(line, "[heap]") != NULL ? UINTPTR_MAX : high;
+	}
+	close(reader.fd);
+	return arena;
+}
+
 /* A new arena within a jump's reach of `address`; NULL if no memory is free there. */
 static struct arena *
 map_arena(uintptr_t address)
@@ -116,22 +199,13 @@ map_arena(uintptr_t address)
 		for (int i = 0; i < 2; i++)
 		{
 			uintptr_t	at = tries[i] & ~(uintptr_t) (ARENA_SIZE - 1);
-			void	   *base;
+			struct arena *arena = at == 0 ? NULL : map_at(at);
 
-			if (at == 0)
-				continue;
-			base = mmap((void *) at, ARENA_SIZE, PROT_READ | PROT_EXEC,
-						MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-			if (base == (void *) at)
-			{
-				arenas[arena_count] = (struct arena) {.base = base};
-				return &arenas[arena_count++];
-			}
-			if (base != MAP_FAILED)
-				munmap(base, ARENA_SIZE);
+			if (arena != NULL)
+				return arena;
 		}
 	}
-	return NULL;
+	return map_in_gap(address);
 }
 
 static struct arena *
@@ -235,6 +309,54 @@ prepare_test(const detour_function *f, const detour_hook *hook, detour *e, char 
 	return prepare(f, &detour_test_plan, hook, e, reason, size);
 }
 
+/*
+ * The self-test redirects a function of our own. It is copied into an arena near the server's functions: this library
+ * may lie between large mappings, with no memory for new code within reach.
+ */
+static uint8 *
+copy_test_function(uintptr_t near, char *reason, size_t size)
+{
+	static uint8 *copy = NULL;
+	struct arena *arena;
+	code_writer writer;
+	uint8	   *at;
+	int			number;
+
+	if (copy != NULL)
+		return copy;
+	errno = 0;
+	arena = arena_near(near);
+	if (arena == NULL)
+	{
+		errno = 0;
+		snprintf(reason, size, "no memory for new code within reach of the function");
+		return NULL;
+	}
+	number = free_stub(arena);
+	at = arena->base + (size_t) number * STUB_SIZE;
+	errno = begin_writing(&writer);
+	if (errno == 0)
+	{
+		int			error = write_code(&writer, at, detour_test_function,
+									   (size_t) (detour_test_end - detour_test_function));
+
+		end_writing(&writer);
+		errno = error;
+	}
+	if (errno != 0)
+	{
+		int			error = errno;
+
+		snprintf(reason, size, DETOUR_FORBIDDEN, strerror(error));
+		errno = error;
+		return NULL;
+	}
+	arena->taken[number] = true;
+	arena->used++;
+	copy = at;
+	return copy;
+}
+
 bool
 detour_prepare(const detour_function *function, const detour_hook *hook, detour *e, char *reason,
 			  size_t size)
@@ -246,8 +368,12 @@ detour_prepare(const detour_function *function, const detour_hook *hook, detour 
 	errno = 0;
 	if (hook->way != DETOUR_REPLACE && tested == 0)
 	{
+		uint8	   *copy = copy_test_function((uintptr_t) function->code, reason, size);
+
+		if (copy == NULL)
+			return false;
 		detour_prepare_aside();
-		tested = detour_selftest(prepare_test, failure, sizeof(failure)) ? 1 : errno == 0 ? -1 : 0;
+		tested = detour_selftest(prepare_test, copy, failure, sizeof(failure)) ? 1 : errno == 0 ? -1 : 0;
 	}
 	if (hook->way != DETOUR_REPLACE && tested <= 0)
 		return DETOUR_REFUSE(reason, size, "the self-test failed: %s", failure);

@@ -79,21 +79,21 @@ extern void detour_assemble(stub *s, const detour_function *f, const detour_plan
 
 /* ---------------------------------------------------------------- the self-test */
 
-/* In detour_selftest_<processor>.c: a function of our own, and calling it; see detour_selftest.c. */
+/* In detour_selftest_<processor>.c: a function of our own, which can be copied, and calling a copy; see detour_selftest.c. */
 extern uint8 detour_test_function[] __attribute__((visibility("hidden")));
 extern uint8 detour_test_end[] __attribute__((visibility("hidden")));
 extern const detour_plan detour_test_plan;
-extern bool detour_test_call(uint64 *result);
+extern bool detour_test_call(const uint8 *function, uint64 *result);
 extern void detour_test_use_vectors(void);
 
 typedef bool (*detour_preparer) (const detour_function *function, const detour_hook *hook, detour *e,
 								char *reason, size_t size);
 
 /*
- * Redirect a function of our own in both ways: are arguments, results and registers kept?
+ * Redirect a copy of that function in both ways: are arguments, results and registers kept?
  * After a failure errno is what the machine refused, or 0: it will fail again.
  */
-extern bool detour_selftest(detour_preparer prepare, char *reason, size_t size);
+extern bool detour_selftest(detour_preparer prepare, uint8 *function, char *reason, size_t size);
 
 /* What detour_call_aside needs to know of the processor. */
 extern void detour_prepare_aside(void);

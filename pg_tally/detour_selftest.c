@@ -79,11 +79,11 @@ switch_on(detour *e, char *reason, size_t size)
 }
 
 bool
-detour_selftest(detour_preparer prepare, char *reason, size_t size)
+detour_selftest(detour_preparer prepare, uint8 *copy, char *reason, size_t size)
 {
 	detour_function function = {
 		.name = "detour_test_function",
-		.code = detour_test_function,
+		.code = copy,
 		.size = (size_t) (detour_test_end - detour_test_function),
 	};
 	detour_hook	around = {DETOUR_AROUND, (void *) test_enter, (void *) test_leave, 42};
@@ -99,7 +99,7 @@ detour_selftest(detour_preparer prepare, char *reason, size_t size)
 
 	if (!switch_on(on, reason, size))
 		return false;
-	if (!detour_test_call(&sum) || sum != 3010 || seen.calls != 2 || seen.number != 42)
+	if (!detour_test_call(copy, &sum) || sum != 3010 || seen.calls != 2 || seen.number != 42)
 	{
 		detour_switch(&on, 1, false);
 		snprintf(reason, size, "a call was not followed as it should");
@@ -112,7 +112,7 @@ detour_selftest(detour_preparer prepare, char *reason, size_t size)
 	on = &detours[1];
 	if (!switch_on(on, reason, size))
 		return false;
-	if (!detour_test_call(&sum) || seen.calls != 2 ||
+	if (!detour_test_call(copy, &sum) || seen.calls != 2 ||
 		seen.arguments != UINT64CONST(1001) * 2002 + 3003)
 	{
 		detour_switch(&on, 1, false);
@@ -121,7 +121,7 @@ detour_selftest(detour_preparer prepare, char *reason, size_t size)
 	}
 	detour_switch(&on, 1, false);
 	memset(&seen, 0, sizeof(seen));
-	if (!detour_test_call(&sum) || sum != 3010 || seen.calls != 0)
+	if (!detour_test_call(copy, &sum) || sum != 3010 || seen.calls != 0)
 		return DETOUR_REFUSE(reason, size, "a function could not be put back");
 	return true;
 }

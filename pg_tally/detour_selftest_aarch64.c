@@ -36,10 +36,11 @@ detour_test_use_vectors(void)
 
 /* Call it with a value in each register; is each still there? */
 bool
-detour_test_call(uint64 *result)
+detour_test_call(const uint8 *function, uint64 *result)
 {
 	uint64		sum;
 	uint64		changed;
+	register const uint8 *x23 __asm__("x23") = function;
 
 	/* x19 gathers the differences: each register has its number times 1001, two vector registers one and two. */
 	__asm__ volatile ("mov x20, #1001\n\t"
@@ -52,7 +53,7 @@ detour_test_call(uint64 *result)
 					  "fmov d31, x2\n\t"
 					  "mov x21, #7\n\t"
 					  "str x21, [sp, #-16]!\n\t"
-					  "bl detour_test_function\n\t"
+					  "blr x23\n\t"
 					  "add sp, sp, #16\n\t"
 					  "mov x22, #0\n\t"
 					  ".irp r, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18\n\t"
@@ -70,7 +71,7 @@ detour_test_call(uint64 *result)
 					  "mov %0, x0\n\t"
 					  "mov %1, x22"
 					  : "=&r"(sum), "=&r"(changed)
-					  :
+					  : "r"(x23)
 					  : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13",
 					  "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x30", "v0", "v31",
 					  "memory", "cc");

@@ -38,7 +38,7 @@ detour_test_use_vectors(void)
 
 /* Call it with a value in each register; is each still there? */
 bool
-detour_test_call(uint64 *result)
+detour_test_call(const uint8 *function, uint64 *result)
 {
 	register uint64 rdi __asm__("rdi") = 1001;
 	register uint64 rsi __asm__("rsi") = 2002;
@@ -48,6 +48,7 @@ detour_test_call(uint64 *result)
 	register uint64 r9 __asm__("r9") = 6006;
 	register uint64 r10 __asm__("r10") = 7007;
 	register uint64 r11 __asm__("r11") = 8008;
+	register const uint8 *r13 __asm__("r13") = function;
 	uint64		sum;
 
 	/* A vector register that has changed shows as a zero in %rdi: this file may not name it. */
@@ -56,7 +57,7 @@ detour_test_call(uint64 *result)
 					  "and $-16, %%rsp\n\t"
 					  "movq $7, (%%rsp)\n\t"
 					  "movq %%r11, %%xmm0\n\t"
-					  "call detour_test_function\n\t"
+					  "call *%%r13\n\t"
 					  "movq %%xmm0, %%r12\n\t"
 					  "cmp %%r11, %%r12\n\t"
 					  "je 1f\n\t"
@@ -64,7 +65,7 @@ detour_test_call(uint64 *result)
 					  "1:	mov %%rbx, %%rsp"
 					  : "=&a"(sum), "+r"(rdi), "+r"(rsi), "+r"(rdx), "+r"(rcx), "+r"(r8),
 					  "+r"(r9), "+r"(r10), "+r"(r11)
-					  :
+					  : "r"(r13)
 					  : "rbx", "r12", "memory", "cc");
 	*result = sum;
 	return rdi == 1001 && rsi == 2002 && rdx == 3003 && rcx == 4004 && r8 == 5005 &&
