@@ -237,6 +237,36 @@ within_prologue(const uint8_t *function, size_t size, size_t at)
 }
 
 /*
+ * Does the jump at `at` go where a pointer in memory leads: is it a tail call? The target of a switch is computed, from
+ * its table and the address of its cases. A load with an index may be from a table of addresses.
+ */
+static bool
+is_tail_call(const uint8_t *function, size_t at)
+{
+	uint32_t	reg = RN(instruction_at(function, at));
+
+	while (at >= 4)
+	{
+		uint32_t	i = instruction_at(function, at -= 4);
+		uint64_t	ignored;
+		detour_kind kind = detour_decode(i, at, &ignored);
+
+		if (kind == DETOUR_CONDITIONAL || kind == DETOUR_SHORT)
+			continue;				/* not taken here */
+		if (kind == DETOUR_BRANCH || kind == DETOUR_CALL || (i & 0xfe000000) == 0xd6000000)
+			return false;
+		/* Of a pair a load writes a second register. What writes no register looks as if it did. */
+		if (RD(i) != reg && ((i & 0x3a000000) != 0x28000000 || bits(i, 10, 5) != reg))
+			continue;
+		if ((i & 0xffe0ffe0) == 0xaa0003e0)		/* mov x, x */
+			reg = RM(i);
+		else
+			return (i & 0xffc00000) == 0xf9400000;	/* ldr x, [x, #n] */
+	}
+	return false;
+}
+
+/*
  * Does any instruction branch to the replaced one, or to what is before it? A call of the function itself is none. A
  * jump through a register is a switch, whose table's address is taken somewhere in the function, or a tail
  * call. A switch never leads into a prologue, which runs once.
@@ -268,7 +298,7 @@ branches_into(const uint8_t *function, size_t size, size_t replaced)
 				addresses = true;
 				break;
 			default:
-				jumps = jumps || is_indirect_jump(i);
+				jumps = jumps || (is_indirect_jump(i) && !is_tail_call(function, at));
 				break;
 		}
 	}

@@ -36,6 +36,8 @@
 			"	.size " #name ", . - " #name "\n"); \
 	extern uint64 name(uint64 a, uint64 b, uint64, uint64, uint64, uint64, uint64, uint64, uint64 c)
 
+PGDLLEXPORT void *null_hook = NULL;
+
 /* The same with a frame, which `restore` gives back. */
 #define FRAMED(name, first, restore) \
 	FUNCTION(name, first "\n" restore)
@@ -79,6 +81,8 @@ FUNCTION(second_prefetch, "	mov x10, #1\n	prfm pldl1keep, 1f\n	b 2f\n1:	.quad 42
 FUNCTION(twice_wrong, "	add x0, x0, #1\n	sub x0, x0, #1");	/* may not be done twice: replaced itself */
 FUNCTION(writes_first, "	mov x10, #1\n	mov x3, #2");
 FUNCTION(calls_itself, "	cbz x0, 1f\n	b 1f\n	bl calls_itself\n1:");
+/* a hook: a tail call through a pointer in memory is no switch */
+FUNCTION(with_hook, "	adrp x10, null_hook\n	ldr x10, [x10, :lo12:null_hook]\n	cbz x10, 1f\n	mov x16, x10\n	br x16\n1:");
 /* a loop to the second instruction: only the first can be replaced */
 FUNCTION(loop_to_second, "	mov x10, #3\n1:	sub x10, x10, #1\n	cbnz x10, 1b");
 
@@ -89,7 +93,7 @@ typedef uint64 (*number_function) (uint64, uint64, uint64, uint64, uint64, uint6
 	X(signed_zero) X(with_pad) X(signed_after_pad) X(sub_then_sign) X(with_nop) X(with_adr) X(with_adrp) X(second_adr) \
 	X(with_compare) X(with_cbz) X(with_cbnz) X(with_tbz) X(with_tbnz) X(second_condition) X(with_condition) \
 	X(second_branch) X(load_x) X(load_w) X(load_signed) X(load_vector) X(load_whole_vector) X(second_prefetch) \
-	X(twice_wrong) X(writes_first) X(calls_itself) X(loop_to_second)
+	X(twice_wrong) X(writes_first) X(calls_itself) X(with_hook) X(loop_to_second)
 
 static const struct
 {
@@ -417,6 +421,7 @@ REFUSED(loop_behind_pad, "	hint #34\n1:	sub x0, x0, #1\n	cbnz x0, 1b");
 REFUSED(loop_behind_signature, PAC "1:	sub x0, x0, #1\n	cbnz x0, 1b\n" AUT);
 REFUSED(switch_without_frame, "	sub w1, w0, #1\n	adrp x2, plain_frame\n	adr x3, 1f\n	add x3, x3, w1, sxtw #2\n	br x3\n"
 		"1:	nop");
+REFUSED(switch_by_addresses, "	adrp x2, null_hook\n	add x2, x2, :lo12:null_hook\n	ldr x3, [x2, x0, lsl #3]\n	br x3");
 REFUSED(signs_with_its_address, "	.inst 0xdac1a3fe\n	stp x29, x30, [sp, #-16]!");
 __asm__(".text\n\t.balign 16\n\t.globl only_a_pad\n\t.type only_a_pad, @function\nonly_a_pad:\n"
 		"	hint #34\n	.size only_a_pad, 4\n	ret\n");
@@ -441,6 +446,7 @@ what_cannot_be_redirected_is_refused_with_the_reason(void **state)
 		{"loop_behind_pad", "may branch into"},
 		{"loop_behind_signature", "may branch into"},
 		{"switch_without_frame", "may branch into"},
+		{"switch_by_addresses", "may branch into"},
 		{"signs_with_its_address", "cannot be moved"},
 		{"only_a_pad", "too short"},
 	};
