@@ -21,6 +21,17 @@
 
 #define TEXT_SIZE 232				/* of an event */
 
+/* Copy it if it is of that lock, and whole (lwlocks.c, publish_release). */
+static bool
+read_freed(const tally_freed *from, uint64 lock, tally_freed *freed)
+{
+	if (__atomic_load_n(&from->lock, __ATOMIC_ACQUIRE) != lock)
+		return false;
+	*freed = *from;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&from->lock, __ATOMIC_RELAXED) == lock;
+}
+
 void
 blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 waited)
 {
@@ -38,9 +49,9 @@ blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, u
 			continue;
 		for (int i = 0; i < TALLY_FREED; i++)
 		{
-			tally_freed freed = tally_book_at(segment, s)->freed[i];
+			tally_freed freed;
 
-			if (freed.lock == lock->lock && freed.until >= first &&
+			if (read_freed(&tally_book_at(segment, s)->freed[i], lock->lock, &freed) && freed.until >= first &&
 				freed.until - freed.since > longest.until - longest.since)
 			{
 				longest = freed;

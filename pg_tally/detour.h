@@ -24,7 +24,7 @@
 
 /*
  * Marks what a stub calls. Callers in the original's own source file may count on registers
- * that it leaves alone (gcc -fipa-ra), so a handler leaves all of them alone. It must be
+ * that it leaves alone (gcc -fipa-ra), so a handler leaves all of them alone, or the stub keeps them (aarch64). It must be
  * compiled without vector registers and without a red zone (DETOUR_CFLAGS in the Makefile),
  * and may call nothing but other handlers, inlined functions, and detour_call_aside.
  */
@@ -39,7 +39,7 @@ typedef enum detour_way
 {
 	/*
 	 * `before` is called instead of the function, with its arguments, and may call
-	 * detour.original.
+	 * detour.original. For functions whose arguments are all in registers, and whose result is in one.
 	 */
 	DETOUR_REPLACE,
 
@@ -51,7 +51,8 @@ typedef enum detour_way
 	DETOUR_WRAP,
 
 	/*
-	 * For any function. bool before(number, stack_slot): `stack_slot` is where its return address lies.
+	 * For any function. bool before(number, stack_slot): `stack_slot` is where its return address lies
+	 * (aarch64: where the stub has put it, 8 bytes below the caller's stack). It is below that of any caller.
 	 * True: the handler has kept that address; the function is called so that it returns to
 	 * the stub (detour.exit), which calls void after(stack_slot), which must put the address back.
 	 * False: nothing more is seen of this call.
@@ -80,11 +81,13 @@ typedef struct detour_function
 	size_t		module_size;
 } detour_function;
 
+#define DETOUR_JUMP_MAX 5			/* bytes of a jump on any processor */
+
 typedef struct detour
 {
 	uint8	   *target;				/* where the jump is written */
-	uint8		saved[5];			/* what is there without it */
-	uint8		jump[5];
+	uint8		saved[DETOUR_JUMP_MAX];	/* what is there without it */
+	uint8		jump[DETOUR_JUMP_MAX];
 	bool		prepared;
 	bool		on;
 	void	   *original;			/* does what the function does */
@@ -135,6 +138,15 @@ static inline void
 detour_call_aside(void (*fn) (void *), void *arg)
 {
 	__asm__ volatile ("call detour_aside" : : "D"(fn), "S"(arg) : "memory", "cc");
+}
+#elif defined(__aarch64__)
+extern void detour_aside(void (*fn) (void *), void *arg) __attribute__((visibility("hidden")));
+
+/* The stub keeps the others. */
+static inline void
+detour_call_aside(void (*fn) (void *), void *arg)
+{
+	detour_aside(fn, arg);
 }
 #else
 static inline void

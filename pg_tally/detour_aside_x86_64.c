@@ -9,8 +9,7 @@
 #include <cpuid.h>
 #include <string.h>
 
-#include "detour.h"
-#include "detour_selftest.h"
+#include "detour_engine.h"
 
 /* Bytes that XSAVE may write, and which parts of the state: all but AMX's tiles. The code below names them. */
 extern uint32 detour_state_size __attribute__((visibility("hidden")));

@@ -319,9 +319,9 @@ detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, si
 			return DETOUR_REFUSE(reason, reason_size, at < size ? "an instruction at its start cannot be read"
 					 : "the function is too short (%zu bytes)", size);
 		if (ins.mnemonic == ZYDIS_MNEMONIC_INT3)
-			return DETOUR_REFUSE(reason, reason_size, "another tool has a breakpoint at its start");
+			return DETOUR_REFUSE(reason, reason_size, DETOUR_HAS_BREAKPOINT);
 		if (!plan_step(&ins, operands, at, &plan->step[plan->steps]))
-			return DETOUR_REFUSE(reason, reason_size, "an instruction at its start cannot be moved");
+			return DETOUR_REFUSE(reason, reason_size, DETOUR_CANNOT_MOVE);
 		if (plan->steps == 0)
 		{
 			if (!may_stay(&ins, operands, plan))
@@ -334,6 +334,6 @@ detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, si
 	b.from = plan->skip;
 	b.to = (int64_t) plan->skip + plan->moved;
 	if (branches_into(&decoder, &b))
-		return DETOUR_REFUSE(reason, reason_size, "the function may branch into its first instructions");
+		return DETOUR_REFUSE(reason, reason_size, DETOUR_BRANCHES_INTO);
 	return true;
 }

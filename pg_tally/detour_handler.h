@@ -22,9 +22,9 @@ extern void handler_read_monotonic(void *unused);
 static inline uint64
 handler_now(void)
 {
-#if defined(__x86_64__)
-	if (likely(tally.clock == TALLY_CLOCK_TSC))
-		return __builtin_ia32_rdtsc();
+#ifdef TALLY_CLOCK_COUNTER
+	if (likely(tally.clock == TALLY_CLOCK_COUNTER))
+		return tally_counter();
 #endif
 	detour_call_aside(handler_read_monotonic, NULL);
 	return handler_monotonic_now;

@@ -1,72 +1,25 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_plan.h
- *	  How the first instructions of an x86-64 function can be moved elsewhere.
- *
- * A plan depends on the bytes of the function alone, not on where it is loaded. It is made by decoding them
- * (detour_decode.c), in the server or at build time (detour_prove.c): a server with the same bytes needs no
- * decoder.
- *
- *		skip		kept	the jump's five bytes ...
- *		endbr64		push	mov		sub		...
- *					|------ moved ------|
- *
- * The first instruction stays as it is. A uprobe replaces a function's first byte and
- * carries out the instruction that it knows from the file: so it must meet what it expects,
- * or the process would go on in the middle of our jump. The trampoline does it once more; the
- * stub undoes it before, if it is a push or reserves stack.
+ *	  How the first instructions of a function can be moved elsewhere. What a plan consists of depends on the
+ *	  processor. Knows nothing of PostgreSQL.
  */
 #ifndef PG_TALLY_DETOUR_PLAN_H
 #define PG_TALLY_DETOUR_PLAN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#if defined(__x86_64__)
+#include "detour_plan_x86_64.h"
+#elif defined(__aarch64__)
+#include "detour_plan_aarch64.h"
+#endif
 
 /* The value of a function that cannot redirect: false, with the reason. Needs <stdio.h>. */
 #define DETOUR_REFUSE(reason, size, ...) (snprintf(reason, size, __VA_ARGS__), false)
 
-#define DETOUR_JUMP_SIZE 5			/* what is overwritten: jmp rel32 */
-#define DETOUR_STEPS (1 + DETOUR_JUMP_SIZE)	/* an instruction takes a byte at least */
-#define DETOUR_KEPT_MAX 12			/* bytes of the first instruction */
-
-typedef enum detour_step_kind
-{
-	DETOUR_COPY,						/* does the same anywhere */
-	DETOUR_RIP,						/* has a 32-bit displacement from its own end at `field` */
-	DETOUR_JMP,						/* jumps to `target` */
-	DETOUR_JCC						/* jumps to `target` on `condition` (0 .. 15) */
-} detour_step_kind;
-
-typedef struct detour_step
-{
-	uint8_t		length;				/* bytes of the instruction */
-	uint8_t		kind;				/* detour_step_kind */
-	uint8_t		field;
-	uint8_t		condition;
-	int32_t		target;				/* bytes from the start of the function */
-} detour_step;
-
-typedef struct detour_plan
-{
-	uint8_t		skip;				/* bytes before what is moved: an endbr64 */
-	uint8_t		kept;				/* bytes of the first instruction; the jump follows it */
-	uint8_t		moved;				/* bytes that the trampoline does, from skip on */
-	uint8_t		steps;
-	bool		push;				/* the first instruction is a push */
-	bool		argument;			/* it writes a register of the first three arguments */
-	int32_t		stack;				/* bytes of stack that it takes */
-	detour_step	step[DETOUR_STEPS];
-} detour_plan;
-
-/* A plan made at build time, good for exactly these bytes. */
-typedef struct detour_proof
-{
-	const char *name;
-	size_t		size;
-	const uint8_t *bytes;
-	detour_plan	plan;
-} detour_proof;
+#define DETOUR_BEGINS_WITH_JUMP "it begins with a jump: something else may have redirected it"
+#define DETOUR_BRANCHES_INTO "the function may branch into its first instructions"
+#define DETOUR_HAS_BREAKPOINT "another tool has a breakpoint at its start"
+#define DETOUR_CANNOT_MOVE "an instruction at its start cannot be moved"
 
 /*
  * Make the plan for the function of that size, which lies among `module_size` readable bytes

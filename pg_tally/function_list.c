@@ -136,7 +136,7 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 
 	functions_drop_all();
 	functions_configure(settings->function_edges,
-						(uint64) (PROBE_NS * 1e-9 / tally_seconds_per_tick(segment)));
+						(uint64) (FUNCTIONS_WINDOW * PROBE_NS * 1e-9 / tally_seconds_per_tick(segment)));
 	while (copy != NULL && (word = strsep(&rest, ", \t\n")) != NULL)
 		if (*word != '\0')
 			probe(&o, word);

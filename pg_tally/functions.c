@@ -29,7 +29,6 @@
 #define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase */
 #define KEPT 1024					/* functions that are, or were, probed and keep their stubs */
 #define EDGES 1024					/* power of two; (caller, callee) pairs */
-#define WINDOW 4096					/* calls after which a function's heat is checked */
 #define HOT_SHARE_PERCENT 5		/* of the time, spent in one probe: more is too hot */
 
 typedef struct function_account
@@ -75,7 +74,7 @@ static struct
 	uint32		depth;
 	bool		busy;				/* within a handler */
 	bool		edges;
-	uint64		probe_ticks;		/* what a probe takes, about */
+	uint64		window_ticks;		/* what FUNCTIONS_WINDOW probes take, about */
 	uintptr_t	stack_top;			/* of the main stack */
 	int			count;				/* items of functions[] that have been used */
 	int			oldest;				/* of those that keep a stub, about: the next to lose it */
@@ -145,14 +144,14 @@ report_hot(void *arg)
 	errno = saved_errno;
 }
 
-/* Every WINDOW calls: was the probe's share of the time between too large? */
+/* Every FUNCTIONS_WINDOW calls: was the probe's share of the time between too large? */
 DETOUR_HANDLER static pg_noinline void
 check_heat(function *fn, uint64 now)
 {
 	uint64		elapsed = now - fn->window_start;
 
 	fn->window_calls = 0;
-	if (fn->window_start != 0 && elapsed * HOT_SHARE_PERCENT < WINDOW * f.probe_ticks * 100)
+	if (fn->window_start != 0 && elapsed * HOT_SHARE_PERCENT < f.window_ticks * 100)
 	{
 		fn->counting = true;
 		detour_call_aside(report_hot, fn);
@@ -227,7 +226,7 @@ end_frame(uint64 now)
 	record(fn, fr, elapsed);
 	if (unlikely(f.edges) && f.depth > 0 && f.frames[f.depth - 1].timed)
 		record_edge(f.frames[f.depth - 1].number, fr->number, elapsed);
-	if (unlikely(++fn->window_calls >= WINDOW))
+	if (unlikely(++fn->window_calls >= FUNCTIONS_WINDOW))
 		check_heat(fn, now);
 	tally.on = true;
 }
@@ -374,12 +373,12 @@ functions_jump(sigjmp_buf target, uint64 now)
 
 /* ---------------------------------------------------------------- the list */
 
-/* Are edges kept; what does a probe take, about, in ticks? */
+/* Are edges kept; what do FUNCTIONS_WINDOW probes take, about, in ticks? */
 void
-functions_configure(bool edges, uint64 probe_ticks)
+functions_configure(bool edges, uint64 window_ticks)
 {
 	f.edges = edges;
-	f.probe_ticks = probe_ticks;
+	f.window_ticks = window_ticks;
 }
 
 void

@@ -14,6 +14,7 @@
 #include "tally.h"
 
 #define FUNCTIONS_MAX 128			/* probed at a time */
+#define FUNCTIONS_WINDOW 4096		/* calls after which a function's heat is checked */
 
 /* Positions in the probe table: the functions, then the names without a function. */
 #define PROBES_FUNCTIONS 80
@@ -26,7 +27,7 @@ extern void functions_retry_names(void);
 extern void functions_end(uint64 now);
 extern void functions_follow(uint32 before, uint32 word, uint64 now);
 extern void functions_jump(sigjmp_buf target, uint64 now);
-extern void functions_configure(bool edges, uint64 probe_ticks);
+extern void functions_configure(bool edges, uint64 window_ticks);
 extern void functions_drop_all(void);
 extern bool functions_add(const detour_function *function, char *reason, size_t size);
 extern int	functions_switch(void);

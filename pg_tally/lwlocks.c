@@ -306,14 +306,14 @@ publish_release(void)
 	tally_book *book = tally.slot.book;
 	tally_freed *freed = &book->freed[book->freed_next++ % TALLY_FREED];
 
-	freed->lock = 0;
-	pg_compiler_barrier();
+	/* others read it (blockers.c): without a lock's address while the rest changes */
+	__atomic_store_n(&freed->lock, 0, __ATOMIC_RELAXED);
+	tally_fence_stores();
 	freed->since = lwlocks.released.since;
 	freed->until = lwlocks.released_at;
 	freed->mode = lwlocks.released.mode;
 	freed->account = book->run < book->used ? tally.slot.heads[book->run].stat : 0;
-	pg_compiler_barrier();
-	freed->lock = lwlocks.released.lock;
+	__atomic_store_n(&freed->lock, lwlocks.released.lock, __ATOMIC_RELEASE);
 }
 
 /* ---------------------------------------------------------------- settling */
@@ -459,7 +459,8 @@ begin_hold(uintptr_t lock, uint32 tranche, uint32 mode)
 	hold->tranche = tranche;
 	hold->mode = mode;
 	lwlocks.count = i + 1;
-	tally.slot.book->holding = i + 1;
+	/* a reader that sees the number sees the hold */
+	__atomic_store_n(&tally.slot.book->holding, i + 1, __ATOMIC_RELEASE);
 }
 
 /* It was not acquired: count a failure, and its sleeps. */

@@ -372,8 +372,7 @@ SQL_FUNCTION(pg_tally_status)
 		views_status(rows, "level refused", settings->level_refused);
 	views_status(rows, "this session", tally.claimed ? "instrumented"
 			   : view_only != NULL ? psprintf("not instrumented: %s", view_only) : "not instrumented");
-	views_status(rows, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
-			   : "clock_gettime(CLOCK_MONOTONIC)");
+	views_status(rows, "clock", tally_clock_name(segment->clock));
 	views_status(rows, "clock frequency",
 			   psprintf("%.0f Hz", 1.0 / tally_seconds_per_tick(segment)));
 	views_status(rows, "slots", psprintf("%u of %u", tally_claimed_slots(segment), segment->cold.slots));

@@ -483,7 +483,7 @@ main(void)
 		}
 	}
 	printf("clock: %s; %d rounds of %d steps\n",
-		   segment.clock == TALLY_CLOCK_TSC ? "time stamp counter" : "CLOCK_MONOTONIC", ROUNDS, STEPS);
+		   tally_clock_name(segment.clock), ROUNDS, STEPS);
 	for (int i = 0; i < MEASUREMENTS; i++)
 	{
 		measurement *m = &measurements[i];

@@ -58,7 +58,8 @@ extern "C" {
 typedef enum tally_clock_kind
 {
 	TALLY_CLOCK_MONOTONIC = 1,		/* clock_gettime(CLOCK_MONOTONIC): a tick is 1 ns */
-	TALLY_CLOCK_TSC = 2				/* rdtsc, invariant and the kernel's own clock source */
+	TALLY_CLOCK_TSC = 2,			/* x86-64: rdtsc, invariant and the kernel's own clock source */
+	TALLY_CLOCK_CNTVCT = 3			/* aarch64: cntvct_el0, the kernel's own clock source */
 } tally_clock_kind;
 
 typedef enum tally_level

@@ -3,8 +3,9 @@
  * clock.c
  *	  Which clock a segment uses, and how long its tick is.
  *
- * The time stamp counter is used only where the processor calls it invariant and the kernel itself keeps
- * time by it, which it stops doing when the processors' counters diverge.
+ * The processor's counter is used only where the kernel itself keeps time by it. On x86-64 it stops doing so when the
+ * processors' counters diverge, and the processor must call its counter invariant. On aarch64 the counter has one
+ * rate by its architecture.
  */
 #include "internal.h"
 
@@ -17,29 +18,72 @@
 
 #define CLOCK_SOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
-tally_clock_kind
-tally_clock_best(void)
+/* Does the kernel keep time by the clock source of that name? */
+__attribute__((unused)) static bool
+kernel_uses(const char *wanted)
 {
+	char		name[32];
+	size_t		length = strlen(wanted);
+	ssize_t		got;
+	int			fd = open(CLOCK_SOURCE, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	got = read(fd, name, sizeof(name));
+	close(fd);
+	return got == (ssize_t) length + 1 && memcmp(name, wanted, length) == 0 && name[length] == '\n';
+}
+
 #if defined(__x86_64__)
+/* leaf 0x80000007, EDX bit 8: the counter runs at one rate in every power state */
+static bool
+counter_is_invariant(void)
+{
 	unsigned	a,
 				b,
 				c,
 				d;
-	char		name[8];
-	ssize_t		length;
-	int			fd = open(CLOCK_SOURCE, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return TALLY_CLOCK_MONOTONIC;
-	length = read(fd, name, sizeof(name));
-	close(fd);
-	if (length != 4 || memcmp(name, "tsc\n", 4) != 0)
-		return TALLY_CLOCK_MONOTONIC;
-	/* leaf 0x80000007, EDX bit 8: the counter runs at one rate in every power state */
-	if (__get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8)) != 0)
+	return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
+}
+#endif
+
+tally_clock_kind
+tally_clock_best(void)
+{
+#if defined(__x86_64__)
+	if (kernel_uses("tsc") && counter_is_invariant())
 		return TALLY_CLOCK_TSC;
+#elif defined(__aarch64__)
+	if (kernel_uses("arch_sys_counter"))
+		return TALLY_CLOCK_CNTVCT;
 #endif
 	return TALLY_CLOCK_MONOTONIC;
+}
+
+bool
+tally_clock_is_known(uint32_t clock)
+{
+#ifdef TALLY_CLOCK_COUNTER
+	if (clock == TALLY_CLOCK_COUNTER)
+		return true;
+#endif
+	return clock == TALLY_CLOCK_MONOTONIC;
+}
+
+const char *
+tally_clock_name(tally_clock_kind clock)
+{
+	switch (clock)
+	{
+		case TALLY_CLOCK_TSC:
+			return "tsc";
+		case TALLY_CLOCK_CNTVCT:
+			return "cntvct";
+		case TALLY_CLOCK_MONOTONIC:
+			break;
+	}
+	return "clock_gettime(CLOCK_MONOTONIC)";
 }
 
 /* One instant on both clocks: the tightest of a few pairs of readings. */

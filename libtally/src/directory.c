@@ -14,14 +14,6 @@
 
 #define RESERVED_SPINS 1000			/* about 10 us */
 
-static void
-relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}
-
 static uint32_t
 settled_state(tally_dir_entry *entry)
 {
@@ -29,7 +21,7 @@ settled_state(tally_dir_entry *entry)
 
 	for (int i = 0; state == TALLY_NAME_RESERVED && i < RESERVED_SPINS; i++)
 	{
-		relax();
+		tally_relax();
 		state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
 	}
 	return state;

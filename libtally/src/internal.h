@@ -149,8 +149,21 @@ extern uint64_t tally_text_hash(const char *text);
 
 /* clock.c */
 extern tally_clock_kind tally_clock_best(void);
+extern bool tally_clock_is_known(uint32_t clock);
 extern void tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns);
 extern uint64_t tally_boot_ns(void);
+
+/* In a loop that waits for another process: leave the core to its other thread for a moment. */
+static inline void
+tally_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	/* yield does nothing on most; this takes about as long as pause */
+	__asm__ volatile ("isb" : : : "memory");
+#endif
+}
 
 /* process.c */
 extern bool tally_process_ended(int32_t pid, uint64_t since_boot_ns);

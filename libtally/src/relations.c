@@ -50,10 +50,11 @@ tally_relation_hash(const tally_relation_key *key)
 
 /* ---------------------------------------------------------------- the table */
 
+/* Sequentially consistent: after a pin it must not be read before the pin is there (pin, create). */
 static inline uint32_t
 state_of(tally_relation *relation)
 {
-	return __atomic_load_n(&relation->state, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&relation->state, __ATOMIC_SEQ_CST);
 }
 
 static bool
@@ -104,10 +105,12 @@ add_sums(tally_relation *to, const tally_file_sums *sums, uint64_t failed)
 		__atomic_fetch_add(&to->failed, failed, __ATOMIC_RELAXED);
 }
 
+/* The fence pairs with the reader's acquire fence (tally_read_relation): new sums come with the new number. */
 static void
 begin(tally_relation *relation)
 {
 	__atomic_fetch_add(&relation->flushes, 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 /* Move the sums of an entry without pins to the others, or drop them. */

@@ -61,11 +61,7 @@ header_fits(const tally_header *header, uint64_t file_size)
 		return false;
 	if (file_size != layout.segment_size || !same_layout(header, &layout))
 		return false;
-#if !defined(__x86_64__)
-	if (header->clock_kind == TALLY_CLOCK_TSC)
-		return false;
-#endif
-	if (header->clock_kind != TALLY_CLOCK_MONOTONIC && header->clock_kind != TALLY_CLOCK_TSC)
+	if (!tally_clock_is_known(header->clock_kind))
 		return false;
 	tally_boot_id(boot_id, sizeof(boot_id));
 	return boot_id[0] != '\0' && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;

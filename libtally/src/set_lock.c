@@ -79,9 +79,7 @@ spin_for(tally_set *set, const tally_holder *me)
 
 	for (int i = 0; i < SPINS && !held; i++)
 	{
-#if defined(__x86_64__)
-		__builtin_ia32_pause();
-#endif
+		tally_relax();
 		held = take(set, me);
 	}
 	for (int i = 0; i < YIELDS && !held; i++)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../detour_selftest.h"
+#include "../detour_engine.h"
 
 /* ---------------------------------------------------------------- what the server and the rest have */
 

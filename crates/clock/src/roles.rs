@@ -31,7 +31,8 @@ impl Roles {
     /// The roles on this machine. pg_tally reads the processor's counter where it is invariant and
     /// the kernel's clock source (libtally/src/clock.c), otherwise the server's clock.
     pub fn of_machine(system: &System) -> Self {
-        let trusted = system.clock_source.as_deref() == Some("tsc") && invariant();
+        let own = if cfg!(target_arch = "aarch64") { "arch_sys_counter" } else { "tsc" };
+        let trusted = system.clock_source.as_deref() == Some(own) && invariant();
         Self {
             server: SERVERS.into(),
             pgtally: if trusted { Plain::NAME.into() } else { SERVERS.into() },

@@ -8,6 +8,7 @@
 use crate::error::Error;
 use crate::layout::{self, book, entry, i32_at, text_at, u32_at, u64_at};
 use crate::segment::Segment;
+use std::sync::atomic::{fence, Ordering};
 
 /// A slot in use and its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +43,10 @@ impl Segment {
             if self.read_u32(at)? != layout::state::LIVE {
                 continue;
             }
+            let seq = self.read_u32(at + entry::IDENTITY_SEQ as u64)?;
+            fence(Ordering::Acquire);
             self.read(at, &mut one)?;
-            let seq = u32_at(&one, entry::IDENTITY_SEQ);
+            fence(Ordering::Acquire);
             let changing = seq % 2 == 1 || seq != self.read_u32(at + entry::IDENTITY_SEQ as u64)?;
             if changing || u32_at(&one, entry::STATE) != layout::state::LIVE {
                 continue;

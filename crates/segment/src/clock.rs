@@ -8,6 +8,7 @@
 use crate::error::Error;
 use rustix::time::{clock_gettime, ClockId};
 use serde::Serialize;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,21 +17,58 @@ use std::time::Duration;
 pub enum ClockKind {
     /// `clock_gettime(CLOCK_MONOTONIC)`: a tick is a nanosecond.
     Monotonic,
-    /// The processor's time-stamp counter.
+    /// The time-stamp counter of x86-64.
     Tsc,
+    /// The virtual counter of aarch64.
+    Cntvct,
 }
 
 impl ClockKind {
     /// The kind of that name; `None`: there is none.
     pub fn of_name(name: &str) -> Option<ClockKind> {
-        [ClockKind::Monotonic, ClockKind::Tsc].into_iter().find(|kind| kind.name() == name)
+        [ClockKind::Monotonic, ClockKind::Tsc, ClockKind::Cntvct]
+            .into_iter()
+            .find(|kind| kind.name() == name)
     }
 
-    /// Its name in JSON: "monotonic" or "tsc".
+    /// Its name in JSON: "monotonic", "tsc" or "cntvct".
     pub fn name(self) -> &'static str {
         match self {
             ClockKind::Monotonic => "monotonic",
             ClockKind::Tsc => "tsc",
+            ClockKind::Cntvct => "cntvct",
+        }
+    }
+
+    /// How long a tick of a processor's counter may be, ns. None: it is not a counter.
+    fn tick_lengths(self) -> Option<RangeInclusive<f64>> {
+        match self {
+            ClockKind::Monotonic => None,
+            // Between 50 MHz and 50 GHz.
+            ClockKind::Tsc => Some(0.02..=20.0),
+            // Between 1 MHz and 10 GHz: 24 MHz is common, 1 GHz prescribed since Armv8.6.
+            ClockKind::Cntvct => Some(0.1..=1000.0),
+        }
+    }
+
+    /// The counter's value now. None: this processor does not have it.
+    fn count(self) -> Option<u64> {
+        match self {
+            ClockKind::Monotonic => None,
+            // SAFETY: every x86-64 processor has rdtsc, which touches no memory. A process that may
+            // not use it (PR_SET_TSC) is killed by SIGSEGV, not corrupted.
+            #[cfg(target_arch = "x86_64")]
+            ClockKind::Tsc => Some(unsafe { core::arch::x86_64::_rdtsc() }),
+            #[cfg(target_arch = "aarch64")]
+            ClockKind::Cntvct => {
+                let ticks;
+                // SAFETY: Linux lets programs read this register; it touches no memory.
+                unsafe {
+                    core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack))
+                };
+                Some(ticks)
+            }
+            _ => None,
         }
     }
 }
@@ -67,21 +105,9 @@ fn nanoseconds(id: ClockId) -> u64 {
     (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
 }
 
-#[cfg(target_arch = "x86_64")]
-fn tsc() -> Option<u64> {
-    // SAFETY: every x86-64 processor has rdtsc, which touches no memory. A process that may not use
-    // it (PR_SET_TSC) is killed by SIGSEGV, not corrupted.
-    Some(unsafe { core::arch::x86_64::_rdtsc() })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn tsc() -> Option<u64> {
-    None
-}
-
 impl Clock {
     /// The clock of a writer that recorded the instant (`tick0`, `ns0`). A `live` one is measured now,
-    /// which takes up to 50 ms if the segment is new. A TSC of another boot is taken as 1 GHz.
+    /// which takes up to 50 ms if the segment is new. A counter of another boot is taken as 1 GHz.
     pub fn new(
         path: &Path,
         kind: ClockKind,
@@ -90,8 +116,8 @@ impl Clock {
         live: bool,
     ) -> Result<Clock, Error> {
         let mut clock = Clock { kind, tick0, ns0, ns_per_tick: 1.0 };
-        if kind == ClockKind::Tsc && live {
-            if tsc().is_none() {
+        if kind != ClockKind::Monotonic && live {
+            if kind.count().is_none() {
                 return Err(Error::Clock { path: path.to_path_buf() });
             }
             let age = Duration::from_nanos(monotonic_ns().saturating_sub(ns0));
@@ -110,14 +136,12 @@ impl Clock {
 
     /// Read the second pair again.
     pub fn measure(&mut self) {
-        if self.kind != ClockKind::Tsc {
-            return;
-        }
+        let Some(lengths) = self.kind.tick_lengths() else { return };
         // A tick between two readings of the other clock; the tightest of a few is used.
         let mut best: Option<(u64, u64, u64)> = None;
         for _ in 0..5 {
             let before = monotonic_ns();
-            let Some(tick) = tsc() else { return };
+            let Some(tick) = self.kind.count() else { return };
             let after = monotonic_ns();
             let width = after.saturating_sub(before);
             if best.is_none_or(|(w, ..)| width < w) {
@@ -127,8 +151,8 @@ impl Clock {
         if let Some((_, tick, ns)) = best {
             if tick > self.tick0 && ns > self.ns0 {
                 let ns_per_tick = (ns - self.ns0) as f64 / (tick - self.tick0) as f64;
-                // Between 50 MHz and 50 GHz, or the header's instant is not of this clock.
-                if (0.02..=20.0).contains(&ns_per_tick) {
+                // Otherwise the header's instant is not of this clock.
+                if lengths.contains(&ns_per_tick) {
                     self.ns_per_tick = ns_per_tick;
                 }
             }
@@ -139,7 +163,7 @@ impl Clock {
     pub fn now(&self) -> u64 {
         match self.kind {
             ClockKind::Monotonic => monotonic_ns(),
-            ClockKind::Tsc => tsc().unwrap_or(0),
+            counter => counter.count().unwrap_or(0),
         }
     }
 
@@ -177,7 +201,7 @@ impl Clock {
 /// The clock of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClockInfo {
-    /// "tsc" or "monotonic".
+    /// "tsc", "cntvct" or "monotonic".
     pub kind: &'static str,
     /// Ticks in a second.
     pub ticks_per_second: f64,
@@ -197,14 +221,14 @@ mod tests {
     #[test]
     fn the_length_of_a_tick_agrees_with_the_other_clock() {
         let path = Path::new("x");
-        for kind in [ClockKind::Monotonic, ClockKind::Tsc] {
-            if kind == ClockKind::Tsc && tsc().is_none() {
+        for kind in [ClockKind::Monotonic, ClockKind::Tsc, ClockKind::Cntvct] {
+            if kind != ClockKind::Monotonic && kind.count().is_none() {
                 continue;
             }
             let ns0 = monotonic_ns();
             let tick0 = match kind {
                 ClockKind::Monotonic => ns0,
-                ClockKind::Tsc => tsc().unwrap(),
+                counter => counter.count().unwrap(),
             };
             let clock = Clock::new(path, kind, tick0, ns0, true).unwrap();
             let a = (clock.now(), monotonic_ns());

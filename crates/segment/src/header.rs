@@ -145,9 +145,10 @@ pub(crate) fn parse_header(
     let slots = number("the number of slots", header::SLOTS, 1, 65_535)?;
     let groups = number("the number of groups", header::GROUPS, 1, 4_096)?;
     let stats_per_book = number("statistics per book", header::STATS_PER_BOOK, 16, 4_096)?;
-    let clock_kind = match number("the kind of clock", header::CLOCK_KIND, 1, 2)? {
+    let clock_kind = match number("the kind of clock", header::CLOCK_KIND, 1, 3)? {
         1 => ClockKind::Monotonic,
-        _ => ClockKind::Tsc,
+        2 => ClockKind::Tsc,
+        _ => ClockKind::Cntvct,
     };
     let region = |what: &str, at: usize, count: (u32, u32), stride: usize| {
         let region = Region::at(head, at);

@@ -57,10 +57,13 @@ impl Segment {
         let offset = self.regions.entries.entry(index);
         let mut bytes = [0u8; entry::SIZE];
         for _ in 0..100 {
+            // A reading of its own: within one, an aarch64 processor may copy the seq last.
+            let before = self.read_u32(offset + entry::IDENTITY_SEQ as u64)?;
+            fence(Ordering::Acquire);
             self.read(offset, &mut bytes)?;
             fence(Ordering::Acquire);
             let seq = self.read_u32(offset + entry::IDENTITY_SEQ as u64)?;
-            if seq.is_multiple_of(2) && seq == u32_at(&bytes, entry::IDENTITY_SEQ) {
+            if seq.is_multiple_of(2) && seq == before {
                 break;
             }
             std::thread::yield_now();

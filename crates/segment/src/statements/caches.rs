@@ -184,9 +184,10 @@ impl Segment {
         let base = self.regions.books.entry(slot);
         let mut words = [0u8; book::PEND_TICKS + 8];
         for _ in 0..20 {
+            let seq = self.read_u64(base + book::SEQ as u64)?;
+            fence(Ordering::Acquire);
             self.read(base, &mut words)?;
             fence(Ordering::Acquire);
-            let seq = u64_at(&words, book::SEQ);
             if seq.is_multiple_of(2) && seq == self.read_u64(base + book::SEQ as u64)? {
                 break;
             }
