@@ -96,6 +96,18 @@ compat_parse_configuration(const char *file, bool must_be, ConfigVariable **firs
 	return ParseConfigFile(file, must_be, NULL, 0, 0, DEBUG1, first, last);
 }
 
+/* Free what ParseLongOption has allocated: up to 15 by malloc. */
+static inline void
+compat_free_option(char *part)
+{
+#if PG_VERSION_NUM >= 160000
+	if (part != NULL)
+		pfree(part);
+#else
+	free(part);
+#endif
+}
+
 /* Is what is written to the WAL on disk when the write is over (wal_sync_method)? */
 static inline bool
 compat_wal_writes_are_synced(void)
