@@ -157,6 +157,18 @@ compat_parse_configuration(const char *file, bool must_be, ConfigVariable **firs
 	return ParseConfigFile(file, must_be, NULL, 0, 0, DEBUG1, first, last);
 }
 
+/* Free what ParseLongOption has allocated: up to 15 by malloc. */
+static inline void
+compat_free_option(char *part)
+{
+#if PG_VERSION_NUM >= 160000
+	if (part != NULL)
+		pfree(part);
+#else
+	free(part);
+#endif
+}
+
 /* Is what is written to the WAL on disk when the write is over (wal_sync_method)? */
 static inline bool
 compat_wal_writes_are_synced(void)
@@ -205,7 +217,7 @@ compat_io_nanoseconds(uint64 sums[4])
 	sums[3] = compat_nanoseconds(pgBufferUsage.temp_blk_write_time);
 }
 
-/* From 18 on, ExecutorRun has no argument that says whether it is called once. */
+/* From 18 on, ExecutorRun has no parameter that says whether it is called once. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_ONCE_PARAMETER
 #define COMPAT_ONCE true
@@ -224,7 +236,7 @@ compat_run(ExecutorRun_hook_type run, QueryDesc *query, ScanDirection direction,
 #endif
 }
 
-/* From 19 on, the planner has the EXPLAIN for which it plans as an argument. */
+/* From 19 on, the planner has a parameter for the EXPLAIN that it plans for. */
 #if PG_VERSION_NUM >= 190000
 #define COMPAT_EXPLAIN_PARAMETER , ExplainState *explain
 #define COMPAT_EXPLAIN , explain

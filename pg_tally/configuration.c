@@ -63,8 +63,8 @@ value_in(const char *assignment, const char *name)
 	ParseLongOption(assignment, &found, &value);
 	if (value != NULL && pg_strcasecmp(found, name) == 0)
 		copy = pstrdup(value);
-	free(found);
-	free(value);
+	compat_free_option(found);
+	compat_free_option(value);
 	return copy;
 }
 

@@ -132,9 +132,20 @@ fn long_statements_are_counted_and_their_texts_cut() {
     for _ in 0..2 {
         client.batch_execute(&format!("select 5 in ({list}) as thousands")).unwrap();
     }
-    let thousands = shown(&mut client, "select $1 in ($2, $3, $4");
-    assert_eq!(thousands.calls, 2);
-    assert!(thousands.whole > 100_000 && thousands.query.ends_with("..."), "{}", thousands.whole);
+    // From 18 on, the server joins a list's constants.
+    if support::major(&cluster) >= 18 {
+        let thousands = shown(&mut client, "as thousands");
+        assert_eq!(thousands.query, "select $1 in ($2 /*, ... */) as thousands");
+        assert_eq!(thousands.calls, 2);
+    } else {
+        let thousands = shown(&mut client, "select $1 in ($2, $3, $4");
+        assert_eq!(thousands.calls, 2);
+        assert!(
+            thousands.whole > 100_000 && thousands.query.ends_with("..."),
+            "{}",
+            thousands.whole
+        );
+    }
     client.batch_execute(&"select 7 as one_of_many; ".repeat(3000)).unwrap();
     assert_eq!(shown(&mut client, "one_of_many").calls, 3000);
     assert_conserved(&mut client);

@@ -344,13 +344,8 @@ fn agrees_without_witness() {
     assert!(ours.len() > workload::DISTINCT as usize, "only {} statements", ours.len());
 }
 
-fn has_witness() -> bool {
-    let folder = scratch::Binaries::find().unwrap().config("--pkglibdir").unwrap();
-    std::path::Path::new(&folder).join("pg_stat_statements.so").exists()
-}
-
 fn agrees(libraries: &str) {
-    if !has_witness() {
+    if !support::has_module("pg_stat_statements") {
         println!("this server has no pg_stat_statements");
         return agrees_without_witness();
     }

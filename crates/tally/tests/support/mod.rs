@@ -39,6 +39,12 @@ pub fn plain() -> Builder {
     Cluster::builder().library(library())
 }
 
+/// Whether the server has this module of contrib; some makers' servers have none.
+pub fn has_module(name: &str) -> bool {
+    let folder = scratch::Binaries::find().unwrap().config("--pkglibdir").unwrap();
+    Path::new(&folder).join(format!("{name}.so")).exists()
+}
+
 /// The server's major version.
 pub fn major(cluster: &Cluster) -> u32 {
     cluster.psql("show server_version_num").unwrap().parse::<u32>().unwrap() / 10_000
