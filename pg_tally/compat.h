@@ -205,7 +205,7 @@ compat_io_nanoseconds(uint64 sums[4])
 	sums[3] = compat_nanoseconds(pgBufferUsage.temp_blk_write_time);
 }
 
-/* From 18 on, ExecutorRun is not told whether it is called once. */
+/* From 18 on, ExecutorRun has no parameter for whether it is called once. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_ONCE_PARAMETER
 #define COMPAT_ONCE true
@@ -224,7 +224,7 @@ compat_run(ExecutorRun_hook_type run, QueryDesc *query, ScanDirection direction,
 #endif
 }
 
-/* From 19 on, the planner is told for which EXPLAIN it plans. */
+/* From 19 on, the planner knows for which EXPLAIN it plans. */
 #if PG_VERSION_NUM >= 190000
 #define COMPAT_EXPLAIN_PARAMETER , ExplainState *explain
 #define COMPAT_EXPLAIN , explain
