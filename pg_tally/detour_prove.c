@@ -5,8 +5,8 @@
  *
  *	  detour_prove SERVER FUNCTION...	writes detour_proven.h to its output
  *
- * A function that is not there, or cannot be planned, is left out: the extension decodes it
- * when it is loaded, and says why if it cannot.
+ * A function that is not there, or cannot be planned, is left out, with the reason in a comment: the
+ * extension decodes it when it is loaded, and says why if it cannot.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -90,9 +90,11 @@ main(int argc, char **argv)
 	{
 		bytes[i - 2] = file == MAP_FAILED ? NULL
 			: find_function(file, (size_t) st.st_size, argv[i], &sizes[i - 2]);
+		snprintf(reason, sizeof(reason), "the server has no such function");
 		if (bytes[i - 2] == NULL ||
 			!detour_plan_make(bytes[i - 2], sizes[i - 2], NULL, 0, &plans[i - 2], reason, sizeof(reason)))
 		{
+			printf("/* %s: %s */\n", argv[i], reason);
 			bytes[i - 2] = NULL;
 			continue;
 		}

@@ -450,7 +450,7 @@ typedef struct tally_hold		/* 24 bytes */
 	uint64_t	lock;				/* 0: address */
 	uint64_t	since;				/* 8: tick */
 	uint32_t	tranche;			/* 16: named by the directory, "tranche::<number>::<name>" */
-	uint32_t	mode;				/* 20: 0 exclusive, 1 shared */
+	uint32_t	mode;				/* 20: 0 exclusive, 1 shared, 3 share-exclusive */
 } tally_hold;
 
 /* A lock that the owner released while others waited for it. */

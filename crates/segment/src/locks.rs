@@ -18,7 +18,8 @@ use std::sync::Arc;
 pub struct LwlockRow {
     /// The tranche.
     pub lock: Arc<str>,
-    /// "exclusive" or "shared"; "variable" for waits for a value that a lock protects. Empty in a sum.
+    /// "exclusive", "shared" or "share-exclusive"; "variable" for waits for a value that a lock protects. Empty in a
+    /// sum.
     pub mode: Arc<str>,
     /// What the session was doing. Empty in a sum.
     pub phase: Arc<str>,

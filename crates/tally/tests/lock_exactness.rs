@@ -68,7 +68,8 @@ fn program(postgres: &str) -> String {
 /// The tranche of the locks on buffers' contents.
 const BUFFERS: &str = "BufferContent";
 
-/// bpftrace's program for the locks on buffers' contents, since 19, in the form of the other one. Modes are those of
+/// bpftrace's program for the locks on buffers' contents, since 19, in the form of the other one. The tranche's name
+/// has the address 1. Modes are those of
 /// its BufferLockMode; local buffers have negative numbers. On Debian's build none of these functions calls another.
 fn buffer_program(postgres: &str) -> String {
     let this = "comm == \"postgres\"";
@@ -76,20 +77,20 @@ fn buffer_program(postgres: &str) -> String {
     let failed = "\"lwlock__condacquire__fail\"";
     let mut program = format!(
         "uprobe:{postgres}:LockBufferInternal /{this} && (int32) arg0 > 0/ \
-         {{ @[pid, {locked}, \"buffer\", arg1 & 0xff] = count(); }}\n"
+         {{ @[pid, {locked}, 1, (int64) (arg1 & 0xff)] = count(); }}\n"
     );
     for function in ["ConditionalLockBuffer", "ConditionalLockBufferForCleanup"] {
         program += &format!(
             "uprobe:{postgres}:{function} /{this}/ {{ @shared[tid] = (int32) arg0 > 0; }}\n\
              uretprobe:{postgres}:{function} /@shared[tid] && {this}/ \
-             {{ if (retval & 0xff) {{ @[pid, {locked}, \"buffer\", 3] = count(); }} \
-             else {{ @[pid, {failed}, \"buffer\", 3] = count(); }} }}\n"
+             {{ if (retval & 0xff) {{ @[pid, {locked}, 1, 3] = count(); }} \
+             else {{ @[pid, {failed}, 1, 3] = count(); }} }}\n"
         );
     }
     program
         + &format!(
             "uprobe:{postgres}:LockBufferForCleanup /{this} && (int32) arg0 > 0/ \
-             {{ @[pid, {locked}, \"buffer\", 3] = count(); }}\n"
+             {{ @[pid, {locked}, 1, 3] = count(); }}\n"
         )
 }
 
@@ -115,13 +116,13 @@ fn theirs(postmaster: u32, pids: &BTreeSet<i32>, seen: Vec<(Vec<String>, u64)>) 
         let key = Key {
             pid: pid.parse().unwrap(),
             tranche: match name.as_str() {
-                "buffer" => BUFFERS.into(),
+                "1" => BUFFERS.into(),
                 name => text_at(postmaster, name.parse().unwrap()),
             },
             event,
             mode: match (name.as_str(), mode.as_str()) {
-                ("buffer", "2") => "share-exclusive",
-                ("buffer", "3") | (_, "0") => "exclusive",
+                ("1", "2") => "share-exclusive",
+                ("1", "3") | (_, "0") => "exclusive",
                 (_, "1") => "shared",
                 _ => "",
             },

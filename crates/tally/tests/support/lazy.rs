@@ -156,16 +156,25 @@ pub fn lazily_bound() -> Option<(TempDir, Binaries)> {
     let folder = tempfile::tempdir().unwrap();
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), mode.clone()).unwrap();
+    let programs = folder.path().join("bin");
+    std::fs::create_dir(&programs).unwrap();
     for program in std::fs::read_dir(installed.dir()).unwrap().flatten() {
         if program.file_name() != "postgres" {
-            symlink(program.path(), folder.path().join(program.file_name())).unwrap();
+            symlink(program.path(), programs.join(program.file_name())).unwrap();
+        }
+    }
+    // A server that can be moved finds its other files from its own place.
+    for other in ["lib", "share"] {
+        let path = installed.dir().with_file_name(other);
+        if path.exists() {
+            symlink(path, folder.path().join(other)).unwrap();
         }
     }
     server.bind_lazily();
-    let path = folder.path().join("postgres");
+    let path = programs.join("postgres");
     std::fs::write(&path, &server.bytes).unwrap();
     std::fs::set_permissions(&path, mode).unwrap();
-    let binaries = Binaries::at(folder.path()).unwrap();
+    let binaries = Binaries::at(&programs).unwrap();
     Some((folder, binaries))
 }
 
