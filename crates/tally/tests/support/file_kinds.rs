@@ -37,6 +37,11 @@ impl FileKinds {
         path
     }
 
+    /// Is it in the data directory or in a tablespace?
+    pub fn is_inside(&self, path: &Path) -> bool {
+        path.starts_with(&self.data) || self.spaces.iter().any(|(folder, _)| path.starts_with(folder))
+    }
+
     /// Does the server use it as a C stream? Those are not instrumented.
     pub fn is_stream(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
