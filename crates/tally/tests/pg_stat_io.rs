@@ -97,7 +97,9 @@ fn compare(method: Option<&str>) {
     if major == 15 {
         let sql = "select count(*) from pg_class where relname = 'pg_stat_io'";
         assert_eq!(client.query_one(sql, &[]).unwrap().get::<_, i64>(0), 0);
-        println!("PostgreSQL 15 has no pg_stat_io; tests/storage_views.rs compares the older views");
+        println!(
+            "PostgreSQL 15 has no pg_stat_io; tests/storage_views.rs compares the older views"
+        );
         return;
     }
     let sql = theirs(major);

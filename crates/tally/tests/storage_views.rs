@@ -131,7 +131,8 @@ fn ours(major: i32) -> String {
     let added = "\n                                   and (operation = 'read' or operation = 'extend' and file = 'main')), 0)";
     let sum = "select coalesce(sum(count) filter (where datname = 'postgres' and relation and shared is not true";
     assert!(OURS.contains(added) && OURS.contains(sum));
-    OURS.replace(added, " and operation = 'read') / 8192, 0)").replace(sum, &sum.replace("count", "bytes"))
+    OURS.replace(added, " and operation = 'read') / 8192, 0)")
+        .replace(sum, &sum.replace("count", "bytes"))
 }
 
 /// Both, while all other sessions are idle.
@@ -214,7 +215,9 @@ fn compare(cluster: &Cluster, client: &mut Client, attempt: usize) -> Vec<String
         println!("{name}: {ours:.3}, the server {theirs:.3} ({share:+.2} %)");
         if !name.ends_with("seconds") {
             assert_eq!(ours, theirs, "{name}");
-            assert!(theirs > 0.0, "{name}: nothing happened");
+            // From 17 on, an SLRU's pages are found in a bank, and this load finds them all.
+            let may_be_none = major >= 17 && name == "slru_read";
+            assert!(theirs > 0.0 || may_be_none, "{name}: nothing happened");
             continue;
         }
         let slack = match name.as_str() {

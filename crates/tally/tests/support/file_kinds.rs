@@ -39,7 +39,8 @@ impl FileKinds {
 
     /// Is it in the data directory or in a tablespace?
     pub fn is_inside(&self, path: &Path) -> bool {
-        path.starts_with(&self.data) || self.spaces.iter().any(|(folder, _)| path.starts_with(folder))
+        path.starts_with(&self.data)
+            || self.spaces.iter().any(|(folder, _)| path.starts_with(folder))
     }
 
     /// Does the server use it as a C stream? Those are not instrumented.
