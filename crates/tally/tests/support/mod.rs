@@ -121,6 +121,19 @@ pub fn create_views_in(client: &mut postgres::Client) {
     client.batch_execute(&sql).unwrap();
 }
 
+/// The major version of the servers that will be started.
+pub fn major_installed() -> i32 {
+    let version = scratch::Binaries::find().unwrap().config("--version").unwrap();
+    let digits = |c: char| !c.is_ascii_digit();
+    version.split(digits).find(|part| !part.is_empty()).unwrap().parse().unwrap()
+}
+
+/// The server's major version.
+pub fn major(client: &mut postgres::Client) -> i32 {
+    let sql = "select current_setting('server_version_num')::int / 10000";
+    client.query_one(sql, &[]).unwrap().get(0)
+}
+
 /// Waits until `holds` returns true; panics after 20 seconds.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
