@@ -207,7 +207,7 @@ fn reason_buffers_and_times_of_a_checkpoint_match_the_log_and_the_servers_views(
     let dirty = "select count(*) from pg_buffercache where isdirty and reltablespace = \
                  (select oid from pg_tablespace where spcname = 'elsewhere')";
     // From 17 on, the checkpointer has a view of its own.
-    let written = match support::major(&mut client) {
+    let written = match support::major() {
         15 | 16 => "select buffers_checkpoint from pg_stat_bgwriter",
         _ => "select buffers_written from pg_stat_checkpointer",
     };

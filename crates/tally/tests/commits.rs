@@ -53,7 +53,7 @@ struct Figures {
 }
 
 /// Writes and syncs of the WAL by the server's own count. From 18 on, they are in pg_stat_io.
-fn wal_view(major: i32) -> &'static str {
+fn wal_view(major: u32) -> &'static str {
     match major {
         15..=17 => "(select wal_write, wal_sync, wal_sync_time from pg_stat_wal) w",
         _ => {
@@ -73,7 +73,7 @@ impl Figures {
                    from tally.commits c, {}, \
                         (select sum(count)::bigint as syncs, sum(seconds) as seconds \
                          from tally.files where file = 'wal' and operation = 'sync') f",
-            wal_view(support::major(client))
+            wal_view(support::major())
         );
         client.batch_execute("select pg_stat_force_next_flush()").unwrap();
         std::thread::sleep(Duration::from_millis(1200));
@@ -308,7 +308,7 @@ fn with_open_sync_methods_the_process_that_writes_is_the_leader() {
         let grown = |i: usize| after.get::<_, i64>(i) - before.get::<_, i64>(i);
         assert_eq!((grown(0), grown(1)), (20, 0), "{method}");
         // Concurrent commits.
-        let writes = &format!("select wal_write from {}", wal_view(support::major(&mut client)));
+        let writes = &format!("select wal_write from {}", wal_view(support::major()));
         Figures::read(&mut client);
         let before: i64 = client.query_one(writes, &[]).unwrap().get(0);
         let (transactions, figures, tps) = run(&cluster, &mut client);

@@ -98,22 +98,13 @@ fn rough_life(cluster: &Cluster, stop: &AtomicBool, connections: &AtomicU64) {
         });
         scope.spawn(|| {
             let mut client = config.connect(NoTls).unwrap();
-            let forced = match support::major(&mut client) {
-                15 => "force_parallel_mode",
-                _ => "debug_parallel_query",
-            };
             client
-                .batch_execute(&format!(
+                .batch_execute(
                     "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; \
-<<<<<<< HEAD
                      set min_parallel_table_scan_size = 0; \
                      select set_config(name, 'on', false) from pg_settings \
                      where name in ('force_parallel_mode', 'debug_parallel_query')",
                 )
-=======
-                     set min_parallel_table_scan_size = 0; set {forced} = on"
-                ))
->>>>>>> aio
                 .unwrap();
             while running() {
                 client.query_one("select sum(abalance) from pgbench_accounts", &[]).unwrap();

@@ -246,7 +246,7 @@ fn locks_whose_releases_are_not_seen_are_not_counted_and_status_says_why() {
             .setting("pg_tally.level", "locks")
             .setting("pg_tally.leave_out", "\"LWLockReleaseAll\""),
     );
-    let copied = support::major(&cluster) == 18;
+    let copied = support::major() == 18;
     let path = support::segment(&cluster);
     let segment = Segment::open(&path).unwrap();
     let mut client = cluster.connect().unwrap();

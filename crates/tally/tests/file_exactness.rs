@@ -162,8 +162,6 @@ struct Expectation<'a> {
     /// What we may have counted or not: first accesses through descriptors older than the trace (whether they were
     /// sequential is unknown), and calls of processes that are too young.
     unknown: Counts<Key>,
-    /// Does the server announce the writing of an init fork as an extension?
-    extends_init: bool,
     /// Calls that the server itself did not make, by what they are.
     others: BTreeMap<String, u64>,
 }
@@ -177,13 +175,8 @@ impl<'a> Expectation<'a> {
     ) -> Self {
         let (open, counts, unknown) = (HashMap::new(), Counts::new(), Counts::new());
         let relations = OfRelation::new();
-<<<<<<< HEAD
         let others = BTreeMap::new();
         Self { places, major, living, open, sizes, counts, relations, unknown, others }
-=======
-        let (others, extends_init) = (BTreeMap::new(), support::major_installed() >= 17);
-        Self { places, living, open, sizes, counts, relations, unknown, extends_init, others }
->>>>>>> aio
     }
 
     /// Accept our count as far as it is unknown.
@@ -276,12 +269,7 @@ impl<'a> Expectation<'a> {
         let flags = &call.arguments[2];
         let origin = if name.starts_with("/dev/shm/PostgreSQL.") {
             Origin::Lent
-<<<<<<< HEAD
         } else if flags.contains("O_CLOEXEC") && !self.places.is_data(&path)
-=======
-        } else if (flags.contains("O_CLOEXEC") && !self.places.is_inside(&path))
-            // From 16 on, the server uses this flag for its own files.
->>>>>>> aio
             || flags.contains("O_DIRECTORY")
             || self.places.is_stream(&path)
         {
@@ -353,19 +341,12 @@ impl<'a> Expectation<'a> {
         // A write past a relation's end extends it.
         let size = self.sizes.entry(path.clone()).or_default();
         let kind = self.places.kind(&path);
-<<<<<<< HEAD
         // Before 16 the server writes an index's init fork without extending it first.
         let relation = match kind.split('@').next().unwrap_or("") {
             "main" | "fsm" | "vm" | "temporary relation" => true,
             "init" => self.major >= 16,
             _ => false,
         };
-=======
-        // Up to 16, the server writes an index's init fork without extending it first.
-        let forks = ["main", "fsm", "vm", "temporary relation"];
-        let fork = kind.split('@').next().unwrap_or("");
-        let relation = forks.contains(&fork) || (fork == "init" && self.extends_init);
->>>>>>> aio
         let behind = relation && offset.is_some_and(|offset| offset >= *size);
         let operation = if operation == "write" && behind { "extend" } else { operation };
         match operation {
@@ -507,7 +488,7 @@ fn file_operation_counts_equal_straces() {
     let (ours, judged) = (readings.gained(), readings.judged());
     readings.judged_of(&sessions);
     let living: BTreeSet<i32> = readings.living();
-    let mut theirs = Expectation::new(&places, support::major(&cluster), files, living);
+    let mut theirs = Expectation::new(&places, support::major(), files, living);
     open.into_iter().for_each(|(pid, fd, path)| theirs.inherit(pid, fd, path));
     // The postmaster is not instrumented; each minute it reads its lock file.
     let instrumented = calls.iter().filter(|call| call.pid != postmaster);
@@ -543,17 +524,10 @@ fn file_operation_counts_equal_straces() {
     };
     for (kind, operations) in EXPECTED {
         for operation in operations.split(' ') {
-<<<<<<< HEAD
             // Before 16 the server sets the size of shared memory before it allocates the blocks.
             if (kind, operation) == ("shared memory", "truncate") && theirs.major >= 16 {
                 continue;
             }
-=======
-            let operation = match (kind, operation) {
-                ("init", "write") if theirs.extends_init => "extend",
-                _ => operation,
-            };
->>>>>>> aio
             assert!(sum(kind, operation, What::Done) > 0, "no {operation} of {kind} at all");
         }
     }

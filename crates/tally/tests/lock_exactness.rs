@@ -187,7 +187,7 @@ fn lightweight_lock_counts_equal_those_of_the_servers_usdt_probes() {
     );
     cluster.pgbench_init(2).unwrap();
     // Are the locks on buffers' contents no lightweight locks?
-    let buffers = support::major(&cluster) >= 19;
+    let buffers = support::major() >= 19;
     let postmaster = cluster.postmaster_pid().unwrap();
     let postgres = cluster.binaries().program("postgres");
     let mut segment = Segment::open(&support::segment(&cluster)).unwrap();

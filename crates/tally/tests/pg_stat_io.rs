@@ -93,7 +93,7 @@ fn readers(client: &mut Client) -> BTreeSet<String> {
 
 fn compare(method: Option<&str>) {
     let (cluster, mut client) = server(method);
-    let major = support::major(&mut client);
+    let major = support::major();
     if major == 15 {
         let sql = "select count(*) from pg_class where relname = 'pg_stat_io'";
         assert_eq!(client.query_one(sql, &[]).unwrap().get::<_, i64>(0), 0);
@@ -171,7 +171,7 @@ fn reads_writes_and_syncs_agree_with_pg_stat_io() {
 #[test]
 fn processes_are_named_as_in_pg_stat_activity() {
     let mut builder = support::plain().setting("shared_preload_libraries", "pg_tally");
-    let major = support::major_installed();
+    let major = support::major();
     if major >= 17 {
         builder = builder.setting("summarize_wal", "on").setting("wal_level", "replica");
     }

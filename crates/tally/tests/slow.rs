@@ -83,7 +83,7 @@ fn a_slow_read_is_reported_with_its_file_and_blocks_others_on_the_slru_lock() {
     disk.set(Behaviour { read: Duration::from_secs_f64(delay), ..Behaviour::default() });
     let began = Instant::now();
     // 17 and later write this word otherwise.
-    let reading = if support::major(&cluster) >= 17 { "IO:SlruRead" } else { "IO:SLRURead" };
+    let reading = if support::major() >= 17 { "IO:SlruRead" } else { "IO:SLRURead" };
     let seen = std::thread::scope(|scope| {
         for client in &mut clients {
             scope.spawn(|| client.batch_execute("select count(*) from t").unwrap());

@@ -66,7 +66,7 @@ fn the_columns_of_pg_stat_statements_come_first() {
     };
     let mut theirs = columns("pg_stat_statements");
     let ours = columns("tally.statements");
-    let known = match major(&cluster) {
+    let known = match major() {
         15 | 16 => 43,
         17 => 49,
         18 => 52,

@@ -133,7 +133,7 @@ fn long_statements_are_counted_and_their_texts_cut() {
         client.batch_execute(&format!("select 5 in ({list}) as thousands")).unwrap();
     }
     // From 18 on, the server joins a list's constants.
-    if support::major(&cluster) >= 18 {
+    if support::major() >= 18 {
         let thousands = shown(&mut client, "as thousands");
         assert_eq!(thousands.query, "select $1 in ($2 /*, ... */) as thousands");
         assert_eq!(thousands.calls, 2);

@@ -337,7 +337,7 @@ fn server(libraries: &str) -> Cluster {
 fn agrees_without_witness() {
     let cluster = server("pg_tally");
     let mut observer = cluster.connect().unwrap();
-    let major = support::major(&cluster);
+    let major = support::major();
     let _sessions = workload::run(&cluster);
     let ours = read(&mut observer, "tally.statements", major);
     check_lost(&ours, None, &workload::lost_by_witness(major));
@@ -353,7 +353,7 @@ fn agrees(libraries: &str) {
     cluster.psql("create extension pg_stat_statements").unwrap();
     let mut observer = cluster.connect().unwrap();
     let jit: bool = observer.query_one("select pg_jit_available()", &[]).unwrap().get(0);
-    let major = support::major(&cluster);
+    let major = support::major();
     let _sessions = workload::run(&cluster);
 
     let lost = workload::lost_by_witness(major);

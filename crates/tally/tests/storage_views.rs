@@ -141,7 +141,7 @@ fn both(client: &mut Client) -> (Figures, Figures) {
     client.batch_execute("checkpoint").unwrap();
     client.batch_execute("select pg_stat_force_next_flush()").unwrap();
     std::thread::sleep(Duration::from_millis(1500));
-    let major = support::major(client);
+    let major = support::major();
     (figures(client, &ours(major)), figures(client, &theirs(major)))
 }
 
@@ -172,7 +172,7 @@ fn our_file_counts_equal_those_of_the_servers_views() {
         ("track_wal_io_timing", "on"),
         ("autovacuum", "off"),
     ]);
-    if support::major_installed() >= 18 {
+    if support::major() >= 18 {
         // Else sessions wait for reads that others make, and the server counts the wait.
         builder = builder.setting("io_method", "sync");
     }
@@ -183,7 +183,7 @@ fn our_file_counts_equal_those_of_the_servers_views() {
     let mut config = cluster.config();
     let mut client = config.dbname("observer").connect(NoTls).unwrap();
     support::create_views_in(&mut client);
-    let major = support::major(&mut client);
+    let major = support::major();
     figures(&mut client, &ours(major));
     figures(&mut client, &theirs(major));
 
@@ -200,7 +200,7 @@ fn our_file_counts_equal_those_of_the_servers_views() {
 
 /// Runs the load and compares the counts; returns the times that differ too much.
 fn compare(cluster: &Cluster, client: &mut Client, attempt: usize) -> Vec<String> {
-    let major = support::major(client);
+    let major = support::major();
     let before = both(client);
     let files = relation_files(cluster).len();
     load(cluster, attempt);

@@ -37,13 +37,8 @@ impl FileKinds {
         path
     }
 
-<<<<<<< HEAD
     /// Is it in the data directory or a tablespace? Since 16 the server opens its files with O_CLOEXEC, as libraries do theirs.
     pub fn is_data(&self, path: &Path) -> bool {
-=======
-    /// Is it in the data directory or in a tablespace?
-    pub fn is_inside(&self, path: &Path) -> bool {
->>>>>>> aio
         path.starts_with(&self.data)
             || self.spaces.iter().any(|(folder, _)| path.starts_with(folder))
     }

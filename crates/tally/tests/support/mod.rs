@@ -45,11 +45,6 @@ pub fn has_module(name: &str) -> bool {
     Path::new(&folder).join(format!("{name}.so")).exists()
 }
 
-/// The server's major version.
-pub fn major(cluster: &Cluster) -> u32 {
-    cluster.psql("show server_version_num").unwrap().parse::<u32>().unwrap() / 10_000
-}
-
 /// Starts a server. Its segment is removed with it, however the test ends.
 pub fn start(builder: Builder) -> Cluster {
     let mut cluster = builder.create().unwrap();
@@ -122,16 +117,10 @@ pub fn create_views_in(client: &mut postgres::Client) {
 }
 
 /// The major version of the servers that will be started.
-pub fn major_installed() -> i32 {
+pub fn major() -> u32 {
     let version = scratch::Binaries::find().unwrap().config("--version").unwrap();
     let digits = |c: char| !c.is_ascii_digit();
     version.split(digits).find(|part| !part.is_empty()).unwrap().parse().unwrap()
-}
-
-/// The server's major version.
-pub fn major(client: &mut postgres::Client) -> i32 {
-    let sql = "select current_setting('server_version_num')::int / 10000";
-    client.query_one(sql, &[]).unwrap().get(0)
 }
 
 /// Waits until `holds` returns true; panics after 20 seconds.
