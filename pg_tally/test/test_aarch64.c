@@ -2,7 +2,7 @@
 /*
  * test_aarch64.c
  *	  Redirecting functions that begin with each kind of aarch64 instruction, in each way; and those that must be
- *	  refused. Compiled once more with signed return addresses and landing pads (-mbranch-protection=standard).
+ *	  refused. For the machine or an emulator (RUN_WITH in the Makefile). Compiled once more with signed return addresses and landing pads (-mbranch-protection=standard).
  */
 #include "compat.h"
 

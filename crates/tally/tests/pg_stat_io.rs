@@ -25,7 +25,7 @@ select coalesce(sum(count) filter (where operation = 'read'), 0)::bigint,
        coalesce(sum(count) filter (where operation = 'sync'), 0)::bigint
 from tally.files where not failed and file in ('main', 'fsm', 'vm')";
 
-fn theirs(major: i32) -> String {
+fn theirs(major: u32) -> String {
     let bytes = |of: &str| match major {
         16 | 17 => format!("sum({of}s * op_bytes)::bigint"),
         _ => format!("sum({of}_bytes)::bigint"),
