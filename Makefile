@@ -2,7 +2,7 @@
 # make              build everything
 # make demo         a throw-away server, a load, the live view
 # make check        format, lints, unit tests, one server test; under 3 minutes when built
-# make test         all tests, and the core tests with other servers
+# make test         all tests, with one server
 # make test-matrix  the core tests with PostgreSQL 16 to 19, which script/servers fetches into build/servers
 # make test-all     every test with every server, and PostgreSQL's own tests on three; hours
 # make lint         format and lints alone
@@ -70,7 +70,6 @@ test: build build/bootstrapped-tests
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && npm test
 	$(CARGO) test --workspace --locked --no-fail-fast
-	script/test-matrix
 
 # Other servers: script/servers --list. One that cannot be had is reported and left out, unless PGTALLY_SERVERS_REQUIRED=1.
 test-matrix: build build/bootstrapped-tests

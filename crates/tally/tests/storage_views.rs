@@ -39,7 +39,7 @@ type Figures = BTreeMap<String, f64>;
 /// The server's figures; those per database for the database with the load. From 17 on, the checkpointer's are
 /// in a view of its own, and what sessions write is only in pg_stat_io (tests/pg_stat_io.rs); from 18 on, writes
 /// and syncs of the WAL are there too.
-fn theirs(major: i32) -> String {
+fn theirs(major: u32) -> String {
     let bgwriter = match major {
         15 | 16 => {
             "(select buffers_checkpoint, buffers_clean, buffers_backend, checkpoints_req + checkpoints_timed \
@@ -124,7 +124,7 @@ fn figures(client: &mut Client, sql: &str) -> Figures {
 }
 
 /// From 16 on, blocks added to a relation are not read ones; from 17 on, a call may read many blocks.
-fn ours(major: i32) -> String {
+fn ours(major: u32) -> String {
     if major == 15 {
         return OURS.into();
     }
