@@ -53,7 +53,7 @@ typedef struct tally_slot
 	tally_slot_entry *entry;
 	tally_book *book;
 	tally_head *heads;
-	uint64_t   *hists;
+	uint64_t   *hists;				/* tally_hist_in */
 	uint32_t	word;				/* the level word this writer acts on */
 } tally_slot;
 
@@ -132,6 +132,47 @@ tally_bucket_index(uint64_t value)
 	if (__builtin_expect(octave > 43, 0))
 		return TALLY_HIST_BUCKETS - 1;
 	return (size_t) octave * 8 + ((value << 3) >> octave) - 24;
+}
+
+/* Where a bucket of a book's histogram lies, counted from its first: an octave is a row further on. */
+static inline size_t
+tally_bucket_at(size_t bucket)
+{
+	return bucket / TALLY_OCTAVE * TALLY_ROW + bucket % TALLY_OCTAVE;
+}
+
+/*
+ * One value more in a histogram of a book: in its bucket, of which the number is not needed. Offsets are in bytes, and
+ * in 32 bits where they fit, since to scale or extend them takes instructions.
+ */
+TALLY_HOT void
+tally_hist_add(uint64_t *hist, uint64_t value)
+{
+	uint32_t	octave;
+
+	if (__builtin_expect(value < 8, 0))
+	{
+		hist[value]++;
+		return;
+	}
+	octave = (uint32_t) __builtin_clzll(value) ^ 63u;
+	if (__builtin_expect(octave > 43, 0))
+	{
+		hist[tally_bucket_at(TALLY_HIST_BUCKETS - 1)]++;
+		return;
+	}
+	hist = (uint64_t *) ((char *) hist + octave * (uint32_t) (TALLY_ROW * sizeof(uint64_t)));
+	hist[((value << 3) >> octave) - 2 * TALLY_ROW - 8]++;
+}
+
+/* The histogram of a head, of those of its book from `hists` on: in a chunk, and there from its own line on. */
+TALLY_HOT uint64_t *
+tally_hist_in(uint64_t *hists, uint32_t index)
+{
+	const size_t row = TALLY_ROW * sizeof(uint64_t);
+	size_t		line = (size_t) index * TALLY_OCTAVE * sizeof(uint64_t);
+
+	return (uint64_t *) ((char *) hists + line + (line & ~(row - 1)) * (TALLY_HIST_BUCKETS / TALLY_OCTAVE - 1));
 }
 
 static inline uint32_t
@@ -240,7 +281,7 @@ static inline void
 tally_add(tally_slot *slot, uint32_t index, uint64_t value)
 {
 	tally_add_plain(slot, index, value);
-	slot->hists[(size_t) index * TALLY_HIST_BUCKETS + tally_bucket_index(value)]++;
+	tally_hist_add(tally_hist_in(slot->hists, index), value);
 }
 
 /* The same for an operation that moves bytes; `follows`: it continues where the one before ended. */
@@ -288,7 +329,7 @@ tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
 	tally_record_as(slot, index, value, true);
 }
 
-static inline void
+TALLY_HOT void
 tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 {
 	tally_book *book = slot->book;

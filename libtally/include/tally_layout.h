@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 #define TALLY_MAGIC "TALLYSEG"		/* 8 bytes, no terminator */
-#define TALLY_FORMAT_VERSION 1
+#define TALLY_FORMAT_VERSION 2
 #define TALLY_BYTE_ORDER 0x01020304u
 
 #define TALLY_NAME_MAX 96			/* a statistic's name, terminator included */
@@ -52,6 +52,17 @@ extern "C" {
  * (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); longer times count in the last bucket.
  */
 #define TALLY_HIST_BUCKETS 336
+#define TALLY_OCTAVE 8				/* buckets of an octave: a cache line */
+
+/*
+ * Statistics whose histograms lie together, octave by octave: first the lowest octave of each, then
+ * the next one of each. So a reader gets what it wants of all of them in one piece, and histograms of
+ * similar values share pages. Memory is reserved for as many at a time.
+ */
+#define TALLY_CHUNK 8
+#define TALLY_ROW (TALLY_CHUNK * TALLY_OCTAVE)	/* buckets from an octave of a histogram to its next */
+#define TALLY_CHUNK_BUCKETS (TALLY_CHUNK * TALLY_HIST_BUCKETS)
+#define TALLY_CHUNKS(statistics) (((statistics) + TALLY_CHUNK - 1) / TALLY_CHUNK)
 
 #define TALLY_NONE UINT32_MAX		/* no statistic */
 
@@ -464,9 +475,9 @@ typedef struct tally_freed		/* 32 bytes */
 } tally_freed;
 
 /*
- * The book of a slot: its accounts. stats_per_book heads follow this struct, then
- * stats_per_book histograms of hist_buckets uint64_t each. Memory is reserved in chunks of
- * TALLY_CHUNK statistics as they are first touched; the rest of the stride is a hole.
+ * The book of a slot: its accounts. stats_per_book heads follow this struct, then their histograms in
+ * chunks of TALLY_CHUNK_BUCKETS uint64_t. A chunk gets its memory when the first of its statistics is
+ * touched; the rest of the stride is a hole.
  *
  * Time is conserved: the totals of all heads of kind TALLY_ACCOUNT, plus pend_ticks (of account
  * pend), plus the time from run_start to now (of account run), equal the time from born to now.
@@ -495,8 +506,6 @@ typedef struct tally_book		/* 1024 bytes */
 	unsigned char pad3[1024 - 912];
 } tally_book;
 
-#define TALLY_CHUNK 8				/* statistics for which memory is reserved at a time */
-
 /* What the merge in progress may have half done: enough to undo it. */
 typedef struct tally_journal
 {
@@ -506,7 +515,8 @@ typedef struct tally_journal
 	uint32_t	head;				/* 12: index in the group's book */
 	tally_head	saved;				/* 16: that head before the merge; reserved: the slot's
 									 * head; at the end: merge_count and sessions */
-	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 80: and its histogram; at the end: the group's calls */
+	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 80: and its histogram, in one piece; at the end: the
+											 * group's calls */
 } tally_journal;
 
 #define TALLY_ASSERT(what) _Static_assert(what, #what)

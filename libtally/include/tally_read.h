@@ -72,12 +72,11 @@ extern tally_read_result tally_read_book(const tally_segment *segment, uint32_t 
 extern bool tally_read_is_head(const tally_segment *segment, const tally_book_copy *copy,
 							   uint32_t head);
 /*
- * The live histogram of a head, TALLY_HIST_BUCKETS of them; NULL: out of bounds. It may run ahead of
- * the copied heads by the updates made since.
+ * Adds the buckets `low` to `high` of a head's live histogram to sums[TALLY_HIST_BUCKETS]. It may run
+ * ahead of the copied heads by the updates made since. Nothing is read that is out of bounds.
  */
-extern const uint64_t *tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head);
-/* One word that others may be changing; what it counts is right by itself. */
-extern uint64_t tally_read_word(const uint64_t *word);
+extern void tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head, uint32_t low,
+							uint32_t high, uint64_t *sums);
 
 /* ---------------------------------------------------------------- names, events, probes */
 

@@ -58,13 +58,13 @@ tally_heads_of(tally_book *book)
 	return (tally_head *) (book + 1);
 }
 
-/* The histogram of a book's head. */
+/* The histogram of a book's head. Bucket b is at tally_bucket_at(b). */
 static inline uint64_t *
 tally_hist_of(const tally_segment *segment, tally_book *book, uint32_t head)
 {
 	uint64_t   *hists = (uint64_t *) (tally_heads_of(book) + segment->cold.stats_per_book);
 
-	return hists + (size_t) head * TALLY_HIST_BUCKETS;
+	return tally_hist_in(hists, head);
 }
 
 /* The slot's local entries, TALLY_LOCAL_STATEMENTS of them; only the first local_statements have memory. */

@@ -265,6 +265,7 @@ typedef struct tally_cache
 	uint32_t	passing;			/* of the first TALLY_PASSING, how many are taken */
 	uint32_t	hints[TALLY_LOCAL_STATEMENTS];	/* number of each one's shared entry, or TALLY_NONE: not known */
 	uint16_t	seen[TALLY_SEEN];	/* upper 16 bits of the hashes of statements that passed through them */
+	uint8_t		latest[TALLY_SEEN];	/* the local entry that was found last, by the lowest bits of the id */
 } tally_cache;
 
 typedef struct tally_statement_text
@@ -393,33 +394,73 @@ tally_cache_first(uint64_t tag)
 	return TALLY_PASSING + ((uint32_t) (tag >> 8 & 0xFFFF) * TALLY_CACHE_GROUPS >> 16) * TALLY_CACHE_WAYS;
 }
 
+/* Has a reset dropped it, since it was found? */
+TALLY_HOT bool
+tally_local_statement_dropped(const tally_local_statement *local)
+{
+	return TALLY_OTHERS(local->drop) == local->generation;
+}
+
+/* Can more be added to it? Before a bucket could overflow, the entry is flushed. */
+TALLY_HOT bool
+tally_local_statement_usable(const tally_local_statement *local)
+{
+	return !tally_local_statement_dropped(local) && local->counts.exec.count < UINT32_MAX / 2;
+}
+
 /* Is this local entry the statement's, and can more be added to it? */
 TALLY_HOT bool
 tally_local_statement_is(const tally_local_statement *local, const tally_statement_key *key)
 {
-	/* before a bucket could overflow, the entry is flushed */
-	return tally_statement_same(&local->key, key) &&
-		TALLY_OTHERS(local->drop) != local->generation &&
-		local->counts.exec.count < UINT32_MAX / 2;
+	return tally_statement_same(&local->key, key) && tally_local_statement_usable(local);
 }
 
-/* The statement's local entry, or NULL. Of what others write it reads only `drop`. */
+/* The local entry at that index is the statement's. */
 static inline tally_local_statement *
-tally_cache_find(tally_cache *cache, const tally_statement_key *key)
+tally_cache_found(tally_cache *cache, const tally_statement_key *key, uint32_t index)
+{
+	cache->latest[key->id % TALLY_SEEN] = (uint8_t) index;
+	cache->stamps[index] = ++cache->clock;
+	return &cache->local[index];
+}
+
+/* tally_cache_find, wherever the local entry is. */
+__attribute__((noinline, unused)) static tally_local_statement *
+tally_cache_search(tally_cache *cache, const tally_statement_key *key)
 {
 	uint64_t	tag = tally_statement_hash(key);
 	uint32_t	first = tally_cache_first(tag);
 
 	for (uint32_t i = first; i < first + TALLY_CACHE_WAYS; i++)
 		if (cache->tags[i] == tag && tally_local_statement_is(&cache->local[i], key))
-		{
-			cache->stamps[i] = ++cache->clock;
-			return &cache->local[i];
-		}
+			return tally_cache_found(cache, key, i);
 	for (uint32_t i = 0; i < cache->passing; i++)
 		if (cache->tags[i] == tag && tally_local_statement_is(&cache->local[i], key))
-			return &cache->local[i];
+			return tally_cache_found(cache, key, i);
 	return NULL;
+}
+
+/* The statement's local entry if it was the latest of its kind to be found, else NULL. */
+TALLY_HOT tally_local_statement *
+tally_cache_latest(tally_cache *cache, const tally_statement_key *key)
+{
+	uint32_t	index = cache->latest[key->id % TALLY_SEEN];
+	tally_local_statement *local = &cache->local[index];
+
+	/* that of another statement, or a free one */
+	if (__builtin_expect(!tally_local_statement_is(local, key) || cache->tags[index] == 0, 0))
+		return NULL;
+	cache->stamps[index] = ++cache->clock;
+	return local;
+}
+
+/* The statement's local entry, or NULL. Of what others write it reads only `drop`. */
+TALLY_HOT tally_local_statement *
+tally_cache_find(tally_cache *cache, const tally_statement_key *key)
+{
+	tally_local_statement *local = tally_cache_latest(cache, key);
+
+	return __builtin_expect(local != NULL, 1) ? local : tally_cache_search(cache, key);
 }
 
 /* Add one execution, in ticks. */

@@ -71,9 +71,12 @@ tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, b
 		uint32_t	high = tally_bucket(*(volatile uint64_t *) &head->max);
 
 		if (whole)
-			memset(hist, 0, TALLY_HIST_BUCKETS * sizeof(uint64_t));
-		else if (low <= high)
-			memset(&hist[low], 0, (high - low + 1) * sizeof(uint64_t));
+		{
+			low = 0;
+			high = TALLY_HIST_BUCKETS - 1;
+		}
+		for (uint32_t octave = low / TALLY_OCTAVE; octave <= high / TALLY_OCTAVE; octave++)
+			memset(&hist[octave * TALLY_ROW], 0, TALLY_OCTAVE * sizeof(uint64_t));
 		TALLY_STEP("zeroed");
 		zero_head(head);
 	}

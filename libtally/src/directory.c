@@ -54,9 +54,11 @@ register_entry(tally_segment *segment, const char *name, tally_stat_kind kind, c
 {
 	char		cut[TALLY_NAME_MAX];
 	uint32_t	count = segment->cold.directory.count;
+	size_t		length = strnlen(name, sizeof(cut) - 1);
 	uint64_t	hash;
 
-	tally_text(cut, sizeof(cut), name);
+	memcpy(cut, name, length);
+	cut[length] = '\0';
 	hash = tally_text_hash(cut);
 	if (kind == TALLY_ACCOUNT && strcmp(cut, TALLY_OVERFLOW_NAME) == 0)
 	{

@@ -58,8 +58,8 @@ tally_layout(const tally_options *options, tally_header *header)
 		options->files > 1000000 || options->relations > 1000000)
 		return EINVAL;
 
-	stride = sizeof(tally_book) + (uint64_t) options->stats_per_book *
-		(sizeof(tally_head) + TALLY_HIST_BUCKETS * sizeof(uint64_t));
+	stride = sizeof(tally_book) + (uint64_t) options->stats_per_book * sizeof(tally_head) +
+		(uint64_t) TALLY_CHUNKS(options->stats_per_book) * TALLY_CHUNK_BUCKETS * sizeof(uint64_t);
 	stride = (stride + PAGE - 1) / PAGE * PAGE;
 
 	header->header_size = sizeof(tally_header);

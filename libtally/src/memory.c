@@ -70,16 +70,12 @@ tally_reserve_chunk(const tally_segment *segment, uint32_t index, uint32_t stat)
 	uint64_t	book = tally_offset(&segment->cold.books, index);
 	uint64_t	heads = book + sizeof(tally_book);
 	uint64_t	hists = heads + (uint64_t) segment->cold.stats_per_book * sizeof(tally_head);
-	uint32_t	count = segment->cold.stats_per_book - stat;
+	uint64_t	chunk = TALLY_CHUNK_BUCKETS * sizeof(uint64_t);
 	int			rc;
 
-	if (count > TALLY_CHUNK)
-		count = TALLY_CHUNK;
-	rc = tally_reserve(segment, heads + stat * sizeof(tally_head), count * sizeof(tally_head));
+	rc = tally_reserve(segment, heads + stat * sizeof(tally_head), TALLY_CHUNK * sizeof(tally_head));
 	if (rc == 0)
-		rc = tally_reserve(segment,
-						   hists + (uint64_t) stat * TALLY_HIST_BUCKETS * sizeof(uint64_t),
-						   (uint64_t) count * TALLY_HIST_BUCKETS * sizeof(uint64_t));
+		rc = tally_reserve(segment, hists + stat / TALLY_CHUNK * chunk, chunk);
 	return rc;
 }
 

@@ -110,7 +110,49 @@ static void
 add_value(tally_head *to, uint64_t *hist, uint64_t value)
 {
 	tally_head_add(to, value);
-	hist[tally_bucket(value)]++;
+	tally_hist_add(hist, value);
+}
+
+/* Whole octaves: the buckets around the range are zero in `hist`, or counted by it. */
+static void
+add_buckets(uint64_t *to, const uint64_t *hist, uint32_t low, uint32_t high)
+{
+	typedef uint64_t half __attribute__((vector_size(TALLY_OCTAVE * 4), aligned(8), may_alias));
+
+	for (uint32_t at = low / TALLY_OCTAVE * TALLY_ROW; at <= high / TALLY_OCTAVE * TALLY_ROW; at += TALLY_ROW)
+	{
+		half	   *sum = (half *) &to[at];
+		const half *more = (const half *) &hist[at];
+
+		sum[0] += more[0];
+		sum[1] += more[1];
+	}
+}
+
+static void
+copy_octaves(uint64_t *to, uint32_t to_row, const uint64_t *from, uint32_t from_row, uint32_t octaves)
+{
+	for (; octaves > 0; octaves--, to += to_row, from += from_row)
+		memcpy(to, from, TALLY_OCTAVE * sizeof(uint64_t));
+}
+
+/* The histogram of a head into the journal, where it is in one piece. Outside the octaves of min and max it is zero. */
+static void
+save_hist(tally_journal *journal, const tally_head *head, const uint64_t *hist)
+{
+	uint32_t	low = tally_bucket(head->min) / TALLY_OCTAVE;
+	uint32_t	high = tally_bucket(head->max) / TALLY_OCTAVE;
+
+	memset(journal->hist, 0, sizeof(journal->hist));
+	if (low <= high)
+		copy_octaves(&journal->hist[low * TALLY_OCTAVE], TALLY_OCTAVE, &hist[low * TALLY_ROW], TALLY_ROW,
+					 high - low + 1);
+}
+
+static void
+restore_hist(uint64_t *hist, const tally_journal *journal)
+{
+	copy_octaves(hist, TALLY_ROW, journal->hist, TALLY_OCTAVE, TALLY_HIST_BUCKETS / TALLY_OCTAVE);
 }
 
 /* Adds head n of the slot's book, closed by `end`, to a head of the group. */
@@ -128,8 +170,7 @@ add_head(const tally_segment *segment, tally_book *book, uint32_t n, const closi
 		uint64_t   *hist = tally_hist_of(segment, book, n);
 
 		tally_head_merge(to, from);
-		for (uint32_t i = low; i <= high; i++)
-			to_hist[i] += hist[i];
+		add_buckets(to_hist, hist, low, high);
 	}
 	if (end->pend == n)
 		add_value(to, to_hist, end->pend_ticks);
@@ -156,7 +197,7 @@ merge_head(tally_segment *segment, pair which, tally_slot_entry *entry, tally_bo
 		journal->head = at;
 		journal->saved = *to;
 		journal->saved.reserved = n;
-		memcpy(journal->hist, to_hist, sizeof(journal->hist));
+		save_hist(journal, to, to_hist);
 		TALLY_STEP("head saved");
 		journal->active = TALLY_JOURNAL_HEAD;
 		TALLY_STEP("head begun");
@@ -198,7 +239,7 @@ undo_head(tally_segment *segment, pair which)
 		head->max = journal->saved.max;
 		head->amount = journal->saved.amount;
 		head->follows = journal->saved.follows;
-		memcpy(tally_hist_of(segment, book, at), journal->hist, sizeof(journal->hist));
+		restore_hist(tally_hist_of(segment, book, at), journal);
 	}
 	TALLY_STEP("head undone");
 }

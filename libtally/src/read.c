@@ -73,12 +73,6 @@ result_of(const attempts *a)
 	return a->whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
 }
 
-uint64_t
-tally_read_word(const uint64_t *word)
-{
-	return tally_peek64(word);
-}
-
 static void
 terminate(char *text, size_t size)
 {
@@ -190,12 +184,17 @@ tally_read_is_head(const tally_segment *segment, const tally_book_copy *copy, ui
 		copy->heads[head].stat <= segment->cold.directory.count;
 }
 
-const uint64_t *
-tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head)
+void
+tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head, uint32_t low, uint32_t high,
+				uint64_t *sums)
 {
+	const uint64_t *hist;
+
 	if (!is_entry(segment, index) || head >= segment->cold.stats_per_book)
-		return NULL;
-	return tally_hist_of(segment, tally_book_at(segment, index), head);
+		return;
+	hist = tally_hist_of(segment, tally_book_at(segment, index), head);
+	for (uint32_t b = low; b <= high && b < TALLY_HIST_BUCKETS; b++)
+		sums[b] += tally_peek64(&hist[tally_bucket_at(b)]);
 }
 
 /* ---------------------------------------------------------------- names, events, probes */

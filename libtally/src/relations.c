@@ -291,16 +291,18 @@ void
 tally_relations_flush_slot(tally_segment *segment, uint32_t slot)
 {
 	uint32_t	count = local_count(segment, slot);
+	tally_local_relation *locals = tally_local_relations_of(segment, slot);
 
 	for (uint32_t i = 0; i < count; i++)
 	{
-		tally_local_relation *local = &tally_local_relations_of(segment, slot)[i];
-		tally_relation *relation = entry_of(segment, local);
+		tally_local_relation *local = &locals[i];
 
 		if (local->state == TALLY_LOCAL_USED)
 			flush(segment, slot, local);
 		else if (local->state == TALLY_LOCAL_FLUSHING)
 		{
+			tally_relation *relation = entry_of(segment, local);
+
 			tally_count_one(&segment->header->relations_lost);
 			release(local);
 			unpin(relation);

@@ -5,17 +5,17 @@
  */
 #include "internal.h"
 
+#include <string.h>
+
 /* NULL is the empty text. A longer text is cut. */
 void
 tally_text(char *to, size_t size, const char *from)
 {
-	size_t		i = 0;
+	size_t		length = from == NULL ? 0 : strnlen(from, size - 1);
 
-	if (from != NULL)
-		for (; i + 1 < size && from[i] != '\0'; i++)
-			to[i] = from[i];
-	for (; i < size; i++)
-		to[i] = '\0';
+	if (length > 0)
+		memcpy(to, from, length);
+	memset(to + length, 0, size - length);
 }
 
 uint64_t

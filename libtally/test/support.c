@@ -155,8 +155,10 @@ sum_book(const tally_segment *segment, uint32_t entry, uint32_t stat, test_sum *
 			sum->max = head->max;
 		for (uint32_t b = 0; b < TALLY_HIST_BUCKETS; b++)
 		{
-			sum->hist[b] += tally_hist_of(segment, book, i)[b];
-			sum->in_histogram += tally_hist_of(segment, book, i)[b];
+			uint64_t	n = tally_hist_of(segment, book, i)[tally_bucket_at(b)];
+
+			sum->hist[b] += n;
+			sum->in_histogram += n;
 		}
 	}
 }

@@ -52,7 +52,8 @@ every_region_is_inside_the_file_and_none_overlap(void **state)
 		assert_int_equal(header.books.offset % 4096, 0);
 		assert_int_equal(header.books.stride % 4096, 0);
 		assert_true(header.books.stride >= sizeof(tally_book) +
-					options.stats_per_book * (64 + 8 * TALLY_HIST_BUCKETS));
+					options.stats_per_book * 64 +
+					(options.stats_per_book + 7) / 8 * TALLY_CHUNK_BUCKETS * 8);
 		if (options.statements != 0)
 		{
 			assert_true(header.sets.count * 16 >= options.statements);
@@ -140,6 +141,48 @@ a_buckets_middle_is_within_a_sixteenth_of_every_value_in_it(void **state)
 	}
 }
 
+/* Of 20 heads: no two buckets share a counter, and a chunk's are where its memory is. */
+static void
+every_bucket_of_every_head_has_a_place_of_its_own(void **state)
+{
+	static uint64_t hists[3 * TALLY_CHUNK_BUCKETS];
+	static uint32_t taken[3 * TALLY_CHUNK_BUCKETS];
+
+	(void) state;
+	for (uint32_t head = 0; head < 20; head++)
+		for (uint32_t bucket = 0; bucket < TALLY_HIST_BUCKETS; bucket++)
+		{
+			size_t		at = (size_t) (tally_hist_in(hists, head) - hists) + tally_bucket_at(bucket);
+
+			assert_int_equal(at / TALLY_CHUNK_BUCKETS, head / TALLY_CHUNK);
+			assert_int_equal(taken[at]++, 0);
+		}
+}
+
+static void
+assert_counted_in_its_bucket(uint64_t value)
+{
+	static uint64_t hist[TALLY_CHUNK_BUCKETS];
+	uint64_t   *counter = &hist[tally_bucket_at(tally_bucket(value))];
+	uint64_t	before = *counter;
+
+	tally_hist_add(hist, value);
+	assert_int_equal(*counter, before + 1);
+}
+
+static void
+a_value_is_counted_in_its_bucket(void **state)
+{
+	uint64_t	seed = 1;
+
+	(void) state;
+	for (uint64_t value = 0; value < 100; value++)
+		assert_counted_in_its_bucket(value);
+	for (int i = 0; i < 2000000; i++)
+		assert_counted_in_its_bucket(test_random(&seed) >> test_random(&seed) % 64);
+	assert_counted_in_its_bucket(UINT64_MAX);
+}
+
 static unsigned char *
 read_all(const char *command, size_t *size)
 {
@@ -173,7 +216,7 @@ the_golden_segment_is_written_again_to_the_byte(void **state)
 	assert_memory_equal(old_bytes, new_bytes, old_size);
 }
 
-/* v1.json has the words for the reader in Rust, too. */
+/* v2.json has the words for the reader in Rust, too. */
 static void
 events_of_the_golden_segment_are_put_into_the_golden_words(void **state)
 {
@@ -207,6 +250,8 @@ main(void)
 		cmocka_unit_test(capacities_out_of_range_are_refused),
 		cmocka_unit_test(a_new_segment_takes_little_memory),
 		cmocka_unit_test(buckets_have_no_gaps),
+		cmocka_unit_test(every_bucket_of_every_head_has_a_place_of_its_own),
+		cmocka_unit_test(a_value_is_counted_in_its_bucket),
 		cmocka_unit_test(a_buckets_middle_is_within_a_sixteenth_of_every_value_in_it),
 		cmocka_unit_test(the_golden_segment_is_written_again_to_the_byte),
 		cmocka_unit_test(events_of_the_golden_segment_are_put_into_the_golden_words),

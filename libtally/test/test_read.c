@@ -124,6 +124,33 @@ what_a_dead_writer_left_half_changed_is_torn_and_read_in_bounded_time(void **sta
 }
 
 static void
+the_buckets_of_a_head_that_are_asked_for_are_added(void **state)
+{
+	static const uint64_t values[] = {3, 9, 1000, 1100};
+	uint64_t	sums[TALLY_HIST_BUCKETS] = {[3] = 10,[9] = 10};
+	tally_slot	slot;
+	uint32_t	index = 0;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	/* its neighbours are in the second chunk, too */
+	while (index < TALLY_CHUNK + 2)
+	{
+		char		name[] = { (char) ('a' + index), '\0'};
+
+		index = tally_touch(&slot, tally_register(&segment, name, TALLY_TIMER, "ticks"));
+		tally_record(&slot, index, 9);
+	}
+	for (size_t i = 0; i < 4; i++)
+		tally_record(&slot, index - 1, values[i]);
+	tally_read_hist(&segment, slot.index, index - 1, 4, tally_bucket(1000), sums);
+	assert_int_equal(sums[3], 10);
+	assert_int_equal(sums[9], 12);
+	assert_int_equal(sums[tally_bucket(1000)], 1);
+	assert_int_equal(sums[tally_bucket(1100)], 0);
+}
+
+static void
 an_index_out_of_bounds_is_absent(void **state)
 {
 	tally_header *cold = &segment.cold;
@@ -137,12 +164,17 @@ an_index_out_of_bounds_is_absent(void **state)
 	tally_local_relation local;
 	tally_flight flight;
 	static tally_set_copy set;
+	static const uint64_t nothing[TALLY_HIST_BUCKETS];
+	uint64_t	sums[TALLY_HIST_BUCKETS] = {0};
 
 	(void) state;
 	assert_int_equal(tally_read_entry(&segment, cold->slots + cold->groups, &entry), TALLY_READ_ABSENT);
 	assert_int_equal(tally_read_book(&segment, TALLY_NONE, &book), TALLY_READ_ABSENT);
-	assert_null(tally_read_hist(&segment, 0, cold->stats_per_book));
-	assert_null(tally_read_hist(&segment, cold->slots + cold->groups, 0));
+	tally_read_hist(&segment, 0, cold->stats_per_book, 0, UINT32_MAX - 1, sums);
+	tally_read_hist(&segment, 0, TALLY_NONE, 0, UINT32_MAX - 1, sums);
+	tally_read_hist(&segment, cold->slots + cold->groups, 0, 0, UINT32_MAX - 1, sums);
+	tally_read_hist(&segment, TALLY_NONE, 0, 0, UINT32_MAX - 1, sums);
+	assert_memory_equal(sums, nothing, sizeof(sums));
 	assert_int_equal(tally_read_name(&segment, cold->directory.count, &name), TALLY_READ_ABSENT);
 	assert_int_equal(tally_read_event(&segment, cold->events.count, &event), TALLY_READ_ABSENT);
 	assert_int_equal(tally_read_probe(&segment, cold->probes.count, &probe), TALLY_READ_ABSENT);
@@ -374,6 +406,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_consistent_copy_of_a_book_is_of_one_instant),
 		TEST(what_a_dead_writer_left_half_changed_is_torn_and_read_in_bounded_time),
+		TEST(the_buckets_of_a_head_that_are_asked_for_are_added),
 		TEST(an_index_out_of_bounds_is_absent),
 		TEST(numbers_that_others_wrote_are_kept_within_bounds),
 		TEST(a_slot_that_ended_or_was_claimed_anew_is_not_the_same),

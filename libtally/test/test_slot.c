@@ -133,7 +133,7 @@ a_record_counts_adds_and_finds_its_bucket(void **state)
 	assert_int_equal(slot.heads[index].min, 0);
 	assert_true(slot.heads[index].max == UINT64_C(1) << 60);
 	for (size_t i = 0; i < 5; i++)
-		assert_int_equal(slot.hists[index * TALLY_HIST_BUCKETS + tally_bucket(values[i])], 1);
+		assert_int_equal(tally_hist_of(&segment, slot.book, index)[tally_bucket_at(tally_bucket(values[i]))], 1);
 	tally_retire(&slot);
 	assert_at_rest(&segment);
 }

@@ -52,6 +52,15 @@ impl std::hash::Hash for Stat {
     }
 }
 
+/// Waits by which the server goes slow on purpose (src/backend/utils/activity/wait_event.c, class Timeout).
+const PAUSES: [&str; 5] = [
+    "Timeout:BaseBackupThrottle",
+    "Timeout:CheckpointWriteDelay",
+    "Timeout:RecoveryApplyDelay",
+    "Timeout:VacuumDelay",
+    "Timeout:VacuumTruncate",
+];
+
 impl Stat {
     /// A statistic of this name; its class follows from the name.
     pub fn new(name: String, kind: StatKind, unit: String) -> Stat {
@@ -86,11 +95,13 @@ impl Stat {
         self.name.split_once("::").is_some_and(|(_, a)| a.starts_with("wait::"))
     }
 
-    /// Whether an account is idling.
+    /// Whether an account is idling: waiting for the client between commands, the main loop of a background
+    /// process, or a pause that the server takes on purpose so that others can work.
     pub fn is_idle(&self) -> bool {
         let at_rest = matches!(&*self.phase, "idle" | "idle in transaction");
         (at_rest && self.class == WaitClass::Client)
             || self.class == WaitClass::Activity
+            || (self.class == WaitClass::Timeout && PAUSES.contains(&&*self.activity))
             || &*self.phase == "off"
     }
 

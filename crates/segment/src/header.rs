@@ -197,8 +197,7 @@ pub(crate) fn parse_header(
         })
     };
     let entries = (slots + groups, slots + groups);
-    let book_size =
-        layout::book::SIZE + stats_per_book as usize * (layout::head::SIZE + layout::HIST_SIZE);
+    let book_size = layout::book_size(stats_per_book as usize);
     let regions = Regions {
         probes: region("probes", header::PROBES, (0, 4_096), layout::probe::SIZE)?,
         directory: region("names", header::DIRECTORY, (64, 65_536), layout::directory::SIZE)?,

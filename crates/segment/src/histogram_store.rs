@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::histogram::Counts;
-use crate::layout::u64_at;
+use crate::layout::{u64_at, OCTAVE, OCTAVE_SIZE};
 
 /// Limit of the chunks that a book refers to; beyond that it copies.
 const MAX_CHUNKS: usize = 6;
@@ -100,15 +100,33 @@ impl<'a> StoreBuilder<'a> {
         }
     }
 
-    /// Add the histogram that `bytes` of the file hold, from bucket `first` on.
-    pub fn read(&mut self, first: usize, bytes: &[u8]) -> HistogramRef {
-        self.add(first, bytes.chunks_exact(8).map(|b| u64_at(b, 0)))
+    /// Add the histogram whose octaves `lines` of the file hold, from bucket `first` on; `None` and
+    /// nothing if all counts are zero.
+    pub fn read<'l>(
+        &mut self,
+        first: usize,
+        lines: impl Iterator<Item = &'l [u8; OCTAVE_SIZE]>,
+    ) -> Option<HistogramRef> {
+        let at = self.fresh.len();
+        for line in lines {
+            let octave: [u64; OCTAVE] = std::array::from_fn(|i| u64_at(line, 8 * i));
+            self.fresh.extend_from_slice(&octave);
+        }
+        if self.fresh[at..].iter().all(|&n| n == 0) {
+            self.fresh.truncate(at);
+            return None;
+        }
+        Some(self.added(first, at))
     }
 
     /// Add a histogram from bucket `first` on.
     pub fn add(&mut self, first: usize, counts: impl Iterator<Item = u64>) -> HistogramRef {
         let at = self.fresh.len();
         self.fresh.extend(counts);
+        self.added(first, at)
+    }
+
+    fn added(&self, first: usize, at: usize) -> HistogramRef {
         HistogramRef {
             chunk: FRESH,
             at: at as u32,

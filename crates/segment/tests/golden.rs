@@ -18,14 +18,26 @@ use std::path::Path;
 fn golden() -> (tempfile::TempDir, Segment, Value) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../format/golden");
     let mut bytes = Vec::new();
-    let packed = std::fs::File::open(folder.join("v1.seg.gz")).unwrap();
+    let packed = std::fs::File::open(folder.join("v2.seg.gz")).unwrap();
     GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
-    let reading = std::fs::read(folder.join("v1.json")).unwrap();
+    let reading = std::fs::read(folder.join("v2.json")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("v1.seg");
+    let path = folder.path().join("v2.seg");
     std::fs::write(&path, bytes).unwrap();
     let segment = Segment::open(&path).unwrap();
     (folder, segment, serde_json::from_slice(&reading).unwrap())
+}
+
+#[test]
+fn a_segment_of_version_1_is_refused_by_name() {
+    let packed = include_bytes!("../../../format/golden/v1.seg.gz");
+    let mut bytes = Vec::new();
+    GzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v1.seg");
+    std::fs::write(&path, bytes).unwrap();
+    let error = Segment::open(&path).unwrap_err().to_string();
+    assert!(error.contains("v1.seg") && error.contains("version 1"), "{error}");
 }
 
 #[test]

@@ -25,7 +25,10 @@ mod statements;
 mod tables;
 
 pub use relations::{file_sums, local_relation, relation};
-pub use slots::{book, entry, freed, head, hold, journal, state, HIST_BUCKETS, HIST_SIZE};
+pub use slots::{
+    book, book_size, bucket_offset, entry, freed, head, hold, journal, state, CHUNK, CHUNK_SIZE,
+    HIST_BUCKETS, HIST_SIZE, OCTAVE, OCTAVE_SIZE, ROW_SIZE,
+};
 pub use statements::{
     block, counts, current, key, local_statement, moments, part, rest, set, statement, unsynced,
 };
@@ -34,7 +37,7 @@ pub use tables::{directory, event, probe};
 /// The first eight bytes of a segment.
 pub const MAGIC: &[u8; 8] = b"TALLYSEG";
 /// The format version that this reader knows.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The value of `byte_order` on the machine that wrote it.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 offsets! {

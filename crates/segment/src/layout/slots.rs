@@ -5,6 +5,29 @@
 pub const HIST_BUCKETS: usize = 336;
 /// Bytes of a histogram.
 pub const HIST_SIZE: usize = HIST_BUCKETS * 8;
+/// Buckets of an octave.
+pub const OCTAVE: usize = 8;
+/// Bytes of an octave.
+pub const OCTAVE_SIZE: usize = OCTAVE * 8;
+/// Statistics whose histograms lie together, octave by octave.
+pub const CHUNK: usize = 8;
+/// Bytes of one octave of each of them.
+pub const ROW_SIZE: usize = CHUNK * OCTAVE_SIZE;
+/// Bytes of all their histograms.
+pub const CHUNK_SIZE: usize = CHUNK * HIST_SIZE;
+
+/// Bytes of a book with that many statistics.
+pub const fn book_size(statistics: usize) -> usize {
+    book::SIZE + statistics * head::SIZE + statistics.div_ceil(CHUNK) * CHUNK_SIZE
+}
+
+/// Bytes from the beginning of a book's histograms to a bucket of the one of head `index`.
+pub const fn bucket_offset(index: usize, bucket: usize) -> usize {
+    index / CHUNK * CHUNK_SIZE
+        + bucket / OCTAVE * ROW_SIZE
+        + index % CHUNK * OCTAVE_SIZE
+        + bucket % OCTAVE * 8
+}
 
 offsets! {
     /// Offsets in the entry of a slot or group.
@@ -48,7 +71,7 @@ pub mod state {
 offsets! {
     /// Offsets in a book.
     book:
-    SIZE       = 1024, "Bytes; the heads follow, then the histograms.";
+    SIZE       = 1024, "Bytes; the heads follow, then the histograms: see [`super::bucket_offset`].";
     SEQ        = 0, "U64: odd while the book changes.";
     RUN        = 8, "U32: index of the running account.";
     USED       = 12, "U32: heads in use.";

@@ -5,38 +5,40 @@
 use crate::book::Book;
 use crate::error::Error;
 use crate::histogram_store::StoreBuilder;
-use crate::layout::{self, book, bucket, head};
+use crate::layout::{book, bucket, head, CHUNK, CHUNK_SIZE, OCTAVE, ROW_SIZE};
 use crate::segment::Segment;
+use std::ops::RangeInclusive;
 
 /// If a histogram is empty after this many records, its writer does not keep it, and it is not read
 /// again.
 const PLAIN_FROM: u64 = 8;
-/// Maximum gap, bytes, between histograms that are read together.
-const GAP: usize = 2 * 1024;
-/// Maximum size of such a reading.
-const SPAN: usize = 256 * 1024;
 
 /// Buffers that are reused from one book to the next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HistogramBuffers {
-    bytes: Vec<u8>,
+    chunk: Box<[u8; CHUNK_SIZE]>,
     counts: Vec<u64>,
     wanted: Vec<Wanted>,
 }
 
-/// A histogram to read: index of its head, first bucket, and its bytes in the region of histograms.
+impl Default for HistogramBuffers {
+    fn default() -> HistogramBuffers {
+        let chunk = Box::new([0; CHUNK_SIZE]);
+        HistogramBuffers { chunk, counts: Vec::new(), wanted: Vec::new() }
+    }
+}
+
+/// A histogram to read: which of its chunk, and the octaves between the extremes of its head.
 #[derive(Debug)]
 struct Wanted {
-    index: usize,
-    first: usize,
-    from: usize,
-    to: usize,
+    column: usize,
+    octaves: RangeInclusive<usize>,
 }
 
 impl Segment {
     /// The histograms of the heads of a book: from the file, from the book's previous reading if nothing
-    /// was counted since, or, for one head, from `given`. Only the buckets between the extremes are
-    /// read. Close ones are read together, since finding a page takes longer than copying one.
+    /// was counted since, or, for one head, from `given`. Those of a chunk are read together, from the
+    /// lowest octave that one of them needs to the highest.
     pub(crate) fn read_histograms(
         &self,
         book: &mut Book,
@@ -45,49 +47,45 @@ impl Segment {
         buffers: &mut HistogramBuffers,
     ) -> Result<(), Error> {
         let most = self.header().stats_per_book as usize;
-        let region = self.regions.books.entry(book.slot) + (book::SIZE + most * head::SIZE) as u64;
-        let HistogramBuffers { bytes, counts, wanted } = buffers;
+        let mut at = self.regions.books.entry(book.slot) + (book::SIZE + most * head::SIZE) as u64;
+        let HistogramBuffers { chunk, counts, wanted } = buffers;
         let mut builder = StoreBuilder::new(counts);
-        wanted.clear();
-        for (index, head) in book.heads.iter_mut().enumerate() {
-            if let Some((_, counts)) = given.filter(|(at, _)| *at == index) {
-                head.histogram = builder.add(0, counts.iter().copied());
-                continue;
-            }
-            let before = previous.and_then(|p| Some((p, p.heads.get(index)?)));
-            if let Some((previous, before)) = before.filter(|(_, b)| head.is_still(b)) {
-                head.plain = before.plain;
-                head.histogram = builder.keep(&previous.histograms, before.histogram);
-            } else if before.is_some_and(|(_, b)| b.plain && b.raw_stat == head.raw_stat) {
-                head.plain = true;
-            } else if head.count > 0 && head.min <= head.max {
-                let (first, last) = (bucket(head.min), bucket(head.max));
-                let at = index * layout::HIST_SIZE;
-                wanted.push(Wanted { index, first, from: at + first * 8, to: at + last * 8 + 8 });
-            }
-        }
-        let mut rest = wanted.as_slice();
-        while let Some(start) = rest.first().map(|w| w.from) {
-            let together = 1 + rest
-                .windows(2)
-                .take_while(|pair| pair[1].from - pair[0].to <= GAP && pair[1].to - start <= SPAN)
-                .count();
-            let (span, later) = rest.split_at(together);
-            let end = span.last().map_or(start, |w| w.to);
-            if bytes.len() < end - start {
-                bytes.resize(end - start, 0);
-            }
-            self.read(region + start as u64, &mut bytes[..end - start])?;
-            for w in span {
-                let bytes = &bytes[w.from - start..w.to - start];
-                let head = &mut book.heads[w.index];
-                if head.count >= PLAIN_FROM && bytes.iter().all(|&b| b == 0) {
+        for (number, heads) in book.heads.chunks_mut(CHUNK).enumerate() {
+            wanted.clear();
+            for (column, head) in heads.iter_mut().enumerate() {
+                let index = number * CHUNK + column;
+                if let Some((_, counts)) = given.filter(|(at, _)| *at == index) {
+                    head.histogram = builder.add(0, counts.iter().copied());
+                    continue;
+                }
+                let before = previous.and_then(|p| Some((p, p.heads.get(index)?)));
+                if let Some((previous, before)) = before.filter(|(_, b)| head.is_still(b)) {
+                    head.plain = before.plain;
+                    head.histogram = builder.keep(&previous.histograms, before.histogram);
+                } else if before.is_some_and(|(_, b)| b.plain && b.raw_stat == head.raw_stat) {
                     head.plain = true;
-                } else {
-                    head.histogram = builder.read(w.first, bytes);
+                } else if head.count > 0 && head.min <= head.max {
+                    let octaves = bucket(head.min) / OCTAVE..=bucket(head.max) / OCTAVE;
+                    wanted.push(Wanted { column, octaves });
                 }
             }
-            rest = later;
+            let lowest = wanted.iter().map(|w| *w.octaves.start()).min();
+            let highest = wanted.iter().map(|w| *w.octaves.end()).max();
+            if let (Some(lowest), Some(highest)) = (lowest, highest) {
+                let rows = &mut chunk[lowest * ROW_SIZE..(highest + 1) * ROW_SIZE];
+                self.read(at + (lowest * ROW_SIZE) as u64, rows)?;
+            }
+            for Wanted { column, octaves } in wanted.drain(..) {
+                let head = &mut heads[column];
+                let first = octaves.start() * OCTAVE;
+                let (rows, _) = chunk.as_chunks::<ROW_SIZE>();
+                let lines = rows[octaves].iter().map(|row| &row.as_chunks().0[column]);
+                match builder.read(first, lines) {
+                    Some(histogram) => head.histogram = histogram,
+                    None => head.plain = head.count >= PLAIN_FROM,
+                }
+            }
+            at += CHUNK_SIZE as u64;
         }
         book.histograms = builder.finish(book.heads.iter_mut().map(|h| &mut h.histogram));
         Ok(())

@@ -87,11 +87,7 @@ impl Maker {
             .open(path)
             .unwrap();
         let all = u64::from(shape.slots + shape.groups);
-        let stride = round(
-            book::SIZE as u64
-                + u64::from(shape.stats_per_book) * (head::SIZE + layout::HIST_SIZE) as u64,
-            4096,
-        );
+        let stride = round(layout::book_size(shape.stats_per_book as usize) as u64, 4096);
         let probes = 4096;
         let directory = probes + u64::from(PROBES) * probe::SIZE as u64;
         let events = directory + u64::from(DIRECTORY) * directory::SIZE as u64;
@@ -342,11 +338,11 @@ impl Maker {
                 bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
             }
             self.bytes(at, &bytes);
-            let mut bytes = [0u8; layout::HIST_SIZE];
-            for (chunk, n) in bytes.chunks_exact_mut(8).zip(&h.hist) {
-                chunk.copy_from_slice(&n.to_ne_bytes());
+            for (octave, counts) in h.hist.chunks_exact(layout::OCTAVE).enumerate() {
+                let bytes: Vec<u8> = counts.iter().flat_map(|n| n.to_ne_bytes()).collect();
+                let at = layout::bucket_offset(i, octave * layout::OCTAVE);
+                self.bytes(hists + at as u64, &bytes);
             }
-            self.bytes(hists + (i * layout::HIST_SIZE) as u64, &bytes);
         }
         self.u64(at, slot.seq & !1);
     }
@@ -355,13 +351,12 @@ impl Maker {
     pub fn count(&self, slot: &mut Slot, stat: u32, values: &[u64]) {
         let at = self.book_at(slot.index);
         let index = slot.head(stat);
-        let histogram = at
-            + (book::SIZE + self.shape.stats_per_book as usize * head::SIZE) as u64
-            + (index * layout::HIST_SIZE) as u64;
+        let hists = at + (book::SIZE + self.shape.stats_per_book as usize * head::SIZE) as u64;
         for &value in values {
             slot.add(index, value);
             let bucket = bucket(value);
-            self.u64(histogram + bucket as u64 * 8, slot.heads[index].hist[bucket]);
+            let at = layout::bucket_offset(index, bucket) as u64;
+            self.u64(hists + at, slot.heads[index].hist[bucket]);
         }
         let head = &slot.heads[index];
         let mut words = [0u8; 32];
