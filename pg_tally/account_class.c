@@ -37,7 +37,7 @@ static const char *const other_calls[] = {
 static int
 begins_with(const char *text, const char *prefix)
 {
-	return strncmp(text, prefix, strlen(prefix)) == 0;
+	return text[0] == prefix[0] && strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
 static tally_account_class

@@ -129,7 +129,7 @@ report_end(uint64 write_ns, uint64 sync_ns, uint64 total_ns)
 		.slru_ns = ns_of(files_slru_ticks - last.slru_ticks),
 		.write_ns = write_ns,
 		.sync_ns = sync_ns,
-		.buffers = (uint64) c->ckpt_bufs_written,
+		.buffers = compat_checkpoint_buffers(c),
 		.files_synced = (uint32) c->ckpt_sync_rels,
 		.wal_added = (uint32) c->ckpt_segs_added,
 		.wal_removed = (uint32) c->ckpt_segs_removed,

@@ -194,17 +194,6 @@ end_insertions(void)
 	commit.insertion_ticks = ticks - commit.insertion_ticks;
 }
 
-/* At a transaction's end, before the server reports its own statistics (wal_usage.c). */
-static void
-check_wal(void)
-{
-	if (!tally.on)
-		return;
-	tally.on = false;
-	wal_check();
-	tally.on = true;
-}
-
 /* A commit begins. tally.on is set. */
 static void
 begin(bool writes, bool asynchronous)
@@ -224,7 +213,10 @@ end(void)
 	commit.end = Max(probe_now(), commit.start);
 	end_insertions();
 	if (tally.on)
+	{
 		commits_pending = true;
+		tally.special = true;
+	}
 	else
 		commit.start = 0;
 }
@@ -284,17 +276,21 @@ has_ended_in_wal(void)
 	return before != commit.latest;
 }
 
-static void
-transaction(XactEvent event, void *arg)
+/* All but a transaction that has written nothing. tally.on is set. */
+static pg_noinline void
+other_transaction(XactEvent event)
 {
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-		check_wal();
+	{
+		/* before the server reports its own statistics (wal_usage.c) */
+		tally.on = false;
+		wal_check();
+		tally.on = true;
+	}
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 			/* a transaction without an xid, or without WAL, waits for no flush */
-			if (!tally.on)
-				return;
 			if (has_written())
 				/* as it is now: SET LOCAL ends with the transaction */
 				begin(true, synchronous_commit == SYNCHRONOUS_COMMIT_OFF);
@@ -303,8 +299,7 @@ transaction(XactEvent event, void *arg)
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			/* whatever synchronous_commit is */
-			if (tally.on)
-				begin(true, false);
+			begin(true, false);
 			break;
 		case XACT_EVENT_COMMIT:
 			if (has_ended_in_wal())
@@ -323,6 +318,18 @@ transaction(XactEvent event, void *arg)
 		default:
 			break;
 	}
+}
+
+/* While the level is off no commit is going on (commits_follow). */
+HOT_CODE static void
+transaction(XactEvent event, void *arg)
+{
+	if (!tally.on)
+		return;
+	if (event == XACT_EVENT_PRE_COMMIT ? XactLastRecEnd == 0 && !commit.notifies
+		: event == XACT_EVENT_COMMIT && XactLastCommitEnd == commit.latest && commit.start == 0 && !wal_grown())
+		return;
+	other_transaction(event);
 }
 
 void

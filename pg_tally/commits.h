@@ -11,6 +11,8 @@
 
 #include "postgres.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Take the callback. Once in a process. */
 extern void commits_install(void);
 /* A new slot: no statistic is touched yet. */
@@ -27,5 +29,7 @@ extern bool commits_delayed(int64 seconds, int64 microseconds);
 /* A commit is over; its figures are recorded before the next wait, when all its waits are known. */
 extern bool commits_pending;
 extern void commits_record(void);
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_COMMITS_H */

@@ -217,6 +217,17 @@ compat_io_nanoseconds(uint64 sums[4])
 	sums[3] = compat_nanoseconds(pgBufferUsage.temp_blk_write_time);
 }
 
+/* Buffers that the checkpoint wrote, those of SLRUs included; from 18 on, they are counted separately. */
+static inline uint64
+compat_checkpoint_buffers(const CheckpointStatsData *stats)
+{
+#if PG_VERSION_NUM >= 180000
+	return (uint64) stats->ckpt_bufs_written + (uint64) stats->ckpt_slru_written;
+#else
+	return (uint64) stats->ckpt_bufs_written;
+#endif
+}
+
 /* From 18 on, ExecutorRun has no parameter that says whether it is called once. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_ONCE_PARAMETER

@@ -43,7 +43,7 @@ custom_waits_install(void)
 {
 	static const char *const functions[] = {"WaitEventExtensionNew", "WaitEventInjectionPointNew"};
 	static detour detours[lengthof(functions)];
-	const detour_hook hook = {DETOUR_WRAP, NULL, (void *) after_new};
+	const detour_hook hook = {DETOUR_WRAP, NULL, (void *) after_new, .absent = DETOUR_ARGUMENTS(1)};
 	char		reason[120];
 
 	for (uint32 i = 0; i < lengthof(functions); i++)

@@ -8,7 +8,9 @@
 
 #include "postgres.h"
 
-#define PROBES_CUSTOM_WAITS 77		/* and the next; between those of the locks and of temporary files */
+#include "tally.h"
+
+#define PROBES_CUSTOM_WAITS (TALLY_PROBES - 2)	/* and the next; behind those of functions */
 
 /* Install the probes, and enter them in the segment's probe table. */
 extern void custom_waits_install(void);

@@ -44,8 +44,8 @@ typedef enum detour_way
 	DETOUR_REPLACE,
 
 	/*
-	 * bool before(arg1, arg2), then the function; and if it returned true, or there is no
-	 * `before`, int after(arg1, arg2, int result), which gives the result. For functions whose
+	 * void before(arg1, arg2), then the function, then int after(arg1, arg2, int result), which gives the
+	 * result. Either may be NULL; without `after` the function returns to its caller. For functions whose
 	 * arguments are all in registers and that have a fixed number of them.
 	 */
 	DETOUR_WRAP,
@@ -63,11 +63,15 @@ typedef enum detour_way
 typedef struct detour_hook
 {
 	detour_way	way;
-	void	   *before;				/* DETOUR_WRAP: may be NULL */
+	void	   *before;				/* DETOUR_WRAP: may be NULL, as may be `after` */
 	void	   *after;
 	uint32		number;
 	void	  **original;			/* gets what does the function's work; may be NULL */
+	uint32		absent;				/* bit i: the function has no argument i, counted from 0 */
 } detour_hook;
+
+/* For `absent`. The first instruction runs before the handlers: it may write only what is no argument. */
+#define DETOUR_ARGUMENTS(count) (~UINT32_C(0) << (count))
 
 #define DETOUR_FORBIDDEN "the machine forbids changing code: %s"
 
@@ -102,7 +106,7 @@ extern detour_function detour_function_of(const executable *module, const ElfW(S
 /* The executable's exported function of that name; false, with a reason, if there is none. */
 extern bool detour_find(const char *name, detour_function *function, char *reason, size_t size);
 
-/* Could it be redirected? False, with a reason, when its instructions cannot be moved safely. */
+/* Could it be redirected, by DETOUR_AROUND? False, with a reason, when its instructions cannot be moved safely. */
 extern bool detour_can(const detour_function *function, char *reason, size_t size);
 
 /*

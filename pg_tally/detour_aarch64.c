@@ -252,7 +252,12 @@ put_wrap(stub *s, const detour_hook *hook)
 	{
 		put_save(s);
 		put_call(s, hook->before);
-		put_if_false_original(s);
+		put_restore(s);
+	}
+	if (hook->after == NULL)
+	{
+		put_to_original(s, DETOUR_B);
+		return;
 	}
 	put_save(s);
 	put_to_original(s, BL);

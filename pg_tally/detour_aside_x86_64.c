@@ -11,15 +11,20 @@
 
 #include "detour_engine.h"
 
+#define FXSAVE_SIZE 512
+
 /* Bytes that XSAVE may write, and which parts of the state: all but AMX's tiles. The code below names them. */
 extern uint32 detour_state_size __attribute__((visibility("hidden")));
 extern uint32 detour_state_parts __attribute__((visibility("hidden")));
-uint32		detour_state_size = 0;
+uint32		detour_state_size = FXSAVE_SIZE;
 uint32		detour_state_parts = 0;
 
 #define STATE_PARTS 0xe7			/* x87, SSE, AVX, AVX-512 (Intel SDM vol. 1, 13.1) */
 
-/* Before the first detour_call_aside. Without XSAVE the older FXSAVE does. */
+/*
+ * Before the first handler calls detour_call_aside; ordinary code may call it before. Without XSAVE the older FXSAVE
+ * does.
+ */
 void
 detour_prepare_aside(void)
 {
@@ -30,7 +35,6 @@ detour_prepare_aside(void)
 				enabled,
 				high;
 
-	detour_state_size = 512;
 	if (!__get_cpuid(1, &a, &b, &c, &d) || (c & bit_OSXSAVE) == 0 ||
 		!__get_cpuid_count(0xd, 0, &a, &b, &c, &d))
 		return;

@@ -72,14 +72,17 @@ branch_target(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *ope
 	return *target >= INT32_MIN && *target <= INT32_MAX;
 }
 
+/* `size`: of the function. */
 static bool
-plan_step(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, size_t at,
+plan_step(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, size_t at, size_t size,
 		  detour_step *step)
 {
 	int64_t		target;
 
 	memset(step, 0, sizeof(*step));
 	step->length = ins->length;
+	if (ins->mnemonic == ZYDIS_MNEMONIC_CALL && !ins->raw.imm[0].is_relative)
+		return false;
 	if ((ins->attributes & ZYDIS_ATTRIB_IS_RELATIVE) == 0)
 	{
 		step->kind = DETOUR_COPY;
@@ -109,7 +112,13 @@ plan_step(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operand
 		step->condition = ins->opcode & 0x0f;
 		return true;
 	}
-	return false;					/* call, loop, jrcxz */
+	if (ins->mnemonic == ZYDIS_MNEMONIC_CALL && ins->length == DETOUR_JUMP_SIZE)
+	{
+		step->kind = DETOUR_CALL;
+		/* A call into the function itself asks where it is: call 1f; 1: pop %rax */
+		return target <= 0 || target >= (int64_t) size;
+	}
+	return false;					/* loop, jrcxz */
 }
 
 /* Does the instruction read that register, other than as the value that it is to become? */
@@ -194,9 +203,8 @@ may_stay(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands
 		if (whole == ZYDIS_REGISTER_RSP ||
 			(reads(ins, operands, whole) && !may_read_its_own(ins, operands)))
 			return false;
-		if (whole == ZYDIS_REGISTER_RDI || whole == ZYDIS_REGISTER_RSI ||
-			whole == ZYDIS_REGISTER_RDX)
-			plan->argument = true;
+		plan->arguments |= whole == ZYDIS_REGISTER_RDI ? 1 : whole == ZYDIS_REGISTER_RSI ? 2
+			: whole == ZYDIS_REGISTER_RDX ? 4 : 0;
 	}
 	return true;
 }
@@ -211,8 +219,10 @@ typedef struct bounds
 	size_t		size;
 	const uint8_t *module;			/* readable; NULL: the function alone is */
 	size_t		module_size;
-	int64_t		from;				/* nothing may branch into (from, to) */
+	int64_t		from;				/* nothing may branch into (from, to), */
 	int64_t		to;
+	int64_t		jump;				/* but a loop to where our jump will be */
+	bool		loops;				/* there is one */
 } bounds;
 
 /*
@@ -243,13 +253,13 @@ table_leads_into(const bounds *b, int64_t table)
 }
 
 /*
- * Does any instruction branch into (from, to)? What cannot be read counts as yes. A jump
+ * Does any instruction branch into (from, to), except to the jump? What cannot be read counts as yes. A jump
  * through a register is a switch, whose table's address is taken somewhere in the function,
  * or a tail call, which goes to the beginning of another function. The cold
  * part that a compiler may have split off is not searched: it does not return to a prologue.
  */
 static bool
-branches_into(const ZydisDecoder *decoder, const bounds *b)
+branches_into(const ZydisDecoder *decoder, bounds *b)
 {
 	ZydisDecodedInstruction ins;
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -264,8 +274,11 @@ branches_into(const ZydisDecoder *decoder, const bounds *b)
 			return true;
 		if (ins.raw.imm[0].is_relative)
 		{
-			if (branch_target(&ins, operands, at, &target) && target > b->from && target < b->to)
+			if (!branch_target(&ins, operands, at, &target) || target <= b->from || target >= b->to)
+				continue;
+			if (target != b->jump || ins.mnemonic == ZYDIS_MNEMONIC_CALL)
 				return true;
+			b->loops = true;
 		}
 		else if (ins.mnemonic == ZYDIS_MNEMONIC_JMP)
 		{
@@ -298,7 +311,7 @@ detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, si
 				detour_plan *plan, char *reason, size_t reason_size)
 {
 	ZydisDecoder decoder;
-	bounds		b = {function, size, module, module_size, 0, 0};
+	bounds		b = {function, size, module, module_size, 0, 0, 0, false};
 
 	memset(plan, 0, sizeof(*plan));
 	if (size >= sizeof(endbr64) && memcmp(function, endbr64, sizeof(endbr64)) == 0)
@@ -320,7 +333,7 @@ detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, si
 					 : "the function is too short (%zu bytes)", size);
 		if (ins.mnemonic == ZYDIS_MNEMONIC_INT3)
 			return DETOUR_REFUSE(reason, reason_size, DETOUR_HAS_BREAKPOINT);
-		if (!plan_step(&ins, operands, at, &plan->step[plan->steps]))
+		if (!plan_step(&ins, operands, at, size, &plan->step[plan->steps]))
 			return DETOUR_REFUSE(reason, reason_size, DETOUR_CANNOT_MOVE);
 		if (plan->steps == 0)
 		{
@@ -333,7 +346,9 @@ detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, si
 	}
 	b.from = plan->skip;
 	b.to = (int64_t) plan->skip + plan->moved;
+	b.jump = (int64_t) plan->skip + plan->kept;
 	if (branches_into(&decoder, &b))
 		return DETOUR_REFUSE(reason, reason_size, DETOUR_BRANCHES_INTO);
+	plan->loops = b.loops;
 	return true;
 }

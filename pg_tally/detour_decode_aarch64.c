@@ -170,10 +170,10 @@ may_be_repeated(uint32_t i)
 }
 
 /* Which register it writes is known of those that may be repeated. */
-static bool
-writes_argument(uint32_t i)
+static uint16_t
+written_arguments(uint32_t i)
 {
-	return RD(i) <= 8;
+	return RD(i) <= 8 ? (uint16_t) (1 << RD(i)) : 0;
 }
 
 /* May the first instruction stay in front of the jump? */
@@ -182,7 +182,7 @@ may_stay(uint32_t i, detour_plan *plan)
 {
 	uint32_t	pushed = pushes(i);
 
-	plan->argument = false;
+	plan->arguments = 0;
 	plan->undo = 0;
 	if (i == DETOUR_NOP || (i & 0xffffff3f) == 0xd503241f)
 		return true;
@@ -193,7 +193,7 @@ may_stay(uint32_t i, detour_plan *plan)
 	else if ((i & 0xff8003ff) == 0xd10003ff)	/* sub sp, sp, #n: the same as an addition */
 		plan->undo = i ^ 0x40000000;
 	else if (may_be_repeated(i))
-		plan->argument = writes_argument(i);
+		plan->arguments = written_arguments(i);
 	else
 		return false;
 	return true;

@@ -245,13 +245,18 @@ release_stub(const uint8 *at)
 static detour *prepared = NULL;
 
 static bool
-find_plan(const detour_function *f, detour_plan *plan, char *reason, size_t size)
+find_plan(const detour_function *f, detour_way way, detour_plan *plan, char *reason, size_t size)
 {
 	for (const detour *e = prepared; e != NULL; e = e->next)
 		if (e->function == f->code)
 			return DETOUR_REFUSE(reason, size, "pg_tally redirects it already, for its own use or by "
 					 "another name");
-	return detour_plan_for(f, plan, reason, size);
+	if (!detour_plan_for(f, plan, reason, size))
+		return false;
+	/* What tells a loop from a call takes stack, and there arguments may lie. */
+	if (plan->loops && way == DETOUR_AROUND)
+		return DETOUR_REFUSE(reason, size, DETOUR_BRANCHES_INTO);
+	return true;
 }
 
 bool
@@ -259,7 +264,7 @@ detour_can(const detour_function *function, char *reason, size_t size)
 {
 	detour_plan	plan;
 
-	return find_plan(function, &plan, reason, size);
+	return find_plan(function, DETOUR_AROUND, &plan, reason, size);
 }
 
 static bool
@@ -378,13 +383,13 @@ detour_prepare(const detour_function *function, const detour_hook *hook, detour 
 	if (hook->way != DETOUR_REPLACE && tested <= 0)
 		return DETOUR_REFUSE(reason, size, "the self-test failed: %s", failure);
 	errno = 0;
-	if (!find_plan(function, &plan, reason, size))
+	if (!find_plan(function, hook->way, &plan, reason, size))
 	{
 		errno = 0;
 		return false;
 	}
 	errno = 0;
-	if (plan.argument && hook->way != DETOUR_AROUND)
+	if ((plan.arguments & ~hook->absent) != 0 && hook->way != DETOUR_AROUND)
 		return DETOUR_REFUSE(reason, size, "its first instruction writes an argument");
 	if (!prepare(function, &plan, hook, e, reason, size))
 		return false;

@@ -27,7 +27,8 @@
 typedef struct detour_plan
 {
 	bool		kept;				/* the first instruction stays; the jump replaces the second */
-	bool		argument;			/* it writes x0 .. x8, where arguments are */
+	uint16_t	arguments;			/* bit i: it writes xi, 0 .. 8, where arguments are */
+	bool		loops;				/* never: such a function is refused */
 	uint32_t	undo;				/* the instruction that undoes it; 0: nothing is to be undone */
 } detour_plan;
 

@@ -11,6 +11,12 @@
  *		endbr64		push	mov		sub		...
  *					|------ moved ------|
  *
+ * A call among them is always the last: it is as long as the jump. Its copy in the stub is a call too, so its callee
+ * returns to the stub: to push the function's own address instead would be found out by a shadow stack, and each
+ * return would be mispredicted. Debuggers see what they see of any wrapped function: an address without a name.
+ * For the same reasons calls through a register or memory are not moved: they can be shorter than the jump, and
+ * then a callee that is running when the detour is switched on would return into the middle of the jump.
+ *
  * The first instruction stays as it is. A uprobe replaces a function's first byte and
  * carries out the instruction that it knows from the file: so it must meet what it expects,
  * or the process would go on in the middle of our jump. The trampoline does it once more; the
@@ -32,6 +38,7 @@ typedef enum detour_step_kind
 	DETOUR_COPY,						/* does the same anywhere */
 	DETOUR_RIP,						/* has a 32-bit displacement from its own end at `field` */
 	DETOUR_JMP,						/* jumps to `target` */
+	DETOUR_CALL,					/* calls `target` */
 	DETOUR_JCC						/* jumps to `target` on `condition` (0 .. 15) */
 } detour_step_kind;
 
@@ -51,7 +58,8 @@ typedef struct detour_plan
 	uint8_t		moved;				/* bytes that the trampoline does, from skip on */
 	uint8_t		steps;
 	bool		push;				/* the first instruction is a push */
-	bool		argument;			/* it writes a register of the first three arguments */
+	uint8_t		arguments;			/* bit i: it writes the register of argument i, 0 .. 2 */
+	bool		loops;				/* the function branches back to what follows the first instruction */
 	int32_t		stack;				/* bytes of stack that it takes */
 	detour_step	step[DETOUR_STEPS];
 } detour_plan;

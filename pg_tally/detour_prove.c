@@ -109,9 +109,9 @@ main(int argc, char **argv)
 
 		if (bytes[i - 2] == NULL)
 			continue;
-		printf("\t{\"%s\", %zu, proven_%s, {%u, %u, %u, %u, %d, %d, %d, {", argv[i], sizes[i - 2], argv[i],
+		printf("\t{\"%s\", %zu, proven_%s, {%u, %u, %u, %u, %d, %u, %d, %d, {", argv[i], sizes[i - 2], argv[i],
 			   plan->skip, plan->kept, plan->moved, plan->steps, plan->push,
-			   plan->argument, plan->stack);
+			   plan->arguments, plan->loops, plan->stack);
 		for (int s = 0; s < plan->steps; s++)
 			printf("{%u, %u, %u, %u, %d}, ", plan->step[s].length, plan->step[s].kind,
 				   plan->step[s].field, plan->step[s].condition, plan->step[s].target);

@@ -16,18 +16,20 @@ __asm__(
 		"detour_test_function:\n"
 		"	push %rbx\n"
 		"	mov %rdi, %rbx\n"
-		"	add %rsi, %rbx\n"
+		"	call 1f\n"
 		"	add 16(%rsp), %rbx\n"
 		"	mov %rbx, %rax\n"
 		"	pop %rbx\n"
 		"	ret\n"
+		"1:	add %rsi, %rbx\n"
+		"	ret\n"
 		"detour_test_end:\n");
 
-/* push %rbx (kept); mov, add (moved) */
+/* push %rbx (kept); mov, call (moved) */
 const detour_plan detour_test_plan = {
-	.skip = 0, .kept = 1, .moved = 7, .steps = 3, .push = true,
+	.skip = 0, .kept = 1, .moved = 9, .steps = 3, .push = true,
 	.step = {{.length = 1, .kind = DETOUR_COPY}, {.length = 3, .kind = DETOUR_COPY},
-	{.length = 3, .kind = DETOUR_COPY}},
+	{.length = 5, .kind = DETOUR_CALL, .target = 19}},
 };
 
 void

@@ -94,6 +94,15 @@ move(stub *s, const detour_step *step, const uint8 *function, const uint8 *from)
 		case DETOUR_JMP:
 			put_jump(s, (uintptr_t) (function + step->target));
 			return;
+
+		case DETOUR_CALL:
+			/* Not through memory: what only direct calls lead to may begin without an endbr64. */
+			distance = (int64_t) (uintptr_t) (function + step->target) - (int64_t) (s->at + s->used + step->length);
+			displacement = (int32_t) distance;
+			s->failed = s->failed || displacement != distance;
+			put(s, from, 1);
+			put(s, &displacement, sizeof(displacement));
+			return;
 	}
 	s->failed = true;
 }
@@ -110,6 +119,52 @@ put_original(stub *s, const detour_plan *plan, const uint8 *function)
 		from += plan->step[i].length;
 	}
 	put_jump(s, (uintptr_t) from);
+}
+
+/* Bytes by which the stack has been moved where the jump is. */
+static uint32
+depth_at_jump(const detour_plan *plan)
+{
+	return plan->push ? 8 : (uint32) plan->stack;
+}
+
+/*
+ * The function loops to where the jump is, so its arrival there need not be a call. What does the same as the
+ * function is therefore called from one place, and the address behind that is above a loop's frame.
+ * Returns where in the stub that is.
+ */
+static size_t
+put_call_of_original(stub *s)
+{
+	size_t		back;
+
+	PUT(s, 0x48, 0x83, 0xec, 0x08); /* sub $8,%rsp */
+	PUT(s, 0xe8, 5, 0, 0, 0);	/* call past the next two */
+	back = s->used;
+	PUT(s, 0x48, 0x83, 0xc4, 0x08, 0xc3);	/* add $8,%rsp; ret */
+	return back;
+}
+
+/* A loop goes on in the copy, which begins at `copy`, behind the first instruction. Every register and flag is kept. */
+static void
+put_loop(stub *s, const detour_plan *plan, size_t back, size_t copy)
+{
+	const uint32 slot = 128 + 8 + 8 + depth_at_jump(plan);
+	int32		distance;
+
+	PUT(s, 0x48, 0x8d, 0x64, 0x24, 0x80);	/* lea -128(%rsp),%rsp: past the red zone */
+	PUT(s, 0x9c, 0x50);				/* pushf; push %rax */
+	PUT(s, 0x48, 0x8d, 0x05);		/* lea back(%rip),%rax */
+	distance = (int32) back - (int32) (s->used + 4);
+	put(s, &distance, sizeof(distance));
+	PUT(s, 0x48, 0x39, 0x84, 0x24); /* cmp %rax,slot(%rsp) */
+	put(s, &slot, sizeof(slot));
+	PUT(s, 0x58, 0x75, 14);			/* pop %rax; jne past the jump */
+	PUT(s, 0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);	/* popf; lea 128(%rsp),%rsp */
+	PUT(s, 0xe9);					/* jmp */
+	distance = (int32) (copy + plan->kept) - (int32) (s->used + 4);
+	put(s, &distance, sizeof(distance));
+	PUT(s, 0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);	/* popf; lea 128(%rsp),%rsp */
 }
 
 /* Undo what stays in front of the jump, if it has moved the stack. */
@@ -146,15 +201,17 @@ put_to_original(stub *s, uint8 opcode)
 static void
 put_wrap(stub *s, const detour_hook *hook)
 {
-	if (hook->before != NULL)
+	if (hook->after == NULL)
 	{
 		PUT(s, 0x52);				/* push %rdx: aligns the stack */
 		put_call(s, hook->before);
-		PUT(s, 0x5a, 0x84, 0xc0);	/* pop %rdx; test %al,%al */
-		PUT(s, 0x75, 5);			/* jnz past the jump */
+		PUT(s, 0x5a);				/* pop %rdx */
 		put_to_original(s, JUMP);
+		return;
 	}
 	PUT(s, 0x57, 0x56, 0x52);		/* push %rdi; push %rsi; push %rdx */
+	if (hook->before != NULL)
+		put_call(s, hook->before);
 	put_to_original(s, CALL);
 	/* What the caller left in them: it may count on the function not to change them. */
 	PUT(s, 0x5a, 0x5e, 0x5f);		/* pop %rdx; pop %rsi; pop %rdi */
@@ -192,6 +249,35 @@ put_around(stub *s, const detour_hook *hook, detour *e)
 
 /* ---------------------------------------------------------------- for the engine */
 
+/*
+ * May a call of that function be made from the stub? Not if it only leads to a library: there is sigsetjmp, whose
+ * caller is returned to once more later, unseen by detour_release.
+ */
+static bool
+may_be_called(const detour_function *f, int32 target)
+{
+	static const uint8 endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const uint8 *at = f->code + target;
+
+	if (f->module == NULL || at < f->module || at + 16 > f->module + f->module_size)
+		return false;
+	if (memcmp(at, endbr64, sizeof(endbr64)) == 0)
+		at += sizeof(endbr64);
+	if (at[0] == 0xf2)				/* bnd */
+		at++;
+	/* jmp, jmp *memory; push $number, with which the linker's table of functions goes on */
+	return !(at[0] == 0xe9 || at[0] == 0xeb || at[0] == 0x68 || (at[0] == 0xff && (at[1] & 0x38) == 0x20));
+}
+
+static bool
+calls_may_move(const detour_function *f, const detour_plan *plan, char *reason, size_t size)
+{
+	for (int i = 0; i < plan->steps; i++)
+		if (plan->step[i].kind == DETOUR_CALL && !may_be_called(f, plan->step[i].target))
+			return DETOUR_REFUSE(reason, size, DETOUR_CANNOT_MOVE);
+	return true;
+}
+
 /* The plan proven at build time, if the bytes are the same; else by decoding them now. */
 bool
 detour_plan_for(const detour_function *f, detour_plan *plan, char *reason, size_t size)
@@ -201,11 +287,12 @@ detour_plan_for(const detour_function *f, detour_plan *plan, char *reason, size_
 			memcmp(proof->bytes, f->code, f->size) == 0)
 		{
 			*plan = proof->plan;
-			return true;
+			return calls_may_move(f, plan, reason, size);
 		}
 	if (f->size >= 2 && (f->code[0] == 0xe9 || (f->code[0] == 0xff && f->code[1] == 0x25)))
 		return DETOUR_REFUSE(reason, size, DETOUR_BEGINS_WITH_JUMP);
-	return detour_plan_make(f->code, f->size, f->module, f->module_size, plan, reason, size);
+	return detour_plan_make(f->code, f->size, f->module, f->module_size, plan, reason, size) &&
+		calls_may_move(f, plan, reason, size);
 }
 
 void
@@ -213,6 +300,8 @@ detour_assemble(stub *s, const detour_function *f, const detour_plan *plan, cons
 				detour *e)
 {
 	int32		reach;
+	size_t		back = plan->loops ? put_call_of_original(s) : 0;
+	size_t		copy = s->used;
 
 	put_original(s, plan, f->code);
 	while (s->used % 16 != 0)
@@ -222,6 +311,8 @@ detour_assemble(stub *s, const detour_function *f, const detour_plan *plan, cons
 	e->jump[0] = JUMP;
 	memcpy(e->jump + 1, &reach, sizeof(reach));
 
+	if (plan->loops)
+		put_loop(s, plan, back, copy);
 	put_undo(s, plan, f->code);
 	switch (hook->way)
 	{

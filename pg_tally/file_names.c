@@ -130,7 +130,7 @@ starts(const char *path, const char *with, const char **rest)
 {
 	size_t		length = strlen(with);
 
-	if (strncmp(path, with, length) != 0)
+	if (path[0] != with[0] || strncmp(path, with, length) != 0)
 		return false;
 	*rest = path + length;
 	return true;
@@ -201,13 +201,11 @@ file_names_kind(const char *name, char *kind, size_t size)
 static bool
 number(const char **at, uint32 *n)
 {
-	char	   *end;
+	const char *from = *at;
 
-	if (!isdigit((unsigned char) **at))
-		return false;
-	*n = (uint32) strtoul(*at, &end, 10);
-	*at = end;
-	return true;
+	for (*n = 0; **at >= '0' && **at <= '9'; (*at)++)
+		*n = *n * 10 + (uint32) (**at - '0');
+	return *at != from;
 }
 
 /* "16384_fsm.1", "t3_16384" */

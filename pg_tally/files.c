@@ -30,6 +30,7 @@
 typedef struct descriptor
 {
 	uint8		kind;
+	bool		slru;
 	uint32		unsynced;			/* where its writes are counted, or TALLY_NONE */
 	uint64		name;				/* hash; 0: its writes are not counted */
 	int64		read_end;			/* where the last read ended */
@@ -46,7 +47,7 @@ typedef struct file_kind
 
 typedef struct file_account
 {
-	uint32		key;				/* 1 + (kind, operation, phase); 0 empty */
+	uint32		key;				/* KEY and phase; 0 empty */
 	uint32		index;				/* in the book */
 } file_account;
 
@@ -144,8 +145,11 @@ describe(descriptor *d, const char *path, int flags)
 {
 	const char *name = file_names_inside(path);
 
+	uint8		kind = kind_number(name);
+
 	*d = (descriptor) {
-		.kind = kind_number(name),
+		.kind = kind,
+		.slru = kinds[kind].slru,
 		.read_end = -1,
 		.write_end = -1,
 		.unsynced = TALLY_NONE,
@@ -200,18 +204,61 @@ synced(descriptor *d)
 
 /* ---------------------------------------------------------------- notes */
 
+#define KEY(kind, operation, failed) \
+	(1 + ((uint32) (kind) << 16 | (uint32) (operation) << 9 | (uint32) (failed) << 8))
+
+/* 1 + what is counted for the file's relation. */
+static const uint8 kept[FILE_OPERATIONS] = {
+	[FILE_READ] = 1 + TALLY_RELATION_READ,
+	[FILE_WRITE] = 1 + TALLY_RELATION_WRITE,
+	[FILE_EXTEND] = 1 + TALLY_RELATION_EXTEND,
+	[FILE_SYNC] = 1 + TALLY_RELATION_SYNC,
+	[FILE_TRUNCATE] = 1 + TALLY_RELATION_TRUNCATE,
+};
+
 static inline void
 note(file_operation operation, uint8 kind, int fd, int64 result, int error)
 {
 	if (result < -1)
 		error = (int) -result;
+	error = result >= 0 ? 0 : error > 0 && error <= UINT8_MAX ? error : UINT8_MAX;
 	files_note = (file_note) {
 		.pending = kind != KIND_NONE,
 		.operation = (uint8) operation,
 		.kind = kind,
-		.error = result >= 0 ? 0 : error > 0 && error <= UINT8_MAX ? (uint8) error : UINT8_MAX,
+		.error = (uint8) error,
+		.special = kinds[kind].slru || operation == FILE_SYNC,
+		.kept = fd < DESCRIPTORS ? kept[operation] : 0,
 		.fd = fd,
+		.key = KEY(kind, operation, error != 0),
+		.relation = fd < 0 ? &path_relation : fd < DESCRIPTORS ? &descriptors[fd].relation : NULL,
 	};
+}
+
+/* Nearly always bytes of a known file; all else is for files_done. */
+HOT_CODE void
+files_read(int fd, int64 result, int64 offset)
+{
+	descriptor *d = &descriptors[fd & (DESCRIPTORS - 1)];
+
+	if (unlikely(fd != (fd & (DESCRIPTORS - 1)) || d->kind <= KIND_NONE || result <= 0 || offset < 0))
+	{
+		files_done(fd, FILE_READ, result, offset);
+		return;
+	}
+	files_note.pending = true;
+	files_note.follows = d->read_end == offset;
+	files_note.operation = FILE_READ;
+	files_note.kind = d->kind;
+	files_note.error = 0;
+	files_note.more = 0;
+	files_note.special = d->slru;
+	files_note.kept = 1 + TALLY_RELATION_READ;
+	files_note.fd = fd;
+	files_note.key = KEY(d->kind, FILE_READ, false);
+	files_note.relation = &d->relation;
+	files_note.bytes = (uint64) result;
+	d->read_end = offset + result;
 }
 
 HOT_CODE void
@@ -380,58 +427,46 @@ touch(file_account *account, uint32 key)
 {
 	char		name[TALLY_NAME_MAX];
 
-	snprintf(name, sizeof(name), "file::%s::%s%s::%s", kinds[files_note.kind].name,
-			 operation_names[files_note.operation], files_note.error != 0 ? " failed" : "",
-			 probe_phase_name(tally.phase));
+	probe_compose(name, "file::", kinds[files_note.kind].name, "::", operation_names[files_note.operation],
+				  files_note.error != 0 ? " failed" : "", "::", probe_phase_name(tally.phase), NULL);
 	account->index = probe_touch(name, TALLY_TIMER);
 	account->key = key;
 	return account->index;
 }
 
-/* The same for the relation that the file is a part of. */
-static inline void
-record_relation(uint64 ticks)
+/* An operation on an SLRU, or a sync. */
+static pg_noinline void
+record_special(uint64 ticks)
 {
-	static const int8 kept[FILE_OPERATIONS] = {
-		[FILE_READ] = 1 + TALLY_RELATION_READ,
-		[FILE_WRITE] = 1 + TALLY_RELATION_WRITE,
-		[FILE_EXTEND] = 1 + TALLY_RELATION_EXTEND,
-		[FILE_SYNC] = 1 + TALLY_RELATION_SYNC,
-		[FILE_TRUNCATE] = 1 + TALLY_RELATION_TRUNCATE,
-	};
-	int			operation = kept[files_note.operation];
-	relation_name *relation = files_note.fd < 0 ? &path_relation
-		: files_note.fd < DESCRIPTORS ? &descriptors[files_note.fd].relation : NULL;
-
-	if (operation != 0 && relation != NULL && relation->tag != 0)
-		relations_record(relation, (tally_relation_operation) (operation - 1), ticks,
-						 files_note.operation == FILE_SYNC ? 0 : files_note.bytes,
-						 files_note.error != 0);
+	if (kinds[files_note.kind].slru)
+		files_slru_ticks += ticks;
+	if (tally.checkpointer && files_note.operation == FILE_SYNC && ticks > longest_sync)
+	{
+		longest_sync = ticks;
+		files_path(longest_path, sizeof(longest_path));
+	}
 }
 
 static inline void
 record(uint64 ticks)
 {
-	uint32		key = 1 + ((uint32) files_note.kind << 16 | (uint32) files_note.operation << 9 |
-						   (uint32) (files_note.error != 0) << 8 | (uint32) tally.phase);
+	uint32		key = files_note.key + (uint32) tally.phase;
 	file_account *account = &accounts[(key * 2654435761u) >> 24 & (ACCOUNTS - 1)];
-	uint32		index = account->key == key ? account->index : touch(account, key);
+	uint32		index = likely(account->key == key) ? account->index : touch(account, key);
+	uint64		bytes = files_note.operation == FILE_SYNC ? 0 : files_note.bytes;
 	uint64		seq;
 
-	if (kinds[files_note.kind].slru)
-		files_slru_ticks += ticks;
-	if (unlikely(tally.checkpointer) && files_note.operation == FILE_SYNC && ticks > longest_sync)
-	{
-		longest_sync = ticks;
-		files_path(longest_path, sizeof(longest_path));
-	}
-	record_relation(ticks);
+	if (unlikely(files_note.special))
+		record_special(ticks);
+	/* the same for the relation that the file is a part of */
+	if (files_note.kept != 0 && files_note.relation->tag != 0)
+		relations_record(files_note.relation, (tally_relation_operation) (files_note.kept - 1), ticks, bytes,
+						 files_note.error != 0);
 	files_note.pending = false;
-	if (index == TALLY_NONE)
+	if (unlikely(index == TALLY_NONE))
 		return;
 	seq = tally_seq_begin(&tally.slot.book->seq);
-	tally_add_amount(&tally.slot, index, ticks,
-					 files_note.operation == FILE_SYNC ? 0 : files_note.bytes, files_note.follows);
+	tally_add_amount(&tally.slot, index, ticks, bytes, files_note.follows);
 	tally_seq_publish(&tally.slot.book->seq, seq);
 }
 

@@ -14,6 +14,8 @@
 
 #include "probe.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Names in operation_names, files.c. */
 typedef enum file_operation
 {
@@ -40,7 +42,11 @@ typedef struct file_note
 	uint8		kind;
 	uint8		error;				/* it failed with this errno; 0: it did not */
 	uint8		more;				/* further ones that were submitted with it */
+	bool		special;			/* of an SLRU, or a sync */
+	uint8		kept;				/* 1 + tally_relation_operation; 0: it counts for no relation */
 	int			fd;					/* -1: of a path */
+	uint32		key;				/* of its statistic, but for the phase */
+	struct relation_name *relation; /* that the file may be a part of; if kept */
 	uint64		writes;				/* of a sync: by anybody since the file's last one */
 	uint64		bytes;				/* moved; of a sync: by these writes */
 } file_note;
@@ -68,11 +74,15 @@ extern void files_opened(const char *path, int flags, int fd);
 extern void files_closed(int fd, int result);
 /* That descriptor is another file now, unseen. */
 extern void files_forget(int fd);
+/* The same as files_done for a read at an offset. */
+extern void files_read(int fd, int64 result, int64 offset);
 extern void files_done(int fd, file_operation operation, int64 result, int64 offset);
 extern void files_path_done(const char *path, file_operation operation, int result);
 extern void files_renamed(const char *from, const char *to, int result);
 /* And before a sync, and before io_uring_submit(ring). */
 extern void files_syncing(int fd);
 extern void files_submitting(const void *ring);
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_FILES_H */

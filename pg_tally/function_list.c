@@ -14,11 +14,12 @@
 #include <string.h>
 
 #include "executable.h"
+#include "custom_waits.h"
 #include "functions.h"
 #include "probe_table.h"
 #include "settings.h"
 
-#define REFUSALS (TALLY_PROBES - PROBES_REFUSED)	/* that fit in the probe table */
+#define REFUSALS (PROBES_CUSTOM_WAITS - PROBES_REFUSED)	/* that fit in the probe table */
 #define PROBE_NS 40					/* what a probe takes, about */
 
 /* One pattern of the list, and the functions that match it. */

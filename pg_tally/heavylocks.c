@@ -198,14 +198,13 @@ heavylocks_jump(sigjmp_buf target, uint64 now)
 
 /* ---------------------------------------------------------------- handlers */
 
-DETOUR_HANDLER static bool
+DETOUR_HANDLER static void
 before_sleep(LOCALLOCK *locallock, uint64 ignored)
 {
 	heavy.type = locallock->tag.lock.locktag_type;
 	heavy.mode = (uint8) locallock->tag.mode;
 	heavy.wait_start = handler_now();
 	heavy.waiting = tally.claimed;
-	return true;
 }
 
 DETOUR_HANDLER static int
@@ -222,11 +221,10 @@ after_sleep(LOCALLOCK *locallock, uint64 ignored, int result)
 	return result;
 }
 
-DETOUR_HANDLER static bool
+DETOUR_HANDLER static void
 before_check(PGPROC *proc, uint64 ignored)
 {
 	heavy.check_start = handler_now();
-	return true;
 }
 
 DETOUR_HANDLER static int
@@ -246,11 +244,10 @@ after_check(PGPROC *proc, uint64 ignored, int result)
 	return result;
 }
 
-DETOUR_HANDLER static bool
+DETOUR_HANDLER static void
 before_spin(uint64 ignored, uint64 ignored_too)
 {
 	heavy.spin_start = handler_now();
-	return true;
 }
 
 DETOUR_HANDLER static int

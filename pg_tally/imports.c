@@ -41,6 +41,7 @@
 #include "locks.h"
 #include "modules.h"
 #include "pg_tally.h"
+#include "plain_wait.h"
 #include "probe.h"
 #include "probe_table.h"
 #include "settings.h"
@@ -56,7 +57,7 @@
 	X(int, epoll_wait, false, (int ep, struct epoll_event *ev, int n, int ms), (ep, ev, n, ms), \
 	  NOT_A_FILE) \
 	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o), \
-	  files_done(fd, FILE_READ, result, o)) \
+	  files_read(fd, result, o)) \
 	X(ssize_t, pwrite, true, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o), \
 	  files_done(fd, FILE_WRITE, result, o))
 
@@ -135,7 +136,8 @@
 
 /* Probed in ways of their own. */
 #define PLAIN_IMPORTS(X) \
-	X(sem_wait) X(select) X(nanosleep) X(open) X(close) X(fread) X(fgets) X(fwrite) X(fork) X(exit) X(siglongjmp) X(__longjmp_chk)
+	X(sem_wait) X(select) X(nanosleep) X(open) X(close) X(fread) X(fgets) X(fwrite) X(fork) X(exit) X(siglongjmp) X(__longjmp_chk) \
+	X(sem_post)
 
 enum
 {
@@ -156,8 +158,10 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 #define UNNAMED(call) (CALL_CLASS | (call))
 
 #define PROBE(heat_code, heat_data, ret, name, always, params, args, before, note) \
+	PROBE_AS(probe_##name, heat_code, heat_data, ret, name, always, params, args, before, note)
+#define PROBE_AS(function, heat_code, heat_data, ret, name, always, params, args, before, note) \
 	static ret (*real_##name) params heat_data = NULL; \
-	heat_code static ret probe_##name params \
+	heat_code static pg_noinline ret function params \
 	{ \
 		ret result; \
 		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : 0, CALL_##name)) \
@@ -168,8 +172,32 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 		probe_end_wait(); \
 		return result; \
 	}
+
+/* The commonest calls: the common case of a wait is straight through, without a call but the real one (plain_wait.h). */
 #define HOT(ret, name, always, params, args, note) \
-	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, (void) 0, note)
+	PROBE_AS(general_##name, HOT_CODE, HOT_DATA, ret, name, always, params, args, (void) 0, note) \
+	HOT_CODE static pg_noinline ret plain_##name params \
+	{ \
+		ret result; \
+		uint32		event = *(volatile uint32 *) my_wait_event_info; \
+		/* before it, what was inserted into the WAL is counted */ \
+		if (unlikely(CALL_##name == CALL_pwrite && event == WAIT_EVENT_WAL_WRITE) || \
+			unlikely(!plain_wait_begin(event, CALL_##name))) \
+			return general_##name args; \
+		result = real_##name args; \
+		note; \
+		plain_wait_end(); \
+		return result; \
+	} \
+	/* without a stack frame for those that are not timed */ \
+	HOT_CODE static ret probe_##name params \
+	{ \
+		if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen)) \
+			return general_##name args; \
+		if (!tally.on) \
+			return real_##name args; \
+		return plain_##name args; \
+	}
 #define SYNC(ret, name, always, params, args, note) \
 	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, files_syncing(fd), note)
 #define OTHER(ret, name, always, params, args, note) \
@@ -200,6 +228,17 @@ probe_sem_wait(sem_t *s)
 	if (lightweight && locks_installed)
 		lwlocks_slept(begin, tally.slot.book->run_start);
 	return result;
+}
+
+static int	(*real_sem_post) (sem_t *s) HOT_DATA = NULL;
+
+/* Wakes a process, perhaps because a lightweight lock is released. */
+HOT_CODE static int
+probe_sem_post(sem_t *s)
+{
+	if (unlikely(locks_installed))
+		lwlocks_waking();
+	return real_sem_post(s);
 }
 
 static int	(*real_select) (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t);
@@ -293,6 +332,17 @@ buffered(const FILE *file)
 #endif
 }
 
+/* Are that many there? */
+static inline bool
+has_bytes(const FILE *file, size_t size)
+{
+#ifdef __GLIBC__
+	return (uintptr_t) file->_IO_read_ptr + size <= (uintptr_t) file->_IO_read_end;
+#else
+	return size == 0;
+#endif
+}
+
 /* Has the buffer the next line, or `size` bytes? */
 static inline bool
 has_line(const FILE *file, int size)
@@ -306,21 +356,30 @@ has_line(const FILE *file, int size)
 	return there > 0 && there + 1 >= (size_t) size;
 }
 
-/* A call that may block, unless `at_once`: a stream's buffer has what it needs, or space for it. */
+/*
+ * A call that may block, unless `at_once`: a stream's buffer has what it needs, or space for it. That is the
+ * common case, so it needs no stack frame.
+ */
 #define PROBE_STREAM(ret, name, at_once, params, args) \
-	static ret (*real_##name) params; \
-	static ret probe_##name params \
+	static ret (*real_##name) params HOT_DATA = NULL; \
+	static pg_noinline ret timed_##name params \
 	{ \
 		ret result; \
-		if ((at_once) || !probe_begin_wait(UNNAMED(CALL_##name), CALL_##name)) \
+		if (!probe_begin_wait(UNNAMED(CALL_##name), CALL_##name)) \
 			return real_##name args; \
 		result = real_##name args; \
 		probe_end_wait(); \
 		return result; \
+	} \
+	static ret probe_##name params \
+	{ \
+		if (likely(at_once)) \
+			return real_##name args; \
+		return timed_##name args; \
 	}
 
 /* A session begins with 3,000 reads of the relation cache's file; nearly all find it in the buffer. */
-PROBE_STREAM(size_t, fread, size * count <= buffered(file),
+PROBE_STREAM(size_t, fread, has_bytes(file, size * count),
 			 (void *data, size_t size, size_t count, FILE *file), (data, size, count, file))
 PROBE_STREAM(char *, fgets, has_line(file, size), (char *line, int size, FILE *file), (line, size, file))
 /* COPY TO a file or program writes row by row: only what leaves the buffer can block. */
@@ -398,11 +457,17 @@ import_name(uint32 call)
 
 /* ---------------------------------------------------------------- the import table */
 
-/* Names to numbers: chains by first letter keep the scan of the whole table short. */
+/* Names to numbers: chains by the first two letters keep the scan of the whole table short. */
+static inline int
+chain_of(const char *name)
+{
+	return (name[0] + 8 * name[1]) & 127;
+}
+
 static import_slots *
 find_import(const char *name)
 {
-	static int8 first[128];			/* 1 + lowest number with that first letter */
+	static int8 first[128];			/* 1 + lowest number of that chain */
 	static int8 next[CALL_COUNT];
 	static bool ready = false;
 
@@ -411,12 +476,12 @@ find_import(const char *name)
 	{
 		for (int i = CALL_COUNT - 1; i >= 0; i--)
 		{
-			next[i] = first[imports[i].name[0] & 127];
-			first[imports[i].name[0] & 127] = (int8) (i + 1);
+			next[i] = first[chain_of(imports[i].name)];
+			first[chain_of(imports[i].name)] = (int8) (i + 1);
 		}
 		ready = true;
 	}
-	for (int i = first[name[0] & 127]; i != 0; i = next[i - 1])
+	for (int i = first[chain_of(name)]; i != 0; i = next[i - 1])
 		if (strcmp(imports[i - 1].name, name) == 0)
 			return &imports[i - 1].at;
 	return NULL;

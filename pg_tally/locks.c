@@ -20,9 +20,12 @@
 #include "probe.h"
 #include "probe_table.h"
 #include "settings.h"
+#include "temp_files.h"
 #include "tally_read.h"
 
 #define DETOURS (LWLOCKS_DETOURS + HEAVYLOCKS_DETOURS)
+
+StaticAssertDecl(PROBES_LOCKS + DETOURS <= PROBES_TEMP_FILES, "probes of locks must fit before the next ones");
 
 bool		locks_installed HOT_DATA = false;
 bool		locks_at_waits HOT_DATA = false;
@@ -239,6 +242,8 @@ locks_follow(void)
 		retry.after = 0;
 		locks_at_waits = locks_installed;
 	}
+	if (locks_installed)
+		lwlocks_ready();
 	errno = saved_errno;
 }
 
@@ -251,6 +256,8 @@ locks_process_exit(uint64 now)
 	if (!tally.claimed)
 		return;
 	tally.on = false;
+	if (heavylocks_pending)
+		heavylocks_settle();
 	lwlocks_settle();
 	tally.on = on;
 }

@@ -55,8 +55,12 @@ extern void lwlocks_begin(void);
 /* Try again to register names that could not be registered. */
 extern void lwlocks_retry_names(void);
 extern void lwlocks_slept(uint64 begin, uint64 end);
+/* Before a semaphore of another process is posted. */
+extern void lwlocks_waking(void);
+/* The process has taken a slot, or follows the level. */
+extern void lwlocks_ready(void);
 extern void lwlocks_before_wait(uint32 event);
-extern void lwlocks_jump(void);
+DETOUR_HANDLER extern void lwlocks_jump(void);
 extern void lwlocks_follow(uint32 before, uint32 word, uint64 now);
 /* What this process has inserted into the WAL in this phase, since any time: how often, and ticks. */
 extern void lwlocks_wal_insertions(uint64 *count, uint64 *ticks);

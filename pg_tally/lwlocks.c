@@ -4,11 +4,16 @@
  *	  Lightweight locks: how long each was held, waited for, and by whom others were kept. From
  *	  PostgreSQL 19 on, the same for the locks on buffers' contents, which are of another kind.
  *
- * An acquisition costs one clock reading, after it, and a few stores; a release costs one, before it, and
- * an entry in a log. The log is recorded when no lock is held: before a wait, and when it is nearly full.
- * So no other process waits for the bookkeeping, and its code and data are fetched once for many locks.
- * An acquisition that found the lock free is counted but not timed; one that had to queue is timed by its
- * sleeps (imports.c, sem_wait).
+ * Neither clock reading lies within the hold, so that nobody waits longer for a lock because it is measured. The
+ * first is taken, and the hold written down, before the acquisition, where nothing more happens; the second after
+ * the release, with an entry in a log. What lies between the readings and the hold is the same each time: it is
+ * measured once in each process, on a lock of its own that nobody waits for, and subtracted (measure_window).
+ * Where an acquisition had to wait, its hold begins at the end of its last sleep. Where a release wakes others, it
+ * ends just before that (lwlocks_waking).
+ *
+ * The log is recorded when no lock is held: before a wait, and when it is nearly full. So no other process waits
+ * for the bookkeeping, and its code and data are fetched once for many locks. An acquisition that found the lock
+ * free is counted but not timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
  *
  * A killed process loses its log: at most RELEASES since its last wait.
  *
@@ -59,15 +64,22 @@ typedef struct trouble
 	uint64		sleeps[MAX_SLEEPS]; /* ticks of each */
 } trouble;
 
-/* A (tranche, phase, mode) and its statistics: index in the book. */
+/* A (tranche, phase, mode) and its statistics. */
 typedef struct lock_account
 {
-	uint32		key;				/* 1 + ...; 0 empty */
-	uint32		held;
+	uint64		key;				/* NO_KEY: empty */
+	tally_head *held;				/* what every release updates; in `nowhere` if it could not be registered */
+	uint64	   *histogram;			/* of held */
+	tally_head *acquire;
+} lock_account;
+
+/* The rest of it: indexes in the book. */
+typedef struct lock_account_rest
+{
 	uint32		acquire;
 	uint32		wait;
 	uint32		failed;
-} lock_account;
+} lock_account_rest;
 
 #define ACCOUNT_BITS 10
 #define ACCOUNTS (1 << ACCOUNT_BITS)
@@ -76,9 +88,8 @@ typedef struct lock_account
 /* A hold that has ended. */
 typedef struct release
 {
-	uint64		ticks;
-	uint32		key;				/* of its account */
-	bool		waited;				/* its acquisition has been recorded */
+	uint64		ticks;				/* between its readings */
+	uint64		key;				/* of its account; KEY_WAITED: its acquisition has been recorded */
 } release;
 
 #define RELEASES 256				/* noted at most: then settled, whatever is held */
@@ -86,48 +97,97 @@ typedef struct release
 
 /*
  * The hot part. Holds form a stack as in the server (held_lwlocks); the first TALLY_HOLDS of
- * them lie in the slot.
+ * them lie in the slot. The last one may not have begun yet (acquiring).
  */
 static struct
 {
+	uint32		plain;				/* with fewer holds than this an acquisition, a release needs no attention */
 	uint32		count;				/* holds */
 	uint32		logged;				/* releases in the log */
-	uint64		waited;				/* bit i: hold i had to be waited for */
-	trouble		trouble;			/* of the acquisition going on */
-	/* of the release going on */
-	tally_hold	released;
-	uint64		released_at;
-	bool		released_waited;
+	uint32		troubled;			/* holds that had to be waited for */
+	uintptr_t	releasing;			/* lock; 0: none */
+	uint64		until;				/* tick at which the release going on ended the hold; 0: not known before it returns */
+	uint64		asked;				/* tick before an acquisition that may fail; 0: none is going on */
+	trouble		trouble;			/* of that one */
+	uint64		all_released;		/* tick before LWLockReleaseAll */
 	bool		within;				/* a function that locks a buffer, and calls others for it */
 	/* Has the process been seen to hold nothing? What it released since without having acquired it. */
 	bool		balanced;
 	uint32		unacquired;
+	bool		unknown;			/* it has released a lock that was not known, since it was last seen to balance */
 }			lwlocks HOT_DATA __attribute__((aligned(64)));
-
-#define WAITED_BITS 64				/* holds past them are recorded when they are granted */
 
 static release releases[RELEASES];
 static lock_account accounts[ACCOUNTS];
+static lock_account_rest rests[ACCOUNTS];
+static struct
+{
+	tally_head	head;
+	uint64		histogram[TALLY_CHUNK_BUCKETS];
+}			nowhere;
 static tally_hold others[MAX_HOLDS];	/* past the first TALLY_HOLDS */
-static trouble waited[WAITED_BITS]; /* of the holds whose bit is set */
+static trouble troubles[MAX_HOLDS]; /* of the holds; first is 0 where there was none */
 static trouble done;				/* of the hold or the failure being settled */
 static uint32 insertions[PHASE_COUNT];	/* held times of the locks on inserting WAL; by phase */
+
+/* Ticks between the two readings of a lock that is released as soon as it is acquired. */
+static uint64 window HOT_DATA = 0;
+static bool window_measured = false;
+
+/* Has this process, or one that it was forked from, counted locks? The others need not fill the tables. */
+static bool used = false;
+
+static void measure_window(void *unused);
 
 void
 lwlocks_retry_names(void)
 {
-	memset(accounts, 0, sizeof(accounts));
+	if (!used)
+		return;
+	memset(accounts, 0xff, sizeof(accounts));	/* NO_KEY */
 	memset(insertions, PROBE_UNTOUCHED_BYTE, sizeof(insertions));
 }
 
-/* A new slot, or the probes are installed again: no lock is known to be held. */
+static inline bool
+reads_counter(void)
+{
+#ifdef TALLY_CLOCK_COUNTER
+	return tally.clock == TALLY_CLOCK_COUNTER;
+#else
+	return false;
+#endif
+}
+
+/* The short way is for a clock that is read by one instruction, and where nothing is special. */
+static inline void
+choose_way(void)
+{
+	lwlocks.plain = tally.claimed && reads_counter() && lwlocks.troubled == 0 && lwlocks.until == 0 ? TALLY_HOLDS : 0;
+}
+
+/* A new slot or none, or the probes are installed again: no lock is known to be held. */
 void
 lwlocks_begin(void)
 {
+	while (lwlocks.count > 0)
+		troubles[--lwlocks.count].first = 0;
 	memset(&lwlocks, 0, sizeof(lwlocks));
 	lwlocks_retry_names();
 	if (tally.claimed)
 		tally.slot.book->holding = 0;
+	choose_way();
+}
+
+/* The process has taken a slot, or follows the level: locks will be counted. */
+void
+lwlocks_ready(void)
+{
+	if (!used)
+	{
+		used = true;
+		lwlocks_retry_names();
+	}
+	choose_way();
 }
 
 static inline tally_hold *
@@ -138,15 +198,29 @@ hold_at(uint32 i)
 
 /* ---------------------------------------------------------------- statistics */
 
-#define KEY(tranche, phase, mode) (1 + ((uint32) (tranche) << 6 | (uint32) (phase) << 2 | (mode)))
-#define KEY_TRANCHE(key) (((key) - 1) >> 6)
-#define KEY_PHASE(key) ((tally_phase) (((key) - 1) >> 2 & 15))
-#define KEY_MODE(key) (((key) - 1) & 3)
+/* As a hold has tranche and mode, side by side; then the phase. */
+#define KEY(tranche, phase, mode) ((uint64) (uint32) (tranche) | (uint64) (mode) << 32 | (uint64) (phase) << 34)
+#define KEY_TRANCHE(key) ((uint32) (key))
+#define KEY_MODE(key) ((uint32) ((key) >> 32) & 3)
+#define KEY_PHASE(key) ((tally_phase) ((key) >> 34 & 15))
+#define KEY_WAITED (UINT64CONST(1) << 63)
+#define NO_KEY UINT64_MAX
 
 StaticAssertDecl(PHASE_COUNT <= 16, "a phase must fit its bits of the key");
+StaticAssertDecl(offsetof(tally_hold, mode) == offsetof(tally_hold, tranche) + 4, "a key takes both at once");
+
+/* For the phase in which the lock is released. */
+static inline uint64
+key_of(const tally_hold *hold)
+{
+	uint64		both;
+
+	memcpy(&both, &hold->tranche, sizeof(both));
+	return both | (uint64) tally.phase << 34;
+}
 
 static uint32
-touch(const char *part, uint32 key)
+touch(const char *part, uint64 key)
 {
 	char		name[TALLY_NAME_MAX];
 
@@ -156,18 +230,30 @@ touch(const char *part, uint32 key)
 	return probe_touch(name, TALLY_TIMER);
 }
 
+static inline lock_account_rest *
+rest_of(const lock_account *account)
+{
+	return &rests[account - accounts];
+}
+
 /* First use of an account: what every release updates. */
 static void
 touch_account(void *arg)
 {
 	lock_account *account = arg;
-	uint32		key = account->key;
+	lock_account_rest *rest = rest_of(account);
+	uint64		key = account->key;
 	char		name[TALLY_NAME_MAX];
 	int			saved_errno = errno;
+	tally_slot *slot = &tally.slot;
+	uint32		held = touch("held", key);
 
-	account->held = touch("held", key);
-	account->acquire = touch("acquire", key);
-	account->wait = account->failed = PROBE_UNTOUCHED;
+	rest->acquire = touch("acquire", key);
+	rest->wait = rest->failed = PROBE_UNTOUCHED;
+	*account = (lock_account) {key, &nowhere.head, nowhere.histogram, &nowhere.head};
+	if (held != TALLY_NONE && rest->acquire != TALLY_NONE)
+		*account = (lock_account) {key, &slot->heads[held], tally_hist_in(slot->hists, held),
+								   &slot->heads[rest->acquire]};
 	snprintf(name, sizeof(name), "tranche::%u::%s", KEY_TRANCHE(key),
 			 compat_tranche_name(KEY_TRANCHE(key)));
 	probe_name(name);
@@ -179,7 +265,7 @@ touch_wait(void *arg)
 {
 	lock_account *account = arg;
 
-	account->wait = touch("wait", account->key);
+	rest_of(account)->wait = touch("wait", account->key);
 }
 
 static void
@@ -187,12 +273,12 @@ touch_failed(void *arg)
 {
 	lock_account *account = arg;
 
-	account->failed = touch("failed", account->key);
+	rest_of(account)->failed = touch("failed", account->key);
 }
 
 /* The account is not at its first position: search the next ones, or create it there, evicting another. */
 DETOUR_HANDLER static pg_noinline lock_account *
-find_account(uint32 key, uint32 first)
+find_account(uint64 key, uint32 first)
 {
 	lock_account *account;
 
@@ -201,7 +287,7 @@ find_account(uint32 key, uint32 first)
 		account = &accounts[(first + i) & (ACCOUNTS - 1)];
 		if (account->key == key)
 			return account;
-		if (account->key == 0)
+		if (account->key == NO_KEY)
 			break;
 	}
 	account->key = key;
@@ -210,10 +296,16 @@ find_account(uint32 key, uint32 first)
 }
 
 /* The account of that key; the caller has cleared tally.on. */
-static inline lock_account *
-account_of(uint32 key)
+static inline uint32
+position_of(uint64 key)
 {
-	uint32		first = (key * 2654435761u) >> (32 - ACCOUNT_BITS);
+	return (uint32) ((key * UINT64CONST(0x9E3779B97F4A7C15)) >> (64 - ACCOUNT_BITS));
+}
+
+static inline lock_account *
+account_of(uint64 key)
+{
+	uint32		first = position_of(key);
 
 	if (likely(accounts[first].key == key))
 		return &accounts[first];
@@ -224,30 +316,37 @@ account_of(uint32 key)
 DETOUR_HANDLER static pg_noinline void
 record_sleeps(lock_account *account, const trouble *t)
 {
-	if (account->wait == PROBE_UNTOUCHED)
+	const uint32 *wait = &rest_of(account)->wait;
+
+	if (*wait == PROBE_UNTOUCHED)
 		detour_call_aside(touch_wait, account);
-	if (account->wait == TALLY_NONE)
+	if (*wait == TALLY_NONE)
 		return;
 	for (uint32 i = 0; i < Min(t->count, MAX_SLEEPS); i++)
-		tally_record(&tally.slot, account->wait, t->sleeps[i]);
+		tally_record(&tally.slot, *wait, t->sleeps[i]);
 	for (uint32 i = MAX_SLEEPS; i < t->count; i++)
-		handler_count(account->wait);
+		handler_count(*wait);
 }
 
 /* ---------------------------------------------------------------- waiting */
 
 /*
- * sem_wait has returned after a sleep for a lightweight lock. The server sleeps again
- * without leaving the queue if the wake-up was meant for something else (LWLockAcquire).
+ * Does a process that sleeps with this wait event acquire the lock of the last hold, which has not begun then? Not
+ * if it may come back without the lock, or waits for others to unpin a buffer; nor if it was asleep already when
+ * the probes were installed.
  */
-void
-lwlocks_slept(uint64 begin, uint64 end)
+static inline bool
+acquiring(uint32 event)
 {
-	trouble    *t = &lwlocks.trouble;
+	return lwlocks.count > 0 && lwlocks.asked == 0 && compat_queues_for_lock(event) &&
+		(!lwlocks.within || (event & 0xFF000000U) == PG_WAIT_LWLOCK);
+}
 
-	if (t->first == 0)
-		t->first = begin;
+static void
+sleep_ended(trouble *t, uint64 begin, uint64 end)
+{
 	t->asleep += end - begin;
+	t->granted = end;
 	if (MyProc != NULL && MyProc->lwWaiting)
 		return;
 	if (t->count < MAX_SLEEPS)
@@ -258,6 +357,43 @@ lwlocks_slept(uint64 begin, uint64 end)
 	t->asleep = 0;
 }
 
+static void
+begin_trouble(trouble *t, uint64 begin)
+{
+	t->first = begin;
+	t->asleep = 0;
+	t->count = 0;
+}
+
+/*
+ * sem_wait has returned after a sleep for a lightweight lock. The server sleeps again
+ * without leaving the queue if the wake-up was meant for something else (LWLockAcquire).
+ */
+void
+lwlocks_slept(uint64 begin, uint64 end)
+{
+	uint32		last = lwlocks.count - 1;
+
+	if (acquiring(*(volatile uint32 *) my_wait_event_info))
+	{
+		if (troubles[last].first == 0)
+		{
+			begin_trouble(&troubles[last], begin);
+			lwlocks.troubled++;
+			choose_way();
+		}
+		sleep_ended(&troubles[last], begin, end);
+		hold_at(last)->since = end;
+		__atomic_store_n(&tally.slot.book->holding, lwlocks.count, __ATOMIC_RELEASE);
+	}
+	else if (lwlocks.asked != 0 || lwlocks.within)
+	{
+		if (lwlocks.trouble.first == 0)
+			begin_trouble(&lwlocks.trouble, begin);
+		sleep_ended(&lwlocks.trouble, begin, end);
+	}
+}
+
 static inline void
 copy_trouble(trouble *to, const trouble *from)
 {
@@ -266,15 +402,6 @@ copy_trouble(trouble *to, const trouble *from)
 	to->count = from->count;
 	for (uint32 i = 0; i < Min(to->count, MAX_SLEEPS); i++)
 		to->sleeps[i] = from->sleeps[i];
-}
-
-/* What the acquisition that has just ended went through, and begin anew. */
-static inline void
-take_trouble(trouble *to)
-{
-	copy_trouble(to, &lwlocks.trouble);
-	lwlocks.trouble.first = lwlocks.trouble.asleep = 0;
-	lwlocks.trouble.count = 0;
 }
 
 /* ---------------------------------------------------------------- blockers */
@@ -292,8 +419,8 @@ record_done(tally_hold *lock, lock_account *account, bool granted)
 {
 	uint64		ticks = done.granted - done.first;
 
-	if (granted && account->acquire != TALLY_NONE)
-		tally_record(&tally.slot, account->acquire, ticks);
+	if (granted)
+		tally_record(&tally.slot, rest_of(account)->acquire, ticks);
 	record_sleeps(account, &done);
 	if (ticks >= locks_block_ticks)
 		detour_call_aside(report_blocker, lock);
@@ -301,7 +428,7 @@ record_done(tally_hold *lock, lock_account *account, bool granted)
 
 /* The lock is released while others wait for it: publish how long it was held. */
 DETOUR_HANDLER static pg_noinline void
-publish_release(void)
+publish_release(const tally_hold *hold, uint64 until)
 {
 	tally_book *book = tally.slot.book;
 	tally_freed *freed = &book->freed[book->freed_next++ % TALLY_FREED];
@@ -309,35 +436,59 @@ publish_release(void)
 	/* others read it (blockers.c): without a lock's address while the rest changes */
 	__atomic_store_n(&freed->lock, 0, __ATOMIC_RELAXED);
 	tally_fence_stores();
-	freed->since = lwlocks.released.since;
-	freed->until = lwlocks.released_at;
-	freed->mode = lwlocks.released.mode;
+	freed->since = hold->since;
+	freed->until = until;
+	freed->mode = hold->mode;
 	freed->account = book->run < book->used ? tally.slot.heads[book->run].stat : 0;
-	__atomic_store_n(&freed->lock, lwlocks.released.lock, __ATOMIC_RELEASE);
+	__atomic_store_n(&freed->lock, hold->lock, __ATOMIC_RELEASE);
 }
 
 /* ---------------------------------------------------------------- settling */
+
+/* The hold of two readings. */
+static inline uint64
+hold_of(uint64 ticks)
+{
+	int64		held = (int64) (ticks - window);
+
+	/* the clocks of two processors may differ slightly */
+	return likely(held > 0) ? (uint64) held : 0;
+}
 
 /* Record what is in the log; the caller has cleared tally.on. */
 DETOUR_HANDLER void
 lwlocks_settle(void)
 {
 	tally_book *book = tally.slot.book;
+	const release *end = &releases[lwlocks.logged];
+	uint64		seq;
 
-	for (uint32 i = 0; i < lwlocks.logged; i++)
+	if (lwlocks.logged == 0)
+		return;
+	if (unlikely(!window_measured))
+		detour_call_aside(measure_window, NULL);
+	seq = tally_seq_begin(&book->seq);
+
+	for (const release *r = releases; r != end; r++)
 	{
-		const release *r = &releases[i];
-		lock_account *account = account_of(r->key);
-		uint64		seq;
+		uint64		key = r->key & ~KEY_WAITED;
+		uint64		held = hold_of(r->ticks);
+		lock_account *account = &accounts[position_of(key)];
 
-		if (unlikely(account->held == TALLY_NONE || account->acquire == TALLY_NONE))
+		if (unlikely(account->key != key))
+		{
+			tally_seq_publish(&book->seq, seq);
+			account = account_of(key);
+			seq = tally_seq_begin(&book->seq);
+		}
+		tally_head_add(account->held, held);
+		tally_hist_add(account->histogram, held);
+		if (unlikely(r->key != key))
 			continue;
-		seq = tally_seq_begin(&book->seq);
-		tally_add(&tally.slot, account->held, r->ticks);
-		if (likely(!r->waited))
-			handler_add_count(account->acquire);
-		tally_seq_publish(&book->seq, seq);
+		account->acquire->count++;
+		account->acquire->min = 0;
 	}
+	tally_seq_publish(&book->seq, seq);
 	lwlocks.logged = 0;
 }
 
@@ -345,9 +496,11 @@ lwlocks_settle(void)
 void
 lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 {
-	uint32		key = KEY(LWTRANCHE_WAL_INSERT, tally.phase, MODE_EXCLUSIVE);
+	uint64		key = KEY(LWTRANCHE_WAL_INSERT, tally.phase, MODE_EXCLUSIVE);
 	uint32	   *index = &insertions[tally.phase];
 
+	if (unlikely(!window_measured))
+		measure_window(NULL);
 	*count = *ticks = 0;
 	if (*index == PROBE_UNTOUCHED)
 		*index = touch("held", key);
@@ -357,10 +510,10 @@ lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 		*ticks = tally.slot.heads[*index].total;
 	}
 	for (uint32 i = 0; i < lwlocks.logged; i++)
-		if (releases[i].key == key)
+		if ((releases[i].key & ~KEY_WAITED) == key)
 		{
 			(*count)++;
-			*ticks += releases[i].ticks;
+			*ticks += hold_of(releases[i].ticks);
 		}
 }
 
@@ -383,12 +536,16 @@ check_balance(void)
 #if COMPAT_BUFFER_LOCKS
 	buffer = unreleased > 0 && hold_at(0)->tranche == COMPAT_BUFFER_TRANCHE;
 #endif
+	if (lwlocks.balanced && unacquired == 0)
+		lwlocks.unknown = false;
 	lwlocks.balanced = true;
 	lwlocks.unacquired = 0;
 	if (unreleased == 0 && unacquired == 0)
 		return;
-	lwlocks.count = 0;
-	lwlocks.waited = 0;
+	while (lwlocks.count > 0)
+		troubles[--lwlocks.count].first = 0;
+	lwlocks.troubled = 0;
+	choose_way();
 	tally.slot.book->holding = 0;
 	locks_unbalanced(buffer ? LOCKS_BUFFER : LOCKS_LIGHTWEIGHT, unreleased, unacquired);
 }
@@ -397,70 +554,101 @@ check_balance(void)
 void
 lwlocks_before_wait(uint32 event)
 {
+	bool		acquires;
+
 	if (event == WAIT_EVENT_CLIENT_READ || (event & 0xFF000000U) == PG_WAIT_ACTIVITY)
 		check_balance();
-	if (lwlocks.count == 0 && lwlocks.logged > 0)
-		lwlocks_settle();
+	acquires = acquiring(event);
+	if (lwlocks.count == acquires)
+	{
+		if (heavylocks_pending)
+			heavylocks_settle();
+		if (lwlocks.logged > 0)
+			lwlocks_settle();
+		if (unlikely(probe_level_until() != 0))
+			tally_end_level(tally.slot.segment, probe_now());
+	}
+	if (acquires)
+		tally.slot.book->holding = lwlocks.count - 1;
 }
 
 /* An error: functions are left without returning. */
-void
+DETOUR_HANDLER void
 lwlocks_jump(void)
 {
 	lwlocks.within = false;
+	lwlocks.asked = lwlocks.until = 0;
+	lwlocks.releasing = 0;
+	choose_way();
 }
 
 /* ---------------------------------------------------------------- handlers */
 
-/* Record `done` for a hold without a bit, at once. As an acquisition it counts as found free. */
-DETOUR_HANDLER static pg_noinline void
-record_early(tally_hold *hold)
+/* The tick now, where the short way is taken. */
+static inline uint64
+plain_now(void)
 {
-	if (!handler_on())
-		return;
-	tally.on = false;
-	record_done(hold, account_of(KEY(hold->tranche, tally.phase, hold->mode & 3)), false);
-	tally.on = true;
+#ifdef TALLY_CLOCK_COUNTER
+	return tally_counter();
+#else
+	return 0;
+#endif
 }
 
-/* The hold had to be waited for: keep how until it ends. */
-DETOUR_HANDLER static pg_noinline void
-note_trouble(uintptr_t lock, uint32 tranche, uint32 mode, uint32 i, uint64 now)
-{
-	tally_hold	hold = {.lock = lock, .tranche = tranche, .mode = mode};
-
-	if (i < WAITED_BITS)
-	{
-		lwlocks.waited |= (uint64) 1 << i;
-		take_trouble(&waited[i]);
-		waited[i].granted = now;
-		return;
-	}
-	take_trouble(&done);
-	done.granted = now;
-	record_early(&hold);
-}
-
-/* The lock was acquired: only note when. */
 static inline void
-begin_hold(uintptr_t lock, uint32 tranche, uint32 mode)
+write_hold(tally_hold *hold, uintptr_t lock, uint64 since, uint32 tranche, uint32 mode)
 {
-	uint32		i = lwlocks.count;
-	tally_hold *hold;
-	uint64		now = handler_now();
-
-	if (unlikely(!tally.claimed || i >= MAX_HOLDS))
-		return;
-	if (unlikely(lwlocks.trouble.first != 0))
-		note_trouble(lock, tranche, mode, i, now);
-	hold = hold_at(i);
 	hold->lock = lock;
-	hold->since = now;
+	hold->since = since;
 	hold->tranche = tranche;
 	hold->mode = mode;
-	lwlocks.count = i + 1;
+	lwlocks.count++;
 	/* a reader that sees the number sees the hold */
-	__atomic_store_n(&tally.slot.book->holding, i + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&tally.slot.book->holding, lwlocks.count, __ATOMIC_RELEASE);
+}
+
+/* Since then, or from now on if that is 0. */
+DETOUR_HANDLER static pg_noinline void
+begin_hold_at(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
+{
+	if (tally.claimed && lwlocks.count < MAX_HOLDS)
+		write_hold(hold_at(lwlocks.count), lock, since != 0 ? since : handler_now(), tranche, mode);
+}
+
+/* The lock is about to be acquired, without fail. False: by begin_hold_at, since something is special. */
+static inline bool
+begin_hold(uintptr_t lock, uint32 tranche, uint32 mode)
+{
+	if (unlikely(lwlocks.count >= lwlocks.plain))
+		return false;
+	write_hold(&tally.slot.book->holds[lwlocks.count], lock, plain_now(), tranche, mode);
+	return true;
+}
+
+/* Before what may come back without the lock. */
+static inline void
+begin_attempt(void)
+{
+	lwlocks.asked = handler_now();
+	lwlocks.trouble.first = 0;
+	lwlocks.trouble.count = 0;
+}
+
+/* It was acquired, `since` then unless it had to be waited for. */
+DETOUR_HANDLER static pg_noinline void
+attempt_succeeded(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
+{
+	uint32		i = lwlocks.count;
+	bool		waited = lwlocks.trouble.first != 0;
+
+	lwlocks.asked = 0;
+	begin_hold_at(lock, tranche, mode, waited ? lwlocks.trouble.granted : since);
+	if (!waited || lwlocks.count == i)
+		return;
+	copy_trouble(&troubles[i], &lwlocks.trouble);
+	lwlocks.trouble.first = 0;
+	lwlocks.troubled++;
+	choose_way();
 }
 
 /* It was not acquired: count a failure, and its sleeps. */
@@ -470,35 +658,56 @@ record_failure(uintptr_t lock, uint32 tranche, uint32 mode, bool failed)
 	tally_hold	wanted = {.lock = lock, .tranche = tranche, .mode = mode};
 	lock_account *account;
 
-	take_trouble(&done);
-	done.granted = handler_now();
+	lwlocks.asked = 0;
+	copy_trouble(&done, &lwlocks.trouble);
+	lwlocks.trouble.first = 0;
 	if (!handler_on())
 		return;
 	tally.on = false;
-	account = account_of(KEY(wanted.tranche, tally.phase, mode));
-	if (failed && account->failed == PROBE_UNTOUCHED)
+	account = account_of(key_of(&wanted));
+	if (failed && rest_of(account)->failed == PROBE_UNTOUCHED)
 		detour_call_aside(touch_failed, account);
 	if (failed)
-		handler_count(account->failed);
+		handler_count(rest_of(account)->failed);
 	if (done.count > 0)
 		record_done(&wanted, account, false);
 	tally.on = true;
 }
 
-/* After LWLockAcquire. */
-DETOUR_HANDLER HOT_CODE static int
-after_acquire(LWLock *lock, LWLockMode mode, int result)
+DETOUR_HANDLER static pg_noinline void
+acquire_with_care(LWLock *lock, LWLockMode mode)
 {
-	begin_hold((uintptr_t) lock, lock->tranche, mode);
-	return result;
+	begin_hold_at((uintptr_t) lock, lock->tranche, mode, 0);
 }
 
-/* After LWLockConditionalAcquire and LWLockAcquireOrWait, which may come back without it. */
+/* Before LWLockAcquire, which sooner or later has the lock. */
+DETOUR_HANDLER HOT_CODE static void
+before_acquire(LWLock *lock, LWLockMode mode)
+{
+	if (unlikely(!begin_hold((uintptr_t) lock, lock->tranche, mode)))
+		acquire_with_care(lock, mode);
+}
+
+/* What a function of the server that gives a bool has left in its register: only the low byte is defined. */
+static inline bool
+is_true(int result)
+{
+	return (result & 0xFF) != 0;
+}
+
+/* Before LWLockConditionalAcquire, LWLockAcquireOrWait and LWLockWaitForVar. */
+DETOUR_HANDLER HOT_CODE static void
+before_attempt(LWLock *lock, uint64 ignored)
+{
+	begin_attempt();
+}
+
+/* After LWLockConditionalAcquire and LWLockAcquireOrWait. */
 DETOUR_HANDLER HOT_CODE static int
 after_attempt(LWLock *lock, LWLockMode mode, int result)
 {
-	if ((bool) result)
-		begin_hold((uintptr_t) lock, lock->tranche, mode);
+	if (is_true(result))
+		attempt_succeeded((uintptr_t) lock, lock->tranche, mode, lwlocks.asked);
 	else
 		record_failure((uintptr_t) lock, lock->tranche, mode, true);
 	return result;
@@ -510,6 +719,7 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 {
 	if (lwlocks.trouble.count > 0)
 		record_failure((uintptr_t) lock, lock->tranche, MODE_VARIABLE, false);
+	lwlocks.asked = 0;
 	return result;
 }
 
@@ -517,51 +727,36 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 DETOUR_HANDLER static pg_noinline bool
 find_hold(uintptr_t lock)
 {
-	int			last = (int) lwlocks.count - 1;
-	int			i = last;
+	uint32		last = lwlocks.count - 1;
+	uint32		i = lwlocks.count;
 	tally_hold	hold;
-	bool		had_waited;
 
-	while (i >= 0 && hold_at((uint32) i)->lock != lock)
+	while (i > 0 && hold_at(i - 1)->lock != lock)
 		i--;
-	if (i < 0)
+	if (i == 0)
 		return false;
-	hold = *hold_at((uint32) i);
-	had_waited = i < WAITED_BITS && (lwlocks.waited >> i & 1) != 0;
-	if (had_waited)
-		copy_trouble(&done, &waited[i]);
+	i--;
+	hold = *hold_at(i);
+	if (unlikely(lwlocks.troubled > 0))
+		copy_trouble(&done, &troubles[i]);
 	for (; i < last; i++)
 	{
-		*hold_at((uint32) i) = *hold_at((uint32) i + 1);
-		if (i >= WAITED_BITS)
-			continue;
-		lwlocks.waited &= ~((uint64) 1 << i);
-		if (i + 1 >= WAITED_BITS)
-			continue;				/* what moves here has no bit */
-		lwlocks.waited |= (lwlocks.waited >> 1) & ((uint64) 1 << i);
-		copy_trouble(&waited[i], &waited[i + 1]);
+		*hold_at(i) = *hold_at(i + 1);
+		if (unlikely(lwlocks.troubled > 0))
+			copy_trouble(&troubles[i], &troubles[i + 1]);
 	}
-	*hold_at((uint32) last) = hold;
-	if (had_waited && last >= WAITED_BITS)
-		record_early(&hold);
-	if (last < WAITED_BITS)
-	{
-		lwlocks.waited &= ~((uint64) 1 << last);
-		if (had_waited)
-		{
-			lwlocks.waited |= (uint64) 1 << last;
-			copy_trouble(&waited[last], &done);
-		}
-	}
+	*hold_at(last) = hold;
+	if (unlikely(lwlocks.troubled > 0))
+		copy_trouble(&troubles[last], &done);
 	return true;
 }
 
-/* A lock is released that is not known to be held: it was taken before the probes were installed, or unseen. */
-DETOUR_HANDLER static pg_noinline bool
-release_unknown(void)
+/* Is the lock held, as far as we know? Then its hold is the last one. */
+static inline bool
+has_hold(uintptr_t lock)
 {
-	lwlocks.unacquired += lwlocks.balanced;
-	return false;
+	return lwlocks.count > 0 &&
+		(likely(hold_at(lwlocks.count - 1)->lock == lock) || find_hold(lock));
 }
 
 /* Does anybody wait for it? */
@@ -575,59 +770,8 @@ is_awaited(uintptr_t lock, uint32 tranche)
 	return (pg_atomic_read_u32(&((LWLock *) lock)->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0;
 }
 
-/* The last hold ends. True: there is more to be done after the release. */
-static inline bool
-end_hold(uint64 now, bool awaited)
-{
-	uint32		last = lwlocks.count - 1;
-	tally_hold *hold = hold_at(last);
-	release    *r;
-	bool		had_waited;
-
-	lwlocks.count = last;
-	tally.slot.book->holding = last;
-	had_waited = unlikely(lwlocks.waited != 0) && last < WAITED_BITS &&
-		(lwlocks.waited >> last & 1) != 0;
-	if (unlikely(awaited || had_waited))
-	{
-		lwlocks.waited &= ~((uint64) had_waited << (last % WAITED_BITS));
-		lwlocks.released = *hold;
-		lwlocks.released_at = now;
-		if (awaited)
-			publish_release();
-	}
-	if (unlikely(!handler_on() || lwlocks.logged == RELEASES))
-		return false;
-	r = &releases[lwlocks.logged++];
-	r->ticks = now > hold->since ? now - hold->since : 0;
-	r->key = KEY(hold->tranche, tally.phase, hold->mode & 3);
-	r->waited = had_waited;
-	lwlocks.released_waited = had_waited;
-	return unlikely(had_waited || lwlocks.logged >= RELEASES_MANY || heavylocks_pending ||
-					handler_level_ended(now));
-}
-
-/* Is the lock held, as far as we know? Then its hold is the last one. */
-static inline bool
-has_hold(uintptr_t lock)
-{
-	return lwlocks.count > 0 &&
-		(likely(hold_at(lwlocks.count - 1)->lock == lock) || find_hold(lock));
-}
-
-/*
- * Before LWLockRelease. True: there is more to be done after it. The same before LWLockDisown: what is held
- * ends where it is given up, since its releaser is another process.
- */
-DETOUR_HANDLER HOT_CODE static bool
-before_release(LWLock *lock, uint64 ignored)
-{
-	uint64		now = handler_now();
-
-	if (unlikely(!has_hold((uintptr_t) lock)))
-		return release_unknown();
-	return end_hold(now, is_awaited((uintptr_t) lock, 0));
-}
+/* So long a hold is published also if its end woke nobody: others may hold the lock still, in shared mode. */
+#define LONG_HOLD (UINT64CONST(1) << 16)	/* ticks */
 
 static void
 end_level(void *unused)
@@ -635,21 +779,10 @@ end_level(void *unused)
 	tally_end_level(tally.slot.segment, tally_now(tally.clock));
 }
 
-/* After LWLockRelease, if before_release asked for it: no process waits for this one now. */
-DETOUR_HANDLER static int
-after_release(LWLock *lock, uint64 ignored, int result)
+/* No process waits for this one now: do what has waited for that. The caller has cleared tally.on. */
+static inline void
+catch_up(void)
 {
-	uint32		first = lwlocks.count;	/* where its hold was */
-
-	if (!handler_on())
-		return result;
-	tally.on = false;
-	if (lwlocks.released_waited)
-	{
-		copy_trouble(&done, &waited[first]);
-		record_done(&lwlocks.released, account_of(KEY(lwlocks.released.tranche, tally.phase,
-													  lwlocks.released.mode & 3)), true);
-	}
 	if (lwlocks.logged >= (lwlocks.count == 0 ? RELEASES_MANY : RELEASES))
 		lwlocks_settle();
 	if (lwlocks.count == 0)
@@ -659,17 +792,126 @@ after_release(LWLock *lock, uint64 ignored, int result)
 		if (handler_level_ended(handler_now()))
 			detour_call_aside(end_level, NULL);
 	}
+}
+
+/* The last hold, of this lock, has ended in any way. The slot's copy of the address leads nowhere: others may write it. */
+DETOUR_HANDLER static pg_noinline void
+end_last_hold(uintptr_t lock, uint64 until, bool published)
+{
+	uint32		last = --lwlocks.count;
+	tally_hold	hold = *hold_at(last);
+	bool		waited = lwlocks.troubled > 0 && troubles[last].first != 0;
+
+	tally.slot.book->holding = last;
+	if (waited)
+	{
+		copy_trouble(&done, &troubles[last]);
+		troubles[last].first = 0;
+		lwlocks.troubled--;
+	}
+	if (!published && until - hold.since >= LONG_HOLD && is_awaited(lock, hold.tranche))
+		publish_release(&hold, until);
+	if (*(const volatile uint32 *) tally.level_word != tally.word_seen)
+		return;
+	if (likely(lwlocks.logged < RELEASES))
+		releases[lwlocks.logged++] = (release) {
+			.ticks = until - hold.since,
+			.key = key_of(&hold) | (waited ? KEY_WAITED : 0),
+		};
+	if (!tally.on)
+		return;
+	tally.on = false;
+	if (waited)
+		record_done(&hold, account_of(key_of(&hold)), true);
+	catch_up();
 	tally.on = true;
+}
+
+/* The lock has been released, and something is special. */
+DETOUR_HANDLER static pg_noinline void
+end_hold_with_care(uintptr_t lock, uint64 now)
+{
+	bool		woke = lwlocks.until != 0;
+
+	if (woke)
+		now = lwlocks.until;
+	else if (!reads_counter())
+		now = handler_now();
+	lwlocks.until = 0;
+	/* One that is not known was acquired before the probes were installed, or unseen. */
+	if (has_hold(lock))
+		end_last_hold(lock, now, woke);
+	else
+	{
+		lwlocks.unacquired += lwlocks.balanced;
+		lwlocks.unknown = true;
+	}
+	choose_way();
+}
+
+/* The lock has been released. */
+static inline void
+end_hold(uintptr_t lock)
+{
+	uint64		now = plain_now();
+	uint32		last = lwlocks.count - 1;
+	const tally_hold *hold = &tally.slot.book->holds[last];
+	release    *r;
+
+	lwlocks.releasing = 0;
+	if (unlikely(last >= lwlocks.plain || hold->lock != lock || lwlocks.logged >= RELEASES_MANY ||
+				 *(const volatile uint32 *) tally.level_word != tally.word_seen))
+	{
+		end_hold_with_care(lock, now);
+		return;
+	}
+	lwlocks.count = last;
+	tally.slot.book->holding = last;
+	r = &releases[lwlocks.logged++];
+	r->ticks = now - hold->since;
+	r->key = key_of(hold);
+}
+
+/*
+ * Before LWLockRelease. The same before LWLockDisown: what is held ends where it is given up, since its releaser is
+ * another process.
+ */
+DETOUR_HANDLER HOT_CODE static void
+before_release(LWLock *lock, uint64 ignored)
+{
+	lwlocks.releasing = (uintptr_t) lock;
+}
+
+DETOUR_HANDLER HOT_CODE static int
+after_release(LWLock *lock, uint64 ignored, int result)
+{
+	end_hold((uintptr_t) lock);
 	return result;
 }
 
-/* Before LWLockReleaseAll, by which an error ends. True: something is held. */
-DETOUR_HANDLER static bool
+/* The process wakes another one. Does it release a lock, and is this the first that it wakes? */
+void
+lwlocks_waking(void)
+{
+	uint64		now;
+
+	if (lwlocks.releasing == 0 || lwlocks.until != 0)
+		return;
+	now = probe_now();
+	if (!has_hold(lwlocks.releasing))
+		return;
+	lwlocks.until = now;
+	choose_way();
+	/* now, since the other one will look for who held it */
+	publish_release(hold_at(lwlocks.count - 1), now);
+}
+
+/* Before LWLockReleaseAll, by which an error ends. */
+DETOUR_HANDLER static void
 before_release_all(uint64 ignored, uint64 ignored_too)
 {
-	lwlocks.within = false;
-	lwlocks.released_at = handler_now();
-	return lwlocks.count > 0;
+	lwlocks_jump();
+	lwlocks.all_released = handler_now();
 }
 
 /*
@@ -679,12 +921,50 @@ before_release_all(uint64 ignored, uint64 ignored_too)
 DETOUR_HANDLER static int
 after_release_all(uint64 ignored, uint64 ignored_too, int result)
 {
-	uint64		at = lwlocks.released_at;
-
 	while (lwlocks.count > 0)
-		if (end_hold(at, true))
-			(void) after_release(NULL, 0, 0);
+	{
+		publish_release(hold_at(lwlocks.count - 1), lwlocks.all_released);
+		end_last_hold(0, lwlocks.all_released, true);
+	}
+	choose_way();
 	return result;
+}
+
+/* ---------------------------------------------------------------- the window */
+
+#define WINDOWS 16					/* of which the shortest counts */
+
+/*
+ * How long is it from reading to reading if a lock is released as soon as it is acquired? Measured with a lock of
+ * our own, so nobody is kept waiting, when the first holds are to be recorded: then both functions are known to be
+ * seen. Where an error would do harm, it is measured later.
+ */
+static void
+measure_window(void *unused)
+{
+	const uint32 logged = lwlocks.logged;
+	const release first = releases[0];
+	uint64		shortest = UINT64_MAX;
+	bool		seen = true;
+	LWLock		lock;
+
+	choose_way();
+	if (MyProc == NULL || CritSectionCount > 0 || InterruptHoldoffCount >= MAX_HOLDS / 2 ||
+		lwlocks.count >= (reads_counter() ? lwlocks.plain : TALLY_HOLDS) || logged == 0 || lwlocks.unknown)
+		return;
+	LWLockInitialize(&lock, LWTRANCHE_PARALLEL_APPEND);
+	for (int i = 0; i < WINDOWS && seen; i++)
+	{
+		lwlocks.logged = 0;
+		LWLockAcquire(&lock, LW_EXCLUSIVE);
+		LWLockRelease(&lock);
+		seen = lwlocks.logged == 1;
+		shortest = Min(shortest, releases[0].ticks);
+	}
+	releases[0] = first;
+	lwlocks.logged = logged;
+	window = seen ? shortest : 0;
+	window_measured = seen;
 }
 
 /* ---------------------------------------------------------------- buffers */
@@ -703,62 +983,84 @@ mode_of(BufferLockMode mode)
 		: mode == BUFFER_LOCK_EXCLUSIVE ? MODE_EXCLUSIVE : MODE_SHARE_EXCLUSIVE;
 }
 
-/* After LockBufferInternal, which LockBuffer calls to lock. */
-DETOUR_HANDLER HOT_CODE static int
-after_lock_buffer(Buffer buffer, BufferLockMode mode, int result)
+/* Before LockBufferInternal, which LockBuffer calls to lock. */
+DETOUR_HANDLER HOT_CODE static void
+before_lock_buffer(Buffer buffer, BufferLockMode mode)
 {
-	if (is_shared_buffer(buffer))
-		begin_hold(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, mode_of(mode));
-	return result;
+	if (is_shared_buffer(buffer) && !begin_hold(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, mode_of(mode)))
+		begin_hold_at(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, mode_of(mode), 0);
 }
 
-/* After ConditionalLockBuffer. */
+/* Before and after ConditionalLockBuffer. */
+DETOUR_HANDLER static void
+before_try_buffer(Buffer buffer, uint64 ignored)
+{
+	if (is_shared_buffer(buffer))
+		begin_attempt();
+}
+
 DETOUR_HANDLER static int
 after_try_buffer(Buffer buffer, uint64 ignored, int result)
 {
 	if (!is_shared_buffer(buffer))
 		return result;
-	if ((bool) result)
-		begin_hold(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, MODE_EXCLUSIVE);
+	if (is_true(result))
+		attempt_succeeded(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, MODE_EXCLUSIVE, lwlocks.asked);
 	else
 		record_failure(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, MODE_EXCLUSIVE, true);
 	return result;
 }
 
 /* Before LockBufferForCleanup and ConditionalLockBufferForCleanup: only whether they end with the lock counts. */
-DETOUR_HANDLER static bool
+DETOUR_HANDLER static void
 before_cleanup(Buffer buffer, uint64 ignored)
 {
 	lwlocks.within = true;
-	return true;
+	lwlocks.trouble.first = 0;
+	lwlocks.trouble.count = 0;
 }
 
 DETOUR_HANDLER static int
 after_lock_cleanup(Buffer buffer, uint64 ignored, int result)
 {
 	lwlocks.within = false;
-	return after_lock_buffer(buffer, BUFFER_LOCK_EXCLUSIVE, result);
+	if (is_shared_buffer(buffer))
+		attempt_succeeded(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, MODE_EXCLUSIVE, 0);
+	return result;
 }
 
 DETOUR_HANDLER static int
 after_try_cleanup(Buffer buffer, uint64 ignored, int result)
 {
 	lwlocks.within = false;
+	lwlocks.asked = 0;
 	return after_try_buffer(buffer, 0, result);
 }
 
-/*
- * Before UnlockBuffer and UnlockReleaseBuffer. A lock that is not known was taken by the buffer manager itself,
- * for a page that it has made.
- */
-DETOUR_HANDLER HOT_CODE static bool
+/* Before UnlockBuffer. */
+DETOUR_HANDLER HOT_CODE static void
 before_unlock_buffer(Buffer buffer, uint64 ignored)
 {
-	uint64		now = handler_now();
+	if (is_shared_buffer(buffer))
+		lwlocks.releasing = compat_buffer_lock(buffer);
+}
 
-	if (!is_shared_buffer(buffer) || !has_hold(compat_buffer_lock(buffer)))
-		return false;
-	return end_hold(now, compat_buffer_awaited(compat_buffer_lock(buffer)));
+/*
+ * After UnlockBuffer and UnlockReleaseBuffer. A lock that is not known was taken by the buffer manager itself, for a
+ * page that it has made.
+ */
+DETOUR_HANDLER HOT_CODE static int
+after_unlock_buffer(Buffer buffer, uint64 ignored, int result)
+{
+	uintptr_t	lock;
+
+	if (!is_shared_buffer(buffer))
+		return result;
+	lock = compat_buffer_lock(buffer);
+	lwlocks.releasing = 0;
+	if (has_hold(lock))
+		end_hold(lock);
+	return result;
 }
 #endif
 
@@ -768,20 +1070,20 @@ before_unlock_buffer(Buffer buffer, uint64 ignored)
 	{name, {DETOUR_WRAP, (void *) (before), (void *) (after), 0}, LOCKS_BUFFER, true}
 
 const lock_detour lwlocks_detours[LWLOCKS_DETOURS] = {
-	LIGHTWEIGHT("LWLockAcquire", NULL, after_acquire, true),
-	LIGHTWEIGHT("LWLockConditionalAcquire", NULL, after_attempt, true),
-	LIGHTWEIGHT("LWLockAcquireOrWait", NULL, after_attempt, true),
+	LIGHTWEIGHT("LWLockAcquire", before_acquire, NULL, true),
+	LIGHTWEIGHT("LWLockConditionalAcquire", before_attempt, after_attempt, true),
+	LIGHTWEIGHT("LWLockAcquireOrWait", before_attempt, after_attempt, true),
 	LIGHTWEIGHT("LWLockRelease", before_release, after_release, true),
-	LIGHTWEIGHT("LWLockWaitForVar", NULL, after_wait_for_var, false),
+	LIGHTWEIGHT("LWLockWaitForVar", before_attempt, after_wait_for_var, false),
 	LIGHTWEIGHT("LWLockReleaseAll", before_release_all, after_release_all, false),
 #if COMPAT_LWLOCK_DISOWN
 	LIGHTWEIGHT("LWLockDisown", before_release, after_release, false),
 #endif
 #if COMPAT_BUFFER_LOCKS
-	BUFFER("LockBufferInternal", NULL, after_lock_buffer),
-	BUFFER("ConditionalLockBuffer", NULL, after_try_buffer),
-	BUFFER("UnlockBuffer", before_unlock_buffer, after_release),
-	BUFFER("UnlockReleaseBuffer", before_unlock_buffer, after_release),
+	BUFFER("LockBufferInternal", before_lock_buffer, NULL),
+	BUFFER("ConditionalLockBuffer", before_try_buffer, after_try_buffer),
+	BUFFER("UnlockBuffer", before_unlock_buffer, after_unlock_buffer),
+	BUFFER("UnlockReleaseBuffer", before_unlock_buffer, after_unlock_buffer),
 	BUFFER("LockBufferForCleanup", before_cleanup, after_lock_cleanup),
 	BUFFER("ConditionalLockBufferForCleanup", before_cleanup, after_try_cleanup),
 #endif

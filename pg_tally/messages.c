@@ -11,6 +11,9 @@
  * Clock reads: none for a message that was waited for. It arrived at the end of the wait for the client,
  * and the message before was handled until that wait began. A message that was in the buffer already (a
  * pipeline, or Parse-Bind-Execute in one packet) costs one.
+ *
+ * Where the server's compiler has put copies of pq_getbyte into its callers (link-time optimisation), the detour is
+ * never reached. A session whose main loop waits for its client, although it was not seen to call pq_getbyte, notices.
  */
 #include "compat.h"
 
@@ -23,10 +26,12 @@
 #include "utils/guc.h"
 
 #include "detour.h"
+#include "message_end.h"
 #include "pending_wait.h"
 #include "probe.h"
 #include "probe_table.h"
 #include "statements.h"
+#include "tally_read.h"
 
 static const struct
 {
@@ -93,9 +98,9 @@ touch_kind(tally_message message)
 	message_kind *kind = &tally.kinds[message];
 	char		name[TALLY_NAME_MAX];
 
-	snprintf(name, sizeof(name), "command::%s::read", messages[message].name);
+	probe_compose(name, "command::", messages[message].name, "::read", NULL);
 	kind->read = probe_touch(name, TALLY_TIMER);
-	snprintf(name, sizeof(name), "command::%s::handle", messages[message].name);
+	probe_compose(name, "command::", messages[message].name, "::handle", NULL);
 	kind->handle = probe_touch(name, TALLY_TIMER);
 	kind->cpu = probe_cpu_account(kind->phase);
 }
@@ -125,17 +130,6 @@ begin_kind(tally_message message)
 	return kind;
 }
 
-/* The message being handled is done, at `now`. */
-HOT_CODE void
-message_handled(uint64 now)
-{
-	if (tally.handle_start != 0)
-		tally_record(&tally.slot, tally.kinds[tally.message].handle,
-					 now > tally.handle_start ? now - tally.handle_start : 0);
-	tally.handle_start = 0;
-	statement_time_message_end(tally.message, now);
-}
-
 /*
  * A read within COPY FROM STDIN: counted, and timed by its last wait, which ended after `before`. The
  * message that began the COPY is still being handled.
@@ -163,57 +157,106 @@ before_read(void)
 		tally_end_level(tally.slot.segment, probe_now());
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_follow();
-	tally.read = READ_BEGUN;
+	tally.read_begun = true;
+	tally.read_waited = false;
+}
+
+/*
+ * It was waited for: since the end of the wait the time was the new message's, so rename it. Returns its
+ * arrival.
+ */
+static pg_attribute_always_inline uint64
+after_wait(const message_kind *kind)
+{
+	tally_book *book = tally.slot.book;
+	uint64		arrival = book->run_start;
+	uint64		seq = tally_seq_begin(&book->seq);
+
+	book->run = kind->cpu;
+	if (likely(tally.read_start != 0 && kind->read != TALLY_NONE))
+		tally_add_plain(&tally.slot, kind->read, arrival > tally.read_start ? arrival - tally.read_start : 0);
+	tally_seq_publish(&book->seq, seq);
+	return arrival;
+}
+
+/* It was in the buffer. */
+static pg_noinline uint64
+after_no_wait(const message_kind *kind)
+{
+	uint64		arrival = probe_now();
+
+	pending_settle();
+	message_end(arrival);
+	tally_switch_plain(&tally.slot, kind->cpu, arrival);
+	tally_record_plain(&tally.slot, kind->read, 0);
+	return arrival;
 }
 
 /* It has its type. */
-HOT_CODE static void
+static pg_attribute_always_inline void
 after_read(int byte)
 {
 	tally_message message = message_of(byte);
-	tally_book *book = tally.slot.book;
-	message_kind *kind = begin_kind(message);
+	const message_kind *kind = begin_kind(message);
 	uint64		arrival = 0;
 
-	book->calls[CALLS_MESSAGES]++;
+	tally.slot.book->calls[CALLS_MESSAGES]++;
 	if (tally.on)
 	{
 		tally.on = false;
 		if (unlikely(application_name != tally.application))
+		{
 			tally.identified = false;
-		if (tally.read == READ_WAITED)
-		{
-			/* Since the end of the wait the time was the new message's: rename it. */
-			arrival = book->run_start;
-			tally_seq_begin(&book->seq);
-			book->run = kind->cpu;
-			tally_seq_end(&book->seq);
-			if (tally.read_start != 0)
-				tally_record_plain(&tally.slot, kind->read,
-							 arrival > tally.read_start ? arrival - tally.read_start : 0);
+			tally.special = true;
 		}
-		else
-		{
-			arrival = probe_now();
-			pending_settle();
-			message_handled(arrival);
-			tally_switch_plain(&tally.slot, kind->cpu, arrival);
-			tally_record_plain(&tally.slot, kind->read, 0);
-		}
+		arrival = likely(tally.read_waited) ? after_wait(kind) : after_no_wait(kind);
 		tally.on = true;
 	}
 	/* While the level is off the phase is kept for when it is raised. */
-	tally.read = READ_NOT;
+	tally.read_begun = false;
+	tally.read_waited = false;
 	tally.phase = kind->phase;
+	tally.recent = tally.accounts[kind->phase];
 	tally.cpu = kind->cpu;
 	tally.message = message;
 	tally.handle_start = arrival;
 	tally.read_start = 0;
-	statements_message();
-	statement_time_message_begin(message, arrival);
+	statements_message(message, arrival);
 }
 
 static int	(*original_getbyte) (void) HOT_DATA = NULL;
+static bool installed = false;
+static bool seen = false;			/* this process's main loop has called it */
+
+/* Does this process run its main loop, outside any statement? */
+static inline bool
+in_main_loop(void)
+{
+	return debug_query_string == NULL && !ClientAuthInProgress && MyProcPort != NULL;
+}
+
+/* Does the main loop call, of a process that has a slot? Then it does from now on, or a COPY from the client. */
+static pg_noinline bool
+begin_main_loop(void)
+{
+	if (!seen && in_main_loop())
+	{
+		seen = true;
+		tally.guessing = false;
+	}
+	tally.reads_messages = tally.claimed && !ClientAuthInProgress && MyProcPort != NULL;
+	return tally.reads_messages;
+}
+
+static pg_noinline int
+copy_getbyte(void)
+{
+	uint64		before = tally.slot.book->run_start;
+	int			byte = original_getbyte();
+
+	after_copy_read(byte, before);
+	return byte;
+}
 
 /* Instead of pq_getbyte. */
 DETOUR_HANDLER HOT_CODE static int
@@ -221,21 +264,39 @@ probe_getbyte(void)
 {
 	int			byte;
 
-	if (!tally.claimed || ClientAuthInProgress || MyProcPort == NULL)
+	if (unlikely(!tally.reads_messages || !seen) && !begin_main_loop())
 		return original_getbyte();
-
-	if (debug_query_string != NULL)
-	{
-		uint64		before = tally.slot.book->run_start;
-
-		byte = original_getbyte();
-		after_copy_read(byte, before);
-		return byte;
-	}
+	if (unlikely(debug_query_string != NULL))
+		return copy_getbyte();
 	before_read();
 	byte = original_getbyte();
 	after_read(byte);
 	return byte;
+}
+
+/* Was the detour reached? */
+bool
+messages_seen(void)
+{
+	return seen;
+}
+
+/* The detour is there, and the main loop reads without it: say so, the first time in this server. */
+static pg_noinline void
+report_unseen(void)
+{
+	static const char reason[] = "the main loop does not call it: the compiler has put copies of it into its callers";
+	tally_probe probe;
+	bool		first = tally_read_probe(tally.slot.segment, CALLS_DETOUR, &probe) == TALLY_READ_CONSISTENT &&
+		probe.state == TALLY_PROBE_INSTALLED;
+
+	installed = false;
+	if (!first)
+		return;
+	probe_table_set(CALLS_DETOUR, "detour", "pq_getbyte", reason);
+	probe_table_set(CALLS_MESSAGES, "messages", NULL, reason);
+	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING,
+					"the phases of sessions are not distinguished: the server's main loop does not call pq_getbyte");
 }
 
 /*
@@ -246,14 +307,17 @@ probe_getbyte(void)
 void
 messages_guess_begin(void)
 {
-	if (debug_query_string == NULL && !ClientAuthInProgress && MyProcPort != NULL)
-		before_read();
+	if (!in_main_loop())
+		return;
+	if (installed)
+		report_unseen();
+	before_read();
 }
 
 void
 messages_guess_end(void)
 {
-	if (tally.read == READ_WAITED)
+	if (tally.read_waited)
 		after_read(0);
 }
 
@@ -267,8 +331,9 @@ messages_install(char *reason, size_t size)
 		.before = (void *) probe_getbyte,
 		.original = (void **) &original_getbyte,
 	};
-	bool		installed = probe_table_detour(CALLS_DETOUR, "pq_getbyte", &hook, &getbyte, reason, size);
+	bool		result = probe_table_detour(CALLS_DETOUR, "pq_getbyte", &hook, &getbyte, reason, size);
 
+	installed = result;
 	probe_table_set(CALLS_MESSAGES, "messages", NULL, reason);
-	return installed;
+	return result;
 }

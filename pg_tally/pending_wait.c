@@ -24,33 +24,37 @@ pending_begin(void)
 pg_noinline wait_class
 pending_learn(uint32 index)
 {
+#define EVENT(name) name, sizeof(name) - 1
 	static const struct
 	{
 		const char *event;
+		size_t		length;
 		wait_class	class;
 	}			events[] = {
-		{"IO:DataFileRead", WAITS_BLOCK_READ},
+		{EVENT("IO:DataFileRead"), WAITS_BLOCK_READ},
 		/* from 18 on, of reads that a worker or the kernel does meanwhile; only blocks are read so */
-		{"IO:AioIoCompletion", WAITS_BLOCK_READ},
-		{"IO:AioIoUringExecution", WAITS_BLOCK_READ},
-		{"IO:AioIoUringSubmit", WAITS_BLOCK_READ},
-		{"IO:DataFileWrite", WAITS_BLOCK_WRITE},
-		{"IO:BufFileRead", WAITS_TEMP_READ},
-		{"IO:BufFileWrite", WAITS_TEMP_WRITE},
-		{"LWLock:WALInsert", WAITS_WAL_INSERT},
-		{"LWLock:WALWrite", WAITS_WAL_QUEUE},
-		{"IO:WALWrite", WAITS_WAL_WRITE},
-		{"IO:WALSync", WAITS_WAL_SYNC},
-		{"Call:commit_delay", WAITS_COMMIT_DELAY},
-		{"Timeout:CommitDelay", WAITS_COMMIT_DELAY},	/* from 19 on */
-		{"IPC:SyncRep", WAITS_REPLICATION},
+		{EVENT("IO:AioIoCompletion"), WAITS_BLOCK_READ},
+		{EVENT("IO:AioIoUringExecution"), WAITS_BLOCK_READ},
+		{EVENT("IO:AioIoUringSubmit"), WAITS_BLOCK_READ},
+		{EVENT("IO:DataFileWrite"), WAITS_BLOCK_WRITE},
+		{EVENT("IO:BufFileRead"), WAITS_TEMP_READ},
+		{EVENT("IO:BufFileWrite"), WAITS_TEMP_WRITE},
+		{EVENT("LWLock:WALInsert"), WAITS_WAL_INSERT},
+		{EVENT("LWLock:WALWrite"), WAITS_WAL_QUEUE},
+		{EVENT("IO:WALWrite"), WAITS_WAL_WRITE},
+		{EVENT("IO:WALSync"), WAITS_WAL_SYNC},
+		{EVENT("Call:commit_delay"), WAITS_COMMIT_DELAY},
+		{EVENT("Timeout:CommitDelay"), WAITS_COMMIT_DELAY},	/* from 19 on */
+		{EVENT("IPC:SyncRep"), WAITS_REPLICATION},
 	};
+#undef EVENT
 	const char *name = pg_tally_stat_name(tally.slot.segment, tally.slot.heads[index].stat);
 	const char *event = strstr(name, "::wait::");
+	size_t		length = event != NULL ? strlen(event += strlen("::wait::")) : 0;
 	wait_class	class = WAITS_OTHER;
 
-	for (int i = 0; event != NULL && i < lengthof(events); i++)
-		if (pg_strcasecmp(event + strlen("::wait::"), events[i].event) == 0)
+	for (int i = 0; length > 0 && i < lengthof(events); i++)
+		if (length == events[i].length && pg_strcasecmp(event, events[i].event) == 0)
 			class = events[i].class;
 	pending_classes[index & (BOOK_INDEXES - 1)] = (uint8) class;
 	return class;

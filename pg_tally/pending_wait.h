@@ -13,6 +13,8 @@
 #include "slow_waits.h"
 #include "statement_time.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Waits of which a running sum is kept, whatever the phase. Their events in pending_wait.c. */
 typedef enum wait_class
 {
@@ -50,7 +52,7 @@ extern wait_class pending_learn(uint32 index);
  * A wait of that many ticks has ended: report it if slow, record its operation on a file, and add it to
  * the sums. The caller has cleared tally.on.
  */
-static inline void
+static pg_attribute_always_inline void
 pending_note(uint32 index, uint64 ticks)
 {
 	wait_class	class = (wait_class) pending_classes[index & (BOOK_INDEXES - 1)];
@@ -69,12 +71,9 @@ pending_note(uint32 index, uint64 ticks)
 	}
 }
 
-/*
- * Before any switch of the running account, which records the pending wait: pass it to the statement and
- * the commit. The caller has cleared tally.on.
- */
-static inline void
-pending_settle(void)
+/* Pass the pending wait to the statement and the file operation. */
+static pg_attribute_always_inline void
+pending_settle_wait(void)
 {
 	uint32		index = tally.slot.book->pend;
 	uint64		ticks = tally.slot.book->pend_ticks;
@@ -85,8 +84,20 @@ pending_settle(void)
 		statement_time_note(index, ticks);
 		pending_note(index, ticks);
 	}
+}
+
+/*
+ * Before any switch of the running account, which records the pending wait: pass it to the statement and
+ * the commit. The caller has cleared tally.on.
+ */
+static inline void
+pending_settle(void)
+{
+	pending_settle_wait();
 	if (unlikely(commits_pending))
 		commits_record();
 }
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_PENDING_WAIT_H */

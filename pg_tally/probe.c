@@ -28,6 +28,7 @@
 #include "checkpoints.h"
 #include "custom_waits.h"
 #include "failed_names.h"
+#include "message_end.h"
 #include "modules.h"
 #include "pending_wait.h"
 #include "own_segment.h"
@@ -97,10 +98,12 @@ claim(tally_segment *segment, tally_phase phase)
 		return error;
 	}
 	tally.claimed = true;
-	tally.guessing = !own.messages_installed;
+	tally.guessing = !own.messages_installed || !messages_seen();
+	tally.special = true;
 	tally.clock = segment->clock;
 	tally.kind_seen = UINT32_MAX;
 	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));
+	memset(tally.accounts, 0xff, sizeof(tally.accounts));
 	MODULES_CALL(claimed);
 	tally.off_index = probe_touch("off::uninstrumented", TALLY_ACCOUNT);
 	tally.level_word = &segment->header->level_word;
@@ -179,9 +182,14 @@ probe_retire(void)
 			tally_switch_plain(&tally.slot, tally.cpu, now);
 		}
 	}
-	tally.on = false;
+	/* what else there is to forget goes with the process */
 	slot = tally.slot;
-	probe_forget();
+	memset(&tally.slot, 0, sizeof(tally.slot));
+	tally.on = false;
+	tally.claimed = false;
+	tally.reads_messages = false;
+	tally.level_word = &no_level;
+	tally.word_seen = no_level;
 	if (claimed)
 		tally_retire(&slot);
 }
@@ -229,6 +237,7 @@ retry(void)
 	if (likely(failed_names_count == 0))
 		return;
 	memset(tally.cache, 0, sizeof(tally.cache));
+	memset(tally.accounts, 0xff, sizeof(tally.accounts));
 	for (int i = 0; i < PHASE_COUNT; i++)
 		if (tally.cpu_index[i] == 0)
 			tally.cpu_index[i] = TALLY_NONE;
@@ -259,6 +268,7 @@ follow(uint64 now)
 	tally.word_seen = tally.slot.word;
 	MODULES_CALL(follow, before, tally.word_seen, tally.slot.book->born);
 	MODULES_CALL(apply_level);
+	tally.special = true;
 	retry();
 }
 
@@ -343,13 +353,29 @@ probe_end_wait_changed(uint64 now)
 		messages_guess_end();
 }
 
+/* The name of a statistic from its parts, the last one NULL; snprintf would take five times as long. */
+void
+probe_compose(char *name, ...)
+{
+	char	   *end = name + TALLY_NAME_MAX - 1;
+	const char *part;
+	va_list		parts;
+
+	va_start(parts, name);
+	while ((part = va_arg(parts, const char *)) != NULL)
+		while (*part != '\0' && name < end)
+			*name++ = *part++;
+	va_end(parts);
+	*name = '\0';
+}
+
 /* First touch of (phase, cpu). */
 uint32
 probe_cpu_account(tally_phase phase)
 {
 	char		name[TALLY_NAME_MAX];
 
-	snprintf(name, sizeof(name), "%s::cpu", phase_names[phase]);
+	probe_compose(name, phase_names[phase], "::cpu", NULL);
 	tally.cpu_index[phase] = probe_touch(name, TALLY_ACCOUNT);
 	return tally.cpu_index[phase];
 }
@@ -378,10 +404,9 @@ touch_account(account_set *set, tally_phase phase, uint32 event)
 	uint32		index;
 
 	if (event == CALL_COMMIT_DELAY)
-		snprintf(name, sizeof(name), "%s::wait::Call:commit_delay", phase_names[phase]);
+		probe_compose(name, phase_names[phase], "::wait::Call:commit_delay", NULL);
 	else if (event >= CALL_CLASS)
-		snprintf(name, sizeof(name), "%s::wait::Call:%s", phase_names[phase],
-				 import_name(event & 0xFFFF));
+		probe_compose(name, phase_names[phase], "::wait::Call:", import_name(event & 0xFFFF), NULL);
 	else if (compat_is_custom_wait(event))
 		name_custom(name, sizeof(name), phase, event);
 	else
@@ -389,8 +414,8 @@ touch_account(account_set *set, tally_phase phase, uint32 event)
 		const char *type = pgstat_get_wait_event_type(event);
 		const char *wait = pgstat_get_wait_event(event);
 
-		snprintf(name, sizeof(name), "%s::wait::%s:%s", phase_names[phase],
-				 type ? type : "Unknown", wait ? wait : "Unknown");
+		probe_compose(name, phase_names[phase], "::wait::", type ? type : "Unknown", ":",
+					  wait ? wait : "Unknown", NULL);
 	}
 	index = probe_touch(name, TALLY_ACCOUNT);
 	set->way[1] = set->way[0];
@@ -398,27 +423,22 @@ touch_account(account_set *set, tally_phase phase, uint32 event)
 	return index;
 }
 
-static inline uint32
-account_of(tally_phase phase, uint32 event)
+/* The account of a wait in this phase. */
+HOT_CODE uint32
+probe_account(uint32 event)
 {
-	account_set *set =
-		&tally.cache[((event * 2654435761u) >> 20 ^ (uint32) phase * 37u) & (ACCOUNT_SETS - 1)];
+	uint32		phase = (uint32) tally.phase;
+	account_set *set = &tally.cache[((event * 2654435761u) >> 20 ^ phase * 37u) & (ACCOUNT_SETS - 1)];
+	uint32		index;
 
-	if (likely(set->way[0].event == event && set->way[0].phase == (uint32) phase))
-		return set->way[0].index;
-	if (set->way[1].event == event && set->way[1].phase == (uint32) phase)
-		return set->way[1].index;
-	return touch_account(set, phase, event);
-}
-
-/* The first wait of the main loop's read: the message before has been handled. */
-static inline void
-begin_read_wait(uint64 now)
-{
-	tally.read = READ_WAITED;
-	message_handled(now);
-	tally.read_start = now;
-	probe_set_phase(IsTransactionOrTransactionBlock() ? PHASE_IDLE_IN_TRANSACTION : PHASE_IDLE);
+	if (likely(set->way[0].event == event && set->way[0].phase == phase))
+		index = set->way[0].index;
+	else if (set->way[1].event == event && set->way[1].phase == phase)
+		index = set->way[1].index;
+	else
+		index = touch_account(set, tally.phase, event);
+	*probe_recent(event) = (recent_account) {.event = event,.index = index};
+	return index;
 }
 
 /* For processes whose state has no hook: check it at each wait. */
@@ -448,6 +468,7 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	if (unlikely(locks_at_waits))
 		locks_before_wait(event);
 	tally.slot.book->calls[call]++;
+	tally.special = false;
 	if (unlikely(!tally.identified))
 		probe_identify();
 	if (unlikely(tally.checks_state))
@@ -458,11 +479,15 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	if (event == WAIT_EVENT_WAL_WRITE || tally.phase == PHASE_BACKGROUND)
 		wal_check();
 	now = probe_now();
-	if (tally.read == READ_BEGUN)
-		begin_read_wait(now);
-	tally_switch_plain(&tally.slot, account_of(tally.phase, event), now);
+	if (tally.read_begun)
+		message_begin_read_wait(now);
+	tally_switch_plain(&tally.slot, probe_account(event), now);
 	if (unlikely(statement_time.begins))
 		statement_time_begin_worker(now);
+	/* what stays to be done at each wait; what is to be done once more has set it again */
+	if (!tally.identified || tally.checks_state || tally.guessing || locks_at_waits ||
+		tally.phase == PHASE_BACKGROUND)
+		tally.special = true;
 	return true;
 }
 

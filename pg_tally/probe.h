@@ -22,6 +22,8 @@
 
 #include "tally.h"
 
+#pragma GCC visibility push(hidden)
+
 /* What a process is doing for its client. Names in phase_names, probe.c. */
 typedef enum tally_phase
 {
@@ -101,13 +103,25 @@ typedef struct account_set
 	cached_account way[2];
 } account_set;
 
-/* The main loop's read of a message: begun, and has it waited for the client since? */
-typedef enum read_state
+/* The account that a phase's waits of one event had last; the commonest are found here. */
+#define RECENT_ACCOUNTS 8			/* power of two */
+
+typedef struct recent_account
 {
-	READ_NOT = 0,
-	READ_BEGUN,
-	READ_WAITED
-} read_state;
+	uint32		event;				/* RECENT_NONE: empty */
+	uint32		index;				/* in the book */
+} recent_account;
+
+#define RECENT_NONE UINT32_MAX
+
+/* The ways of a wait, by probe_state.gate. All other values: probe_begin_wait. */
+#ifdef WORDS_BIGENDIAN
+#define GATE_PLAIN 0x01000000u		/* on, and nothing else */
+#define GATE_READ 0x01000100u		/* on, and the main loop reads a message */
+#else
+#define GATE_PLAIN 0x00000001u
+#define GATE_READ 0x00010001u
+#endif
 
 /* Per kind of message: its phase, and its statistics' indexes in the book. */
 typedef struct message_kind
@@ -123,15 +137,27 @@ typedef struct probe_state
 {
 	const uint32 *level_word;		/* in the segment, or at no_level */
 	uint32		word_seen;			/* what the slot follows now */
-	bool		on;					/* a slot, a level, and not inside a probe */
-	uint8		read;				/* read_state: of the main loop's message */
-	bool		guessing;			/* the entry probe on messages was left out */
+	union
+	{
+		struct
+		{
+			bool		on;			/* a slot, a level, and not inside a probe */
+			bool		special;	/* the next wait may have to do what is rarely done */
+			bool		read_begun; /* the main loop reads a message, and has not waited for it yet */
+			bool		unused;
+		};
+		uint32		gate;			/* all of them: GATE_* */
+	};
+	bool		read_waited;		/* ... and has waited for it */
+	bool		guessing;			/* no detour on the reading of messages, or not yet seen to work */
 	bool		checkpointer;		/* this process makes checkpoints */
 	bool		checks_state;		/* it checks its state at each wait: checkpointer, walsender */
 	bool		identified;			/* only the application can still change */
 	bool		claimed;			/* slot is ours */
+	bool		reads_messages;		/* ... and its main loop has begun */
 	tally_phase phase;
 	uint32		cpu;				/* index of (phase, cpu) */
+	recent_account *recent;			/* of the phase */
 	tally_message message;			/* being handled */
 	tally_clock_kind clock;
 	uint64		handle_start;		/* tick of its arrival; 0 unknown */
@@ -142,6 +168,7 @@ typedef struct probe_state
 	uint32		off_index;			/* account "off::uninstrumented" */
 	uint32		cpu_index[PHASE_COUNT];	/* TALLY_NONE until touched */
 	message_kind kinds[MESSAGE_COUNT];
+	recent_account accounts[PHASE_COUNT][RECENT_ACCOUNTS];
 	account_set cache[ACCOUNT_SETS];
 } probe_state;
 
@@ -157,10 +184,12 @@ extern void probe_forget(void);
 extern void probe_retire(void);
 extern void probe_follow(void);
 extern bool probe_begin_wait_on(uint32 unnamed, uint32 call);
+extern uint32 probe_account(uint32 event);
 extern uint32 probe_cpu_account(tally_phase phase);
 extern uint32 probe_touch(const char *name, tally_stat_kind kind);
 extern uint32 probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit);
 extern void probe_name(const char *name);
+extern void probe_compose(char *name, ...) __attribute__((sentinel));
 extern void probe_end_wait_changed(uint64 now);
 extern void probe_identify(void);
 extern tally_phase probe_enter_phase(tally_phase phase);
@@ -168,11 +197,11 @@ extern const char *probe_phase_name(tally_phase phase);
 
 /* messages.c */
 extern void messages_begin(void);
+extern bool messages_seen(void);
 extern void messages_guess_begin(void);
 extern void messages_guess_end(void);
 extern void messages_retry_names(void);
 extern bool messages_install(char *reason, size_t size);
-extern void message_handled(uint64 now);
 
 /* The tick at which the level ends by itself, 0: never. It is next to the level word. For a claimed slot. */
 static inline uint64
@@ -198,6 +227,12 @@ probe_now(void)
 	return tally_now(tally.clock);
 }
 
+static pg_attribute_always_inline recent_account *
+probe_recent(uint32 event)
+{
+	return &tally.recent[event * 2654435761u >> 29 & (RECENT_ACCOUNTS - 1)];
+}
+
 /* Run another phase from now on; the caller has cleared tally.on. */
 static inline void
 probe_set_phase(tally_phase phase)
@@ -205,6 +240,7 @@ probe_set_phase(tally_phase phase)
 	uint32		cpu = tally.cpu_index[phase];
 
 	tally.phase = phase;
+	tally.recent = tally.accounts[phase];
 	tally.cpu = likely(cpu != TALLY_NONE) ? cpu : probe_cpu_account(phase);
 }
 
@@ -222,9 +258,9 @@ probe_begin_wait(uint32 unnamed, uint32 call)
 	return probe_begin_wait_on(unnamed, call);
 }
 
-/* After it. Only reads the clock and notes it: other processes may be waiting for this one. */
-static inline void
-probe_end_wait(void)
+/* After a wait. Only reads the clock and notes it: other processes may be waiting for this one. */
+static pg_attribute_always_inline void
+probe_end_wait_as(bool may_guess)
 {
 	uint64		now = probe_now();
 
@@ -234,9 +270,18 @@ probe_end_wait(void)
 	{
 		tally_switch_later(&tally.slot, tally.cpu, now);
 		tally.on = true;
-		if (unlikely(tally.guessing))
+		if (may_guess && unlikely(tally.guessing))
 			messages_guess_end();
 	}
 }
+
+/* After probe_begin_wait. */
+static inline void
+probe_end_wait(void)
+{
+	probe_end_wait_as(true);
+}
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_PROBE_H */

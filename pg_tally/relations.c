@@ -10,6 +10,7 @@
 #include "compat.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "file_names.h"
 #include "probe.h"
@@ -22,12 +23,13 @@ static enum
 	NOT_KEPT
 }			state = NOT_ASKED;
 
-static tally_relations relations HOT_DATA = {0};
+tally_relations relations_local HOT_DATA = {0};
 
 void
 relations_begin(void)
 {
 	state = NOT_ASKED;
+	memset(relations_local.tags, 0, sizeof(relations_local.tags));
 }
 
 void
@@ -61,25 +63,20 @@ ask(void)
 {
 	int			saved_errno = errno;
 
-	state = tally_relations_open(&tally.slot, &relations) == 0 ? KEPT : NOT_KEPT;
+	state = tally_relations_open(&tally.slot, &relations_local) == 0 ? KEPT : NOT_KEPT;
 	errno = saved_errno;
 	return state == KEPT;
 }
 
-HOT_CODE void
-relations_record(relation_name *relation, tally_relation_operation operation, uint64 ticks,
-				 uint64 bytes, bool failed)
+pg_noinline void
+relations_record_other(relation_name *relation, tally_relation_operation operation, uint64 ticks,
+					   uint64 bytes, bool failed)
 {
 	tally_local_relation *local;
 
-	if (unlikely(state != KEPT) && (state == NOT_KEPT || !ask()))
+	if (state != KEPT && (state == NOT_KEPT || !ask()))
 		return;
-	if (likely(relations.tags[relation->local] == relation->tag))
-		local = &relations.local[relation->local];
-	else
-	{
-		local = tally_local_relation_for(&relations, relation->tag, relation->entry);
-		relation->local = (uint32) (local - relations.local);
-	}
+	local = tally_local_relation_for(&relations_local, relation->tag, relation->entry);
+	relation->local = (uint32) (local - relations_local.local);
 	tally_relation_add(local, operation, ticks, bytes, failed);
 }

@@ -10,6 +10,8 @@
 
 #include "tally_files.h"
 
+#pragma GCC visibility push(hidden)
+
 /* A relation's fork, as a descriptor keeps it. */
 typedef struct relation_name
 {
@@ -24,8 +26,23 @@ extern void relations_begin(void);
 extern void relations_of(const char *name, relation_name *relation);
 /* That file was unlinked. */
 extern void relations_unlinked(const char *name);
+/* Of this process; no tag while it has none. */
+extern tally_relations relations_local;
+
+extern void relations_record_other(relation_name *relation, tally_relation_operation operation,
+								   uint64 ticks, uint64 bytes, bool failed);
+
 /* An operation on the relation, which took that many ticks. */
-extern void relations_record(relation_name *relation, tally_relation_operation operation,
-							 uint64 ticks, uint64 bytes, bool failed);
+static pg_attribute_always_inline void
+relations_record(relation_name *relation, tally_relation_operation operation, uint64 ticks,
+				 uint64 bytes, bool failed)
+{
+	if (likely(relations_local.tags[relation->local] == relation->tag))
+		tally_relation_add(&relations_local.local[relation->local], operation, ticks, bytes, failed);
+	else
+		relations_record_other(relation, operation, ticks, bytes, failed);
+}
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_RELATIONS_H */

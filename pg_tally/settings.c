@@ -118,12 +118,19 @@ assign_slow_threshold(int value, void *extra)
 	slow_set_threshold(value);
 }
 
-/* Statements are known by the server's query ids. */
+/* A definition assigns the default first, which need not be what the configuration says. */
+static bool defining = false;
+
+/*
+ * Statements are known by the server's query ids, which cost each of them some 2,000 instructions. They are asked
+ * for where statements are wanted, and cannot be given back.
+ */
 static void
 assign_statements(int value, void *extra)
 {
-	if (value != STATEMENTS_NONE)
+	if (value != STATEMENTS_NONE && values.statements > 0 && !defining)
 		EnableQueryId();
+	statements_settings_change();
 }
 
 typedef struct setting
@@ -251,8 +258,11 @@ settings_define_shared(void)
 {
 	remember_refused_level(GetConfigOption("pg_tally.level", true, false));
 	define(everywhere, lengthof(everywhere));
+	defining = true;
 	define(of_statements, lengthof(of_statements));
 	define(others, lengthof(others));
+	defining = false;
+	assign_statements(statements_settings_now.track, NULL);
 	MarkGUCPrefixReserved("pg_tally");
 }
 

@@ -11,6 +11,8 @@
 
 #include "probe.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Waits of this many ticks or more are checked; at most the threshold. */
 extern uint64 slow_min_ticks;
 
@@ -20,5 +22,7 @@ extern void slow_set_threshold(int ms);
 extern void slow_check(uint32 index, uint64 ticks);
 /* The noted operation on a file has failed. */
 extern void slow_check_failed(void);
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_SLOW_WAITS_H */

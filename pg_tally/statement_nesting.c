@@ -97,8 +97,8 @@ nesting_leave(bool all, uintptr_t stack, bool cancelled)
 	{
 		level	   *left = &nesting.levels[nesting.depth - 1];
 
-		/* one that the client asked for is counted once the error reaches the client */
-		if (left->key.id != 0 && left->key.toplevel == 0)
+		/* one that the client asked for is counted once the error reaches the client; the first level is of such a one */
+		if (nesting.depth > 1 && left->key.id != 0 && left->key.toplevel == 0)
 			statements_count_error(&left->key, cancelled);
 		level_forget();
 	}

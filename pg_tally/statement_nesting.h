@@ -15,12 +15,12 @@
 
 #include "tally_statements.h"
 #include "statement_usage.h"
+#include "temp_files.h"
 
 /* A query whose executor has started and not ended. */
 typedef struct open_query
 {
 	const QueryDesc *query;
-	bool		ran;				/* `used` means something */
 	bool		split;				/* nested: has parts of its own */
 	tally_part *parts;				/* memory for them; stays with the item of queries[] */
 	uint64		temp_files;			/* running sums at its start */
@@ -98,6 +98,28 @@ level_push(level_kind kind, const tally_statement_key *key, void *frame)
 	return nesting.depth++;
 }
 
+/* The first level, of a statement that the client asked for: its errors are counted when they reach the client. */
+static pg_attribute_always_inline void
+level_push_first(level_kind kind, void *frame)
+{
+	nesting.levels->frame = frame;
+	nesting.levels->kind = kind;
+	if (kind == LEVEL_EXECUTOR)
+		nesting.executors = 1;
+	else
+		nesting.planners = 1;
+	nesting.depth = 1;
+}
+
+/* It ends, and with it what an error has left above it. */
+static pg_attribute_always_inline void
+level_pop_first(void)
+{
+	nesting.executors = 0;
+	nesting.planners = 0;
+	nesting.depth = 0;
+}
+
 static inline void
 level_forget(void)
 {
@@ -128,7 +150,19 @@ open_find(const QueryDesc *query)
 
 	if (nesting.open == 0)
 		return NULL;
-	return likely(o->query == query) ? o : nesting_search(query);
+	if (likely(o->query == query))
+		return o;
+	return nesting.open == 1 ? NULL : nesting_search(query);
+}
+
+static pg_attribute_always_inline void
+open_begin(open_query *o, const QueryDesc *query)
+{
+	o->query = query;
+	o->split = false;
+	o->temp_files = temp_files_ever;
+	o->temp_bytes = temp_bytes_ever;
+	used_nothing(&o->used);
 }
 
 /* NULL: there is no memory. */
@@ -140,9 +174,7 @@ open_add(const QueryDesc *query)
 	if (unlikely(nesting.open == nesting.query_capacity) && !nesting_more_queries())
 		return NULL;
 	o = &nesting.queries[nesting.open++];
-	o->query = query;
-	o->ran = false;
-	o->split = false;
+	open_begin(o, query);
 	return o;
 }
 

@@ -24,9 +24,8 @@ statement_time_begin_process(void)
 	memset(&statement_time, 0, sizeof(statement_time));
 }
 
-/* The slot's cache, at the first message that is measured. */
-static bool
-get_ready(void)
+static pg_noinline bool
+open_cache(void)
 {
 	if (!statement_time.tried)
 	{
@@ -37,6 +36,13 @@ get_ready(void)
 		errno = saved_errno;
 	}
 	return statement_time.ready;
+}
+
+/* The slot's cache, at the first message that is measured. */
+static inline bool
+get_ready(void)
+{
+	return likely(statement_time.ready) || open_cache();
 }
 
 /* The first time of an account in this gathering: its part, counted from 1. */
@@ -92,15 +98,12 @@ end_current(void)
 	tally_seq_end(&statement_time.cache.current->seq);
 }
 
-/* The message is for that statement; readers see it. */
-static void
-set_owner(const tally_statement_key *key)
+void
+statement_time_unhand(void)
 {
-	statement_time.owner = *key;
-	statement_time.named = true;
-	tally_seq_begin(&statement_time.cache.current->seq);
-	statement_time.cache.current->key = *key;
-	tally_seq_end(&statement_time.cache.current->seq);
+	statement_time.local = NULL;
+	statement_time.plain = NULL;
+	statement_time.live = false;
 }
 
 void
@@ -112,6 +115,7 @@ statement_time_drop(void)
 	end_current();
 	statement_time.since = 0;
 	statement_time.named = false;
+	statement_time_unhand();
 }
 
 void
@@ -128,6 +132,7 @@ statement_time_reset(uint64 now)
 	current->waits = 0;
 	tally_seq_end(&current->seq);
 	statement_time.since = now;
+	statement_time.local = NULL;
 	statement_time.resets++;
 	/* nothing is pending any more */
 	statement_time.skip = false;
@@ -157,16 +162,6 @@ statement_time_cut(uint64 now)
 	statement_time.since = now;
 }
 
-HOT_CODE tally_local_statement *
-statement_time_search(const tally_statement_key *key)
-{
-	tally_local_statement *local = tally_cache_find(&statement_time.cache, key);
-
-	if (local != NULL)
-		statement_time.latest = local;
-	return local;
-}
-
 tally_local_statement *
 statement_time_enter(const tally_statement_key *key, const tally_statement_text *text, uint32 known)
 {
@@ -177,7 +172,8 @@ statement_time_enter(const tally_statement_key *key, const tally_statement_text 
 		return NULL;
 	local = tally_cache_enter(&statement_time.cache, key, text, known);
 	errno = saved_errno;
-	statement_time.latest = local;
+	/* its place may be another's now */
+	statement_time.local = NULL;
 	return local;
 }
 
@@ -303,28 +299,38 @@ charge_owner(void)
 		charge_unknown();
 }
 
+/* No Execute follows the Bind. */
+static pg_noinline void
+end_deferred(tally_message message)
+{
+	if (message != MESSAGE_BIND && message != MESSAGE_DESCRIBE && message != MESSAGE_EXECUTE)
+		charge_unknown();
+}
+
 HOT_CODE void
 statement_time_message_begin(tally_message message, uint64 arrival)
 {
 	tally_current *current;
+	uint64		seq;
 
-	if (!statements_wanted() || !get_ready())
+	if (unlikely(!statements_wanted() || !get_ready()))
 	{
 		statement_time.since = 0;
+		statement_time_unhand();
 		return;
 	}
-	if (statement_time.deferred && message != MESSAGE_BIND && message != MESSAGE_DESCRIBE &&
-		message != MESSAGE_EXECUTE)
-		charge_unknown();
+	if (unlikely(statement_time.deferred))
+		end_deferred(message);
 	current = statement_time.cache.current;
-	tally_seq_begin(&current->seq);
-	current->begun = arrival;
-	if (current->used == 0)
+	seq = tally_seq_begin(&current->seq);
+	if (likely(current->used == 0))
 		current->key = (tally_statement_key) {.toplevel = 1};
+	current->begun = arrival;
 	current->since = arrival;
 	current->waits = 0;
-	tally_seq_end(&current->seq);
+	tally_seq_publish(&current->seq, seq);
 	statement_time.since = arrival;
+	statement_time.live = true;
 	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
 	statement_time.named = false;
 	statement_time.failed = false;
@@ -333,29 +339,29 @@ statement_time_message_begin(tally_message message, uint64 arrival)
 
 static void end_message(tally_message message, uint64 now);
 
+static pg_noinline void
+hand_over_waits(tally_current *current, tally_local_statement *local)
+{
+	hand_over(current, local);
+}
+
 /* The most common message, for one statement, ends here. */
-HOT_CODE void
-statement_time_message_end(tally_message message, uint64 now)
+HOT_CODE static pg_noinline void
+end_plain_message(tally_local_statement *local, uint64 now)
 {
 	tally_current *current = statement_time.cache.current;
-	tally_local_statement *local;
 	tally_part *part;
 	uint64		ticks;
+	uint64		seq;
+	uint64		local_seq;
 	uint32		stat;
 
-	if (statement_time.since == 0)
-		return;
-	if (unlikely(!statement_time.named || (local = statement_time_find(&statement_time.owner)) == NULL))
-	{
-		end_message(message, now);
-		return;
-	}
 	stat = tally.slot.heads[tally.cpu].stat;
 	part = local->parts;
-	tally_seq_begin(&current->seq);
-	tally_seq_begin(&local->seq);
 	ticks = now > statement_time.since ? now - statement_time.since : 0;
 	ticks = ticks > current->waits ? ticks - current->waits : 0;
+	seq = tally_seq_begin(&current->seq);
+	local_seq = tally_seq_begin(&local->seq);
 	if (likely(part->stat == stat))
 	{
 		part->count++;
@@ -363,14 +369,26 @@ statement_time_message_end(tally_message message, uint64 now)
 	}
 	else
 		tally_parts_add(part, stat, 1, ticks);
-	if (current->used != 0)
-		hand_over(current, local);
-	tally_seq_end(&local->seq);
+	if (unlikely(current->used != 0))
+		hand_over_waits(current, local);
+	tally_seq_publish(&local->seq, local_seq);
 	current->begun = 0;
 	current->since = 0;
-	tally_seq_end(&current->seq);
+	tally_seq_publish(&current->seq, seq);
 	statement_time.since = 0;
+	statement_time_unhand();
 	tally_cache_settle(&statement_time.cache);
+}
+
+HOT_CODE void
+statement_time_message_end(tally_message message, uint64 now)
+{
+	tally_local_statement *local = statement_time_at_hand();
+
+	if (likely(local != NULL))
+		end_plain_message(local, now);
+	else if (statement_time.since != 0)
+		end_message(message, now);
 }
 
 HOT_CODE static pg_noinline void
@@ -378,6 +396,7 @@ end_message(tally_message message, uint64 now)
 {
 	statement_time_cut(now);
 	statement_time.since = 0;
+	statement_time_unhand();
 	if (statement_time.named)
 		charge_owner();
 	else
@@ -443,15 +462,14 @@ statement_time_name_new(const tally_statement_key *key)
 			return;
 		end_named();
 	}
-	statement_time.deferred = false;
-	set_owner(key);
+	statement_time_set_owner(key, NULL);
 }
 
 void
 statement_time_rename(const tally_statement_key *key)
 {
 	if (statement_time.since != 0 && statement_time.named && key->toplevel != 0 && statement_time.owner.id == key->id)
-		set_owner(key);
+		statement_time_set_owner(key, NULL);
 }
 
 void
@@ -487,7 +505,7 @@ statement_time_name_worker(void)
 	if (leader->begun == 0 || leader->key.id == 0)
 		return;
 	key = leader->key;
-	set_owner(&key);
+	statement_time_set_owner(&key, NULL);
 }
 
 void

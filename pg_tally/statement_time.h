@@ -21,10 +21,15 @@
 #include "probe.h"
 #include "tally_statements.h"
 
+#pragma GCC visibility push(hidden)
+
 typedef struct statement_time_state
 {
 	uint64		since;				/* gathered up to this tick; 0: no message is being handled */
 	uint32		resets;				/* times that what was gathered began anew with all totals */
+	tally_local_statement *local;	/* the owner's local entry, if that is at hand; only while `live` */
+	const void *plain;				/* the query (QueryDesc) of the owner that is the only open one, or NULL */
+	bool		live;				/* a message is being handled whose statements count */
 	bool		ready;				/* the slot has a cache */
 	bool		tried;				/* to get it */
 	bool		skip;				/* the pending wait is the read's, before the message */
@@ -32,7 +37,6 @@ typedef struct statement_time_state
 	bool		failed;				/* its error has been counted */
 	bool		deferred;			/* a Bind's time waits for its statement */
 	bool		begins;				/* a parallel worker: from the next wait on */
-	tally_local_statement *latest;			/* the local entry found last */
 	tally_statement_key owner;		/* of this message, or else of the one before */
 	void	   *top;				/* PG_exception_stack of the main loop */
 	uint32		index[TALLY_PARTS]; /* in the book, of each part */
@@ -59,6 +63,8 @@ extern void statement_time_cut(uint64 now);
 extern void statement_time_name_new(const tally_statement_key *key);
 /* It was named, and is another role's now. */
 extern void statement_time_rename(const tally_statement_key *key);
+/* Statements no longer count as they did: what is at hand is looked up again. */
+extern void statement_time_unhand(void);
 /* An error leaves the message. */
 extern void statement_time_error(bool cancelled);
 extern void statement_time_settle_now(void);
@@ -67,8 +73,6 @@ extern tally_local_statement *statement_time_local(const tally_statement_key *ke
 /* The same for one that is not cached (tally_cache_enter). */
 extern tally_local_statement *statement_time_enter(const tally_statement_key *key, const tally_statement_text *text,
 								 uint32 known);
-/* The local entry of a statement that has one and is not the latest, or NULL. The slot has a cache. */
-extern tally_local_statement *statement_time_search(const tally_statement_key *key);
 /* A parallel worker: its life is one message, for its leader's statement. */
 extern void statement_time_begin_worker(uint64 now);
 extern void statement_time_name_worker(void);
@@ -89,15 +93,43 @@ extern void statement_time_nested_begin(statement_time_nested *before);
 /* It ended at `now`, after `elapsed` ticks. */
 extern void statement_time_nested_end(const statement_time_nested *before, uint64 now, uint64 elapsed, tally_part *parts);
 
-/* The local entry of a statement, or NULL. The slot has a cache, or no latest entry. */
+/* The local entry of a statement, or NULL. */
 static pg_attribute_always_inline tally_local_statement *
 statement_time_find(const tally_statement_key *key)
 {
-	tally_local_statement *local = statement_time.latest;
+	return likely(statement_time.ready) ? tally_cache_find(&statement_time.cache, key) : NULL;
+}
 
-	if (likely(local != NULL && tally_local_statement_is(local, key) && local->state == 1))
-		return local;
-	return statement_time.ready ? statement_time_search(key) : NULL;
+/* Is it the message's statement, whose local entry is at hand? */
+static pg_attribute_always_inline bool
+statement_time_has(uint64 id)
+{
+	return likely(statement_time.local != NULL) && statement_time.owner.id == id;
+}
+
+/* The owner's local entry, unless a reset has dropped it or others have taken its place; NULL then. */
+static pg_attribute_always_inline tally_local_statement *
+statement_time_at_hand(void)
+{
+	tally_local_statement *local = statement_time.local;
+
+	return likely(local != NULL && !tally_local_statement_dropped(local)) ? local : NULL;
+}
+
+/* The message is for that statement; readers see it. `local`: its local entry, or NULL: look it up when needed. */
+static pg_attribute_always_inline void
+statement_time_set_owner(const tally_statement_key *key, tally_local_statement *local)
+{
+	tally_current *current = statement_time.cache.current;
+	uint64		seq = tally_seq_begin(&current->seq);
+
+	current->key = *key;
+	tally_seq_publish(&current->seq, seq);
+	statement_time.owner = *key;
+	statement_time.named = true;
+	statement_time.deferred = false;
+	statement_time.local = local;
+	statement_time.plain = NULL;
 }
 
 /* Is a wait of this message over and not recorded yet? */
@@ -153,5 +185,7 @@ statement_time_note(uint32 index, uint64 ticks)
 	current->waits += ticks;
 	tally_seq_end(&current->seq);
 }
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_STATEMENT_TIME_H */

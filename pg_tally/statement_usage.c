@@ -1,63 +1,132 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_usage.c
- *	  What a stretch of a statement uses besides time and blocks found and read (statement_usage.h).
+ *	  What a stretch of a statement uses besides time and blocks found (statement_usage.h).
  */
 #include "compat.h"
 
 #include "statement_usage.h"
 
+uint32		usage_plain_pending HOT_DATA = TALLY_NONE;
+
 void
-usage_begin_timed(usage *from)
+usage_begin_process(void)
 {
-	compat_io_nanoseconds(from->io_ns);
+	usage_plain_pending = TALLY_NONE;
 }
 
-HOT_CODE void
-usage_end_more(const usage *from, used *to)
+/*
+ * Ticks of the last read of blocks if that is not recorded yet: whether it is does not matter. Records a wait of another
+ * class that counts.
+ */
+static pg_noinline uint64
+settle_other(void)
 {
-	const int64 *blocks = &pgBufferUsage.shared_blks_hit;
+	const tally_book *book = tally.slot.book;
+	uint32		index = book->pend;
 
-	if (!to->more)
-		for (uint64 *word = to->blocks; word < (uint64 *) (to + 1); word++)
-			*word = 0;
-	to->more = true;
-	for (int i = 2; i < USAGE_BLOCKS; i++)
-		to->blocks[i] += blocks[i] - from->blocks[i];
-	to->wal[0] += pgWalUsage.wal_records - from->wal.wal_records;
-	to->wal[1] += pgWalUsage.wal_fpi - from->wal.wal_fpi;
-	to->wal[2] += pgWalUsage.wal_bytes - from->wal.wal_bytes;
-	/* by the server's own times where it takes them, else by the probes' */
+	switch (index == TALLY_NONE ? WAITS_OTHER : (wait_class) pending_classes[index & (BOOK_INDEXES - 1)])
+	{
+		case WAITS_BLOCK_READ:
+			return book->pend_ticks;
+		case WAITS_UNKNOWN:
+		case WAITS_BLOCK_WRITE:
+		case WAITS_TEMP_READ:
+		case WAITS_TEMP_WRITE:
+			statement_time_settle();
+			return 0;
+		default:
+			usage_plain_pending = index;
+			return 0;
+	}
+}
+
+static pg_attribute_always_inline uint64
+settle(void)
+{
+	return likely(tally.slot.book->pend == usage_plain_pending) ? 0 : settle_other();
+}
+
+HOT_CODE pg_noinline uint64
+usage_sum_settled(void)
+{
+	uint64		pending = settle_other();
+
+	return usage_sum_recorded() + pending;
+}
+
+/* A word as it is now, for a constant `i`. */
+static pg_attribute_always_inline uint64
+word(int i, uint64 pending)
+{
+	return i < USAGE_BLOCKS ? (uint64) (&pgBufferUsage.shared_blks_read)[i]
+		: i == USAGE_BLOCKS ? (uint64) pgWalUsage.wal_records
+		: i == USAGE_BLOCKS + 1 ? (uint64) pgWalUsage.wal_fpi
+		: i == USAGE_BLOCKS + 2 ? pgWalUsage.wal_bytes
+		: pending_sums.ticks[WAITS_BLOCK_READ + i - USAGE_IO_FIRST] + (i == USAGE_IO_FIRST ? pending : 0);
+}
+
+HOT_CODE pg_noinline void
+usage_read(usage *from)
+{
+	uint64		pending = settle();
+
+#pragma GCC unroll 16
+	for (int i = 0; i < USAGE_WORDS; i++)
+		from->words[i] = word(i, pending);
+	from->sum = usage_sum_recorded() + pending;
+	from->timed = track_io_timing;
 	if (unlikely(from->timed))
 	{
-		uint64		io_ns[USAGE_IO];
-
-		compat_io_nanoseconds(io_ns);
-		for (int i = 0; i < USAGE_IO; i++)
-			to->io_ns[i] += io_ns[i] - from->io_ns[i];
+		/* so that the end looks at the times */
+		from->sum = ~from->sum;
+		compat_io_nanoseconds(from->io_ns);
 	}
+}
+
+static pg_noinline void
+grow_times(usage *from, used *to)
+{
+	uint64		io_ns[USAGE_IO];
+
+	compat_io_nanoseconds(io_ns);
+	for (int i = 0; i < USAGE_IO; i++)
+		to->io_ns[i] = ((to->grown & USAGE_TIMED) != 0 ? to->io_ns[i] : 0) + io_ns[i] - from->io_ns[i];
+	to->grown |= USAGE_TIMED;
+}
+
+/* By the server's own times of I/O where it takes them, else by the probes'. */
+HOT_CODE pg_noinline void
+usage_grow(usage *from, used *to)
+{
+	uint64		pending = settle();
+
+#pragma GCC unroll 16
+	for (int i = 0; i < USAGE_WORDS; i++)
+	{
+		uint64		grown = word(i, pending) - from->words[i];
+
+		if (likely(grown == 0) || (i >= USAGE_IO_FIRST && from->timed))
+			continue;
+		from->words[i] += grown;
+		to->words[i] = ((to->grown >> i & 1) != 0 ? to->words[i] : 0) + grown;
+		to->grown |= 1 << i;
+	}
+	if (unlikely(from->timed))
+		grow_times(from, to);
 	else
-		for (int i = 1; i < USAGE_IO; i++)
-			to->io_ticks[i] += pending_sums.ticks[WAITS_BLOCK_READ + i] - from->io_ticks[i];
+		from->sum = usage_sum_recorded() + pending;
 }
 
-/* Touches nothing to which there is nothing to add. */
-static inline void
-add_array(uint64 *to, const uint64 *from, size_t count)
+HOT_CODE pg_noinline void
+usage_add_grown(tally_local_statement *local, const used *from)
 {
-	for (size_t i = 0; i < count; i++)
-		if (from[i] != 0)
-			to[i] += from[i];
-}
-
-HOT_CODE void
-usage_add_more(tally_local_statement *local, const used *from)
-{
-	tally_counts *to = &local->counts;
+	uint64	   *to = &local->counts.blocks[1];
 
 	local->more = 1;
-	add_array(to->blocks, from->blocks, USAGE_BLOCKS);
-	add_array(to->wal, from->wal, USAGE_WAL);
-	add_array(to->io_ticks, from->io_ticks, USAGE_IO);
-	add_array(to->io_ns, from->io_ns, USAGE_IO);
+	for (uint32 left = (uint32) from->grown & (USAGE_TIMED - 1); left != 0; left &= left - 1)
+		to[__builtin_ctz(left)] += from->words[__builtin_ctz(left)];
+	if (unlikely((from->grown & USAGE_TIMED) != 0))
+		for (int i = 0; i < USAGE_IO; i++)
+			local->counts.io_ns[i] += from->io_ns[i];
 }

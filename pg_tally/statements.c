@@ -37,6 +37,9 @@ statements_settings statements_settings_now HOT_DATA;
 
 static const tally_statement_key uncounted = {0};	/* of a level that only nests others */
 
+/* Where a stretch at the top level begins: of planning, of an executor's run, or a utility statement. */
+static usage top_usage HOT_DATA;
+
 /* What a hook calls: the hook before it, or the server's function. NULL: there is none. */
 static post_parse_analyze_hook_type previous_analyze HOT_DATA = NULL;
 static planner_hook_type previous_planner HOT_DATA = standard_planner;
@@ -87,21 +90,28 @@ statements_jump(sigjmp_buf target, uint64 now)
 		statement_time_error(cancelled);
 }
 
-void
-statements_message(void)
+HOT_CODE void
+statements_message(tally_message message, uint64 arrival)
 {
-	nesting.depth = 0;
-	nesting.executors = 0;
-	nesting.planners = 0;
+	level_pop_first();
 	nesting.jumping = false;
+	statement_time_message_begin(message, arrival);
 }
 
 void
 statements_begin(void)
 {
-	statements_message();
+	level_pop_first();
+	nesting.jumping = false;
 	nesting.open = 0;
 	statement_time_begin_process();
+	usage_begin_process();
+}
+
+void
+statements_settings_change(void)
+{
+	statement_time_unhand();
 }
 
 void
@@ -118,14 +128,21 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 	}
 	nesting.open = 0;
 	statement_time_drop();
+	/* levels are not kept while the level is off: until the next message, all is taken to be within another statement */
+	if (TALLY_LEVEL_OF(before) == TALLY_LEVEL_OFF && MyBackendType == B_BACKEND && nesting.executors == 0)
+		nesting.executors = 1;
 }
 
 /* No executor outlives its transaction; an error does not end them one by one. */
 static void
 transaction_ends(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-		nesting.open = 0;
+	const uint32 ends = 1 << XACT_EVENT_COMMIT | 1 << XACT_EVENT_ABORT | 1 << XACT_EVENT_PREPARE;
+
+	if ((ends >> event & 1) == 0)
+		return;
+	nesting.open = 0;
+	statement_time.plain = NULL;
 }
 
 /* ---------------------------------------------------------------- names */
@@ -218,56 +235,183 @@ statements_count_worker(const tally_statement_key *key, uint64 ticks)
 	tally_seq_end(&local->seq);
 }
 
-/* ---------------------------------------------------------------- hooks */
+/* ---------------------------------------------------------------- the message's statement */
+
+/*
+ * The common case: a statement that the client asked for, outside any other, whose message was named for it and whose
+ * local entry is at hand. The hooks treat it straight on, and call the functions that are out of line for all else.
+ */
+static pg_attribute_always_inline bool
+is_messages(uint64 id)
+{
+	return statement_time_has(id) && nesting.depth == 0;
+}
+
+/* Is it after all, once it is looked up, or once it has named the message? */
+static pg_noinline bool
+make_messages(uint64 id, const char *source, int location, int length)
+{
+	tally_statement_key key;
+	tally_local_statement *local;
+
+	if (!statement_time.live || nesting.depth != 0 || id == 0)
+		return false;
+	key = key_of(id);
+	statement_time_name(&key);
+	if (!statement_time.named)
+		return false;
+	local = local_entry(&key, source, location, length, NULL);
+	if (local != NULL && tally_statement_same(&statement_time.owner, &key))
+		statement_time.local = local;
+	return statement_time.local != NULL;
+}
+
+/* What is within another statement while only those that clients ask for count. */
+static pg_attribute_always_inline bool
+is_ignored(void)
+{
+	return nesting_depth() != 0 && statements_settings_now.track != STATEMENTS_ALL;
+}
+
+/* Is nothing counted, and nothing left of what was? While the level is off, levels are not kept either (statements_follow). */
+static pg_attribute_always_inline bool
+is_idle(void)
+{
+	return nesting.open == 0 && (!tally.on || statements_settings_now.track == STATEMENTS_NONE);
+}
+
+/* ---------------------------------------------------------------- hooks: analysis */
+
+static pg_attribute_always_inline bool
+utility_counts(const Node *statement)
+{
+	return statements_settings_now.utility && compat_utility_counts(statement);
+}
+
+static pg_noinline void
+analyze_other(const ParseState *pstate, const Query *query, const JumbleState *jumble, uint64 id)
+{
+	tally_statement_key key;
+
+	if (!enabled(nesting_depth()) || id == 0 || (query->utilityStmt != NULL && !utility_counts(query->utilityStmt)))
+		return;
+	key = key_of(id);
+	/* enter the text before any time, or the entry would have none */
+	(void) local_entry(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
+	name_message(&key);
+	if (statement_time.live && nesting.depth == 0 && statement_time.named &&
+		tally_statement_same(&statement_time.owner, &key))
+		statement_time.local = statement_time_find(&key);
+}
+
+static pg_noinline void
+analyze_after(ParseState *pstate, Query *query, compat_jumble_state *jumble)
+{
+	/* the hook before may clear it */
+	uint64		id = query->queryId;
+
+	previous_analyze(pstate, query, jumble);
+	analyze_other(pstate, query, jumble, id);
+}
 
 HOT_CODE static void
 analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
 	uint64		id = query->queryId;
 	tally_statement_key key;
+	tally_local_statement *local;
 
-	if (previous_analyze)
-		previous_analyze(pstate, query, jumble);
-	if (id == 0 || !enabled(nesting_depth()))
+	if (unlikely(previous_analyze != NULL))
+		analyze_after(pstate, query, jumble);
+	else if (likely(statement_time.live && nesting.depth == 0 && !statement_time.named && id != 0) &&
+			 (query->utilityStmt == NULL || utility_counts(query->utilityStmt)) &&
+			 (key = key_of(id), likely((local = tally_cache_latest(&statement_time.cache, &key)) != NULL)))
+		statement_time_set_owner(&local->key, local);
+	else if (!is_idle())
+		analyze_other(pstate, query, jumble, id);
+}
+
+/* ---------------------------------------------------------------- hooks: planning */
+
+/* The caller has begun the local entry. */
+static pg_attribute_always_inline void
+add_planning(tally_local_statement *local, uint64 ticks, uint64 hits)
+{
+	local->more = 1;
+	tally_moments_add(&local->counts.plan, ticks);
+	local->counts.blocks[0] += hits;
+}
+
+/* It used more than time and blocks found, or the local entry is to be looked up. */
+static pg_noinline void
+add_long_planning(const tally_statement_key *key, const PlannedStmt *planned, const char *source, const used *taken)
+{
+	tally_local_statement *local = local_entry(key, source, planned->stmt_location, planned->stmt_len, NULL);
+
+	if (local == NULL)
 		return;
-	if (query->utilityStmt != NULL &&
-		(!statements_settings_now.utility || !compat_utility_counts(query->utilityStmt)))
-		return;
-	/* enter the text before any time, or the entry would have none */
-	key = key_of(id);
-	(void) local_entry(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
-	name_message(&key);
+	tally_seq_begin(&local->seq);
+	add_planning(local, taken->ticks, 0);
+	usage_add(local, taken);
+	tally_seq_end(&local->seq);
+}
+
+static pg_noinline void
+add_messages_long_planning(uint64 ticks, uint64 hits, const PlannedStmt *planned, const char *source)
+{
+	used		taken;
+
+	used_nothing(&taken);
+	taken.ticks = ticks;
+	taken.hits = hits;
+	usage_grow(&top_usage, &taken);
+	add_long_planning(&statement_time.owner, planned, source, &taken);
 }
 
 HOT_CODE static pg_noinline PlannedStmt *
-plan_counted(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
+plan_messages(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
 {
-	int			location = parse->stmt_location;
-	int			length = parse->stmt_len;
 	PlannedStmt *result;
-	tally_statement_key key;
 	tally_local_statement *local;
+	uint64		ticks;
+	uint64		hits;
+	uint64		seq;
+
+	usage_begin(&top_usage);
+	level_push_first(LEVEL_PLANNER, &local);
+	result = previous_planner(parse, source, options, params COMPAT_EXPLAIN);
+	level_pop_first();
+	ticks = usage_ticks(top_usage.tick);
+	hits = (uint64) pgBufferUsage.shared_blks_hit - top_usage.hits;
+	if (unlikely(usage_sum() != top_usage.sum) || unlikely((local = statement_time_at_hand()) == NULL))
+	{
+		add_messages_long_planning(ticks, hits, result, source);
+		return result;
+	}
+	seq = tally_seq_begin(&local->seq);
+	add_planning(local, ticks, hits);
+	tally_seq_publish(&local->seq, seq);
+	return result;
+}
+
+/* Within another statement, or outside of messages. */
+static pg_noinline PlannedStmt *
+plan_within(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
+{
+	PlannedStmt *result;
+	tally_statement_key key = key_of(parse->queryId);
 	used		taken;
 	usage		before;
 	int			level;
 
-	key = key_of(parse->queryId);
 	name_message(&key);
 	used_nothing(&taken);
-	usage_begin(&before);
+	usage_begin_first(&before);
 	level = level_push(LEVEL_PLANNER, &key, &key);
 	result = previous_planner(parse, source, options, params COMPAT_EXPLAIN);
 	level_pop(level);
 	usage_end(&before, &taken);
-	local = local_entry(&key, source, location, length, NULL);
-	if (local != NULL)
-	{
-		tally_seq_begin(&local->seq);
-		local->more = 1;
-		tally_moments_add(&local->counts.plan, taken.ticks);
-		usage_add(local, &taken);
-		tally_seq_end(&local->seq);
-	}
+	add_long_planning(&key, result, source, &taken);
 	return result;
 }
 
@@ -282,43 +426,72 @@ plan_uncounted(Query *parse, const char *source, int options, ParamListInfo para
 	return result;
 }
 
-HOT_CODE static PlannedStmt *
-plan(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
+static pg_noinline PlannedStmt *
+plan_other(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
 {
+	if (is_ignored())
+		return previous_planner(parse, source, options, params COMPAT_EXPLAIN);
 	if (statements_settings_now.planning && source != NULL && parse->queryId != 0 &&
 		enabled(nesting.planners + nesting.executors))
-		return plan_counted(parse, source, options, params COMPAT_EXPLAIN);
+	{
+		if (make_messages(parse->queryId, source, parse->stmt_location, parse->stmt_len))
+			return plan_messages(parse, source, options, params COMPAT_EXPLAIN);
+		return plan_within(parse, source, options, params COMPAT_EXPLAIN);
+	}
 	if (COMPAT_PLANNING_NESTS && statements_wanted())
 		return plan_uncounted(parse, source, options, params COMPAT_EXPLAIN);
 	return previous_planner(parse, source, options, params COMPAT_EXPLAIN);
 }
 
-HOT_CODE static void
-executor_start(QueryDesc *query, int flags)
+HOT_CODE static PlannedStmt *
+plan(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
 {
+	if (likely(is_messages(parse->queryId) && statements_settings_now.planning && source != NULL))
+		return plan_messages(parse, source, options, params COMPAT_EXPLAIN);
+	if (is_idle())
+		return previous_planner(parse, source, options, params COMPAT_EXPLAIN);
+	return plan_other(parse, source, options, params COMPAT_EXPLAIN);
+}
+
+/* ---------------------------------------------------------------- hooks: executor */
+
+static pg_noinline void
+start_other(QueryDesc *query)
+{
+	uint64		id = query->plannedstmt->queryId;
 	open_query *o;
 
-	previous_start(query, flags);
+	if (statement_time.plain == query)
+		statement_time.plain = NULL;
 	/* an earlier one at the same address has ended */
-	if (unlikely(nesting.open > 0) && (o = open_find(query)) != NULL)
+	if (nesting.open > 0 && (o = open_find(query)) != NULL)
 		open_forget(o);
-	if (query->plannedstmt->queryId != 0 && enabled(nesting_depth()))
+	if (is_ignored())
+		return;
+	if (id != 0 && enabled(nesting_depth()))
 	{
-		if (nesting.executors == 0 && nesting.planners == 0 && !statement_time_is_for(query->plannedstmt->queryId))
-		{
-			tally_statement_key key = key_of(query->plannedstmt->queryId);
-
-			statement_time_name(&key);
-		}
-		o = open_add(query);
-		if (o != NULL)
-		{
-			o->temp_files = temp_files_ever;
-			o->temp_bytes = temp_bytes_ever;
-		}
+		if (nesting.executors == 0 && nesting.planners == 0)
+			(void) make_messages(id, query->sourceText, query->plannedstmt->stmt_location,
+								 query->plannedstmt->stmt_len);
+		(void) open_add(query);
 	}
 	else if (IsParallelWorker())
 		statement_time_name_worker();
+}
+
+HOT_CODE static void
+executor_start(QueryDesc *query, int flags)
+{
+	previous_start(query, flags);
+	if (unlikely(!is_messages(query->plannedstmt->queryId) || nesting.open != 0))
+	{
+		if (!is_idle())
+			start_other(query);
+		return;
+	}
+	nesting.open = 1;
+	statement_time.plain = query;
+	open_begin(nesting.queries, query);
 }
 
 /* ExecutorRun, or ExecutorFinish where `finish`. */
@@ -331,29 +504,31 @@ call_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, 
 		compat_run(previous_run, query, direction, count, once);
 }
 
-/* Of a statement that is not counted. */
-static pg_noinline void
-step_uncounted(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
-{
-	int			level = level_push(LEVEL_EXECUTOR, &uncounted, &level);
-
-	call_step(query, finish, direction, count, once);
-	level_pop(level);
-}
-
 /* Add what was used since, unless the query's executor has ended meanwhile. */
 static pg_attribute_always_inline open_query *
-add_step(const QueryDesc *query, const usage *before, uint64 *ticks)
+add_step(const QueryDesc *query, usage *before, uint64 *ticks)
 {
 	open_query *o = open_find(query);
 
-	if (unlikely(o == NULL))
-		return NULL;
-	if (!o->ran)
-		used_nothing(&o->used);
-	o->ran = true;
-	*ticks = usage_end(before, &o->used);
+	if (likely(o != NULL))
+		*ticks = usage_end(before, &o->used);
 	return o;
+}
+
+/* The message's, and the only one that is open. */
+static pg_attribute_always_inline void
+step_messages(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
+{
+	uint64		ticks;
+
+	usage_begin(&top_usage);
+	level_push_first(LEVEL_EXECUTOR, &ticks);
+	call_step(query, finish, direction, count, once);
+	level_pop_first();
+	if (likely(statement_time.plain == query))
+		(void) usage_end(&top_usage, &nesting.queries->used);
+	else
+		(void) add_step(query, &top_usage, &ticks);
 }
 
 /* A step of a query within another statement, or outside of messages. */
@@ -369,7 +544,7 @@ step_within(QueryDesc *query, bool finish, ScanDirection direction, uint64 count
 	int			level;
 
 	name_message(&key);
-	usage_begin(&before);
+	usage_begin_first(&before);
 	split_it = !key.toplevel && statement_time.ready;
 	if (split_it)
 		statement_time_nested_begin(&parts);
@@ -382,41 +557,57 @@ step_within(QueryDesc *query, bool finish, ScanDirection direction, uint64 count
 }
 
 static pg_attribute_always_inline void
-executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
+step_other(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
-	uint64		ticks;
-	usage		before;
+	const PlannedStmt *planned = query->plannedstmt;
+	open_query *o;
 	int			level;
 
-	if (unlikely(open_find(query) == NULL))
-		step_uncounted(query, finish, direction, count, once);
-	else if (unlikely(nesting_depth() != 0 || statement_time.since == 0 ||
-					  !statement_time_is_for(query->plannedstmt->queryId)))
-		step_within(query, finish, direction, count, once);
-	else
+	o = open_find(query);
+	if (o != NULL)
 	{
-		/* most common: the message is for it already */
-		usage_begin(&before);
-		level = level_push(LEVEL_EXECUTOR, &statement_time.owner, &before);
-		call_step(query, finish, direction, count, once);
-		level_pop(level);
-		(void) add_step(query, &before, &ticks);
+		if (nesting.open > 1 || o->split ||
+			!make_messages(planned->queryId, query->sourceText, planned->stmt_location, planned->stmt_len))
+		{
+			step_within(query, finish, direction, count, once);
+			return;
+		}
+		statement_time.plain = query;
+		step_messages(query, finish, direction, count, once);
+		return;
 	}
+	/* what it executes is within another statement in any case */
+	if (nesting_depth() != 0)
+	{
+		call_step(query, finish, direction, count, once);
+		return;
+	}
+	level = level_push(LEVEL_EXECUTOR, &uncounted, &level);
+	call_step(query, finish, direction, count, once);
+	level_pop(level);
+}
+
+HOT_CODE static pg_noinline void
+run_messages(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
+{
+	step_messages(query, false, direction, count, once);
+}
+
+static pg_noinline void
+run_other(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
+{
+	step_other(query, false, direction, count, once);
 }
 
 HOT_CODE static void
 executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETER)
 {
-	if (statements_settings_now.track == STATEMENTS_NONE)
+	if (likely(statement_time.plain == query && nesting.depth == 0))
+		run_messages(query, direction, count, COMPAT_ONCE);
+	else if (is_idle())
 		compat_run(previous_run, query, direction, count, COMPAT_ONCE);
 	else
-		executor_step(query, false, direction, count, COMPAT_ONCE);
-}
-
-static pg_noinline void
-finish_step(QueryDesc *query)
-{
-	executor_step(query, true, NoMovementScanDirection, 0, false);
+		run_other(query, direction, count, COMPAT_ONCE);
 }
 
 /* Is there nothing to finish: no trigger, no data-modifying CTE? */
@@ -434,25 +625,49 @@ finishes_plainly(const EState *estate)
 	return true;
 }
 
+/* Nothing to finish: only its time counts. */
+static pg_noinline void
+finish_timed(QueryDesc *query)
+{
+	uint64		start = probe_now();
+	open_query *o;
+
+	previous_finish(query);
+	o = open_find(query);
+	if (o != NULL)
+		o->used.ticks += usage_ticks(start);
+}
+
+static pg_noinline void
+finish_other(QueryDesc *query)
+{
+	/* within another statement that counts alone, nothing is open */
+	if (is_ignored() && open_find(query) == NULL)
+		previous_finish(query);
+	else if (open_find(query) != NULL && finishes_plainly(query->estate))
+		finish_timed(query);
+	else if (statement_time.plain == query && nesting.depth == 0)
+		step_messages(query, true, NoMovementScanDirection, 0, false);
+	else
+		step_other(query, true, NoMovementScanDirection, 0, false);
+}
+
 HOT_CODE static void
 executor_finish(QueryDesc *query)
 {
-	open_query *o;
 	uint64		start;
 
-	if (statements_settings_now.track == STATEMENTS_NONE)
-		previous_finish(query);
-	else if (unlikely(!finishes_plainly(query->estate)))
-		finish_step(query);
-	else
+	if (unlikely(statement_time.plain != query || !finishes_plainly(query->estate)))
 	{
-		/* only its time counts */
-		start = probe_now();
-		previous_finish(query);
-		o = open_find(query);
-		if (likely(o != NULL && o->ran))
-			o->used.ticks += probe_now() - start;
+		if (is_idle())
+			previous_finish(query);
+		else
+			finish_other(query);
+		return;
 	}
+	start = probe_now();
+	previous_finish(query);
+	nesting.queries->used.ticks += usage_ticks(start);
 }
 
 static pg_noinline void
@@ -491,15 +706,49 @@ add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 	tally_seq_end(&local->seq);
 }
 
-HOT_CODE static void
-executor_end(QueryDesc *query)
+/*
+ * The parts of a query that ran within another statement, whose message has that time already: they are the nested
+ * statement's even if the executor ends at the top level. So it is with a cursor that FETCH reads and COMMIT closes.
+ */
+static pg_noinline void
+add_nested_parts(const QueryDesc *query, const tally_statement_key *ended, const tally_part *parts)
 {
-	open_query *o = open_find(query);
+	tally_statement_key key = *ended;
+	tally_local_statement *local;
+
+	key.toplevel = 0;
+	local = local_entry(&key, query->sourceText, query->plannedstmt->stmt_location,
+						query->plannedstmt->stmt_len, NULL);
+	if (local == NULL)
+		return;
+	tally_seq_begin(&local->seq);
+	tally_parts_add_all(local->parts, parts);
+	tally_seq_end(&local->seq);
+}
+
+static pg_attribute_always_inline void
+add_ended(tally_local_statement *local, const QueryDesc *query, const used *from)
+{
+	uint64		seq = tally_seq_begin(&local->seq);
+
+	add_execution(local, from, compat_rows(query->estate));
+	if (unlikely(query->estate->es_jit != NULL))
+		add_jit(local, &query->estate->es_jit->instr);
+	tally_seq_publish(&local->seq, seq);
+}
+
+static pg_noinline void
+end_other(QueryDesc *query)
+{
+	open_query *o;
 	tally_statement_key key;
 	tally_local_statement *local;
 	uint64		temp_files;
 	uint64		temp_bytes;
 
+	if (statement_time.plain == query)
+		statement_time.plain = NULL;
+	o = open_find(query);
 	if (o == NULL || !enabled(nesting_depth()))
 	{
 		if (o != NULL)
@@ -508,28 +757,57 @@ executor_end(QueryDesc *query)
 		return;
 	}
 	key = key_of(query->plannedstmt->queryId);
-	name_message(&key);
+	/* a COMMIT that closes cursors stays the message's statement */
+	if (!statement_time.named)
+		name_message(&key);
 	local = local_entry(&key, query->sourceText, query->plannedstmt->stmt_location,
 					 query->plannedstmt->stmt_len, NULL);
-	if (unlikely(!o->ran))
-		used_nothing(&o->used);
 	temp_files = o->temp_files;
 	temp_bytes = o->temp_bytes;
 	if (likely(local != NULL))
-	{
-		tally_seq_begin(&local->seq);
-		add_execution(local, &o->used, compat_rows(query->estate));
-		if (unlikely(query->estate->es_jit != NULL))
-			add_jit(local, &query->estate->es_jit->instr);
-		if (unlikely(o->split))
-			tally_parts_add_all(local->parts, o->parts);
-		tally_seq_end(&local->seq);
-	}
+		add_ended(local, query, &o->used);
+	if (unlikely(o->split))
+		add_nested_parts(query, &key, o->parts);
 	open_forget(o);
 	previous_end(query);
 	if (unlikely(temp_files_ever != temp_files))
 		add_temp_files(&key, temp_files, temp_bytes);
 }
+
+HOT_CODE static pg_noinline void
+end_messages(QueryDesc *query, tally_local_statement *local)
+{
+	open_query *o = nesting.queries;
+
+	/* SET ROLE may have been part of it */
+	if (unlikely(local->key.user_id != GetUserId()))
+	{
+		end_other(query);
+		return;
+	}
+	add_ended(local, query, &o->used);
+	nesting.open = 0;
+	statement_time.plain = NULL;
+	previous_end(query);
+	o = nesting.queries;
+	if (unlikely(temp_files_ever != o->temp_files))
+		add_temp_files(&statement_time.owner, o->temp_files, o->temp_bytes);
+}
+
+HOT_CODE static void
+executor_end(QueryDesc *query)
+{
+	tally_local_statement *local = statement_time_at_hand();
+
+	if (likely(statement_time.plain == query && local != NULL && nesting.open == 1 && nesting.depth == 0))
+		end_messages(query, local);
+	else if (is_idle())
+		previous_end(query);
+	else
+		end_other(query);
+}
+
+/* ---------------------------------------------------------------- hooks: utility statements */
 
 /* No callback reports it (commits.h). */
 static pg_attribute_always_inline bool
@@ -580,10 +858,18 @@ follow_role(tally_statement_key *key, const char *source, int location, int leng
 	statement_time_rename(key);
 }
 
-HOT_CODE static void
-utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityContext context,
-		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
-		QueryCompletion *completion)
+/* The caller has begun the local entry. */
+static pg_attribute_always_inline void
+add_utility(tally_local_statement *local, const used *taken, const QueryCompletion *completion)
+{
+	add_execution(local, taken, reports_rows(completion) ? completion->nprocessed : 0);
+}
+
+/* Within another statement, or outside of messages, or one that does not count. */
+static pg_noinline void
+utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityContext context,
+			  ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
+			  QueryCompletion *completion)
 {
 	/* a ROLLBACK may free the statement: it is not read afterwards */
 	uint64		id = pstmt->queryId;
@@ -597,8 +883,14 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	bool		split_it;
 	uint64		temp_files = temp_files_ever;
 	uint64		temp_bytes = temp_bytes_ever;
+	uint64		seq;
 	int			level;
 
+	if (is_idle())
+	{
+		call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
+		return;
+	}
 	/* parts of another utility statement have no id and do not count */
 	if (!statements_settings_now.utility || !enabled(nesting_depth()) ||
 		!compat_utility_counts(pstmt->utilityStmt) || !IsQueryIdEnabled() ||
@@ -619,9 +911,9 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	(void) local_entry(&key, source, location, length, NULL);
 	name_message(&key);
 	used_nothing(&taken);
-	usage_begin(&before);
+	usage_begin_first(&before);
 	split_it = !key.toplevel && statement_time.ready;
-	if (unlikely(split_it))
+	if (split_it)
 		statement_time_nested_begin(&parts);
 	level = level_push(LEVEL_EXECUTOR, &key, &key);
 	call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
@@ -633,13 +925,69 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	local = statement_time_local(&key);
 	if (unlikely(local == NULL))
 		return;
-	tally_seq_begin(&local->seq);
-	add_execution(local, &taken, reports_rows(completion) ? completion->nprocessed : 0);
-	if (unlikely(split_it))
+	seq = tally_seq_begin(&local->seq);
+	add_utility(local, &taken, completion);
+	if (split_it)
 		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
-	tally_seq_end(&local->seq);
+	tally_seq_publish(&local->seq, seq);
 	if (unlikely(temp_files_ever != temp_files))
 		add_temp_files(&key, temp_files, temp_bytes);
+}
+
+/* The message's statement has ended, and its local entry is not at hand, or it was SET ROLE. */
+static pg_noinline tally_local_statement *
+find_ended_utility(const char *source, int location, int length)
+{
+	tally_statement_key key = statement_time.owner;
+
+	if (GetUserId() != key.user_id)
+		follow_role(&key, source, location, length);
+	return statement_time_local(&key);
+}
+
+HOT_CODE static pg_noinline void
+utility_messages(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityContext context,
+				 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
+				 QueryCompletion *completion)
+{
+	int			location = pstmt->stmt_location;
+	int			length = pstmt->stmt_len;
+	tally_local_statement *local;
+	used		taken;
+	uint64		temp_files = temp_files_ever;
+	uint64		temp_bytes = temp_bytes_ever;
+	uint64		seq;
+
+	used_nothing(&taken);
+	usage_begin(&top_usage);
+	level_push_first(LEVEL_EXECUTOR, &taken);
+	call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
+	level_pop_first();
+	usage_end(&top_usage, &taken);
+	local = statement_time_at_hand();
+	if (unlikely(local == NULL || local->key.user_id != GetUserId()))
+	{
+		local = find_ended_utility(source, location, length);
+		if (local == NULL)
+			return;
+	}
+	seq = tally_seq_begin(&local->seq);
+	add_utility(local, &taken, completion);
+	tally_seq_publish(&local->seq, seq);
+	if (unlikely(temp_files_ever != temp_files))
+		add_temp_files(&local->key, temp_files, temp_bytes);
+}
+
+HOT_CODE static void
+utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityContext context,
+		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
+		QueryCompletion *completion)
+{
+	/* an analysis has found that such statements count */
+	if (likely(is_messages(pstmt->queryId) && statements_settings_now.utility))
+		utility_messages(pstmt, source, read_only, context, params, environment, dest, completion);
+	else
+		utility_other(pstmt, source, read_only, context, params, environment, dest, completion);
 }
 
 /* Put a hook in front of the one that is there, or of the server's function. */

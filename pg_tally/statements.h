@@ -39,8 +39,10 @@ extern void statements_install(void);
 extern void statements_begin(void);
 /* The level word has changed: what began before is not whole. A reset only empties it. */
 extern void statements_follow(uint32 before, uint32 word, uint64 now);
-/* The main loop is about to handle a message: no statement is going on. */
-extern void statements_message(void);
+/* The main loop is about to handle a message, which arrived at that tick: no statement is going on. */
+extern void statements_message(tally_message message, uint64 arrival);
+/* The setting changes, perhaps within a message. */
+extern void statements_settings_change(void);
 /* siglongjmp: what lies deeper than its target ends by an error. */
 extern void statements_jump(sigjmp_buf target, uint64 now);
 

@@ -15,12 +15,11 @@ uint64		temp_files_ever HOT_DATA = 0;
 uint64		temp_bytes_ever HOT_DATA = 0;
 
 /* pgstat_report_tempfile(size_t filesize) */
-DETOUR_HANDLER static bool
+DETOUR_HANDLER static void
 before_report(uintptr_t filesize, uintptr_t unused)
 {
 	temp_files_ever++;
 	temp_bytes_ever += filesize;
-	return false;
 }
 
 void

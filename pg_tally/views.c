@@ -112,15 +112,13 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uin
 		for (uint32 i = 0; i < copy->book.used; i++)
 		{
 			const tally_head *head = &copy->heads[i];
-			const uint64 *hist = tally_read_hist(segment, slot, i);
 			total	   *t;
 
 			if (!tally_read_is_head(segment, copy, i) || head->count == 0)
 				continue;
 			t = total_of(table, entry, by_group, head->stat - 1);
 			tally_head_merge(&t->head, head);
-			for (uint32 b = tally_bucket(head->min); b <= tally_bucket(head->max); b++)
-				t->hist[b] += tally_read_word(&hist[b]);
+			tally_read_hist(segment, slot, i, tally_bucket(head->min), tally_bucket(head->max), t->hist);
 		}
 		if (tally_read_is_head(segment, copy, copy->book.pend))
 		{

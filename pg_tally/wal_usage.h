@@ -14,6 +14,8 @@
 #include "compat.h"
 #include "executor/instrument.h"
 
+#pragma GCC visibility push(hidden)
+
 /* What had been inserted at the last reading. */
 typedef struct wal_seen
 {
@@ -31,13 +33,22 @@ extern void wal_retry_names(void);
 extern void wal_skip(void);
 extern void wal_record(void);
 
-/* Has anything been inserted? The caller has cleared tally.on. */
+/* Has anything been inserted that is not counted yet? */
+static inline bool
+wal_grown(void)
+{
+	return pgWalUsage.wal_records != wal_last.usage.wal_records ||
+		compat_wal_buffers_full() != wal_last.buffers_full;
+}
+
+/* The caller has cleared tally.on. */
 static inline void
 wal_check(void)
 {
-	if (pgWalUsage.wal_records != wal_last.usage.wal_records ||
-		compat_wal_buffers_full() != wal_last.buffers_full)
+	if (wal_grown())
 		wal_record();
 }
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_WAL_USAGE_H */

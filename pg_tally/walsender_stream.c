@@ -13,6 +13,7 @@
 #include "replication/walsender.h"
 #include "replication/walsender_private.h"
 
+#include "message_end.h"
 #include "pending_wait.h"
 #include "probe.h"
 #include "walsender_stream.h"
@@ -28,7 +29,7 @@ walsender_stream_check(void)
 		return;
 	pending_settle();
 	now = probe_now();
-	message_handled(now);
+	message_end(now);
 	probe_set_phase(PHASE_REPLICATION);
 	tally_switch_plain(&tally.slot, tally.cpu, now);
 }

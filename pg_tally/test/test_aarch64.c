@@ -143,12 +143,11 @@ refuse_call(uint32 number, uintptr_t *stack_slot)
 	return UINT64CONST(0xabcdef00);
 }
 
-DETOUR_HANDLER static bool
+DETOUR_HANDLER static void
 before(uint64 a, uint64 b)
 {
 	seen.product = a * b;
 	seen.calls++;
-	return true;
 }
 
 DETOUR_HANDLER static int
@@ -289,6 +288,7 @@ static void
 each_function_is_wrapped_and_replaced(void **state)
 {
 	detour_hook	wrap = {DETOUR_WRAP, (void *) before, (void *) after, 0};
+	detour_hook	announce = {DETOUR_WRAP, (void *) before, NULL, 0};
 	detour_hook	replace = {DETOUR_REPLACE, (void *) instead, NULL, 0, (void **) &original};
 
 	for (int i = 0; i < (int) lengthof(functions); i++)
@@ -302,6 +302,16 @@ each_function_is_wrapped_and_replaced(void **state)
 		assert_int_equal(seen.result / 10, 12);
 		assert_int_equal(seen.calls, 2);
 		assert_int_equal(seen.product, 4);
+		switch_to(&e, false);
+		assert_true(detour_release(&e));
+
+		/* Without `after` nothing is put on the stack. */
+		memset(&seen, 0, sizeof(seen));
+		prepare(&e, functions[i].name, &announce);
+		switch_to(&e, true);
+		assert_int_equal(call(functions[i].function), 123);
+		assert_int_equal(seen.calls, 1);
+		assert_int_equal(seen.product, 2);
 		switch_to(&e, false);
 		assert_true(detour_release(&e));
 

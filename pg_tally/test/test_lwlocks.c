@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_lwlocks.c
- *	  Many locks held at a time: which of them had to be waited for. Locks that are released all at once, and
- *	  calls that a detour misses.
+ *	  When a hold begins and ends, on the short way and with care. Many locks held at a time: which of them had to be
+ *	  waited for. Locks that are released all at once, and calls that a detour misses.
  */
+#include <stdint.h>
+#include <time.h>
+
+/* A clock that only spend() and readings advance. */
+static uint64_t fake_time = 1;
+
+static int
+fake_gettime(clockid_t clock, struct timespec *ts)
+{
+	*ts = (struct timespec) {.tv_nsec = (long) fake_time};
+	return 0;
+}
+
+#define clock_gettime fake_gettime
+
 #include "../lwlocks.c"
 
 #include <setjmp.h>
@@ -16,7 +31,12 @@
 /* ---------------------------------------------------------------- what the server and the rest have */
 
 probe_state tally;
-PGPROC	   *MyProc;
+static PGPROC process;
+PGPROC	   *MyProc = &process;
+static uint32 wait_event = 0;
+uint32	   *my_wait_event_info = &wait_event;
+volatile uint32 CritSectionCount = 0;
+volatile uint32 InterruptHoldoffCount = 0;
 uint64		locks_block_ticks = 0;
 bool		heavylocks_pending = false;
 uint64		handler_monotonic_now;
@@ -63,31 +83,58 @@ heavylocks_settle(void)
 void
 handler_read_monotonic(void *unused)
 {
-	handler_monotonic_now++;
+	handler_monotonic_now = ++fake_time;
+}
+
+/* What the server does with a lock takes this long, on both sides of the hold. */
+static uint64 slowness = 0;
+static int	acquisitions = 0;
+
+static void
+spend(uint64 ticks)
+{
+	if (tally.clock == TALLY_CLOCK_MONOTONIC)
+		fake_time += ticks;
+#ifdef TALLY_CLOCK_COUNTER
+	else
+		for (uint64 start = tally_counter(); tally_counter() - start < ticks;)
+			;
+#endif
+}
+
+void
+LWLockInitialize(LWLock *lock, int tranche_id)
+{
+	*lock = (LWLock) {.tranche = (uint16) tranche_id};
+}
+
+bool
+LWLockAcquire(LWLock *lock, LWLockMode mode)
+{
+	before_acquire(lock, mode);
+	acquisitions++;
+	spend(slowness);
+	return true;
+}
+
+void
+LWLockRelease(LWLock *lock)
+{
+	before_release(lock, 0);
+	spend(slowness);
+	(void) after_release(lock, 0, 0);
 }
 
 /* ---------------------------------------------------------------- */
 
-#define MANY 70						/* more than there are bits */
+#define MANY 70						/* more than the slot has */
 
 static LWLock locks[MANY];
 static tally_header header;
 
+/* A process that holds nothing. */
 static void
-take(int i, bool waited)
-{
-	if (waited)
-	{
-		lwlocks.trouble.first = 1;
-		lwlocks.trouble.count = 1;
-		lwlocks.trouble.sleeps[0] = 1;
-	}
-	(void) after_acquire(&locks[i], LW_EXCLUSIVE, 0);
-}
-
-/* All of them are taken; these two were waited for. */
-static void
-take_all(int waited, int other)
+begin(tally_clock_kind clock)
 {
 	static tally_book *book = NULL;
 
@@ -99,9 +146,37 @@ take_all(int waited, int other)
 	tally.slot.heads = (tally_head *) (book + 1);
 	tally.level_word = &header.level_word;
 	tally.claimed = tally.on = true;
+	tally.clock = clock;
 	lwlocks_begin();
+	lwlocks_ready();
+	window = slowness = 0;
+	window_measured = true;
 	reported = 0;
 	unreleased = unacquired = 0;
+}
+
+/* The process has slept in a queue, from then to now. */
+static void
+sleep_since(uint64 from)
+{
+	wait_event = PG_WAIT_LWLOCK;
+	lwlocks_slept(from, probe_now());
+	wait_event = 0;
+}
+
+static void
+take(int i, bool waited)
+{
+	(void) LWLockAcquire(&locks[i], LW_EXCLUSIVE);
+	if (waited)
+		sleep_since(1);
+}
+
+/* All of them are taken; these two were waited for. */
+static void
+take_all(int waited, int other)
+{
+	begin(TALLY_CLOCK_MONOTONIC);
 	for (int i = 0; i < MANY; i++)
 		take(i, i == waited || i == other);
 	assert_int_equal(lwlocks.count, MANY);
@@ -110,37 +185,42 @@ take_all(int waited, int other)
 static void
 give(int i)
 {
-	(void) before_release(&locks[i], 0);
+	LWLockRelease(&locks[i]);
+}
+
+static bool
+had_to_wait(int i)
+{
+	return troubles[i].first != 0;
 }
 
 static void
-a_hold_that_reuses_the_last_bit_was_not_waited_for(void **state)
+a_hold_that_moves_takes_along_whether_it_was_waited_for(void **state)
 {
-	take_all(63, -1);
-	assert_true(lwlocks.waited == UINT64CONST(1) << 63);
+	take_all(63, 5);
+	assert_true(had_to_wait(63) && had_to_wait(5));
 	give(10);
-	/* What was the 63rd is the 62nd now, and the 64th, which found its lock free, the 63rd. */
-	assert_true(lwlocks.waited == UINT64CONST(1) << 62);
+	assert_true(had_to_wait(62) && had_to_wait(5));
+	assert_false(had_to_wait(63));
 	give(20);
-	assert_true(lwlocks.waited == UINT64CONST(1) << 61);
+	assert_true(had_to_wait(61));
+	assert_int_equal(lwlocks.troubled, 2);
 	assert_int_equal(reported, 0);
 }
 
-/* Released out of order among that many, it is reported at once: there is no bit for it. */
 static void
-a_wait_is_not_lost_when_its_lock_is_released_first(void **state)
+a_wait_is_recorded_when_its_lock_is_released(void **state)
 {
 	take_all(5, 40);
 	give(5);
 	assert_int_equal(reported, 1);
-	assert_true(lwlocks.waited == UINT64CONST(1) << 39);
+	assert_true(had_to_wait(39));
 	for (int i = MANY - 1; i > 40; i--)
 		give(i);
 	assert_int_equal(reported, 1);
-	assert_int_equal(lwlocks.released_waited, false);
 	give(40);
-	assert_int_equal(lwlocks.released_waited, true);
-	assert_true(lwlocks.waited == 0);
+	assert_int_equal(reported, 2);
+	assert_int_equal(lwlocks.troubled, 0);
 }
 
 /* LWLockReleaseAll may contain a copy of LWLockRelease, so that no more is seen of it. */
@@ -148,19 +228,18 @@ static void
 what_is_released_at_once_is_held_no_more(void **state)
 {
 	take_all(5, 40);
-	assert_true(before_release_all(0, 0));
+	before_release_all(0, 0);
 	(void) after_release_all(0, 0, 0);
 	assert_int_equal(lwlocks.count, 0);
 	assert_int_equal(tally.slot.book->holding, 0);
 	assert_int_equal(lwlocks.logged, MANY);
-	assert_true(lwlocks.waited == 0);
+	assert_int_equal(lwlocks.troubled, 0);
 	assert_int_equal(reported, 2);
 	/* It may as well call LWLockRelease for each. */
 	take_all(5, 40);
-	(void) before_release_all(0, 0);
+	before_release_all(0, 0);
 	for (int i = MANY - 1; i >= 0; i--)
-		if (before_release(&locks[i], 0))
-			(void) after_release(&locks[i], 0, 0);
+		give(i);
 	(void) after_release_all(0, 0, 0);
 	assert_int_equal(lwlocks.logged, MANY);
 	assert_int_equal(reported, 2);
@@ -199,15 +278,217 @@ an_acquisition_that_is_not_seen_is_noticed_from_the_second_idle_time_on(void **s
 	assert_int_equal(unreleased, 0);
 }
 
+/* A function that gives a bool leaves what it likes in the rest of its register. */
+static void
+only_the_low_byte_says_whether_an_attempt_had_the_lock(void **state)
+{
+	take_all(-1, -1);
+	while (lwlocks.count > 0)
+		give((int) lwlocks.count - 1);
+	(void) after_attempt(&locks[0], LW_EXCLUSIVE, 0x7f00);
+	assert_int_equal(lwlocks.count, 0);
+	(void) after_attempt(&locks[0], LW_EXCLUSIVE, 0x7f01);
+	assert_int_equal(lwlocks.count, 1);
+}
+
+/* ---------------------------------------------------------------- when a hold begins and ends */
+
+static const tally_clock_kind clocks[] = {
+	TALLY_CLOCK_MONOTONIC,
+#ifdef TALLY_CLOCK_COUNTER
+	TALLY_CLOCK_COUNTER,
+#endif
+};
+
+#define LITTLE 20000				/* ticks: a reading, and what the machine does in between */
+
+static bool
+about(uint64 ticks, uint64 expected)
+{
+	return ticks >= expected && ticks < expected + LITTLE;
+}
+
+/* With each clock. That of the machine goes on while other processes run: in one of many tries nothing interrupts. */
+static void
+with_each_clock(bool (*try) (void))
+{
+	for (int c = 0; c < (int) lengthof(clocks); c++)
+	{
+		int			tries = 0;
+
+		do
+		{
+			begin(clocks[c]);
+			if (tries++ == (clocks[c] == TALLY_CLOCK_MONOTONIC ? 1 : 1000))
+				fail_msg("with clock %d", (int) clocks[c]);
+		} while (!try());
+	}
+}
+
+static bool
+subtracted(void)
+{
+	window_measured = false;
+	slowness = 50000;
+	(void) LWLockAcquire(&locks[0], LW_SHARED);
+	LWLockRelease(&locks[0]);
+	measure_window(NULL);
+	assert_true(window_measured);
+	assert_int_equal(lwlocks.logged, 1);
+	assert_int_equal(lwlocks.count, 0);
+	lwlocks.logged = 0;
+	(void) LWLockAcquire(&locks[0], LW_SHARED);
+	spend(300000);
+	LWLockRelease(&locks[0]);
+	assert_int_equal(lwlocks.logged, 1);
+	assert_int_equal(hold_of(0), 0);
+	return about(window, 2 * slowness) && about(hold_of(releases[0].ticks) + LITTLE / 2, 300000);
+}
+
+static void
+what_the_server_does_on_both_sides_of_a_hold_is_subtracted(void **state)
+{
+	with_each_clock(subtracted);
+}
+
+/*
+ * An error in a critical section stops the server. And where a release was not known, an acquisition may be
+ * something else than it seems.
+ */
+static void
+nothing_is_measured_where_it_could_do_harm(void **state)
+{
+	begin(TALLY_CLOCK_MONOTONIC);
+	window_measured = false;
+	(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
+	LWLockRelease(&locks[0]);
+	acquisitions = 0;
+	CritSectionCount = 1;
+	measure_window(NULL);
+	CritSectionCount = 0;
+	InterruptHoldoffCount = MAX_HOLDS;
+	measure_window(NULL);
+	InterruptHoldoffCount = 0;
+	MyProc = NULL;
+	measure_window(NULL);
+	MyProc = &process;
+	LWLockRelease(&locks[0]);
+	measure_window(NULL);
+	lwlocks_before_wait(WAIT_EVENT_CLIENT_READ);
+	(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
+	LWLockRelease(&locks[0]);
+	measure_window(NULL);
+	assert_int_equal(acquisitions, 1);
+	assert_false(window_measured);
+	/* It has balanced from one idle time to the next. */
+	lwlocks_before_wait(WAIT_EVENT_CLIENT_READ);
+	assert_true(window_measured);
+}
+
+static bool
+begun_when_it_woke(void)
+{
+	uint32		plain = lwlocks.plain;
+
+	(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
+	assert_int_equal(tally.slot.book->holding, 1);
+	/* Asleep, it does not hold the lock that it waits for. */
+	lwlocks_before_wait(PG_WAIT_LWLOCK);
+	assert_int_equal(tally.slot.book->holding, 0);
+	spend(1000000);
+	sleep_since(probe_now());
+	assert_int_equal(tally.slot.book->holding, 1);
+	assert_int_equal(lwlocks.plain, 0);
+	spend(1000);
+	LWLockRelease(&locks[0]);
+	assert_int_equal(lwlocks.logged, 1);
+	assert_int_equal(reported, 1);
+	assert_int_equal(lwlocks.plain, plain);
+	return about(releases[0].ticks, 1000);
+}
+
+static void
+a_hold_that_was_waited_for_begins_when_the_process_wakes(void **state)
+{
+	with_each_clock(begun_when_it_woke);
+}
+
+/* LWLockAcquireOrWait and LWLockWaitForVar sleep while another lock is held. */
+static void
+a_sleep_of_an_attempt_is_not_that_of_the_last_hold(void **state)
+{
+	begin(TALLY_CLOCK_MONOTONIC);
+	(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
+	before_attempt(&locks[1], 0);
+	lwlocks_before_wait(PG_WAIT_LWLOCK);
+	assert_int_equal(tally.slot.book->holding, 1);
+	sleep_since(1);
+	(void) after_attempt(&locks[1], LW_EXCLUSIVE, 0);
+	assert_int_equal(reported, 1);
+	assert_int_equal(lwlocks.troubled, 0);
+	LWLockRelease(&locks[0]);
+	assert_int_equal(reported, 1);
+}
+
+static bool
+ended_before_waking(void)
+{
+	/* One that is woken for another reason, while the lock is held, ends nothing. */
+	(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
+	lwlocks_waking();
+	spend(100000);
+	before_release(&locks[0], 0);
+	lwlocks_waking();
+	assert_true(tally.slot.book->freed[0].lock == (uintptr_t) &locks[0]);
+	spend(1000000);
+	lwlocks_waking();
+	(void) after_release(&locks[0], 0, 0);
+	assert_int_equal(lwlocks.logged, 1);
+	assert_int_equal(tally.slot.book->freed_next, 1);
+	(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
+	spend(20000);
+	LWLockRelease(&locks[0]);
+	assert_int_equal(tally.slot.book->freed_next, 1);
+	return about(releases[0].ticks, 100000) && about(releases[1].ticks, 20000);
+}
+
+static void
+waking_others_is_not_part_of_the_hold(void **state)
+{
+	with_each_clock(ended_before_waking);
+}
+
+static void
+a_long_hold_is_published_also_if_nobody_is_woken(void **state)
+{
+	begin(TALLY_CLOCK_MONOTONIC);
+	for (int waiters = 0; waiters < 2; waiters++)
+	{
+		pg_atomic_write_u32(&locks[0].state, waiters * COMPAT_LWLOCK_HAS_WAITERS);
+		(void) LWLockAcquire(&locks[0], LW_SHARED);
+		spend(LONG_HOLD);
+		LWLockRelease(&locks[0]);
+		assert_int_equal(tally.slot.book->freed_next, waiters);
+	}
+	pg_atomic_write_u32(&locks[0].state, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_hold_that_reuses_the_last_bit_was_not_waited_for),
-		cmocka_unit_test(a_wait_is_not_lost_when_its_lock_is_released_first),
+		cmocka_unit_test(a_hold_that_moves_takes_along_whether_it_was_waited_for),
+		cmocka_unit_test(a_wait_is_recorded_when_its_lock_is_released),
 		cmocka_unit_test(what_is_released_at_once_is_held_no_more),
 		cmocka_unit_test(a_release_that_is_not_seen_is_noticed_when_the_process_is_idle),
 		cmocka_unit_test(an_acquisition_that_is_not_seen_is_noticed_from_the_second_idle_time_on),
+		cmocka_unit_test(only_the_low_byte_says_whether_an_attempt_had_the_lock),
+		cmocka_unit_test(what_the_server_does_on_both_sides_of_a_hold_is_subtracted),
+		cmocka_unit_test(nothing_is_measured_where_it_could_do_harm),
+		cmocka_unit_test(a_hold_that_was_waited_for_begins_when_the_process_wakes),
+		cmocka_unit_test(a_sleep_of_an_attempt_is_not_that_of_the_last_hold),
+		cmocka_unit_test(waking_others_is_not_part_of_the_hold),
+		cmocka_unit_test(a_long_hold_is_published_also_if_nobody_is_woken),
 	};
 
 	detour_prepare_aside();
