@@ -40,10 +40,12 @@ function findings(report: Report): void {
     const titles = new Map(report.sections.map(({ id, title }) => [id, title]));
     const list = document.querySelector("#findings ul");
     list?.replaceChildren(
-        ...report.findings.map(({ section, weight, text }) => {
+        ...report.findings.map(({ section, weight, text, details }) => {
             const title = titles.get(section);
             const link = title === undefined ? null : element("a", { href: `#${section}` }, title);
-            return element("li", { class: weight }, link, " ", element("span", {}, text));
+            const sentences = details?.map((detail) => element("li", {}, detail));
+            const more = sentences === undefined ? null : element("ul", {}, ...sentences);
+            return element("li", { class: weight }, link, " ", element("span", {}, text), more);
         }),
     );
 }

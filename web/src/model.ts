@@ -31,6 +31,8 @@ export interface Finding {
     readonly section: string;
     readonly weight: "note" | "warning";
     readonly text: string;
+    /** What it is concluded from, and what to do. */
+    readonly details?: readonly string[];
 }
 
 /** Preformatted text. */

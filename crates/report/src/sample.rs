@@ -107,7 +107,7 @@ fn second(at: usize) -> Vec<FrameStat> {
         ("background", "wait::IO:DataFileWrite", 0.08 * slow, 400),
         ("simple query", "wait::Lock:tuple", 0.05 * step, 30),
         ("commit", "wait::IO:WALWrite", 0.04, commits / 3),
-        ("background", "wait::Timeout:VacuumDelay", 0.02, 2),
+        ("background", "wait::LWLock:WALInsert", 0.02, 2),
         ("simple query", "wait::BufferPin:BufferPin", 0.01, 1),
         ("background", "wait::Activity:CheckpointerMain", 1.0, 1),
     ];

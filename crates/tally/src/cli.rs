@@ -7,8 +7,8 @@ use std::io::IsTerminal;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::{
-    clock, cost, demo, diff, disable, enable, events, functions, generate, level, ls, record,
-    report, serve, statements, status, study, top,
+    clock, cost, demo, diff, disable, doctor, enable, events, functions, generate, level, ls,
+    record, report, serve, statements, status, study, top,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -73,6 +73,8 @@ pub enum Verb {
     Ls(ls::LsArgs),
     /// Show live where the time goes
     Top(top::TopArgs),
+    /// Say what is wrong with a server: who or what it is, and what to do
+    Doctor(doctor::DoctorArgs),
     /// List the statements that take most time, and what each spends it on
     Statements(statements::StatementsArgs),
     /// List notable events: slow operations, who blocked whom, checkpoints, warnings

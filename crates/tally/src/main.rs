@@ -11,6 +11,7 @@ mod cost;
 mod demo;
 mod diff;
 mod disable;
+mod doctor;
 mod enable;
 mod events;
 mod exit;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Status(args) => status::run(args, color),
         Verb::Ls(args) => ls::run(args),
         Verb::Top(args) => top::run(args, color),
+        Verb::Doctor(args) => doctor::run(args, color),
         Verb::Statements(args) => statements::run(args, color),
         Verb::Events(args) => events::run(args, color),
         Verb::Record(args) => record::run(args),

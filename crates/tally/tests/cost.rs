@@ -20,23 +20,13 @@ fn level(cluster: &Cluster) -> Level {
 
 /// Runs `what` while two sessions send commands continuously.
 fn under_load<T>(cluster: &Cluster, what: impl FnOnce() -> T) -> T {
-    struct Stop<'a>(&'a AtomicBool);
-    impl Drop for Stop<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
+    let select = |stop: &AtomicBool| {
+        let mut client = cluster.config().connect(NoTls).unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            client.simple_query("select 1").unwrap();
         }
-    }
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let mut client = cluster.config().connect(NoTls).unwrap();
-                while !stop.load(Ordering::Relaxed) {
-                    client.simple_query("select 1").unwrap();
-                }
-            });
-        }
-        let _stop = Stop(&stop);
+    };
+    support::while_working(&[&select, &select], || {
         support::eventually("the load runs", || cluster.backend_pids().unwrap().len() == 2);
         what()
     })
@@ -98,12 +88,24 @@ fn the_result_on_a_scratch_server_is_complete() {
     assert_eq!(result["level"], "waits");
     assert_eq!(result["unit"], "transaction");
     assert_eq!(result["seed"], 7);
-    assert_eq!(result["verdict"], "within", "{text}");
+    check_verdict(&result);
     assert!(number("/on/changes").unwrap() > 0.0);
     assert!(number("/off/changes").unwrap() < 0.05 * number("/on/changes").unwrap(), "{text}");
     let (effect, placebo) = (number("/cpu/half_width"), number("/placebo/cpu/half_width"));
     let ratio = placebo.unwrap() / effect.unwrap();
     assert!((0.4..2.5).contains(&ratio), "{ratio}");
+}
+
+/// One placebo in a hundred differs from zero by chance, and more on a busy machine: the verdict then
+/// says why there is none.
+fn check_verdict(result: &serde_json::Value) {
+    assert_eq!(result["margin_percent"], 50.0);
+    let reason = result["reason"].as_str().unwrap();
+    match result["verdict"].as_str() {
+        Some("within") => assert!(reason.is_empty(), "{result}"),
+        Some("inconclusive") => assert!(!reason.is_empty(), "{result}"),
+        _ => panic!("{result}"),
+    }
 }
 
 #[test]
@@ -115,7 +117,10 @@ fn the_users_server_is_measured_per_command_and_its_level_restored() {
         let text =
             under_load(&cluster, || output(tally().args(["cost", "--minutes", "0.05", data])));
         assert!(text.contains("CPU per command"), "{text}");
-        assert!(text.contains("2 backends") || text.contains("to 2 backends"), "{text}");
+        // The session that asked whether the load runs may still be ending: "2 to 3 backends".
+        let number =
+            text.split("its own load, ").nth(1).and_then(|rest| rest.split(" backends").next());
+        assert!(number.is_some_and(|number| number.split(" to ").any(|n| n == "2")), "{text}");
         assert!(text.contains("Margin 0.30 %"), "{text}");
         assert_eq!(level(&cluster), found);
     }
@@ -224,7 +229,7 @@ fn the_cost_of_statements_is_measured_at_a_constant_level() {
     ]));
     let result: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&result["of"], &result["level"]), (&"statements".into(), &"waits".into()));
-    assert_eq!(result["verdict"], "within", "{text}");
+    check_verdict(&result);
     let changes = |side: &str| result[side]["changes"].as_u64().unwrap();
     assert!(changes("on") > result["on"]["commands"].as_u64().unwrap(), "{text}");
     assert!(changes("off") < changes("on") / 20, "{text}");

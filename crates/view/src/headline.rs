@@ -93,7 +93,8 @@ fn sessions(interval: &Interval) -> String {
     text
 }
 
-fn load(interval: &Interval) -> String {
+/// How much the sessions work: load, commands and their mean time.
+pub fn load(interval: &Interval) -> String {
     let length = interval.instrumented_seconds.max(1e-9);
     let handled = interval.commands_handled;
     let each = if handled == 0 {

@@ -67,6 +67,9 @@ fn findings(document: &Document) -> Markup {
                     li class=(class(finding.weight)) {
                         @if let Some(section) = section(finding.section) { (link(section)) " " }
                         span { (Visible(&finding.text)) }
+                        @if !finding.details.is_empty() {
+                            ul { @for text in &finding.details { li { (Visible(text)) } } }
+                        }
                     } "\n"
                 }
             }
@@ -221,14 +224,19 @@ mod tests {
                 facts: vec![Fact { name: "Server", text: bad() }],
                 ..Measured::default()
             },
-            findings: vec![Finding { section: "", weight: Weight::Note, text: bad() }],
+            findings: vec![Finding {
+                section: "",
+                weight: Weight::Note,
+                text: bad(),
+                details: vec![bad()],
+            }],
             sections: vec![section],
             tables: vec![table],
             texts: vec![Plain { id: "x".into(), title: bad(), note: Some(bad()), text: bad() }],
             ..Document::default()
         };
         let page = body(&document).into_string();
-        assert_eq!(page.matches("&lt;/h1&gt;\\u202E").count(), 11, "{page}");
+        assert_eq!(page.matches("&lt;/h1&gt;\\u202E").count(), 12, "{page}");
         assert!(!page.contains('\u{202e}') && page.matches("</h1>").count() == 1, "{page}");
     }
 }

@@ -74,6 +74,9 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
                 (Weight::Warning, true) => "\x1b[33m!\x1b[0m ",
             };
             hanging(out, sign, &clean(&finding.text), style.width)?;
+            for text in &finding.details {
+                hanging(out, "    ", &clean(text), style.width)?;
+            }
         }
     }
     for section in &document.sections {

@@ -9,7 +9,9 @@ use segment::Level;
 
 use super::material::Material;
 use super::point::{Figures, Point};
+use super::tables::checkpoints;
 use change::{step, Sample, Step};
+use diagnose::{diagnose, Case, Diagnosis};
 use jiff::tz::TimeZone;
 use view::document::time;
 use view::document::{Finding, Weight};
@@ -27,7 +29,7 @@ const WORTH: f64 = 0.01;
 /// All of them, in the order of the page.
 pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     let interval = &material.whole;
-    let mut findings = Vec::new();
+    let mut findings = diagnoses(material);
     findings.extend(material.problems.iter().map(|text| warning("recording", text.clone())));
     findings.extend(missing(interval).into_iter().map(|text| warning("recording", text)));
     findings.extend(gaps(material));
@@ -43,11 +45,24 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
 }
 
 fn note(section: &'static str, text: String) -> Finding {
-    Finding { section, weight: Weight::Note, text }
+    Finding { section, weight: Weight::Note, text, details: Vec::new() }
 }
 
 fn warning(section: &'static str, text: String) -> Finding {
-    Finding { section, weight: Weight::Warning, text }
+    Finding { weight: Weight::Warning, ..note(section, text) }
+}
+
+/// What is wrong, the worst first.
+fn diagnoses(material: &Material) -> Vec<Finding> {
+    let checkpoints = checkpoints(&material.events, material.from);
+    let statements = material.statements.as_ref();
+    let found =
+        diagnose(&Case { interval: &material.whole, statements, checkpoints: &checkpoints });
+    if found.is_empty() {
+        return vec![note("ledger", "Healthy: nothing is wrong.".into())];
+    }
+    let finding = |it: Diagnosis| Finding { details: it.details(), ..warning(it.section, it.text) };
+    found.into_iter().map(finding).collect()
 }
 
 /// "Text." for what begins in small letters.
@@ -277,11 +292,7 @@ fn locks_note(interval: &Interval) -> Option<Finding> {
 fn statement(material: &Material) -> Option<Finding> {
     let all = material.statements.as_ref()?;
     let row = all.rows.iter().find(|row| row.queryid.is_some() && row.seconds > 0.0)?;
-    let words = view::statements::one_line(row.text());
-    let mut shown: String = words.chars().take(80).collect();
-    if shown.len() < words.len() {
-        shown.push('…');
-    }
+    let shown = view::statements::beginning(row.text(), 80);
     let mean = match row.calls {
         0 => String::new(),
         calls => {

@@ -97,8 +97,9 @@ fn throttled(material: &Material) -> Option<Finding> {
 }
 
 fn failed(material: &Material) -> Option<Finding> {
-    // To open what may not be there is how the server looks whether it is.
-    let others = material.whole.files.iter().filter(|row| &*row.operation != "open");
+    // To open or remove what may not be there is how the server looks whether it is.
+    let looks = |operation: &str| matches!(operation, "open" | "unlink");
+    let others = material.whole.files.iter().filter(|row| !looks(&row.operation));
     let failed: u64 = others.map(|row| row.failed).sum();
     (failed > 0).then(|| warning("files", format!("{} operations on files failed.", whole(failed))))
 }

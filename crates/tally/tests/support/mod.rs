@@ -4,6 +4,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub mod file_kinds;
@@ -43,6 +44,27 @@ pub fn plain() -> Builder {
 pub fn has_module(name: &str) -> bool {
     let folder = scratch::Binaries::find().unwrap().config("--pkglibdir").unwrap();
     Path::new(&folder).join(format!("{name}.so")).exists()
+}
+
+/// What a thread does until it has to stop.
+pub type Load<'a> = dyn Fn(&AtomicBool) + Sync + 'a;
+
+/// Runs `what` while these threads work; they stop however it ends.
+pub fn while_working<T>(load: &[&Load], what: impl FnOnce() -> T) -> T {
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for work in load {
+            scope.spawn(|| work(&stop));
+        }
+        let _stop = Stop(&stop);
+        what()
+    })
 }
 
 /// Starts a server. Its segment is removed with it, however the test ends.
@@ -121,6 +143,12 @@ pub fn major() -> u32 {
     let version = scratch::Binaries::find().unwrap().config("--version").unwrap();
     let digits = |c: char| !c.is_ascii_digit();
     version.split(digits).find(|part| !part.is_empty()).unwrap().parse().unwrap()
+}
+
+/// Whether the servers are of another processor and run in an emulator (script/in-server). Its processes have a second
+/// thread, their command line is the emulator's, and the kernel does not see which of their functions runs.
+pub fn emulated() -> bool {
+    std::env::var_os("PGTALLY_RUN").is_some()
 }
 
 /// Waits until `holds` returns true; panics after 20 seconds.

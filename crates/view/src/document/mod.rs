@@ -123,7 +123,7 @@ pub struct Totals {
     pub cores: usize,
 }
 
-/// A finding: one sentence.
+/// A finding: one sentence, and what it is concluded from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The section that has the figures.
@@ -132,6 +132,9 @@ pub struct Finding {
     pub weight: Weight,
     /// The sentence.
     pub text: String,
+    /// Further sentences: what it is concluded from, and what to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
 }
 
 /// How much a finding stands out.

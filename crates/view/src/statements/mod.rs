@@ -19,7 +19,7 @@ pub use current::CurrentRow;
 pub use fields::FIELDS;
 pub use histogram::Bucket;
 pub use page::{page, Section};
-pub use pane::{note, one_line, ordered, statements, table};
+pub use pane::{beginning, note, one_line, ordered, statements, table};
 pub use row::{Moments, Quantiles, StatementRow};
 
 /// The statements of a segment, in an interval or since the last reset (docs/reference-json.md).

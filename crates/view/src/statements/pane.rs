@@ -147,6 +147,16 @@ pub fn one_line(text: &str) -> String {
     line.chars().take(BEGINNING).collect()
 }
 
+/// The same for a sentence: so many characters at most, "…" if there are more.
+pub fn beginning(text: &str, most: usize) -> String {
+    let line = one_line(text);
+    let mut shown: String = line.chars().take(most).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What the rules look at, and the questions that several of them ask.
+
+use segment::interval::{AccountRow, Interval};
+use view::io::Checkpoint;
+use view::statements::{beginning, ActivityRow, StatementRow, Statements};
+use view::units::percent;
+use view::Reading;
+
+/// A statement with less of something is not the one to look at.
+const LITTLE: f64 = 0.2;
+/// Characters of a statement in a sentence.
+const TEXT: usize = 70;
+
+/// The figures of some time.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'c> {
+    /// The ledger and everything that comes with it.
+    pub interval: &'c Interval,
+    /// The statements of the same time; `None`: they are not counted.
+    pub statements: Option<&'c Statements>,
+    /// The checkpoints that ended in that time, or shortly before, oldest first.
+    pub checkpoints: &'c [Checkpoint],
+}
+
+/// A checkpoint that ended longer ago than this and before the interval says nothing about it, seconds.
+const RECENT: f64 = 60.0;
+
+impl<'c> Case<'c> {
+    /// What a live view shows.
+    pub fn of(reading: &'c Reading) -> Case<'c> {
+        let interval = &reading.interval;
+        let since = interval.time - interval.interval_seconds.max(RECENT);
+        let last = reading.io.as_ref().and_then(|io| io.checkpoint.as_ref());
+        let recent = last.filter(|it| it.ended.is_some_and(|ended| ended >= since));
+        Case {
+            interval,
+            statements: reading.statements.as_ref(),
+            checkpoints: recent.map_or(&[], std::slice::from_ref),
+        }
+    }
+}
+
+impl Case<'_> {
+    /// Time of the clients' sessions that was not idle, seconds.
+    pub(crate) fn load(&self) -> f64 {
+        self.seconds_of(|_| true)
+    }
+
+    /// The part of it in the accounts that `wanted` accepts.
+    pub(crate) fn seconds_of(&self, wanted: impl Fn(&AccountRow) -> bool) -> f64 {
+        self.accounts().filter(|a| wanted(a)).map(|a| a.timing.seconds).sum()
+    }
+
+    /// The accounts of the clients' sessions that are not idle.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &AccountRow> {
+        let of_client =
+            |a: &&AccountRow| !a.idle && !matches!(&*a.phase, "background" | "replication" | "off");
+        self.interval.ledger.iter().filter(of_client)
+    }
+
+    /// `seconds` as a part of the load, at most 1: workers and the kernel's figures may exceed it.
+    pub(crate) fn share(&self, seconds: f64) -> f64 {
+        (seconds / self.load().max(1e-9)).min(1.0)
+    }
+
+    /// Measured time.
+    pub(crate) fn length(&self) -> f64 {
+        self.interval.instrumented_seconds.max(1e-9)
+    }
+
+    /// The statement of a client that spent most time in the accounts that `wanted` accepts, and how much.
+    pub(crate) fn statement(
+        &self,
+        wanted: impl Fn(&ActivityRow) -> bool,
+    ) -> Option<(&StatementRow, f64)> {
+        let seconds = |row: &StatementRow| -> f64 {
+            row.activities.iter().filter(|a| wanted(a)).map(|a| a.seconds).sum()
+        };
+        let rows = self.statements?.rows.iter().filter(|row| row.toplevel && row.queryid.is_some());
+        let row = rows.max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
+        Some((row, seconds(row))).filter(|(_, seconds)| *seconds > 0.0)
+    }
+
+    /// "83 % of it is in statement ..." of the statement that spent most time there; `None` if even that spent
+    /// little of it.
+    pub(crate) fn whose(&self, all: f64, wanted: impl Fn(&ActivityRow) -> bool) -> Option<String> {
+        let (row, seconds) = self.statement(wanted)?;
+        let share = (seconds / all.max(1e-9)).min(1.0);
+        (share >= LITTLE).then(|| format!("{} % of it is in {}.", percent(share), words(row)))
+    }
+}
+
+/// A statement in a sentence: its id and the beginning of its text.
+pub(crate) fn words(row: &StatementRow) -> String {
+    let shown = beginning(row.text(), TEXT);
+    match row.queryid {
+        Some(id) => format!("statement {id} ({shown})"),
+        None => shown,
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One diagnosis, and the rules by name.
+
+use serde::{Serialize, Serializer};
+
+/// How sure a rule is of the cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// It was measured.
+    Certain,
+    /// It explains what was measured, and little else does.
+    Likely,
+    /// It is worth a look.
+    Possible,
+}
+
+impl Confidence {
+    /// As texts have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Confidence::Certain => "certain",
+            Confidence::Likely => "likely",
+            Confidence::Possible => "possible",
+        }
+    }
+}
+
+/// A rule that found something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Sessions wait for heavyweight locks.
+    Locks,
+    /// A session is idle in a transaction for long.
+    IdleInTransaction,
+    /// A statement reads far more than it returns.
+    MissingIndex,
+    /// Checkpoints come too often.
+    Checkpoints,
+    /// Commits wait for the WAL.
+    Commits,
+    /// Reads or syncs are slow.
+    SlowDevice,
+    /// Reads of data files take much of the time.
+    BufferMisses,
+    /// Statements write temporary files.
+    TemporaryFiles,
+    /// A lightweight lock is contended.
+    LightweightLocks,
+    /// There is more work than processors.
+    Processors,
+    /// A client sends many small statements in a transaction.
+    ManySmallStatements,
+    /// Clients do not read their results fast enough.
+    SlowClients,
+    /// Sessions are started all the time.
+    Connections,
+    /// Commits wait for standbys.
+    Replication,
+    /// Planning takes longer than executing.
+    Planning,
+    /// Time that the ledger cannot explain.
+    Unexplained,
+}
+
+impl Rule {
+    /// Its name in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Locks => "locks",
+            Rule::IdleInTransaction => "idle-in-transaction",
+            Rule::MissingIndex => "missing-index",
+            Rule::Checkpoints => "checkpoints",
+            Rule::Commits => "commits",
+            Rule::SlowDevice => "slow-device",
+            Rule::BufferMisses => "buffer-misses",
+            Rule::TemporaryFiles => "temporary-files",
+            Rule::LightweightLocks => "lightweight-locks",
+            Rule::Processors => "processors",
+            Rule::ManySmallStatements => "many-small-statements",
+            Rule::SlowClients => "slow-clients",
+            Rule::Connections => "connections",
+            Rule::Replication => "replication",
+            Rule::Planning => "planning",
+            Rule::Unexplained => "unexplained",
+        }
+    }
+
+    /// What it is the cause of, if both were found.
+    pub(crate) fn explains(self) -> &'static [Rule] {
+        match self {
+            Rule::Checkpoints => &[Rule::Commits, Rule::SlowDevice, Rule::LightweightLocks],
+            Rule::MissingIndex => &[Rule::BufferMisses, Rule::Processors],
+            Rule::Connections => &[Rule::Processors],
+            _ => &[],
+        }
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// The rule that found it.
+    pub rule: Rule,
+    /// What is wrong: a sentence that names who or which object it is.
+    pub text: String,
+    /// Time of sessions that it takes in the interval, seconds.
+    pub seconds: f64,
+    /// The same as a part of the time that the sessions worked or waited; `None`: it is time of clients, not of
+    /// the server.
+    pub share: Option<f64>,
+    /// What it was concluded from, a sentence each.
+    pub evidence: Vec<String>,
+    /// What to look at or to change.
+    pub advice: String,
+    /// How sure that is.
+    pub confidence: Confidence,
+    /// The section of a report that shows the figures.
+    pub section: &'static str,
+    /// The diagnosis before it that is its cause.
+    pub consequence_of: Option<Rule>,
+}
+
+impl Diagnosis {
+    /// The sentences behind the first one: the evidence, and what to do.
+    pub fn details(&self) -> Vec<String> {
+        let advice = format!("What to do: {}", self.advice);
+        self.evidence.iter().cloned().chain([advice]).collect()
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Time that clients take, and how they use their sessions.
+
+use super::locks::name;
+use super::matters;
+use crate::case::{words, Case};
+use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use segment::interval::{AccountRow, SessionRow};
+use segment::WaitClass;
+use view::statements::ActivityRow;
+use view::units::{count, duration, maybe_duration, percent, whole};
+
+/// Waits for the client within a transaction: one between two commands.
+const IN_TRANSACTION: &str = "idle in transaction";
+
+/// A client sends hundreds of small statements in one transaction and waits for each.
+pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Commands in a transaction.
+    const MANY: f64 = 50.0;
+    /// Fewer in the interval are no sign of a habit.
+    const FEWEST: u64 = 100;
+    /// Part of the client's time that it waits by itself.
+    const WAITING: f64 = 0.5;
+    /// Part of the calls that are of one statement.
+    const SAME: f64 = 0.8;
+
+    // Of one session if sessions are known, else of all of them.
+    let ledger = |phase: &str| -> (u64, f64) {
+        let of = |a: &&AccountRow| &*a.phase == phase && a.class == WaitClass::Client;
+        let sums = case.interval.ledger.iter().filter(of);
+        sums.fold((0, 0.0), |(n, s), a| (n + a.timing.count, s + a.timing.seconds))
+    };
+    let session = |s: &SessionRow, phase: &str| -> (u64, f64) {
+        let of = s.accounts.iter().filter(|a| &*a.phase == phase && a.idle);
+        of.fold((0, 0.0), |(n, s), a| (n + a.count, s + a.seconds))
+    };
+    let clients = case.interval.sessions.iter().filter(|s| s.kind == "client backend");
+    let worst = clients.max_by_key(|s| session(s, IN_TRANSACTION).0);
+    let ((between, waited), ended, busy) = match worst {
+        Some(s) => (session(s, IN_TRANSACTION), session(s, "idle").0, s.busy_seconds),
+        None => (ledger(IN_TRANSACTION), ledger("idle").0, case.load()),
+    };
+    let per_transaction = between as f64 / ended.max(1) as f64;
+    if between < FEWEST || per_transaction < MANY || waited < WAITING * (waited + busy) {
+        return Vec::new();
+    }
+    let calls = |row: &&view::statements::StatementRow| row.toplevel && row.queryid.is_some();
+    let rows = || case.statements.into_iter().flat_map(|it| it.rows.iter().filter(calls));
+    let all: u64 = rows().map(|row| row.calls).sum();
+    let most = rows().max_by_key(|row| row.calls);
+    let Some(most) = most.filter(|row| row.calls as f64 >= SAME * all as f64 || worst.is_some())
+    else {
+        return Vec::new();
+    };
+    let who = worst.map_or_else(|| "its clients".to_string(), name);
+    vec![Diagnosis {
+        rule: Rule::ManySmallStatements,
+        text: format!(
+            "The server waits for {who} {} % of the time: {} commands of {} in {}.",
+            percent(waited / (waited + busy).max(1e-9)),
+            whole(between),
+            duration(busy / between as f64),
+            match ended {
+                0 | 1 => "one transaction".to_string(),
+                n => format!("{} transactions", whole(n)),
+            }
+        ),
+        seconds: waited,
+        share: None,
+        evidence: vec![format!(
+            "Of {} calls in that time {} were of {}.",
+            whole(all),
+            whole(most.calls),
+            words(most)
+        )],
+        advice: "Ask for all rows in one statement (a join, = ANY of an array), or send statements in a \
+                 batch or pipeline: each of them costs a round trip."
+            .into(),
+        confidence: Confidence::Likely,
+        section: "throughput",
+        consequence_of: None,
+    }]
+}
+
+/// Sessions wait until clients take their results.
+pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Part of the load.
+    const MUCH: f64 = 0.2;
+    const WRITE: &str = "Client:ClientWrite";
+
+    let seconds = case.seconds_of(|a| &*a.activity == WRITE);
+    if !matters(case, seconds, MUCH) {
+        return Vec::new();
+    }
+    let wait = |s: &SessionRow| -> f64 {
+        s.accounts.iter().filter(|a| &*a.activity == WRITE).map(|a| a.seconds).sum()
+    };
+    let of_statement = |a: &ActivityRow| &*a.activity == WRITE;
+    let mut evidence = Vec::new();
+    let sessions = case.interval.sessions.iter();
+    if let Some(session) =
+        sessions.max_by(|a, b| wait(a).total_cmp(&wait(b))).filter(|s| wait(s) > 0.0)
+    {
+        evidence.push(format!("Longest wait: {}, by {}.", duration(wait(session)), name(session)));
+    }
+    evidence.extend(case.whose(seconds, of_statement));
+    vec![Diagnosis {
+        rule: Rule::SlowClients,
+        text: format!(
+            "Clients do not take their results: sessions wait to send them {} % of their time.",
+            percent(case.share(seconds))
+        ),
+        seconds,
+        share: Some(case.share(seconds)),
+        evidence,
+        advice: "Look at the client (what it does between rows, its garbage collection) and the network; \
+                 fetch fewer rows, or fewer at a time."
+            .into(),
+        confidence: Confidence::Certain,
+        section: "ledger",
+        consequence_of: None,
+    }]
+}
+
+/// Sessions are started and ended all the time.
+pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Part of the load that starting takes.
+    const MUCH: f64 = 0.3;
+    /// Sessions that end in a second.
+    const MANY: f64 = 5.0;
+
+    let rate = case.interval.ended.sessions as f64 / case.length();
+    let seconds = case.seconds_of(|a| matches!(&*a.phase, "startup" | "terminate"));
+    if rate < MANY || !matters(case, seconds, MUCH) {
+        return Vec::new();
+    }
+    let each = seconds / case.interval.ended.sessions.max(1) as f64;
+    let commands =
+        case.interval.commands_handled as f64 / case.interval.ended.sessions.max(1) as f64;
+    vec![Diagnosis {
+        rule: Rule::Connections,
+        text: format!(
+            "{} sessions/s are started and ended: {} % of the sessions' time is their start.",
+            count(rate),
+            percent(case.share(seconds))
+        ),
+        seconds,
+        share: Some(case.share(seconds)),
+        evidence: vec![format!(
+            "A session takes {} to start and end, and handles {} commands.",
+            maybe_duration(Some(each)),
+            count(commands)
+        )],
+        advice: "Keep connections: a pool in the application, or PgBouncer before the server."
+            .into(),
+        confidence: Confidence::Certain,
+        section: "ledger",
+        consequence_of: None,
+    }]
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Reads of data files.
+
+use super::matters;
+use crate::case::Case;
+use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use view::statements::ActivityRow;
+use view::units::{count, duration, maybe_duration, percent};
+
+const READ: &str = "IO:DataFileRead";
+/// Part of the load.
+const MUCH: f64 = 0.2;
+/// A read of a block that takes longer on average comes from a slow device, seconds.
+const SLOW: f64 = 0.005;
+
+/// Reading takes much of the time: each read is slow, or there are many.
+pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
+    let is_read = |activity: &str| activity == READ || activity == "IO:AioIoCompletion";
+    let seconds = case.seconds_of(|a| is_read(&a.activity));
+    if !matters(case, seconds, MUCH) {
+        return Vec::new();
+    }
+    let reads =
+        case.interval.activities_where(|a| is_read(&a.activity) && &*a.phase != "background");
+    let Some(row) = reads.first() else { return Vec::new() };
+    let mean = row.timing.mean_seconds.unwrap_or(0.0);
+    let of_statement = |a: &ActivityRow| is_read(&a.activity);
+    let mut evidence: Vec<String> = case.whose(seconds, of_statement).into_iter().collect();
+    let (rule, text, advice) = if mean >= SLOW {
+        let text = format!(
+            "Reads of data files are slow: {} each on average, p99 {}, {} % of the sessions' time.",
+            duration(mean),
+            maybe_duration(row.timing.p99_seconds),
+            percent(case.share(seconds))
+        );
+        let advice =
+            "Look at the device (queue, other users, limits), and at what is read: tally top, \
+                      pane Storage.";
+        (Rule::SlowDevice, text, advice)
+    } else {
+        let text = format!(
+            "Sessions wait for reads of data files {} % of their time: {}/s, {} each.",
+            percent(case.share(seconds)),
+            count(row.timing.count as f64 / case.length()),
+            duration(mean)
+        );
+        let advice =
+            "Look at what is read and why it does not stay in the buffers: the plans of these \
+                      statements first, then shared_buffers.";
+        (Rule::BufferMisses, text, advice)
+    };
+    if let Some(p50) = row.timing.p50_seconds {
+        evidence.push(format!("Half of the reads take less than {}.", duration(p50)));
+    }
+    vec![Diagnosis {
+        rule,
+        text,
+        seconds,
+        share: Some(case.share(seconds)),
+        evidence,
+        advice: advice.into(),
+        confidence: Confidence::Certain,
+        section: "files",
+        consequence_of: None,
+    }]
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Single statements: what they read, sort and plan.
+
+use super::matters;
+use crate::case::{words, Case};
+use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use view::statements::StatementRow;
+use view::units::{bytes, count, duration, percent};
+
+const BLOCK: f64 = 8192.0;
+
+/// The statements that clients sent and that took time, most first.
+fn rows<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c StatementRow> {
+    let rows = case.statements.map_or(&[][..], |it| &it.rows);
+    rows.iter().filter(|row| row.toplevel && row.queryid.is_some() && row.execution.count > 0)
+}
+
+/// Whether it wrote temporary files.
+fn spills(row: &StatementRow) -> bool {
+    row.temp_bytes > 0 || row.blocks.temp_written > 0
+}
+
+/// A statement reads hundreds of times as many blocks as it returns rows.
+pub fn missing_index(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Part of the load that one statement has to take.
+    const MUCH: f64 = 0.2;
+    /// Blocks that a call has to read; fewer are no trouble.
+    const BLOCKS: f64 = 500.0;
+    /// Blocks for each row.
+    const A_ROW: f64 = 100.0;
+
+    // What it sorts or hashes beyond work_mem is the next rule's.
+    let suspect = |row: &&StatementRow| {
+        let calls = row.calls.max(1) as f64;
+        let blocks = (row.blocks.shared_hit + row.blocks.shared_read) as f64;
+        matters(case, row.seconds, MUCH)
+            && !spills(row)
+            && blocks >= BLOCKS * calls
+            && blocks >= A_ROW * (row.rows as f64).max(calls)
+    };
+    rows(case)
+        .filter(suspect)
+        .map(|row| {
+            let calls = row.calls.max(1) as f64;
+            let blocks = (row.blocks.shared_hit + row.blocks.shared_read) as f64;
+            Diagnosis {
+                rule: Rule::MissingIndex,
+                text: format!(
+                    "A statement reads {} blocks ({}) for {} of result a call: an index may be missing: {}.",
+                    count(blocks / calls),
+                    bytes(blocks / calls * BLOCK),
+                    rows_of(row.rows as f64 / calls),
+                    words(row)
+                ),
+                seconds: row.seconds,
+                share: Some(case.share(row.seconds)),
+                evidence: vec![format!(
+                    "It takes {} % of the sessions' time: {} calls of {}.",
+                    percent(case.share(row.seconds)),
+                    count(row.calls as f64),
+                    row.execution.mean_seconds.map_or_else(|| "-".into(), duration)
+                )],
+                advice: "Look at its plan (EXPLAIN (ANALYZE, BUFFERS)): a sequential scan that removes most \
+                         rows by its filter wants an index on the filter's columns. An aggregate over \
+                         the whole table reads as much by its nature."
+                    .into(),
+                confidence: Confidence::Possible,
+                section: "statements",
+                consequence_of: None,
+            }
+        })
+        .collect()
+}
+
+/// "1 row", "12 rows", "0.3 rows".
+fn rows_of(rows: f64) -> String {
+    let unit = if rows == 1.0 { "row" } else { "rows" };
+    format!("{} {unit}", count(rows))
+}
+
+/// Sorts and hashes that do not fit into work_mem.
+pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Part of the load.
+    const MUCH: f64 = 0.2;
+
+    let with: Vec<&StatementRow> = rows(case).filter(|row| spills(row)).collect();
+    let seconds: f64 = with.iter().map(|row| row.seconds).sum();
+    let Some(worst) = with.first().filter(|_| matters(case, seconds, MUCH)) else {
+        return Vec::new();
+    };
+    let files: u64 = with.iter().map(|row| row.temp_files).sum();
+    let size: u64 = with.iter().map(|row| row.temp_bytes).sum();
+    let written: u64 = with.iter().map(|row| row.blocks.temp_written).sum();
+    let size = (size as f64).max(written as f64 * BLOCK);
+    let waits = case.seconds_of(|a| a.activity.starts_with("IO:BufFile"));
+    vec![Diagnosis {
+        rule: Rule::TemporaryFiles,
+        text: format!(
+            "Sorts or hashes do not fit into work_mem and write temporary files ({} in {} files): {}.",
+            bytes(size),
+            count(files as f64),
+            words(worst)
+        ),
+        seconds,
+        share: Some(case.share(seconds)),
+        evidence: vec![
+            format!(
+                "Statements with temporary files take {} % of the sessions' time.",
+                percent(case.share(seconds))
+            ),
+            format!("Sessions waited for these files for {}.", duration(waits)),
+        ],
+        advice: format!(
+            "Raise work_mem for this statement (SET LOCAL work_mem) beyond the {} that a call writes, or \
+             let it sort less: an index in the order that is asked for, fewer columns, a limit.",
+            bytes(
+                (worst.temp_bytes as f64).max(worst.blocks.temp_written as f64 * BLOCK)
+                    / worst.calls.max(1) as f64
+            )
+        ),
+        confidence: Confidence::Likely,
+        section: "statements",
+        consequence_of: None,
+    }]
+}
+
+/// Planning takes longer than executing.
+pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Part of the load.
+    const MUCH: f64 = 0.3;
+
+    let seconds: f64 = rows(case).map(|row| row.planning.seconds).sum();
+    let executing: f64 = rows(case).map(|row| row.execution.seconds).sum();
+    let worst = rows(case).max_by(|a, b| a.planning.seconds.total_cmp(&b.planning.seconds));
+    let Some(worst) = worst.filter(|_| matters(case, seconds, MUCH) && seconds > executing) else {
+        return Vec::new();
+    };
+    vec![Diagnosis {
+        rule: Rule::Planning,
+        text: format!(
+            "Planning takes longer than executing: {} against {}, most of it for {}.",
+            duration(seconds),
+            duration(executing),
+            words(worst)
+        ),
+        seconds,
+        share: Some(case.share(seconds)),
+        evidence: vec![format!(
+            "This statement is planned in {} and executed in {} on average.",
+            worst.planning.mean_seconds.map_or_else(|| "-".into(), duration),
+            worst.execution.mean_seconds.map_or_else(|| "-".into(), duration)
+        )],
+        advice:
+            "Use prepared statements (with a generic plan, plan_cache_mode, if their parameters do \
+                 not matter), and look at the number of partitions and joined tables."
+                .into(),
+        confidence: Confidence::Certain,
+        section: "statements",
+        consequence_of: None,
+    }]
+}

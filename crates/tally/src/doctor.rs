@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally doctor`: watches a server for some seconds and says what is wrong.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use diagnose::{diagnose, Case, Diagnosis};
+use error::Error;
+use indicatif::{ProgressBar, ProgressStyle};
+use live::follower::{Figures, Follower, Wanted};
+use live::target;
+use segment::Level;
+use serde::Serialize;
+use view::headline;
+use view::table::wrap;
+use view::units::duration;
+use view::Reading;
+
+use crate::arguments::interval;
+
+/// Arguments of `tally doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Watches the server and names what is wrong, the worst first: who or what it is, how much of the
+sessions' time it takes, what that is concluded from, and what to do. A server that is merely busy
+is healthy.
+
+Examples:
+  tally doctor
+  tally doctor /var/lib/postgresql/15/main --for 1min
+  tally doctor --json | jq '.diagnoses[].text'")]
+pub struct DoctorArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// How long to watch: seconds, or with a unit (500ms, 10s, 1min)
+    #[arg(long = "for", short, value_name = "TIME", default_value = "10", value_parser = interval)]
+    pub duration: Duration,
+    /// Print JSON (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Json<'r> {
+    server: &'r str,
+    host: &'r str,
+    /// When the watch ended, seconds since 1970.
+    time: f64,
+    interval_seconds: f64,
+    /// Whether nothing is wrong.
+    healthy: bool,
+    /// The worst first; a consequence follows its cause.
+    diagnoses: &'r [Diagnosis],
+    /// What keeps the figures from being complete.
+    incomplete: Vec<String>,
+}
+
+/// Width if the output is not a terminal.
+const WIDTH: usize = 100;
+const TICK: Duration = Duration::from_millis(100);
+
+/// Watch, and say what is wrong.
+pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
+    let reading = watch(args)?;
+    let case = Case::of(&reading);
+    let found = diagnose(&case);
+    let interval = &reading.interval;
+    if args.json {
+        return view::output::json(&Json {
+            server: &interval.server.name,
+            host: &interval.server.host,
+            time: interval.time,
+            interval_seconds: interval.interval_seconds,
+            healthy: found.is_empty(),
+            diagnoses: &found,
+            incomplete: headline::warnings(interval),
+        });
+    }
+    let terminal = std::io::stdout().is_terminal();
+    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    let width = size.map_or(WIDTH, |(width, _)| usize::from(width).min(WIDTH));
+    let mut out = view::escape::stdout();
+    out.write_all(text(&reading, &found, width, color).as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
+    let wanted = Wanted {
+        figures: Figures::Intervals,
+        kernel: true,
+        statements: true,
+        storage: true,
+        ..Wanted::default()
+    };
+    let mut follower = Follower::open(target::segment_path(args.target.as_deref())?, wanted)?;
+    let level = follower.segment().map(segment::Segment::level).transpose()?;
+    if level == Some(Level::Off) {
+        return Err(Error::Failed(
+            "nothing is measured at level off: set another (tally level waits)".into(),
+        ));
+    }
+    // Statements are compared with their first reading.
+    follower.interval()?;
+    let begin = Instant::now();
+    let progress = ProgressBar::new(args.duration.as_millis() as u64)
+        .with_style(ProgressStyle::with_template("{bar:40} {msg}").expect("a fixed template"));
+    while let Some(left) = args.duration.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
+    {
+        progress.set_position(begin.elapsed().as_millis() as u64);
+        progress.set_message(format!("watching, {} left", duration(left.as_secs_f64().ceil())));
+        std::thread::sleep(left.min(TICK));
+    }
+    progress.finish_and_clear();
+    follower.interval()
+}
+
+/// The answer as a person reads it.
+fn text(reading: &Reading, found: &[Diagnosis], width: usize, color: bool) -> String {
+    let interval = &reading.interval;
+    let mut out = String::new();
+    let mut lines = |text: &str, first: &str, rest: &str| {
+        for (n, part) in wrap(text, width.saturating_sub(rest.len())).iter().enumerate() {
+            out.push_str(if n == 0 { first } else { rest });
+            out.push_str(part);
+            out.push('\n');
+        }
+    };
+    lines(
+        &format!(
+            "{}, {}: watched for {}.",
+            interval.server.name,
+            interval.server.host,
+            duration(interval.interval_seconds)
+        ),
+        "",
+        "",
+    );
+    lines(&headline::load(interval), "", "");
+    for warning in headline::warnings(interval) {
+        lines(&warning, "! ", "  ");
+    }
+    let bold = |text: String| if color { format!("\x1b[1m{text}\x1b[0m") } else { text };
+    if found.is_empty() {
+        lines(&bold("Healthy: nothing is wrong.".into()), "", "");
+    }
+    for (n, it) in found.iter().enumerate() {
+        lines("", "", "");
+        let number = format!("{}. ", n + 1);
+        let cause = it.consequence_of.map_or("", |_| "As a consequence: ");
+        for (at, part) in wrap(&format!("{cause}{}", it.text), width - 4).into_iter().enumerate() {
+            let first = if at == 0 { number.as_str() } else { "   " };
+            lines(&bold(part), first, "   ");
+        }
+        for detail in it.details() {
+            lines(&detail, "   ", "   ");
+        }
+        lines(&format!("The cause is {}.", it.confidence.name()), "   ", "   ");
+    }
+    out
+}

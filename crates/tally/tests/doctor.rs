@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally doctor` names the culprit of planted problems first, and is silent about healthy servers.
+
+mod support;
+
+use std::os::unix::fs::{symlink, MetadataExt};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use postgres::Client;
+use scratch::{Builder, Cluster};
+use serde_json::Value;
+use support::slow_disk::{rerun_in_mount_namespace, Behaviour, SlowDisk};
+use support::{complaint, output, plain, segment, start, tally, Load};
+
+fn server() -> Builder {
+    plain()
+        .setting("shared_preload_libraries", "pg_tally")
+        .setting("autovacuum", "off")
+        .setting("checkpoint_timeout", "1h")
+}
+
+/// What the doctor says after watching for some seconds, while the threads of `load` run.
+fn examine(cluster: &Cluster, seconds: u32, load: &[&Load]) -> Value {
+    support::while_working(load, || {
+        std::thread::sleep(Duration::from_secs(1));
+        let path = segment(cluster);
+        let text =
+            output(tally().args(["doctor", "--json", "--for", &seconds.to_string()]).arg(path));
+        serde_json::from_str(&text).unwrap()
+    })
+}
+
+/// A session that does this again and again.
+fn again<'c>(
+    cluster: &'c Cluster,
+    step: impl Fn(&mut Client) + Sync + 'c,
+) -> impl Fn(&AtomicBool) + Sync + 'c {
+    move |stop| {
+        let mut client = cluster.connect().unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            step(&mut client);
+        }
+    }
+}
+
+/// The first diagnosis is by this rule, and its text and evidence have these words.
+fn assert_first(answer: &Value, rule: &str, words: &[&str]) {
+    let first = &answer["diagnoses"][0];
+    assert_eq!(first["rule"], rule, "{answer:#}");
+    for word in words {
+        assert!(first.to_string().contains(word), "{word}: {answer:#}");
+    }
+    assert_eq!(answer["healthy"], false);
+}
+
+#[test]
+fn a_statement_without_an_index_is_named() {
+    let cluster = start(server());
+    cluster
+        .psql(
+            "create table orders (id int, customer int, filler text); \
+             insert into orders select n, n % 50000, repeat('x', 100) from generate_series(1, 300000) n; \
+             analyze orders",
+        )
+        .unwrap();
+    let slow = again(&cluster, |client| {
+        client.query("select * from orders where customer = 4711", &[]).unwrap();
+    });
+    let fast = again(&cluster, |client| {
+        client.simple_query("select 1").unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    });
+    let answer = examine(&cluster, 4, &[&slow, &fast]);
+    assert_first(&answer, "missing-index", &["from orders where customer", "index"]);
+}
+
+#[test]
+fn checkpoints_that_the_wal_forces_are_named_with_the_setting() {
+    let cluster = start(
+        server()
+            .setting("max_wal_size", "32MB")
+            .setting("min_wal_size", "32MB")
+            .setting("fsync", "on"),
+    );
+    cluster.psql("create table t (n int, filler text)").unwrap();
+    let write = again(&cluster, |client| {
+        client
+            .simple_query(
+                "insert into t select n, repeat('x', 500) from generate_series(1, 2000) n",
+            )
+            .unwrap();
+    });
+    let answer = examine(&cluster, 8, &[&write]);
+    assert_first(&answer, "checkpoints", &["max_wal_size", "forced by WAL"]);
+}
+
+#[test]
+fn a_client_that_asks_for_each_row_by_itself_is_named() {
+    let cluster = start(server());
+    cluster
+        .psql("create table items (id int primary key, name text); insert into items select n, 'x' from generate_series(1, 1000) n; analyze items")
+        .unwrap();
+    let each = again(&cluster, |client| {
+        client.batch_execute("set application_name = 'shop'; begin").unwrap();
+        let statement = client.prepare("select name from items where id = $1").unwrap();
+        for id in 1..=1000i32 {
+            client.query_one(&statement, &[&id]).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        client.batch_execute("commit").unwrap();
+    });
+    let answer = examine(&cluster, 5, &[&each]);
+    assert_first(&answer, "many-small-statements", &["shop", "name from items where id"]);
+}
+
+#[test]
+fn a_sort_that_does_not_fit_into_work_mem_is_named() {
+    let cluster = start(server().setting("work_mem", "64kB"));
+    cluster
+        .psql("create table t as select n, md5(n::text) filler from generate_series(1, 200000) n; analyze t")
+        .unwrap();
+    let sort = again(&cluster, |client| {
+        client
+            .simple_query("select count(*) from (select filler from t order by filler offset 1) s")
+            .unwrap();
+    });
+    let answer = examine(&cluster, 5, &[&sort]);
+    assert_first(&answer, "temporary-files", &["work_mem", "order by filler"]);
+}
+
+#[test]
+fn a_slow_device_under_the_wal_is_named() {
+    if rerun_in_mount_namespace("a_slow_device_under_the_wal_is_named") {
+        return;
+    }
+    let mut cluster = server().fsync(true).create().unwrap();
+    let path = segment(&cluster);
+    cluster.also_remove(&path);
+    // One file of the WAL lasts for the whole test.
+    const FIRST: &str = "000000010000000000000001";
+    let wal = cluster.data_dir().join("pg_wal").join(FIRST);
+    let (files, place) = (cluster.dir().join("files"), cluster.dir().join("slow"));
+    std::fs::create_dir(&files).unwrap();
+    std::fs::create_dir(&place).unwrap();
+    let owner = std::fs::metadata(&wal).unwrap();
+    std::os::unix::fs::chown(&files, Some(owner.uid()), Some(owner.gid())).unwrap();
+    std::fs::rename(&wal, files.join(FIRST)).unwrap();
+    let Some(disk) = SlowDisk::mount(&place, &files) else { return };
+    symlink(place.join(FIRST), &wal).unwrap();
+    cluster.start().unwrap();
+    cluster.psql("create table t (n int)").unwrap();
+    disk.set(Behaviour { sync: Duration::from_millis(30), ..Behaviour::default() });
+    let insert = again(&cluster, |client| {
+        client.simple_query("insert into t values (1)").unwrap();
+    });
+    let answer = examine(&cluster, 4, &[&insert, &insert]);
+    assert_first(&answer, "commits", &["sync of the WAL", "pg_wal"]);
+}
+
+#[test]
+fn clients_that_connect_for_each_statement_are_counted() {
+    let cluster = start(server());
+    let storm = |stop: &AtomicBool| {
+        while !stop.load(Ordering::Relaxed) {
+            cluster.connect().unwrap().simple_query("select 1").unwrap();
+        }
+    };
+    let answer = examine(&cluster, 4, &[&storm, &storm]);
+    assert_first(&answer, "connections", &["sessions/s", "pool"]);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_named() {
+    let cluster = start(server());
+    let slow = |stop: &AtomicBool| {
+        use std::io::Read;
+        let mut client = cluster.connect().unwrap();
+        client.batch_execute("set application_name = 'slow reader'").unwrap();
+        let mut rows = client
+            .copy_out("copy (select repeat('x', 1000) from generate_series(1, 1000000)) to stdout")
+            .unwrap();
+        let mut buffer = [0; 1000];
+        while !stop.load(Ordering::Relaxed) {
+            rows.read_exact(&mut buffer).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let answer = examine(&cluster, 4, &[&slow]);
+    assert_first(&answer, "slow-clients", &["slow reader"]);
+}
+
+#[test]
+fn rows_that_everybody_updates_are_named_by_their_statement() {
+    let cluster = start(server());
+    cluster.psql("create table counter (n int); insert into counter values (0)").unwrap();
+    let bump = again(&cluster, |client| {
+        client.batch_execute("begin; update counter set n = n + 1").unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        client.batch_execute("commit").unwrap();
+    });
+    let answer = examine(&cluster, 4, &[&bump, &bump, &bump, &bump]);
+    assert_first(&answer, "locks", &["update counter set n"]);
+}
+
+#[test]
+fn servers_that_are_idle_or_merely_busy_are_healthy() {
+    let cluster = start(server());
+    cluster.pgbench_init(5).unwrap();
+    cluster.psql("vacuum analyze").unwrap();
+    let idle = |_: &AtomicBool| ();
+    let select = again(&cluster, |client| {
+        client
+            .query_one("select abalance from pgbench_accounts where aid = $1", &[&4711i32])
+            .unwrap();
+    });
+    let thinking = again(&cluster, |client| {
+        client
+            .batch_execute(
+                "begin; update pgbench_accounts set abalance = abalance + 1 where aid = 12; \
+                 select abalance from pgbench_accounts where aid = 12; \
+                 insert into pgbench_history values (1, 1, 12, 1, now()); commit",
+            )
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    });
+    let load = again(&cluster, |client| {
+        client
+            .batch_execute(
+                "create temporary table if not exists loaded (n int, filler text); \
+                 insert into loaded select n, 'x' from generate_series(1, 100) n",
+            )
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    });
+    let extended = again(&cluster, |client| {
+        let mut transaction = client.transaction().unwrap();
+        for id in 1..=5i32 {
+            transaction
+                .query_one("select bbalance from pgbench_branches where bid = $1", &[&id])
+                .unwrap();
+        }
+        transaction.commit().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    });
+    let maintain = again(&cluster, |client| {
+        client.batch_execute("vacuum analyze pgbench_tellers").unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    });
+    let sleep = again(&cluster, |client| {
+        client.simple_query("select pg_sleep(0.2)").unwrap();
+    });
+    let loads: [(&str, &[&Load]); 7] = [
+        ("idle", &[&idle]),
+        ("one client that selects", &[&select]),
+        ("clients that think", &[&thinking, &load]),
+        ("short transactions", &[&extended]),
+        ("vacuum", &[&maintain, &thinking]),
+        ("sleeping", &[&sleep]),
+        ("all", &[&thinking, &load, &extended, &maintain, &sleep]),
+    ];
+    for (name, load) in loads {
+        let answer = examine(&cluster, 3, load);
+        assert_eq!(answer["diagnoses"], serde_json::json!([]), "{name}: {answer:#}");
+        assert_eq!(answer["healthy"], true);
+    }
+}
+
+#[test]
+fn the_text_names_the_problem_the_evidence_and_what_to_do() {
+    let cluster = start(server());
+    let path = segment(&cluster);
+    let text = output(tally().args(["doctor", "--for", "1"]).arg(&path));
+    assert!(text.contains("watched for 1.0"), "{text}");
+    assert!(text.contains("Healthy: nothing is wrong."), "{text}");
+    tally().args(["level", "off"]).arg(&path).output().unwrap();
+    let error = complaint(tally().args(["doctor", "--for", "1"]).arg(&path), 1);
+    assert!(error.contains("nothing is measured at level off"), "{error}");
+    let error = complaint(tally().args(["doctor", "--for", "never"]).arg(&path), 2);
+    assert!(error.contains("--for"), "{error}");
+}
