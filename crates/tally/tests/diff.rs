@@ -375,6 +375,52 @@ fn record(cluster: &Cluster, seconds: u64, to: &Path) {
     load.wait().unwrap();
 }
 
+/// A short recording has few blocks with statements; the executions of the statement tell.
+#[test]
+fn a_statement_that_lost_its_index_is_named_first() {
+    let recordings = Recordings::new();
+    let cluster = support::start(
+        support::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("autovacuum", "off"),
+    );
+    cluster
+        .psql(
+            "create table orders as select n id, n % 20000 customer from generate_series(1, 200000) n; \
+             create index by_customer on orders (customer); analyze orders",
+        )
+        .unwrap();
+    let script = "\\set c random(1, 20000)\nselect count(*) from orders where customer = :c;\n\
+        select 1;\n\\sleep 5ms\nselect count(*) from pg_class where oid = :c;\n\
+        select version();\n";
+    let record = |name: &str| {
+        let load = cluster.pgbench().load(Load::Script(script.to_string())).clients(1);
+        let load = load.duration(Duration::from_secs(10)).spawn().unwrap();
+        let mut command = tally();
+        command.arg("record").arg(support::segment(&cluster)).arg("-o").arg(recordings.path(name));
+        output(command.args(["--duration", "8s", "--interval", "1s", "--detail", "4s"]));
+        load.wait().unwrap();
+    };
+    record("before");
+    record("again");
+    cluster.psql("drop index by_customer").unwrap();
+    record("after");
+    let diff = recordings.json("before", "after", &[]);
+    let first = diff["findings"][0]["text"].as_str().unwrap();
+    assert!(first.starts_with("The statement that changed most takes "), "{}", findings(&diff));
+    assert!(first.contains("from orders where customer"), "{first}");
+    let row = &rows(&diff, "statements")[0];
+    assert_eq!(row["verdict"], "more", "{row}");
+    assert!(number(&row["b_mean_seconds"]) > 10.0 * number(&row["a_mean_seconds"]), "{row}");
+    // The others, and the same server again: nothing.
+    let real = |row: &&Value| !["noise", "unknown"].contains(&row["verdict"].as_str().unwrap());
+    assert_eq!(rows(&diff, "statements").iter().filter(real).count(), 1);
+    let diff = recordings.json("before", "again", &[]);
+    assert_eq!(rows(&diff, "statements").iter().filter(real).count(), 0, "{}", findings(&diff));
+    let text = output(recordings.diff("before", "again").arg("--text"));
+    assert!(text.contains("select count(*) from or"), "{text}");
+}
+
 /// With little memory blocks are read repeatedly from the kernel's cache; with much they stay in shared
 /// buffers.
 #[test]

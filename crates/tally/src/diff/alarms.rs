@@ -109,15 +109,7 @@ fn alarms(dice: &mut Normal, course: Course, blocks: usize, from: Sides) -> bool
         }
         let what = What::Account { phase: "execute".into(), activity: "cpu".into() };
         let change = compare(&sides);
-        rows.accounts.push(Row {
-            what,
-            change,
-            share: None,
-            a_count: 1.0,
-            b_count: 1.0,
-            a_bytes: 0.0,
-            b_bytes: 0.0,
-        });
+        rows.accounts.push(Row { a_count: 1.0, b_count: 1.0, ..Row::of(what, change) });
     }
     let change = compare(&total);
     rows.totals.push(Total { per: Per::Commit, change, a_per_second: 1.0, b_per_second: 1.0 });

@@ -4,12 +4,14 @@
 //! Each side's noise is estimated from its own blocks ([`stats::Ratio`]). The totals are tested by
 //! themselves and all rows as one family, each at half of [`FALSE`]: if nothing has changed, the
 //! comparison finds nothing in 99 of 100 cases, and on average fewer than 1 % of the rows called
-//! changed are so by chance.
+//! changed are so by chance. What the blocks of a short recording do not decide about a statement, its
+//! executions may ([`calls`]).
 
 use std::collections::BTreeSet;
 
 use recording::StatTotals;
 
+use super::calls;
 use super::comparison::{Change, Per, Row, Rows, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
@@ -137,7 +139,7 @@ impl Pair<'_> {
         let change =
             change(&Ratio::of(&seconds(self.a), &by[0])?, &Ratio::of(&seconds(self.b), &by[1])?);
         let what = what.clone();
-        let row = Row { what, change, share: None, a_count, b_count, a_bytes, b_bytes };
+        let row = Row { a_count, b_count, a_bytes, b_bytes, ..Row::of(what, change) };
         row.is_there().then_some(row)
     }
 
@@ -161,14 +163,15 @@ impl Pair<'_> {
                 Ratio::of(&seconds, &by[at])
             };
             let count = |at: usize| lines[at].calls as f64 / by[at].iter().sum::<f64>();
+            let calls = |at: usize| lines[at].executions.filter(|it| it.count > 0);
             let row = Row {
-                what: name.clone(),
-                change: change(&ratio(0)?, &ratio(1)?),
-                share: None,
                 a_count: count(0),
                 b_count: count(1),
-                a_bytes: 0.0,
-                b_bytes: 0.0,
+                a_mean_seconds: calls(0).map(|it| it.mean),
+                b_mean_seconds: calls(1).map(|it| it.mean),
+                a_calls: calls(0),
+                b_calls: calls(1),
+                ..Row::of(name.clone(), change(&ratio(0)?, &ratio(1)?))
             };
             row.is_there().then_some(row)
         };
@@ -238,6 +241,7 @@ impl Rows {
                 let part = at == 0 && whole.verdict.is_real();
                 row.share = part.then(|| row.change.change_seconds / whole.change_seconds);
             }
+            calls::judge(table, FALSE / 2.0);
             let size = |row: &Row| row.change.change_seconds.abs();
             table.sort_by(|a, b| {
                 let real = |row: &Row| row.change.verdict.is_real();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::calls::Calls;
 use super::machine::Processors;
 use view::document::{Finding, Made};
 
@@ -178,9 +179,9 @@ impl Verdict {
         match self {
             Verdict::More => "more",
             Verdict::Less => "less",
-            Verdict::New => "new",
-            Verdict::Absent => "absent",
-            Verdict::Noise => "noise",
+            Verdict::New => "new in B",
+            Verdict::Absent => "absent in B",
+            Verdict::Noise => "inconclusive",
             Verdict::Unknown => "unknown",
         }
     }
@@ -206,6 +207,37 @@ pub struct Row {
     pub a_bytes: f64,
     /// Bytes per unit in B.
     pub b_bytes: f64,
+    /// Of a statement: mean time of an execution in A, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a_mean_seconds: Option<f64>,
+    /// The same in B.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b_mean_seconds: Option<f64>,
+    /// Of a statement: its executions in A.
+    #[serde(skip)]
+    pub a_calls: Option<Calls>,
+    /// And in B.
+    #[serde(skip)]
+    pub b_calls: Option<Calls>,
+}
+
+impl Row {
+    /// A row without counts.
+    pub fn of(what: What, change: Change) -> Row {
+        Row {
+            what,
+            change,
+            share: None,
+            a_count: 0.0,
+            b_count: 0.0,
+            a_bytes: 0.0,
+            b_bytes: 0.0,
+            a_mean_seconds: None,
+            b_mean_seconds: None,
+            a_calls: None,
+            b_calls: None,
+        }
+    }
 }
 
 /// What a row is about.

@@ -90,6 +90,9 @@ const fn text(key: &'static str, title: &'static str) -> Column {
     Column::new(key, title, Unit::Text)
 }
 
+/// Statements that are listed even if chance could explain their change.
+const LISTED: usize = 5;
+
 /// Whether to list the rows below the noise and the locations: a page does, a text only sums them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noise {
@@ -102,7 +105,10 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     let mut tables = vec![configuration(it, noise), totals(it)];
     for kind in &KINDS {
         let rows = (kind.rows)(&it.rows);
-        let noisy: Vec<&Row> = rows.iter().filter(|row| is_noise(row)).collect();
+        // They are sorted: the changes beyond the noise, then the largest ones.
+        let listed = if kind.id == "statements" { LISTED } else { 0 };
+        let (_, rest) = rows.split_at(listed.min(rows.len()));
+        let noisy: Vec<&Row> = rest.iter().filter(|row| is_noise(row)).collect();
         tables.push(table(kind, it, rows, &noisy));
         if noise == Noise::Shown {
             tables.push(below(kind, it, &noisy));
@@ -288,6 +294,10 @@ fn tone(what: &What) -> Tone {
     Tone::Class(class)
 }
 
+const MEANS: [Column; 2] = [
+    Column::new("a_mean_seconds", "A mean", Unit::Seconds).expendable(2),
+    Column::new("b_mean_seconds", "B mean", Unit::Seconds).expendable(2),
+];
 const SHARE: Column = Column::new("share", "of the change", Unit::Share);
 const COUNTS: [Column; 2] = [
     Column::new("a_count", "A count", Unit::Number).expendable(8),
@@ -305,6 +315,9 @@ fn columns(id: &str, names: &[Column]) -> Vec<Column> {
         columns.push(SHARE);
     }
     columns.extend(COUNTS);
+    if id == "statements" {
+        columns.extend(MEANS);
+    }
     if id == "files" {
         columns.extend(BYTES);
     }
@@ -318,6 +331,9 @@ fn row(id: &str, names: Vec<Cell>, it: &Row) -> Vec<Cell> {
         row.push(it.share.into());
     }
     row.extend([it.a_count.into(), it.b_count.into()]);
+    if id == "statements" {
+        row.extend([it.a_mean_seconds.into(), it.b_mean_seconds.into()]);
+    }
     if id == "files" {
         row.extend([it.a_bytes.into(), it.b_bytes.into()]);
     }
@@ -328,7 +344,8 @@ fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
     let Kind { id, title, note, names, .. } = *kind;
     let note = format!("Per {}. {note}", it.per.name());
     let mut table = Table::new(id, title, columns(id, names)).noted(Some(note));
-    for shown in rows.iter().filter(|row| !is_noise(row)) {
+    let summed = |row: &Row| noisy.iter().any(|it| std::ptr::eq(*it, row));
+    for shown in rows.iter().filter(|row| !summed(row)) {
         table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown));
     }
     if let Some(sum) = sum(noisy) {

@@ -19,10 +19,11 @@ const OTHER_WORK: f64 = 0.1;
 
 /// All findings.
 pub fn findings(it: &Comparison) -> Vec<Finding> {
-    let note = |section, text| Finding { section, weight: Weight::Note, text };
-    let warning = |section, text| Finding { section, weight: Weight::Warning, text };
+    let of = |weight| move |section, text| Finding { section, weight, text, details: Vec::new() };
+    let (note, warning) = (of(Weight::Note), of(Weight::Warning));
     let mut found = Vec::new();
     if let Some(total) = it.rows.totals.first() {
+        found.extend(culprit(it, total).map(|text| note("statements", text)));
         found.push(note("totals", change(total)));
         found.extend(reasons(it, total).map(|text| note("accounts", text)));
         found.push(note("totals", rate(total)));
@@ -98,6 +99,39 @@ pub fn name(what: &What) -> String {
         What::Function { process, function, part } => format!("{function} by {process}, {part}"),
         What::Statement { query, .. } => query.to_string(),
     }
+}
+
+/// The statement whose change is the largest part of the whole, or large although the whole is inconclusive.
+fn culprit(it: &Comparison, total: &Total) -> Option<String> {
+    /// Part of the whole change, or of A's whole time.
+    const LARGE: f64 = 0.2;
+
+    let whole = total.change;
+    let real = |row: &&Row| {
+        matches!(&row.what, What::Statement { toplevel: true, .. }) && row.change.verdict.is_real()
+    };
+    let row = it.rows.statements.iter().find(real)?;
+    let change = row.change.change_seconds;
+    let part =
+        change / if whole.verdict.is_real() { whole.change_seconds } else { whole.a_seconds };
+    let enough = if whole.verdict.is_real() { part >= LARGE } else { part.abs() >= LARGE };
+    let each = match (row.a_mean_seconds, row.b_mean_seconds) {
+        (Some(a), Some(b)) if a > 0.0 => {
+            format!("a call takes {}, was {}", duration(b), duration(a))
+        }
+        (None, Some(b)) => format!("it is new, {} a call", duration(b)),
+        (Some(a), None) => format!("it is absent in B, was {} a call", duration(a)),
+        _ => return None,
+    };
+    let words = view::statements::one_line(&name(&row.what));
+    enough.then(|| {
+        format!(
+            "The statement that changed most takes {} {} per {}; {each}: {words}",
+            duration(change.abs()),
+            more(change),
+            it.per.name()
+        )
+    })
 }
 
 /// The accounts that explain most of the change, and the largest ones against it.

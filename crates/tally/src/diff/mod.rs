@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod alarms;
 mod args;
+mod calls;
 mod columns;
 mod compare;
 mod comparison;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use recording::{Range, Recording};
 
+use super::calls::Calls;
 use super::columns::Columns;
 use super::comparison::What;
 use error::Error;
@@ -22,6 +23,8 @@ pub struct Line {
     pub seconds: Vec<f64>,
     /// Total executions.
     pub calls: u64,
+    /// Their times, over the whole recording.
+    pub executions: Option<Calls>,
 }
 
 /// The statements of a side.
@@ -57,6 +60,14 @@ pub fn read(
             line.calls += row.calls;
         }
     }
+    let (Some(first), Some(last)) = (kept.first(), kept.last()) else { return Ok(None) };
+    let range = Range { from_us: columns.bounds_us[*first], to_us: columns.bounds_us[*last + 1] };
+    if let Some(read) = recording.statements(range)? {
+        for row in model::Statements::between(None, &Arc::new(read)).rows {
+            let executions = calls(&row);
+            all.lines.entry(what(&row)).and_modify(|line| line.executions = executions);
+        }
+    }
     Ok((!all.lines.is_empty()).then_some(all))
 }
 
@@ -80,6 +91,16 @@ fn spans(columns: &Columns, kept: &[usize]) -> Vec<Span<usize>> {
         }
     }
     spans
+}
+
+/// Its executions; `None`: there were none, or their times are not known.
+fn calls(row: &model::StatementRow) -> Option<Calls> {
+    Some(Calls {
+        count: row.execution.count,
+        mean: row.execution.mean_seconds?,
+        deviation: row.execution.stddev_seconds?,
+        median: row.quantiles.p50_seconds?,
+    })
 }
 
 /// Identifies a statement on both sides, whose databases have different OIDs.
