@@ -2,12 +2,13 @@
 # make              build everything
 # make demo         a throw-away server, a load, the live view
 # make check        format, lints, unit tests, one server test; under 3 minutes when built
-# make test         all tests, with one server
-# make test-matrix  the core tests with PostgreSQL 16 to 19, which script/servers fetches into build/servers
+# make test         all tests with one server; then the core tests with PostgreSQL 16 to 19
+# make test-matrix  the latter alone; script/servers fetches the servers into build/servers
 # make test-all     every test with every server, and PostgreSQL's own tests on three; hours
 # make lint         format and lints alone
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
 # make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded; SERVER=17 selects a server
+# make instructions                     what a transaction executes, by callgrind; minutes
 # make attack, stress                   half an hour each
 # make studies, bench                   measurements
 # make clean
@@ -69,7 +70,10 @@ test: build build/bootstrapped-tests
 	+$(LIBTALLY) test
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && npm test
+	prove -Q bench/instructions.t
+	script/instructions --check
 	$(CARGO) test --workspace --locked --no-fail-fast
+	script/test-matrix
 
 # Other servers: script/servers --list. One that cannot be had is reported and left out, unless PGTALLY_SERVERS_REQUIRED=1.
 test-matrix: build build/bootstrapped-tests
@@ -86,6 +90,12 @@ check-server: build
 # The test of contrib/pg_stat_statements against tally.statements; seconds.
 check-statements: build
 	script/check-statements $(SERVER)
+
+# Instructions a transaction, without and with pg_tally and its peers. `make test` compares ours with
+# bench/instructions.baseline; after an intended change: script/instructions --write
+instructions: build build/bootstrapped-tests
+	@script/bootstrap --studies
+	script/instructions
 
 # Attacks on a live server, with 1,000 rounds of random bytes; about 30 minutes. `make test` runs 20 rounds.
 attack: build build/bootstrapped-tests
@@ -150,4 +160,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules
 
-.PHONY: all build demo check test test-matrix test-all check-server check-statements attack stress studies bench lint install uninstall clean
+.PHONY: all build demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench lint install uninstall clean

@@ -2,8 +2,8 @@
 # Functions shared by the checks that run PostgreSQL's own tests (check-server, check-statements), with any server of
 # script/servers.
 #
-# The tests come from Debian's source package of the server's major version. They are kept in
-# build/postgresql-source, so the network is needed once.
+# The tests come from Debian's source package of the server's major version, those of 16, which Debian does not have, from
+# Ubuntu's. They are kept in build/postgresql-source, so the network is needed once.
 
 . "$(dirname "$0")/system.sh"
 build=$here/build/postgresql-source
@@ -39,6 +39,10 @@ look_at() {
 
 # ------------------------------------------------------------------ the tests' source
 
+# postgresql.org's archive of 16.2, which Ubuntu 24.04 was released with and so keeps. Debian does not know Ubuntu's
+# signature, so the archive's content is checked instead.
+sha256_of_16=446e88294dbc2c9085ab4b7061a646fa604b4bec03521d5ea671c2e5ad9b2952
+
 # Runs apt on lists of its own, so that the system's stay as they are.
 apt_source() {
     command=$1
@@ -55,12 +59,16 @@ fetch() {
     mkdir -p "$build/apt/lists/partial" "$build/apt/cache/archives/partial"
     case $major in
     15) suites='bookworm bookworm-updates' ;;
+    16) suites=noble ;;
     17) suites='trixie trixie-updates' ;;
     18) suites=forky ;;
     *) suites='unstable experimental' ;;
     esac
     for suite in $suites; do
-        echo "deb-src http://deb.debian.org/debian $suite main"
+        case $suite in
+        noble) echo "deb-src [trusted=yes] http://archive.ubuntu.com/ubuntu noble main" ;;
+        *) echo "deb-src http://deb.debian.org/debian $suite main" ;;
+        esac
         case $suite in
         *-updates) echo "deb-src http://deb.debian.org/debian-security ${suite%-updates}-security main" ;;
         esac
@@ -94,6 +102,9 @@ need_source() {
         if [ -z "$archive" ]; then
             fetch
             archive=$(first "$build/apt/postgresql-${major}"_*.orig.tar.bz2)
+        fi
+        if [ "$major" = 16 ] && ! echo "$sha256_of_16  $archive" | sha256sum --check --status; then
+            fail "$archive is not postgresql.org's archive of 16.2; delete it, and unpack a source of PostgreSQL 16 in $build"
         fi
         rm -rf "$build/unpacked"
         mkdir "$build/unpacked"

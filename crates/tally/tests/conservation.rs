@@ -206,6 +206,7 @@ fn the_accounts_of_every_session_add_up_to_every_second() {
         });
         // Ends the threads even if a check fails.
         let _stop = Stop(&stop);
+        let min_checks = if support::emulated() { 4 } else { 20 * 2 };
         let mut before = segment.snapshot(None).unwrap();
         let (began, first) = (Instant::now(), before.tick);
         for second in 0..length {
@@ -213,7 +214,7 @@ fn the_accounts_of_every_session_add_up_to_every_second() {
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
             let after = segment.snapshot(Some(&before)).unwrap();
             let checked = check(&before, &after);
-            assert!(second < 3 || checked > 20 * 2, "second {second}: only {checked} checks");
+            assert!(second < 3 || checked > min_checks, "second {second}: only {checked} checks");
             assert_eq!(after.overflows, before.overflows, "second {second}");
 
             for book in &after.books {
@@ -250,7 +251,8 @@ fn the_accounts_of_every_session_add_up_to_every_second() {
 
     let rate = connections.load(Ordering::Relaxed) as f64 / length as f64;
     println!("{} sessions seen, {rate:.0} connections per second", sessions.len());
-    assert!(rate > 20.0, "only {rate} connections per second");
+    let min = if support::emulated() { 1.0 } else { 20.0 };
+    assert!(rate > min, "only {rate} connections per second");
 }
 
 /// Sets the flag when dropped.

@@ -21,6 +21,8 @@ const SESSIONS: usize = 8;
 /// Transactions of each session: seven messages each, so seven waits for the client.
 const TRANSACTIONS: usize = 2500;
 const MIN_EVENTS: u64 = 100_000;
+/// How much less an emulated server does.
+const EMULATED: usize = 20;
 
 /// A probe of pg_tally and the corresponding probe of bpftrace.
 const CALLS: [(&str, &str); 6] = [
@@ -32,13 +34,24 @@ const CALLS: [(&str, &str); 6] = [
     ("import sem_wait", "uprobe:LIBC:sem_wait"),
 ];
 
+/// Those that the witness sees. arm64 has no system call epoll_wait: libc uses epoll_pwait.
+fn calls() -> Vec<(&'static str, String)> {
+    let seen =
+        CALLS.iter().filter(|(_, probe)| !support::emulated() || !probe.starts_with("uprobe:"));
+    seen.map(|&(name, probe)| match support::emulated() {
+        true => (name, probe.replace("epoll_wait", "epoll_pwait")),
+        false => (name, probe.into()),
+    })
+    .collect()
+}
+
 /// Counts by process and probe.
 type Counts = CountsOf<(i32, String)>;
 
 /// The witness's program.
 fn program(libc: &str) -> String {
     let mut program = String::new();
-    for (name, probe) in CALLS {
+    for (name, probe) in calls() {
         let probe = probe.replace("LIBC", libc);
         writeln!(program, "{probe} /comm == \"postgres\"/ {{ @[pid, \"{name}\"] = count(); }}")
             .unwrap();
@@ -52,7 +65,7 @@ fn ours(segment: &mut Segment) -> Counts {
     let snapshot = segment.snapshot(None).unwrap();
     let mut counts = Counts::new();
     for book in &snapshot.books {
-        for (name, _) in CALLS {
+        for (name, _) in calls() {
             let probe = probes.iter().find(|probe| probe.name == name).unwrap();
             counts.insert((book.pid, name.into()), book.calls[probe.index as usize]);
         }
@@ -69,6 +82,10 @@ fn libc_of(pid: u32) -> String {
 
 #[test]
 fn counts_of_calls_equal_those_of_the_kernel() {
+    let scale = if support::emulated() { EMULATED } else { 1 };
+    if support::emulated() {
+        println!("not tested of sem_wait: uprobes do not see the code of an emulated server");
+    }
     // Few buffers, so that pages are read and evicted; fsync for commits.
     let cluster = support::start(
         support::plain()
@@ -94,7 +111,7 @@ fn counts_of_calls_equal_those_of_the_kernel() {
                     let pid = pid_and_nothing_to_flush(&mut client);
                     connected.wait();
                     go.wait();
-                    for n in 0..TRANSACTIONS {
+                    for n in 0..TRANSACTIONS / scale {
                         transaction(&mut client, session, n);
                     }
                     if session == 0 {
@@ -141,8 +158,8 @@ fn counts_of_calls_equal_those_of_the_kernel() {
     }
     let events: u64 = by_call.values().sum();
     println!("{events} events: {by_call:?}");
-    assert!(events >= MIN_EVENTS, "only {events} events");
-    for (name, _) in CALLS {
+    assert!(events >= MIN_EVENTS / scale as u64, "only {events} events");
+    for (name, _) in calls() {
         assert!(by_call.contains_key(name) || name == "import fsync", "no {name} at all");
     }
 

@@ -242,6 +242,8 @@ impl<'a> Expectation<'a> {
             "unlink" | "truncate" => self.named(call, 0, &call.name),
             "unlinkat" => self.named(call, 1, "unlink"),
             "rename" => self.named(call, 1, "rename"),
+            // arm64 has only these
+            "renameat" | "renameat2" => self.named(call, 3, "rename"),
             _ => self.done(call),
         }
     }
@@ -528,6 +530,11 @@ fn file_operation_counts_equal_straces() {
             if (kind, operation) == ("shared memory", "truncate") && theirs.major >= 16 {
                 continue;
             }
+            // From 17 on, the first block of an unlogged index is added to its file, not written into it.
+            let operation = match (kind, operation) {
+                ("init", "write") if theirs.major >= 17 => "extend",
+                _ => operation,
+            };
             assert!(sum(kind, operation, What::Done) > 0, "no {operation} of {kind} at all");
         }
     }

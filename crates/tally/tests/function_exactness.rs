@@ -28,10 +28,13 @@ const FUNCTIONS: [&str; 6] = [
     "copyObjectImpl",
 ];
 
+/// Some compilers put the cases of their switches in front of the rest, so that they cannot be redirected.
+const SWITCHES: [&str; 2] = ["ExecInitNode", "copyObjectImpl"];
+
 type Counts = CountsOf<(i32, String)>;
 
-fn program(postgres: &str) -> String {
-    FUNCTIONS
+fn program(postgres: &str, functions: &[&str]) -> String {
+    functions
         .iter()
         .map(|name| {
             format!(
@@ -72,11 +75,15 @@ fn function_call_counts_equal_those_of_uprobes() {
     let postgres = cluster.binaries().program("postgres");
     let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let probes = segment.probes().unwrap();
-    for name in FUNCTIONS {
+    let mut probed = FUNCTIONS.to_vec();
+    probed.retain(|name| {
         let probe = probes.iter().find(|probe| probe.name == format!("function {name}"));
         let probe = probe.unwrap_or_else(|| panic!("{name} is not in the table of probes"));
-        assert_eq!(probe.state, ProbeState::Installed, "{name}: {}", probe.reason);
-    }
+        let refused = SWITCHES.contains(name)
+            && probe.reason == "the function may branch into its first instructions";
+        assert!(refused || probe.state == ProbeState::Installed, "{name}: {}", probe.reason);
+        !refused
+    });
 
     // Every fourth division is by zero; the session survives the error.
     cluster
@@ -98,7 +105,7 @@ fn function_call_counts_equal_those_of_uprobes() {
     pids.push(failing_pid);
     let readings = Readings::around(
         || ours(&mut segment),
-        || Witness::start(&program(postgres.to_str().unwrap())),
+        || Witness::start(&program(postgres.to_str().unwrap(), &probed)),
         |counted| {
             let mut calls = || -> u64 {
                 let counts = counted();
@@ -130,7 +137,7 @@ fn function_call_counts_equal_those_of_uprobes() {
         *by_function.entry(name).or_default() += count;
     }
     println!("{} calls: {by_function:?}", by_function.values().sum::<u64>());
-    for name in FUNCTIONS {
+    for name in &probed {
         assert!(by_function.contains_key(name), "no call of {name}");
     }
     let divisions = get(&gained, &(failing_pid, "int4div".into()));
@@ -147,7 +154,7 @@ fn function_call_counts_equal_those_of_uprobes() {
                 get(&now, &key) > get(&ended, &key)
             })
         };
-        FUNCTIONS.iter().all(grown)
+        probed.iter().all(grown)
     });
     drop(pgbench);
     assert!(!cluster.log().contains("terminated by signal"), "{}", cluster.log_tail(30));

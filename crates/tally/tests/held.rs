@@ -16,6 +16,7 @@ use scratch::Cluster;
 use segment::book::Hold;
 use segment::{Book, EventKind, Segment, Snapshot};
 use serde_json::Value;
+use support::strace::Strace;
 use support::{eventually, output, tally};
 
 const STOP: Duration = Duration::from_secs(1);
@@ -81,8 +82,8 @@ fn stop_with_the_lock(segment: &mut Segment, pid: i32) -> Hold {
     hold.unwrap()
 }
 
-#[test]
-fn a_lock_held_for_a_known_time_is_reported_as_held_for_that_time() {
+/// A server for sessions that commit.
+fn start() -> Cluster {
     let cluster = support::start(
         support::plain()
             .fsync(true)
@@ -91,19 +92,72 @@ fn a_lock_held_for_a_known_time_is_reported_as_held_for_that_time() {
             .setting("autovacuum", "off"),
     );
     cluster.psql("create table t (n int)").unwrap();
-    let path = support::segment(&cluster);
-    let mut segment = Segment::open(&path).unwrap();
+    cluster
+}
+
+/// What the session does now.
+fn account(snapshot: &Snapshot, pid: i32) -> Option<&str> {
+    let id = book(snapshot, pid).run()?;
+    snapshot.directory.get(id).map(|stat| stat.name.as_str())
+}
+
+/// Two sessions commit; the first is stopped while it holds the lock. Calls `check` with the process ids of this one
+/// and of the other, and the hold. Afterwards both have ended, also when a check fails.
+fn with_the_lock_held(
+    cluster: &Cluster,
+    segment: &mut Segment,
+    check: impl FnOnce(&mut Segment, i32, i32, Hold),
+) {
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (sender, pids) = std::sync::mpsc::channel();
         for _ in 0..2 {
-            let (cluster, end, sender) = (&cluster, &end, sender.clone());
+            let (end, sender) = (&end, sender.clone());
             scope.spawn(move || commits(cluster, end, &sender));
         }
         let _end = End(&end);
         let (holder, waiter) = (pids.recv().unwrap(), pids.recv().unwrap());
-        let hold = stop_with_the_lock(&mut segment, holder);
+        let hold = stop_with_the_lock(segment, holder);
         let _cont = Cont(holder);
+        check(segment, holder, waiter, hold);
+    });
+}
+
+/// The holder's system call that wakes the other session takes three seconds, for which the lock is free.
+#[test]
+fn waking_those_that_wait_for_a_lock_is_not_part_of_the_hold() {
+    const DELAY: Duration = Duration::from_secs(3);
+    let cluster = start();
+    let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
+    with_the_lock_held(&cluster, &mut segment, |segment, holder, waiter, hold| {
+        eventually("the other session waits for the lock", || {
+            let snapshot = segment.snapshot(None).unwrap();
+            account(&snapshot, waiter).is_some_and(|name| name.ends_with("wait::LWLock:WALWrite"))
+        });
+        let Some(strace) = Strace::delay("futex", DELAY, holder) else { return };
+        let continues = segment.snapshot(None).unwrap().clock.now();
+        let began = Instant::now();
+        signal(holder, Signal::CONT);
+        let mut snapshot = segment.snapshot(None).unwrap();
+        let until_then = continues - hold.since;
+        eventually("the hold is counted", || {
+            snapshot = segment.snapshot(None).unwrap();
+            longest(&snapshot, holder, "held") >= until_then
+        });
+        assert!(began.elapsed() >= DELAY, "nobody was woken: {:?}", began.elapsed());
+        let more = snapshot.clock.seconds(longest(&snapshot, holder, "held") - until_then);
+        assert!(more < DELAY.as_secs_f64() / 2.0, "held for {more} s longer");
+        println!("held for {more:.4} s longer; woke the other in {:?}", began.elapsed());
+        drop(strace);
+    });
+}
+
+#[test]
+fn a_lock_held_for_a_known_time_is_reported_as_held_for_that_time() {
+    let cluster = start();
+    let path = support::segment(&cluster);
+    let mut segment = Segment::open(&path).unwrap();
+    with_the_lock_held(&cluster, &mut segment, |segment, holder, waiter, hold| {
         assert!(!hold.shared, "WAL is written under the lock in exclusive mode");
         let began = Instant::now();
 
@@ -111,8 +165,8 @@ fn a_lock_held_for_a_known_time_is_reported_as_held_for_that_time() {
         let mut seen = None;
         eventually("the other session waits for the lock", || {
             let snapshot = segment.snapshot(None).unwrap();
-            let run = book(&snapshot, waiter).run().and_then(|id| snapshot.directory.get(id));
-            let waits = run.is_some_and(|stat| stat.name.ends_with("wait::LWLock:WALWrite"));
+            let run = account(&snapshot, waiter);
+            let waits = run.is_some_and(|name| name.ends_with("wait::LWLock:WALWrite"));
             seen = waits.then(|| (snapshot.clock.now(), book(&snapshot, waiter).run_start));
             waits
         });

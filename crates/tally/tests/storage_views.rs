@@ -214,7 +214,13 @@ fn compare(cluster: &Cluster, client: &mut Client, attempt: usize) -> Vec<String
         let (ours, share) = (of(name), (of(name) / theirs - 1.0) * 100.0);
         println!("{name}: {ours:.3}, the server {theirs:.3} ({share:+.2} %)");
         if !name.ends_with("seconds") {
-            assert_eq!(ours, theirs, "{name}");
+            // 17 counts a block as read that another session has read meanwhile (WaitReadBuffers in bufmgr.c,
+            // mended in 18). There `pg_stat_io` is the witness of reads.
+            let counted_twice = major == 17 && name == "blks_read";
+            assert!(
+                ours == theirs || counted_twice && ours < theirs,
+                "{name}: {ours}, not {theirs}"
+            );
             // From 17 on, an SLRU's pages are found in a bank, and this load finds them all.
             let may_be_none = major >= 17 && name == "slru_read";
             assert!(theirs > 0.0 || may_be_none, "{name}: nothing happened");
@@ -226,6 +232,8 @@ fn compare(cluster: &Cluster, client: &mut Client, attempt: usize) -> Vec<String
             _ => 0.0,
         };
         let fits = match name.as_str() {
+            // An emulator's own work is part of either.
+            _ if support::emulated() => ours > 0.0,
             "write_seconds" => ours > 0.0 && ours < theirs,
             // From 17 on, the server's time includes the preparation of the read.
             "read_seconds" if major >= 17 => ours > 0.0 && ours < theirs,

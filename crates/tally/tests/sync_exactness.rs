@@ -39,6 +39,8 @@ struct Write {
 #[derive(Debug)]
 struct Sync {
     path: PathBuf,
+    /// When it began.
+    at: f64,
     min: Sum,
     max: Sum,
     /// Those of the writes so far that other processes made.
@@ -82,7 +84,7 @@ fn theirs(calls: &[Call], places: &FileKinds) -> BTreeMap<i32, Vec<Sync>> {
                     write.at <= call.at + sure
                 });
                 let others = sum(&|write| write.pid != call.pid && write.at < call.at).0;
-                let sync = Sync { path, min, max, others };
+                let sync = Sync { path, at: call.at, min, max, others };
                 syncs.entry(call.pid).or_default().push(sync);
             }
         }
@@ -182,7 +184,7 @@ fn a_sync_event_counts_all_writes_since_the_previous_sync() {
     let (mut exact, mut by_others) = (0, 0);
     let mut files = BTreeSet::new();
     for (path, mut syncs) in taken {
-        syncs.sort_by_key(|(_, sync)| sync.max);
+        syncs.sort_by(|(_, a), (_, b)| a.at.total_cmp(&b.at));
         let mut all = (0, 0);
         for (sum, sync) in syncs {
             all = (all.0 + sum.0, all.1 + sum.1);

@@ -26,6 +26,7 @@ impl Installation {
         // Programs are copied, since they would follow a link back to the real installation.
         made.fill(&made.bin, |from, to| std::fs::copy(from, to).map(drop));
         made.fill(&made.lib, |from, to| symlink(from, to));
+        made.link_libraries();
         let share = config("--sharedir");
         made.fill(&share, |from, to| match from.ends_with("extension") {
             true => Ok(()),
@@ -52,6 +53,17 @@ impl Installation {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             if !entry.file_name().to_string_lossy().starts_with("pg_tally") {
                 put(&entry.path(), &to.join(entry.file_name())).unwrap();
+            }
+        }
+    }
+
+    /// Programs of Python packages find their libraries by a relative path, in a folder NAME.libs above them.
+    fn link_libraries(&self) {
+        for folder in self.bin.ancestors().skip(1).take(3) {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                if entry.path().extension().is_some_and(|extension| extension == "libs") {
+                    symlink(entry.path(), self.at(&entry.path())).unwrap();
+                }
             }
         }
     }

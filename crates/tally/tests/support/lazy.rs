@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A copy of the installed server that binds functions lazily, as if linked without `-z now`.
+//! Copies of the installed server as other makers build it: one that binds functions lazily, as if linked without
+//! `-z now`, and one that does not call an exported function, as if its compiler had put copies of it into the callers.
 //!
 //! The linker makes the same procedure linkage table either way. The copy's dynamic section no longer
 //! asks to bind everything at the start, and its import table stays writable.
@@ -127,6 +128,25 @@ impl Elf {
         self.slots().values().all(|&slot| self.number(self.file_offset(slot), 8) != 0)
     }
 
+    /// The offset of an exported function's symbol in the file.
+    fn symbol(&self, name: &str) -> usize {
+        let (symbols, strings) =
+            (self.file_offset(self.tag(DT_SYMTAB)), self.file_offset(self.tag(DT_STRTAB)));
+        // The table of names follows the symbols.
+        let mut all = (symbols..strings).step_by(24);
+        let named = |at: &usize| {
+            let start = strings + self.number(*at, 4) as usize;
+            self.bytes[start..].starts_with(name.as_bytes()) && self.bytes[start + name.len()] == 0
+        };
+        all.find(named).unwrap_or_else(|| panic!("the server does not export {name}"))
+    }
+
+    /// The symbol of a function gets the address and the size of another one.
+    fn lead_elsewhere(&mut self, function: &str, other: &str) {
+        let (at, from) = (self.symbol(function), self.symbol(other));
+        self.bytes.copy_within(from + 8..from + 24, at + 8);
+    }
+
     fn bind_lazily(&mut self) {
         for (at, tag) in self.dynamic() {
             match tag {
@@ -153,6 +173,21 @@ pub fn lazily_bound() -> Option<(TempDir, Binaries)> {
         println!("not tested: the installed server has no entries for lazy binding");
         return None;
     }
+    server.bind_lazily();
+    Some(copy(&installed, &server))
+}
+
+/// The installed programs with a server whose symbol `function` leads to another exported function, which is not
+/// called. The server itself calls its functions without symbols, so a detour of `function` is never reached.
+pub fn never_calling(function: &str, other: &str) -> (TempDir, Binaries) {
+    let installed = Binaries::find().unwrap();
+    let mut server = Elf::read(&installed.program("postgres"));
+    server.lead_elsewhere(function, other);
+    copy(&installed, &server)
+}
+
+/// The installed programs with another server.
+fn copy(installed: &Binaries, server: &Elf) -> (TempDir, Binaries) {
     let folder = tempfile::tempdir().unwrap();
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), mode.clone()).unwrap();
@@ -170,12 +205,11 @@ pub fn lazily_bound() -> Option<(TempDir, Binaries)> {
             symlink(path, folder.path().join(other)).unwrap();
         }
     }
-    server.bind_lazily();
     let path = programs.join("postgres");
     std::fs::write(&path, &server.bytes).unwrap();
     std::fs::set_permissions(&path, mode).unwrap();
     let binaries = Binaries::at(&programs).unwrap();
-    Some((folder, binaries))
+    (folder, binaries)
 }
 
 /// Address ranges at which a process has mapped files whose names end in `name`.

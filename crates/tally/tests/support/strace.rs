@@ -43,10 +43,19 @@ impl Strace {
     /// Traces these calls of these processes and of all they fork. Prints the reason and returns None if it
     /// cannot.
     pub fn start(calls: &str, pids: &[i32]) -> Option<Self> {
+        Self::run(&format!("trace={calls}"), pids)
+    }
+
+    /// Delays each call of that name in a process, until it is dropped.
+    pub fn delay(call: &str, by: Duration, pid: i32) -> Option<Self> {
+        Self::run(&format!("inject={call}:delay_enter={}", by.as_micros()), &[pid])
+    }
+
+    fn run(expression: &str, pids: &[i32]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("strace");
         command.args(["-f", "-ff", "-ttt", "-T", "-y", "-s", "0", "-e", "signal=none"]);
-        command.arg("-e").arg(format!("trace={calls}")).arg("-o").arg(folder.path().join("calls"));
+        command.arg("-e").arg(expression).arg("-o").arg(folder.path().join("calls"));
         for pid in pids {
             command.arg("-p").arg(pid.to_string());
         }
@@ -75,7 +84,8 @@ impl Strace {
                 return None;
             };
             let attached = line.strip_prefix("strace: Process ");
-            if let Some(pid) = attached.and_then(|line| line.strip_suffix(" attached")) {
+            // "12 attached", "12 attached with 2 threads"
+            if let Some((pid, _)) = attached.and_then(|line| line.split_once(" attached")) {
                 waited.remove(&pid.parse().ok()?);
             }
             last_line = line;
@@ -91,7 +101,7 @@ impl Strace {
         let messages: Vec<String> = self.errors.try_iter().collect();
         // A process that was attached to during a call, whose beginning strace did not see.
         let unexpected = |line: &&String| {
-            !["attached", "detached", "entering, ptrace_syscall_info.op == 2"]
+            !["attached", "threads", "detached", "entering, ptrace_syscall_info.op == 2"]
                 .iter()
                 .any(|end| line.ends_with(end))
         };

@@ -20,6 +20,10 @@ impl Witness {
     /// Starts bpftrace with this program, for the processes that exist now. Prints the reason and returns
     /// None if it cannot run.
     pub fn start(program: &str) -> Option<Self> {
+        if super::emulated() && ["usdt:", "uprobe:"].iter().any(|kind| program.contains(kind)) {
+            println!("not tested: uprobes and USDT do not see the code of an emulated server");
+            return None;
+        }
         // Probes are attached in order, so the first and the last report that all are attached.
         let ready =
             |end| format!("interval:ms:50 /!@{end}/ {{ printf(\"{end}\\n\"); @{end} = 1; }}\n");
@@ -49,7 +53,11 @@ impl Witness {
         let mut errors = String::new();
         let _ = child.stderr.take()?.read_to_string(&mut errors);
         let _ = child.wait();
-        println!("not tested: bpftrace is not installed, or this is not root; {errors}");
+        let last = errors.lines().rfind(|line| !line.trim().is_empty());
+        println!(
+            "not tested: bpftrace: {}",
+            last.unwrap_or("it is not installed, or this is not root")
+        );
         None
     }
 
