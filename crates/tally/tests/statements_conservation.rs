@@ -17,7 +17,8 @@ use scratch::{Cluster, Load};
 
 /// Permitted difference as a share of a phase's time ...
 const TOLERANCE: f64 = 0.001;
-/// ... and in seconds: sessions may be read while they record a message's end and wait for a CPU ...
+/// ... and in seconds: a session may be read while it records a message's end, and if it waits for a CPU then
+/// ([`CpuWaits`]) by as much more ...
 const BUSY: f64 = 0.005;
 /// ... and in seconds when all sessions are idle.
 const AT_REST: f64 = 0.0005;
@@ -76,25 +77,90 @@ fn assert_between(what: &str, got: f64, (min, max): (f64, f64), below: f64, abov
     );
 }
 
-/// Checks that the statements' time is between the ledger's before and after it.
-fn check(client: &mut Client, floor: f64) -> f64 {
-    let before = ledger(client);
-    let ours = statements(client);
-    let after = ledger(client);
-    println!("before {before:.4?}\nstatements {ours:.4?}\nafter {after:.4?}");
-    for phase in ours.keys().filter(|phase| *phase != OVERFLOW) {
-        assert!(after.contains_key(phase), "{phase} is none of the ledger's: {after:?}");
+/// The time that each of a server's processes but one has waited for a CPU, by the kernel.
+///
+/// A session that has read the clock at a message's end and then waits for a CPU seems to work until it gets one,
+/// when the time that it has waited is added here. So within a reading no phase is wrong by more than what is added
+/// meanwhile.
+struct CpuWaits {
+    postmaster: u32,
+    reader: u32,
+    since: Instant,
+    waited: BTreeMap<u32, Duration>,
+}
+
+impl CpuWaits {
+    fn begin(cluster: &Cluster, client: &mut Client) -> CpuWaits {
+        let reader: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let (postmaster, reader) = (cluster.postmaster_pid().unwrap(), reader as u32);
+        CpuWaits { postmaster, reader, since: Instant::now(), waited: waited(postmaster, reader) }
     }
-    let of = |seconds: &Seconds, phase: &str| seconds.get(phase).copied().unwrap_or(0.0);
-    let all = |seconds: &Seconds| seconds.values().sum::<f64>();
-    for (phase, &most) in &after {
-        let less = floor + of(&ours, OVERFLOW);
-        assert_between(phase, of(&ours, phase), (of(&before, phase), most), less, floor);
+
+    /// Seconds waited since then by all processes. One that has ended may have waited all the time.
+    fn seconds(&self) -> f64 {
+        let now = waited(self.postmaster, self.reader);
+        let zero = Duration::ZERO;
+        let more: Duration = now
+            .iter()
+            .map(|(pid, time)| time.saturating_sub(*self.waited.get(pid).unwrap_or(&zero)))
+            .sum();
+        let ended = self.waited.keys().filter(|pid| !now.contains_key(pid)).count();
+        (more + self.since.elapsed() * ended as u32).as_secs_f64()
     }
-    assert_between("all", all(&ours), (all(&before), all(&after)), floor, floor);
-    assert!(of(&ours, OVERFLOW) < 0.001 * all(&ours), "too much without an account");
-    check_ends(client, floor);
-    all(&after)
+}
+
+fn waited(postmaster: u32, except: u32) -> BTreeMap<u32, Duration> {
+    let proc = process::Proc::default();
+    let others = proc.children(postmaster).into_iter().filter(|&pid| pid != except);
+    others
+        .filter_map(|pid| Some((pid, Duration::from_nanos(proc.schedstat(pid)?.run_queue_ns))))
+        .collect()
+}
+
+/// The statements' time, and the ledger's before and after it.
+struct Readings {
+    before: Seconds,
+    ours: Seconds,
+    after: Seconds,
+}
+
+impl Readings {
+    fn take(client: &mut Client) -> Readings {
+        Readings { before: ledger(client), ours: statements(client), after: ledger(client) }
+    }
+
+    /// Checks that the statements' time is between the ledger's, within `floor` seconds. Returns the ledger's.
+    fn check(&self, client: &mut Client, floor: f64) -> f64 {
+        let Readings { before, ours, after } = self;
+        println!(
+            "before {before:.4?}\nstatements {ours:.4?}\nafter {after:.4?}\nwithin {floor:.4} s"
+        );
+        for phase in ours.keys().filter(|phase| *phase != OVERFLOW) {
+            assert!(after.contains_key(phase), "{phase} is none of the ledger's: {after:?}");
+        }
+        let of = |seconds: &Seconds, phase: &str| seconds.get(phase).copied().unwrap_or(0.0);
+        let all = |seconds: &Seconds| seconds.values().sum::<f64>();
+        for (phase, &most) in after {
+            let less = floor + of(ours, OVERFLOW);
+            assert_between(phase, of(ours, phase), (of(before, phase), most), less, floor);
+        }
+        assert_between("all", all(ours), (all(before), all(after)), floor, floor);
+        assert!(of(ours, OVERFLOW) < 0.001 * all(ours), "too much without an account");
+        check_ends(client, floor);
+        all(after)
+    }
+}
+
+/// While sessions work.
+fn check_busy(cluster: &Cluster, client: &mut Client) {
+    let waits = CpuWaits::begin(cluster, client);
+    let readings = Readings::take(client);
+    readings.check(client, BUSY + waits.seconds());
+}
+
+/// While all sessions are idle. Returns the ledger's time.
+fn check_at_rest(client: &mut Client) -> f64 {
+    Readings::take(client).check(client, AT_REST)
 }
 
 /// Compares each activity, CPU and each wait event, when all sessions are idle.
@@ -300,7 +366,7 @@ fn the_time_of_all_statements_equals_the_ledgers() {
         let began = Instant::now();
         while began.elapsed() < length() {
             std::thread::sleep(Duration::from_secs(2));
-            check(&mut observer, BUSY);
+            check_busy(&cluster, &mut observer);
         }
     });
     for run in &mut runs {
@@ -309,7 +375,7 @@ fn the_time_of_all_statements_equals_the_ledgers() {
     }
     support::eventually("all sessions have ended", || cluster.backend_pids().unwrap().len() == 1);
     // Everything is in the table now.
-    let all = check(&mut observer, AT_REST);
+    let all = check_at_rest(&mut observer);
     check_activities(&mut observer);
     let (ours, ends) = check_ends(&mut observer, AT_REST);
     assert!(ours > 0.0, "of {ends} s in which sessions ended no statement has any");
@@ -336,11 +402,11 @@ fn a_statement_in_flight_shows_its_time() {
         std::thread::sleep(Duration::from_secs(1));
         let (second, elapsed) = (slept(&mut observer), began.elapsed().as_secs_f64());
         assert!((second - first - elapsed).abs() < 0.1, "{first} s, {elapsed} s later {second} s");
-        check(&mut observer, BUSY);
+        check_busy(&cluster, &mut observer);
         sleeper.join().unwrap();
         let after = slept(&mut observer) - start;
-        assert!((3.0..3.1).contains(&after), "{after} s by protocol {at}");
-        check(&mut observer, BUSY);
+        assert!((3.0..3.5).contains(&after), "{after} s by protocol {at}");
+        check_busy(&cluster, &mut observer);
     }
 }
 
@@ -419,7 +485,7 @@ fn a_reset_clears_statements_in_progress_and_loses_no_execution() {
     let row = observer.query_one(sql, &[]).unwrap();
     let (calls, executed, ledger): (i64, f64, f64) = (row.get(0), row.get(1), row.get(2));
     assert_eq!(calls, 1);
-    assert!((2.0..2.1).contains(&executed), "{executed} s");
+    assert!((2.0..2.5).contains(&executed), "{executed} s");
     assert!((ledger - left).abs() < 0.1, "{ledger} s since the reset, about {left} s");
-    check(&mut observer, BUSY);
+    check_busy(&cluster, &mut observer);
 }
