@@ -8,6 +8,7 @@ mod estimate;
 mod family;
 mod rank;
 mod ratio;
+mod separation;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulation;
 mod student;
@@ -17,4 +18,5 @@ pub use difference::Difference;
 pub use estimate::{Estimate, FEWEST_ROUNDS};
 pub use family::{discoveries, holm};
 pub use ratio::{Ratio, FEWEST};
+pub use separation::separation;
 pub use student::{normal_two_sided, t_quantile, t_two_sided};

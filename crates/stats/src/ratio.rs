@@ -25,7 +25,7 @@ const PROBABILITY: f64 = 0.995;
 const STRONGEST: f64 = 0.9;
 
 /// This number of blocks gives at most one degree of freedom.
-const LASTING: f64 = 4.0;
+pub(crate) const LASTING: f64 = 4.0;
 
 /// With fewer degrees of freedom an interval would be useless.
 const MIN_FREEDOM: f64 = 2.0;

@@ -4,7 +4,6 @@
 use super::compare::change;
 use super::comparison::{Per, Row, Rows, Total, What};
 use stats::simulation::Normal;
-use stats::Ratio;
 
 /// Simulates a row's time in `n` blocks.
 type Course = fn(&mut Normal, usize) -> Vec<f64>;
@@ -91,10 +90,7 @@ fn alarms(dice: &mut Normal, course: Course, blocks: usize, from: Sides) -> bool
         [(); 2].map(|()| (0..blocks).map(|_| 1000.0 + 50.0 * dice.normal()).collect::<Vec<_>>());
     let mut total = [vec![0.0; blocks], vec![0.0; blocks]];
     let mut rows = Rows::default();
-    let compare = |what: &[Vec<f64>; 2]| {
-        let ratio = |side: usize| Ratio::of(&what[side], &by[side]).unwrap();
-        change(&ratio(0), &ratio(1))
-    };
+    let compare = |what: &[Vec<f64>; 2]| change(what, &by).unwrap();
     for _ in 0..ROWS {
         let each: Vec<f64> = match from {
             Sides::One => course(dice, 2 * blocks),

@@ -4,8 +4,8 @@
 //! Each side's noise is estimated from its own blocks ([`stats::Ratio`]). The totals are tested by
 //! themselves and all rows as one family, each at half of [`FALSE`]: if nothing has changed, the
 //! comparison finds nothing in 99 of 100 cases, and on average fewer than 1 % of the rows called
-//! changed are so by chance. What the blocks of a short recording do not decide about a statement, its
-//! executions may ([`calls`]).
+//! changed are so by chance. Blocks that are far apart are a change however much they vary ([`separation`]).
+//! What the blocks of a short recording do not decide about a statement, its executions may ([`calls`]).
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::comparison::{Change, Per, Row, Rows, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
 use super::statements::Line;
-use stats::{discoveries, Difference, Ratio};
+use stats::{discoveries, separation, Difference, Ratio};
 
 /// Probability that a comparison of equal sides finds a change, and max. share of rows called changed
 /// that are so by chance.
@@ -114,9 +114,9 @@ impl Pair<'_> {
         Some(Total {
             per,
             change: change(
-                &Ratio::of(&sum(self.a), &number(self.a, per))?,
-                &Ratio::of(&sum(self.b), &number(self.b, per))?,
-            ),
+                &[sum(self.a), sum(self.b)],
+                &[number(self.a, per), number(self.b, per)],
+            )?,
             a_per_second: rate(self.a),
             b_per_second: rate(self.b),
         })
@@ -136,8 +136,7 @@ impl Pair<'_> {
         };
         let ((a_count, b_count), (a_bytes, b_bytes)) =
             (each(|amount| amount.count), each(|amount| amount.amount));
-        let change =
-            change(&Ratio::of(&seconds(self.a), &by[0])?, &Ratio::of(&seconds(self.b), &by[1])?);
+        let change = change(&[seconds(self.a), seconds(self.b)], &by)?;
         let what = what.clone();
         let row = Row { a_count, b_count, a_bytes, b_bytes, ..Row::of(what, change) };
         row.is_there().then_some(row)
@@ -157,11 +156,11 @@ impl Pair<'_> {
         let none = Line::default();
         let row = |name: &What| {
             let lines = [a, b].map(|side| side.lines.get(name).unwrap_or(&none));
-            let ratio = |at: usize| {
+            let seconds = [0, 1].map(|at| {
                 let mut seconds = lines[at].seconds.clone();
                 seconds.resize(by[at].len(), 0.0);
-                Ratio::of(&seconds, &by[at])
-            };
+                seconds
+            });
             let count = |at: usize| lines[at].calls as f64 / by[at].iter().sum::<f64>();
             let calls = |at: usize| lines[at].executions.filter(|it| it.count > 0);
             let row = Row {
@@ -171,7 +170,7 @@ impl Pair<'_> {
                 b_mean_seconds: calls(1).map(|it| it.mean),
                 a_calls: calls(0),
                 b_calls: calls(1),
-                ..Row::of(name.clone(), change(&ratio(0)?, &ratio(1)?))
+                ..Row::of(name.clone(), change(&seconds, &by)?)
             };
             row.is_there().then_some(row)
         };
@@ -179,17 +178,23 @@ impl Pair<'_> {
     }
 }
 
-/// The difference of two ratios, still without a verdict: all rows are judged together.
-pub fn change(a: &Ratio, b: &Ratio) -> Change {
-    let difference = Difference::of(a, b);
-    Change {
+/// How much more seconds there are for each unit on the second side, both by blocks; still without a verdict:
+/// all rows are judged together. `None` if a side has no unit.
+pub fn change(seconds: &[Vec<f64>; 2], units: &[Vec<f64>; 2]) -> Option<Change> {
+    let [a, b] = [0, 1].map(|at| Ratio::of(&seconds[at], &units[at]));
+    let (a, b) = (a?, b?);
+    let difference = Difference::of(&a, &b);
+    // Of few blocks it says nothing.
+    let apart =
+        separation([&seconds[0], &seconds[1]], [&units[0], &units[1]]).filter(|p| *p < FALSE);
+    Some(Change {
         a_seconds: a.value,
         b_seconds: b.value,
         change_seconds: difference.change,
         half_width_seconds: difference.half_width,
-        p: difference.p,
+        p: difference.p.into_iter().chain(apart).reduce(f64::min),
         verdict: Verdict::Unknown,
-    }
+    })
 }
 
 impl Change {
