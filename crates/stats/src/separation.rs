@@ -15,9 +15,9 @@ const FACTOR: f64 = 2.0;
 /// likely to be one side's, and two such choices separate the sides.
 pub fn separation(what: [&[f64]; 2], by: [&[f64]; 2]) -> Option<f64> {
     let [a, b] = [0, 1].map(|side| joined(what[side], by[side]));
-    let most = |side: &[f64]| side.iter().copied().fold(0.0, f64::max);
-    let least = |side: &[f64]| side.iter().copied().fold(f64::INFINITY, f64::min);
-    let above = |low: &[f64], high: &[f64]| least(high) > 0.0 && least(high) >= FACTOR * most(low);
+    let max = |side: &[f64]| side.iter().copied().fold(0.0, f64::max);
+    let min = |side: &[f64]| side.iter().copied().fold(f64::INFINITY, f64::min);
+    let above = |low: &[f64], high: &[f64]| min(high) > 0.0 && min(high) >= FACTOR * max(low);
     if a.is_empty() || b.is_empty() || !(above(&a, &b) || above(&b, &a)) {
         return None;
     }
