@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use postgres::{Client, NoTls};
@@ -113,6 +114,23 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
     let line = format!("8 sessions wait for session {root_pid} (forgetful, postgres@postgres): idle in transaction for ");
     assert!(shown.starts_with(&line), "{shown}");
     assert!(shown.lines().nth(1).unwrap().contains("last: update orders set v = $1"), "{shown}");
+
+    let mut watch = std::process::Command::new(env!("CARGO_BIN_EXE_tally"))
+        .args(["blocking", "--watch", "--json"])
+        .arg(segment(&cluster))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(watch.stdout.take().unwrap()).lines().take(2);
+    for line in lines {
+        let seen: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        assert_eq!(
+            (&seen["blocked"], &seen["roots"][0]["pid"]),
+            (&WAITERS.into(), &root_pid.into())
+        );
+    }
+    watch.kill().unwrap();
+    watch.wait().unwrap();
 
     let mut client = cluster.connect().unwrap();
     let rows = client.query("select pid, blockers, root_pid, root_waiters, root_phase, root_query, lock, wait_seconds, \
