@@ -22,6 +22,7 @@
 #include "portability/instr_time.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 #include "utils/wait_event.h"
@@ -356,6 +357,26 @@ compat_next_proclock(LOCK *lock, PROCLOCK *at)
 #else
 	return (PROCLOCK *) SHMQueueNext(&lock->procLocks, at != NULL ? &at->lockLink : &lock->procLocks,
 									 offsetof(PROCLOCK, lockLink));
+#endif
+}
+
+/* The queue of a lock, in its order: the process that waits behind `at`, or the first. The caller holds the partition. */
+static inline PGPROC *
+compat_next_waiter(LOCK *lock, PGPROC *at)
+{
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_WAIT_LINK waitLink
+#else
+#define COMPAT_WAIT_LINK links
+#endif
+#if PG_VERSION_NUM >= 160000
+	dlist_head *queue = &lock->waitProcs.dlist;
+	dlist_node *node = at != NULL ? at->COMPAT_WAIT_LINK.next : queue->head.next;
+
+	return node == NULL || node == &queue->head ? NULL : dlist_container(PGPROC, COMPAT_WAIT_LINK, node);
+#else
+	return (PGPROC *) SHMQueueNext(&lock->waitProcs.links, at != NULL ? &at->links : &lock->waitProcs.links,
+								   offsetof(PGPROC, links));
 #endif
 }
 

@@ -33,6 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "blocking.h"
 #include "commits.h"
 #include "executable.h"
 #include "files.h"
@@ -53,9 +54,11 @@
  */
 #define NOT_A_FILE ((void) 0)
 
-#define HOT_IMPORTS(X) \
+#define SLEEP_IMPORTS(X) \
 	X(int, epoll_wait, false, (int ep, struct epoll_event *ev, int n, int ms), (ep, ev, n, ms), \
-	  NOT_A_FILE) \
+	  NOT_A_FILE)
+
+#define HOT_IMPORTS(X) \
 	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o), \
 	  files_read(fd, result, o)) \
 	X(ssize_t, pwrite, true, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o), \
@@ -132,7 +135,7 @@
 #define SUBMIT_IMPORTS(X) \
 	X(int, io_uring_submit, true, (void *ring), (ring), files_submitting(ring))
 
-#define TIMED_IMPORTS(X) HOT_IMPORTS(X) SYNC_IMPORTS(X) OTHER_IMPORTS(X) SUBMIT_IMPORTS(X)
+#define TIMED_IMPORTS(X) SLEEP_IMPORTS(X) HOT_IMPORTS(X) SYNC_IMPORTS(X) OTHER_IMPORTS(X) SUBMIT_IMPORTS(X)
 
 /* Probed in ways of their own. */
 #define PLAIN_IMPORTS(X) \
@@ -158,16 +161,17 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 #define UNNAMED(call) (CALL_CLASS | (call))
 
 #define PROBE(heat_code, heat_data, ret, name, always, params, args, before, note) \
-	PROBE_AS(probe_##name, heat_code, heat_data, ret, name, always, params, args, before, note)
-#define PROBE_AS(function, heat_code, heat_data, ret, name, always, params, args, before, note) \
 	static ret (*real_##name) params heat_data = NULL; \
+	PROBE_AS(probe_##name, real_##name, heat_code, ret, name, always, params, args, before, note)
+/* With that function instead of the real one where the call is timed. */
+#define PROBE_AS(function, timed, heat_code, ret, name, always, params, args, before, note) \
 	heat_code static pg_noinline ret function params \
 	{ \
 		ret result; \
 		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : 0, CALL_##name)) \
 			return real_##name args; \
 		before; \
-		result = real_##name args; \
+		result = timed args; \
 		note; \
 		probe_end_wait(); \
 		return result; \
@@ -175,7 +179,10 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 
 /* The commonest calls: the common case of a wait is straight through, without a call but the real one (plain_wait.h). */
 #define HOT(ret, name, always, params, args, note) \
-	PROBE_AS(general_##name, HOT_CODE, HOT_DATA, ret, name, always, params, args, (void) 0, note) \
+	static ret (*real_##name) params HOT_DATA = NULL; \
+	HOT_AS(real_##name, ret, name, always, params, args, note)
+#define HOT_AS(timed, ret, name, always, params, args, note) \
+	PROBE_AS(general_##name, timed, HOT_CODE, ret, name, always, params, args, (void) 0, note) \
 	HOT_CODE static pg_noinline ret plain_##name params \
 	{ \
 		ret result; \
@@ -205,6 +212,21 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 #define SUBMIT(ret, name, always, params, args, before) \
 	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, before, NOT_A_FILE)
 
+static int	(*real_epoll_wait) (int ep, struct epoll_event *ev, int n, int ms) HOT_DATA = NULL;
+
+/* Nearly all sleeps for which there is time to be timed are others, and go straight through. */
+static inline int
+sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
+{
+	if (unlikely(blocking_is_lock(*(volatile uint32 *) my_wait_event_info)))
+		return blocking_sleep(real_epoll_wait, ep, ev, n, ms);
+	return real_epoll_wait(ep, ev, n, ms);
+}
+
+#define SLEEP(ret, name, always, params, args, note) \
+	HOT_AS(sleep_in_epoll, ret, name, always, params, args, note)
+
+SLEEP_IMPORTS(SLEEP)
 HOT_IMPORTS(HOT)
 SYNC_IMPORTS(SYNC)
 OTHER_IMPORTS(OTHER)

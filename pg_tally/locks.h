@@ -52,6 +52,9 @@ extern void locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacqui
 #define LWLOCKS_DETOURS (6 + COMPAT_LWLOCK_DISOWN + 6 * COMPAT_BUFFER_LOCKS)
 extern const lock_detour lwlocks_detours[LWLOCKS_DETOURS];
 extern void lwlocks_begin(void);
+/* How many releases are noted; those noted since then, which are our own, do not count. While tally.on is cleared. */
+extern uint32 lwlocks_noted(void);
+extern void lwlocks_forget_noted(uint32 noted);
 /* Try again to register names that could not be registered. */
 extern void lwlocks_retry_names(void);
 extern void lwlocks_slept(uint64 begin, uint64 end);

@@ -178,6 +178,18 @@ lwlocks_begin(void)
 	choose_way();
 }
 
+uint32
+lwlocks_noted(void)
+{
+	return lwlocks.logged;
+}
+
+void
+lwlocks_forget_noted(uint32 noted)
+{
+	lwlocks.logged = Min(lwlocks.logged, noted);
+}
+
 /* The process has taken a slot, or follows the level: locks will be counted. */
 void
 lwlocks_ready(void)

@@ -5,6 +5,7 @@
  */
 #include "compat.h"
 
+#include "blocking.h"
 #include "commits.h"
 #include "failed_names.h"
 #include "files.h"
@@ -28,6 +29,7 @@ const module modules[] = {
 	.retry_names = lwlocks_retry_names,.jump = locks_jump,.process_exit = locks_process_exit},
 	{.name = "functions",.begin = functions_begin,.follow = functions_follow,
 	.retry_names = functions_retry_names,.jump = functions_jump,.process_exit = functions_end},
+	{.name = "blocking",.begin = blocking_begin,.jump = blocking_jump,.process_exit = blocking_process_exit},
 	{.name = "pending wait",.begin = pending_begin},
 	{.name = "commits",.begin = commits_begin},
 	{.name = "WAL",.begin = wal_begin,.retry_names = wal_retry_names},

@@ -403,6 +403,64 @@ COMMENT ON VIEW tally.wal IS
 CREATE VIEW tally.sessions AS SELECT * FROM tally.session_rows();
 COMMENT ON VIEW tally.sessions IS 'instrumented processes and what they are doing now';
 
+CREATE FUNCTION tally.blocked_rows(
+    OUT pid integer, OUT leader_pid integer, OUT datname text, OUT usename text, OUT application_name text,
+    OUT wait_seconds double precision, OUT locktype text, OUT mode text, OUT lock_datid oid,
+    OUT relation oid, OUT page bigint, OUT tuple integer, OUT object text, OUT blockers integer[],
+    OUT blocker_count integer)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_blocked'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+CREATE FUNCTION tally.last_statement(pid integer, OUT queryid bigint, OUT query text)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_last_statement'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tally.last_statement(integer) IS
+    'the statement that a session executes, or else the last one that it executed';
+
+CREATE VIEW tally.blocking AS
+WITH RECURSIVE blocked AS MATERIALIZED (
+    SELECT * FROM tally.blocked_rows()),
+edge AS (
+    SELECT DISTINCT coalesce(leader_pid, pid) AS pid, blocker
+    FROM blocked, unnest(blockers) AS blocker),
+above AS (
+    SELECT pid, blocker FROM edge
+    UNION
+    SELECT above.pid, edge.blocker FROM above JOIN edge ON edge.pid = above.blocker),
+root AS (
+    SELECT pid, blocker AS root_pid FROM above
+    WHERE NOT EXISTS (SELECT FROM edge WHERE edge.pid = above.blocker)),
+weight AS (
+    SELECT root_pid, count(*) AS waiters FROM root GROUP BY root_pid),
+chosen AS (
+    SELECT DISTINCT ON (pid) pid, root_pid, waiters
+    FROM root JOIN weight USING (root_pid)
+    ORDER BY pid, waiters DESC, root_pid)
+SELECT b.pid, b.leader_pid, b.datname, b.usename, b.application_name, b.wait_seconds,
+       CASE WHEN b.locktype = 'tuple' THEN format('row (%s,%s) of %s', b.page, b.tuple, n.name)
+            WHEN b.locktype = 'page' THEN format('page %s of %s', b.page, n.name)
+            WHEN b.locktype = 'extend' THEN format('extension of %s', n.name)
+            WHEN b.locktype = 'relation' THEN n.name
+            WHEN b.locktype = 'transactionid' THEN format('transaction %s', b.object)
+            WHEN b.locktype = 'virtualxid' THEN format('virtual transaction %s', b.object)
+            ELSE concat_ws(' ', b.locktype, b.object) END AS lock,
+       b.mode, b.blockers, b.blocker_count, w.queryid, w.query,
+       c.root_pid, c.waiters AS root_waiters, s.datname AS root_datname, s.usename AS root_usename,
+       s.application_name AS root_application_name, s.phase AS root_phase,
+       s.activity AS root_activity, s.since_seconds AS root_since_seconds,
+       l.queryid AS root_queryid, l.query AS root_query
+FROM blocked b
+     LEFT JOIN chosen c ON c.pid = coalesce(b.leader_pid, b.pid)
+     LEFT JOIN tally.session_rows() s ON s.pid = c.root_pid
+     LEFT JOIN LATERAL tally.last_statement(b.pid) w ON true
+     LEFT JOIN LATERAL tally.last_statement(c.root_pid) l ON true
+     CROSS JOIN LATERAL (
+         SELECT CASE WHEN b.lock_datid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+                     THEN 'relation ' || b.relation::regclass::text
+                     ELSE format('relation %s in database %s', b.relation, b.lock_datid) END) AS n(name);
+COMMENT ON VIEW tally.blocking IS
+    'sessions that wait for a heavyweight lock: for which, who blocks them, and the root that blocks most of them';
+
 CREATE VIEW tally.status AS SELECT * FROM tally.status_rows();
 COMMENT ON VIEW tally.status IS 'state of pg_tally: settings in force, capacities, overflows';
 
@@ -410,7 +468,7 @@ CREATE VIEW tally.probes AS SELECT * FROM tally.probe_rows();
 COMMENT ON VIEW tally.probes IS 'probes: installed, or left out and why; calls by live processes';
 
 GRANT USAGE ON SCHEMA tally TO PUBLIC;
-GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.status,
+GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.blocking, tally.status,
     tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.files, tally.relations,
     tally.commits, tally.writers, tally.wal, tally.statements,
     tally.statement_activities TO PUBLIC;

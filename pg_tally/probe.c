@@ -23,6 +23,7 @@
 #include "utils/guc.h"
 
 #include "account_class.h"
+#include "blocking.h"
 #include "imports.h"
 #include "locks.h"
 #include "checkpoints.h"
@@ -437,7 +438,9 @@ probe_account(uint32 event)
 		index = set->way[1].index;
 	else
 		index = touch_account(set, tally.phase, event);
-	*probe_recent(event) = (recent_account) {.event = event,.index = index};
+	/* a wait for a heavyweight lock never goes straight through (blocking.c) */
+	if (likely(!blocking_is_lock(event)))
+		*probe_recent(event) = (recent_account) {.event = event,.index = index};
 	return index;
 }
 

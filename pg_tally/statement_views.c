@@ -23,6 +23,7 @@
 #include "pg_tally.h"
 #include "settings.h"
 #include "statement_read.h"
+#include "tally_read.h"
 #include "views.h"
 
 /* ---------------------------------------------------------------- texts */
@@ -330,6 +331,23 @@ statement_of_session(row_set *rows, tally_segment *segment, uint32 slot)
 	rows_number(rows, (double) (flight.now > flight.begun ? flight.now - flight.begun : 0) * tick);
 	rows_number(rows, (double) cpu * tick);
 	rows_number(rows, (double) waits * tick);
+}
+
+void
+statement_last_of_session(row_set *rows, tally_segment *segment, uint32 slot)
+{
+	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	tally_statement_key key;
+	statement_text text;
+	bool		known;
+
+	if (tally_read_last_key(segment, slot, &key) == TALLY_READ_ABSENT || !may_see(key.user_id, sees_all))
+		return;
+	key.pad = 0;
+	rows_put(rows, Int64GetDatum((int64) key.id));
+	known = statement_read_text(segment, &key, &text);
+	rows_put_if(rows, known, known ? text_datum(&text) : (Datum) 0);
+	rows_end(rows);
 }
 
 void

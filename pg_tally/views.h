@@ -39,5 +39,7 @@ extern void statement_status(row_set *rows, tally_segment *segment);
  */
 #define STATEMENT_SESSION_COLUMNS 5
 extern void statement_of_session(row_set *rows, tally_segment *segment, uint32 slot);
+/* A row of the id and the text of the statement of a slot or the last one before, if this role may see them. */
+extern void statement_last_of_session(row_set *rows, tally_segment *segment, uint32 slot);
 
 #endif							/* PG_TALLY_VIEWS_H */

@@ -110,6 +110,10 @@ extern int	tally_claim(tally_segment *segment, const tally_identity *identity, t
 extern void tally_begin(tally_slot *slot, uint32_t account);
 /* Change the identity of a claimed slot; NULL texts stay as they are. */
 extern void tally_identify(tally_slot *slot, const tally_identity *identity);
+/* The slot's owner waits for a heavyweight lock: publish which, and who blocks it. `blocked->seq` is ignored. */
+extern void tally_block(tally_slot *slot, const tally_blocked *blocked);
+/* It no longer waits. */
+extern void tally_unblock(tally_slot *slot);
 /*
  * Close the accounts and merge the slot into its group; the slot must not be used after that. Never
  * waits: if another process is merging, that one or a later one merges this slot too.

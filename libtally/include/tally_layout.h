@@ -16,7 +16,8 @@
  *									then the holder of the merge lock. Plain stores, no lock
  *									prefix. seq is odd while the heads change.
  *	  slot entry					state by compare-and-swap when claimed, else by its owner;
- *									identity by its owner, under identity_seq
+ *									identity by its owner, under identity_seq; blocked likewise, under
+ *									its own seq
  *	  group (retired) books			the holder of the merge lock
  *	  directory, events, probes		any writer: reserve by compare-and-swap, fill, publish
  *	  level word, its end			any process that sets the level or resets; read at every probe
@@ -414,6 +415,26 @@ typedef enum tally_slot_state
 } tally_slot_state;
 
 /*
+ * By whom a process is blocked that waits for a heavyweight lock, as it found out itself. Its owner alone writes
+ * this, while it waits. What is here counts only while the owner's running account is a wait for such a lock
+ * (tally_read_blocked).
+ */
+#define TALLY_BLOCKERS 5
+
+typedef struct tally_blocked	/* 56 bytes */
+{
+	uint64_t	seq;				/* 0: odd while the rest changes */
+	uint64_t	since;				/* 8: tick at which the wait began; 0: not blocked */
+	uint32_t	field[3];			/* 16: the lock, as in PostgreSQL's LOCKTAG */
+	uint16_t	field4;				/* 28 */
+	uint8_t		type;				/* 30: LockTagType */
+	uint8_t		method;				/* 31: lock method */
+	int32_t		pids[TALLY_BLOCKERS];	/* 32: who blocks it, as in pg_blocking_pids(): 0 is a prepared transaction */
+	uint16_t	count;				/* 52: how many block it; the first TALLY_BLOCKERS are in pids */
+	uint16_t	mode;				/* 54: LOCKMODE waited for */
+} tally_blocked;
+
+/*
  * Who writes in a slot. `kind` is free text, so that any producer can name its processes; a group is
  * identified by (kind, database id, user id).
  */
@@ -436,7 +457,7 @@ typedef struct tally_slot_entry	/* 384 bytes: six cache lines, so no two owners 
 	uint64_t	sessions;			/* 304: of a group: slots merged into it */
 	uint32_t	local_statements;		/* 312: local entries of statements that have memory */
 	uint32_t	pad0;
-	unsigned char pad[376 - 320];
+	tally_blocked blocked;			/* 320 */
 	uint32_t	local_relations;	/* 376: local entries of relations that have memory */
 	uint32_t	pad1;
 } tally_slot_entry;
@@ -556,7 +577,10 @@ TALLY_ASSERT(offsetof(tally_checkpoint_writes, space) == 24);
 TALLY_ASSERT(offsetof(tally_checkpoint_clients, clients) == 56);
 TALLY_ASSERT(sizeof(tally_client_totals) == 40);
 TALLY_ASSERT(sizeof(tally_slot_entry) == 384);
+TALLY_ASSERT(offsetof(tally_slot_entry, blocked) == 320);
 TALLY_ASSERT(offsetof(tally_slot_entry, local_relations) == 376);
+TALLY_ASSERT(sizeof(tally_blocked) == 56);
+TALLY_ASSERT(offsetof(tally_blocked, pids) == 32);
 TALLY_ASSERT(sizeof(tally_head) == 64);
 TALLY_ASSERT(sizeof(tally_book) == 1024);
 TALLY_ASSERT(offsetof(tally_book, calls) == 64);

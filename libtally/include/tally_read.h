@@ -65,6 +65,12 @@ extern tally_read_result tally_read_entry(const tally_segment *segment, uint32_t
 /* Has the slot not ended, nor been claimed anew, since that copy of its entry was made? */
 extern bool tally_read_is_same(const tally_segment *segment, uint32_t index,
 							   const tally_slot_entry *copy);
+/*
+ * Who blocks the owner of a slot. ABSENT: it does not wait for a heavyweight lock, or has not found out yet, or
+ * has died.
+ */
+extern tally_read_result tally_read_blocked(const tally_segment *segment, uint32_t index,
+											tally_blocked *copy);
 /* The words and heads of its book. */
 extern tally_read_result tally_read_book(const tally_segment *segment, uint32_t index,
 										 tally_book_copy *copy);
@@ -123,6 +129,13 @@ typedef struct tally_flight
 /* ABSENT: no statement is in progress, and no parts are left. */
 extern tally_read_result tally_read_flight(const tally_segment *segment, uint32_t slot,
 										   tally_flight *flight);
+
+/*
+ * The statement that the owner of a slot works for, or has last worked for; of those of the client itself. ABSENT: none
+ * is known.
+ */
+extern tally_read_result tally_read_last_key(const tally_segment *segment, uint32_t slot,
+											 tally_statement_key *key);
 
 /* A used entry of the table, with all its figures. */
 typedef struct tally_statement_copy

@@ -156,6 +156,51 @@ tally_read_is_same(const tally_segment *segment, uint32_t index, const tally_slo
 		tally_peek32(&entry->generation) == copy->generation;
 }
 
+/* 1 + the directory index of a book's account, 0: none. */
+static uint32_t
+account_at(const tally_segment *segment, tally_book *book, const uint32_t *word)
+{
+	uint32_t	used = tally_peek32(&book->used);
+	uint32_t	index = tally_peek32(word);
+
+	if (index >= used || index >= segment->cold.stats_per_book)
+		return 0;
+	return tally_peek32(&tally_heads_of(book)[index].stat);
+}
+
+/* Is the running account a wait for a heavyweight lock? */
+static bool
+waits_for_lock(const tally_segment *segment, uint32_t index)
+{
+	tally_book *book = tally_book_at(segment, index);
+	uint32_t	stat = account_at(segment, book, &book->run);
+	tally_dir_entry entry;
+
+	return stat != 0 && tally_read_name(segment, stat - 1, &entry) != TALLY_READ_ABSENT &&
+		entry.account_class == TALLY_CLASS_LOCK;
+}
+
+/* What is left of an earlier wait does not count: between two waits for locks another account runs. */
+tally_read_result
+tally_read_blocked(const tally_segment *segment, uint32_t index, tally_blocked *copy)
+{
+	const tally_slot_entry *entry;
+	attempts	a = {0};
+
+	if (index >= segment->cold.slots)
+		return TALLY_READ_ABSENT;
+	entry = tally_entry_at(segment, index);
+	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE)
+		return TALLY_READ_ABSENT;
+	a.seq = &entry->blocked.seq;
+	while (attempt(&a))
+		tally_copy_words(copy, &entry->blocked, sizeof(*copy));
+	if (copy->since == 0 || !waits_for_lock(segment, index) ||
+		tally_process_ended(__atomic_load_n(&entry->pid, __ATOMIC_RELAXED), tally_peek64(&entry->claimed_boot_ns)))
+		return TALLY_READ_ABSENT;
+	return result_of(&a);
+}
+
 tally_read_result
 tally_read_book(const tally_segment *segment, uint32_t index, tally_book_copy *copy)
 {
@@ -311,18 +356,6 @@ tally_read_local_statement(const tally_segment *segment, uint32_t slot, uint32_t
 	return result_of(&a);
 }
 
-/* 1 + the directory index of a book's account, 0: none. */
-static uint32_t
-account_at(const tally_segment *segment, tally_book *book, const uint32_t *word)
-{
-	uint32_t	used = tally_peek32(&book->used);
-	uint32_t	index = tally_peek32(word);
-
-	if (index >= used || index >= segment->cold.stats_per_book)
-		return 0;
-	return tally_peek32(&tally_heads_of(book)[index].stat);
-}
-
 static bool
 copy_running(const tally_segment *segment, uint32_t slot, tally_flight *flight)
 {
@@ -363,6 +396,42 @@ tally_read_flight(const tally_segment *segment, uint32_t slot, tally_flight *fli
 	}
 	if (!copied || (flight->current.begun == 0 && flight->current.used == 0))
 		return TALLY_READ_ABSENT;
+	return result_of(&a);
+}
+
+/* Of the local entries the one that was executed last. For a message that ends a transaction without being a statement. */
+static tally_read_result
+last_executed(const tally_segment *segment, uint32_t slot, tally_statement_key *key)
+{
+	tally_local_statement local = {0};
+	int64_t		last = 0;
+
+	for (uint32_t i = 0; i < tally_read_local_limit(segment, slot); i++)
+	{
+		if (tally_read_local_statement(segment, slot, i, &local) == TALLY_READ_ABSENT ||
+			local.key.toplevel == 0 || local.key.id == 0 || local.counts.last_us <= last)
+			continue;
+		last = local.counts.last_us;
+		*key = local.key;
+	}
+	return last != 0 ? TALLY_READ_CONSISTENT : TALLY_READ_ABSENT;
+}
+
+/* The key stays when the message has ended. A message without a statement (Sync) replaces it. */
+tally_read_result
+tally_read_last_key(const tally_segment *segment, uint32_t slot, tally_statement_key *key)
+{
+	tally_current current;
+	attempts	a = {0};
+
+	if (tally_read_local_limit(segment, slot) == 0)
+		return TALLY_READ_ABSENT;
+	a.seq = &tally_current_of(segment, slot)->seq;
+	while (attempt(&a))
+		tally_copy_words(&current, tally_current_of(segment, slot), sizeof(current));
+	if (current.key.id == 0)
+		return last_executed(segment, slot, key);
+	*key = current.key;
 	return result_of(&a);
 }
 

@@ -133,6 +133,7 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	slot->index = index;
 	slot->limit = TALLY_CHUNK;
 	slot->entry = entry;
+	tally_unblock(slot);
 	slot->book = tally_book_at(segment, index);
 	slot->heads = tally_heads_of(slot->book);
 	slot->hists = tally_hist_of(segment, slot->book, 0);

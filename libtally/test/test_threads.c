@@ -468,6 +468,56 @@ names_are_registered_and_probes_reported_by_many_at_once(void **state)
 	work_and_read(register_names, read_names);
 }
 
+/* ---------------------------------------------------------------- who blocks whom */
+
+/* Every field says the same number. */
+static void
+wait_for_locks(writer *me)
+{
+	tally_slot	slot;
+	uint32_t	wait;
+
+	claim(me, &slot);
+	wait = tally_touch(&slot, tally_register_account(&segment, "work::wait::Lock:tuple", TALLY_CLASS_LOCK));
+	tally_switch(&slot, wait, tally_now(segment.clock));
+	for (uint32_t n = 1; n <= 4000 * WORK; n++)
+	{
+		tally_blocked blocked = {
+			.since = n,.field = {n, n, n},.pids = {(int32_t) n, (int32_t) n},.count = (uint16_t) n,
+			.mode = (uint16_t) n
+		};
+
+		tally_block(&slot, &blocked);
+		if (n % 7 == 0)
+			tally_unblock(&slot);
+	}
+	tally_retire(&slot);
+}
+
+static void
+read_blocked(void)
+{
+	for (uint32_t s = 0; s < segment.cold.slots; s++)
+	{
+		tally_blocked copy;
+
+		if (tally_read_blocked(&segment, s, &copy) != TALLY_READ_CONSISTENT)
+			continue;
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(copy.field[i], copy.since);
+		assert_int_equal(copy.pids[1], copy.since);
+		assert_int_equal(copy.count, (uint16_t) copy.since);
+		assert_int_equal(copy.mode, copy.count);
+	}
+}
+
+static void
+who_blocks_whom_is_read_whole(void **state)
+{
+	(void) state;
+	work_and_read(wait_for_locks, read_blocked);
+}
+
 int
 main(void)
 {
@@ -478,6 +528,7 @@ main(void)
 		TEST(relations_are_counted_flushed_and_unlinked),
 		TEST(each_write_is_synced_once),
 		TEST(names_are_registered_and_probes_reported_by_many_at_once),
+		TEST(who_blocks_whom_is_read_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

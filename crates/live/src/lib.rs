@@ -12,6 +12,7 @@ pub mod instrumented;
 mod io;
 pub mod library;
 pub mod library_list;
+pub mod lock_names;
 pub mod machine;
 mod postmaster_file;
 mod relation_names;

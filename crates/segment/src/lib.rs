@@ -19,6 +19,7 @@ macro_rules! getters {
     };
 }
 
+mod blocked;
 pub mod book;
 mod book_counters;
 pub mod clients;
@@ -64,6 +65,7 @@ mod tranches;
 mod wait_class;
 pub mod wal;
 
+pub use blocked::{Blocked, LockTag};
 pub use book::Book;
 pub use book_counters::{BookCounters, Claim};
 pub use clock::{Clock, ClockKind};

@@ -7,8 +7,8 @@ use std::io::IsTerminal;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::{
-    clock, cost, demo, diff, disable, doctor, enable, events, functions, generate, level, ls,
-    record, report, serve, statements, status, study, top,
+    blocking, clock, cost, demo, diff, disable, doctor, enable, events, functions, generate, level,
+    ls, record, report, serve, statements, status, study, top,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -48,6 +48,7 @@ Examples:
   tally enable --mode session             enable pg_tally on a server, without a restart
   tally top                               the live view of that server
   tally statements                        the statements that take most time
+  tally blocking                          who waits for whom, and what the culprit did
   tally events --follow                   notable events, as they happen
   tally level locks --for 60s             measure every lock, for a minute
   tally record -o run1 -- pgbench -T 60   record while a command runs
@@ -75,6 +76,8 @@ pub enum Verb {
     Top(top::TopArgs),
     /// Say what is wrong with a server: who or what it is, and what to do
     Doctor(doctor::DoctorArgs),
+    /// Show who blocks whom: the session that others wait for, and what it did last
+    Blocking(blocking::BlockingArgs),
     /// List the statements that take most time, and what each spends it on
     Statements(statements::StatementsArgs),
     /// List notable events: slow operations, who blocked whom, checkpoints, warnings

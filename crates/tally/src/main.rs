@@ -5,6 +5,7 @@
 //! (tables, units, output), `report`, `study`, `error`.
 
 mod arguments;
+mod blocking;
 mod cli;
 mod clock;
 mod cost;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Verb::Ls(args) => ls::run(args),
         Verb::Top(args) => top::run(args, color),
         Verb::Doctor(args) => doctor::run(args, color),
+        Verb::Blocking(args) => blocking::run(args),
         Verb::Statements(args) => statements::run(args, color),
         Verb::Events(args) => events::run(args, color),
         Verb::Record(args) => record::run(args),

@@ -26,8 +26,8 @@ mod tables;
 
 pub use relations::{file_sums, local_relation, relation};
 pub use slots::{
-    book, book_size, bucket_offset, entry, freed, head, hold, journal, state, CHUNK, CHUNK_SIZE,
-    HIST_BUCKETS, HIST_SIZE, OCTAVE, OCTAVE_SIZE, ROW_SIZE,
+    blocked, book, book_size, bucket_offset, entry, freed, head, hold, journal, state, CHUNK,
+    CHUNK_SIZE, HIST_BUCKETS, HIST_SIZE, OCTAVE, OCTAVE_SIZE, ROW_SIZE,
 };
 pub use statements::{
     block, counts, current, key, local_statement, moments, part, rest, set, statement, unsynced,
@@ -44,6 +44,7 @@ offsets! {
     HEADER_SIZE         = 4096, "Bytes of the header.";
     CALLS               = 64, "Plain counters of a book, one for each of the first probes.";
     HOLDS               = 8, "Held locks that a book shows.";
+    BLOCKERS            = 5, "Processes that a slot names as its owner's blockers.";
     FREED               = 4, "Recently released locks that a book shows.";
     WAYS                = 20, "Statements of a set.";
     SET_LOG             = 32, "Flushes that a set remembers.";

@@ -49,7 +49,23 @@ offsets! {
     APPLICATION      = 240, "64 bytes of text.";
     SESSIONS         = 304, "U64: of a group.";
     LOCAL_STATEMENTS = 312, "U32: local entries with memory in its cache of statements.";
+    BLOCKED          = 320, "[`crate::layout::blocked`].";
     LOCAL_RELATIONS  = 376, "U32: its local entries of relations with memory.";
+}
+
+offsets! {
+    /// Offsets in what a slot says about who blocks its owner.
+    blocked:
+    SIZE   = 56, "Bytes.";
+    SEQ    = 0, "U64: odd while the rest changes.";
+    SINCE  = 8, "U64: tick at which the wait began; 0: not blocked.";
+    FIELD  = 16, "Three times u32: the lock's tag.";
+    FIELD4 = 28, "U16.";
+    TYPE   = 30, "U8: type of the lock.";
+    METHOD = 31, "U8: lock method.";
+    PIDS   = 32, "[`crate::layout::BLOCKERS`] times i32.";
+    COUNT  = 52, "U16: how many block it.";
+    MODE   = 54, "U16: mode waited for.";
 }
 
 /// States of a slot.

@@ -9,6 +9,7 @@ mod caches;
 mod delta;
 mod figures;
 mod key;
+mod last;
 mod reading;
 mod record;
 pub(crate) mod seqlock;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Asks the server for the names of locked relations. Where it refuses, or would wait itself, there are none.
+
+use segment::interval::SessionRow;
+use segment::{Blocked, Segment};
+use view::blocking::Names;
+
+use crate::server::Socket;
+
+/// Lock types with a database and a relation: relation, extend, page, tuple.
+const OF_RELATIONS: [u8; 4] = [0, 1, 3, 4];
+/// The catalog itself may be locked.
+const PATIENCE: &str = "set lock_timeout = '200ms'; set statement_timeout = '500ms'";
+
+/// Adds the names of the relations that these wait for, unless they are known.
+pub fn add(names: &mut Names, segment: &Segment, blocked: &[Blocked], sessions: &[SessionRow]) {
+    let Some(socket) = Socket::open_to_us(segment) else { return };
+    let of_relation = |it: &&Blocked| OF_RELATIONS.contains(&it.lock.kind);
+    let mut wanted: Vec<(u32, u32)> = blocked
+        .iter()
+        .filter(of_relation)
+        .map(|it| (it.lock.fields[0], it.lock.fields[1]))
+        .collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted.retain(|place| !names.contains_key(place));
+    for part in wanted.chunk_by(|a, b| a.0 == b.0) {
+        let database = part[0].0;
+        // A session that waits for a relation of a database is connected to it, unless the relation is shared.
+        let waits_there = |it: &&Blocked| of_relation(it) && it.lock.fields[0] == database;
+        let waiter = blocked.iter().find(waits_there);
+        let row = waiter.and_then(|it| sessions.iter().find(|row| row.slot == it.slot));
+        let Some(name) = row.and_then(|row| row.database.as_deref()) else { continue };
+        let relations: Vec<u32> = part.iter().map(|place| place.1).collect();
+        for (relation, text) in ask(&socket, name, &relations).unwrap_or_default() {
+            names.insert((database, relation), text);
+        }
+    }
+}
+
+fn ask(socket: &Socket, database: &str, relations: &[u32]) -> Option<Vec<(u32, String)>> {
+    let mut client = socket.connect(Some(database)).ok()?;
+    client.batch_execute(PATIENCE).ok()?;
+    // Those of the usual schemas are as one writes them, whatever the session's search_path.
+    let sql = "select c.oid, case when s.nspname in ('public', 'pg_catalog') then ''
+                                  else quote_ident(s.nspname) || '.' end || quote_ident(c.relname)
+               from pg_class c join pg_namespace s on s.oid = c.relnamespace
+               where c.oid = any($1::oid[])";
+    let rows = client.query(sql, &[&relations]).ok()?;
+    Some(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally blocking`: who waits for whom, the roots first.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use error::Error;
+use live::{hangup, lock_names, target};
+use rustix::event::PollFlags;
+use segment::{Interval, Level, Segment};
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use view::blocking::{still_waits, Forest, Names, Sources};
+
+/// Arguments of `tally blocking`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Shows sessions that wait for a lock longer than 100 ms, and for whom: first the session that blocks
+most of them, with what it does and did last, then those behind it. A session that waits looks up
+itself who blocks it, at level waits already, and looks again at least once per second.
+
+Examples:
+  tally blocking
+  tally blocking --watch
+  tally blocking --json | jq '.roots[0] | [.pid, .state, .query]'")]
+pub struct BlockingArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// Print it anew each second until interrupted
+    #[arg(long, short)]
+    pub watch: bool,
+    /// Print JSON, one line each time (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Json<'f> {
+    server: &'f str,
+    host: &'f str,
+    /// Seconds since 1970.
+    time: f64,
+    #[serde(flatten)]
+    forest: &'f Forest,
+}
+
+/// How often `--watch` looks.
+const NAP: Duration = Duration::from_secs(1);
+/// Width if the output is not a terminal: texts are whole.
+const WIDTH: usize = 10_000;
+
+/// Print who is blocked.
+pub fn run(args: &BlockingArgs) -> Result<(), Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    if args.watch {
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        }
+    }
+    let mut segment = target::open(args.target.as_deref())?;
+    if segment.server_runs() == Some(false) {
+        return Err(Error::Failed(format!(
+            "{}: its server ({}) is not running any more",
+            segment.path().display(),
+            segment.header().host
+        )));
+    }
+    if segment.level()? == Level::Off {
+        return Err(Error::Failed(
+            "nothing is measured at level off: set another (tally level waits)".into(),
+        ));
+    }
+    let mut names = Names::new();
+    loop {
+        show(args, &mut segment, &mut names)?;
+        let naps = args.watch && !stop.load(Ordering::Relaxed);
+        if !naps || !hangup::wait(std::io::stdout(), PollFlags::empty(), NAP)? {
+            return Ok(());
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if segment.server_runs() == Some(false) {
+            return Err(Error::Failed("the server has stopped".into()));
+        }
+    }
+}
+
+fn show(args: &BlockingArgs, segment: &mut Segment, names: &mut Names) -> Result<(), Error> {
+    let (forest, time) = read(segment, names)?;
+    let mut out = view::escape::stdout();
+    let header = segment.header();
+    if args.json {
+        let server = if header.server.is_empty() { &header.producer } else { &header.server };
+        let json = Json { server, host: &header.host, time, forest: &forest };
+        serde_json::to_writer(&mut out, &json)?;
+        writeln!(out)?;
+        return Ok(out.flush()?);
+    }
+    let terminal = std::io::stdout().is_terminal();
+    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    let width = size.map_or(WIDTH, |(width, _)| usize::from(width));
+    if args.watch {
+        writeln!(out, "{}", view::table::time(time, &jiff::tz::TimeZone::system()))?;
+    }
+    for line in forest.lines() {
+        let cut: String = line.chars().take(width).collect();
+        writeln!(out, "{cut}")?;
+    }
+    Ok(out.flush()?)
+}
+
+fn read(segment: &mut Segment, names: &mut Names) -> Result<(Forest, f64), Error> {
+    let blocked = segment.blocked()?;
+    let snapshot = segment.snapshot(None)?;
+    let interval = Interval::between(segment, None, &snapshot);
+    let sessions = &interval.sessions;
+    let waits = blocked.iter().any(|it| still_waits(it, sessions).is_some());
+    let mut last = HashMap::new();
+    let mut statements = None;
+    if waits {
+        lock_names::add(names, segment, &blocked, sessions);
+        for row in sessions {
+            if let Some(key) = segment.last_statement(row.slot)? {
+                last.insert(row.slot, key);
+            }
+        }
+        statements = segment.statements()?;
+    }
+    let forest = Forest::of(&Sources {
+        blocked: &blocked,
+        sessions,
+        tick: snapshot.tick,
+        clock: &snapshot.clock,
+        last: &last,
+        statements: statements.as_ref(),
+        names,
+    });
+    Ok((forest, interval.time))
+}

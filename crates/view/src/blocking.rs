@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Who blocks whom: a forest. A session that blocks others and is not blocked itself is a root; below each are the
+//! sessions that wait for it, directly or behind others.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use segment::clock::Clock;
+use segment::interval::SessionRow;
+use segment::{Blocked, LockTag, StatementKey, Statements, WaitClass};
+use serde::Serialize;
+
+use crate::units::duration;
+
+/// Names of relations by (database, relation).
+pub type Names = HashMap<(u32, u32), String>;
+
+/// A process that blocks others, or is blocked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Party {
+    /// The process; of a parallel query its leader; 0: a prepared transaction.
+    pub pid: i32,
+    /// Its application_name; `None`: it is not measured.
+    pub application: Option<String>,
+    /// Its user; `None`: not known.
+    pub user: Option<String>,
+    /// Its database, likewise.
+    pub database: Option<String>,
+    /// "active", "idle in transaction", ...; `None`: it is not measured.
+    pub state: Option<&'static str>,
+    /// Its phase.
+    pub phase: Option<String>,
+    /// "cpu", or the wait event as `Type:Event`.
+    pub activity: Option<String>,
+    /// Time since that began.
+    pub since_seconds: Option<f64>,
+    /// The statement that it executes, or else the last one; `None`: not known.
+    pub queryid: Option<i64>,
+    /// Its text.
+    pub query: Option<String>,
+    /// How many sessions wait for it, directly or not.
+    pub waiters: usize,
+    /// What it waits for itself; `None` for a root.
+    pub wait: Option<Wait>,
+    /// Those that wait for it. One that waits for several is with one of them.
+    pub blocks: Vec<Party>,
+}
+
+/// A wait for a lock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Wait {
+    /// The waiting process: of a parallel query perhaps a worker.
+    pub pid: i32,
+    /// The lock in words.
+    pub lock: String,
+    /// Its type, as in pg_locks.
+    pub lock_type: &'static str,
+    /// The mode waited for.
+    pub mode: &'static str,
+    /// How long.
+    pub seconds: f64,
+    /// All who block it.
+    pub blockers: Vec<i32>,
+    /// How many these are; perhaps more than are listed.
+    pub blocker_count: u16,
+}
+
+/// A deadlock, while the server has not ended it yet.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Deadlock {
+    /// Each waits for the next one, the last one for the first.
+    pub pids: Vec<i32>,
+}
+
+/// All who block and are blocked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Forest {
+    /// Sessions that wait.
+    pub blocked: usize,
+    /// The one for which most sessions wait comes first. The first session of a deadlock counts as a root.
+    pub roots: Vec<Party>,
+    /// Sessions that wait for each other.
+    pub deadlocks: Vec<Deadlock>,
+}
+
+/// What is known at one instant.
+#[derive(Debug)]
+pub struct Sources<'s> {
+    /// What sessions found out, read before the rest.
+    pub blocked: &'s [Blocked],
+    /// The sessions.
+    pub sessions: &'s [SessionRow],
+    /// When these were read, tick.
+    pub tick: u64,
+    /// By which clock.
+    pub clock: &'s Clock,
+    /// The statement of a slot: the current one or the last one.
+    pub last: &'s HashMap<u32, StatementKey>,
+    /// Their texts.
+    pub statements: Option<&'s Statements>,
+    /// Names of relations.
+    pub names: &'s Names,
+}
+
+/// Whether the session waits for a lock still.
+pub fn still_waits<'s>(blocked: &Blocked, sessions: &'s [SessionRow]) -> Option<&'s SessionRow> {
+    sessions.iter().find(|row| {
+        (row.slot, row.generation) == (blocked.slot, blocked.generation)
+            && row.class == WaitClass::Lock
+            && row.state != "dead"
+    })
+}
+
+/// Locks' types, as in pg_locks (lockfuncs.c).
+const TYPES: [&str; 12] = [
+    "relation",
+    "extend",
+    "frozenid",
+    "page",
+    "tuple",
+    "transactionid",
+    "virtualxid",
+    "spectoken",
+    "object",
+    "userlock",
+    "advisory",
+    "applytransaction",
+];
+
+/// Locks' modes (lock.c).
+const MODES: [&str; 9] = [
+    "INVALID",
+    "AccessShareLock",
+    "RowShareLock",
+    "RowExclusiveLock",
+    "ShareUpdateExclusiveLock",
+    "ShareLock",
+    "ShareRowExclusiveLock",
+    "ExclusiveLock",
+    "AccessExclusiveLock",
+];
+
+/// A lock in words: "row (0,1) of orders", "transaction 742", "advisory lock 1, 2".
+pub fn lock_in_words(lock: &LockTag, names: &Names) -> String {
+    let [one, two, three] = lock.fields;
+    let relation = || match names.get(&(one, two)) {
+        Some(name) => format!("relation {name}"),
+        None => format!("relation {two} in database {one}"),
+    };
+    match lock.kind {
+        0 => relation(),
+        1 => format!("extension of {}", relation()),
+        2 => format!("frozen ids of database {one}"),
+        3 => format!("page {three} of {}", relation()),
+        4 => format!("row ({three},{}) of {}", lock.field4, relation()),
+        5 => format!("transaction {one}"),
+        6 => format!("virtual transaction {one}/{two}"),
+        7 => format!("speculative insertion {two} of transaction {one}"),
+        8 => format!("object {three} of class {two} in database {one}"),
+        // 1: one key of 64 bits, 2: two of 32.
+        10 if lock.field4 == 1 => {
+            format!("advisory lock {}", (u64::from(two) << 32 | u64::from(three)) as i64)
+        }
+        10 => format!("advisory lock {}, {}", two as i32, three as i32),
+        _ => format!("lock {one}, {two}, {three}, {} of type {}", lock.field4, lock.kind),
+    }
+}
+
+/// A session and why it waits, by the pid under which others see it.
+type Waits = BTreeMap<i32, Wait>;
+
+/// Those who wait for each, in order.
+type Behind = BTreeMap<i32, BTreeSet<i32>>;
+
+fn waits(sources: &Sources<'_>) -> Waits {
+    let mut waits = Waits::new();
+    for it in sources.blocked {
+        let Some(row) = still_waits(it, sources.sessions) else { continue };
+        let wait = Wait {
+            pid: it.pid,
+            lock: lock_in_words(&it.lock, sources.names),
+            lock_type: TYPES.get(usize::from(it.lock.kind)).copied().unwrap_or("unknown"),
+            mode: MODES.get(usize::from(it.mode)).copied().unwrap_or("unknown"),
+            seconds: sources.clock.seconds(sources.tick.saturating_sub(it.since)),
+            blockers: it.blockers.clone(),
+            blocker_count: it.count,
+        };
+        // Of several processes of a parallel query, the one that has waited longest, with all blockers.
+        match waits.entry(row.leader_pid.unwrap_or(it.pid)) {
+            std::collections::btree_map::Entry::Vacant(new) => {
+                new.insert(wait);
+            }
+            std::collections::btree_map::Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                let (mut longer, other) = match wait.seconds > known.seconds {
+                    true => (wait, known.clone()),
+                    false => (known.clone(), wait),
+                };
+                for pid in other.blockers {
+                    if !longer.blockers.contains(&pid) {
+                        longer.blockers.push(pid);
+                        longer.blocker_count = longer.blocker_count.saturating_add(1);
+                    }
+                }
+                *known = longer;
+            }
+        }
+    }
+    waits
+}
+
+/// All that wait for `of`, directly or behind others; itself, too, in a deadlock.
+fn all_behind(of: i32, behind: &Behind) -> BTreeSet<i32> {
+    let mut all = BTreeSet::new();
+    let mut next = VecDeque::from([of]);
+    while let Some(pid) = next.pop_front() {
+        for waiter in behind.get(&pid).into_iter().flatten() {
+            if all.insert(*waiter) {
+                next.push_back(*waiter);
+            }
+        }
+    }
+    all
+}
+
+/// A shortest circle of waits from `pid` back to itself.
+fn circle(pid: i32, waits: &Waits) -> Option<Vec<i32>> {
+    let mut from: BTreeMap<i32, i32> = BTreeMap::new();
+    let mut next = VecDeque::from([pid]);
+    while let Some(at) = next.pop_front() {
+        for blocker in waits.get(&at).into_iter().flat_map(|wait| &wait.blockers) {
+            if *blocker == pid {
+                let mut pids = vec![at];
+                while let Some(before) = from.get(&pids[pids.len() - 1]) {
+                    pids.push(*before);
+                }
+                pids.reverse();
+                return Some(pids);
+            }
+            if let std::collections::btree_map::Entry::Vacant(new) = from.entry(*blocker) {
+                new.insert(at);
+                next.push_back(*blocker);
+            }
+        }
+    }
+    None
+}
+
+impl Forest {
+    /// The forest of what is known.
+    pub fn of(sources: &Sources<'_>) -> Forest {
+        let waits = waits(sources);
+        let mut behind = Behind::new();
+        for (pid, wait) in &waits {
+            for blocker in &wait.blockers {
+                behind.entry(*blocker).or_default().insert(*pid);
+            }
+        }
+        let mut roots: Vec<i32> =
+            behind.keys().copied().filter(|pid| !waits.contains_key(pid)).collect();
+        let mut reached: BTreeSet<i32> =
+            roots.iter().flat_map(|pid| all_behind(*pid, &behind)).collect();
+        let mut deadlocks = Vec::new();
+        let mut in_circle = BTreeSet::new();
+        for pid in waits.keys() {
+            if in_circle.contains(pid) {
+                continue;
+            }
+            let Some(pids) = circle(*pid, &waits) else { continue };
+            in_circle.extend(pids.iter().copied());
+            deadlocks.push(Deadlock { pids });
+            // No root is above it.
+            if !reached.contains(pid) {
+                roots.push(*pid);
+                reached.extend(all_behind(*pid, &behind));
+            }
+        }
+        let weight = |pid: i32| {
+            let mut all = all_behind(pid, &behind);
+            all.remove(&pid);
+            all.len()
+        };
+        roots.sort_by_key(|pid| (std::cmp::Reverse(weight(*pid)), *pid));
+        let mut placed: BTreeSet<i32> = roots.iter().copied().collect();
+        let roots = roots
+            .into_iter()
+            .map(|pid| {
+                // Breadth first: each is below the nearest that blocks it.
+                let mut below: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+                let mut next = VecDeque::from([pid]);
+                while let Some(at) = next.pop_front() {
+                    for waiter in behind.get(&at).into_iter().flatten() {
+                        if placed.insert(*waiter) {
+                            below.entry(at).or_default().push(*waiter);
+                            next.push_back(*waiter);
+                        }
+                    }
+                }
+                party(pid, sources, &waits, &below, &weight)
+            })
+            .collect();
+        Forest { blocked: waits.len(), roots, deadlocks }
+    }
+}
+
+/// A process and those below it. As deep as the forest, which has at most one level for each session.
+fn party(
+    pid: i32,
+    sources: &Sources<'_>,
+    waits: &Waits,
+    below: &BTreeMap<i32, Vec<i32>>,
+    weight: &impl Fn(i32) -> usize,
+) -> Party {
+    let mut blocks: Vec<Party> = below
+        .get(&pid)
+        .into_iter()
+        .flatten()
+        .map(|waiter| party(*waiter, sources, waits, below, weight))
+        .collect();
+    let waited = |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds);
+    blocks.sort_by(|a, b| waited(b).total_cmp(&waited(a)));
+    let mut party = Party {
+        pid,
+        waiters: weight(pid),
+        wait: waits.get(&pid).cloned(),
+        blocks,
+        ..Party::default()
+    };
+    let Some(row) = sources.sessions.iter().find(|row| row.pid == pid && row.state != "dead")
+    else {
+        return party;
+    };
+    let key = sources.last.get(&row.slot);
+    let text = key.and_then(|key| sources.statements?.get(key)?.text.as_ref());
+    party.application = Some(row.application.clone());
+    party.user = row.user.clone();
+    party.database = row.database.clone();
+    party.state = Some(row.state);
+    party.phase = Some(row.phase.to_string());
+    party.activity = Some(row.activity.to_string());
+    party.since_seconds = Some(row.since_seconds);
+    party.queryid = key.map(StatementKey::query_id);
+    party.query = text.map(|text| text.shown.to_string());
+    party
+}
+
+/// On one line.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl Party {
+    /// "session 4711 (shop, alice@orders)", "a prepared transaction".
+    fn name(&self) -> String {
+        if self.pid == 0 {
+            return "a prepared transaction (see pg_prepared_xacts)".into();
+        }
+        let owner = match (&self.user, &self.database) {
+            (Some(user), Some(database)) => format!("{user}@{database}"),
+            (Some(one), None) | (None, Some(one)) => one.clone(),
+            (None, None) => String::new(),
+        };
+        let parts = [self.application.clone().unwrap_or_default(), owner];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        match parts.is_empty() {
+            true => format!("session {}", self.pid),
+            false => format!("session {} ({})", self.pid, parts.join(", ")),
+        }
+    }
+
+    /// "idle in transaction for 41 s", "active: waits for IO:DataFileRead".
+    fn doing(&self) -> String {
+        let since = duration(self.since_seconds.unwrap_or(0.0));
+        match (self.state, self.activity.as_deref()) {
+            _ if self.pid == 0 => {
+                "it holds its locks until COMMIT PREPARED or ROLLBACK PREPARED".into()
+            }
+            (None, _) => "not measured".into(),
+            (Some(state), _) if state.starts_with("idle") => format!("{state} for {since}"),
+            (Some(state), Some("cpu")) => format!("{state}, on CPU for {since}"),
+            (Some(state), Some(activity)) => format!("{state}, in {activity} for {since}"),
+            (Some(state), None) => state.into(),
+        }
+    }
+
+    fn lines(&self, depth: usize, out: &mut Vec<String>) {
+        let indent = "  ".repeat(depth);
+        if let Some(wait) = &self.wait {
+            let behind = match wait.blockers.len() {
+                0 | 1 => String::new(),
+                _ => {
+                    let pids: Vec<String> = wait.blockers.iter().map(i32::to_string).collect();
+                    let more = usize::from(wait.blocker_count) > wait.blockers.len();
+                    format!(", blocked by {}{}", pids.join(", "), if more { ", ..." } else { "" })
+                }
+            };
+            out.push(format!(
+                "{indent}{} waits for {} ({}) for {}{behind}",
+                self.name(),
+                wait.lock,
+                wait.mode,
+                duration(wait.seconds),
+            ));
+        }
+        if let Some(query) = &self.query {
+            let last =
+                if self.wait.is_none() && self.state != Some("active") { "last: " } else { "" };
+            out.push(format!("{indent}  {last}{}", one_line(query)));
+        }
+        for party in &self.blocks {
+            party.lines(depth + 1, out);
+        }
+    }
+}
+
+impl Forest {
+    /// The forest as text, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.blocked == 0 {
+            return vec!["Nobody is blocked.".into()];
+        }
+        for deadlock in &self.deadlocks {
+            let pids: Vec<String> = deadlock.pids.iter().map(i32::to_string).collect();
+            out.push(format!(
+                "Deadlock: {} wait for each other; the server ends it after deadlock_timeout",
+                pids.join(", ")
+            ));
+        }
+        for root in &self.roots {
+            let wait = if root.waiters == 1 {
+                "1 session waits"
+            } else {
+                &format!("{} sessions wait", root.waiters)
+            };
+            let doing = root.wait.is_none().then(|| format!(": {}", root.doing()));
+            out.push(format!("{wait} for {}{}", root.name(), doing.unwrap_or_default()));
+            root.lines(0, &mut out);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(pid: i32, blockers: &[i32]) -> (i32, Wait) {
+        (pid, Wait { pid, blockers: blockers.to_vec(), ..Wait::default() })
+    }
+
+    #[test]
+    fn locks_have_words() {
+        let names = Names::from([((5, 16384), "orders".to_string())]);
+        let words = |kind, fields, field4| {
+            lock_in_words(&LockTag { fields, field4, kind, method: 1 }, &names)
+        };
+        assert_eq!(words(4, [5, 16384, 7], 3), "row (7,3) of relation orders");
+        assert_eq!(words(0, [5, 99, 0], 0), "relation 99 in database 5");
+        assert_eq!(words(5, [742, 0, 0], 0), "transaction 742");
+        assert_eq!(words(10, [5, 1, 2], 2), "advisory lock 1, 2");
+        assert_eq!(words(10, [5, u32::MAX, u32::MAX], 1), "advisory lock -1");
+        assert_eq!(words(200, [1, 2, 3], 4), "lock 1, 2, 3, 4 of type 200");
+    }
+
+    #[test]
+    fn a_circle_of_waits_is_found() {
+        let waits = Waits::from([wait(1, &[2]), wait(2, &[9, 3]), wait(3, &[1]), wait(4, &[1])]);
+        assert_eq!(circle(1, &waits), Some(vec![1, 2, 3]));
+        assert_eq!(circle(4, &waits), None);
+    }
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * blocking.c
+ *	  A process that waits for a heavyweight lock looks up who blocks it, and publishes that in its slot.
+ *
+ * It sleeps in epoll_wait, called by ProcSleep, which holds no lightweight lock then. The probe of that call cuts
+ * the sleep into slices. After a slice in which nothing happened it looks into the lock's entry in the lock
+ * manager, as pg_blocking_pids() does for another process (GetBlockerStatusData, lock.c), and sleeps on. The server
+ * sees one sleep, with its own timeout and result; the ledger has one wait. A wait that is shorter than the first
+ * slice costs nothing.
+ *
+ * The look-up holds the lock's partition in shared mode, and only if that is to be had at once: else it tries
+ * again after the next slice. It follows pointers, allocates nothing and raises nothing. The table has all holders:
+ * before a process waits for a relation, the fast-path locks that conflict have been moved there.
+ *
+ * Concurrency contract: the state here is this process's own, and the slot's entry has one writer.
+ */
+#include "blocking.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "storage/lock.h"
+#include "storage/proc.h"
+
+#include "locks.h"
+#include "probe.h"
+
+#define FIRST_SLICE_MS 100
+#define LAST_SLICE_MS 1000			/* each one is twice as long as the one before, up to this */
+
+/* The wait in progress; a wake-up that does not end it, as by deadlock_timeout, begins another sleep of the same wait. */
+static struct
+{
+	const LOCK *lock;				/* NULL: none is known */
+	uint64		start;				/* the server's time of its beginning: which wait it is */
+	uint64		since;				/* tick */
+	int			slice;				/* ms */
+	bool		published;
+}			waiting;
+
+void
+blocking_begin(void)
+{
+	memset(&waiting, 0, sizeof(waiting));
+}
+
+/* ---------------------------------------------------------------- the look-up */
+
+static const PGPROC *
+leader_of(const PGPROC *proc)
+{
+	return proc->lockGroupLeader != NULL ? proc->lockGroupLeader : proc;
+}
+
+static bool
+holds(const PROCLOCK *holder, LOCKMASK conflicts)
+{
+	return (holder->holdMask & conflicts) != 0;
+}
+
+static bool
+wants(const PGPROC *waiter, LOCKMASK conflicts)
+{
+	return (LOCKBIT_ON(waiter->waitLockMode) & conflicts) != 0;
+}
+
+/*
+ * Was this leader counted before the holder, or, if that is NULL, before the process in the queue? Only members of a parallel
+ * query, and who holds one lock and wants another, can be met twice.
+ */
+static bool
+is_counted(LOCK *lock, LOCKMASK conflicts, const PGPROC *leader, const PROCLOCK *holder, const PGPROC *ahead)
+{
+	for (PROCLOCK *it = compat_next_proclock(lock, NULL); it != holder; it = compat_next_proclock(lock, it))
+		if (it->groupLeader == leader && holds(it, conflicts))
+			return true;
+	if (ahead == NULL)
+		return false;
+	for (PGPROC *it = compat_next_waiter(lock, NULL); it != ahead; it = compat_next_waiter(lock, it))
+		if (leader_of(it) == leader && wants(it, conflicts))
+			return true;
+	return false;
+}
+
+static void
+add_blocker(tally_blocked *found, const PGPROC *leader)
+{
+	if (found->count < TALLY_BLOCKERS)
+		found->pids[found->count] = leader->pid;
+	if (found->count < PG_UINT16_MAX)
+		found->count++;
+}
+
+/*
+ * Who holds what this process waits for, and who wants it and is ahead in the queue. The members of a parallel
+ * query are one, named by the leader, and do not block each other. The caller holds the partition.
+ */
+static void
+find_blockers(LOCK *lock, tally_blocked *found)
+{
+	LOCKMASK	conflicts = GetLocksMethodTable(lock)->conflictTab[MyProc->waitLockMode];
+	const PGPROC *own = leader_of(MyProc);
+
+	for (PROCLOCK *holder = compat_next_proclock(lock, NULL); holder != NULL;
+		 holder = compat_next_proclock(lock, holder))
+	{
+		const PGPROC *leader = holder->groupLeader;
+
+		if (!holds(holder, conflicts) || leader == own ||
+			(leader->lockGroupLeader != NULL && is_counted(lock, conflicts, leader, holder, NULL)))
+			continue;
+		add_blocker(found, leader);
+	}
+	for (PGPROC *ahead = compat_next_waiter(lock, NULL); ahead != NULL && ahead != MyProc;
+		 ahead = compat_next_waiter(lock, ahead))
+	{
+		const PGPROC *leader = leader_of(ahead);
+
+		if (!wants(ahead, conflicts) || leader == own || holds(ahead->waitProcLock, conflicts) ||
+			(leader->lockGroupLeader != NULL && is_counted(lock, conflicts, leader, NULL, ahead)))
+			continue;
+		add_blocker(found, leader);
+	}
+}
+
+/* False: the partition is taken, or the wait is over. */
+static bool
+look_up(LOCK *lock, tally_blocked *found)
+{
+	LWLock	   *partition = LockHashPartitionLock(LockTagHashCode(&lock->tag));
+	uint32		noted = lwlocks_noted();
+	bool		waits;
+
+	if (!LWLockConditionalAcquire(partition, LW_SHARED))
+		return false;
+	waits = *(LOCK *volatile *) &MyProc->waitLock == lock && MyProc->waitStatus == PROC_WAIT_STATUS_WAITING;
+	if (waits)
+	{
+		found->field[0] = lock->tag.locktag_field1;
+		found->field[1] = lock->tag.locktag_field2;
+		found->field[2] = lock->tag.locktag_field3;
+		found->field4 = lock->tag.locktag_field4;
+		found->type = lock->tag.locktag_type;
+		found->method = lock->tag.locktag_lockmethodid;
+		found->mode = (uint16) MyProc->waitLockMode;
+		find_blockers(lock, found);
+	}
+	LWLockRelease(partition);
+	/* at level locks: the server did not ask for this one */
+	lwlocks_forget_noted(noted);
+	return waits;
+}
+
+/* After a slice. The lock's entry stays as long as this process waits for the lock, or holds it. */
+static void
+publish(void)
+{
+	LOCK	   *lock = *(LOCK *volatile *) &MyProc->waitLock;
+	tally_blocked found = {.since = waiting.since};
+	int			saved_errno = errno;
+
+	if (lock != NULL && lock == waiting.lock && look_up(lock, &found))
+	{
+		tally_block(&tally.slot, &found);
+		waiting.published = true;
+		waiting.slice = Min(2 * waiting.slice, LAST_SLICE_MS);
+	}
+	errno = saved_errno;
+}
+
+/* ---------------------------------------------------------------- the sleep */
+
+static void
+end_wait(void)
+{
+	if (waiting.published && tally.claimed)
+		tally_unblock(&tally.slot);
+	blocking_begin();
+}
+
+/* A sleep begins, of this wait or another one. */
+static void
+begin_sleep(const LOCK *lock)
+{
+	uint64		start = pg_atomic_read_u64(&MyProc->waitStart);
+
+	if (waiting.lock == lock && waiting.start == start && start != 0)
+		return;
+	end_wait();
+	waiting.lock = lock;
+	waiting.start = start;
+	waiting.since = tally.slot.book->run_start;
+	waiting.slice = FIRST_SLICE_MS;
+}
+
+pg_noinline int
+blocking_sleep(epoll_function sleep, int ep, struct epoll_event *ev, int n, int ms)
+{
+	LOCK	   *lock = MyProc != NULL ? *(LOCK *volatile *) &MyProc->waitLock : NULL;
+	int			result;
+
+	/* granted already, or of another kind: hot standby waits for the end of conflicting sessions */
+	if (lock == NULL)
+		return sleep(ep, ev, n, ms);
+	begin_sleep(lock);
+	for (;;)
+	{
+		bool		last = ms >= 0 && ms <= waiting.slice;
+		int			slice = last ? ms : waiting.slice;
+
+		result = sleep(ep, ev, n, slice);
+		if (result != 0 || last)
+			break;
+		if (ms > 0)
+			ms -= slice;
+		publish();
+	}
+	if (*(volatile ProcWaitStatus *) &MyProc->waitStatus != PROC_WAIT_STATUS_WAITING)
+		end_wait();
+	return result;
+}
+
+/* An error ends the wait, or one that ended long ago: nobody is blocked across it. */
+void
+blocking_jump(sigjmp_buf target, uint64 now)
+{
+	if (waiting.lock != NULL)
+		end_wait();
+}
+
+void
+blocking_process_exit(uint64 now)
+{
+	end_wait();
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * blocking_views.c
+ *	  The SQL functions behind tally.blocking: who is blocked, by whom, and what a session did last.
+ */
+#include "compat.h"
+
+#include <stdio.h>
+
+#include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+
+#include "statement_read.h"
+#include "tally_read.h"
+#include "views.h"
+
+/* Columns about the lock: database, relation, page, tuple, and in words what is none of these. */
+#define LOCK_COLUMNS 5
+
+/* The rest of what a tag says; the caller's memory. */
+static const char *
+object_of(const tally_blocked *blocked)
+{
+	const uint32 *field = blocked->field;
+
+	switch (blocked->type)
+	{
+		case LOCKTAG_TRANSACTION:
+			return psprintf("%u", field[0]);
+		case LOCKTAG_VIRTUALTRANSACTION:
+			return psprintf("%u/%u", field[0], field[1]);
+		case LOCKTAG_ADVISORY:
+			/* field4 is 1 for one key of 64 bits, 2 for two of 32 */
+			if (blocked->field4 == 1)
+				return psprintf(INT64_FORMAT, (int64) ((uint64) field[1] << 32 | field[2]));
+			return psprintf("%d, %d", (int32) field[1], (int32) field[2]);
+		case LOCKTAG_OBJECT:
+			return psprintf("%u of class %u", field[2], field[1]);
+		default:
+			return psprintf("%u %u %u %u", field[0], field[1], field[2], blocked->field4);
+	}
+}
+
+static void
+put_lock(row_set *rows, const tally_blocked *blocked)
+{
+	bool		page = blocked->type == LOCKTAG_PAGE || blocked->type == LOCKTAG_TUPLE;
+
+	if (blocked->type != LOCKTAG_RELATION && blocked->type != LOCKTAG_RELATION_EXTEND && !page)
+	{
+		bool		has_database = blocked->type == LOCKTAG_OBJECT || blocked->type == LOCKTAG_ADVISORY;
+
+		rows_put_if(rows, has_database, ObjectIdGetDatum(blocked->field[0]));
+		rows_nulls(rows, LOCK_COLUMNS - 2);
+		rows_text(rows, object_of(blocked));
+		return;
+	}
+	rows_put(rows, ObjectIdGetDatum(blocked->field[0]));
+	rows_put(rows, ObjectIdGetDatum(blocked->field[1]));
+	rows_put_if(rows, page, Int64GetDatum((int64) blocked->field[2]));
+	rows_put_if(rows, blocked->type == LOCKTAG_TUPLE, Int32GetDatum(blocked->field4));
+	rows_nulls(rows, 1);
+}
+
+/* What the segment holds need not be what the server knows. */
+static const char *
+mode_name(const tally_blocked *blocked)
+{
+	if (blocked->mode > MaxLockMode)
+		return NULL;
+	return GetLockmodeName(blocked->method == USER_LOCKMETHOD ? USER_LOCKMETHOD : DEFAULT_LOCKMETHOD,
+						   blocked->mode);
+}
+
+static void
+put_blockers(row_set *rows, const tally_blocked *blocked)
+{
+	Datum		pids[TALLY_BLOCKERS];
+	int			count = Min(blocked->count, TALLY_BLOCKERS);
+
+	for (int i = 0; i < count; i++)
+		pids[i] = Int32GetDatum(blocked->pids[i]);
+	rows_put(rows, PointerGetDatum(construct_array(pids, count, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+	rows_put(rows, Int32GetDatum(blocked->count));
+}
+
+/*
+ * tally.blocked_rows(): every process that waits for a heavyweight lock and has found out who blocks it. As in pg_locks,
+ * everybody sees locks and processes; what a session is and does is for its own role and for pg_read_all_stats.
+ */
+SQL_FUNCTION(pg_tally_blocked)
+{
+	tally_segment *segment = views_segment();
+	double		tick = tally_seconds_per_tick(segment);
+	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	row_set		rows;
+
+	rows_begin(&rows, fcinfo);
+	for (uint32 s = 0; s < segment->cold.slots; s++)
+	{
+		tally_slot_entry entry;
+		tally_blocked blocked;
+		uint64		now;
+
+		if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT || entry.state != TALLY_SLOT_LIVE ||
+			tally_read_blocked(segment, s, &blocked) != TALLY_READ_CONSISTENT)
+			continue;
+		now = tally_now(segment->clock);
+		if (!tally_read_is_same(segment, s, &entry))
+			continue;
+		rows_put(&rows, Int32GetDatum(entry.pid));
+		rows_put_if(&rows, entry.leader_pid != 0, Int32GetDatum(entry.leader_pid));
+		rows_text(&rows, entry.database);
+		rows_text(&rows, entry.user);
+		if (sees_all || (OidIsValid(entry.user_id) && has_privs_of_role(GetUserId(), entry.user_id)))
+			rows_text(&rows, entry.application);
+		else
+			rows_nulls(&rows, 1);
+		rows_number(&rows, (double) (now > blocked.since ? now - blocked.since : 0) * tick);
+		rows_text(&rows, blocked.type <= LOCKTAG_LAST_TYPE ? GetLockNameFromTagType(blocked.type) : NULL);
+		rows_text(&rows, mode_name(&blocked));
+		put_lock(&rows, &blocked);
+		put_blockers(&rows, &blocked);
+		rows_end(&rows);
+	}
+	return (Datum) 0;
+}
+
+/* tally.last_statement(pid integer): the statement that a session executes, or else the last one. */
+SQL_FUNCTION(pg_tally_last_statement)
+{
+	tally_segment *segment = views_segment();
+	uint32		slot = tally_slot_of_process(segment, PG_GETARG_INT32(0));
+	row_set		rows;
+
+	rows_begin(&rows, fcinfo);
+	if (slot != TALLY_NONE)
+		statement_last_of_session(&rows, segment, slot);
+	return (Datum) 0;
+}
