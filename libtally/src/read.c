@@ -399,25 +399,10 @@ tally_read_flight(const tally_segment *segment, uint32_t slot, tally_flight *fli
 	return result_of(&a);
 }
 
-/* Of the local entries the one that was executed last. For a message that ends a transaction without being a statement. */
-static tally_read_result
-last_executed(const tally_segment *segment, uint32_t slot, tally_statement_key *key)
-{
-	tally_local_statement local = {0};
-	int64_t		last = 0;
-
-	for (uint32_t i = 0; i < tally_read_local_limit(segment, slot); i++)
-	{
-		if (tally_read_local_statement(segment, slot, i, &local) == TALLY_READ_ABSENT ||
-			local.key.toplevel == 0 || local.key.id == 0 || local.counts.last_us <= last)
-			continue;
-		last = local.counts.last_us;
-		*key = local.key;
-	}
-	return last != 0 ? TALLY_READ_CONSISTENT : TALLY_READ_ABSENT;
-}
-
-/* The key stays when the message has ended. A message without a statement (Sync) replaces it. */
+/*
+ * The key stays when the message has ended. A message without a statement (Sync) replaces it; what the local entries
+ * say would be wrong then: a query that still has its portal is not counted yet.
+ */
 tally_read_result
 tally_read_last_key(const tally_segment *segment, uint32_t slot, tally_statement_key *key)
 {
@@ -430,7 +415,7 @@ tally_read_last_key(const tally_segment *segment, uint32_t slot, tally_statement
 	while (attempt(&a))
 		tally_copy_words(&current, tally_current_of(segment, slot), sizeof(current));
 	if (current.key.id == 0)
-		return last_executed(segment, slot, key);
+		return TALLY_READ_ABSENT;
 	*key = current.key;
 	return result_of(&a);
 }
