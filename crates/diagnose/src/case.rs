@@ -2,6 +2,7 @@
 //! What the rules look at, and the questions that several of them ask.
 
 use segment::interval::{AccountRow, Interval};
+use view::blocking::Forest;
 use view::io::Checkpoint;
 use view::statements::{beginning, ActivityRow, StatementRow, Statements};
 use view::units::percent;
@@ -21,6 +22,8 @@ pub struct Case<'c> {
     pub statements: Option<&'c Statements>,
     /// The checkpoints that ended in that time, or shortly before, oldest first.
     pub checkpoints: &'c [Checkpoint],
+    /// Who blocked whom at its end; `None`: not known.
+    pub blocking: Option<&'c Forest>,
 }
 
 /// A checkpoint that ended longer ago than this and before the interval says nothing about it, seconds.
@@ -37,6 +40,7 @@ impl<'c> Case<'c> {
             interval,
             statements: reading.statements.as_ref(),
             checkpoints: recent.map_or(&[], std::slice::from_ref),
+            blocking: None,
         }
     }
 }

@@ -8,14 +8,15 @@ use segment::Interval;
 /// An interval of a busy server whose commits wait for slow syncs.
 fn slow_commits() -> Interval {
     let mut interval = view::sample::interval();
-    let load = Case { interval: &interval, statements: None, checkpoints: &[] }.load();
+    let load =
+        Case { interval: &interval, statements: None, checkpoints: &[], blocking: None }.load();
     interval.commits.sync.seconds = 0.5 * load;
     interval.commits.sync.mean_seconds = Some(0.020);
     interval
 }
 
 fn rules(interval: &Interval, checkpoints: &[Checkpoint]) -> Vec<(Rule, Option<Rule>)> {
-    let case = Case { interval, statements: None, checkpoints };
+    let case = Case { interval, statements: None, checkpoints, blocking: None };
     diagnose(&case).into_iter().map(|it| (it.rule, it.consequence_of)).collect()
 }
 

@@ -115,7 +115,8 @@ fn show(args: &BlockingArgs, segment: &mut Segment, names: &mut Names) -> Result
     Ok(out.flush()?)
 }
 
-fn read(segment: &mut Segment, names: &mut Names) -> Result<(Forest, f64), Error> {
+/// Who blocks whom now, and when that is, seconds since 1970. Adds to the names of relations.
+pub fn read(segment: &mut Segment, names: &mut Names) -> Result<(Forest, f64), Error> {
     let blocked = segment.blocked()?;
     let snapshot = segment.snapshot(None)?;
     let interval = Interval::between(segment, None, &snapshot);

@@ -12,12 +12,14 @@ use live::follower::{Figures, Follower, Wanted};
 use live::target;
 use segment::Level;
 use serde::Serialize;
+use view::blocking::Names;
 use view::headline;
 use view::table::wrap;
 use view::units::duration;
 use view::Reading;
 
 use crate::arguments::interval;
+use crate::blocking;
 
 /// Arguments of `tally doctor`.
 #[derive(Debug, Args)]
@@ -64,7 +66,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Watch, and say what is wrong.
 pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
     let reading = watch(args)?;
-    let case = Case::of(&reading);
+    let mut segment = target::open(args.target.as_deref())?;
+    let (blocking, _) = blocking::read(&mut segment, &mut Names::new())?;
+    let case = Case { blocking: Some(&blocking), ..Case::of(&reading) };
     let found = diagnose(&case);
     let interval = &reading.interval;
     if args.json {

@@ -204,6 +204,40 @@ fn rows_that_everybody_updates_are_named_by_their_statement() {
 }
 
 #[test]
+fn the_session_that_everybody_waits_for_is_named() {
+    let cluster = start(server());
+    cluster.psql("create table counter (n int); insert into counter values (0)").unwrap();
+    let mut root = cluster.connect().unwrap();
+    root.batch_execute("set application_name = 'forgetful'; begin; update counter set n = 1")
+        .unwrap();
+    let pid = root.simple_query("select pg_backend_pid()").unwrap();
+    let pid = pid.iter().find_map(|it| match it {
+        postgres::SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let pid = pid.unwrap();
+    let wait = |_: &AtomicBool| {
+        let mut client = cluster.connect().unwrap();
+        client.batch_execute("update counter set n = n + 1").unwrap();
+    };
+    let free = std::sync::Mutex::new(Some(root));
+    // The load ends when the root does.
+    let end = |stop: &AtomicBool| {
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(free.lock().unwrap().take());
+    };
+    let answer = examine(&cluster, 3, &[&wait, &wait, &wait, &end]);
+    let text = format!("3 sessions wait for session {pid} (forgetful");
+    assert_first(
+        &answer,
+        "locks",
+        &[&text, "idle in transaction for", "counter", "select pg_backend_pid"],
+    );
+}
+
+#[test]
 fn servers_that_are_idle_or_merely_busy_are_healthy() {
     let cluster = start(server());
     cluster.pgbench_init(5).unwrap();

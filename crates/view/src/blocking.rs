@@ -350,7 +350,7 @@ fn one_line(text: &str) -> String {
 
 impl Party {
     /// "session 4711 (shop, alice@orders)", "a prepared transaction".
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         if self.pid == 0 {
             return "a prepared transaction (see pg_prepared_xacts)".into();
         }
@@ -367,8 +367,8 @@ impl Party {
         }
     }
 
-    /// "idle in transaction for 41 s", "active: waits for IO:DataFileRead".
-    fn doing(&self) -> String {
+    /// "idle in transaction for 41 s", "active, in IO:DataFileRead for 2 s".
+    pub fn doing(&self) -> String {
         let since = duration(self.since_seconds.unwrap_or(0.0));
         match (self.state, self.activity.as_deref()) {
             _ if self.pid == 0 => {
@@ -380,6 +380,13 @@ impl Party {
             (Some(state), Some(activity)) => format!("{state}, in {activity} for {since}"),
             (Some(state), None) => state.into(),
         }
+    }
+
+    /// Of those that wait for it, directly or not, the one that has waited longest.
+    pub fn longest(&self) -> Option<&Party> {
+        let waited = |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds);
+        let all = self.blocks.iter().flat_map(|it| [Some(it), it.longest()]).flatten();
+        all.max_by(|a, b| waited(a).total_cmp(&waited(b)))
     }
 
     fn lines(&self, depth: usize, out: &mut Vec<String>) {

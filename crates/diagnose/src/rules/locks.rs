@@ -5,11 +5,45 @@ use super::matters;
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use segment::WaitClass;
-use view::statements::ActivityRow;
+use view::blocking::Forest;
+use view::statements::{beginning, ActivityRow};
 use view::units::{count, duration, maybe_duration, percent, whole};
 
 /// Part of the load.
 const MUCH: f64 = 0.1;
+/// Characters of a statement.
+const TEXT: usize = 70;
+
+/// The session for which most others wait, and how that goes on: what is wrong, and what shows it.
+fn blocker(forest: &Forest) -> Option<(String, Vec<String>)> {
+    let root = forest.roots.first()?;
+    let text = format!(
+        "{} {} for {}, {}.",
+        root.waiters,
+        if root.waiters == 1 { "session waits" } else { "sessions wait" },
+        root.name(),
+        root.doing()
+    );
+    let mut evidence = Vec::new();
+    if let Some(query) = &root.query {
+        let which =
+            if root.state == Some("active") { "Its statement" } else { "Its last statement" };
+        evidence.push(format!("{which}: {}", beginning(query, TEXT)));
+    }
+    if let Some((waiter, wait)) = root.longest().and_then(|it| Some((it, it.wait.as_ref()?))) {
+        evidence.push(format!(
+            "Longest: {} waits for {} ({}) for {}.",
+            waiter.name(),
+            wait.lock,
+            wait.mode,
+            duration(wait.seconds)
+        ));
+    }
+    if forest.roots.len() > 1 {
+        evidence.push(format!("{} other sessions block others, too.", forest.roots.len() - 1));
+    }
+    Some((text, evidence))
+}
 
 /// Sessions wait for rows, tables or transactions of others.
 pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
@@ -17,6 +51,7 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     if !matters(case, seconds, MUCH) {
         return Vec::new();
     }
+    let blocker = case.blocking.and_then(blocker);
     let waits = case.interval.activities_where(|a| a.class == WaitClass::Lock);
     let kinds: Vec<String> = waits
         .iter()
@@ -32,20 +67,29 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         })
         .collect();
     let of_statement = |a: &ActivityRow| a.class == WaitClass::Lock;
-    let mut evidence = vec![format!("They wait for {}.", kinds.join(", "))];
+    let share = format!(
+        "Sessions wait for locks of other sessions {} % of their time",
+        percent(case.share(seconds))
+    );
+    let kinds = kinds.join(", ");
+    let (text, mut evidence) = match blocker {
+        Some((text, mut evidence)) => {
+            evidence.push(format!("{share}: {kinds}."));
+            (text, evidence)
+        }
+        None => (format!("{share}."), vec![format!("They wait for {kinds}.")]),
+    };
     evidence.extend(case.whose(seconds, of_statement));
     vec![Diagnosis {
         rule: Rule::Locks,
-        text: format!(
-            "Sessions wait for locks of other sessions {} % of their time.",
-            percent(case.share(seconds))
-        ),
+        text,
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice: "Look at who holds them (tally top, pane Locks): keep transactions short, change hot rows \
+        advice:
+            "Look at who holds them (tally blocking): keep transactions short, change hot rows \
                  last in a transaction, and change rows in the same order everywhere."
-            .into(),
+                .into(),
         confidence: Confidence::Certain,
         section: "locks",
         consequence_of: None,

@@ -56,8 +56,12 @@ fn warning(section: &'static str, text: String) -> Finding {
 fn diagnoses(material: &Material) -> Vec<Finding> {
     let checkpoints = checkpoints(&material.events, material.from);
     let statements = material.statements.as_ref();
-    let found =
-        diagnose(&Case { interval: &material.whole, statements, checkpoints: &checkpoints });
+    let found = diagnose(&Case {
+        interval: &material.whole,
+        statements,
+        checkpoints: &checkpoints,
+        blocking: None,
+    });
     if found.is_empty() {
         return vec![note("ledger", "Healthy: nothing is wrong.".into())];
     }
