@@ -361,7 +361,7 @@ fn under_mixed_stress_nothing_crashes_hangs_or_stays_held() {
     assert!(log.deadlocks > 0 && log.cancelled > 0, "not everything was tried");
 
     // The load has ended.
-    cluster.append_config("pg_tally.functions = 'ExecInitNode'\n").unwrap();
+    cluster.append_config("pg_tally.functions = 'standard_ExecutorRun'\n").unwrap();
     cluster.reload().unwrap();
     support::eventually("the server accepts sessions", || cluster.psql("select 1").is_ok());
     for level in [Level::Off, Level::Locks] {
@@ -396,7 +396,7 @@ fn under_mixed_stress_nothing_crashes_hangs_or_stays_held() {
         heads.map(|head| head.count).sum()
     };
     assert!(of("lwlock::") > 0, "locks are no longer counted");
-    assert!(of("function::ExecInitNode::inclusive::") > 0, "functions are no longer counted");
+    assert!(of("function::standard_ExecutorRun::inclusive::") > 0, "functions are no longer counted");
 }
 
 /// Ends the workers when a check fails.
