@@ -396,7 +396,10 @@ fn under_mixed_stress_nothing_crashes_hangs_or_stays_held() {
         heads.map(|head| head.count).sum()
     };
     assert!(of("lwlock::") > 0, "locks are no longer counted");
-    assert!(of("function::standard_ExecutorRun::inclusive::") > 0, "functions are no longer counted");
+    assert!(
+        of("function::standard_ExecutorRun::inclusive::") > 0,
+        "functions are no longer counted"
+    );
 }
 
 /// Ends the workers when a check fails.
