@@ -161,8 +161,7 @@ set_flight(tally_segment *segment, const tally_flight *live, statement_flight *f
 {
 	const tally_current *current = &live->current;
 
-	flight->key = current->key;
-	flight->key.pad = 0;
+	flight->key = tally_current_key(current);
 	flight->begun = current->begun;
 	flight->now = live->now;
 	memset(flight->parts, 0, sizeof(flight->parts));
@@ -198,7 +197,7 @@ keep_local(reading *r, uint32 slot, uint32 index, const tally_local_statement *l
 		pfree(copy->figures.hist);
 	copy->flushed = false;
 	copy->key = local->key;
-	copy->key.pad = 0;
+	copy->key.before = 0;
 	copy->figures.counts = local->counts;
 	memcpy(copy->figures.parts, local->parts, sizeof(local->parts));
 	copy->figures.hist = NULL;
@@ -298,7 +297,7 @@ add_statement(reading *r, tally_statement_copy *copy)
 	statement_figures figures;
 	statement_row *row;
 
-	key.pad = 0;
+	key.before = 0;
 	row = row_of(r, &key);
 	figures.counts = copy->figures.counts;
 	memcpy(figures.parts, copy->figures.parts, sizeof(figures.parts));

@@ -88,6 +88,18 @@ clear(void)
 	tally_seq_end(&statement_time.cache.current->seq);
 }
 
+/* A statement that is not known has been executed: what came before is not the last one any more. */
+static void
+forget_statement(void)
+{
+	tally_current *current = statement_time.cache.current;
+
+	tally_seq_begin(&current->seq);
+	current->key = (tally_statement_key) {.toplevel = 1};
+	tally_seq_end(&current->seq);
+	statement_time.owner.toplevel = 0;
+}
+
 /* No statement is in progress any more. */
 static void
 end_current(void)
@@ -275,7 +287,7 @@ toplevel_key(uint64 id)
 	key.id = id;
 	key.database_id = MyDatabaseId;
 	key.toplevel = 1;
-	key.pad = 0;
+	key.before = 0;
 
 	/* unlike GetUserId, this does not insist that there is one yet */
 	GetUserIdAndSecContext(&key.user_id, &context);
@@ -324,7 +336,7 @@ statement_time_message_begin(tally_message message, uint64 arrival)
 	current = statement_time.cache.current;
 	seq = tally_seq_begin(&current->seq);
 	if (likely(current->used == 0))
-		current->key = (tally_statement_key) {.toplevel = 1};
+		current->key.before = 1;
 	current->begun = arrival;
 	current->since = arrival;
 	current->waits = 0;
@@ -414,7 +426,7 @@ end_message(tally_message message, uint64 now)
 			case MESSAGE_EXECUTE:
 			case MESSAGE_FUNCTION_CALL:
 				charge_unknown();
-				statement_time.owner.toplevel = 0;
+				forget_statement();
 				break;
 			default:
 				charge_owner();
@@ -502,9 +514,9 @@ statement_time_name_worker(void)
 	if (slot == TALLY_NONE || tally_entry_at(tally.slot.segment, slot)->local_statements == 0)
 		return;
 	leader = tally_current_of(tally.slot.segment, slot);
-	if (leader->begun == 0 || leader->key.id == 0)
+	key = tally_current_key(leader);
+	if (leader->begun == 0 || key.id == 0)
 		return;
-	key = leader->key;
 	statement_time_set_owner(&key, NULL);
 }
 

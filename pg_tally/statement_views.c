@@ -343,7 +343,6 @@ statement_last_of_session(row_set *rows, tally_segment *segment, uint32 slot)
 
 	if (tally_read_last_key(segment, slot, &key) == TALLY_READ_ABSENT || !may_see(key.user_id, sees_all))
 		return;
-	key.pad = 0;
 	rows_put(rows, Int64GetDatum((int64) key.id));
 	known = statement_read_text(segment, &key, &text);
 	rows_put_if(rows, known, known ? text_datum(&text) : (Datum) 0);

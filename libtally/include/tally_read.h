@@ -132,7 +132,7 @@ extern tally_read_result tally_read_flight(const tally_segment *segment, uint32_
 
 /*
  * The statement that the owner of a slot works for, or has last worked for; of those of the client itself. ABSENT: not
- * known, as between the messages of the extended protocol.
+ * known.
  */
 extern tally_read_result tally_read_last_key(const tally_segment *segment, uint32_t slot,
 											 tally_statement_key *key);

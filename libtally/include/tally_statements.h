@@ -31,6 +31,8 @@
 #ifndef TALLY_STATEMENTS_H
 #define TALLY_STATEMENTS_H
 
+#include <string.h>
+
 #include "tally.h"
 
 #ifdef __cplusplus
@@ -53,7 +55,7 @@ typedef struct tally_statement_key	/* 24 bytes */
 	uint32_t	database_id;
 	uint32_t	user_id;
 	uint32_t	toplevel;			/* 1: sent by the client, 0: nested in another statement */
-	uint32_t	pad;				/* 0 */
+	uint32_t	before;				/* 0; in tally_current see there */
 } tally_statement_key;
 
 typedef struct tally_moments	/* 40 bytes */
@@ -196,7 +198,7 @@ typedef struct tally_local_statement		/* 2368 bytes */
 typedef struct tally_current	/* 704 bytes */
 {
 	uint64_t	seq;				/* 0: odd while it changes */
-	tally_statement_key key;		/* 8: id 0: not known yet */
+	tally_statement_key key;		/* 8: id 0: not known yet; before 1: of the statement before, this one's is not known yet */
 	uint64_t	begun;				/* 32: tick; 0: no statement is in progress */
 	uint64_t	since;				/* 40: tick from which on CPU time is not in parts yet */
 	uint32_t	used;				/* 48: parts in use */
@@ -205,6 +207,20 @@ typedef struct tally_current	/* 704 bytes */
 	tally_part	parts[TALLY_PARTS]; /* 64 */
 	unsigned char pad1[704 - 640];
 } tally_current;
+
+/* What the time in a copy of `current` is for. */
+static inline tally_statement_key
+tally_current_key(const tally_current *current)
+{
+	tally_statement_key key = current->key;
+
+	if (key.before != 0)
+	{
+		memset(&key, 0, sizeof(key));
+		key.toplevel = 1;
+	}
+	return key;
+}
 
 /* A slot's cache, at slot * stride: a tally_current, then TALLY_LOCAL_STATEMENTS local entries. */
 #define TALLY_CACHE_SIZE (sizeof(tally_current) + TALLY_LOCAL_STATEMENTS * sizeof(tally_local_statement))

@@ -248,7 +248,7 @@ flush_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
 		return;
 	}
 	memset(&local, 0, sizeof(local));
-	local.key = current->key;
+	local.key = tally_current_key(current);
 	local.generation = UINT64_MAX;	/* no reset has dropped it */
 	local.entry = TALLY_NONE;
 	memcpy(local.parts, current->parts, used * sizeof(tally_part));

@@ -399,10 +399,7 @@ tally_read_flight(const tally_segment *segment, uint32_t slot, tally_flight *fli
 	return result_of(&a);
 }
 
-/*
- * The key stays when the message has ended. A message without a statement (Sync) replaces it; what the local entries
- * say would be wrong then: a query that still has its portal is not counted yet.
- */
+/* The key stays when the message has ended, and while there are messages without a statement (Sync). */
 tally_read_result
 tally_read_last_key(const tally_segment *segment, uint32_t slot, tally_statement_key *key)
 {
@@ -417,6 +414,7 @@ tally_read_last_key(const tally_segment *segment, uint32_t slot, tally_statement
 	if (current.key.id == 0)
 		return TALLY_READ_ABSENT;
 	*key = current.key;
+	key->before = 0;
 	return result_of(&a);
 }
 

@@ -64,6 +64,52 @@ fn waiter(
 
 const UPDATE: &str = "update orders set v = v + 1 where id = 1";
 
+/// JDBC and most drivers speak the extended protocol, whose messages between two statements are none themselves. The
+/// witness is the server's pg_stat_activity.
+#[test]
+fn the_last_statement_of_a_client_of_the_extended_protocol_is_known() {
+    let cluster = server();
+    create_views(&cluster);
+    let (mut root, root_pid) = session(&cluster, "driver");
+    let mut client = cluster.connect().unwrap();
+    let mut last = || {
+        let row = client.query_one(
+            "select query, (select query from tally.last_statement($1)) from pg_stat_activity where pid = $1",
+            &[&root_pid],
+        );
+        let row = row.unwrap();
+        (row.get::<_, String>(0), row.get::<_, Option<String>>(1))
+    };
+    root.batch_execute("begin").unwrap();
+    root.execute("update orders set v = $1 where id = $2", &[&7, &1]).unwrap();
+    let (theirs, ours) = last();
+    assert_eq!(theirs, "update orders set v = $1 where id = $2");
+    assert_eq!(ours.as_deref(), Some(&theirs[..]));
+
+    let (_, waiting) = waiter(&cluster, UPDATE);
+    eventually("one is blocked", || blocked(&cluster) == 1);
+    let json = blocking(&cluster);
+    assert_eq!(json["roots"][0]["query"], "update orders set v = $1 where id = $2", "{json:#}");
+
+    let insert = root.prepare("insert into orders values ($1, $2)").unwrap();
+    let select = root.prepare("select v from orders where id = $1").unwrap();
+    for (statement, text) in [
+        (&insert, "insert into orders values ($1, $2)"),
+        (&select, "select v from orders where id = $1"),
+    ] {
+        match text.starts_with("insert") {
+            true => root.execute(statement, &[&100, &1]).map(|_| ()).unwrap(),
+            false => root.query(statement, &[&100]).map(|_| ()).unwrap(),
+        }
+        assert_eq!(last(), (text.to_owned(), Some(text.to_owned())));
+    }
+    // One that has no name replaces what came before.
+    root.batch_execute(";").unwrap();
+    assert_eq!(last(), (";".to_owned(), None));
+    root.batch_execute("commit").unwrap();
+    waiting.join().unwrap().unwrap();
+}
+
 #[test]
 fn the_root_of_a_crowd_is_named_with_what_it_did() {
     let cluster = server();

@@ -9,6 +9,7 @@ offsets! {
     DATABASE_ID = 8, "U32.";
     USER_ID     = 12, "U32.";
     TOPLEVEL    = 16, "U32: 1: sent by the client, 0: executed by another statement.";
+    BEFORE      = 20, "U32: of a current, 1: of the statement before; the one in progress is not known yet.";
 }
 
 offsets! {

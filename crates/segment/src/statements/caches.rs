@@ -170,7 +170,7 @@ impl Segment {
             slot: owner.slot,
             generation: owner.generation,
             pid: owner.pid,
-            key: StatementKey::of(&bytes, current::KEY),
+            key: StatementKey::of_current(&bytes),
             begun: u64_at(&bytes, current::BEGUN),
             now: late.1,
             parts: parts_of(&bytes, current::PARTS, used).collect(),

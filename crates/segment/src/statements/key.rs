@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The key of a statement, and the sets that may have its entry.
 
-use crate::layout::{key, u32_at, u64_at};
+use crate::layout::{current, key, u32_at, u64_at};
 use serde::Serialize;
 
 /// The key of a statement.
@@ -27,6 +27,14 @@ impl StatementKey {
             database_id: u32_at(bytes, at + key::DATABASE_ID),
             user_id: u32_at(bytes, at + key::USER_ID),
             toplevel: u32_at(bytes, at + key::TOPLEVEL) != 0,
+        }
+    }
+
+    /// What the time in a current is for.
+    pub(super) fn of_current(bytes: &[u8]) -> StatementKey {
+        match u32_at(bytes, current::KEY + key::BEFORE) {
+            0 => StatementKey::of(bytes, current::KEY),
+            _ => StatementKey { toplevel: true, ..StatementKey::default() },
         }
     }
 

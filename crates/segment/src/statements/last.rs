@@ -10,8 +10,8 @@ use crate::segment::Segment;
 impl Segment {
     /// The client's own statement that the owner of a slot works for, or has last worked for; `None`: not known.
     ///
-    /// The key of the current statement stays when its message has ended. A message that is no statement (Sync)
-    /// replaces it; what the local entries say would be wrong then: a query that still has its portal is not counted yet.
+    /// The key of the current statement stays when its message has ended, and while there are messages that are no
+    /// statement (Sync).
     pub fn last_statement(&self, slot: u32) -> Result<Option<StatementKey>, Error> {
         let Some(regions) = self.regions.statements.filter(|_| slot < self.header().slots) else {
             return Ok(None);
