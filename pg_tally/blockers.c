@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * blockers.c
- *	  Reports which processes blocked this one.
+ *	  Reports which process held a lightweight lock for which this one waited.
  *
  * Reads other slots without a lock, for waits beyond the threshold, when no lock is held. Words that it
  * reads from a slot may not fit together; the text is for people.
@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "storage/lmgr.h"
-#include "storage/lock.h"
 #include "utils/wait_event.h"
 
 #include "blockers.h"
@@ -71,52 +69,5 @@ blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, u
 				 pg_tally_stat_name(segment, longest.account));
 	else
 		snprintf(text + used, sizeof(text) - used, "its holder has no slot or has ended");
-	tally_event_add(segment, TALLY_EVENT_BLOCKED, text);
-}
-
-/* "process 123, in idle in transaction::wait::Client:ClientRead for 5.000 s" */
-static void
-describe_process(tally_segment *segment, char *text, size_t size, int32 pid)
-{
-	double		second = tally_seconds_per_tick(segment);
-	uint32		slot = tally_slot_of_process(segment, pid);
-
-	if (slot != TALLY_NONE)
-	{
-		tally_book *book = tally_book_at(segment, slot);
-		uint32		run = *(volatile uint32 *) &book->run;
-		uint64		start = *(volatile uint64 *) &book->run_start;
-		uint64		now = probe_now();
-
-		if (run < segment->cold.stats_per_book)
-		{
-			snprintf(text, size, "process %d, in %s for %.3f s", pid,
-					 pg_tally_stat_name(segment, tally_heads_of(book)[run].stat),
-					 now > start ? (double) (now - start) * second : 0.0);
-			return;
-		}
-	}
-	snprintf(text, size, "process %d", pid);
-}
-
-void
-blockers_report_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
-{
-	tally_segment *segment = tally.slot.segment;
-	char		text[TEXT_SIZE];
-	uint64		waited = probe_now() - start;
-
-	snprintf(text, sizeof(text), "waiting for %.3f s for lock %s (%s, in %s): held by",
-			 (double) waited * tally_seconds_per_tick(segment), GetLockNameFromTagType(type),
-			 GetLockmodeName(type == LOCKTAG_ADVISORY ? USER_LOCKMETHOD : DEFAULT_LOCKMETHOD, mode),
-			 probe_phase_name(tally.phase));
-	for (uint32 i = 0; i < count; i++)
-	{
-		size_t		used = strlen(text);
-
-		strlcpy(text + used, i == 0 ? " " : "; ", sizeof(text) - used);
-		used = strlen(text);
-		describe_process(segment, text + used, sizeof(text) - used, pids[i]);
-	}
 	tally_event_add(segment, TALLY_EVENT_BLOCKED, text);
 }

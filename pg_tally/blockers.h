@@ -14,8 +14,4 @@
 extern void blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first,
 								 uint64 waited);
 
-/* A heavyweight lock that is being waited for since the tick `start`; held by `pids`. */
-extern void blockers_report_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids,
-							   uint32 count);
-
 #endif							/* PG_TALLY_BLOCKERS_H */

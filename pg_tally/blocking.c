@@ -23,11 +23,13 @@
 #include "storage/lock.h"
 #include "storage/proc.h"
 
+#include "blocking_events.h"
 #include "locks.h"
 #include "probe.h"
 
-#define FIRST_SLICE_MS 100
-#define LAST_SLICE_MS 1000			/* each one is twice as long as the one before, up to this */
+/* Look-ups are after 0.1, 0.3, 0.6, 1.0 s, ...: each slice is longer than the one before by this, up to a second. */
+#define SLICE_MS 100
+#define LAST_SLICE_MS 1000
 
 /* The wait in progress; a wake-up that does not end it, as by deadlock_timeout, begins another sleep of the same wait. */
 static struct
@@ -35,7 +37,8 @@ static struct
 	const LOCK *lock;				/* NULL: none is known */
 	uint64		start;				/* the server's time of its beginning: which wait it is */
 	uint64		since;				/* tick */
-	int			slice;				/* ms */
+	uint64		next;				/* tick of the next look-up */
+	int			slice;				/* ms, which end there */
 	bool		published;
 }			waiting;
 
@@ -43,6 +46,7 @@ void
 blocking_begin(void)
 {
 	memset(&waiting, 0, sizeof(waiting));
+	blocking_events_begin();
 }
 
 /* ---------------------------------------------------------------- the look-up */
@@ -163,10 +167,32 @@ publish(void)
 	if (lock != NULL && lock == waiting.lock && look_up(lock, &found))
 	{
 		tally_block(&tally.slot, &found);
+		blocking_events_report(&found, probe_now());
 		waiting.published = true;
-		waiting.slice = Min(2 * waiting.slice, LAST_SLICE_MS);
 	}
 	errno = saved_errno;
+}
+
+static uint64
+ticks_of(int ms)
+{
+	return (uint64) (ms / 1000.0 / tally_seconds_per_tick(tally.slot.segment));
+}
+
+static void
+set_next(uint64 from)
+{
+	waiting.slice = Min(waiting.slice + SLICE_MS, LAST_SLICE_MS);
+	waiting.next = from + ticks_of(waiting.slice);
+}
+
+/* Until the next look-up, ms, rounded up; 0: it is due. A wake-up does not put it off. */
+static int
+until_next(uint64 now)
+{
+	double		ms_per_tick = tally_seconds_per_tick(tally.slot.segment) * 1000.0;
+
+	return waiting.next > now ? (int) ((double) (waiting.next - now) * ms_per_tick) + 1 : 0;
 }
 
 /* ---------------------------------------------------------------- the sleep */
@@ -175,7 +201,10 @@ static void
 end_wait(void)
 {
 	if (waiting.published && tally.claimed)
+	{
 		tally_unblock(&tally.slot);
+		blocking_events_end(waiting.since, probe_now());
+	}
 	blocking_begin();
 }
 
@@ -191,7 +220,7 @@ begin_sleep(const LOCK *lock)
 	waiting.lock = lock;
 	waiting.start = start;
 	waiting.since = tally.slot.book->run_start;
-	waiting.slice = FIRST_SLICE_MS;
+	set_next(waiting.since);
 }
 
 pg_noinline int
@@ -206,15 +235,16 @@ blocking_sleep(epoll_function sleep, int ep, struct epoll_event *ev, int n, int 
 	begin_sleep(lock);
 	for (;;)
 	{
-		bool		last = ms >= 0 && ms <= waiting.slice;
-		int			slice = last ? ms : waiting.slice;
+		int			slice = until_next(probe_now());
+		bool		last = ms >= 0 && ms <= slice;
 
-		result = sleep(ep, ev, n, slice);
+		result = sleep(ep, ev, n, last ? ms : slice);
 		if (result != 0 || last)
 			break;
 		if (ms > 0)
 			ms -= slice;
 		publish();
+		set_next(probe_now());
 	}
 	if (*(volatile ProcWaitStatus *) &MyProc->waitStatus != PROC_WAIT_STATUS_WAITING)
 		end_wait();

@@ -5,14 +5,13 @@
  */
 #include "compat.h"
 
-#include <stdio.h>
-
 #include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 
+#include "blocking_names.h"
 #include "statement_read.h"
 #include "tally_read.h"
 #include "views.h"
@@ -20,33 +19,10 @@
 /* Columns about the lock: database, relation, page, tuple, and in words what is none of these. */
 #define LOCK_COLUMNS 5
 
-/* The rest of what a tag says; the caller's memory. */
-static const char *
-object_of(const tally_blocked *blocked)
-{
-	const uint32 *field = blocked->field;
-
-	switch (blocked->type)
-	{
-		case LOCKTAG_TRANSACTION:
-			return psprintf("%u", field[0]);
-		case LOCKTAG_VIRTUALTRANSACTION:
-			return psprintf("%u/%u", field[0], field[1]);
-		case LOCKTAG_ADVISORY:
-			/* field4 is 1 for one key of 64 bits, 2 for two of 32 */
-			if (blocked->field4 == 1)
-				return psprintf(INT64_FORMAT, (int64) ((uint64) field[1] << 32 | field[2]));
-			return psprintf("%d, %d", (int32) field[1], (int32) field[2]);
-		case LOCKTAG_OBJECT:
-			return psprintf("%u of class %u", field[2], field[1]);
-		default:
-			return psprintf("%u %u %u %u", field[0], field[1], field[2], blocked->field4);
-	}
-}
-
 static void
 put_lock(row_set *rows, const tally_blocked *blocked)
 {
+	char		object[64];
 	bool		page = blocked->type == LOCKTAG_PAGE || blocked->type == LOCKTAG_TUPLE;
 
 	if (blocked->type != LOCKTAG_RELATION && blocked->type != LOCKTAG_RELATION_EXTEND && !page)
@@ -55,7 +31,8 @@ put_lock(row_set *rows, const tally_blocked *blocked)
 
 		rows_put_if(rows, has_database, ObjectIdGetDatum(blocked->field[0]));
 		rows_nulls(rows, LOCK_COLUMNS - 2);
-		rows_text(rows, object_of(blocked));
+		blocking_object(blocked, object, sizeof(object));
+		rows_text(rows, object);
 		return;
 	}
 	rows_put(rows, ObjectIdGetDatum(blocked->field[0]));
@@ -63,16 +40,6 @@ put_lock(row_set *rows, const tally_blocked *blocked)
 	rows_put_if(rows, page, Int64GetDatum((int64) blocked->field[2]));
 	rows_put_if(rows, blocked->type == LOCKTAG_TUPLE, Int32GetDatum(blocked->field4));
 	rows_nulls(rows, 1);
-}
-
-/* What the segment holds need not be what the server knows. */
-static const char *
-mode_name(const tally_blocked *blocked)
-{
-	if (blocked->mode > MaxLockMode)
-		return NULL;
-	return GetLockmodeName(blocked->method == USER_LOCKMETHOD ? USER_LOCKMETHOD : DEFAULT_LOCKMETHOD,
-						   blocked->mode);
 }
 
 static void
@@ -121,7 +88,7 @@ SQL_FUNCTION(pg_tally_blocked)
 			rows_nulls(&rows, 1);
 		rows_number(&rows, (double) (now > blocked.since ? now - blocked.since : 0) * tick);
 		rows_text(&rows, blocked.type <= LOCKTAG_LAST_TYPE ? GetLockNameFromTagType(blocked.type) : NULL);
-		rows_text(&rows, mode_name(&blocked));
+		rows_text(&rows, blocking_mode(&blocked));
 		put_lock(&rows, &blocked);
 		put_blockers(&rows, &blocked);
 		rows_end(&rows);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * heavylocks.c
- *	  Heavyweight locks: waits by type and mode, deadlock checks and the locks'
- *	  holders; and spinlocks that were found taken.
+ *	  Heavyweight locks: waits by type and mode, and deadlock checks; and spinlocks that were found taken.
  *
  * All of these functions return with a lock held: ProcSleep and DeadLockCheck with the lock manager's
  * partition locks, s_lock with the spinlock. So their times are only noted, and recorded when no
@@ -19,7 +18,6 @@
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
-#include "blockers.h"
 #include "detour_handler.h"
 #include "locks.h"
 
@@ -30,7 +28,6 @@ typedef enum heavy_kind
 	HEAVY_SPIN
 } heavy_kind;
 
-#define BLOCKERS 3					/* named in an event */
 #define ACCOUNTS 64
 #define SPINS 16					/* noted before they are settled; more are one with the last */
 
@@ -54,8 +51,6 @@ static struct
 	uint64		checked;
 	uint32		spins;
 	uint64		spun[SPINS];
-	uint32		blockers;
-	int32		blocker[BLOCKERS];	/* pids */
 	/* settled */
 	heavy_account accounts[ACCOUNTS];
 }			heavy;
@@ -119,34 +114,6 @@ index_of(uint32 key)
 	return index;
 }
 
-/* ---------------------------------------------------------------- blockers */
-
-/*
- * Whose locks conflict with what `proc` waits for. The caller of DeadLockCheck holds all
- * partitions, so this only reads (compare FindLockCycleRecurseMember, deadlock.c).
- */
-static void
-find_blockers(void *arg)
-{
-	PGPROC	   *proc = arg;
-	LOCK	   *lock = proc->waitLock;
-	PROCLOCK   *proclock;
-	LOCKMASK	conflicts;
-
-	if (lock == NULL)
-		return;
-	conflicts = GetLocksMethodTable(lock)->conflictTab[proc->waitLockMode];
-	for (proclock = compat_next_proclock(lock, NULL); proclock != NULL && heavy.blockers < BLOCKERS;
-		 proclock = compat_next_proclock(lock, proclock))
-	{
-		PGPROC	   *holder = proclock->tag.myProc;
-
-		if ((proclock->holdMask & conflicts) != 0 && holder != proc &&
-			(proc->lockGroupLeader == NULL || holder->lockGroupLeader != proc->lockGroupLeader))
-			heavy.blocker[heavy.blockers++] = holder->pid;
-	}
-}
-
 /* ---------------------------------------------------------------- settling */
 
 /* The slot is ours to write. */
@@ -163,11 +130,8 @@ settle(void *unused)
 		tally_record(&tally.slot, index_of(key_of(HEAVY_DEADLOCK_CHECK, 0, 0)), heavy.checked);
 	for (uint32 i = 0; i < heavy.spins; i++)
 		tally_record(&tally.slot, index_of(key_of(HEAVY_SPIN, 0, 0)), heavy.spun[i]);
-	if (heavy.blockers > 0)
-		blockers_report_lock(heavy.type, heavy.mode, heavy.wait_start, heavy.blocker,
-						   heavy.blockers);
 	heavy.waited = heavy.checked = 0;
-	heavy.spins = heavy.blockers = 0;
+	heavy.spins = 0;
 	errno = saved_errno;
 }
 
@@ -238,9 +202,6 @@ after_check(PGPROC *proc, uint64 ignored, int result)
 		heavylocks_pending = true;
 	}
 	heavy.check_start = 0;
-	/* Of a wait that was not seen to begin the duration is unknown. */
-	if (heavy.waiting && since(heavy.wait_start, now) >= locks_block_ticks)
-		detour_call_aside(find_blockers, proc);
 	return result;
 }
 

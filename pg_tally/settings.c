@@ -176,7 +176,7 @@ static const setting others[] = {
 	{"pg_tally.function_edges", "Collects calls from one probed function to another.",
 	PGC_SUSET, PGC_BOOL, &values.function_edges, false,.assign = assign_function_edges},
 	{"pg_tally.block_threshold",
-		"At level locks, waits for a lock that last this long become events with the lock's holders; -1: none.",
+		"Waits for a lock that last this long become events that name who blocks; -1: none.",
 	PGC_SIGHUP, PGC_INT, &values.block_threshold, 100, -1, INT_MAX, GUC_UNIT_MS},
 	{"pg_tally.slow_threshold", "Waits that last this long become events; -1: none.",
 	PGC_SIGHUP, PGC_INT, &values.slow_threshold, 1000, -1, INT_MAX, GUC_UNIT_MS, assign_slow_threshold},

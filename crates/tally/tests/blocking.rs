@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use postgres::{Client, NoTls};
 use scratch::Cluster;
-use segment::Segment;
+use segment::{EventKind, Segment};
 use serde_json::Value;
 use support::{create_views, eventually, output, segment, start, tally};
 
@@ -63,6 +63,74 @@ fn waiter(
 }
 
 const UPDATE: &str = "update orders set v = v + 1 where id = 1";
+
+/// The texts of the events about blocking, with the pid of who reports and when, in seconds from some instant.
+fn blocked_events(cluster: &Cluster) -> Vec<(i32, String, f64)> {
+    let segment = Segment::open(&segment(cluster)).unwrap();
+    let events = segment.events(0).unwrap().into_iter();
+    let blocked = events.filter(|event| event.kind == EventKind::Blocked);
+    blocked.map(|event| (event.pid, event.text, segment.clock().seconds(event.tick))).collect()
+}
+
+#[test]
+fn events_name_the_root_when_it_begins_while_it_lasts_and_when_it_ends() {
+    let cluster = server();
+    let (mut root, root_pid) = session(&cluster, "forgetful");
+    root.batch_execute("begin; update orders set v = 7 where id = 1; select pg_advisory_lock(1)")
+        .unwrap();
+    let (first, waits) = waiter(&cluster, UPDATE);
+    eventually("one is blocked", || blocked(&cluster) == 1);
+    let others = [UPDATE, "select pg_advisory_lock_shared(1)"].map(|sql| waiter(&cluster, sql));
+    eventually("all are blocked", || blocked(&cluster) == 3);
+
+    let root_is = format!("session {root_pid} (forgetful, postgres@postgres)");
+    let begin = |count| format!("{count} for {root_is}, idle in transaction for ");
+    eventually("it is reported twice", || blocked_events(&cluster).len() >= 2);
+    let events = blocked_events(&cluster);
+    assert!(events.iter().all(|(pid, ..)| *pid == first), "only the first one reports: {events:?}");
+    let again = &events[1].1;
+    assert!(again.starts_with(&begin("3 sessions wait")), "{events:?}");
+    assert!(
+        again.contains(" s, for transaction ") && again.ends_with(" (ShareLock)"),
+        "{events:?}"
+    );
+    let apart = events[1].2 - events[0].2;
+    assert!(apart >= 9.9, "reports are {apart} s apart: {events:?}");
+
+    cluster.psql(&format!("select pg_cancel_backend({first})")).unwrap();
+    assert!(waits.join().unwrap().is_err());
+    eventually("its end is reported", || {
+        let end = format!("waits no longer for {root_is}; waited ");
+        blocked_events(&cluster)
+            .iter()
+            .any(|(pid, text, _)| *pid == first && text.starts_with(&end))
+    });
+    root.batch_execute("rollback; select pg_advisory_unlock(1)").unwrap();
+    for (_, waiting) in others {
+        waiting.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn without_a_threshold_nobody_reports() {
+    let cluster = server();
+    cluster.append_config("pg_tally.block_threshold = -1\n").unwrap();
+    cluster.reload().unwrap();
+    eventually("the setting holds", || {
+        cluster.psql("show pg_tally.block_threshold").unwrap().trim() == "-1"
+    });
+    let (mut root, _) = session(&cluster, "forgetful");
+    root.batch_execute("begin; update orders set v = 7 where id = 1").unwrap();
+    let (_, waits) = waiter(&cluster, UPDATE);
+    eventually("it has waited for longer than a report takes", || {
+        let json = blocking(&cluster);
+        let wait = &json["roots"][0]["blocks"][0]["wait"];
+        wait["seconds"].as_f64().is_some_and(|seconds| seconds > 2.5)
+    });
+    root.batch_execute("rollback").unwrap();
+    waits.join().unwrap().unwrap();
+    assert!(blocked_events(&cluster).is_empty(), "{:?}", blocked_events(&cluster));
+}
 
 /// JDBC and most drivers speak the extended protocol, whose messages between two statements are none themselves. The
 /// witness is the server's pg_stat_activity.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use postgres::Client;
 use scratch::Cluster;
-use segment::{set_level, EventKind, Level, ProbeState, Segment, Snapshot};
+use segment::{set_level, Level, ProbeState, Segment, Snapshot};
 use support::eventually;
 use support::lazy::never_calling;
 
@@ -116,35 +116,6 @@ fn a_temporary_lack_of_descriptors_only_delays_level_locks() {
 #[test]
 fn a_temporary_lack_of_descriptors_only_delays_level_locks_with_session_preload() {
     locks_are_counted_once_files_can_be_opened(&support::sessions());
-}
-
-#[test]
-fn a_wait_that_began_before_level_locks_is_not_reported_with_a_wrong_duration() {
-    let cluster = support::start(
-        support::plain()
-            .setting("shared_preload_libraries", "pg_tally")
-            .setting("deadlock_timeout", "2s")
-            .setting("autovacuum", "off"),
-    );
-    cluster.psql("create table t (n int)").unwrap();
-    let path = support::segment(&cluster);
-    let (mut holder, mut waiter) = (cluster.connect().unwrap(), cluster.connect().unwrap());
-    let waiting = pid(&mut waiter);
-    holder.batch_execute("begin; lock table t").unwrap();
-    let thread = std::thread::spawn(move || waiter.batch_execute("lock table t; select 1"));
-    let asks = format!("select count(*) from pg_locks where not granted and pid = {waiting}");
-    eventually("a session waits", || cluster.psql(&asks).unwrap().trim() == "1");
-    // The waiting session wakes up for its deadlock check, and first raises its level.
-    set_level(&path, Level::Locks).unwrap();
-    let segment = Segment::open(&path).unwrap();
-    eventually("a deadlock check is counted", || {
-        counted(&path, waiting, |name| name.starts_with("lock::deadlock")) > 0
-    });
-    holder.batch_execute("rollback").unwrap();
-    let _ = thread.join().unwrap();
-    let events = segment.events(0).unwrap();
-    let blocked: Vec<_> = events.iter().filter(|e| e.kind == EventKind::Blocked).collect();
-    assert!(blocked.is_empty(), "{blocked:?}");
 }
 
 const CHUNK: usize = 128;

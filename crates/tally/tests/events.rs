@@ -356,21 +356,23 @@ fn event_at(maker: &Maker) -> u64 {
     u64::from_ne_bytes(offset)
 }
 
-/// A server that reports waits for locks after 10 ms.
-fn server_with_short_thresholds() -> Cluster {
+/// A server that keeps 16 events.
+fn server_with_a_small_ring() -> Cluster {
     support::start(
         support::plain()
             .setting("shared_preload_libraries", "pg_tally")
-            .setting("pg_tally.level", "locks")
-            .setting("pg_tally.block_threshold", "10ms")
-            .setting("pg_tally.max_events", "16")
-            .setting("deadlock_timeout", "20ms"),
+            .setting("pg_tally.slow_threshold", "30ms")
+            .setting("pg_tally.max_events", "16"),
     )
 }
 
+const SHORT: &str = "60ms";
+/// Longer than the second after which a wait is reported with its root.
+const LONG: &str = "1500ms";
+
 /// Waits for a table that another session has locked, until the lock timeout; returns the pids of holder
 /// and waiter.
-fn time_out_on_lock(cluster: &Cluster, times: u32) -> (i32, i32) {
+fn time_out_on_lock(cluster: &Cluster, timeout: &str, times: u32) -> (i32, i32) {
     let connect = || cluster.connect().unwrap();
     let pid = |client: &mut Client| -> i32 {
         client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
@@ -378,7 +380,7 @@ fn time_out_on_lock(cluster: &Cluster, times: u32) -> (i32, i32) {
     let (mut holder, mut waiter) = (connect(), connect());
     holder.batch_execute("begin; create table if not exists t (n int); commit").unwrap();
     holder.batch_execute("begin; lock table t").unwrap();
-    waiter.batch_execute("set lock_timeout = '60ms'").unwrap();
+    waiter.batch_execute(&format!("set lock_timeout = '{timeout}'")).unwrap();
     for _ in 0..times {
         waiter.batch_execute("select from t").unwrap_err();
     }
@@ -387,27 +389,39 @@ fn time_out_on_lock(cluster: &Cluster, times: u32) -> (i32, i32) {
 
 #[test]
 fn blocked_waits_of_a_live_server_are_followed_across_its_restart() {
-    let mut cluster = server_with_short_thresholds();
+    let mut cluster = server_with_a_small_ring();
     let path = support::segment(&cluster);
-    let follower = Follower::start(&["--json", "--kind", "blocked"], &path);
-    let (holder, waiter) = time_out_on_lock(&cluster, 1);
-    let row = follower.row();
+    let follower = Follower::start(&["--json", "--kind", "blocked,slow"], &path);
+    let (holder, waiter) = time_out_on_lock(&cluster, LONG, 1);
+    // The server wakes its sleepers after deadlock_timeout, so there are slow waits as well.
+    let next_blocked = || loop {
+        let row = follower.row();
+        if row["kind"] == "blocked" {
+            return row;
+        }
+    };
+    let row = next_blocked();
     assert_eq!(row["pid"], waiter);
-    assert_eq!(row["kind"], "blocked");
     let event = row["text"].as_str().unwrap();
-    assert!(event.contains("relation") && event.contains(&format!("process {holder}")), "{event}");
+    let begin = format!(
+        "1 session waits for session {holder} (postgres@postgres), idle in transaction for "
+    );
+    assert!(event.starts_with(&begin) && event.contains(" s, for relation "), "{event}");
     let age = realtime_ns() as f64 / 1e9 - row["time"].as_f64().unwrap();
     assert!((0.0..20.0).contains(&age), "{age}");
+    let row = next_blocked();
+    let event = row["text"].as_str().unwrap();
+    assert!(event.starts_with(&format!("waits no longer for session {holder} (")), "{event}");
 
     // User and database are known as long as the session exists.
     let mut session = cluster.connect().unwrap();
     let own: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let mut blocker = cluster.connect().unwrap();
     blocker.batch_execute("begin; lock table t").unwrap();
-    session.batch_execute("set lock_timeout = '60ms'").unwrap();
+    session.batch_execute(&format!("set lock_timeout = '{LONG}'")).unwrap();
     session.batch_execute("select from t").unwrap_err();
-    assert_eq!(follower.row()["pid"], own);
-    let line = text(&run(&["--last", "1"], cluster.data_dir()).stdout);
+    assert_eq!(next_blocked()["pid"], own);
+    let line = text(&run(&["--last", "1", "--kind", "blocked"], cluster.data_dir()).stdout);
     let user: String = session.query_one("select current_user::text", &[]).unwrap().get(0);
     let database: String =
         session.query_one("select current_database()::text", &[]).unwrap().get(0);
@@ -418,7 +432,7 @@ fn blocked_waits_of_a_live_server_are_followed_across_its_restart() {
     drop((session, blocker));
 
     // More events than the ring's 16.
-    time_out_on_lock(&cluster, 20);
+    time_out_on_lock(&cluster, SHORT, 20);
     let output = run(&["--json"], &path);
     assert_eq!(text(&output.stdout).lines().count(), 16);
     assert!(text(&output.stderr).contains("are lost: the last 16 are kept"), "{output:?}");
@@ -432,8 +446,8 @@ fn blocked_waits_of_a_live_server_are_followed_across_its_restart() {
     follower.reports("the server has ended");
     cluster.start().unwrap();
     follower.reports("the server was restarted");
-    let (_, again) = time_out_on_lock(&cluster, 1);
-    eventually("the new server's wait is reported", || follower.row()["pid"] == again);
+    let (_, again) = time_out_on_lock(&cluster, LONG, 1);
+    assert_eq!(next_blocked()["pid"], again);
     follower.interrupt();
 }
 
@@ -446,7 +460,7 @@ fn slow_waits_and_checkpoints_of_a_live_server_are_reported() {
     );
     let path = support::segment(&cluster);
     let slow = Follower::start(&["--json", "--kind", "slow"], &path);
-    let (_, waiter) = time_out_on_lock(&cluster, 1);
+    let (_, waiter) = time_out_on_lock(&cluster, SHORT, 1);
     eventually("the wait is reported", || {
         let row = slow.row();
         row["pid"] == waiter && row["text"].as_str().unwrap().starts_with("Lock:relation: ")
