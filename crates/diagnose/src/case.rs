@@ -6,6 +6,7 @@ use view::blocking::Forest;
 use view::io::Checkpoint;
 use view::statements::{beginning, ActivityRow, StatementRow, Statements};
 use view::units::percent;
+use view::vacuum::Vacuum;
 use view::Reading;
 
 /// A statement with less of something is not the one to look at.
@@ -24,6 +25,8 @@ pub struct Case<'c> {
     pub checkpoints: &'c [Checkpoint],
     /// Who blocked whom at its end; `None`: not known.
     pub blocking: Option<&'c Forest>,
+    /// How far vacuum is behind; `None`: not known.
+    pub vacuum: Option<&'c Vacuum>,
 }
 
 /// A checkpoint that ended longer ago than this and before the interval says nothing about it, seconds.
@@ -41,6 +44,7 @@ impl<'c> Case<'c> {
             statements: reading.statements.as_ref(),
             checkpoints: recent.map_or(&[], std::slice::from_ref),
             blocking: None,
+            vacuum: None,
         }
     }
 }

@@ -59,6 +59,8 @@ pub enum Rule {
     Replication,
     /// Planning takes longer than executing.
     Planning,
+    /// Dead rows are not removed.
+    Vacuum,
     /// Time that the ledger cannot explain.
     Unexplained,
 }
@@ -82,6 +84,7 @@ impl Rule {
             Rule::Connections => "connections",
             Rule::Replication => "replication",
             Rule::Planning => "planning",
+            Rule::Vacuum => "vacuum-behind",
             Rule::Unexplained => "unexplained",
         }
     }

@@ -4,19 +4,26 @@
 use super::*;
 use segment::event_payload::Checkpoint;
 use segment::Interval;
+use view::vacuum::{Holder, Table, Vacuum};
 
 /// An interval of a busy server whose commits wait for slow syncs.
 fn slow_commits() -> Interval {
     let mut interval = view::sample::interval();
-    let load =
-        Case { interval: &interval, statements: None, checkpoints: &[], blocking: None }.load();
+    let load = Case {
+        interval: &interval,
+        statements: None,
+        checkpoints: &[],
+        blocking: None,
+        vacuum: None,
+    }
+    .load();
     interval.commits.sync.seconds = 0.5 * load;
     interval.commits.sync.mean_seconds = Some(0.020);
     interval
 }
 
 fn rules(interval: &Interval, checkpoints: &[Checkpoint]) -> Vec<(Rule, Option<Rule>)> {
-    let case = Case { interval, statements: None, checkpoints, blocking: None };
+    let case = Case { interval, statements: None, checkpoints, blocking: None, vacuum: None };
     diagnose(&case).into_iter().map(|it| (it.rule, it.consequence_of)).collect()
 }
 
@@ -54,6 +61,60 @@ fn checkpoints_on_time_or_far_apart_are_no_problem() {
     {
         assert!(!rules(&interval, &[checkpoint]).iter().any(|it| it.0 == Rule::Checkpoints));
     }
+}
+
+fn table(vacuumed_seconds_ago: Option<f64>) -> Table {
+    Table {
+        database: "shop".into(),
+        name: "orders".into(),
+        live_rows: 60_000,
+        dead_rows: 40_000,
+        threshold: 5_000.0,
+        autovacuum_off: false,
+        vacuumed_seconds_ago,
+    }
+}
+
+/// The texts about vacuum.
+fn of_vacuum(table: Table, holders: &[Holder]) -> Vec<String> {
+    let vacuum = Vacuum { tables: vec![table], holders: holders.to_vec() };
+    let reading = view::sample::reading();
+    let case = Case { vacuum: Some(&vacuum), ..Case::of(&reading) };
+    let found = diagnose(&case).into_iter();
+    found.filter(|it| it.rule == Rule::Vacuum).map(|it| it.text).collect()
+}
+
+#[test]
+fn who_holds_vacuum_back_is_who_began_before_it_and_in_that_database() {
+    let late = "Autovacuum does not keep up: 40,000 dead rows in table orders of database shop \
+                (40.0 % of its rows).";
+    assert_eq!(of_vacuum(table(None), &[]), [late]);
+    assert!(of_vacuum(table(Some(30.0)), &[]).is_empty(), "it has just come");
+    let few = Table { dead_rows: 20_000, ..table(None) };
+    assert!(of_vacuum(few, &[]).is_empty(), "it will come");
+
+    let slot = Holder {
+        name: "replication slot old".into(),
+        state: "inactive".into(),
+        transactions: 1_000_000,
+        seconds: None,
+        database: None,
+    };
+    let session = |database: &str, seconds| Holder {
+        name: "session 7".into(),
+        state: "active".into(),
+        transactions: 5,
+        seconds: Some(seconds),
+        database: Some(database.into()),
+    };
+    let others = [session("other", 100.0), session("shop", 20.0)];
+    assert!(of_vacuum(table(Some(30.0)), &others).is_empty());
+    let holders = [others.as_slice(), &[session("shop", 40.0)]].concat();
+    let text = "Vacuum could not remove 40,000 dead rows in table orders of database shop (40.0 % of its rows): \
+                session 7 has held a snapshot for 40 s, active.";
+    assert_eq!(of_vacuum(table(Some(30.0)), &holders), [text]);
+    let text = of_vacuum(table(Some(30.0)), &[slot]).concat();
+    assert!(text.ends_with(": replication slot old keeps them, inactive."), "{text}");
 }
 
 #[test]

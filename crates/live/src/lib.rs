@@ -22,3 +22,4 @@ pub mod spec;
 mod tablespaces;
 mod tail;
 pub mod target;
+pub mod vacuum;

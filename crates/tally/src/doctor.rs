@@ -9,7 +9,7 @@ use diagnose::{diagnose, Case, Diagnosis};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::follower::{Figures, Follower, Wanted};
-use live::target;
+use live::{target, vacuum};
 use segment::Level;
 use serde::Serialize;
 use view::blocking::Names;
@@ -68,7 +68,8 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
     let reading = watch(args)?;
     let mut segment = target::open(args.target.as_deref())?;
     let (blocking, _) = blocking::read(&mut segment, &mut Names::new())?;
-    let case = Case { blocking: Some(&blocking), ..Case::of(&reading) };
+    let vacuum = vacuum::read(&segment);
+    let case = Case { blocking: Some(&blocking), vacuum: vacuum.as_ref(), ..Case::of(&reading) };
     let found = diagnose(&case);
     let interval = &reading.interval;
     if args.json {

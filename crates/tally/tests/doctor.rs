@@ -313,3 +313,56 @@ fn the_text_names_the_problem_the_evidence_and_what_to_do() {
     let error = complaint(tally().args(["doctor", "--for", "never"]).arg(&path), 2);
     assert!(error.contains("--for"), "{error}");
 }
+
+/// What the doctor says with a connection to the server.
+fn examine_connected(cluster: &Cluster) -> Value {
+    let mut doctor = tally();
+    doctor.args(["doctor", "--json", "--for", "1"]).arg(segment(cluster)).env("PGUSER", "postgres");
+    serde_json::from_str(&output(&mut doctor)).unwrap()
+}
+
+#[test]
+fn who_keeps_vacuum_from_removing_rows_is_named() {
+    let cluster = start(server());
+    cluster
+        .psql("create table t (id int, v int); insert into t select n, 0 from generate_series(1, 30000) n")
+        .unwrap();
+    let rule = |answer: &Value| answer["diagnoses"][0]["rule"].as_str().map(str::to_owned);
+    assert_eq!(rule(&examine_connected(&cluster)), None);
+    cluster.psql("update t set v = 1").unwrap();
+    let mut examined = Value::Null;
+    support::eventually("the server has counted the dead rows", || {
+        examined = examine_connected(&cluster);
+        rule(&examined).is_some()
+    });
+    assert_first(
+        &examined,
+        "vacuum-behind",
+        &["Autovacuum is off", "table t of database postgres"],
+    );
+
+    // A forgotten report.
+    let mut config = cluster.config();
+    config.application_name("report");
+    let mut report = config.connect(postgres::NoTls).unwrap();
+    report.batch_execute("begin isolation level repeatable read; select count(*) from t").unwrap();
+    let pid: i32 = report.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    cluster.psql("update t set v = 2").unwrap();
+    cluster.psql("vacuum t").unwrap();
+    let of_session =
+        format!("session {pid} (application report, user postgres, database postgres)");
+    let words =
+        ["Vacuum could not remove", "dead rows in table t", &of_session, "idle in transaction"];
+    support::eventually("the server has counted what vacuum left", || {
+        examined = examine_connected(&cluster);
+        examined["diagnoses"][0]["text"].as_str().is_some_and(|it| it.starts_with(words[0]))
+    });
+    assert_first(&examined, "vacuum-behind", &words);
+
+    report.batch_execute("commit").unwrap();
+    cluster.psql("vacuum t").unwrap();
+    support::eventually("nothing is wrong any more", || {
+        examined = examine_connected(&cluster);
+        examined["healthy"] == true
+    });
+}

@@ -29,6 +29,7 @@ pub mod table;
 pub mod text;
 pub mod timing;
 pub mod units;
+pub mod vacuum;
 
 pub use host_metrics::HostMetrics;
 pub use reading::{Reading, Recorded};

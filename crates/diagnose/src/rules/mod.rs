@@ -8,6 +8,7 @@ mod ledger;
 mod locks;
 mod reads;
 mod statements;
+mod vacuum;
 
 use crate::case::Case;
 use crate::diagnosis::Diagnosis;
@@ -30,6 +31,7 @@ pub const ALL: &[Find] = &[
     clients::many_small_statements,
     clients::slow,
     clients::connections,
+    vacuum::behind,
     ledger::processors,
     ledger::unexplained,
 ];

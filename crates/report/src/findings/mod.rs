@@ -61,6 +61,7 @@ fn diagnoses(material: &Material) -> Vec<Finding> {
         statements,
         checkpoints: &checkpoints,
         blocking: None,
+        vacuum: None,
     });
     if found.is_empty() {
         return vec![note("ledger", "Healthy: nothing is wrong.".into())];

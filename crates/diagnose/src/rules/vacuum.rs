@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Vacuum does not remove dead rows.
+
+use view::units::{duration, percent, whole};
+use view::vacuum::{Holder, Table, Vacuum};
+
+use crate::case::Case;
+use crate::diagnosis::{Confidence, Diagnosis, Rule};
+
+/// Vacuum has come to a table if that was this long ago, or since the snapshot was taken, seconds.
+const LATELY: f64 = 600.0;
+
+/// A table has many dead rows: vacuum could not remove them, is off, or does not come.
+pub fn behind(case: &Case<'_>) -> Vec<Diagnosis> {
+    let Some(vacuum) = case.vacuum else { return Vec::new() };
+    let Some(worst) = vacuum.tables.first() else { return Vec::new() };
+    let found = held_back(vacuum, worst).or_else(|| off(worst)).or_else(|| late(worst));
+    let others = vacuum.tables.iter().skip(1).take(3).map(of_table).collect::<Vec<_>>();
+    found
+        .into_iter()
+        .map(|mut it| {
+            it.evidence.push(match worst.vacuumed_seconds_ago {
+                Some(ago) => format!("It was vacuumed {} ago.", duration(ago)),
+                None => "It has not been vacuumed since statistics were reset.".to_owned(),
+            });
+            if !others.is_empty() {
+                it.evidence.push(format!("Others: {}.", others.join("; ")));
+            }
+            it
+        })
+        .collect()
+}
+
+/// "120,000 dead rows in table t of database d (55 % of its rows)".
+fn of_table(table: &Table) -> String {
+    let rows = (table.live_rows + table.dead_rows).max(1) as f64;
+    format!(
+        "{} dead rows in table {} of database {} ({} % of its rows)",
+        whole(table.dead_rows as u64),
+        table.name,
+        table.database,
+        percent(table.dead_rows as f64 / rows)
+    )
+}
+
+fn diagnosis(
+    text: String,
+    evidence: Vec<String>,
+    advice: &str,
+    confidence: Confidence,
+) -> Diagnosis {
+    Diagnosis {
+        rule: Rule::Vacuum,
+        text,
+        seconds: 0.0,
+        share: None,
+        evidence,
+        advice: advice.into(),
+        confidence,
+        section: "relations",
+        consequence_of: None,
+    }
+}
+
+/// Vacuum has come, and left them: somebody could still see them.
+fn held_back(vacuum: &Vacuum, table: &Table) -> Option<Diagnosis> {
+    let ago = table.vacuumed_seconds_ago?;
+    let holds = |it: &&Holder| {
+        let here = it.database.as_ref().is_none_or(|database| *database == table.database);
+        here && it.transactions > 0 && it.seconds.is_none_or(|seconds| seconds >= ago)
+    };
+    let holder = vacuum.holders.iter().find(holds)?;
+    let holds = match holder.seconds {
+        Some(seconds) => format!("has held a snapshot for {}", duration(seconds)),
+        None => "keeps them".to_owned(),
+    };
+    let state = match holder.state.as_str() {
+        "" => String::new(),
+        state => format!(", {state}"),
+    };
+    Some(diagnosis(
+        format!(
+            "Vacuum could not remove {}: {} {holds}{state}.",
+            of_table(table),
+            holder.name
+        ),
+        vec![format!(
+            "{} transactions have begun since the oldest one that it can see.",
+            whole(holder.transactions as u64)
+        )],
+        "End that transaction (a forgotten one: pg_terminate_backend; a slot or a prepared transaction that nobody needs: \
+         drop it or roll it back); idle_in_transaction_session_timeout and short reports keep it from coming back.",
+        Confidence::Certain,
+    ))
+}
+
+fn off(table: &Table) -> Option<Diagnosis> {
+    table.autovacuum_off.then(|| {
+        diagnosis(
+            format!("Autovacuum is off, and there are {}.", of_table(table)),
+            Vec::new(),
+            "Vacuum the table, and switch autovacuum on (setting autovacuum, storage parameter autovacuum_enabled).",
+            Confidence::Certain,
+        )
+    })
+}
+
+fn late(table: &Table) -> Option<Diagnosis> {
+    let missed = table.vacuumed_seconds_ago.is_none_or(|ago| ago > LATELY);
+    let many = table.dead_rows as f64 >= 5.0 * table.threshold;
+    (missed && many).then(|| {
+        diagnosis(
+            format!("Autovacuum does not keep up: {}.", of_table(table)),
+            vec![format!(
+                "It should come at {} dead rows.",
+                whole(table.threshold.max(0.0) as u64)
+            )],
+            "Look at pg_stat_progress_vacuum: are all autovacuum_max_workers busy, or slowed down (autovacuum_vacuum_cost_limit)? \
+             Does a lock keep it away?",
+            Confidence::Likely,
+        )
+    })
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: PostgreSQL
+//! How far vacuum is behind, as the server's own views have it.
+
+/// A table with many dead rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Its database.
+    pub database: String,
+    /// Its name, with the schema unless that is "public".
+    pub name: String,
+    /// Rows, as the server estimates them.
+    pub live_rows: i64,
+    /// Rows that no transaction needs any more, or that vacuum could not remove.
+    pub dead_rows: i64,
+    /// Dead rows at which autovacuum comes.
+    pub threshold: f64,
+    /// Whether autovacuum is off, for the server or for this table.
+    pub autovacuum_off: bool,
+    /// Time since the end of its last vacuum, seconds; `None`: there was none since statistics began.
+    pub vacuumed_seconds_ago: Option<f64>,
+}
+
+/// What keeps dead rows from being removed: the oldest snapshot or transaction of its kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Holder {
+    /// "session 123 (application psql, user joe, database shop)", "replication slot s", "prepared transaction t".
+    pub name: String,
+    /// What it does: "idle in transaction"; empty where it is no session.
+    pub state: String,
+    /// Transactions that began since the oldest one that it can see.
+    pub transactions: i64,
+    /// Since when it holds that, seconds; `None`: not known.
+    pub seconds: Option<f64>,
+    /// Whether it holds back all databases, or else that one.
+    pub database: Option<String>,
+}
+
+/// The tables with most dead rows, and who holds vacuum back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Vacuum {
+    /// Most dead rows first.
+    pub tables: Vec<Table>,
+    /// The one that holds back most first.
+    pub holders: Vec<Holder>,
+}
