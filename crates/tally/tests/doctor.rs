@@ -203,37 +203,71 @@ fn rows_that_everybody_updates_are_named_by_their_statement() {
     assert_first(&answer, "locks", &["update counter set n"]);
 }
 
+/// Ends a session together with the load.
+fn ends(session: Client) -> impl Fn(&AtomicBool) + Sync {
+    let session = std::sync::Mutex::new(Some(session));
+    move |stop: &AtomicBool| {
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(session.lock().unwrap().take());
+    }
+}
+
+fn waits<'c>(cluster: &'c Cluster, sql: &'static str) -> impl Fn(&AtomicBool) + Sync + 'c {
+    move |_| {
+        let mut client = cluster.connect().unwrap();
+        client.batch_execute(sql).unwrap();
+    }
+}
+
+/// A session of that application, and its pid.
+fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
+    let mut client =
+        cluster.config().application_name(application).connect(postgres::NoTls).unwrap();
+    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    (client, pid)
+}
+
 #[test]
 fn the_session_that_everybody_waits_for_is_named() {
     let cluster = start(server());
     cluster.psql("create table counter (n int); insert into counter values (0)").unwrap();
-    let mut root = cluster.connect().unwrap();
-    root.batch_execute("set application_name = 'forgetful'; begin; update counter set n = 1")
-        .unwrap();
-    let pid = root.simple_query("select pg_backend_pid()").unwrap();
-    let pid = pid.iter().find_map(|it| match it {
-        postgres::SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
-    let pid = pid.unwrap();
-    let wait = |_: &AtomicBool| {
-        let mut client = cluster.connect().unwrap();
-        client.batch_execute("update counter set n = n + 1").unwrap();
-    };
-    let free = std::sync::Mutex::new(Some(root));
-    // The load ends when the root does.
-    let end = |stop: &AtomicBool| {
-        while !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        drop(free.lock().unwrap().take());
-    };
-    let answer = examine(&cluster, 3, &[&wait, &wait, &wait, &end]);
+    let (mut root, pid) = session(&cluster, "forgetful");
+    root.batch_execute("begin; update counter set n = 1").unwrap();
+    let wait = waits(&cluster, "update counter set n = n + 1");
+    let answer = examine(&cluster, 3, &[&wait, &wait, &wait, &ends(root)]);
     let text = format!("3 sessions wait for session {pid} (forgetful");
     assert_first(
         &answer,
         "locks",
-        &[&text, "idle in transaction for", "counter", "select pg_backend_pid"],
+        &[&text, "idle in transaction for", "counter", "update counter set n = $1"],
+    );
+}
+
+#[test]
+fn readers_that_queue_behind_ddl_are_explained() {
+    let cluster = start(server());
+    cluster.psql("create table orders (n int); insert into orders values (0)").unwrap();
+    let (mut root, pid) = session(&cluster, "report");
+    root.batch_execute("begin; select n from orders").unwrap();
+    let (ddl, ddl_pid) = session(&cluster, "migration");
+    let ddl = std::sync::Mutex::new(ddl);
+    let alter = |_: &AtomicBool| {
+        ddl.lock().unwrap().batch_execute("alter table orders add column note text").unwrap();
+    };
+    let read = |_: &AtomicBool| {
+        // They come later than the DDL.
+        std::thread::sleep(Duration::from_millis(500));
+        cluster.connect().unwrap().batch_execute("select n from orders").unwrap();
+    };
+    let answer = examine(&cluster, 3, &[&alter, &read, &read, &ends(root)]);
+    let text = format!("3 sessions wait for session {pid} (report");
+    let middle = format!("2 of them queue behind session {ddl_pid} (migration");
+    assert_first(
+        &answer,
+        "locks",
+        &[&text, &middle, "(AccessExclusiveLock): alter table orders", "lock_timeout"],
     );
 }
 
@@ -284,13 +318,35 @@ fn servers_that_are_idle_or_merely_busy_are_healthy() {
     let sleep = again(&cluster, |client| {
         client.simple_query("select pg_sleep(0.2)").unwrap();
     });
-    let loads: [(&str, &[&Load]); 7] = [
+    let fetch = again(&cluster, |client| {
+        let mut transaction = client.transaction().unwrap();
+        transaction
+            .batch_execute("declare c cursor for select * from pgbench_tellers order by tid")
+            .unwrap();
+        for _ in 0..10 {
+            transaction.simple_query("fetch 5 from c").unwrap();
+        }
+        transaction.commit().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    });
+    let notify = again(&cluster, |client| {
+        client.batch_execute("listen news; notify news, 'again'").unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+    });
+    let queue = again(&cluster, |client| {
+        client.batch_execute("select pg_advisory_lock(1); select pg_advisory_unlock(1)").unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    });
+    let loads: [(&str, &[&Load]); 10] = [
         ("idle", &[&idle]),
         ("one client that selects", &[&select]),
         ("clients that think", &[&thinking, &load]),
         ("short transactions", &[&extended]),
         ("vacuum", &[&maintain, &thinking]),
         ("sleeping", &[&sleep]),
+        ("a cursor", &[&fetch]),
+        ("notifications", &[&notify, &notify]),
+        ("locks for a short time", &[&queue, &queue]),
         ("all", &[&thinking, &load, &extended, &maintain, &sleep]),
     ];
     for (name, load) in loads {
@@ -342,11 +398,8 @@ fn who_keeps_vacuum_from_removing_rows_is_named() {
     );
 
     // A forgotten report.
-    let mut config = cluster.config();
-    config.application_name("report");
-    let mut report = config.connect(postgres::NoTls).unwrap();
+    let (mut report, pid) = session(&cluster, "report");
     report.batch_execute("begin isolation level repeatable read; select count(*) from t").unwrap();
-    let pid: i32 = report.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     cluster.psql("update t set v = 2").unwrap();
     cluster.psql("vacuum t").unwrap();
     let of_session =

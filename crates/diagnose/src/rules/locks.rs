@@ -5,7 +5,7 @@ use super::matters;
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use segment::WaitClass;
-use view::blocking::Forest;
+use view::blocking::{Forest, Party, Wait};
 use view::statements::{beginning, ActivityRow};
 use view::units::{count, duration, maybe_duration, percent, whole};
 
@@ -39,10 +39,27 @@ fn blocker(forest: &Forest) -> Option<(String, Vec<String>)> {
             duration(wait.seconds)
         ));
     }
+    if let Some((middle, wait)) = queue(root) {
+        let query = middle.query.as_deref().map_or(String::new(), |it| beginning(it, TEXT));
+        evidence.push(format!(
+            "{} of them {} behind {}, which waits for {} ({}): {query}",
+            middle.waiters,
+            if middle.waiters == 1 { "queues" } else { "queue" },
+            middle.name(),
+            wait.lock,
+            wait.mode,
+        ));
+    }
     if forest.roots.len() > 1 {
         evidence.push(format!("{} other sessions block others, too.", forest.roots.len() - 1));
     }
     Some((text, evidence))
+}
+
+/// The session right behind the root for which most others wait, too, as for DDL that waits for a reader.
+fn queue(root: &Party) -> Option<(&Party, &Wait)> {
+    let middle = root.blocks.iter().filter(|it| it.waiters > 0).max_by_key(|it| it.waiters)?;
+    Some((middle, middle.wait.as_ref()?))
 }
 
 /// Sessions wait for rows, tables or transactions of others.
@@ -52,6 +69,8 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let blocker = case.blocking.and_then(blocker);
+    let middle = case.blocking.and_then(|it| queue(it.roots.first()?));
+    let ddl = middle.is_some_and(|(_, wait)| wait.mode == "AccessExclusiveLock");
     let waits = case.interval.activities_where(|a| a.class == WaitClass::Lock);
     let kinds: Vec<String> = waits
         .iter()
@@ -86,10 +105,17 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice:
-            "Look at who holds them (tally blocking): keep transactions short, change hot rows \
-                 last in a transaction, and change rows in the same order everywhere."
-                .into(),
+        advice: match ddl {
+            true => {
+                "End the session at the root, or cancel the one that wants the table for itself. \
+                     Give such statements a lock_timeout, and repeat them."
+            }
+            false => {
+                "Look at who holds them (tally blocking): keep transactions short, change hot rows \
+                     last in a transaction, and change rows in the same order everywhere."
+            }
+        }
+        .into(),
         confidence: Confidence::Certain,
         section: "locks",
         consequence_of: None,
