@@ -4,7 +4,7 @@
  * something that the page has no element for, the page is reloaded.
  */
 import { element } from "./dom";
-import type { Report } from "./model";
+import type { Fact, Report } from "./model";
 
 /** Minimum time between reloads, in ms. */
 const RELOAD_PAUSE = 5000;
@@ -12,9 +12,10 @@ const RELOAD_PAUSE = 5000;
 /** Updates the page's text; false: the report has parts that the page has no element for. */
 export function rewrite(report: Report): boolean {
     document.title = report.title;
-    const head = document.querySelector("#measured h1");
+    const head = document.querySelector("#head h1");
     if (head) head.textContent = report.title;
-    facts(report);
+    facts("#load", report.load);
+    facts("#facts", report.measured.facts);
     findings(report);
     for (const { id, text } of report.texts) {
         const pre = document.querySelector(`#text-${CSS.escape(id)} pre`);
@@ -29,11 +30,10 @@ export function rewrite(report: Report): boolean {
     );
 }
 
-function facts(report: Report): void {
-    const list = document.querySelector("#measured dl");
-    list?.replaceChildren(
-        ...report.measured.facts.flatMap(({ name, text }) => [element("dt", {}, name), element("dd", {}, text)]),
-    );
+function facts(list: string, facts: readonly Fact[]): void {
+    document
+        .querySelector(list)
+        ?.replaceChildren(...facts.flatMap(({ name, text }) => [element("dt", {}, name), element("dd", {}, text)]));
 }
 
 function findings(report: Report): void {

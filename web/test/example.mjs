@@ -78,6 +78,7 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
         title: "PostgreSQL 15.20 on db1, 2026-11-21 from 10:00:00 UTC",
         made: { time: end, by: "pgtally 0.1.0" },
         live: null,
+        load: [],
         measured: {
             recording: "/srv/rec",
             host: "db1",

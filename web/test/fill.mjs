@@ -87,7 +87,7 @@ function body(report) {
     );
     const contents = report.sections.map(({ id }) => `<li><a href="#${id}">${title(id)}</a></li>`);
     return [
-        `<header class="measured" id="measured"><h1>${escape(report.title)}</h1><dl>${facts.join("")}</dl></header>`,
+        `<header id="head"><h1>${escape(report.title)}</h1><dl class="facts" id="facts">${facts.join("")}</dl></header>`,
         `<section id="findings"><h2>Findings</h2><ul>${findings.join("")}</ul></section>`,
         `<nav id="contents" aria-label="Contents"><ul>${contents.join("")}</ul></nav>`,
         ...report.sections.map((it) => section(report, it)),

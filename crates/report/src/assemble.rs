@@ -5,19 +5,19 @@ use jiff::tz::TimeZone;
 
 use super::findings::findings;
 use super::material::Material;
-use super::{charts, cost, facts, latency, marks, tables, text_tables};
+use super::{charts, cost, facts, latency, load, marks, tables, text_tables};
 use error::Error;
 use view::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section, Totals};
 
 /// The sections, in the order of the page: id, title, tables. Charts and heat maps name their
 /// section themselves.
 const SECTIONS: [(&str, &str, &[&str]); 14] = [
+    ("statements", "Statements", &["statements"]),
     ("activity", "Activity over time", &[]),
     ("processors", "Processors", &[]),
     ("ledger", "Ledger", &["ledger", "idle"]),
     ("waits", "Waits", &["waits"]),
     ("locks", "Locks", &["lwlocks", "locks"]),
-    ("statements", "Statements", &["statements"]),
     ("files", "Files", &["files", "file_processes", "relations", "devices"]),
     ("commits", "Commits", &["commits", "wal"]),
     ("checkpoints", "Checkpoints and slow operations", &["checkpoints", "slow"]),
@@ -102,6 +102,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
             commits: interval.commits.count,
             cores: interval.cores,
         },
+        load: load::load(&material),
         findings: findings(&material, zone),
         axes: Axes {
             main: charts::main_axis(&material.points),

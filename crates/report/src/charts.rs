@@ -16,6 +16,8 @@ use view::document::{Axis, AxisName, Chart, ChartKind, Reference, Series, Unit};
 
 /// Activities that have a series of their own.
 const ACTIVITIES: usize = 12;
+/// The part of all time below which an activity cannot be seen, and is shown as 0.0 %.
+const VISIBLE: f64 = 0.0005;
 /// The classes from the bottom of a stack up, and in the order of columns.
 pub(crate) const ORDER: [WaitClass; 7] = [
     WaitClass::Cpu,
@@ -97,7 +99,9 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
     }
     let mut names: Vec<(&Arc<str>, f64)> = sums.into_iter().collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-    let rest = names.split_off(names.len().min(ACTIVITIES));
+    let all: f64 = names.iter().map(|(_, seconds)| seconds).sum();
+    let seen = names.iter().take(ACTIVITIES).take_while(|it| it.1 >= VISIBLE * all).count();
+    let rest = names.split_off(seen);
     let rank = |name: &str| ORDER.iter().position(|class| *class == WaitClass::of_name(name));
     names.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then_with(|| b.1.total_cmp(&a.1)));
     let places: HashMap<&str, usize> =

@@ -10,6 +10,7 @@ pub mod cost;
 mod facts;
 mod findings;
 mod latency;
+mod load;
 mod marks;
 pub mod material;
 pub mod measured_cost;

@@ -9,7 +9,7 @@ use maud::{html, Markup, Render};
 
 use crate::escape::visible;
 
-use super::document::{Cell, Column, Document, Section, Table, Tone, Unit, Weight};
+use super::document::{Cell, Column, Document, Fact, Section, Table, Tone, Unit, Weight};
 
 /// Text in a page. All text is untrusted: a statement may contain anything. It goes only between tags or within
 /// double quotes. Characters that are invisible or change the text's direction are made visible.
@@ -34,19 +34,33 @@ impl<T: AsRef<str>> Render for Visible<T> {
 /// The body of the page.
 pub fn body(document: &Document) -> Markup {
     html! {
-        header class="measured" id="measured" {
+        header id="head" {
             h1 { (Visible(&document.title)) } "\n"
-            dl { "\n"
-                @for fact in &document.measured.facts {
-                    dt { (Visible(fact.name)) } dd { (Visible(&fact.text)) } "\n"
-                }
-            }
+            @if document.load.is_empty() { (facts("facts", &document.measured.facts)) }
+            @else { (facts("load", &document.load)) }
         } "\n"
         @if !document.findings.is_empty() { (findings(document)) }
         nav id="contents" aria-label="Contents" {
-            ul { "\n" @for section in &document.sections { li { (link(section)) } "\n" } }
+            ul { "\n"
+                @for section in &document.sections { li { (link(section)) } "\n" }
+                @if !document.load.is_empty() { li { a href="#measured" { (MEASURED) } } "\n" }
+            }
         } "\n"
         @for section in &document.sections { (of_section(document, section)) }
+        @if !document.load.is_empty() {
+            section id="measured" { h2 { (MEASURED) } "\n" (facts("facts", &document.measured.facts)) } "\n"
+        }
+    }
+}
+
+/// The heading of the facts, where they do not come first.
+pub(crate) const MEASURED: &str = "What was measured";
+
+fn facts(id: &str, facts: &[Fact]) -> Markup {
+    html! {
+        dl class="facts" id=(id) { "\n"
+            @for fact in facts { dt { (Visible(fact.name)) } dd { (Visible(&fact.text)) } "\n" }
+        } "\n"
     }
 }
 

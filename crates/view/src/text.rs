@@ -5,7 +5,10 @@ use std::io::{self, IsTerminal, Write};
 
 use jiff::tz::TimeZone;
 
-use super::document::{number, Chart, ChartKind, Document, Heatmap, Plain, Table, Unit, Weight};
+use super::document::{
+    number, Chart, ChartKind, Document, Fact, Heatmap, Plain, Table, Unit, Weight,
+};
+use super::html::MEASURED;
 use crate::escape::visible;
 use crate::statements::one_line;
 use crate::table::{speaks_utf8, wrap, Row};
@@ -61,10 +64,8 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
         false => text.to_string(),
     };
     writeln!(out, "{}\n", strong(&clean(&document.title)))?;
-    let names = document.measured.facts.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
-    for fact in &document.measured.facts {
-        hanging(out, &format!("{:<names$}  ", fact.name), &clean(&fact.text), style.width)?;
-    }
+    let first = if document.load.is_empty() { &document.measured.facts } else { &document.load };
+    facts(out, first, style)?;
     if !document.findings.is_empty() {
         writeln!(out, "\n{}", strong("Findings"))?;
         for finding in &document.findings {
@@ -104,7 +105,19 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
             plain(out, it, style.width)?;
         }
     }
+    if !document.load.is_empty() {
+        writeln!(out, "\n{}", strong(MEASURED))?;
+        facts(out, &document.measured.facts, style)?;
+    }
     out.flush()
+}
+
+fn facts(out: &mut impl Write, facts: &[Fact], style: &Style) -> io::Result<()> {
+    let names = facts.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
+    for fact in facts {
+        hanging(out, &format!("{:<names$}  ", fact.name), &clean(&fact.text), style.width)?;
+    }
+    Ok(())
 }
 
 /// Removes control characters and makes invisible ones visible.

@@ -302,7 +302,11 @@ fn statement(material: &Material) -> Option<Finding> {
         0 => String::new(),
         calls => {
             let each = duration(row.seconds / calls as f64);
-            format!(", {} calls of {each}", count(calls as f64))
+            let executing = row
+                .execution
+                .mean_seconds
+                .map_or(String::new(), |mean| format!(" (executing alone {})", duration(mean)));
+            format!(", {} calls of {each} each{executing}", count(calls as f64))
         }
     };
     let text =

@@ -30,6 +30,9 @@ pub struct Document {
     pub measured: Measured,
     /// Sums over the whole time.
     pub totals: Totals,
+    /// What the server did, a line each; empty in a comparison. Where it is, a page begins with it, and ends with what
+    /// was measured.
+    pub load: Vec<Fact>,
     /// Notable findings, a sentence each.
     pub findings: Vec<Finding>,
     /// The time axes of the charts.

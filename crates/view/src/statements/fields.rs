@@ -21,8 +21,14 @@ pub const FIELDS: &[F] = &[
     F::new("share", "Share", Unit::Share, |it, _| it.share.into())
         .head("%TIME")
         .help("of all statements' time; a nested statement's time is part of its caller's"),
-    F::new("mean_seconds", "Mean", Unit::Seconds, |it, _| it.execution.mean_seconds.into())
-        .help("of an execution"),
+    F::new("per_call_seconds", "Time a call", Unit::Seconds, |it, _| it.seconds_per_call().into())
+        .head("TIME/CALL")
+        .help("of the server: parse, plan, execute, commit, all waits and parallel workers"),
+    F::new("mean_seconds", "Execution mean", Unit::Seconds, |it, _| {
+        it.execution.mean_seconds.into()
+    })
+    .head("MEAN")
+    .help("of executing alone, as in pg_stat_statements; p50 to max likewise"),
     F::new("p50_seconds", "p50", Unit::Seconds, |it, _| it.quantiles.p50_seconds.into()),
     F::new("p95_seconds", "p95", Unit::Seconds, |it, _| it.quantiles.p95_seconds.into()),
     F::new("p99_seconds", "p99", Unit::Seconds, |it, _| it.quantiles.p99_seconds.into()),

@@ -90,7 +90,7 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
     let figures = Picked::of_pane(
         FIELDS,
         &format!(
-            "database:8, user:9, {calls}, seconds, share, mean_seconds, p50_seconds:10, \
+            "database:8, user:9, {calls}, seconds, share, per_call_seconds:25, mean_seconds, p50_seconds:10, \
              p95_seconds:11, p99_seconds:2, max_seconds:6, rows_per_call:7, hit_share:7, \
              cpu_share:3, io_share:3, lock_share:4, lwlock_share:5, client_share:12, \
              ipc_share:13, other_share:13"

@@ -261,6 +261,11 @@ impl StatementRow {
         format!("{id} {database_id} {user_id} {toplevel}")
     }
 
+    /// Time of the server for one call.
+    pub fn seconds_per_call(&self) -> Option<f64> {
+        (self.calls > 0).then(|| self.seconds / self.calls as f64)
+    }
+
     /// Rows per execution.
     pub fn rows_per_call(&self) -> Option<f64> {
         (self.calls > 0).then(|| self.rows as f64 / self.calls as f64)
