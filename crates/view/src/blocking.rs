@@ -382,6 +382,16 @@ impl Party {
         }
     }
 
+    /// "8 sessions wait for session 4711 (shop, alice@orders), idle in transaction for 41 s".
+    pub fn sentence(&self) -> String {
+        let wait = match self.waiters {
+            1 => "1 session waits".to_string(),
+            n => format!("{n} sessions wait"),
+        };
+        let doing = self.wait.is_none().then(|| format!(", {}", self.doing()));
+        format!("{wait} for {}{}", self.name(), doing.unwrap_or_default())
+    }
+
     /// Of those that wait for it, directly or not, the one that has waited longest.
     pub fn longest(&self) -> Option<&Party> {
         let waited = |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds);
@@ -419,7 +429,28 @@ impl Party {
     }
 }
 
+/// A shorter wait is not worth a line, seconds.
+const LONG: f64 = 1.0;
+
 impl Forest {
+    /// The longest wait, seconds; 0 if nobody waits.
+    pub fn longest_seconds(&self) -> f64 {
+        let waits = self.roots.iter().filter_map(|root| root.longest()?.wait.as_ref());
+        waits.map(|wait| wait.seconds).fold(0.0, f64::max)
+    }
+
+    /// One line if somebody has waited for more than a second: for whom most sessions wait.
+    pub fn headline(&self) -> Option<String> {
+        let longest = self.longest_seconds();
+        let root = self.roots.first().filter(|_| longest > LONG)?;
+        let others = match self.roots.len() {
+            1 => String::new(),
+            2 => "; 1 other session blocks others".to_string(),
+            n => format!("; {} other sessions block others", n - 1),
+        };
+        Some(format!("{}; longest {}{others}", root.sentence(), duration(longest)))
+    }
+
     /// The forest as text, a line each.
     pub fn lines(&self) -> Vec<String> {
         let mut out = Vec::new();
@@ -434,13 +465,7 @@ impl Forest {
             ));
         }
         for root in &self.roots {
-            let wait = if root.waiters == 1 {
-                "1 session waits"
-            } else {
-                &format!("{} sessions wait", root.waiters)
-            };
-            let doing = root.wait.is_none().then(|| format!(": {}", root.doing()));
-            out.push(format!("{wait} for {}{}", root.name(), doing.unwrap_or_default()));
+            out.push(root.sentence());
             root.lines(0, &mut out);
         }
         out

@@ -31,5 +31,5 @@ pub mod timing;
 pub mod units;
 
 pub use host_metrics::HostMetrics;
-pub use reading::{Reading, Recorded};
+pub use reading::{Reading, Recent, Recorded};
 pub use sort::{Sort, SortParser};

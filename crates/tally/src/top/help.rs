@@ -3,8 +3,8 @@
 
 /// The text; lines have at most 76 characters.
 pub const HELP: &str = "\
-Tab 1 to 9    pane: ledger, waits, commands, sessions, lightweight locks,
-              other locks, functions, statements, storage (io)
+Tab 0 to 9    pane: diagnoses, ledger, waits, commands, sessions,
+              lightweight locks, other locks, functions, statements, io
 Up Down j k   move the cursor; PgUp PgDn Home End
 Enter         open a row into its phases or contexts, or the page of a
               statement, which Esc leaves; e opens or closes all
@@ -24,6 +24,9 @@ W             save pane, order and interval for the next start
 m             mouse: click a pane, a column (order), a row; wheel
 ? h F1        this page
 q F10 Ctrl-C  quit
+
+Diagnoses: what is wrong in the last 10 s, the worst first, with its share
+of the sessions' time, the evidence and what to do.
 
 HISTORY one character per interval, newest on the right, scaled from zero
         to the largest shown; a blank: no interval

@@ -84,7 +84,7 @@ pub fn action(key: KeyEvent) -> Option<Action> {
     let stride = if far { STRIDE } else { 1 };
     Some(match key.code {
         KeyCode::Char('q') | KeyCode::F(10) => Action::Quit,
-        KeyCode::Char(digit @ '1'..='9') => Action::Pane(digit as usize - '1' as usize),
+        KeyCode::Char(digit @ '0'..='9') => Action::Pane(digit as usize - '0' as usize),
         KeyCode::Tab => Action::NextPane(1),
         KeyCode::BackTab => Action::NextPane(-1),
         KeyCode::Up | KeyCode::Char('k') => Action::Move(-1),
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn every_key_of_the_help_page_does_something() {
         let plain = |code| action(KeyEvent::new(code, KeyModifiers::NONE));
-        for c in "123456789jkes<>r/ipd?hq gG,.[]tl+-xXWm".chars() {
+        for c in "0123456789jkes<>r/ipd?hq gG,.[]tl+-xXWm".chars() {
             assert!(plain(KeyCode::Char(c)).is_some(), "{c}");
         }
         for n in [1, 4, 6, 10] {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An interval as plain text.
 
+use diagnose::Answer;
+
 use super::views;
 use super::View;
 use view::headline::{self, Weight};
 use view::rows::Wish;
 use view::statements::Section;
 use view::table::{wrap, Table};
+use view::units::duration;
 use view::Reading;
 
 /// Wide enough for every column when the output is no terminal.
@@ -15,6 +18,7 @@ const DEFAULT_WIDTH: usize = 160;
 /// The interval, `width` characters wide (`None`: natural width).
 pub fn render(
     reading: &Reading,
+    answer: &Answer,
     wish: &Wish,
     view: View,
     width: Option<usize>,
@@ -24,6 +28,10 @@ pub fn render(
     let interval = &reading.interval;
     let seconds = interval.interval_seconds;
     let mut out = head(reading, width, color);
+    if matches!(view, View::Diagnoses | View::All) {
+        out.push_str(&heading("Diagnoses", color));
+        out.push_str(&diagnoses(answer, width, color));
+    }
     for (at, title) in [
         (View::Ledger, format!("Ledger: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds)),
         (View::Waits, "Waits".to_string()),
@@ -47,6 +55,27 @@ pub fn render(
         out.push_str(&sections(&page, width, color));
     }
     out.push('\n');
+    out
+}
+
+/// How long was looked at, and what was not.
+pub fn watched(answer: &Answer) -> String {
+    let missing = answer.uncovered().map_or_else(String::new, |text| format!(" {text}."));
+    format!("The last {}.{missing}", duration(answer.diagnosed_seconds))
+}
+
+fn diagnoses(answer: &Answer, width: usize, color: bool) -> String {
+    let indented = width.saturating_sub(2);
+    let mut out = String::new();
+    for line in wrap(&watched(answer), indented) {
+        out.push_str(&format!("  {line}\n"));
+    }
+    for line in answer.lines(indented) {
+        match color && line.strong {
+            true => out.push_str(&format!("  \x1b[1m{}\x1b[0m\n", line.text)),
+            false => out.push_str(&format!("  {}\n", line.text)),
+        }
+    }
     out
 }
 
@@ -116,6 +145,16 @@ mod tests {
     use view::rows::Open;
     use view::sample;
     use view::Sort;
+
+    fn render(
+        reading: &Reading,
+        wish: &Wish,
+        view: View,
+        width: Option<usize>,
+        color: bool,
+    ) -> String {
+        super::render(reading, &Answer::of(reading), wish, view, width, color)
+    }
 
     fn wish() -> Wish {
         Wish {

@@ -15,12 +15,12 @@ use view::{Reading, Recorded};
 
 /// Whether a view shows statements.
 pub fn of_statements(view: View) -> bool {
-    matches!(view, View::Statements | View::Sessions | View::All)
+    matches!(view, View::Diagnoses | View::Statements | View::Sessions | View::All)
 }
 
 /// Whether a view shows the storage side.
 pub fn of_io(view: View) -> bool {
-    matches!(view, View::Io | View::All)
+    matches!(view, View::Diagnoses | View::Io | View::All)
 }
 
 /// The page of a view that has several tables.
@@ -80,6 +80,7 @@ pub fn table(view: View, reading: &Reading, wish: &Wish) -> Table {
             Some(statements) => statements::statements(statements, wish),
             None => Table::default(),
         },
+        View::Diagnoses => Table::default(),
         View::Ledger | View::Io | View::All => panes::ledger(interval, wish),
     }
 }

@@ -6,6 +6,7 @@ use ratatui::text::Line;
 
 use crate::top::moment;
 use crate::top::screen::{Mode, Screen};
+use crate::top::View;
 use view::table::fit;
 
 /// The last line.
@@ -30,6 +31,11 @@ pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
 fn keys(screen: &Screen) -> String {
     if screen.statement.is_some() {
         return "q quit  ? help  Esc back  Up Down scroll  Left Right past  x export".to_string();
+    }
+    if screen.view() == View::Diagnoses {
+        return "q quit  ? help  Tab pane  Up Down scroll  p pause  Left Right past  x export  \
+                d interval  m mouse  W save"
+            .to_string();
     }
     let order = screen.wish.sort.name();
     let turned = if screen.wish.reverse { " reversed" } else { "" };

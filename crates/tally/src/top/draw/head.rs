@@ -127,7 +127,7 @@ pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
     screen.spots.tabs_line = area.y;
     for (at, (name, _)) in PANES.iter().enumerate() {
         let name = if short && at != screen.pane { "" } else { name };
-        let text = format!(" {} {name}", at + 1);
+        let text = format!(" {at} {name}");
         let style = if at == screen.pane {
             Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
         } else {

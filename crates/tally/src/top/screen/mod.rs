@@ -9,10 +9,12 @@ mod typing;
 #[cfg(test)]
 pub mod tests;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
 use view::Sort;
 
+use diagnose::Answer;
 use jiff::tz::TimeZone;
 use segment::StatementKey;
 
@@ -33,8 +35,9 @@ pub use orders::of_column;
 /// The slowest and the fastest replay.
 pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.125..=1024.0;
 
-/// The panes, in order.
-pub const PANES: [(&str, View); 9] = [
+/// The panes, in order; the key of each is its digit.
+pub const PANES: [(&str, View); 10] = [
+    ("Diagnoses", View::Diagnoses),
     ("Ledger", View::Ledger),
     ("Waits", View::Waits),
     ("Commands", View::Commands),
@@ -142,7 +145,7 @@ pub struct Screen {
 impl Screen {
     /// The start state: options of the command line, then the saved view.
     pub fn new(args: &TopArgs, saved: &Saved, color: bool) -> Screen {
-        let view = args.view.or(saved.view).unwrap_or(View::Ledger);
+        let view = args.view.or(saved.view).unwrap_or(View::Diagnoses);
         let open = if saved.open { Open::All } else { Open::These(HashSet::new()) };
         let wish = views::wish(args, open);
         // A saved reversal applies only to a saved order.
@@ -207,6 +210,12 @@ impl Screen {
     /// The current pane.
     pub fn view(&self) -> View {
         PANES[self.pane].1
+    }
+
+    /// What is wrong, as of the shown interval.
+    pub fn answer(&self) -> Option<Cow<'_, Answer>> {
+        let known = self.history.answer().map(Cow::Borrowed);
+        known.or_else(|| self.reading().map(|reading| Cow::Owned(Answer::of(reading))))
     }
 
     /// A note about the current pane.

@@ -22,6 +22,7 @@ fn screen() -> Screen {
     let mut screen = Screen::new(&args(), &Saved::default(), true);
     (screen.ascii, screen.zone) = (false, TimeZone::UTC);
     screen.step(Step::Interval(Box::new(sample::reading())));
+    press(&mut screen, "1");
     screen
 }
 
@@ -61,6 +62,7 @@ fn the_ledger_on_a_wide_terminal() {
 fn the_panes_on_eighty_columns() {
     let mut screen = screen();
     let mut all = String::new();
+    press(&mut screen, "0");
     for _ in PANES {
         all.push_str(&drawn(&mut screen, 80, 24));
         press(&mut screen, "\t");
@@ -81,7 +83,7 @@ fn every_size_of_the_terminal_can_be_drawn() {
                 drawn(&mut screen, width, height);
                 screen.act(Action::NextPane(1));
             }
-            screen.act(Action::Pane(7));
+            screen.act(Action::Pane(8));
             screen.act(Action::Toggle);
             drawn(&mut screen, width, height);
         }
@@ -98,8 +100,51 @@ fn missing_intervals_and_missing_servers_are_reported() {
     assert!(drawn(&mut screen, 80, 24).contains("was restarted"));
     screen.step(Step::Interval(Box::new(sample::reading())));
     assert!(!drawn(&mut screen, 80, 24).contains("was restarted"));
-    press(&mut screen, "/nowhere\n");
+    press(&mut screen, "1/nowhere\n");
     assert!(drawn(&mut screen, 80, 24).contains("nothing contains the filter"));
+}
+
+#[test]
+fn it_begins_with_what_is_wrong_and_keeps_that_of_past_intervals() {
+    let mut screen = Screen::new(&args(), &Saved::default(), false);
+    let healthy = |seconds: f64| {
+        let mut reading = sample::reading();
+        reading.interval.time += seconds;
+        reading.interval.ledger.clear();
+        reading.interval.sessions.clear();
+        reading.interval.kernel = Default::default();
+        reading
+    };
+    screen.step(Step::Interval(Box::new(healthy(0.0))));
+    let seen = drawn(&mut screen, 80, 24);
+    assert_eq!(screen.view(), View::Diagnoses);
+    assert!(
+        seen.contains("The last 1 s.") && seen.contains("Healthy: nothing is wrong."),
+        "{seen}"
+    );
+    // What is wrong in the last seconds, though not in the last interval.
+    let mut wrong = healthy(1.0);
+    let mut interval = sample::interval();
+    interval.interval_seconds = 10.0;
+    wrong.recent = Some(Box::new(view::Recent { interval, statements: None }));
+    wrong.blocking = Some(sample::blocking());
+    wrong.uncovered_processes = Some(3);
+    screen.step(Step::Interval(Box::new(wrong)));
+    let seen = drawn(&mut screen, 100, 40);
+    for text in [
+        "The last 10 s. 3 processes of the server are not covered",
+        "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.",
+        "What to do: Look at who holds them",
+    ] {
+        assert!(seen.contains(text), "{text}: {seen}");
+    }
+    assert!(screen.history.shown().unwrap().recent.is_none(), "it is too large to keep");
+    screen.step(Step::Interval(Box::new(healthy(2.0))));
+    assert!(drawn(&mut screen, 100, 40).contains("Healthy"));
+    press(&mut screen, "←");
+    assert!(drawn(&mut screen, 100, 40).contains("8 sessions wait for session 4304"));
+    screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
+    assert!(!drawn(&mut screen, 40, 12).contains("The last 10 s"), "it scrolls");
 }
 
 /// Another interval, this many seconds after the first, with this many commands.
