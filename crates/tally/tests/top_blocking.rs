@@ -81,6 +81,37 @@ fn the_diagnoses_name_the_session_that_others_wait_for() {
 }
 
 #[test]
+fn the_text_begins_with_who_waits_for_whom_and_has_the_tree_at_level_waits() {
+    let cluster = server();
+    let (mut root, pid) = forgetful(&cluster);
+    let waiters: Vec<_> = (0..2).map(|_| waiter(&cluster)).collect();
+    let args = ["top", "--once", "--interval", "0.1", "--view", "locks"];
+    let mut text = String::new();
+    eventually("a wait of a second", || {
+        let mut top = tally();
+        text = output(top.env("PGUSER", cluster.user()).args(args).arg(segment(&cluster)));
+        text.starts_with('!')
+    });
+    let line = format!(
+        "! 2 sessions wait for session {pid} (forgetful, postgres@postgres), idle in transaction for "
+    );
+    assert!(text.starts_with(&line) && text.contains("; longest 1."), "{text}");
+    let tree = &text[text.find("Blocked sessions").unwrap()..];
+    let lines: Vec<&str> = tree.lines().skip(2).take(3).collect();
+    assert!(lines[0].starts_with(&format!("{pid} forgetful")), "{tree}");
+    assert!(lines[1].starts_with("  ") && lines[1].contains("transaction "), "{tree}");
+    assert!(
+        lines[2].starts_with("    ") && lines[2].contains("row (0,1) of relation orders"),
+        "{tree}"
+    );
+    assert!(tree.contains("Lock statistics need level locks"), "{tree}");
+    root.batch_execute("rollback").unwrap();
+    for (_, thread) in waiters {
+        thread.join().unwrap().unwrap();
+    }
+}
+
+#[test]
 fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
     let cluster = server();
     let (mut root, _) = forgetful(&cluster);

@@ -5,6 +5,7 @@ use diagnose::Answer;
 
 use super::views;
 use super::View;
+use view::blocking::Forest;
 use view::headline::{self, Weight};
 use view::rows::Wish;
 use view::statements::Section;
@@ -38,16 +39,23 @@ pub fn render(
         (View::Commands, "Commands".to_string()),
         (View::Sessions, "Sessions".to_string()),
         (View::Lwlocks, "LWLocks".to_string()),
-        (View::Locks, "Locks".to_string()),
+        (
+            View::Locks,
+            if views::tree(reading).is_some() { "Blocked sessions" } else { "Locks" }.into(),
+        ),
         (View::Functions, format!("Functions: {} probed", interval.functions_probed)),
         (View::Statements, "Statements".to_string()),
     ] {
         let table = views::table(at, reading, wish);
-        let note = views::remark(at, reading);
+        let below = views::below(at, reading, wish);
+        let note = views::remark(at, reading).filter(|_| below.is_none());
         // Data that was not collected: the reason is printed only if asked for.
         let unasked = view == View::All && !(table.rows.is_empty() && note.is_some());
         if view == at || unasked {
             section(&mut out, &title, note.as_deref(), &table, width, color);
+            // Data that was not collected: the reason is printed only if asked for.
+            let asked = below.filter(|it| view == at || it.table.is_some());
+            out.push_str(&sections(asked.as_slice(), width, color));
         }
     }
     for view in [View::Io].into_iter().filter(|at| view == *at || view == View::All) {
@@ -82,6 +90,14 @@ fn diagnoses(answer: &Answer, width: usize, color: bool) -> String {
 /// The lines above the tables.
 pub fn head(reading: &Reading, width: usize, color: bool) -> String {
     let mut out = String::new();
+    if let Some(blocked) = reading.blocking.as_ref().and_then(Forest::headline) {
+        for part in wrap(&blocked, width) {
+            match color {
+                true => out.push_str(&format!("\x1b[1;31m{part}\x1b[0m\n")),
+                false => out.push_str(&format!("! {part}\n")),
+            }
+        }
+    }
     for line in headline::lines(&reading.interval) {
         for part in wrap(&line.text, width) {
             match line.weight {
@@ -190,6 +206,20 @@ mod tests {
         let loud: Vec<&str> = text.lines().filter(|l| l.starts_with("! ")).collect();
         assert_eq!(loud.len(), 3, "{text}");
         assert!(loud.iter().any(|l| l.contains("12 sessions have no slot")));
+    }
+
+    #[test]
+    fn those_who_wait_are_above_the_locks() {
+        let reading = Reading { blocking: Some(sample::blocking()), ..sample::reading() };
+        let text = render(&reading, &wish(), View::Locks, Some(160), false);
+        assert!(
+            text.starts_with("! 8 sessions wait for session 4304 (psql, joe@shop), idle"),
+            "{text}"
+        );
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(at("\nBlocked sessions\n") < at("\n4304 psql, joe@shop "));
+        assert!(at("  4310 shop") < at("Waits for locks in the interval"));
+        assert!(at("Waits for locks in the interval") < at("transactionid"));
     }
 
     fn names(text: &str) -> Vec<&str> {

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use super::styled;
 use crate::top::screen::{Play, Screen, PANES};
 use crate::top::{moment, trend};
+use view::blocking::Forest;
 use view::headline::{self, Weight};
 use view::table::{fit, wrap};
 use view::units::{count, duration, two, whole};
@@ -41,6 +42,10 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
         lines.push(Line::raw("the first interval is being measured"));
         return lines;
     };
+    if let Some(blocked) = reading.blocking.as_ref().and_then(Forest::headline) {
+        let style = styled(screen, Color::Red, Style::new().add_modifier(Modifier::BOLD));
+        lines.extend(wrap(&blocked, width).into_iter().map(|text| Line::styled(text, style)));
+    }
     let (warnings, plain): (Vec<_>, Vec<_>) = headline::lines(&reading.interval)
         .into_iter()
         .partition(|line| line.weight == Weight::Warning);

@@ -225,7 +225,14 @@ impl Screen {
         if self.view() == View::Statements && self.history.is_past() && statements == STATEMENTS {
             return Some(format!("past intervals keep the {STATEMENTS} statements with most time"));
         }
-        views::remark(self.view(), reading)
+        // It is about what stands below the tree.
+        let tree = self.view() == View::Locks && views::tree(reading).is_some();
+        views::remark(self.view(), reading).filter(|_| !tree)
+    }
+
+    /// What stands below the table.
+    pub fn below(&self) -> Option<Section> {
+        views::below(self.view(), self.reading()?, &self.wish())
     }
 
     /// The page that replaces the table, if any.

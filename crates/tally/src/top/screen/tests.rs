@@ -147,6 +147,54 @@ fn it_begins_with_what_is_wrong_and_keeps_that_of_past_intervals() {
     assert!(!drawn(&mut screen, 40, 12).contains("The last 10 s"), "it scrolls");
 }
 
+/// A screen with an interval in which eight sessions wait for one.
+fn blocked() -> Screen {
+    let mut screen = screen();
+    let reading = view::Reading { blocking: Some(sample::blocking()), ..sample::reading() };
+    screen.step(Step::Interval(Box::new(reading)));
+    screen
+}
+
+#[test]
+fn a_line_in_every_pane_names_the_session_that_others_wait_for() {
+    let mut screen = blocked();
+    for _ in PANES {
+        let seen = drawn(&mut screen, 120, 30);
+        let first = seen.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s; \
+             longest 41 s"
+        );
+        press(&mut screen, "\t");
+    }
+    screen.step(Step::Interval(Box::new(sample::reading())));
+    assert!(!drawn(&mut screen, 120, 30).contains("sessions wait for session"));
+}
+
+#[test]
+fn the_tree_of_those_who_wait_is_above_the_locks() {
+    let mut screen = blocked();
+    press(&mut screen, "6");
+    insta::assert_snapshot!(drawn(&mut screen, 120, 32));
+    let low = drawn(&mut screen, 80, 24);
+    assert!(low.contains("4304 psql, joe@shop") && low.contains("Waits for locks"), "{low}");
+    // Without level locks there are no rows below, and the note says why.
+    let mut reading = view::Reading { blocking: Some(sample::blocking()), ..sample::reading() };
+    reading.interval.locks_seconds = 0.0;
+    reading.interval.locks.clear();
+    reading.interval.deadlock_checks.clear();
+    reading.interval.spin_delays.clear();
+    screen.step(Step::Interval(Box::new(reading)));
+    let seen = drawn(&mut screen, 120, 32);
+    assert!(
+        seen.contains("4304 psql") && seen.contains("Lock statistics need level locks"),
+        "{seen}"
+    );
+    screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
+    assert!(drawn(&mut screen, 80, 12).contains("4317 shop"), "the cursor moves in the tree");
+}
+
 /// Another interval, this many seconds after the first, with this many commands.
 fn later(screen: &mut Screen, seconds: f64, commands: u64) {
     let mut reading = Box::new(sample::reading());
