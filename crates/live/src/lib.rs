@@ -2,6 +2,7 @@
 //! Follows a running server: finds its segment, connects to it, and gives its figures and
 //! events step by step, across its restarts.
 
+pub mod backend;
 pub mod blocking;
 pub mod coverage;
 pub mod devices;

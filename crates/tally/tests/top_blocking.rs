@@ -5,9 +5,11 @@ mod support;
 
 use std::thread::JoinHandle;
 
+use live::backend::{send, Deed, SessionId};
 use postgres::{Client, NoTls};
 use scratch::Cluster;
 use serde_json::Value;
+use support::tmux::Tmux;
 use support::{eventually, output, segment, start, tally};
 
 fn server() -> Cluster {
@@ -109,6 +111,88 @@ fn the_text_begins_with_who_waits_for_whom_and_has_the_tree_at_level_waits() {
     for (_, thread) in waiters {
         thread.join().unwrap().unwrap();
     }
+}
+
+/// The full-screen view by this connection.
+fn top(cluster: &Cluster, user: &str, target: &str) -> Tmux {
+    let tally = env!("CARGO_BIN_EXE_tally");
+    let command = format!("PGUSER={user} {tally} top --no-witness --view locks '{target}'");
+    let tmux = Tmux::run(160, 30, &command);
+    tmux.until_seen("forgetful");
+    let _ = cluster;
+    tmux
+}
+
+#[test]
+fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
+    let cluster = server();
+    cluster.psql("create role poor login").unwrap();
+    let (_root, pid) = forgetful(&cluster);
+    let (waiting, thread) = waiter(&cluster);
+    eventually("it is blocked", || json(&cluster, "0.2")["blocking"]["blocked"] == 1);
+    let alive = |pid: i32| {
+        let sql = format!("select count(*) from pg_stat_activity where pid = {pid}");
+        cluster.psql(&sql).unwrap().trim() == "1"
+    };
+
+    // Without the right: what the server says is shown, and nothing happens.
+    let by_path = segment(&cluster).display().to_string();
+    let poor = top(&cluster, "poor", &by_path);
+    poor.press(&["k"]);
+    poor.until_seen(&format!("Terminate session {pid} (forgetful, postgres@postgres)? y/n"));
+    poor.press(&["y"]);
+    let seen = poor.until_seen("is not terminated: ");
+    assert!(seen.to_lowercase().contains("superuser"), "{seen}");
+    assert!(alive(pid));
+    // A role that does not exist: there is no connection, and how to give one.
+    let nobody = top(&cluster, "nobody", &by_path);
+    nobody.press(&["k", "y"]);
+    let seen = nobody.until_seen("cannot connect to ");
+    assert!(seen.contains("connection string"), "{seen}");
+    assert!(alive(pid));
+
+    let tmux = top(&cluster, cluster.user(), &by_path);
+    tmux.press(&["k", "n"]);
+    tmux.until_seen("is not terminated: you did not press y");
+    assert!(alive(pid));
+    tmux.press(&["c"]);
+    tmux.until_seen("executes no statement");
+    // Its waiter does.
+    tmux.press(&["Down", "c"]);
+    tmux.until_seen(&format!("Cancel the statement of session {waiting} (waiter, "));
+    tmux.press(&["y"]);
+    tmux.until_seen("the server cancels the statement");
+    let error = thread.join().unwrap().unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().code().code(), "57014", "{error}");
+    assert!(alive(pid));
+
+    // The root, by a connection string.
+    let (_, thread) = waiter(&cluster);
+    let tmux = top(&cluster, "nobody", &cluster.connection_string());
+    tmux.press(&["k", "y"]);
+    tmux.until_seen("the server terminates session");
+    eventually("its end", || !alive(pid));
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_request_reaches_only_the_session_and_the_server_that_were_shown() {
+    let (cluster, other) = (server(), server());
+    let (mut client, pid) = forgetful(&cluster);
+    let segment = segment::Segment::open(&segment(&cluster)).unwrap();
+    let claims = segment.claims().unwrap();
+    let claim = claims.iter().find(|it| it.pid == pid).unwrap();
+    let shown = SessionId { pid, slot: claim.slot, generation: claim.generation };
+    let send = |shown, target: &str| {
+        send(Deed::Terminate, shown, &segment, Some(target)).unwrap_err().to_string()
+    };
+    // A later owner of the slot, whose process has the same pid.
+    let later = SessionId { generation: shown.generation + 1, ..shown };
+    let error = send(later, &cluster.connection_string());
+    assert!(error.contains("has ended"), "{error}");
+    let error = send(shown, &other.connection_string());
+    assert!(error.contains("another server"), "{error}");
+    client.batch_execute("rollback").unwrap();
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     let follower = Follower::open(place, wanted)?;
     match &mut screen {
         Some(screen) => {
-            let mut source = Live::new(follower, screen);
+            let mut source = Live::new(follower, args.target.as_deref(), screen);
             main_loop::run(screen, &mut source, args.until)
         }
         None => plain::print(args, follower, color),

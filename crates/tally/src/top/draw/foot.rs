@@ -15,6 +15,7 @@ pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
         Mode::Filter(typed) => Some(format!("filter: {typed}_   Enter keeps it, Esc drops it")),
         Mode::Interval(typed) => Some(format!("interval in seconds: {typed}_   Enter, Esc")),
         Mode::Time(typed) => Some(format!("go to: {typed}_   {}; Enter, Esc", moment::FORMS)),
+        Mode::Question(request) => Some(request.question()),
         Mode::Normal | Mode::Help(_) => None,
     };
     match typing {
@@ -39,8 +40,13 @@ fn keys(screen: &Screen) -> String {
     }
     let order = screen.wish.sort.name();
     let turned = if screen.wish.reverse { " reversed" } else { "" };
+    let session = match screen.view() {
+        View::Sessions => "c cancel  k terminate  ",
+        View::Locks if screen.below().is_some() => "c cancel  k terminate  ",
+        _ => "",
+    };
     format!(
-        "q quit  ? help  Tab pane  s order: {order}{turned}  / filter  p pause  \
+        "q quit  ? help  {session}Tab pane  s order: {order}{turned}  / filter  p pause  \
          Left Right past  x export  i idle  d interval  m mouse  W save"
     )
 }

@@ -4,6 +4,7 @@
 
 mod act;
 mod orders;
+mod session;
 mod typing;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ use view::table::{speaks_utf8, Table};
 use view::Reading;
 
 pub use orders::of_column;
+pub use session::Request;
 
 /// The slowest and the fastest replay.
 pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.125..=1024.0;
@@ -62,10 +64,12 @@ pub enum Mode {
     Time(String),
     /// The help page, and its first visible line.
     Help(usize),
+    /// A question: y does it.
+    Question(Request),
 }
 
 /// What only the owner of the screen can do.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Ask {
     /// Quit.
     Quit,
@@ -75,6 +79,8 @@ pub enum Ask {
     Save,
     /// Turn the mouse on or off.
     Mouse,
+    /// Have the server cancel a statement or end a session.
+    Session(Request),
     /// Show an interval beyond the kept ones, by this number of intervals.
     Further(i64),
     /// Show a time beyond the kept intervals, seconds since 1970.

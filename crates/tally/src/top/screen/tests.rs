@@ -10,6 +10,7 @@ use ratatui::Terminal;
 use super::*;
 use crate::top::draw;
 use crate::top::keys::Action;
+use live::backend::{Deed, SessionId};
 use live::follower::Absent;
 use view::sample;
 
@@ -35,6 +36,8 @@ pub fn press(screen: &mut Screen, keys: &str) -> Option<Ask> {
             '\x1b' => KeyCode::Esc,
             '→' => KeyCode::Right,
             '←' => KeyCode::Left,
+            '↓' => KeyCode::Down,
+            '↑' => KeyCode::Up,
             c => KeyCode::Char(c),
         };
         screen.key(KeyEvent::new(code, KeyModifiers::NONE))
@@ -195,6 +198,51 @@ fn the_tree_of_those_who_wait_is_above_the_locks() {
     assert!(drawn(&mut screen, 80, 12).contains("4317 shop"), "the cursor moves in the tree");
 }
 
+/// What the screen asks its owner for, and the question before.
+fn asked(screen: &mut Screen, key: &str) -> (String, Option<Ask>) {
+    assert_eq!(press(screen, key), None, "not without a question");
+    let seen = drawn(screen, 120, 30);
+    let question = seen.lines().last().unwrap().to_string();
+    (question, press(screen, "y"))
+}
+
+#[test]
+fn a_session_is_cancelled_or_terminated_after_a_question() {
+    let mut screen = blocked();
+    press(&mut screen, "4");
+    let row = screen.reading().unwrap().interval.sessions[0].clone();
+    assert!(drawn(&mut screen, 120, 30).contains("c cancel  k terminate"));
+    let (question, ask) = asked(&mut screen, "c");
+    let name = view::blocking::session_name(&row);
+    assert_eq!(question, format!("Cancel the statement of {name}? y/n"));
+    let Some(Ask::Session(request)) = ask else { panic!("{ask:?}") };
+    let session = SessionId { pid: row.pid, slot: row.slot, generation: row.generation };
+    assert_eq!((request.deed, request.session), (Deed::Cancel, session));
+    // Anything but y leaves it.
+    for key in ["n", "\x1b", "\n", "c"] {
+        press(&mut screen, "k");
+        assert_eq!(press(&mut screen, key), None);
+        assert!(screen.notice.as_ref().unwrap().contains("is not terminated"));
+        assert_eq!(screen.mode, Mode::Normal);
+    }
+    // The root of the tree, which executes nothing.
+    press(&mut screen, "6");
+    press(&mut screen, "c");
+    assert!(screen.notice.as_ref().unwrap().contains("k terminates it"), "{:?}", screen.notice);
+    let (question, ask) = asked(&mut screen, "k");
+    assert!(question.starts_with("Terminate session 4304 ("), "{question}");
+    assert!(matches!(ask, Some(Ask::Session(request)) if request.session.pid == 4304));
+    press(&mut screen, "↓k");
+    assert!(screen.notice.as_ref().unwrap().contains("not measured"), "4310 is made up");
+    // Where there are no sessions.
+    press(&mut screen, "1k");
+    assert!(screen.notice.as_ref().unwrap().contains("pane Sessions"));
+    press(&mut screen, "4");
+    screen.play = Some(Play::new("r".into(), 1, 1.0));
+    press(&mut screen, "k");
+    assert!(screen.notice.as_ref().unwrap().contains("recording"));
+}
+
 /// Another interval, this many seconds after the first, with this many commands.
 fn later(screen: &mut Screen, seconds: f64, commands: u64) {
     let mut reading = Box::new(sample::reading());
@@ -305,7 +353,7 @@ fn typing_a_filter_and_an_interval() {
     press(&mut screen, "dnan\n");
     assert_eq!(screen.length, Duration::from_millis(2500));
     assert!(drawn(&mut screen, 80, 24).contains("nan: not 0.1 to 3600 seconds"));
-    press(&mut screen, "j");
+    press(&mut screen, "↓");
     assert_eq!(screen.notice, None, "until the next key");
 }
 
@@ -313,7 +361,7 @@ fn typing_a_filter_and_an_interval() {
 fn enter_opens_the_activity_under_the_cursor_and_closes_it_again() {
     let mut screen = screen();
     assert_eq!(screen.table().unwrap().rows.len(), 4);
-    press(&mut screen, "jj\n");
+    press(&mut screen, "↓↓\n");
     let table = screen.table().unwrap();
     let names: Vec<String> = table.rows.iter().map(|r| r.cells[0].exact()).collect();
     assert_eq!(names[2..5], ["IO:WALSync", "  execute", "  sync"]);
@@ -333,7 +381,7 @@ fn enter_shows_one_statement_and_escape_goes_back_to_it() {
     insta::assert_snapshot!(drawn(&mut screen, 100, 40));
     press(&mut screen, "\x1b");
     assert_eq!(screen.wish.filter, "orders");
-    press(&mut screen, "\x1bj\n");
+    press(&mut screen, "\x1b↓\n");
     assert_eq!(screen.statement.map(|key| key.id), Some(4242));
     press(&mut screen, "GG");
     assert!(drawn(&mut screen, 100, 30).contains("temporary files: 1, 4 MB"));
@@ -470,7 +518,7 @@ fn the_help_page_scrolls_on_a_low_terminal() {
     assert!(!drawn(&mut screen, 80, 24).contains("unexplained: share"));
     screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
     assert!(drawn(&mut screen, 80, 24).contains("unexplained: share"));
-    press(&mut screen, "k");
+    press(&mut screen, "↑");
     assert!(matches!(screen.mode, Mode::Help(line) if line > 0));
     press(&mut screen, "y");
     assert_eq!(screen.mode, Mode::Normal);
