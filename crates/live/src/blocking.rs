@@ -21,6 +21,9 @@ impl Blocking {
     /// Who blocks whom now, and when that is, seconds since 1970.
     pub fn read(&mut self, segment: &mut Segment) -> Result<(Forest, f64), Error> {
         let blocked = segment.blocked()?;
+        if blocked.is_empty() {
+            return Ok((Forest::default(), segment::clock::realtime_ns() as f64 * 1e-9));
+        }
         let snapshot = segment.snapshot(None)?;
         let interval = Interval::between(segment, None, &snapshot);
         let forest = self.forest(segment, &blocked, &interval.sessions, &snapshot, None)?;
