@@ -33,18 +33,21 @@ pub struct Case<'c> {
 const RECENT: f64 = 60.0;
 
 impl<'c> Case<'c> {
-    /// What a live view shows.
+    /// What a live view shows: of the last seconds, if it has them, else of the interval.
     pub fn of(reading: &'c Reading) -> Case<'c> {
-        let interval = &reading.interval;
+        let (interval, statements) = match &reading.recent {
+            Some(recent) => (&recent.interval, &recent.statements),
+            None => (&reading.interval, &reading.statements),
+        };
         let since = interval.time - interval.interval_seconds.max(RECENT);
         let last = reading.io.as_ref().and_then(|io| io.checkpoint.as_ref());
         let recent = last.filter(|it| it.ended.is_some_and(|ended| ended >= since));
         Case {
             interval,
-            statements: reading.statements.as_ref(),
+            statements: statements.as_ref(),
             checkpoints: recent.map_or(&[], std::slice::from_ref),
-            blocking: None,
-            vacuum: None,
+            blocking: reading.blocking.as_ref(),
+            vacuum: reading.vacuum.as_ref(),
         }
     }
 }

@@ -5,10 +5,12 @@
 //! Each rule is a function of a [`Case`] (`rules`). A rule reports only what it would be right to act on:
 //! a server that is merely busy has no diagnosis. Live views and reports use the same rules.
 
+mod answer;
 mod case;
 mod diagnosis;
 mod rules;
 
+pub use answer::{Answer, Line};
 pub use case::Case;
 pub use diagnosis::{Confidence, Diagnosis, Rule};
 

@@ -55,6 +55,31 @@ impl Coverage {
     }
 }
 
+/// Counts the processes without a slot, again and again and without sleeping.
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    /// Those of the last look.
+    before: HashSet<u32>,
+}
+
+impl Count {
+    /// How many have none; `None` if the server's processes cannot be seen. A process that has just
+    /// started has no slot yet, so only one that had none at the last look counts.
+    pub(crate) fn next(&mut self, segment: &Segment) -> Result<Option<usize>, segment::Error> {
+        if segment.header().all_processes {
+            return Ok(Some(0));
+        }
+        if segment.server_runs() != Some(true) {
+            return Ok(None);
+        }
+        let found = Coverage::look(segment, segment.header().server_pid)?;
+        let now: HashSet<u32> = found.uncovered.iter().map(|process| process.pid).collect();
+        let lasting = now.intersection(&self.before).count();
+        self.before = now;
+        Ok(Some(lasting))
+    }
+}
+
 /// A process's title without its server's name in front: "postgres: 15/main: checkpointer ".
 pub fn role(process: &Process) -> &str {
     let title = process.title.trim();

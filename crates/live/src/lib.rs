@@ -2,6 +2,8 @@
 //! Follows a running server: finds its segment, connects to it, and gives its figures and
 //! events step by step, across its restarts.
 
+pub mod backend;
+pub mod blocking;
 pub mod coverage;
 pub mod devices;
 pub mod extension;
@@ -12,9 +14,10 @@ pub mod instrumented;
 mod io;
 pub mod library;
 pub mod library_list;
-pub mod lock_names;
+mod lock_names;
 pub mod machine;
 mod postmaster_file;
+mod recent;
 mod relation_names;
 mod run;
 pub mod server;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Asks the server for the names of locked relations. Where it refuses, or would wait itself, there are none.
 
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
 use segment::interval::SessionRow;
 use segment::{Blocked, Segment};
 use view::blocking::Names;
@@ -12,28 +15,57 @@ const OF_RELATIONS: [u8; 4] = [0, 1, 3, 4];
 /// The catalog itself may be locked.
 const PATIENCE: &str = "set lock_timeout = '200ms'; set statement_timeout = '500ms'";
 
-/// Adds the names of the relations that these wait for, unless they are known.
-pub fn add(names: &mut Names, segment: &Segment, blocked: &[Blocked], sessions: &[SessionRow]) {
-    let Some(socket) = Socket::open_to_us(segment) else { return };
-    let of_relation = |it: &&Blocked| OF_RELATIONS.contains(&it.lock.kind);
-    let mut wanted: Vec<(u32, u32)> = blocked
-        .iter()
-        .filter(of_relation)
-        .map(|it| (it.lock.fields[0], it.lock.fields[1]))
-        .collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    wanted.retain(|place| !names.contains_key(place));
-    for part in wanted.chunk_by(|a, b| a.0 == b.0) {
-        let database = part[0].0;
-        // A session that waits for a relation of a database is connected to it, unless the relation is shared.
-        let waits_there = |it: &&Blocked| of_relation(it) && it.lock.fields[0] == database;
-        let waiter = blocked.iter().find(waits_there);
-        let row = waiter.and_then(|it| sessions.iter().find(|row| row.slot == it.slot));
-        let Some(name) = row.and_then(|row| row.database.as_deref()) else { continue };
-        let relations: Vec<u32> = part.iter().map(|place| place.1).collect();
-        for (relation, text) in ask(&socket, name, &relations).unwrap_or_default() {
-            names.insert((database, relation), text);
+/// A relation without a name is asked for again after this time.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// The names known so far.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    names: Names,
+    /// When the server was asked last.
+    asked: HashMap<(u32, u32), Instant>,
+}
+
+impl Known {
+    /// The names.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Adds the names of the relations that these wait for, unless they are known.
+    pub(crate) fn learn(
+        &mut self,
+        segment: &Segment,
+        blocked: &[Blocked],
+        sessions: &[SessionRow],
+    ) {
+        let of_relation = |it: &&Blocked| OF_RELATIONS.contains(&it.lock.kind);
+        let mut wanted: Vec<(u32, u32)> = blocked
+            .iter()
+            .filter(of_relation)
+            .map(|it| (it.lock.fields[0], it.lock.fields[1]))
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted.retain(|place| {
+            !self.names.contains_key(place)
+                && self.asked.get(place).is_none_or(|asked| asked.elapsed() >= AGAIN)
+        });
+        let Some(socket) = Socket::open_to_us(segment).filter(|_| !wanted.is_empty()) else {
+            return;
+        };
+        self.asked.extend(wanted.iter().map(|place| (*place, Instant::now())));
+        for part in wanted.chunk_by(|a, b| a.0 == b.0) {
+            let database = part[0].0;
+            // A session that waits for a relation of a database is connected to it, unless the relation is shared.
+            let waits_there = |it: &&Blocked| of_relation(it) && it.lock.fields[0] == database;
+            let waiter = blocked.iter().find(waits_there);
+            let row = waiter.and_then(|it| sessions.iter().find(|row| row.slot == it.slot));
+            let Some(name) = row.and_then(|row| row.database.as_deref()) else { continue };
+            let relations: Vec<u32> = part.iter().map(|place| place.1).collect();
+            for (relation, text) in ask(&socket, name, &relations).unwrap_or_default() {
+                self.names.insert((database, relation), text);
+            }
         }
     }
 }

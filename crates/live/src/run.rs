@@ -8,8 +8,11 @@ use segment::clients::ClientTotals;
 use segment::kernel::{KernelView, Watch};
 use segment::{Frame, Interval, RelationRow, Relations, Segment, Snapshot, Statements};
 
+use crate::blocking::Blocking;
+use crate::coverage::Count;
 use crate::devices::{Answer, DeviceWatch};
 use crate::io::IoWatch;
+use crate::recent::Recent;
 use error::Error;
 use view::{statements, Reading};
 
@@ -31,6 +34,10 @@ pub struct Wanted {
     pub storage: bool,
     /// Count parallel workers with their leaders, in intervals.
     pub leaders: bool,
+    /// Who blocks whom, and how many processes are not covered, with intervals.
+    pub blocking: bool,
+    /// With each interval, the last seconds until its end; `None`: without.
+    pub recent: Option<Duration>,
 }
 
 /// The form of figures.
@@ -85,6 +92,9 @@ pub(crate) struct Run {
     relations: Option<Relations>,
     devices: Option<DeviceWatch>,
     io: Option<IoWatch>,
+    blocking: Blocking,
+    uncovered: Count,
+    recent: Option<Recent>,
 }
 
 impl Run {
@@ -104,6 +114,9 @@ impl Run {
             relations: None,
             devices: None,
             io: None,
+            blocking: Blocking::default(),
+            uncovered: Count::default(),
+            recent: None,
         };
         let from_now = match wanted.figures {
             Figures::None => false,
@@ -115,8 +128,14 @@ impl Run {
             if let Some(kernel) = &mut run.kernel {
                 kernel.observe(None, &snapshot, 0.0);
             }
-            (run.previous, run.detailed) = (Some(snapshot.clone()), Some(snapshot));
             run.statements = run.read_statements(wanted)?;
+            run.recent = wanted
+                .recent
+                .map(|length| Recent::start(length, snapshot.clone(), run.statements.clone()));
+            if wanted.blocking {
+                run.uncovered.next(&run.segment)?;
+            }
+            (run.previous, run.detailed) = (Some(snapshot.clone()), Some(snapshot));
         }
         if wanted.storage {
             run.watch_storage(wanted);
@@ -152,11 +171,27 @@ impl Run {
     }
 
     pub(crate) fn interval(&mut self, wanted: &Wanted) -> Result<Reading, Error> {
+        // The snapshot shows which of these waits have ended.
+        let blocked = wanted.blocking.then(|| self.segment.blocked()).transpose()?;
         let (snapshot, frame) = self.next()?;
         let details = self.details(wanted, &frame, &snapshot)?;
         let mut interval = Interval::from(frame);
         let without = || KernelView::unavailable("--no-witness was given");
         interval.kernel = details.kernel.unwrap_or_else(without);
+        let statements_now = details.statements.as_ref().map(|(_, now)| now);
+        let recent = self
+            .recent
+            .as_mut()
+            .map(|it| it.next(&self.segment, &snapshot, statements_now, &interval.kernel));
+        let (mut blocking, mut uncovered) = (None, None);
+        if let Some(blocked) = blocked {
+            let (segment, sessions) = (&mut self.segment, &interval.sessions);
+            let statements = statements_now.cloned();
+            let forest =
+                self.blocking.forest(segment, &blocked, sessions, &snapshot, statements)?;
+            blocking = Some(forest);
+            uncovered = self.uncovered.next(segment)?;
+        }
         let clients = ClientTotals::of(&snapshot);
         let io = self.io.as_mut();
         let io = io.map(|io| io.next(&self.segment, &interval, &clients, details.relations));
@@ -171,7 +206,11 @@ impl Run {
             interval,
             statements: details.statements.map(between),
             io: io.transpose()?,
+            blocking,
+            uncovered_processes: uncovered,
+            recent: recent.map(Box::new),
             asked: wanted.statements,
+            vacuum: None,
             recorded: None,
         })
     }

@@ -6,6 +6,7 @@ use segment::{Histogram, Interval, RelationRow};
 
 use super::measured_cost::MeasuredCost;
 use super::point::Point;
+use view::blocking::Forest;
 use view::document::{Fact, Gap, Mark};
 use view::events::Row;
 use view::io::Device;
@@ -32,6 +33,8 @@ pub struct Material {
     pub whole: Interval,
     /// The statements over the whole time.
     pub statements: Option<Statements>,
+    /// Who blocks whom now; `None` for a recording.
+    pub blocking: Option<Forest>,
     /// The points of the charts.
     pub points: Vec<Point>,
     /// Every interval by itself: commands handled and commits.

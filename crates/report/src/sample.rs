@@ -283,6 +283,7 @@ fn make() -> Material {
         "SELECT '<script>alert(1)</script>' || '</table>' FROM \"<b>bold</b>\" WHERE a & b";
     statements.rows[1].query = Some(hostile.into());
     Material {
+        blocking: None,
         recording: "/srv/recording".to_string(),
         host: "db1".to_string(),
         from: FROM,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally blocking`: who waits for whom, the roots first.
 
-use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -9,12 +8,13 @@ use std::time::Duration;
 
 use clap::Args;
 use error::Error;
-use live::{hangup, lock_names, target};
+use live::blocking::Blocking;
+use live::{hangup, target};
 use rustix::event::PollFlags;
-use segment::{Interval, Level, Segment};
+use segment::{Level, Segment};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use view::blocking::{still_waits, Forest, Names, Sources};
+use view::blocking::Forest;
 
 /// Arguments of `tally blocking`.
 #[derive(Debug, Args)]
@@ -75,9 +75,9 @@ pub fn run(args: &BlockingArgs) -> Result<(), Error> {
             "nothing is measured at level off: set another (tally level waits)".into(),
         ));
     }
-    let mut names = Names::new();
+    let mut blocking = Blocking::default();
     loop {
-        show(args, &mut segment, &mut names)?;
+        show(args, &mut segment, &mut blocking)?;
         let naps = args.watch && !stop.load(Ordering::Relaxed);
         if !naps || !hangup::wait(std::io::stdout(), PollFlags::empty(), NAP)? {
             return Ok(());
@@ -91,8 +91,8 @@ pub fn run(args: &BlockingArgs) -> Result<(), Error> {
     }
 }
 
-fn show(args: &BlockingArgs, segment: &mut Segment, names: &mut Names) -> Result<(), Error> {
-    let (forest, time) = read(segment, names)?;
+fn show(args: &BlockingArgs, segment: &mut Segment, blocking: &mut Blocking) -> Result<(), Error> {
+    let (forest, time) = blocking.read(segment)?;
     let mut out = view::escape::stdout();
     let header = segment.header();
     if args.json {
@@ -113,34 +113,4 @@ fn show(args: &BlockingArgs, segment: &mut Segment, names: &mut Names) -> Result
         writeln!(out, "{cut}")?;
     }
     Ok(out.flush()?)
-}
-
-/// Who blocks whom now, and when that is, seconds since 1970. Adds to the names of relations.
-pub fn read(segment: &mut Segment, names: &mut Names) -> Result<(Forest, f64), Error> {
-    let blocked = segment.blocked()?;
-    let snapshot = segment.snapshot(None)?;
-    let interval = Interval::between(segment, None, &snapshot);
-    let sessions = &interval.sessions;
-    let waits = blocked.iter().any(|it| still_waits(it, sessions).is_some());
-    let mut last = HashMap::new();
-    let mut statements = None;
-    if waits {
-        lock_names::add(names, segment, &blocked, sessions);
-        for row in sessions {
-            if let Some(key) = segment.last_statement(row.slot)? {
-                last.insert(row.slot, key);
-            }
-        }
-        statements = segment.statements()?;
-    }
-    let forest = Forest::of(&Sources {
-        blocked: &blocked,
-        sessions,
-        tick: snapshot.tick,
-        clock: &snapshot.clock,
-        last: &last,
-        statements: statements.as_ref(),
-        names,
-    });
-    Ok((forest, interval.time))
 }

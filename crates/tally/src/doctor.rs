@@ -5,21 +5,19 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use diagnose::{diagnose, Case, Diagnosis};
+use diagnose::{Answer, Diagnosis};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::follower::{Figures, Follower, Wanted};
 use live::{target, vacuum};
-use segment::Level;
+use segment::{Interval, Level};
 use serde::Serialize;
-use view::blocking::Names;
 use view::headline;
 use view::table::wrap;
 use view::units::duration;
 use view::Reading;
 
 use crate::arguments::interval;
-use crate::blocking;
 
 /// Arguments of `tally doctor`.
 #[derive(Debug, Args)]
@@ -65,29 +63,26 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Watch, and say what is wrong.
 pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
-    let reading = watch(args)?;
-    let mut segment = target::open(args.target.as_deref())?;
-    let (blocking, _) = blocking::read(&mut segment, &mut Names::new())?;
-    let vacuum = vacuum::read(&segment);
-    let case = Case { blocking: Some(&blocking), vacuum: vacuum.as_ref(), ..Case::of(&reading) };
-    let found = diagnose(&case);
+    let mut reading = watch(args)?;
+    reading.vacuum = vacuum::read(&target::open(args.target.as_deref())?);
     let interval = &reading.interval;
+    let answer = Answer::of(&reading);
     if args.json {
         return view::output::json(&Json {
             server: &interval.server.name,
             host: &interval.server.host,
             time: interval.time,
             interval_seconds: interval.interval_seconds,
-            healthy: found.is_empty(),
-            diagnoses: &found,
-            incomplete: headline::warnings(interval),
+            healthy: answer.diagnoses.is_empty(),
+            diagnoses: &answer.diagnoses,
+            incomplete: incomplete(interval, &answer),
         });
     }
     let terminal = std::io::stdout().is_terminal();
     let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
     let width = size.map_or(WIDTH, |(width, _)| usize::from(width).min(WIDTH));
     let mut out = view::escape::stdout();
-    out.write_all(text(&reading, &found, width, color).as_bytes())?;
+    out.write_all(text(interval, &answer, width, color).as_bytes())?;
     Ok(out.flush()?)
 }
 
@@ -97,6 +92,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
         kernel: true,
         statements: true,
         storage: true,
+        blocking: true,
         ..Wanted::default()
     };
     let mut follower = Follower::open(target::segment_path(args.target.as_deref())?, wanted)?;
@@ -122,8 +118,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
 }
 
 /// The answer as a person reads it.
-fn text(reading: &Reading, found: &[Diagnosis], width: usize, color: bool) -> String {
-    let interval = &reading.interval;
+fn text(interval: &Interval, answer: &Answer, width: usize, color: bool) -> String {
     let mut out = String::new();
     let mut lines = |text: &str, first: &str, rest: &str| {
         for (n, part) in wrap(text, width.saturating_sub(rest.len())).iter().enumerate() {
@@ -137,31 +132,28 @@ fn text(reading: &Reading, found: &[Diagnosis], width: usize, color: bool) -> St
             "{}, {}: watched for {}.",
             interval.server.name,
             interval.server.host,
-            duration(interval.interval_seconds)
+            duration(answer.diagnosed_seconds)
         ),
         "",
         "",
     );
     lines(&headline::load(interval), "", "");
-    for warning in headline::warnings(interval) {
+    for warning in incomplete(interval, answer) {
         lines(&warning, "! ", "  ");
     }
-    let bold = |text: String| if color { format!("\x1b[1m{text}\x1b[0m") } else { text };
-    if found.is_empty() {
-        lines(&bold("Healthy: nothing is wrong.".into()), "", "");
+    if !answer.diagnoses.is_empty() {
+        out.push('\n');
     }
-    for (n, it) in found.iter().enumerate() {
-        lines("", "", "");
-        let number = format!("{}. ", n + 1);
-        let cause = it.consequence_of.map_or("", |_| "As a consequence: ");
-        for (at, part) in wrap(&format!("{cause}{}", it.text), width - 4).into_iter().enumerate() {
-            let first = if at == 0 { number.as_str() } else { "   " };
-            lines(&bold(part), first, "   ");
+    for line in answer.lines(width) {
+        match color && line.strong {
+            true => out.push_str(&format!("\x1b[1m{}\x1b[0m\n", line.text)),
+            false => out.push_str(&format!("{}\n", line.text)),
         }
-        for detail in it.details() {
-            lines(&detail, "   ", "   ");
-        }
-        lines(&format!("The cause is {}.", it.confidence.name()), "   ", "   ");
     }
     out
+}
+
+/// What keeps the figures from being complete.
+fn incomplete(interval: &Interval, answer: &Answer) -> Vec<String> {
+    headline::warnings(interval).into_iter().chain(answer.uncovered()).collect()
 }

@@ -225,7 +225,7 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
     assert!(direct["query"].as_str().unwrap().contains("v + $1"), "{json:#}");
 
     let shown = text(&cluster);
-    let line = format!("8 sessions wait for session {root_pid} (forgetful, postgres@postgres): idle in transaction for ");
+    let line = format!("8 sessions wait for session {root_pid} (forgetful, postgres@postgres), idle in transaction for ");
     assert!(shown.starts_with(&line), "{shown}");
     assert!(shown.lines().nth(1).unwrap().contains("last: update orders set v = $1"), "{shown}");
 

@@ -356,3 +356,37 @@ fn a_browser_shows_the_load_as_it_runs() {
     let mean = during.iter().sum::<f64>() / during.len() as f64;
     assert!((mean / pgbench.tps - 1.0).abs() < 0.15, "{mean}/s, and pgbench says {}", pgbench.tps);
 }
+
+#[test]
+fn the_page_begins_with_the_session_that_others_wait_for() {
+    let cluster = serve::quiet();
+    cluster.psql("create table orders (v int); insert into orders values (0)").unwrap();
+    let serving = Serving::start(&cluster, &["--interval", "500ms"]);
+    let first = || serving.report().map(|report| report["findings"][0].clone());
+    support::eventually("a healthy server", || {
+        first().is_some_and(|it| it["text"] == "Healthy: nothing is wrong.")
+    });
+    let mut config = cluster.config();
+    let mut root = config.application_name("forgetful").connect(postgres::NoTls).unwrap();
+    let pid: i32 = root.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    root.batch_execute("begin; update orders set v = 1").unwrap();
+    let mut waiter = cluster.connect().unwrap();
+    let waiter = std::thread::spawn(move || waiter.batch_execute("update orders set v = 2"));
+    let sentence =
+        format!("1 session waits for session {pid} (forgetful, postgres@postgres), idle");
+    support::eventually("the culprit", || {
+        first().is_some_and(|it| it["text"].as_str().unwrap().starts_with(&sentence))
+    });
+    let found = first().unwrap();
+    assert_eq!((&found["section"], &found["weight"]), (&"locks".into(), &"warning".into()));
+    assert!(found["details"].to_string().contains("What to do: Look at who holds them"), "{found}");
+    let page = serving.get("/").unwrap();
+    let begin = page.find(&sentence).unwrap();
+    assert!(begin < page.find("id=\"ledger\"").unwrap(), "before the tables");
+    root.batch_execute("rollback").unwrap();
+    waiter.join().unwrap().unwrap();
+    // The wait remains a cause of the last minutes, without the session, which has ended its transaction.
+    support::eventually("its end", || {
+        first().is_some_and(|it| !it["text"].as_str().unwrap().contains("forgetful"))
+    });
+}

@@ -188,7 +188,7 @@ fn a_recording_is_played_paused_and_searched() {
     let seen = tmux.until_seen("REPLAY of ");
     assert!(seen.contains("x16: 2026-03-01 00:0") && seen.contains("of 150"), "{seen}");
     tmux.until_seen("00:01:");
-    tmux.press(&["p"]);
+    tmux.press(&["1", "p"]);
     tmux.until_seen("x16, stopped");
     tmux.press(&["t", "0", "0", ":", "0", "2", ":", "1", "1", "Enter"]);
     let seen = tmux.until_seen("00:02:11 UTC, interval 121 of 150");

@@ -9,6 +9,8 @@ use segment::interval::SessionRow;
 use segment::{Blocked, LockTag, StatementKey, Statements, WaitClass};
 use serde::Serialize;
 
+use crate::rows::{accepts, left, right, text, Wish};
+use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 use crate::units::duration;
 
 /// Names of relations by (database, relation).
@@ -343,6 +345,30 @@ fn party(
     party
 }
 
+/// "shop, alice@orders"; empty if nothing is known.
+fn owner(application: Option<&str>, user: Option<&str>, database: Option<&str>) -> String {
+    let account = match (user, database) {
+        (Some(user), Some(database)) => format!("{user}@{database}"),
+        (one, other) => one.or(other).unwrap_or_default().to_string(),
+    };
+    let parts = [application.unwrap_or_default(), &account];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
+}
+
+fn name(pid: i32, owner: String) -> String {
+    match owner.is_empty() {
+        true => format!("session {pid}"),
+        false => format!("session {pid} ({owner})"),
+    }
+}
+
+/// "session 4711 (shop, alice@orders)".
+pub fn session_name(row: &SessionRow) -> String {
+    let application = Some(&*row.application);
+    name(row.pid, owner(application, row.user.as_deref(), row.database.as_deref()))
+}
+
 /// On one line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -354,17 +380,8 @@ impl Party {
         if self.pid == 0 {
             return "a prepared transaction (see pg_prepared_xacts)".into();
         }
-        let owner = match (&self.user, &self.database) {
-            (Some(user), Some(database)) => format!("{user}@{database}"),
-            (Some(one), None) | (None, Some(one)) => one.clone(),
-            (None, None) => String::new(),
-        };
-        let parts = [self.application.clone().unwrap_or_default(), owner];
-        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        match parts.is_empty() {
-            true => format!("session {}", self.pid),
-            false => format!("session {} ({})", self.pid, parts.join(", ")),
-        }
+        let application = self.application.as_deref();
+        name(self.pid, owner(application, self.user.as_deref(), self.database.as_deref()))
     }
 
     /// "idle in transaction for 41 s", "active, in IO:DataFileRead for 2 s".
@@ -382,11 +399,29 @@ impl Party {
         }
     }
 
+    /// "8 sessions wait for session 4711 (shop, alice@orders), idle in transaction for 41 s".
+    pub fn sentence(&self) -> String {
+        let wait = match self.waiters {
+            1 => "1 session waits".to_string(),
+            n => format!("{n} sessions wait"),
+        };
+        let doing = self.wait.is_none().then(|| format!(", {}", self.doing()));
+        format!("{wait} for {}{}", self.name(), doing.unwrap_or_default())
+    }
+
     /// Of those that wait for it, directly or not, the one that has waited longest.
     pub fn longest(&self) -> Option<&Party> {
         let waited = |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds);
         let all = self.blocks.iter().flat_map(|it| [Some(it), it.longest()]).flatten();
         all.max_by(|a, b| waited(a).total_cmp(&waited(b)))
+    }
+
+    /// Itself and all that wait for it, each with its depth below the root.
+    fn each<'p>(&'p self, depth: usize, out: &mut Vec<(usize, &'p Party)>) {
+        out.push((depth, self));
+        for party in &self.blocks {
+            party.each(depth + 1, out);
+        }
     }
 
     fn lines(&self, depth: usize, out: &mut Vec<String>) {
@@ -419,7 +454,93 @@ impl Party {
     }
 }
 
+/// A shorter wait is not worth a line, seconds.
+const LONG: f64 = 1.0;
+
 impl Forest {
+    /// The longest wait, seconds; 0 if nobody waits.
+    pub fn longest_seconds(&self) -> f64 {
+        let waits = self.roots.iter().filter_map(|root| root.longest()?.wait.as_ref());
+        waits.map(|wait| wait.seconds).fold(0.0, f64::max)
+    }
+
+    /// One line if somebody has waited for more than a second: for whom most sessions wait.
+    pub fn headline(&self) -> Option<String> {
+        let longest = self.longest_seconds();
+        let root = self.roots.first().filter(|_| longest > LONG)?;
+        let others = match self.roots.len() {
+            1 => String::new(),
+            2 => "; 1 other session blocks others".to_string(),
+            n => format!("; {} other sessions block others", n - 1),
+        };
+        Some(format!("{}; longest {}{others}", root.sentence(), duration(longest)))
+    }
+
+    /// Everybody in it, each with the depth below the root, in the order of the tree.
+    pub fn everybody(&self) -> Vec<(usize, &Party)> {
+        let mut all = Vec::new();
+        for root in &self.roots {
+            root.each(0, &mut all);
+        }
+        all
+    }
+
+    /// The forest as a table, the roots first; a row's key is its pid.
+    pub fn table(&self, wish: &Wish) -> Table {
+        let columns = vec![
+            left("SESSION", 0),
+            right("BEHIND", 2),
+            left("STATE, OR LOCK WAITED FOR", 0),
+            left("MODE", 4),
+            Column::new("seconds", "FOR", Unit::Seconds),
+            text("QUERY"),
+        ];
+        let row = |(depth, party): (usize, &Party)| {
+            let owner = owner(
+                party.application.as_deref(),
+                party.user.as_deref(),
+                party.database.as_deref(),
+            );
+            let session = match party.pid {
+                0 => "prepared transaction".to_string(),
+                pid => format!("{:depth$}{pid} {owner}", "", depth = 2 * depth),
+            };
+            let behind = match party.waiters {
+                0 => Cell::Empty,
+                n => n.to_string().into(),
+            };
+            let query = party.query.as_deref().map(one_line).unwrap_or_default();
+            let state = match (party.state, party.activity.as_deref()) {
+                _ if party.pid == 0 => String::new(),
+                (Some("active"), Some(activity)) => activity.to_string(),
+                (Some(state), _) => state.to_string(),
+                (None, _) => "not measured".to_string(),
+            };
+            let (state, mode, seconds, tone) = match &party.wait {
+                Some(wait) => {
+                    let tone = Tone::Class(WaitClass::Lock);
+                    (wait.lock.clone(), wait.mode, Some(wait.seconds), tone)
+                }
+                None => (state, "", party.since_seconds, Tone::Bad),
+            };
+            let cells = vec![
+                session.into(),
+                behind,
+                state.into(),
+                mode.into(),
+                seconds.into(),
+                query.into(),
+            ];
+            Row { tone, ..Row::new(party.pid.to_string(), cells) }
+        };
+        let all = self.everybody().into_iter().map(row);
+        let shown = |row: &Row| {
+            let cells: Vec<String> = row.cells.iter().map(Cell::exact).collect();
+            accepts(wish, &cells.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        Table::of(columns, all.filter(shown).collect())
+    }
+
     /// The forest as text, a line each.
     pub fn lines(&self) -> Vec<String> {
         let mut out = Vec::new();
@@ -434,13 +555,7 @@ impl Forest {
             ));
         }
         for root in &self.roots {
-            let wait = if root.waiters == 1 {
-                "1 session waits"
-            } else {
-                &format!("{} sessions wait", root.waiters)
-            };
-            let doing = root.wait.is_none().then(|| format!(": {}", root.doing()));
-            out.push(format!("{wait} for {}{}", root.name(), doing.unwrap_or_default()));
+            out.push(root.sentence());
             root.lines(0, &mut out);
         }
         out
@@ -467,6 +582,37 @@ mod tests {
         assert_eq!(words(10, [5, 1, 2], 2), "advisory lock 1, 2");
         assert_eq!(words(10, [5, u32::MAX, u32::MAX], 1), "advisory lock -1");
         assert_eq!(words(200, [1, 2, 3], 4), "lock 1, 2, 3, 4 of type 200");
+    }
+
+    #[test]
+    fn a_line_names_the_root_if_somebody_has_waited_for_long() {
+        let mut forest = crate::sample::blocking();
+        let line =
+            "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s; \
+                    longest 41 s";
+        assert_eq!(forest.headline().unwrap(), line);
+        forest.roots.push(Party { pid: 7, ..Party::default() });
+        assert_eq!(forest.headline().unwrap(), format!("{line}; 1 other session blocks others"));
+        let short = &mut forest.roots[0].blocks[0];
+        short.blocks.clear();
+        short.wait.iter_mut().for_each(|wait| wait.seconds = 0.9);
+        assert_eq!(forest.headline(), None);
+        assert_eq!(Forest::default().headline(), None);
+    }
+
+    #[test]
+    fn the_table_has_the_root_first_and_each_below_those_it_waits_for() {
+        let forest = crate::sample::blocking();
+        let table = forest.table(&Wish::default());
+        let cells =
+            |row: usize| -> Vec<String> { table.rows[row].cells.iter().map(Cell::exact).collect() };
+        assert_eq!(table.rows.len(), 9);
+        assert_eq!(cells(0)[..3], ["4304 psql, joe@shop", "8", "idle in transaction"]);
+        assert_eq!(cells(1)[..3], ["  4310 shop", "7", "row (0,7) of relation accounts"]);
+        assert_eq!(cells(2)[..2], ["    4311 shop", ""]);
+        assert_eq!(table.rows[2].key, "4311");
+        let wish = Wish { filter: "idle in".into(), ..Wish::default() };
+        assert_eq!(forest.table(&wish).rows.len(), 1);
     }
 
     #[test]

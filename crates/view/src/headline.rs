@@ -115,8 +115,9 @@ pub fn load(interval: &Interval) -> String {
 fn kernel(interval: &Interval) -> Line {
     let kernel = &interval.kernel;
     let length = kernel.of_seconds.unwrap_or(interval.interval_seconds).max(1e-9);
-    let cpu: f64 =
-        interval.ledger.iter().filter(|a| &*a.activity == "cpu").map(|a| a.timing.seconds).sum();
+    let cpu = interval.ledger.iter().filter(|a| &*a.activity == "cpu").map(|a| a.timing.seconds);
+    // Of nothing, the sum is -0.
+    let cpu = cpu.sum::<f64>() + 0.0;
     if !kernel.available {
         let reason = kernel.reason.as_deref().unwrap_or("not asked");
         return plain(format!("cpu {} s/s  kernel: not available: {reason}", two(cpu / length)));

@@ -32,5 +32,5 @@ pub mod units;
 pub mod vacuum;
 
 pub use host_metrics::HostMetrics;
-pub use reading::{Reading, Recorded};
+pub use reading::{Reading, Recent, Recorded};
 pub use sort::{Sort, SortParser};

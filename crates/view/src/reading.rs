@@ -4,8 +4,10 @@
 use segment::Interval;
 use serde::Serialize;
 
+use crate::blocking::Forest;
 use crate::io::Io;
 use crate::statements::Statements;
+use crate::vacuum::Vacuum;
 
 /// An interval, as the views get it.
 #[derive(Debug, Serialize)]
@@ -17,12 +19,49 @@ pub struct Reading {
     pub statements: Option<Statements>,
     /// The storage side; `None`: nobody asked for it.
     pub io: Option<Io>,
+    /// Who blocks whom at its end; `None`: nobody asked for it.
+    pub blocking: Option<Forest>,
+    /// Processes of the server that are not measured, since they started before pg_tally was loaded;
+    /// `None`: not known.
+    pub uncovered_processes: Option<usize>,
+    /// The last seconds until its end; `None`: nobody asked for them.
+    #[serde(skip)]
+    pub recent: Option<Box<Recent>>,
+    /// How far vacuum is behind; `None`: nobody asked the server.
+    #[serde(skip)]
+    pub vacuum: Option<Vacuum>,
     /// Whether somebody asked for the statements.
     #[serde(skip)]
     pub asked: bool,
     /// For a recorded interval, facts that a live one does not have.
     #[serde(skip)]
     pub recorded: Option<Recorded>,
+}
+
+impl Reading {
+    /// Without all that is optional.
+    pub fn of(interval: Interval) -> Reading {
+        Reading {
+            interval,
+            statements: None,
+            io: None,
+            blocking: None,
+            uncovered_processes: None,
+            recent: None,
+            vacuum: None,
+            asked: false,
+            recorded: None,
+        }
+    }
+}
+
+/// The last seconds, perhaps more than one interval.
+#[derive(Debug)]
+pub struct Recent {
+    /// The ledger.
+    pub interval: Interval,
+    /// The statements; `None`: nobody asked for them.
+    pub statements: Option<Statements>,
 }
 
 /// What distinguishes a recorded interval from a live one.

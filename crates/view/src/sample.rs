@@ -23,6 +23,7 @@ use segment::{
     Clock, ClockKind, EventKind, Histogram, Level, Overflows, Payload, RelationRow, StatementKey,
 };
 
+use super::blocking::{Forest, Party, Wait};
 use super::io::{Checkpoint, Io, RelationNames, Running, Tablespaces};
 use super::statements::{
     ActivityRow, Bucket, CurrentRow, Moments, Quantiles, Split, StatementRow, Statements, TableRow,
@@ -114,12 +115,48 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
 /// The same with statements.
 pub fn reading() -> Reading {
     Reading {
-        interval: interval(),
         statements: Some(statements()),
         io: Some(io()),
         asked: true,
-        recorded: None,
+        ..Reading::of(interval())
     }
+}
+
+/// Eight sessions that wait for a row, one behind the other, and for whom.
+pub fn blocking() -> Forest {
+    let waiter = |pid, seconds, blocks| Party {
+        pid,
+        application: Some("shop".into()),
+        state: Some("active"),
+        activity: Some("Lock:tuple".into()),
+        since_seconds: Some(seconds),
+        query: Some("UPDATE accounts SET balance = $1 WHERE id = $2".into()),
+        wait: Some(Wait {
+            pid,
+            lock: "row (0,7) of relation accounts".into(),
+            lock_type: "tuple",
+            mode: "ExclusiveLock",
+            seconds,
+            blockers: vec![4304],
+            blocker_count: 1,
+        }),
+        blocks,
+        ..Party::default()
+    };
+    let behind = (1..8).map(|n| waiter(4310 + n, 40.0 - f64::from(n), Vec::new())).collect();
+    let root = Party {
+        pid: 4304,
+        application: Some("psql".into()),
+        user: Some("joe".into()),
+        database: Some("shop".into()),
+        state: Some("idle in transaction"),
+        since_seconds: Some(41.0),
+        query: Some("UPDATE accounts SET balance = 0".into()),
+        waiters: 8,
+        blocks: vec![Party { waiters: 7, ..waiter(4310, 41.0, behind) }],
+        ..Party::default()
+    };
+    Forest { blocked: 8, roots: vec![root], deadlocks: Vec::new() }
 }
 
 /// One file operation: microseconds of each, total bytes, sequential operations.

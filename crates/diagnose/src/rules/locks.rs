@@ -11,19 +11,15 @@ use view::units::{count, duration, maybe_duration, percent, whole};
 
 /// Part of the load.
 const MUCH: f64 = 0.1;
+/// Somebody who has waited this long is reported, however little of the time that is, seconds.
+const LONG: f64 = 5.0;
 /// Characters of a statement.
 const TEXT: usize = 70;
 
 /// The session for which most others wait, and how that goes on: what is wrong, and what shows it.
 fn blocker(forest: &Forest) -> Option<(String, Vec<String>)> {
     let root = forest.roots.first()?;
-    let text = format!(
-        "{} {} for {}, {}.",
-        root.waiters,
-        if root.waiters == 1 { "session waits" } else { "sessions wait" },
-        root.name(),
-        root.doing()
-    );
+    let text = format!("{}.", root.sentence());
     let mut evidence = Vec::new();
     if let Some(query) = &root.query {
         let which =
@@ -65,7 +61,8 @@ fn queue(root: &Party) -> Option<(&Party, &Wait)> {
 /// Sessions wait for rows, tables or transactions of others.
 pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     let seconds = case.seconds_of(|a| a.class == WaitClass::Lock);
-    if !matters(case, seconds, MUCH) {
+    let longest = case.blocking.map_or(0.0, Forest::longest_seconds);
+    if !matters(case, seconds, MUCH) && longest < LONG {
         return Vec::new();
     }
     let blocker = case.blocking.and_then(blocker);

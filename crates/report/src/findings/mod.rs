@@ -60,7 +60,7 @@ fn diagnoses(material: &Material) -> Vec<Finding> {
         interval: &material.whole,
         statements,
         checkpoints: &checkpoints,
-        blocking: None,
+        blocking: material.blocking.as_ref(),
         vacuum: None,
     });
     if found.is_empty() {

@@ -218,7 +218,10 @@ impl Collector {
 
     fn make(&mut self, what: What) -> Result<Answer, Error> {
         let latest = self.run.as_ref().and_then(Run::statements);
-        let document = page::document(&self.history, latest, self.pace)?;
+        let latest = latest.cloned();
+        // If it cannot be read, the page has the rest.
+        let blocking = self.run.as_mut().and_then(|run| run.blocking().ok());
+        let document = page::document(&self.history, latest.as_ref(), blocking, self.pace)?;
         let tag = Some(format!("\"{:x}-{}\"", self.started, self.look));
         let why = self.history.silence().unwrap_or("the first interval has not ended");
         match (what, document) {

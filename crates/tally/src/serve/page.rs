@@ -9,6 +9,7 @@ use super::history::{History, Kept};
 use error::Error;
 use report::assemble;
 use report::material::Material;
+use view::blocking::Forest;
 use view::document::{Document, Fact, Live};
 use view::html::Visible;
 use view::page;
@@ -33,10 +34,11 @@ pub struct Pace {
 pub fn document(
     history: &History,
     latest: Option<&std::sync::Arc<segment::Statements>>,
+    blocking: Option<Forest>,
     pace: Pace,
 ) -> Result<Option<Document>, Error> {
     let Some(kept) = history.all() else { return Ok(None) };
-    let material = material(kept, history, latest, pace);
+    let material = Material { blocking, ..material(kept, history, latest, pace) };
     let mut document = assemble::document(material, &TimeZone::system())?;
     document.live = Some(Live { url: FIGURES.to_string() });
     Ok(Some(document))
@@ -71,6 +73,7 @@ fn material(
     }
     let measured = kept.points.iter().filter(|point| point.seconds > 0.0).count();
     Material {
+        blocking: None,
         recording: whole.server.segment.clone(),
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         from: kept.from,

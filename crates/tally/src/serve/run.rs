@@ -3,12 +3,16 @@
 
 use std::sync::Arc;
 
+use error::Error;
+use live::blocking::Blocking;
 use segment::{Frame, Segment, SegmentPath, Statements};
+use view::blocking::Forest;
 
 /// A second reader of the segment, in addition to the one for intervals.
 #[derive(Debug)]
 pub struct Run {
     segment: Segment,
+    blocking: Blocking,
     previous: Option<segment::Snapshot>,
     statements: Option<Arc<Statements>>,
     /// Rate of the clock, constant while the segment is read.
@@ -34,7 +38,13 @@ impl Run {
     pub fn open(path: &SegmentPath) -> Result<Run, segment::Error> {
         let segment = Segment::open(path)?;
         let ticks_per_second = steady(segment.clock().ticks_per_second());
-        let mut run = Run { segment, previous: None, statements: None, ticks_per_second };
+        let mut run = Run {
+            segment,
+            blocking: Blocking::default(),
+            previous: None,
+            statements: None,
+            ticks_per_second,
+        };
         run.read_statements()?;
         Ok(run)
     }
@@ -51,6 +61,11 @@ impl Run {
         frame.clock.ticks_per_second = self.ticks_per_second;
         self.previous = Some(snapshot);
         Ok(frame)
+    }
+
+    /// Who blocks whom now.
+    pub fn blocking(&mut self) -> Result<Forest, Error> {
+        Ok(self.blocking.read(&mut self.segment)?.0)
     }
 
     /// Number of events since the start.

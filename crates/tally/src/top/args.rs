@@ -97,6 +97,8 @@ pub struct TopArgs {
 /// A pane of the live view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum View {
+    /// What is wrong in the last 10 seconds, who or what it is, and what to do
+    Diagnoses,
     /// Phases and activities
     Ledger,
     /// Waits, all phases together

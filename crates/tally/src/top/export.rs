@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::keys::Form;
+use super::plain::Json;
 use super::screen::Screen;
 use super::{moment, text};
 
@@ -27,7 +28,9 @@ pub fn export(screen: &Screen, form: Form, folder: &Path) -> Result<PathBuf, Str
     let text = match form {
         Form::Text => shown(screen),
         Form::Json => {
-            let json = serde_json::to_string(reading).map_err(|error| error.to_string())?;
+            let answer = screen.answer().ok_or("there is no interval to write yet")?;
+            let json = Json { reading, answer: &answer };
+            let json = serde_json::to_string(&json).map_err(|error| error.to_string())?;
             json + "\n"
         }
     };
@@ -56,7 +59,8 @@ fn shown(screen: &Screen) -> String {
         }
         None => {
             let wish = screen.wish();
-            out.push_str(&text::render(reading, &wish, screen.view(), Some(WIDTH), false));
+            let Some(answer) = screen.answer() else { return out };
+            out.push_str(&text::render(reading, &answer, &wish, screen.view(), Some(WIDTH), false));
         }
     }
     out

@@ -3,13 +3,15 @@
 
 /// The text; lines have at most 76 characters.
 pub const HELP: &str = "\
-Tab 1 to 9    pane: ledger, waits, commands, sessions, lightweight locks,
-              other locks, functions, statements, storage (io)
-Up Down j k   move the cursor; PgUp PgDn Home End
+Tab 0 to 9    pane: diagnoses, ledger, waits, commands, sessions,
+              lightweight locks, other locks, functions, statements, io
+Up Down       move the cursor; PgUp PgDn Home End
 Enter         open a row into its phases or contexts, or the page of a
               statement, which Esc leaves; e opens or closes all
 < > s F6      order: time, calls, mean, max, name; of statements also p99,
               rows, cpu, io, lock, lwlock, client, ipc; r reverses it
+c k           cancel the statement of the session under the cursor, or
+              terminate the session (panes Sessions and Locks); asks first
 / F4          filter: rows that contain a text; Esc removes it
 i             show or hide idle accounts and nested statements
 p Space       pause, resume; intervals are still kept
@@ -24,6 +26,9 @@ W             save pane, order and interval for the next start
 m             mouse: click a pane, a column (order), a row; wheel
 ? h F1        this page
 q F10 Ctrl-C  quit
+
+Diagnoses: what is wrong in the last 10 s, the worst first, with its share
+of the sessions' time, the evidence and what to do.
 
 HISTORY one character per interval, newest on the right, scaled from zero
         to the largest shown; a blank: no interval

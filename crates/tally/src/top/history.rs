@@ -8,12 +8,14 @@
 use std::collections::VecDeque;
 use std::mem::{size_of, size_of_val};
 
+use diagnose::Answer;
 use segment::commits::Commits;
 use segment::files::{FileRow, ProcessFileRow};
 use segment::functions::{EdgeRow, FunctionRow};
 use segment::interval::{AccountRow, ActivityRow, CommandRow, SessionRow, StatisticRow};
 use segment::locks::LwlockRow;
 
+use view::blocking::Party;
 use view::statements::StatementRow;
 use view::Reading;
 
@@ -26,6 +28,8 @@ pub const STATEMENTS: usize = 100;
 /// Estimated memory of a row beyond its own size: names, and perhaps a histogram.
 const PLAIN: usize = 64;
 const TIMED: usize = 512;
+/// Estimated memory of an answer.
+const ANSWER: usize = 4096;
 
 /// The kept intervals, oldest first, numbered from 1.
 #[derive(Debug)]
@@ -47,6 +51,8 @@ pub struct History {
 #[derive(Debug)]
 struct Kept {
     reading: Box<Reading>,
+    /// What was wrong then; `None` for a recorded interval, which has all that it takes to ask again.
+    answer: Option<Answer>,
     bytes: usize,
     /// Why it does not follow directly on the one before.
     gap: Option<String>,
@@ -87,7 +93,10 @@ impl History {
     }
 
     /// Adds the next interval; drops old ones beyond the limits.
-    pub fn push(&mut self, reading: Box<Reading>) {
+    pub fn push(&mut self, mut reading: Box<Reading>) {
+        let answer = reading.recorded.is_none().then(|| Answer::of(&reading));
+        // It is large, and only the answer needs it.
+        reading.recent = None;
         if let Some(last) = self.kept.back_mut() {
             slim(&mut last.reading);
             self.bytes -= last.bytes;
@@ -99,7 +108,7 @@ impl History {
         // By their lengths: after the system's clock was set, times of day would empty it or keep everything.
         self.seconds += reading.interval.interval_seconds;
         let gap = self.gap.take();
-        self.kept.push_back(Kept { reading, bytes, gap });
+        self.kept.push_back(Kept { reading, answer, bytes, gap });
         let too_much = |it: &History| it.bytes > it.max_bytes || it.seconds > it.max_seconds;
         while self.kept.len() > 1 && too_much(self) {
             if let Some(oldest) = self.kept.pop_front() {
@@ -147,6 +156,11 @@ impl History {
     /// The shown interval.
     pub fn shown(&self) -> Option<&Reading> {
         self.kept.get(self.index()?).map(|kept| &*kept.reading)
+    }
+
+    /// What was wrong in the shown interval, if that was kept.
+    pub fn answer(&self) -> Option<&Answer> {
+        self.kept.get(self.index()?)?.answer.as_ref()
     }
 
     /// The shown interval, mutable.
@@ -252,7 +266,10 @@ fn weight(reading: &Reading) -> usize {
         };
         it.rows.iter().map(of_row).sum::<usize>() + 256 * it.current.len()
     });
+    let blocked = reading.blocking.as_ref().map_or(0, |it| it.blocked + it.roots.len());
     size_of::<Reading>()
+        + ANSWER
+        + rows(blocked, size_of::<Party>(), TIMED)
         + size_of::<Commits>()
         + statements
         + rows(interval.sessions.len(), size_of::<SessionRow>(), 2 * PLAIN)
@@ -283,8 +300,7 @@ mod tests {
         let sample = reading(0.0).interval;
         for second in 1..=n {
             let interval = segment::Interval { time: f64::from(second), ..sample.clone() };
-            let (statements, io, asked, recorded) = (None, None, false, None);
-            history.push(Box::new(Reading { interval, statements, io, asked, recorded }));
+            history.push(Box::new(Reading::of(interval)));
         }
         history
     }

@@ -3,6 +3,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use live::backend::Deed;
 use view::Sort;
 
 /// An action of the user.
@@ -10,6 +11,8 @@ use view::Sort;
 pub enum Action {
     /// Quit.
     Quit,
+    /// Cancel or end the session under the cursor.
+    Session(Deed),
     /// Show this pane, counted from 0.
     Pane(usize),
     /// Show the next pane, or the one before.
@@ -84,11 +87,13 @@ pub fn action(key: KeyEvent) -> Option<Action> {
     let stride = if far { STRIDE } else { 1 };
     Some(match key.code {
         KeyCode::Char('q') | KeyCode::F(10) => Action::Quit,
-        KeyCode::Char(digit @ '1'..='9') => Action::Pane(digit as usize - '1' as usize),
+        KeyCode::Char(digit @ '0'..='9') => Action::Pane(digit as usize - '0' as usize),
+        KeyCode::Char('c') => Action::Session(Deed::Cancel),
+        KeyCode::Char('k') => Action::Session(Deed::Terminate),
         KeyCode::Tab => Action::NextPane(1),
         KeyCode::BackTab => Action::NextPane(-1),
-        KeyCode::Up | KeyCode::Char('k') => Action::Move(-1),
-        KeyCode::Down | KeyCode::Char('j') => Action::Move(1),
+        KeyCode::Up => Action::Move(-1),
+        KeyCode::Down => Action::Move(1),
         KeyCode::Home | KeyCode::Char('g') => Action::Move(isize::MIN),
         KeyCode::End | KeyCode::Char('G') => Action::Move(isize::MAX),
         KeyCode::PageUp => Action::Page(-1),
@@ -129,7 +134,7 @@ mod tests {
     #[test]
     fn every_key_of_the_help_page_does_something() {
         let plain = |code| action(KeyEvent::new(code, KeyModifiers::NONE));
-        for c in "123456789jkes<>r/ipd?hq gG,.[]tl+-xXWm".chars() {
+        for c in "0123456789ckes<>r/ipd?hq gG,.[]tl+-xXWm".chars() {
             assert!(plain(KeyCode::Char(c)).is_some(), "{c}");
         }
         for n in [1, 4, 6, 10] {

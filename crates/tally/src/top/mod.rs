@@ -42,6 +42,8 @@ pub use screen::SPEEDS;
 
 /// How often a sleeping `top` checks whether it should end.
 const NAP: Duration = Duration::from_millis(100);
+/// The time that diagnoses are of.
+const DIAGNOSED: Duration = Duration::from_secs(10);
 /// Default length of an interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -56,23 +58,30 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         return replay(args, directory, plain, color);
     }
     let place = target::segment_path(args.target.as_deref())?;
-    let first = args.view.filter(|_| plain).unwrap_or(View::All);
-    let statements = args.json || plain && views::of_statements(first);
+    let mut screen = (!plain).then(|| main_loop::screen(args, color));
+    let first = match &screen {
+        Some(screen) => screen.view(),
+        None if args.json => View::All,
+        None => args.view.unwrap_or(View::All),
+    };
     let wanted = Wanted {
         figures: Figures::Intervals,
         kernel: !args.no_witness,
-        statements,
-        storage: plain && (args.json || views::of_io(first)),
+        statements: views::of_statements(first),
+        storage: views::of_io(first),
         leaders: args.leaders,
+        blocking: true,
+        recent: Some(DIAGNOSED),
         ..Wanted::default()
     };
     let follower = Follower::open(place, wanted)?;
-    if plain {
-        return plain::print(args, follower, color);
+    match &mut screen {
+        Some(screen) => {
+            let mut source = Live::new(follower, args.target.as_deref(), screen);
+            main_loop::run(screen, &mut source, args.until)
+        }
+        None => plain::print(args, follower, color),
     }
-    let mut screen = main_loop::screen(args, color);
-    let mut source = Live::new(follower, &screen);
-    main_loop::run(&mut screen, &mut source, args.until)
 }
 
 /// Runs `tally top --replay`.

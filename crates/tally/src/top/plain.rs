@@ -7,8 +7,10 @@ use std::time::Instant;
 use super::replay::{Frames, RecordingSource};
 use super::{text, views, INTERVAL, NAP};
 use super::{TopArgs, View};
+use diagnose::Answer;
 use error::Error;
 use live::follower::{Follower, Step};
+use serde::Serialize;
 use view::locks;
 use view::rows::{Open, Wish};
 use view::Reading;
@@ -83,10 +85,22 @@ fn note(args: &TopArgs, text: &str, last: &mut Option<String>) {
     }
 }
 
+/// A line of JSON.
+#[derive(Debug, Serialize)]
+pub struct Json<'r> {
+    /// The interval.
+    #[serde(flatten)]
+    pub reading: &'r Reading,
+    /// What is wrong.
+    #[serde(flatten)]
+    pub answer: &'r Answer,
+}
+
 fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<(), Error> {
     let mut out = view::escape::stdout();
+    let answer = Answer::of(reading);
     if args.json {
-        serde_json::to_writer(&mut out, reading)?;
+        serde_json::to_writer(&mut out, &Json { reading, answer: &answer })?;
         writeln!(out)?;
     } else {
         let view = args.view.unwrap_or(View::All);
@@ -99,7 +113,7 @@ fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<
             .then(|| ratatui::crossterm::terminal::size().ok())
             .flatten()
             .map(|(width, _)| usize::from(width));
-        out.write_all(text::render(reading, wish, view, width, color).as_bytes())?;
+        out.write_all(text::render(reading, &answer, wish, view, width, color).as_bytes())?;
     }
     Ok(out.flush()?)
 }

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::screen::{Ask, Screen};
 use super::views;
+use error::Error;
+use live::backend::send;
 use live::follower::Follower;
 
 /// The first interval is short, so that something appears soon.
@@ -26,6 +28,8 @@ pub trait Source {
 #[derive(Debug)]
 pub struct Live {
     follower: Follower,
+    /// What the user named.
+    target: Option<String>,
     due: Instant,
     /// Length of an interval.
     length: Duration,
@@ -33,9 +37,10 @@ pub struct Live {
 
 impl Live {
     /// Starts now.
-    pub fn new(follower: Follower, screen: &Screen) -> Live {
+    pub fn new(follower: Follower, target: Option<&str>, screen: &Screen) -> Live {
         let due = Instant::now() + FIRST.min(screen.length);
-        let mut live = Live { follower, due, length: screen.length };
+        let target = target.map(String::from);
+        let mut live = Live { follower, target, due, length: screen.length };
         live.ask_for_more(screen);
         live
     }
@@ -66,6 +71,18 @@ impl Source for Live {
             }
             Ask::Further(_) => {
                 screen.notice = Some("this is the newest interval; l resumes".into());
+            }
+            Ask::Session(request) => {
+                let sent = match self.follower.segment() {
+                    Some(segment) => {
+                        send(request.deed, request.session, segment, self.target.as_deref())
+                    }
+                    None => Err(Error::Failed("the server is not running".into())),
+                };
+                screen.notice = Some(match sent {
+                    Ok(()) => request.done(),
+                    Err(error) => request.failed(&error.to_string()),
+                });
             }
             Ask::Seek(_) => {
                 screen.notice = Some("not among the kept intervals".into());

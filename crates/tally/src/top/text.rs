@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An interval as plain text.
 
+use diagnose::Answer;
+
 use super::views;
 use super::View;
+use view::blocking::Forest;
 use view::headline::{self, Weight};
 use view::rows::Wish;
 use view::statements::Section;
 use view::table::{wrap, Table};
+use view::units::duration;
 use view::Reading;
 
 /// Wide enough for every column when the output is no terminal.
@@ -15,6 +19,7 @@ const DEFAULT_WIDTH: usize = 160;
 /// The interval, `width` characters wide (`None`: natural width).
 pub fn render(
     reading: &Reading,
+    answer: &Answer,
     wish: &Wish,
     view: View,
     width: Option<usize>,
@@ -24,22 +29,33 @@ pub fn render(
     let interval = &reading.interval;
     let seconds = interval.interval_seconds;
     let mut out = head(reading, width, color);
+    if matches!(view, View::Diagnoses | View::All) {
+        out.push_str(&heading("Diagnoses", color));
+        out.push_str(&diagnoses(answer, width, color));
+    }
     for (at, title) in [
         (View::Ledger, format!("Ledger: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds)),
         (View::Waits, "Waits".to_string()),
         (View::Commands, "Commands".to_string()),
         (View::Sessions, "Sessions".to_string()),
         (View::Lwlocks, "LWLocks".to_string()),
-        (View::Locks, "Locks".to_string()),
+        (
+            View::Locks,
+            if views::tree(reading).is_some() { "Blocked sessions" } else { "Locks" }.into(),
+        ),
         (View::Functions, format!("Functions: {} probed", interval.functions_probed)),
         (View::Statements, "Statements".to_string()),
     ] {
         let table = views::table(at, reading, wish);
-        let note = views::remark(at, reading);
+        let below = views::below(at, reading, wish);
+        let note = views::remark(at, reading).filter(|_| below.is_none());
         // Data that was not collected: the reason is printed only if asked for.
         let unasked = view == View::All && !(table.rows.is_empty() && note.is_some());
         if view == at || unasked {
             section(&mut out, &title, note.as_deref(), &table, width, color);
+            // Data that was not collected: the reason is printed only if asked for.
+            let asked = below.filter(|it| view == at || it.table.is_some());
+            out.push_str(&sections(asked.as_slice(), width, color));
         }
     }
     for view in [View::Io].into_iter().filter(|at| view == *at || view == View::All) {
@@ -50,9 +66,38 @@ pub fn render(
     out
 }
 
+/// How long was looked at, and what was not.
+pub fn watched(answer: &Answer) -> String {
+    let missing = answer.uncovered().map_or_else(String::new, |text| format!(" {text}."));
+    format!("The last {}.{missing}", duration(answer.diagnosed_seconds))
+}
+
+fn diagnoses(answer: &Answer, width: usize, color: bool) -> String {
+    let indented = width.saturating_sub(2);
+    let mut out = String::new();
+    for line in wrap(&watched(answer), indented) {
+        out.push_str(&format!("  {line}\n"));
+    }
+    for line in answer.lines(indented) {
+        match color && line.strong {
+            true => out.push_str(&format!("  \x1b[1m{}\x1b[0m\n", line.text)),
+            false => out.push_str(&format!("  {}\n", line.text)),
+        }
+    }
+    out
+}
+
 /// The lines above the tables.
 pub fn head(reading: &Reading, width: usize, color: bool) -> String {
     let mut out = String::new();
+    if let Some(blocked) = reading.blocking.as_ref().and_then(Forest::headline) {
+        for part in wrap(&blocked, width) {
+            match color {
+                true => out.push_str(&format!("\x1b[1;31m{part}\x1b[0m\n")),
+                false => out.push_str(&format!("! {part}\n")),
+            }
+        }
+    }
     for line in headline::lines(&reading.interval) {
         for part in wrap(&line.text, width) {
             match line.weight {
@@ -117,6 +162,16 @@ mod tests {
     use view::sample;
     use view::Sort;
 
+    fn render(
+        reading: &Reading,
+        wish: &Wish,
+        view: View,
+        width: Option<usize>,
+        color: bool,
+    ) -> String {
+        super::render(reading, &Answer::of(reading), wish, view, width, color)
+    }
+
     fn wish() -> Wish {
         Wish {
             sort: Sort::Time,
@@ -151,6 +206,20 @@ mod tests {
         let loud: Vec<&str> = text.lines().filter(|l| l.starts_with("! ")).collect();
         assert_eq!(loud.len(), 3, "{text}");
         assert!(loud.iter().any(|l| l.contains("12 sessions have no slot")));
+    }
+
+    #[test]
+    fn those_who_wait_are_above_the_locks() {
+        let reading = Reading { blocking: Some(sample::blocking()), ..sample::reading() };
+        let text = render(&reading, &wish(), View::Locks, Some(160), false);
+        assert!(
+            text.starts_with("! 8 sessions wait for session 4304 (psql, joe@shop), idle"),
+            "{text}"
+        );
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(at("\nBlocked sessions\n") < at("\n4304 psql, joe@shop "));
+        assert!(at("  4310 shop") < at("Waits for locks in the interval"));
+        assert!(at("Waits for locks in the interval") < at("transactionid"));
     }
 
     fn names(text: &str) -> Vec<&str> {

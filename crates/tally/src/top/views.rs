@@ -5,6 +5,7 @@ use segment::Interval;
 use view::Sort;
 
 use super::{TopArgs, View};
+use view::blocking::Forest;
 use view::panes;
 use view::rows::{Open, Wish};
 use view::statements::Section;
@@ -15,12 +16,12 @@ use view::{Reading, Recorded};
 
 /// Whether a view shows statements.
 pub fn of_statements(view: View) -> bool {
-    matches!(view, View::Statements | View::Sessions | View::All)
+    matches!(view, View::Diagnoses | View::Statements | View::Sessions | View::All)
 }
 
 /// Whether a view shows the storage side.
 pub fn of_io(view: View) -> bool {
-    matches!(view, View::Io | View::All)
+    matches!(view, View::Diagnoses | View::Io | View::All)
 }
 
 /// The page of a view that has several tables.
@@ -74,14 +75,34 @@ pub fn table(view: View, reading: &Reading, wish: &Wish) -> Table {
         View::Sessions if interval.sessions.is_empty() => population::population(interval, wish),
         View::Sessions => panes::sessions(interval, reading.statements.as_ref(), wish),
         View::Lwlocks => locks::lwlocks(interval, wish),
-        View::Locks => locks::locks(interval, wish),
+        View::Locks => match tree(reading) {
+            Some(forest) => forest.table(wish),
+            None => locks::locks(interval, wish),
+        },
         View::Functions => functions::functions(interval, wish),
         View::Statements => match &reading.statements {
             Some(statements) => statements::statements(statements, wish),
             None => Table::default(),
         },
+        View::Diagnoses => Table::default(),
         View::Ledger | View::Io | View::All => panes::ledger(interval, wish),
     }
+}
+
+/// Who blocks whom, if anybody is blocked.
+pub fn tree(reading: &Reading) -> Option<&Forest> {
+    reading.blocking.as_ref().filter(|forest| !forest.roots.is_empty())
+}
+
+/// What stands below the table of a view: of the locks, if the tree of those who wait is above.
+pub fn below(view: View, reading: &Reading, wish: &Wish) -> Option<Section> {
+    tree(reading).filter(|_| view == View::Locks)?;
+    let table = locks::locks(&reading.interval, wish);
+    Some(Section {
+        title: "Waits for locks in the interval".to_string(),
+        lines: locks::note(&reading.interval).into_iter().collect(),
+        table: (!table.rows.is_empty()).then_some(table),
+    })
 }
 
 /// The row selection of the command line, with these rows open.

@@ -44,6 +44,16 @@ fn tone_color(tone: Tone) -> Color {
 pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let Some(mut table) = screen.table() else { return };
     let mut area = area;
+    if let Some(section) = screen.below() {
+        let lines = section_lines(screen, &section, usize::from(area.width));
+        // The table above has at most all lines but those, and at least half.
+        let above =
+            (table.rows.len() as u16 + 2).min(area.height.saturating_sub(lines.len() as u16));
+        let above = above.max(area.height / 2);
+        let rest = Rect { y: area.y + above, height: area.height - above, ..area };
+        frame.render_widget(Paragraph::new(lines), rest);
+        area.height = above;
+    }
     if let Some(note) = screen.note().filter(|_| !table.rows.is_empty() && area.height > 3) {
         let text = fit(&note, usize::from(area.width), false);
         frame.render_widget(Paragraph::new(text), Rect { height: 1, ..area });
@@ -123,18 +133,9 @@ fn record_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect,
 /// Draws a page of several tables. The cursor is the first visible line.
 pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], area: Rect) {
     let width = usize::from(area.width);
-    let title = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
     let mut lines = Vec::new();
     for section in page {
-        lines.push(Line::styled(fit(&section.title, width, false), title));
-        let text = section.lines.iter().flat_map(|line| wrap(line, width));
-        lines.extend(text.map(Line::raw));
-        if let Some(table) = &section.table {
-            let layout = table.layout(width);
-            let heading = fit(&table.heading(&layout), width, false);
-            lines.push(Line::styled(heading, Style::new().add_modifier(Modifier::BOLD)));
-            lines.extend(table.rows.iter().map(|row| line(screen, table, row, &layout, false)));
-        }
+        lines.extend(section_lines(screen, section, width));
         lines.push(Line::raw(""));
     }
     if page.is_empty() {
@@ -148,6 +149,21 @@ pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], ar
     screen.cursor = screen.cursor.min(lines.len().saturating_sub(screen.page));
     let lines: Vec<Line<'_>> = lines.into_iter().skip(screen.cursor).take(screen.page).collect();
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// A section of a page.
+fn section_lines(screen: &Screen, section: &Section, width: usize) -> Vec<Line<'static>> {
+    let title = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+    let mut lines = vec![Line::styled(fit(&section.title, width, false), title)];
+    let text = section.lines.iter().flat_map(|line| wrap(line, width));
+    lines.extend(text.map(Line::raw));
+    if let Some(table) = &section.table {
+        let layout = table.layout(width);
+        let heading = fit(&table.heading(&layout), width, false);
+        lines.push(Line::styled(heading, Style::new().add_modifier(Modifier::BOLD)));
+        lines.extend(table.rows.iter().map(|row| line(screen, table, row, &layout, false)));
+    }
+    lines
 }
 
 fn empty(screen: &Screen) -> &'static str {

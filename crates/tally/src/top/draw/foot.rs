@@ -6,6 +6,7 @@ use ratatui::text::Line;
 
 use crate::top::moment;
 use crate::top::screen::{Mode, Screen};
+use crate::top::View;
 use view::table::fit;
 
 /// The last line.
@@ -14,6 +15,7 @@ pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
         Mode::Filter(typed) => Some(format!("filter: {typed}_   Enter keeps it, Esc drops it")),
         Mode::Interval(typed) => Some(format!("interval in seconds: {typed}_   Enter, Esc")),
         Mode::Time(typed) => Some(format!("go to: {typed}_   {}; Enter, Esc", moment::FORMS)),
+        Mode::Question(request) => Some(request.question()),
         Mode::Normal | Mode::Help(_) => None,
     };
     match typing {
@@ -31,10 +33,20 @@ fn keys(screen: &Screen) -> String {
     if screen.statement.is_some() {
         return "q quit  ? help  Esc back  Up Down scroll  Left Right past  x export".to_string();
     }
+    if screen.view() == View::Diagnoses {
+        return "q quit  ? help  Tab pane  Up Down scroll  p pause  Left Right past  x export  \
+                d interval  m mouse  W save"
+            .to_string();
+    }
     let order = screen.wish.sort.name();
     let turned = if screen.wish.reverse { " reversed" } else { "" };
+    let session = match screen.view() {
+        View::Sessions => "c cancel  k terminate  ",
+        View::Locks if screen.below().is_some() => "c cancel  k terminate  ",
+        _ => "",
+    };
     format!(
-        "q quit  ? help  Tab pane  s order: {order}{turned}  / filter  p pause  \
+        "q quit  ? help  {session}Tab pane  s order: {order}{turned}  / filter  p pause  \
          Left Right past  x export  i idle  d interval  m mouse  W save"
     )
 }

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use super::styled;
 use crate::top::screen::{Play, Screen, PANES};
 use crate::top::{moment, trend};
+use view::blocking::Forest;
 use view::headline::{self, Weight};
 use view::table::{fit, wrap};
 use view::units::{count, duration, two, whole};
@@ -41,6 +42,10 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
         lines.push(Line::raw("the first interval is being measured"));
         return lines;
     };
+    if let Some(blocked) = reading.blocking.as_ref().and_then(Forest::headline) {
+        let style = styled(screen, Color::Red, Style::new().add_modifier(Modifier::BOLD));
+        lines.extend(wrap(&blocked, width).into_iter().map(|text| Line::styled(text, style)));
+    }
     let (warnings, plain): (Vec<_>, Vec<_>) = headline::lines(&reading.interval)
         .into_iter()
         .partition(|line| line.weight == Weight::Warning);
@@ -127,7 +132,7 @@ pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
     screen.spots.tabs_line = area.y;
     for (at, (name, _)) in PANES.iter().enumerate() {
         let name = if short && at != screen.pane { "" } else { name };
-        let text = format!(" {} {name}", at + 1);
+        let text = format!(" {at} {name}");
         let style = if at == screen.pane {
             Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
         } else {

@@ -2,6 +2,7 @@
 //! Draws the full-screen view from its state, and records in the state what was drawn where.
 
 mod body;
+mod diagnoses;
 mod foot;
 mod head;
 
@@ -14,6 +15,7 @@ use ratatui::Frame;
 use super::help::HELP;
 use super::mouse::Spots;
 use super::screen::{Mode, Screen};
+use super::View;
 use view::table::wrap;
 
 /// Minimum width and height of the terminal.
@@ -40,6 +42,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     let names = head::tabs(screen, tabs);
     frame.render_widget(Paragraph::new(names), tabs);
     match screen.sections() {
+        _ if screen.view() == View::Diagnoses => diagnoses::draw(frame, screen, body),
         Some(page) => body::sections(frame, screen, &page, body),
         None => body::table(frame, screen, body),
     }

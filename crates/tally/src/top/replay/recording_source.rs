@@ -159,7 +159,7 @@ impl RecordingSource {
         let detail_seconds = self.recording.about().detail_ns as f64 * 1e-9;
         let spread_from = (!has_spread).then_some(detail_seconds);
         let recorded = Some(Recorded { index, spread_from_seconds: spread_from });
-        Reading { interval, statements: None, io: None, asked: false, recorded }
+        Reading { recorded, ..Reading::of(interval) }
     }
 
     /// Why a step does not follow directly on the one before.

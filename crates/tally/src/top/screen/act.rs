@@ -44,6 +44,9 @@ impl Screen {
                 Edit::Done(typed) => return self.jump(&typed),
                 Edit::Dropped => {}
             },
+            Mode::Question(request) => {
+                return self.answered(request, matches!(key.code, KeyCode::Char('y' | 'Y')));
+            }
             Mode::Normal => return action(key).and_then(|action| self.act(action)),
         }
         None
@@ -62,7 +65,9 @@ impl Screen {
 
     /// Handles a mouse event. Returns what the owner must do.
     pub fn mouse(&mut self, event: MouseEvent) -> Option<Ask> {
-        let action = mouse::action(&self.spots, event)?;
+        // A question is answered by a key.
+        let answers = !matches!(self.mode, Mode::Question(_));
+        let action = mouse::action(&self.spots, event).filter(|_| answers)?;
         self.notice = None;
         if let Mode::Help(line) = self.mode {
             if let Action::Move(by) = action {
@@ -82,6 +87,7 @@ impl Screen {
             Action::Export(form) => return Some(Ask::Export(form)),
             Action::Save => return Some(Ask::Save),
             Action::Mouse => return Some(Ask::Mouse),
+            Action::Session(deed) => self.ask(deed),
             Action::Pane(pane) => self.show(pane),
             Action::NextPane(by) => self.show(turn(self.pane, by, PANES.len())),
             Action::Move(by) => self.cursor = self.cursor.saturating_add_signed(by),

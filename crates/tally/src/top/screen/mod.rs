@@ -4,15 +4,18 @@
 
 mod act;
 mod orders;
+mod session;
 mod typing;
 
 #[cfg(test)]
 pub mod tests;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
 use view::Sort;
 
+use diagnose::Answer;
 use jiff::tz::TimeZone;
 use segment::StatementKey;
 
@@ -29,12 +32,14 @@ use view::table::{speaks_utf8, Table};
 use view::Reading;
 
 pub use orders::of_column;
+pub use session::Request;
 
 /// The slowest and the fastest replay.
 pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.125..=1024.0;
 
-/// The panes, in order.
-pub const PANES: [(&str, View); 9] = [
+/// The panes, in order; the key of each is its digit.
+pub const PANES: [(&str, View); 10] = [
+    ("Diagnoses", View::Diagnoses),
     ("Ledger", View::Ledger),
     ("Waits", View::Waits),
     ("Commands", View::Commands),
@@ -59,10 +64,12 @@ pub enum Mode {
     Time(String),
     /// The help page, and its first visible line.
     Help(usize),
+    /// A question: y does it.
+    Question(Request),
 }
 
 /// What only the owner of the screen can do.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Ask {
     /// Quit.
     Quit,
@@ -72,6 +79,8 @@ pub enum Ask {
     Save,
     /// Turn the mouse on or off.
     Mouse,
+    /// Have the server cancel a statement or end a session.
+    Session(Request),
     /// Show an interval beyond the kept ones, by this number of intervals.
     Further(i64),
     /// Show a time beyond the kept intervals, seconds since 1970.
@@ -142,7 +151,7 @@ pub struct Screen {
 impl Screen {
     /// The start state: options of the command line, then the saved view.
     pub fn new(args: &TopArgs, saved: &Saved, color: bool) -> Screen {
-        let view = args.view.or(saved.view).unwrap_or(View::Ledger);
+        let view = args.view.or(saved.view).unwrap_or(View::Diagnoses);
         let open = if saved.open { Open::All } else { Open::These(HashSet::new()) };
         let wish = views::wish(args, open);
         // A saved reversal applies only to a saved order.
@@ -209,6 +218,12 @@ impl Screen {
         PANES[self.pane].1
     }
 
+    /// What is wrong, as of the shown interval.
+    pub fn answer(&self) -> Option<Cow<'_, Answer>> {
+        let known = self.history.answer().map(Cow::Borrowed);
+        known.or_else(|| self.reading().map(|reading| Cow::Owned(Answer::of(reading))))
+    }
+
     /// A note about the current pane.
     pub fn note(&self) -> Option<String> {
         let reading = self.reading()?;
@@ -216,7 +231,14 @@ impl Screen {
         if self.view() == View::Statements && self.history.is_past() && statements == STATEMENTS {
             return Some(format!("past intervals keep the {STATEMENTS} statements with most time"));
         }
-        views::remark(self.view(), reading)
+        // It is about what stands below the tree.
+        let tree = self.view() == View::Locks && views::tree(reading).is_some();
+        views::remark(self.view(), reading).filter(|_| !tree)
+    }
+
+    /// What stands below the table.
+    pub fn below(&self) -> Option<Section> {
+        views::below(self.view(), self.reading()?, &self.wish())
     }
 
     /// The page that replaces the table, if any.

@@ -10,6 +10,7 @@ use ratatui::Terminal;
 use super::*;
 use crate::top::draw;
 use crate::top::keys::Action;
+use live::backend::{Deed, SessionId};
 use live::follower::Absent;
 use view::sample;
 
@@ -22,6 +23,7 @@ fn screen() -> Screen {
     let mut screen = Screen::new(&args(), &Saved::default(), true);
     (screen.ascii, screen.zone) = (false, TimeZone::UTC);
     screen.step(Step::Interval(Box::new(sample::reading())));
+    press(&mut screen, "1");
     screen
 }
 
@@ -34,6 +36,8 @@ pub fn press(screen: &mut Screen, keys: &str) -> Option<Ask> {
             '\x1b' => KeyCode::Esc,
             '→' => KeyCode::Right,
             '←' => KeyCode::Left,
+            '↓' => KeyCode::Down,
+            '↑' => KeyCode::Up,
             c => KeyCode::Char(c),
         };
         screen.key(KeyEvent::new(code, KeyModifiers::NONE))
@@ -61,6 +65,7 @@ fn the_ledger_on_a_wide_terminal() {
 fn the_panes_on_eighty_columns() {
     let mut screen = screen();
     let mut all = String::new();
+    press(&mut screen, "0");
     for _ in PANES {
         all.push_str(&drawn(&mut screen, 80, 24));
         press(&mut screen, "\t");
@@ -81,7 +86,7 @@ fn every_size_of_the_terminal_can_be_drawn() {
                 drawn(&mut screen, width, height);
                 screen.act(Action::NextPane(1));
             }
-            screen.act(Action::Pane(7));
+            screen.act(Action::Pane(8));
             screen.act(Action::Toggle);
             drawn(&mut screen, width, height);
         }
@@ -98,8 +103,144 @@ fn missing_intervals_and_missing_servers_are_reported() {
     assert!(drawn(&mut screen, 80, 24).contains("was restarted"));
     screen.step(Step::Interval(Box::new(sample::reading())));
     assert!(!drawn(&mut screen, 80, 24).contains("was restarted"));
-    press(&mut screen, "/nowhere\n");
+    press(&mut screen, "1/nowhere\n");
     assert!(drawn(&mut screen, 80, 24).contains("nothing contains the filter"));
+}
+
+#[test]
+fn it_begins_with_what_is_wrong_and_keeps_that_of_past_intervals() {
+    let mut screen = Screen::new(&args(), &Saved::default(), false);
+    let healthy = |seconds: f64| {
+        let mut reading = sample::reading();
+        reading.interval.time += seconds;
+        reading.interval.ledger.clear();
+        reading.interval.sessions.clear();
+        reading.interval.kernel = Default::default();
+        reading
+    };
+    screen.step(Step::Interval(Box::new(healthy(0.0))));
+    let seen = drawn(&mut screen, 80, 24);
+    assert_eq!(screen.view(), View::Diagnoses);
+    assert!(
+        seen.contains("The last 1 s.") && seen.contains("Healthy: nothing is wrong."),
+        "{seen}"
+    );
+    // What is wrong in the last seconds, though not in the last interval.
+    let mut wrong = healthy(1.0);
+    let mut interval = sample::interval();
+    interval.interval_seconds = 10.0;
+    wrong.recent = Some(Box::new(view::Recent { interval, statements: None }));
+    wrong.blocking = Some(sample::blocking());
+    wrong.uncovered_processes = Some(3);
+    screen.step(Step::Interval(Box::new(wrong)));
+    let seen = drawn(&mut screen, 100, 40);
+    for text in [
+        "The last 10 s. 3 processes of the server are not covered",
+        "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.",
+        "What to do: Look at who holds them",
+    ] {
+        assert!(seen.contains(text), "{text}: {seen}");
+    }
+    assert!(screen.history.shown().unwrap().recent.is_none(), "it is too large to keep");
+    screen.step(Step::Interval(Box::new(healthy(2.0))));
+    assert!(drawn(&mut screen, 100, 40).contains("Healthy"));
+    press(&mut screen, "←");
+    assert!(drawn(&mut screen, 100, 40).contains("8 sessions wait for session 4304"));
+    screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
+    assert!(!drawn(&mut screen, 40, 12).contains("The last 10 s"), "it scrolls");
+}
+
+/// A screen with an interval in which eight sessions wait for one.
+fn blocked() -> Screen {
+    let mut screen = screen();
+    let reading = view::Reading { blocking: Some(sample::blocking()), ..sample::reading() };
+    screen.step(Step::Interval(Box::new(reading)));
+    screen
+}
+
+#[test]
+fn a_line_in_every_pane_names_the_session_that_others_wait_for() {
+    let mut screen = blocked();
+    for _ in PANES {
+        let seen = drawn(&mut screen, 120, 30);
+        let first = seen.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s; \
+             longest 41 s"
+        );
+        press(&mut screen, "\t");
+    }
+    screen.step(Step::Interval(Box::new(sample::reading())));
+    assert!(!drawn(&mut screen, 120, 30).contains("sessions wait for session"));
+}
+
+#[test]
+fn the_tree_of_those_who_wait_is_above_the_locks() {
+    let mut screen = blocked();
+    press(&mut screen, "6");
+    insta::assert_snapshot!(drawn(&mut screen, 120, 32));
+    let low = drawn(&mut screen, 80, 24);
+    assert!(low.contains("4304 psql, joe@shop") && low.contains("Waits for locks"), "{low}");
+    // Without level locks there are no rows below, and the note says why.
+    let mut reading = view::Reading { blocking: Some(sample::blocking()), ..sample::reading() };
+    reading.interval.locks_seconds = 0.0;
+    reading.interval.locks.clear();
+    reading.interval.deadlock_checks.clear();
+    reading.interval.spin_delays.clear();
+    screen.step(Step::Interval(Box::new(reading)));
+    let seen = drawn(&mut screen, 120, 32);
+    assert!(
+        seen.contains("4304 psql") && seen.contains("Lock statistics need level locks"),
+        "{seen}"
+    );
+    screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
+    assert!(drawn(&mut screen, 80, 12).contains("4317 shop"), "the cursor moves in the tree");
+}
+
+/// What the screen asks its owner for, and the question before.
+fn asked(screen: &mut Screen, key: &str) -> (String, Option<Ask>) {
+    assert_eq!(press(screen, key), None, "not without a question");
+    let seen = drawn(screen, 120, 30);
+    let question = seen.lines().last().unwrap().to_string();
+    (question, press(screen, "y"))
+}
+
+#[test]
+fn a_session_is_cancelled_or_terminated_after_a_question() {
+    let mut screen = blocked();
+    press(&mut screen, "4");
+    let row = screen.reading().unwrap().interval.sessions[0].clone();
+    assert!(drawn(&mut screen, 120, 30).contains("c cancel  k terminate"));
+    let (question, ask) = asked(&mut screen, "c");
+    let name = view::blocking::session_name(&row);
+    assert_eq!(question, format!("Cancel the statement of {name}? y/n"));
+    let Some(Ask::Session(request)) = ask else { panic!("{ask:?}") };
+    let session = SessionId { pid: row.pid, slot: row.slot, generation: row.generation };
+    assert_eq!((request.deed, request.session), (Deed::Cancel, session));
+    // Anything but y leaves it.
+    for key in ["n", "\x1b", "\n", "c"] {
+        press(&mut screen, "k");
+        assert_eq!(press(&mut screen, key), None);
+        assert!(screen.notice.as_ref().unwrap().contains("is not terminated"));
+        assert_eq!(screen.mode, Mode::Normal);
+    }
+    // The root of the tree, which executes nothing.
+    press(&mut screen, "6");
+    press(&mut screen, "c");
+    assert!(screen.notice.as_ref().unwrap().contains("k terminates it"), "{:?}", screen.notice);
+    let (question, ask) = asked(&mut screen, "k");
+    assert!(question.starts_with("Terminate session 4304 ("), "{question}");
+    assert!(matches!(ask, Some(Ask::Session(request)) if request.session.pid == 4304));
+    press(&mut screen, "↓k");
+    assert!(screen.notice.as_ref().unwrap().contains("not measured"), "4310 is made up");
+    // Where there are no sessions.
+    press(&mut screen, "1k");
+    assert!(screen.notice.as_ref().unwrap().contains("pane Sessions"));
+    press(&mut screen, "4");
+    screen.play = Some(Play::new("r".into(), 1, 1.0));
+    press(&mut screen, "k");
+    assert!(screen.notice.as_ref().unwrap().contains("recording"));
 }
 
 /// Another interval, this many seconds after the first, with this many commands.
@@ -212,7 +353,7 @@ fn typing_a_filter_and_an_interval() {
     press(&mut screen, "dnan\n");
     assert_eq!(screen.length, Duration::from_millis(2500));
     assert!(drawn(&mut screen, 80, 24).contains("nan: not 0.1 to 3600 seconds"));
-    press(&mut screen, "j");
+    press(&mut screen, "↓");
     assert_eq!(screen.notice, None, "until the next key");
 }
 
@@ -220,7 +361,7 @@ fn typing_a_filter_and_an_interval() {
 fn enter_opens_the_activity_under_the_cursor_and_closes_it_again() {
     let mut screen = screen();
     assert_eq!(screen.table().unwrap().rows.len(), 4);
-    press(&mut screen, "jj\n");
+    press(&mut screen, "↓↓\n");
     let table = screen.table().unwrap();
     let names: Vec<String> = table.rows.iter().map(|r| r.cells[0].exact()).collect();
     assert_eq!(names[2..5], ["IO:WALSync", "  execute", "  sync"]);
@@ -240,7 +381,7 @@ fn enter_shows_one_statement_and_escape_goes_back_to_it() {
     insta::assert_snapshot!(drawn(&mut screen, 100, 40));
     press(&mut screen, "\x1b");
     assert_eq!(screen.wish.filter, "orders");
-    press(&mut screen, "\x1bj\n");
+    press(&mut screen, "\x1b↓\n");
     assert_eq!(screen.statement.map(|key| key.id), Some(4242));
     press(&mut screen, "GG");
     assert!(drawn(&mut screen, 100, 30).contains("temporary files: 1, 4 MB"));
@@ -377,7 +518,7 @@ fn the_help_page_scrolls_on_a_low_terminal() {
     assert!(!drawn(&mut screen, 80, 24).contains("unexplained: share"));
     screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
     assert!(drawn(&mut screen, 80, 24).contains("unexplained: share"));
-    press(&mut screen, "k");
+    press(&mut screen, "↑");
     assert!(matches!(screen.mode, Mode::Help(line) if line > 0));
     press(&mut screen, "y");
     assert_eq!(screen.mode, Mode::Normal);

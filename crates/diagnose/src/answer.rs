@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The answer to "what is wrong?": the diagnoses, the time they are of, and what was not looked at.
+
+use segment::Level;
+use serde::Serialize;
+use view::table::wrap;
+use view::units::{duration, percent};
+use view::Reading;
+
+use crate::case::Case;
+use crate::diagnose;
+use crate::diagnosis::Diagnosis;
+
+/// What is wrong with a server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Answer {
+    /// The time looked at.
+    pub diagnosed_seconds: f64,
+    /// Whether nothing is wrong; `None`: nothing was measured.
+    pub healthy: Option<bool>,
+    /// The worst first; a consequence follows its cause.
+    pub diagnoses: Vec<Diagnosis>,
+    #[serde(skip)]
+    uncovered: usize,
+}
+
+/// A line of text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Its text, indented.
+    pub text: String,
+    /// Whether it says what is wrong, or that nothing is.
+    pub strong: bool,
+}
+
+/// Spaces before what follows a number, and before a consequence.
+const INDENT: usize = 3;
+
+impl Answer {
+    /// Of the last seconds of a reading, or else of its interval.
+    pub fn of(reading: &Reading) -> Answer {
+        let case = Case::of(reading);
+        let measured =
+            case.interval.level != Level::Off || case.interval.instrumented_seconds > 0.0;
+        let diagnoses = diagnose(&case);
+        Answer {
+            diagnosed_seconds: case.interval.interval_seconds,
+            healthy: measured.then_some(diagnoses.is_empty()),
+            diagnoses,
+            uncovered: reading.uncovered_processes.unwrap_or(0),
+        }
+    }
+
+    /// What was not looked at, if anything.
+    pub fn uncovered(&self) -> Option<String> {
+        let them = match self.uncovered {
+            0 => return None,
+            1 => "1 process of the server is".to_string(),
+            n => format!("{n} processes of the server are"),
+        };
+        Some(format!(
+            "{them} not covered: started before pg_tally was loaded (tally status names them)"
+        ))
+    }
+
+    /// The diagnoses as text of at most `width` characters a line.
+    pub fn lines(&self, width: usize) -> Vec<Line> {
+        let mut out = Vec::new();
+        match self.healthy {
+            None => add(
+                &mut out,
+                "Nothing is measured at level off: set another (tally level waits).",
+                ["", ""],
+                width,
+                true,
+            ),
+            Some(true) => add(&mut out, "Healthy: nothing is wrong.", ["", ""], width, true),
+            Some(false) => {}
+        }
+        for (n, it) in self.diagnoses.iter().enumerate() {
+            if n > 0 {
+                out.push(Line { text: String::new(), strong: false });
+            }
+            let indent = if it.consequence_of.is_some() { INDENT } else { 0 };
+            let first = format!("{:indent$}{}. ", "", n + 1);
+            let rest = " ".repeat(indent + INDENT);
+            let cause = it.consequence_of.map_or("", |_| "As a consequence: ");
+            add(&mut out, &format!("{cause}{}", it.text), [&first, &rest], width, true);
+            let time = it.time();
+            for detail in time.iter().chain(&it.details()) {
+                add(&mut out, detail, [&rest, &rest], width, false);
+            }
+            let sure = format!("The cause is {}.", it.confidence.name());
+            add(&mut out, &sure, [&rest, &rest], width, false);
+        }
+        out
+    }
+}
+
+fn add(out: &mut Vec<Line>, text: &str, indents: [&str; 2], width: usize, strong: bool) {
+    let space = width.saturating_sub(indents[1].len()).max(1);
+    for (n, part) in wrap(text, space).into_iter().enumerate() {
+        let indent = indents[usize::from(n > 0)];
+        out.push(Line { text: format!("{indent}{part}"), strong });
+    }
+}
+
+impl Diagnosis {
+    /// How much time it takes: "12.3 s of the sessions' time, 45 %."
+    pub fn time(&self) -> Option<String> {
+        let seconds = duration(self.seconds);
+        (self.seconds > 0.0).then(|| match self.share {
+            Some(share) => format!("{seconds} of the sessions' time, {} %.", percent(share)),
+            None => format!("{seconds} of clients' time."),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use view::sample;
+
+    /// A reading in which eight sessions wait for one.
+    fn blocked() -> Reading {
+        Reading { blocking: Some(sample::blocking()), ..sample::reading() }
+    }
+
+    #[test]
+    fn it_names_the_time_the_share_and_the_culprit() {
+        let answer = Answer::of(&blocked());
+        assert_eq!(answer.healthy, Some(false));
+        let lines: Vec<String> = answer.lines(200).into_iter().map(|line| line.text).collect();
+        let at = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap();
+        let sentence =
+            "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.";
+        let begin = at(sentence);
+        assert!(lines[begin + 1].contains("of the sessions' time, "), "{lines:#?}");
+        assert!(at("What to do: Look at who holds them") > begin);
+        assert!(at("Its last statement: UPDATE accounts SET balance = 0") > begin);
+        for line in answer.lines(40) {
+            assert!(line.text.chars().count() <= 40, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_measured_is_not_healthy() {
+        let mut reading = sample::reading();
+        reading.interval.level = Level::Off;
+        reading.interval.instrumented_seconds = 0.0;
+        reading.interval.ledger.clear();
+        reading.uncovered_processes = Some(2);
+        let answer = Answer::of(&reading);
+        assert_eq!(answer.healthy, None);
+        assert!(answer.lines(80)[0].text.starts_with("Nothing is measured at level off"));
+        assert!(answer.uncovered().unwrap().starts_with("2 processes of the server are not"));
+    }
+
+    #[test]
+    fn the_last_seconds_count_if_there_are_any() {
+        let mut reading = blocked();
+        let mut interval = sample::interval();
+        interval.interval_seconds = 10.0;
+        interval.ledger.clear();
+        interval.sessions.clear();
+        reading.blocking = None;
+        reading.recent = Some(Box::new(view::Recent { interval, statements: None }));
+        let answer = Answer::of(&reading);
+        assert_eq!((answer.diagnosed_seconds, answer.healthy), (10.0, Some(true)));
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Cancels a statement or ends a session: through the server, with the rights of the connection's role, and
+//! never by a signal of our own.
+
+use error::Error;
+use postgres::Client;
+use process::Proc;
+use segment::Segment;
+
+use crate::server::{self, Socket};
+use crate::spec::Spec;
+
+/// What to do to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// Cancel its statement (pg_cancel_backend).
+    Cancel,
+    /// End it (pg_terminate_backend).
+    Terminate,
+}
+
+impl Deed {
+    fn sql(self) -> &'static str {
+        match self {
+            Deed::Cancel => "select pg_cancel_backend($1)",
+            Deed::Terminate => "select pg_terminate_backend($1)",
+        }
+    }
+}
+
+/// A session, as distinct from later ones with the same pid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionId {
+    /// Its process.
+    pub pid: i32,
+    /// Its slot, and its ordinal among the owners of that.
+    pub slot: u32,
+    /// See `slot`.
+    pub generation: u32,
+}
+
+/// Asks the server of `segment` to do this; `target` is what the user named.
+///
+/// # Errors
+///
+/// The session has ended, the server cannot be connected to, or it refuses: its own words.
+pub fn send(
+    deed: Deed,
+    session: SessionId,
+    segment: &Segment,
+    target: Option<&str>,
+) -> Result<(), Error> {
+    let SessionId { pid, slot, generation } = session;
+    let ended = || Error::Failed(format!("session {pid} has ended"));
+    let mut client = connect(segment, target)?;
+    of_this_server(&mut client, segment)?;
+    // As late as possible: a later session may get the same pid.
+    let claims = segment.claims()?;
+    if !claims.iter().any(|it| (it.pid, it.slot, it.generation) == (pid, slot, generation)) {
+        return Err(ended());
+    }
+    match client.query_one(deed.sql(), &[&pid]) {
+        Ok(row) if row.get(0) => Ok(()),
+        Ok(_) => Err(ended()),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
+    match Spec::parse(target)? {
+        Spec::Connection(_) | Spec::DataDirectory(_) => server::connect_target(target),
+        // Nothing else says which server it is.
+        Spec::Only | Spec::Segment(_) => match Socket::of_segment(segment) {
+            Some(socket) => socket.connect(None),
+            None => Err(Error::Failed(
+                "the segment names no socket of its server: start tally top with a connection string \
+                 (tally top \"host=... user=...\")"
+                    .into(),
+            )),
+        },
+    }
+}
+
+/// An error if the connection is to another server than the segment's, whose sessions have other pids.
+fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
+    let ours: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0);
+    let parent = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
+    match parent {
+        Some(stat) if segment.knows_pids() && stat.parent != segment.header().server_pid => {
+            Err(Error::Failed(
+                "the connection leads to another server than the one shown; name this one by its data \
+                 directory or a connection string"
+                    .into(),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The server's message with its detail, which says which right is missing.
+fn refused(error: postgres::Error) -> Error {
+    let Some(detail) = error.as_db_error().and_then(|db| db.detail()) else { return error.into() };
+    let detail = detail.to_string();
+    Error::Failed(format!("{}. {detail}", Error::from(error)))
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Who blocks whom in a running server, with the statements of both and the names of what is locked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use error::Error;
+use segment::interval::SessionRow;
+use segment::{Blocked, Interval, Segment, Snapshot, Statements};
+use view::blocking::{still_waits, Forest, Sources};
+
+use crate::lock_names::Known;
+
+/// Reads it again and again, and remembers names.
+#[derive(Debug, Default)]
+pub struct Blocking {
+    names: Known,
+}
+
+impl Blocking {
+    /// Who blocks whom now, and when that is, seconds since 1970.
+    pub fn read(&mut self, segment: &mut Segment) -> Result<(Forest, f64), Error> {
+        let blocked = segment.blocked()?;
+        if blocked.is_empty() {
+            return Ok((Forest::default(), segment::clock::realtime_ns() as f64 * 1e-9));
+        }
+        let snapshot = segment.snapshot(None)?;
+        let interval = Interval::between(segment, None, &snapshot);
+        let forest = self.forest(segment, &blocked, &interval.sessions, &snapshot, None)?;
+        Ok((forest, interval.time))
+    }
+
+    /// The same of readings that exist already: `blocked` was read before `snapshot`, which has these
+    /// sessions. Without `statements` they are read if somebody waits.
+    pub(crate) fn forest(
+        &mut self,
+        segment: &mut Segment,
+        blocked: &[Blocked],
+        sessions: &[SessionRow],
+        snapshot: &Snapshot,
+        statements: Option<Arc<Statements>>,
+    ) -> Result<Forest, Error> {
+        let waits = blocked.iter().any(|it| still_waits(it, sessions).is_some());
+        let mut last = HashMap::new();
+        let mut statements = statements;
+        if waits {
+            self.names.learn(segment, blocked, sessions);
+            for row in sessions {
+                if let Some(key) = segment.last_statement(row.slot)? {
+                    last.insert(row.slot, key);
+                }
+            }
+            if statements.is_none() {
+                statements = segment.statements()?.map(Arc::new);
+            }
+        }
+        Ok(Forest::of(&Sources {
+            blocked,
+            sessions,
+            tick: snapshot.tick,
+            clock: &snapshot.clock,
+            last: &last,
+            statements: statements.as_deref(),
+            names: self.names.names(),
+        }))
+    }
+}

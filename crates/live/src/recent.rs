@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The last seconds of a run as one interval, made from the readings at their beginning and end.
+//!
+//! Few beginnings are kept, so the time covered is up to a fifth longer than asked for.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use segment::kernel::KernelView;
+use segment::{Frame, Interval, Segment, Snapshot, Statements};
+use view::statements;
+
+/// In how many parts the time is divided.
+const PARTS: f64 = 5.0;
+
+/// Sums of the kernel's figures since the first reading, seconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kernel {
+    cpu_account: f64,
+    on_cpu: f64,
+    run_queue: f64,
+}
+
+/// Where such a time may begin.
+#[derive(Debug)]
+struct Begin {
+    snapshot: Arc<Snapshot>,
+    statements: Option<Arc<Statements>>,
+    kernel: Kernel,
+}
+
+/// The readings from which the last seconds are made.
+#[derive(Debug)]
+pub(crate) struct Recent {
+    length: f64,
+    begins: VecDeque<Begin>,
+    kernel: Kernel,
+}
+
+impl Recent {
+    /// Of this length; it begins with this reading.
+    pub(crate) fn start(
+        length: Duration,
+        snapshot: Arc<Snapshot>,
+        statements: Option<Arc<Statements>>,
+    ) -> Recent {
+        let begin = Begin { snapshot, statements, kernel: Kernel::default() };
+        Recent {
+            length: length.as_secs_f64(),
+            begins: VecDeque::from([begin]),
+            kernel: Kernel::default(),
+        }
+    }
+
+    /// The last seconds until this reading; `kernel` is the kernel's view since the previous one.
+    pub(crate) fn next(
+        &mut self,
+        segment: &Segment,
+        snapshot: &Arc<Snapshot>,
+        statements: Option<&Arc<Statements>>,
+        kernel: &KernelView,
+    ) -> view::Recent {
+        self.kernel.cpu_account += kernel.cpu_account_seconds;
+        self.kernel.on_cpu += kernel.on_cpu_seconds;
+        self.kernel.run_queue += kernel.run_queue_seconds;
+        let age = |begin: &Begin| {
+            snapshot.clock.seconds(snapshot.tick.saturating_sub(begin.snapshot.tick))
+        };
+        while self.begins.get(1).is_some_and(|second| age(second) >= self.length) {
+            self.begins.pop_front();
+        }
+        let begin = self.begins.front();
+        let earlier = begin.map(|begin| &*begin.snapshot);
+        let frame = Frame::between(segment, earlier, snapshot);
+        let busy = frame.busy_seconds();
+        let mut interval = Interval::from(frame);
+        interval.kernel = self.kernel_since(begin.map_or(self.kernel, |it| it.kernel), kernel);
+        interval.kernel.unexplained_seconds = kernel.unexplained_share * busy;
+        // They may have been asked for later.
+        let before = self.begins.iter().find_map(|begin| begin.statements.as_ref());
+        let found = statements
+            .zip(before)
+            .map(|(now, before)| statements::Statements::between(Some(before), now));
+        if self.begins.back().is_none_or(|last| age(last) >= self.length / PARTS) {
+            self.begins.push_back(Begin {
+                snapshot: snapshot.clone(),
+                statements: statements.cloned(),
+                kernel: self.kernel,
+            });
+        }
+        view::Recent { interval, statements: found }
+    }
+
+    /// The kernel's view since these sums. Shares and samples are since the watch began anyway.
+    fn kernel_since(&self, before: Kernel, last: &KernelView) -> KernelView {
+        let (now, mut view) = (self.kernel, last.clone());
+        view.cpu_account_seconds = now.cpu_account - before.cpu_account;
+        view.on_cpu_seconds = now.on_cpu - before.on_cpu;
+        view.run_queue_seconds = now.run_queue - before.run_queue;
+        let kernel = view.on_cpu_seconds + view.run_queue_seconds;
+        view.runnable_inside_waits_seconds = (kernel - view.cpu_account_seconds).max(0.0);
+        view
+    }
+}

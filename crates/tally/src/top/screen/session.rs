@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The session under the cursor, and the question before it is cancelled or ended.
+
+use live::backend::{Deed, SessionId};
+use segment::interval::SessionRow;
+use view::blocking::session_name;
+
+use super::{Ask, Mode, Screen};
+use crate::top::View;
+
+/// What the server is to do, and to whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// What.
+    pub deed: Deed,
+    /// The session.
+    pub session: SessionId,
+    /// "session 4711 (shop, alice@orders)".
+    pub name: String,
+}
+
+impl Request {
+    /// The question before it.
+    pub fn question(&self) -> String {
+        match self.deed {
+            Deed::Cancel => format!("Cancel the statement of {}? y/n", self.name),
+            Deed::Terminate => format!("Terminate {}? y/n", self.name),
+        }
+    }
+
+    /// What was done.
+    pub fn done(&self) -> String {
+        match self.deed {
+            Deed::Cancel => format!("the server cancels the statement of {}", self.name),
+            Deed::Terminate => format!("the server terminates {}", self.name),
+        }
+    }
+
+    /// What was not done, and why.
+    pub fn failed(&self, why: &str) -> String {
+        match self.deed {
+            Deed::Cancel => format!("the statement of {} is not cancelled: {why}", self.name),
+            Deed::Terminate => format!("{} is not terminated: {why}", self.name),
+        }
+    }
+}
+
+impl Screen {
+    /// The session under the cursor, or why there is none.
+    fn session(&self) -> Result<&SessionRow, &'static str> {
+        const WHERE: &str = "choose a session in pane Sessions, or in the tree of pane Locks";
+        if self.play.is_some() {
+            return Err("this is a recording: its sessions cannot be reached");
+        }
+        let reading = self.reading().ok_or(WHERE)?;
+        let key = self.table().and_then(|table| Some(table.rows.get(self.cursor)?.key.clone()));
+        let key = key.ok_or(WHERE)?;
+        let mut sessions = reading.interval.sessions.iter();
+        match self.view() {
+            View::Sessions => {
+                sessions.find(|row| format!("{} {}", row.slot, row.generation) == key).ok_or(WHERE)
+            }
+            View::Locks if key == "0" => {
+                Err("a prepared transaction has no session: ROLLBACK PREPARED ends it")
+            }
+            View::Locks if reading.blocking.is_some() => sessions
+                .find(|row| row.pid.to_string() == key && row.state != "dead")
+                .ok_or("this session is not measured: cancel or terminate it by SQL"),
+            _ => Err(WHERE),
+        }
+    }
+
+    /// Asks before the session under the cursor is cancelled or ended.
+    pub(super) fn ask(&mut self, deed: Deed) {
+        let request = self.session().and_then(|row| match deed {
+            Deed::Cancel if row.state.starts_with("idle") => {
+                Err("this session executes no statement that could be cancelled; k terminates it")
+            }
+            _ => Ok(Request {
+                deed,
+                session: SessionId { pid: row.pid, slot: row.slot, generation: row.generation },
+                name: session_name(row),
+            }),
+        });
+        match request {
+            Ok(request) => self.mode = Mode::Question(request),
+            Err(why) => self.notice = Some(why.to_string()),
+        }
+    }
+
+    /// The answer to the question.
+    pub(super) fn answered(&mut self, request: Request, yes: bool) -> Option<Ask> {
+        if !yes {
+            self.notice = Some(request.failed("you did not press y"));
+        }
+        yes.then_some(Ask::Session(request))
+    }
+}
