@@ -110,6 +110,27 @@ impl Readable {
 }
 
 fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
+    let readable = || rows.iter().filter_map(|row| Some((row, row.readable.as_ref()?)));
+    let of = |ended: bool| -> Vec<_> {
+        readable().filter(|(_, it)| (it.running == Some(false)) == ended).collect()
+    };
+    let (running, ended) = (of(false), of(true));
+    if !running.is_empty() {
+        write!(out, "{}", table(&running))?;
+    }
+    if !ended.is_empty() {
+        let space = if running.is_empty() { "" } else { "\n" };
+        writeln!(out, "{space}Of servers that have ended:")?;
+        write!(out, "{}", table(&ended))?;
+    }
+    // Each error begins with the path.
+    for error in rows.iter().filter_map(|row| row.error.as_ref()) {
+        writeln!(out, "{error}")?;
+    }
+    Ok(())
+}
+
+fn table(rows: &[(&Row, &Readable)]) -> Table {
     let mut columns = Table::with_headings(
         &[
             "SEGMENT",
@@ -125,8 +146,7 @@ fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
         ],
         1..6,
     );
-    for row in rows {
-        let Some(it) = &row.readable else { continue };
+    for (row, it) in rows {
         columns.push_texts(vec![
             row.segment.clone(),
             it.pid.to_string(),
@@ -145,14 +165,7 @@ fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
             it.data_directory.clone(),
         ]);
     }
-    if rows.iter().any(|row| row.readable.is_some()) {
-        write!(out, "{columns}")?;
-    }
-    // Each error begins with the path.
-    for error in rows.iter().filter_map(|row| row.error.as_ref()) {
-        writeln!(out, "{error}")?;
-    }
-    Ok(())
+    columns
 }
 
 /// Bytes as MiB.
@@ -180,6 +193,39 @@ mod tests {
         for (seconds, text) in [(3.0, "3 s"), (600.0, "10 min"), (7200.0, "2 h"), (864e3, "10 d")] {
             assert_eq!(age(seconds), text);
         }
+    }
+
+    #[test]
+    fn segments_of_ended_servers_are_apart() {
+        let row = |name: &str, running| {
+            let readable = Readable {
+                server: "PostgreSQL".into(),
+                producer: String::new(),
+                pid: 1,
+                running,
+                port: 5432,
+                data_directory: "/d".into(),
+                level: "waits".into(),
+                sessions: 1,
+                slots: 2,
+                resident_bytes: 0,
+                file_bytes: 0,
+                age_seconds: 1.0,
+            };
+            Row { segment: name.into(), error: None, readable: Some(readable) }
+        };
+        let text = |rows: &[Row]| {
+            let mut out = Vec::new();
+            print(rows, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let rows = [row("one", Some(false)), row("two", Some(true)), row("three", None)];
+        let all = text(&rows);
+        let at = |what: &str| all.find(what).unwrap_or_else(|| panic!("{what}: {all}"));
+        assert!(at("two") < at("three") && at("three") < at("\n\nOf servers that have ended:"));
+        assert!(at("ended:") < at("one"), "{all}");
+        assert!(text(&rows[..1]).starts_with("Of servers that have ended:\nSEGMENT"));
+        assert!(!text(&rows[1..]).contains("that have ended"));
     }
 
     #[test]

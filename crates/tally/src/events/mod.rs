@@ -58,7 +58,15 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
         }
     }
     let mut printer = Printer { args, color, zone: TimeZone::system(), lost: 0, noted: None };
-    printer.rows(first(args, rows), follower.event_capacity())?;
+    let rows = first(args, rows);
+    if !args.json && !rows.iter().any(|row| wanted(args, row)) {
+        let note = match rows.is_empty() && args.since.is_none() {
+            true => "no events so far",
+            false => "no such events",
+        };
+        printer.note(note);
+    }
+    printer.rows(rows, follower.event_capacity())?;
     while args.follow && !stop.load(Ordering::Relaxed) && nap()? {
         for step in follower.step(false) {
             match step {

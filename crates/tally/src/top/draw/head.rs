@@ -15,8 +15,8 @@ use view::units::{count, duration, two, whole};
 
 /// Index of the line with the server's load, among the lines that are not warnings.
 const LOAD: usize = 2;
-/// Screens of this height or more show the load's history below it.
-const TALL: u16 = 20;
+/// Screens of this height or more show whole lines, and the load's history below it.
+const TALL: u16 = 30;
 /// Maximum width of a history.
 const WIDEST: usize = 60;
 
@@ -54,8 +54,12 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
         lines.extend(parts.into_iter().map(|text| Line::styled(text, loud)));
     }
     for (at, line) in plain.iter().enumerate() {
+        if height < TALL {
+            lines.push(Line::raw(fit(&line.text, width, false).trim_end().to_string()));
+            continue;
+        }
         lines.extend(wrap(&line.text, width).into_iter().map(Line::raw));
-        if height >= TALL && at == LOAD {
+        if at == LOAD {
             lines.push(Line::raw(history(screen, width)));
         }
     }
@@ -120,19 +124,29 @@ fn history(screen: &Screen, width: usize) -> String {
     )
 }
 
+/// Shorter names of the panes, which fit on 80 columns.
+const SHORT: [&str; PANES.len()] =
+    ["Diag", "Ledger", "Waits", "Cmds", "Sess", "LWLocks", "Locks", "Funcs", "Stmts", "IO"];
+
 /// The names of the panes, and the choice of rows.
 pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
     let width = usize::from(area.width);
     let state = state(screen);
-    // Without space for all names, only the current pane has one.
-    let all: usize = PANES.iter().map(|(name, _)| name.len() + 3).sum();
-    let short = all + 2 + state.chars().count() > width;
+    let rest = 2 + state.chars().count();
+    let long: usize = PANES.iter().map(|(name, _)| name.len() + 3).sum();
+    let short: usize = SHORT.iter().map(|name| name.len() + 2).sum();
     let mut spans = Vec::new();
     let mut used = 0;
     screen.spots.tabs_line = area.y;
     for (at, (name, _)) in PANES.iter().enumerate() {
-        let name = if short && at != screen.pane { "" } else { name };
-        let text = format!(" {at} {name}");
+        let text = if long + rest <= width {
+            format!(" {at} {name}")
+        } else if short + rest <= width {
+            format!(" {at}{}", SHORT[at])
+        } else {
+            // Only the current one has a name.
+            format!(" {at} {}", if at == screen.pane { name } else { "" })
+        };
         let style = if at == screen.pane {
             Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
         } else {
