@@ -18,6 +18,7 @@ mod postmaster_file;
 mod relation_names;
 mod run;
 pub mod server;
+pub mod session_samples;
 pub mod spec;
 mod tablespaces;
 mod tail;
