@@ -292,6 +292,7 @@ fn make() -> Material {
         intervals: (SECONDS - GAP.len()) as u64,
         whole,
         statements: Some(statements),
+        sessions: None,
         points,
         moments,
         latency: latency(),

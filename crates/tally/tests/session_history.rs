@@ -16,7 +16,8 @@ use postgres::{Client, NoTls};
 use recording::{Range, Recording, SessionHistoryRow};
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
-use support::{eventually, segment};
+use serde_json::Value;
+use support::{eventually, output, segment};
 
 /// Intervals that are recorded in each state of the server.
 const LONG: u64 = 6;
@@ -288,6 +289,45 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
     assert!(text(last).contains("update orders set v = $1"), "{}", text(last));
     assert!(text(waiter).contains("v + $1"), "{}", text(waiter));
     crowd.end(first);
+    the_report_names_the_root(&directory, root_pid);
+}
+
+/// A report of it begins with who blocked most, as `tally doctor` does live.
+fn the_report_names_the_root(directory: &Path, root_pid: i64) {
+    let text = output(support::tally().args(["report", "--json"]).arg(directory));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let first = &report["findings"][0];
+    let name = format!("3 sessions wait for session {root_pid} (forgetful, postgres@postgres), idle in transaction for");
+    assert!(first["text"].as_str().unwrap().starts_with(&name), "{first:#}");
+    let details = first["details"].to_string();
+    assert!(details.contains("it blocked up to 3 sessions from"), "{first:#}");
+    assert!(details.contains("Its last statement: update orders set v = $1"), "{first:#}");
+    let table = |id: &str| {
+        let tables = report["tables"].as_array().unwrap();
+        let table = tables.iter().find(|table| table["id"] == id).unwrap().clone();
+        let at = |key: &str| {
+            let columns = table["columns"].as_array().unwrap();
+            columns.iter().position(|column| column["key"] == key).unwrap()
+        };
+        let cell = |key: &str| table["rows"][0][at(key)].clone();
+        (
+            cell("application"),
+            cell(match id {
+                "blockers" => "waiting_seconds",
+                "idle_in_transaction" => "seconds",
+                _ => "busy_seconds",
+            }),
+        )
+    };
+    // Three waited for as long as it was recorded.
+    let (application, seconds) = table("blockers");
+    assert_eq!(application, "forgetful");
+    assert!(seconds.as_f64().unwrap() > 3.0 * (LONG - 2) as f64, "{seconds}");
+    let (application, seconds) = table("active_sessions");
+    assert_eq!(application, "waiter");
+    assert!(seconds.as_f64().unwrap() > 3.0 * (LONG - 2) as f64, "{seconds}");
+    let (_, seconds) = table("idle_in_transaction");
+    assert!(seconds.as_f64().unwrap() > (LONG - 2) as f64, "{seconds}");
 }
 
 #[test]
