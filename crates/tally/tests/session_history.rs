@@ -290,6 +290,29 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
     assert!(text(waiter).contains("v + $1"), "{}", text(waiter));
     crowd.end(first);
     the_report_names_the_root(&directory, root_pid);
+    any_second_can_be_opened(&directory, &rows);
+}
+
+/// `tally top --replay` has the sessions of an interval.
+fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
+    let replay = |more: &[&str]| {
+        let mut command = support::tally();
+        command.args(["top", "--replay"]).arg(directory).args(["--from", "-6s", "--count", "1"]);
+        output(command.args(more))
+    };
+    let interval: Value = serde_json::from_str(&replay(&["--json"])).unwrap();
+    let time_us = (interval["time"].as_f64().unwrap() * 1e6).round() as i64;
+    let same = |row: &&SessionHistoryRow| row.time_us.abs_diff(time_us) < 1_000;
+    let recorded: BTreeMap<i64, String> =
+        rows.iter().filter(same).map(|row| (row.pid, row.activity.to_string())).collect();
+    let sessions = interval["sessions"].as_array().unwrap().iter();
+    let shown: BTreeMap<i64, String> = sessions
+        .map(|it| (it["pid"].as_i64().unwrap(), it["activity"].as_str().unwrap().to_string()))
+        .collect();
+    assert!(shown.values().any(|it| it.starts_with("Lock:")), "{interval:#}");
+    assert_eq!(shown, recorded);
+    let text = replay(&["--view", "sessions"]);
+    assert!(text.contains("waiter") && text.contains("sessions that were not idle"), "{text}");
 }
 
 /// A report of it begins with who blocked most, as `tally doctor` does live.
