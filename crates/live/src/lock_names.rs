@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Asks the server for the names of locked relations. Where it refuses, or would wait itself, there are none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{channel, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use segment::interval::SessionRow;
-use segment::{Blocked, Segment};
+use segment::{Blocked, Segment, SegmentPath};
 use view::blocking::Names;
 
 use crate::server::Socket;
@@ -80,4 +81,57 @@ fn ask(socket: &Socket, database: &str, relations: &[u32]) -> Option<Vec<(u32, S
                where c.oid = any($1::oid[])";
     let rows = client.query(sql, &[&relations]).ok()?;
     Some(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+/// Names of locked relations, asked for in a thread: a server that does not answer delays nobody.
+#[derive(Debug, Default)]
+pub struct Background {
+    names: Names,
+    /// Those that were asked for, each once.
+    asked: HashSet<(u32, u32)>,
+    answer: Option<Receiver<Names>>,
+}
+
+impl Background {
+    /// Asks for the names of the relations that these wait for, unless they were asked for already or another
+    /// question is open.
+    pub fn ask(&mut self, path: &SegmentPath, blocked: &[Blocked], sessions: &[SessionRow]) {
+        let new: Vec<Blocked> = blocked
+            .iter()
+            .filter(|it| OF_RELATIONS.contains(&it.lock.kind))
+            .filter(|it| !self.asked.contains(&(it.lock.fields[0], it.lock.fields[1])))
+            .cloned()
+            .collect();
+        if new.is_empty() || self.answer.is_some() {
+            return;
+        }
+        self.asked.extend(new.iter().map(|it| (it.lock.fields[0], it.lock.fields[1])));
+        let waits = |row: &&SessionRow| new.iter().any(|it| it.slot == row.slot);
+        let sessions: Vec<SessionRow> = sessions.iter().filter(waits).cloned().collect();
+        let (send, answer) = channel();
+        let path = path.clone();
+        let work = move || {
+            let mut known = Known::default();
+            if let Ok(segment) = Segment::open(&path) {
+                known.learn(&segment, &new, &sessions);
+            }
+            // Fails if nobody waits for it any more.
+            let _ = send.send(known.names);
+        };
+        let thread = std::thread::Builder::new().name("lock names".to_string()).spawn(work);
+        self.answer = thread.ok().map(|_| answer);
+    }
+
+    /// The names that are known by now.
+    pub fn names(&mut self) -> &Names {
+        match self.answer.as_ref().map(Receiver::try_recv) {
+            Some(Ok(names)) => {
+                self.names.extend(names);
+                self.answer = None;
+            }
+            Some(Err(TryRecvError::Disconnected)) => self.answer = None,
+            Some(Err(TryRecvError::Empty)) | None => {}
+        }
+        &self.names
+    }
 }

@@ -13,6 +13,7 @@ use crate::coverage::Count;
 use crate::devices::{Answer, DeviceWatch};
 use crate::io::IoWatch;
 use crate::recent::Recent;
+use crate::session_samples::{self, SessionSample};
 use error::Error;
 use view::{statements, Reading};
 
@@ -32,6 +33,8 @@ pub struct Wanted {
     pub statements: bool,
     /// Relations and devices, and with intervals all that the I/O pane shows.
     pub storage: bool,
+    /// What sessions do at the end of each frame.
+    pub sessions: bool,
     /// Count parallel workers with their leaders, in intervals.
     pub leaders: bool,
     /// Who blocks whom, and how many processes are not covered, with intervals.
@@ -63,6 +66,8 @@ pub struct Taken {
     pub details: Option<Details>,
     /// The devices, and their counters.
     pub devices: Option<Answer>,
+    /// The sessions that were not idle; `None`: not wanted.
+    pub sessions: Option<Vec<SessionSample>>,
 }
 
 /// What is read only with details, since the previous details.
@@ -159,7 +164,12 @@ impl Run {
     }
 
     pub(crate) fn frame(&mut self, wanted: &Wanted, details: bool) -> Result<Taken, Error> {
+        // Before the snapshot, which shows whose wait has ended.
+        let blocked = wanted.sessions.then(|| self.segment.blocked()).transpose()?;
         let (snapshot, frame) = self.next()?;
+        let sessions = blocked
+            .map(|blocked| session_samples::of(&self.segment, &snapshot, &frame, blocked))
+            .transpose()?;
         let reset = self.previous.as_ref().is_some_and(|p| p.resets != snapshot.resets);
         let details = details.then(|| self.details(wanted, &frame, &snapshot)).transpose()?;
         let devices = self.devices.as_mut().and_then(|devices| {
@@ -167,7 +177,7 @@ impl Run {
             devices.answer().ok()
         });
         self.previous = Some(snapshot);
-        Ok(Taken { frame, reset, details, devices })
+        Ok(Taken { frame, reset, details, devices, sessions })
     }
 
     pub(crate) fn interval(&mut self, wanted: &Wanted) -> Result<Reading, Error> {

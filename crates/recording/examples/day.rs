@@ -12,7 +12,8 @@
 //! out.
 
 use recording::{
-    About, Batch, DeviceRow, Range, Recording, RetentionPolicy, RowBuilder, ServerRow, Writer,
+    About, Batch, DeviceRow, Range, Recording, RetentionPolicy, RowBuilder, ServerRow,
+    SessionHistoryRow, Writer,
 };
 use segment::delta::Extreme;
 use segment::directory::Stat;
@@ -131,6 +132,26 @@ fn draw_statement(
     record
 }
 
+/// What a session did, drawn anew; a session that was busy all the time still is.
+fn draw_session(
+    row: &SessionHistoryRow,
+    (frame, time_us): (u64, i64),
+    dice: &mut Dice,
+) -> SessionHistoryRow {
+    let commands = dice.draw(row.commands);
+    let ratio = ratio(commands, row.commands);
+    let busy_ns = dice.near(row.busy_ns, ratio).min(row.interval_ns);
+    SessionHistoryRow {
+        frame,
+        time_us,
+        commands,
+        since_ns: dice.near(row.since_ns, 1.0),
+        busy_ns,
+        cpu_ns: dice.near(row.cpu_ns, ratio).min(busy_ns),
+        ..row.clone()
+    }
+}
+
 /// How many copies there are to be of each: so many whole ones, and of a part of them another.
 struct Copies {
     whole: u64,
@@ -221,6 +242,7 @@ impl Maker {
         second: i64,
         frame: &Frame,
         devices: &[DeviceRow],
+        sessions: &[SessionHistoryRow],
         detail: Option<&Detail>,
     ) -> Result<(), Box<dyn Error>> {
         let mut frame = draw_frame(frame, &mut self.dice);
@@ -233,6 +255,8 @@ impl Maker {
         let mut batch = self.row_builder.frame(&frame, number, 1);
         batch.devices = devices.to_vec();
         batch.devices.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
+        batch.session_history =
+            sessions.iter().map(|row| draw_session(row, stamp, &mut self.dice)).collect();
         if let Some(detail) = detail {
             self.row_builder.reset();
             let spread = draw_frame(&detail.spread, &mut self.dice);
@@ -290,6 +314,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let time_us = recording::time_us(frame.realtime_ns);
         devices.iter().filter(|row| row.time_us == time_us).cloned().collect()
     };
+    let sessions = real.session_history(Range::ALL)?;
+    let sessions = |frame: &Frame| -> &[SessionHistoryRow] {
+        let time_us = recording::time_us(frame.realtime_ns);
+        let first = sessions.partition_point(|row| row.time_us < time_us);
+        let after = sessions.partition_point(|row| row.time_us <= time_us);
+        &sessions[first..after]
+    };
     let begun = Instant::now();
     let mut writer = Writer::open(Path::new(dest), about, RetentionPolicy::default())?;
     let server = ServerRow { frame: 0, server: 1, ..real.servers()?[0].clone() };
@@ -304,7 +335,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut details = details.iter().cycle();
     for (second, frame) in (1..=hours as i64 * 3600).zip(seconds.iter().cycle()) {
         let detail = if second % 10 == 0 { details.next() } else { None };
-        maker.second(second, frame, &devices(frame), detail)?;
+        maker.second(second, frame, &devices(frame), sessions(frame), detail)?;
     }
     maker.writer.close()?;
     println!("written in {:.1} s", begun.elapsed().as_secs_f64());

@@ -6,6 +6,7 @@ use crate::rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
     ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
 };
+use crate::session_history::SessionHistoryRow;
 use crate::statistics::{HistogramRow, StatRow};
 use crate::table::Table;
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,7 @@ macro_rules! batch {
 
 batch! {
     sessions: SessionsRow,
+    session_history: SessionHistoryRow,
     kernel: KernelRow,
     statements: StatementRow,
     statement_accounts: StatementAccountRow,

@@ -89,7 +89,9 @@ impl Commit {
                 done => done.map_err(Error::io(&from))?,
             }
         }
-        for path in &self.remove {
+        // A file that replaces another one of the same name stays.
+        let replaced = |path: &&String| self.rename.iter().any(|(_, to)| to == *path);
+        for path in self.remove.iter().filter(|path| !replaced(path)) {
             let path = store.absolute(path);
             match std::fs::remove_file(&path) {
                 Err(error) if is_absent(&error) => {}

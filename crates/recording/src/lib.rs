@@ -27,6 +27,7 @@ mod row_builder;
 mod rows;
 mod scan;
 mod series;
+mod session_history;
 mod statement;
 mod statements;
 mod statistics;
@@ -51,6 +52,8 @@ pub use rows::{
     ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
 };
 pub use series::Series;
+pub use session_history::SessionHistoryRow;
+pub use statements::StatementTexts;
 pub use statistics::{HistogramRow, StatRow};
 pub use sum::{Latency, StatTotals};
 pub use table::{Column, Shape, Table, Unit};

@@ -145,6 +145,8 @@ fn coarsen(batch: &mut Batch, step: i64) {
     batch.statistics = sums.into_values().collect();
     batch.statistics.sort_by_key(|row| row.frame);
     batch.sessions.retain(|row| into(row.frame) == row.frame);
+    // Of what sessions did, the last interval stays as a sample.
+    batch.session_history.retain(|row| into(row.frame) == row.frame);
     // Rows that came with an interval come with the longer one.
     macro_rules! renumber {
         ($($table:ident)*) => {

@@ -108,24 +108,34 @@ impl Recording {
         Ok(view.journal)
     }
 
+    /// Pass the rows of a table in a range to `see`, those of each file together, then those of the
+    /// journal.
+    pub(crate) fn each_file<T: Table>(
+        &self,
+        range: Range,
+        mut see: impl FnMut(Vec<T>),
+    ) -> Result<(), Error> {
+        let mut view = self.view(T::NAME, range)?;
+        let within = |row: &T| range.contains(row.time_us());
+        for (path, file) in view.files {
+            match file::read::<T>(file, &path) {
+                Ok(rows) => see(rows.into_iter().filter(within).collect()),
+                Err(error) => self.left_out(&error),
+            }
+        }
+        let mut rows = Rows(Vec::<T>::new());
+        view.journal.each(&mut rows)?;
+        see(rows.0.into_iter().filter(within).collect());
+        Ok(())
+    }
+
     /// Pass the rows of a table in a range to `see`, file by file.
     pub(crate) fn each_row<T: Table>(
         &self,
         range: Range,
         mut see: impl FnMut(T),
     ) -> Result<(), Error> {
-        let mut view = self.view(T::NAME, range)?;
-        let within = |row: &T| range.contains(row.time_us());
-        for (path, file) in view.files {
-            match file::read::<T>(file, &path) {
-                Ok(rows) => rows.into_iter().filter(within).for_each(&mut see),
-                Err(error) => self.left_out(&error),
-            }
-        }
-        let mut rows = Rows(Vec::<T>::new());
-        view.journal.each(&mut rows)?;
-        rows.0.into_iter().filter(within).for_each(see);
-        Ok(())
+        self.each_file(range, |rows: Vec<T>| rows.into_iter().for_each(&mut see))
     }
 
     /// The rows of a table in a range, in the order of their intervals.

@@ -14,6 +14,9 @@ use segment::statements::StatementRecord;
 use segment::{Clock, Histogram, Statements};
 use std::collections::{BTreeMap, HashMap};
 
+/// Texts of statements by queryid, database, user and toplevel.
+pub type StatementTexts = HashMap<(i64, u32, u32, bool), TextRow>;
+
 /// Clocks whose rates differ by less than this share have the same buckets.
 const NEARLY: f64 = 0.01;
 
@@ -51,7 +54,7 @@ impl Recording {
         if sums.is_empty() && accounts.is_empty() {
             return Ok(None);
         }
-        let texts = self.texts(range)?;
+        let texts = self.statement_texts(range)?;
         let mut records: HashMap<StatementKey, StatementRecord> =
             sums.into_iter().map(|(key, row)| (key, statement::record_of(&row, rate))).collect();
         for (key, rows) in accounts {
@@ -68,7 +71,7 @@ impl Recording {
     }
 
     /// The last texts of statements. They are written once a day, perhaps hours before the range.
-    fn texts(&self, range: Range) -> Result<HashMap<StatementKey, TextRow>, Error> {
+    pub fn statement_texts(&self, range: Range) -> Result<StatementTexts, Error> {
         let day = 86_400_000_000;
         let days = Range {
             from_us: range.from_us.saturating_sub(day),

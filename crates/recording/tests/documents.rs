@@ -3,8 +3,8 @@
 
 use recording::{
     Batch, Column, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow, MarkRow,
-    RelationRow, RunRow, ServerIoRow, ServerRow, SessionsRow, SettingRow, StatRow,
-    StatementAccountRow, StatementRow, Table, TextRow, TABLES,
+    RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow, SettingRow,
+    StatRow, StatementAccountRow, StatementRow, Table, TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +33,7 @@ fn the_document_has_every_column() {
         columns::<HistogramRow>(),
         columns::<FrameRow>(),
         columns::<SessionsRow>(),
+        columns::<SessionHistoryRow>(),
         columns::<KernelRow>(),
         columns::<StatementRow>(),
         columns::<StatementAccountRow>(),

@@ -95,6 +95,27 @@ fn a_recording_of_a_killed_recorder_is_continued() {
 }
 
 #[test]
+fn a_recording_that_has_ended_is_continued_within_the_hour() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sum = None;
+    for run in 0..3 {
+        let mut maker = Maker::with_retention(
+            folder.path(),
+            RetentionPolicy::default(),
+            MIDNIGHT + run * 100 * SECOND,
+        );
+        maker.sum = sum.take();
+        maker.seconds(20);
+        sum = maker.sum.take();
+        maker.writer.close().unwrap();
+        let recording = Recording::open(folder.path(), None).unwrap();
+        let frames = recording.frame_rows(Range::ALL).unwrap();
+        assert_eq!(frames.len() as i64, 20 * (run + 1));
+        assert_same(sum.as_ref().unwrap(), &recording.sum(Range::ALL).unwrap(), 6.0);
+    }
+}
+
+#[test]
 fn one_recorder_at_a_time_and_of_one_server() {
     let folder = tempfile::tempdir().unwrap();
     let maker = Maker::new(folder.path());

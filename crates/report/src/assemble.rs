@@ -11,13 +11,14 @@ use view::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section,
 
 /// The sections, in the order of the page: id, title, tables. Charts and heat maps name their
 /// section themselves.
-const SECTIONS: [(&str, &str, &[&str]); 14] = [
+const SECTIONS: [(&str, &str, &[&str]); 15] = [
     ("statements", "Statements", &["statements"]),
     ("activity", "Activity over time", &[]),
     ("processors", "Processors", &[]),
     ("ledger", "Ledger", &["ledger", "idle"]),
     ("waits", "Waits", &["waits"]),
     ("locks", "Locks", &["lwlocks", "locks"]),
+    ("sessions", "Sessions", &["active_sessions", "blockers", "idle_in_transaction"]),
     ("files", "Files", &["files", "file_processes", "relations", "devices"]),
     ("commits", "Commits", &["commits", "wal"]),
     ("checkpoints", "Checkpoints and slow operations", &["checkpoints", "slow"]),

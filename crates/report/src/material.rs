@@ -6,7 +6,7 @@ use segment::{Histogram, Interval, RelationRow};
 
 use super::measured_cost::MeasuredCost;
 use super::point::Point;
-use view::blocking::Forest;
+use view::blocking::{Forest, Party};
 use view::document::{Fact, Gap, Mark};
 use view::events::Row;
 use view::io::Device;
@@ -35,6 +35,8 @@ pub struct Material {
     pub statements: Option<Statements>,
     /// Who blocks whom now; `None` for a recording.
     pub blocking: Option<Forest>,
+    /// What the sessions did; `None`: not recorded.
+    pub sessions: Option<SessionHistory>,
     /// The points of the charts.
     pub points: Vec<Point>,
     /// Every interval by itself: commands handled and commits.
@@ -117,4 +119,78 @@ pub struct Run {
     pub exit_code: Option<i64>,
     /// What it printed.
     pub output: String,
+}
+
+/// What the sessions did.
+#[derive(Debug, Clone, Default)]
+pub struct SessionHistory {
+    /// Who was active, most time first.
+    pub active: Vec<Active>,
+    /// Sessions that blocked others and were not blocked, most time of others first.
+    pub blockers: Vec<Blocker>,
+    /// Sessions that were idle in a transaction, the longest first.
+    pub open: Vec<Open>,
+}
+
+/// The sessions of one application, user and database.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Active {
+    /// "client backend", ...
+    pub process: String,
+    /// application_name.
+    pub application: String,
+    /// The user, if any.
+    pub user: Option<String>,
+    /// The database, if any.
+    pub database: Option<String>,
+    /// How many processes.
+    pub sessions: u64,
+    /// Their time that was not idle.
+    pub busy_seconds: f64,
+    /// Of that, CPU time.
+    pub cpu_seconds: f64,
+    /// Time blocked by locks of others, from samples.
+    pub blocked_seconds: f64,
+    /// Time idle in a transaction, from samples.
+    pub idle_in_transaction_seconds: f64,
+}
+
+/// A session that blocked others and was not blocked itself.
+#[derive(Debug, Clone, Default)]
+pub struct Blocker {
+    /// It, when most others waited for it.
+    pub root: Party,
+    /// All who blocked and were blocked then, ...
+    pub forest: Forest,
+    /// ... and when that was, seconds since 1970.
+    pub time: f64,
+    /// How many waited then, directly or not.
+    pub waiters: usize,
+    /// How long it blocked any, from samples.
+    pub seconds: f64,
+    /// The time of all who waited, from samples.
+    pub waiting_seconds: f64,
+    /// The first of it, seconds since 1970.
+    pub from: f64,
+    /// The last of it, seconds since 1970.
+    pub to: f64,
+}
+
+/// A session that was idle in a transaction.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Open {
+    /// The process.
+    pub pid: i64,
+    /// application_name.
+    pub application: String,
+    /// The user, if any.
+    pub user: Option<String>,
+    /// The database, if any.
+    pub database: Option<String>,
+    /// How long at most.
+    pub seconds: f64,
+    /// When that was seen, seconds since 1970.
+    pub until: f64,
+    /// Its last statement, if it is known.
+    pub query: Option<String>,
 }

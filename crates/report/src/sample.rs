@@ -293,6 +293,7 @@ fn make() -> Material {
         intervals: (SECONDS - GAP.len()) as u64,
         whole,
         statements: Some(statements),
+        sessions: None,
         points,
         moments,
         latency: latency(),

@@ -4,9 +4,11 @@
 
 use jiff::tz::TimeZone;
 
+use view::blocking::{Forest, Party};
 use view::document::{AxisName, Document, Table};
 use view::{html, page, text};
 
+use super::material::{Active, Blocker, Material, Open, SessionHistory};
 use super::sample;
 
 fn document() -> Document {
@@ -149,6 +151,64 @@ fn the_text() {
     let mut out = Vec::new();
     text::write(&document(), &style, &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn the_text_of_the_sessions() {
+    let root = Party {
+        pid: 4711,
+        application: Some("forgetful".into()),
+        user: Some("joe".into()),
+        database: Some("shop".into()),
+        state: Some("idle in transaction"),
+        since_seconds: Some(41.0),
+        query: Some("update orders set v = $1".into()),
+        waiters: 3,
+        ..Party::default()
+    };
+    let forest = Forest { blocked: 3, roots: vec![root.clone()], deadlocks: Vec::new() };
+    let from = sample::material().from;
+    let history = SessionHistory {
+        active: vec![Active {
+            process: "client backend".into(),
+            application: "shop".into(),
+            user: Some("joe".into()),
+            database: Some("shop".into()),
+            sessions: 8,
+            busy_seconds: 1140.0,
+            cpu_seconds: 200.0,
+            blocked_seconds: 30.0,
+            idle_in_transaction_seconds: 41.0,
+        }],
+        blockers: vec![Blocker {
+            root,
+            forest,
+            time: from + 40.0,
+            waiters: 3,
+            seconds: 12.0,
+            waiting_seconds: 30.0,
+            from: from + 30.0,
+            to: from + 42.0,
+        }],
+        open: vec![Open {
+            pid: 4711,
+            application: "forgetful".into(),
+            user: Some("joe".into()),
+            database: None,
+            seconds: 41.0,
+            until: from + 42.0,
+            query: None,
+        }],
+    };
+    let material = Material { sessions: Some(history), ..sample::material() };
+    let document = sample::document(material);
+    let style = text::Style { width: 132, ascii: false, color: false, zone: TimeZone::UTC };
+    let mut out = Vec::new();
+    text::write(&document, &style, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let begin = text.find("Who was active").unwrap();
+    let end = text[begin..].find("Files").unwrap();
+    insta::assert_snapshot!(&text[begin..begin + end]);
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn a_recording_is_played_paused_and_searched() {
     tmux.press(&["9"]);
     tmux.until_seen("sync: 2.500 s");
     tmux.press(&["4"]);
-    tmux.until_seen("not each session");
+    tmux.until_seen("only their number");
     tmux.press(&["8"]);
     tmux.until_seen("no statements were recorded");
     tmux.press(&["1", "l"]);

@@ -13,6 +13,8 @@ use crate::rows::{accepts, left, right, text, Wish};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 use crate::units::duration;
 
+mod recorded;
+
 /// Names of relations by (database, relation).
 pub type Names = HashMap<(u32, u32), String>;
 
@@ -103,6 +105,18 @@ pub struct Sources<'s> {
     pub names: &'s Names,
 }
 
+/// The statement that a session executes, or else the last one.
+struct Last {
+    queryid: i64,
+    text: Option<String>,
+}
+
+/// The sessions, and the statement of each.
+struct Known<'k> {
+    sessions: &'k [SessionRow],
+    last: &'k dyn Fn(&SessionRow) -> Option<Last>,
+}
+
 /// Whether the session waits for a lock still.
 pub fn still_waits<'s>(blocked: &Blocked, sessions: &'s [SessionRow]) -> Option<&'s SessionRow> {
     sessions.iter().find(|row| {
@@ -140,6 +154,16 @@ const MODES: [&str; 9] = [
     "ExclusiveLock",
     "AccessExclusiveLock",
 ];
+
+/// The type of the lock that a session waits for, as in pg_locks.
+pub fn lock_type(blocked: &Blocked) -> &'static str {
+    TYPES.get(usize::from(blocked.lock.kind)).copied().unwrap_or("unknown")
+}
+
+/// The mode in which it wants it.
+pub fn mode(blocked: &Blocked) -> &'static str {
+    MODES.get(usize::from(blocked.mode)).copied().unwrap_or("unknown")
+}
 
 /// A lock in words: "row (0,1) of orders", "transaction 742", "advisory lock 1, 2".
 pub fn lock_in_words(lock: &LockTag, names: &Names) -> String {
@@ -180,34 +204,38 @@ fn waits(sources: &Sources<'_>) -> Waits {
         let wait = Wait {
             pid: it.pid,
             lock: lock_in_words(&it.lock, sources.names),
-            lock_type: TYPES.get(usize::from(it.lock.kind)).copied().unwrap_or("unknown"),
-            mode: MODES.get(usize::from(it.mode)).copied().unwrap_or("unknown"),
+            lock_type: lock_type(it),
+            mode: mode(it),
             seconds: sources.clock.seconds(sources.tick.saturating_sub(it.since)),
             blockers: it.blockers.clone(),
             blocker_count: it.count,
         };
-        // Of several processes of a parallel query, the one that has waited longest, with all blockers.
-        match waits.entry(row.leader_pid.unwrap_or(it.pid)) {
-            std::collections::btree_map::Entry::Vacant(new) => {
-                new.insert(wait);
-            }
-            std::collections::btree_map::Entry::Occupied(mut known) => {
-                let known = known.get_mut();
-                let (mut longer, other) = match wait.seconds > known.seconds {
-                    true => (wait, known.clone()),
-                    false => (known.clone(), wait),
-                };
-                for pid in other.blockers {
-                    if !longer.blockers.contains(&pid) {
-                        longer.blockers.push(pid);
-                        longer.blocker_count = longer.blocker_count.saturating_add(1);
-                    }
-                }
-                *known = longer;
-            }
-        }
+        join(&mut waits, row.leader_pid.unwrap_or(it.pid), wait);
     }
     waits
+}
+
+/// Adds a wait. Of several processes of a parallel query, the one that has waited longest counts, with all blockers.
+fn join(waits: &mut Waits, pid: i32, wait: Wait) {
+    match waits.entry(pid) {
+        std::collections::btree_map::Entry::Vacant(new) => {
+            new.insert(wait);
+        }
+        std::collections::btree_map::Entry::Occupied(mut known) => {
+            let known = known.get_mut();
+            let (mut longer, other) = match wait.seconds > known.seconds {
+                true => (wait, known.clone()),
+                false => (known.clone(), wait),
+            };
+            for pid in other.blockers {
+                if !longer.blockers.contains(&pid) {
+                    longer.blockers.push(pid);
+                    longer.blocker_count = longer.blocker_count.saturating_add(1);
+                }
+            }
+            *known = longer;
+        }
+    }
 }
 
 /// All that wait for `of`, directly or behind others; itself, too, in a deadlock.
@@ -250,9 +278,19 @@ fn circle(pid: i32, waits: &Waits) -> Option<Vec<i32>> {
 impl Forest {
     /// The forest of what is known.
     pub fn of(sources: &Sources<'_>) -> Forest {
-        let waits = waits(sources);
+        let last = |row: &SessionRow| {
+            let key = sources.last.get(&row.slot)?;
+            let text = sources.statements.and_then(|all| all.get(key)?.text.as_ref());
+            let text = text.map(|text| text.shown.to_string());
+            Some(Last { queryid: key.query_id(), text })
+        };
+        Forest::arranged(&waits(sources), &Known { sessions: sources.sessions, last: &last })
+    }
+
+    /// The forest of these waits.
+    fn arranged(waits: &Waits, known: &Known<'_>) -> Forest {
         let mut behind = Behind::new();
-        for (pid, wait) in &waits {
+        for (pid, wait) in waits {
             for blocker in &wait.blockers {
                 behind.entry(*blocker).or_default().insert(*pid);
             }
@@ -267,7 +305,7 @@ impl Forest {
             if in_circle.contains(pid) {
                 continue;
             }
-            let Some(pids) = circle(*pid, &waits) else { continue };
+            let Some(pids) = circle(*pid, waits) else { continue };
             in_circle.extend(pids.iter().copied());
             deadlocks.push(Deadlock { pids });
             // No root is above it.
@@ -297,7 +335,7 @@ impl Forest {
                         }
                     }
                 }
-                party(pid, sources, &waits, &below, &weight)
+                party(pid, known, waits, &below, &weight)
             })
             .collect();
         Forest { blocked: waits.len(), roots, deadlocks }
@@ -307,7 +345,7 @@ impl Forest {
 /// A process and those below it. As deep as the forest, which has at most one level for each session.
 fn party(
     pid: i32,
-    sources: &Sources<'_>,
+    known: &Known<'_>,
     waits: &Waits,
     below: &BTreeMap<i32, Vec<i32>>,
     weight: &impl Fn(i32) -> usize,
@@ -316,7 +354,7 @@ fn party(
         .get(&pid)
         .into_iter()
         .flatten()
-        .map(|waiter| party(*waiter, sources, waits, below, weight))
+        .map(|waiter| party(*waiter, known, waits, below, weight))
         .collect();
     let waited = |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds);
     blocks.sort_by(|a, b| waited(b).total_cmp(&waited(a)));
@@ -327,12 +365,10 @@ fn party(
         blocks,
         ..Party::default()
     };
-    let Some(row) = sources.sessions.iter().find(|row| row.pid == pid && row.state != "dead")
-    else {
+    let Some(row) = known.sessions.iter().find(|row| row.pid == pid && row.state != "dead") else {
         return party;
     };
-    let key = sources.last.get(&row.slot);
-    let text = key.and_then(|key| sources.statements?.get(key)?.text.as_ref());
+    let last = (known.last)(row);
     party.application = Some(row.application.clone());
     party.user = row.user.clone();
     party.database = row.database.clone();
@@ -340,8 +376,8 @@ fn party(
     party.phase = Some(row.phase.to_string());
     party.activity = Some(row.activity.to_string());
     party.since_seconds = Some(row.since_seconds);
-    party.queryid = key.map(StatementKey::query_id);
-    party.query = text.map(|text| text.shown.to_string());
+    party.queryid = last.as_ref().map(|last| last.queryid);
+    party.query = last.and_then(|last| last.text);
     party
 }
 

@@ -58,12 +58,25 @@ fn each<'r, K: Hash + Eq, N: Copy + Into<i128> + TryFrom<i128> + 'r>(
     }
 }
 
-/// Round the times of statistics and of statements' accounts: most of an hour's rows.
+/// A time of which nobody needs the sum, rounded.
+fn rounded(time: u64) -> u64 {
+    let step = step(i128::from(time)) as u64;
+    time.saturating_add(step / 2) / step * step
+}
+
+/// Round the times of statistics, of statements' accounts and of sessions: most of an hour's rows.
 pub(super) fn apply(batch: &mut Batch) {
     let times = batch.statistics.iter_mut().filter(|row| row.series.is_time());
     each(times.map(|row| (row.series.clone(), &mut row.total)));
     let parts = batch.statement_accounts.iter_mut();
     each(parts.map(|row| ((row.key(), row.account.clone()), &mut row.total_ns)));
+    let sessions = &mut batch.session_history;
+    sessions.sort_by_key(|row| row.frame);
+    each(sessions.iter_mut().map(|row| (row.pid, &mut row.busy_ns)));
+    each(sessions.iter_mut().map(|row| (row.pid, &mut row.cpu_ns)));
+    for row in sessions {
+        row.since_ns = rounded(row.since_ns);
+    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ mod storage;
 use segment::interval::{AccountRow, Interval};
 use segment::Level;
 
-use super::material::Material;
+use super::material::{Blocker, Material};
 use super::point::{Figures, Point};
 use super::tables::checkpoints;
 use change::{step, Sample, Step};
-use diagnose::{diagnose, Case, Diagnosis};
+use diagnose::{diagnose, Case, Diagnosis, Rule};
 use jiff::tz::TimeZone;
 use view::document::time;
 use view::document::{Finding, Weight};
@@ -29,7 +29,7 @@ const WORTH: f64 = 0.01;
 /// All of them, in the order of the page.
 pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     let interval = &material.whole;
-    let mut findings = diagnoses(material);
+    let mut findings = diagnoses(material, zone);
     findings.extend(material.problems.iter().map(|text| warning("recording", text.clone())));
     findings.extend(missing(interval).into_iter().map(|text| warning("recording", text)));
     findings.extend(gaps(material));
@@ -53,21 +53,41 @@ fn warning(section: &'static str, text: String) -> Finding {
 }
 
 /// What is wrong, the worst first.
-fn diagnoses(material: &Material) -> Vec<Finding> {
+fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     let checkpoints = checkpoints(&material.events, material.from);
     let statements = material.statements.as_ref();
+    let blocker = material.sessions.as_ref().and_then(|it| it.blockers.first());
     let found = diagnose(&Case {
         interval: &material.whole,
         statements,
         checkpoints: &checkpoints,
-        blocking: material.blocking.as_ref(),
+        blocking: blocker.map(|it| &it.forest).or(material.blocking.as_ref()),
         vacuum: None,
     });
     if found.is_empty() {
         return vec![note("ledger", "Healthy: nothing is wrong.".into())];
     }
-    let finding = |it: Diagnosis| Finding { details: it.details(), ..warning(it.section, it.text) };
+    let finding = |it: Diagnosis| {
+        let mut details = it.details();
+        if let Some(blocker) = blocker.filter(|_| it.rule == Rule::Locks) {
+            details.insert(0, when(blocker, zone));
+        }
+        Finding { details, ..warning(it.section, it.text) }
+    };
     found.into_iter().map(finding).collect()
+}
+
+/// When a session blocked others, and how many; a diagnosis has what was so when most waited.
+fn when(blocker: &Blocker, zone: &TimeZone) -> String {
+    format!(
+        "That was so at {}; it blocked up to {} {} from {} to {}, {} of their time (table blockers).",
+        time(blocker.time, zone),
+        blocker.waiters,
+        if blocker.waiters == 1 { "session" } else { "sessions" },
+        time(blocker.from, zone),
+        time(blocker.to, zone),
+        duration(blocker.waiting_seconds)
+    )
 }
 
 /// "Text." for what begins in small letters.

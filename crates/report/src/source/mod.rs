@@ -7,6 +7,7 @@
 
 mod annotations;
 mod columns;
+mod sessions;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -57,6 +58,8 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         all.interval_seconds = Some(whole.interval_seconds);
         all
     });
+    say("reading the sessions");
+    let sessions = sessions::sessions(&recording, range, &heads)?;
     let about = recording.about();
     let rows = recording.settings(range)?;
     let settings = annotations::settings(&rows, range);
@@ -72,6 +75,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         detail_seconds: detail.is_finite().then_some(detail),
         intervals: heads.len() as u64,
         statements,
+        sessions,
         points,
         moments,
         latency,

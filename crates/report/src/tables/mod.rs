@@ -6,6 +6,7 @@ mod ledger;
 mod locks;
 mod others;
 mod relations;
+mod sessions;
 mod statements;
 mod storage;
 
@@ -30,6 +31,9 @@ pub fn tables(material: &Material) -> Vec<Table> {
         locks::locks(interval),
     ];
     tables.extend(material.statements.as_ref().map(|all| statements::statements(all, interval)));
+    if let Some(history) = &material.sessions {
+        tables.extend(sessions::sessions(history, interval.instrumented_seconds));
+    }
     tables.extend([
         storage::files(interval),
         storage::processes(interval),

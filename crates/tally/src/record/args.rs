@@ -42,6 +42,9 @@ pub struct RecordArgs {
     /// Measure for ON of every EVERY, with level off for the rest (60s/300s)
     #[arg(long, value_name = "ON/EVERY")]
     pub duty: Option<Duty>,
+    /// Leave out what each session does
+    #[arg(long)]
+    pub no_sessions: bool,
     /// Print a summary as JSON at the end (docs/reference-json.md)
     #[arg(long, conflicts_with = "command")]
     pub json: bool,

@@ -7,6 +7,7 @@ mod command;
 mod devices;
 mod duty;
 mod recorder;
+mod sessions;
 mod settings;
 mod signals;
 mod summary;

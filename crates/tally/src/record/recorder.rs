@@ -12,6 +12,7 @@ use segment::{Header, Level, SegmentPath, Statements};
 use super::clocks::{Clocks, Happening};
 use super::devices::DeviceRows;
 use super::duty::Duty;
+use super::sessions::SessionRows;
 use super::settings::Settings;
 use super::summary::Summary;
 use super::RecordArgs;
@@ -42,6 +43,7 @@ pub struct Recorder<'a> {
     /// Start of the current gap, and its reason.
     gap: Option<(Clocks, String)>,
     devices: DeviceRows,
+    sessions: SessionRows,
     settings: Option<Settings>,
     settings_asked: u64,
     duty: Option<Duty>,
@@ -77,6 +79,7 @@ impl<'a> Recorder<'a> {
             kernel: true,
             statements: true,
             storage: true,
+            sessions: !args.no_sessions,
             ..Wanted::default()
         };
         Recorder {
@@ -92,6 +95,7 @@ impl<'a> Recorder<'a> {
             last: None,
             gap: None,
             devices: DeviceRows::default(),
+            sessions: SessionRows::default(),
             settings: None,
             settings_asked: 0,
             duty: args.duty.map(Duty::new),
@@ -221,6 +225,7 @@ impl<'a> Recorder<'a> {
             duty.attach(&self.path)?;
         }
         (self.settings_asked, self.devices) = (0, DeviceRows::default());
+        self.sessions = SessionRows::default();
         Ok(())
     }
 
@@ -338,9 +343,16 @@ impl<'a> Recorder<'a> {
             self.summary.interval(row);
         }
         self.processors = processors;
+        if let Some(samples) = &taken.sessions {
+            self.sessions.add(samples, frame, &self.path, &mut batch);
+        }
         if let Some(details) = taken.details {
+            let statements = details.statements.as_ref().map(|(_, now)| now.clone());
             batch.histograms = self.row_builder.histograms(number);
             add_details(details, frame.clock.ticks_per_second, (number, time_us), &mut batch);
+            if let Some(now) = statements {
+                self.sessions.add_texts(&now, &mut batch);
+            }
         }
         if let Some(answer) = taken.devices {
             self.devices.add(answer, &mut batch);

@@ -82,6 +82,7 @@ fn material(
         detail_seconds: Some(pace.detail),
         intervals: measured as u64,
         statements,
+        sessions: None,
         points: kept.points,
         moments: kept.moments,
         latency: kept.latency,

@@ -42,8 +42,9 @@ fn kept(view: View, interval: &Interval, recorded: &Recorded) -> Option<String> 
     let few = interval.sessions.is_empty();
     match (view, recorded.spread_from_seconds) {
         (View::Sessions, _) if few => {
-            Some("a recording has the number of sessions, not each session".to_string())
+            Some("the sessions of this interval are not recorded, only their number".to_string())
         }
+        (View::Sessions, _) => Some("sessions that were not idle, as recorded".to_string()),
         (View::Ledger | View::Waits | View::Commands | View::Lwlocks, Some(seconds)) => {
             let length = duration(seconds);
             Some(format!("minima, maxima and percentiles are recorded per {length}: d {seconds}"))

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use recording::{GapRow, KernelRow, MarkRow, Recording};
 use segment::clients::ClientTotals;
+use segment::interval::SessionRow;
 use segment::kernel::KernelView;
 use segment::Interval;
 
@@ -184,6 +185,17 @@ impl RecordingSource {
         })
     }
 
+    /// The sessions that were not idle, by the ends of intervals. Those of several intervals have no sum.
+    fn sessions(&self, range: recording::Range) -> Result<HashMap<i64, Vec<SessionRow>>, Error> {
+        let mut sessions: HashMap<i64, Vec<SessionRow>> = HashMap::new();
+        if self.step.is_none() {
+            for row in self.recording.session_history(range)? {
+                sessions.entry(row.time_us).or_default().push(row.session());
+            }
+        }
+        Ok(sessions)
+    }
+
     /// The statements of a time range.
     fn fill_statements(&self, reading: &mut Reading, range: recording::Range) -> Result<(), Error> {
         reading.asked = true;
@@ -296,10 +308,12 @@ impl Frames for RecordingSource {
         let detail_us = i64::try_from(self.recording.about().detail_ns / 1000).unwrap_or(0);
         let earlier = recording::Range { from_us: range.from_us - detail_us, ..range };
         let kernel = self.recording.kernel(earlier).map_err(|error| error.to_string())?;
+        let sessions = self.sessions(range).map_err(|error| error.to_string())?;
         let scene = |step: usize| {
             let last = self.heads.get(self.steps.get(step)?.end - 1)?;
             let frame = by_end.get(&u64::try_from(last.end_us).ok()?)?;
-            let reading = Box::new(self.reading(frame, step, has_spread, &kernel));
+            let mut reading = Box::new(self.reading(frame, step, has_spread, &kernel));
+            reading.interval.sessions = sessions.get(&last.end_us).cloned().unwrap_or_default();
             Some(Scene { reading, gap: self.gap_before(step) })
         };
         Ok(steps.filter_map(scene).collect())

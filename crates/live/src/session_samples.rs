@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The sessions of a frame that were not idle, and what the frame does not have of them: their statements, and who
+//! blocks them.
+
+use error::Error;
+use segment::{Blocked, Frame, Segment, Snapshot, StatementKey};
+use view::blocking::still_waits;
+
+/// A session that was idle at the end is listed if it was busy for this part of the interval.
+const BRIEF: f64 = 1e-3;
+
+/// A session at the end of a frame.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionSample {
+    /// Its position in the frame's sessions.
+    pub at: usize,
+    /// The client's statement that it executes, or else the last one; `None`: not known.
+    pub statement: Option<StatementKey>,
+    /// What it waits for, and how long, seconds; `None`: nobody blocks it.
+    pub blocked: Option<(Blocked, f64)>,
+}
+
+/// The sessions that were not idle in a frame, or that block others at its end. `blocked` was read before the snapshot.
+pub(crate) fn of(
+    segment: &Segment,
+    snapshot: &Snapshot,
+    frame: &Frame,
+    blocked: Vec<Blocked>,
+) -> Result<Vec<SessionSample>, Error> {
+    let waits: Vec<Blocked> =
+        blocked.into_iter().filter(|it| still_waits(it, &frame.sessions).is_some()).collect();
+    let length = frame.clock.seconds(frame.ticks);
+    let mut samples = Vec::new();
+    for (at, row) in frame.sessions.iter().enumerate() {
+        let listed = match row.state {
+            "dead" => false,
+            "active" | "idle in transaction" => true,
+            _ => {
+                row.busy_seconds >= BRIEF * length
+                    || waits.iter().any(|it| it.blockers.contains(&row.pid))
+            }
+        };
+        if !listed {
+            continue;
+        }
+        let own =
+            waits.iter().find(|it| (it.slot, it.generation) == (row.slot, row.generation)).cloned();
+        let wait = |it: Blocked| {
+            let seconds = snapshot.clock.seconds(snapshot.tick.saturating_sub(it.since));
+            (it, seconds)
+        };
+        let statement = match row.state {
+            "background" => None,
+            _ => segment.last_statement(row.slot)?,
+        };
+        samples.push(SessionSample { at, statement, blocked: own.map(wait) });
+    }
+    Ok(samples)
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The sessions that were not idle in an interval, and what each did at its end.
+
+use crate::error::Error;
+use crate::range::Range;
+use crate::recording::Recording;
+use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
+use segment::interval::SessionRow;
+use segment::WaitClass;
+use std::sync::Arc;
+
+table! {
+    /// A session that was not idle in an interval, or that blocks others: what it did at the interval's end, and the
+    /// ledger's times of it within the interval.
+    SessionHistoryRow in "session_history" by |a, b| (a.pid, a.frame).cmp(&(b.pid, b.frame));
+    interval_ns: u64, Ns, "Length of the interval that the times are of.";
+    pid: i64, Id, "The process.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leader_pid: Option<i64>, Id, "Of a parallel worker, its leader.";
+    process: Arc<str>, Text, "`client backend`, ...";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<Arc<str>>, Text, "Its database.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<Arc<str>>, Text, "Its user.";
+    application: Arc<str>, Text, "application_name.";
+    state: Arc<str>, Text, "`active`, `idle`, `idle in transaction`, `background`.";
+    phase: Arc<str>, Text, "Its phase.";
+    activity: Arc<str>, Text, "`cpu`, or the wait event as `Type:Event`.";
+    since_ns: u64, Ns, "How long that had lasted.";
+    busy_ns: u64, Ns, "Its time in the interval that was not idle.";
+    cpu_ns: u64, Ns, "Of that, CPU time, including waiting for a CPU.";
+    commands: u64, Count, "Commands handled in the interval.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queryid: Option<i64>, Id, "The client's statement that it executes, or else the last one; null: not known.";
+    statement_database_id: u32, Id, "`database_id` of that statement.";
+    statement_user_id: u32, Id, "`user_id` of that statement.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<Arc<str>>, Text, "The heavyweight lock that it waits for.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_type: Option<Arc<str>>, Text, "Its type, as in pg_locks.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_mode: Option<Arc<str>>, Text, "The mode waited for.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_wait_ns: Option<u64>, Ns, "How long it had waited.";
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blockers: Vec<u64>, Id, "The processes that block it; 0: a prepared transaction.";
+    blocker_count: u32, Count, "How many these are; perhaps more than are listed.";
+}
+
+/// The name of a state as others compare it.
+fn state(name: &str) -> &'static str {
+    ["active", "idle", "idle in transaction", "background"]
+        .into_iter()
+        .find(|known| *known == name)
+        .unwrap_or("dead")
+}
+
+impl SessionHistoryRow {
+    /// Whether it waits for a lock.
+    pub fn is_blocked(&self) -> bool {
+        self.lock_wait_ns.is_some()
+    }
+
+    /// The key of its statement, as texts have it; `None`: not known.
+    pub fn statement(&self) -> Option<(i64, u32, u32, bool)> {
+        // Only clients' own statements are noted.
+        let id = self.queryid?;
+        Some((id, self.statement_database_id, self.statement_user_id, true))
+    }
+
+    /// As a session of an interval, without its accounts and locks.
+    pub fn session(&self) -> SessionRow {
+        let seconds = |ns: u64| ns as f64 * 1e-9;
+        let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_string);
+        let pid = |pid: i64| i32::try_from(pid).unwrap_or(0);
+        SessionRow {
+            pid: pid(self.pid),
+            leader_pid: self.leader_pid.map(pid),
+            kind: self.process.to_string(),
+            database: text(&self.database),
+            user: text(&self.user),
+            application: self.application.to_string(),
+            phase: self.phase.clone(),
+            activity: self.activity.clone(),
+            class: WaitClass::of_name(&self.activity),
+            since_seconds: seconds(self.since_ns),
+            state: state(&self.state),
+            lived_seconds: seconds(self.interval_ns),
+            busy_seconds: seconds(self.busy_ns),
+            cpu_seconds: seconds(self.cpu_ns),
+            commands: self.commands,
+            slot: 0,
+            generation: 0,
+            holding_count: 0,
+            holding: Vec::new(),
+            accounts: Vec::new(),
+        }
+    }
+}
+
+impl Recording {
+    /// The sessions of the intervals in a range that were not idle.
+    pub fn session_history(&self, range: Range) -> Result<Vec<SessionHistoryRow>, Error> {
+        self.rows(range)
+    }
+
+    /// The same interval by interval, with at most an hour in memory at a time.
+    pub fn each_session_history(
+        &self,
+        range: Range,
+        mut see: impl FnMut(&[SessionHistoryRow]),
+    ) -> Result<(), Error> {
+        // All rows of an interval are in the same file, or in the journal.
+        self.each_file(range, |mut rows: Vec<SessionHistoryRow>| {
+            rows.sort_by_key(|row| (row.frame, row.pid));
+            rows.chunk_by(|a, b| a.frame == b.frame).for_each(&mut see);
+        })
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Active session history: who was at work, who blocked whom, and who kept a transaction open.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use recording::{FrameRow, Range, Recording, SessionHistoryRow, StatementTexts as Texts};
+use view::blocking::{Forest, Party};
+
+use super::seconds;
+use crate::material::{Active, Blocker, Open, SessionHistory};
+use error::Error;
+
+/// Rows of a table at most.
+const ROWS: usize = 100;
+
+/// What the sessions did; `None`: not recorded.
+pub fn sessions(
+    recording: &Recording,
+    range: Range,
+    heads: &[FrameRow],
+) -> Result<Option<SessionHistory>, Error> {
+    let lengths: HashMap<u64, u64> = heads.iter().map(|row| (row.frame, row.interval_ns)).collect();
+    let mut sums = Sums::default();
+    let mut texts: Option<Texts> = None;
+    let mut problem = None;
+    recording.each_session_history(range, |rows| {
+        let Some(length) = rows.first().and_then(|row| lengths.get(&row.frame)) else { return };
+        if texts.is_none() {
+            texts = match recording.statement_texts(range) {
+                Ok(texts) => Some(texts),
+                Err(error) => {
+                    problem = Some(error);
+                    Some(Texts::new())
+                }
+            };
+        }
+        sums.add(rows, *length, texts.as_ref().unwrap_or(&Texts::new()));
+    })?;
+    match problem {
+        Some(error) => Err(error.into()),
+        None => Ok(texts.map(|_| sums.history())),
+    }
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    active: BTreeMap<Who, (Active, BTreeSet<i64>)>,
+    blockers: BTreeMap<(i32, Option<String>), Blocker>,
+    open: BTreeMap<(i64, String), Open>,
+}
+
+/// Kind of process, application, user, database.
+type Who = (String, String, Option<String>, Option<String>);
+
+impl Sums {
+    /// Adds the rows of an interval of this length, ns; in a rolled-up hour they are a sample of it.
+    fn add(&mut self, rows: &[SessionHistoryRow], length_ns: u64, texts: &Texts) {
+        let s = |ns: u64| ns as f64 * 1e-9;
+        let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().map(str::to_string);
+        for row in rows {
+            let weight = length_ns as f64 / row.interval_ns.max(1) as f64;
+            let who = (
+                row.process.to_string(),
+                row.application.to_string(),
+                text(&row.user),
+                text(&row.database),
+            );
+            let (sum, pids) = self.active.entry(who.clone()).or_default();
+            pids.insert(row.pid);
+            sum.busy_seconds += s(row.busy_ns) * weight;
+            sum.cpu_seconds += s(row.cpu_ns) * weight;
+            if row.is_blocked() {
+                sum.blocked_seconds += s(length_ns);
+            }
+            if &*row.state != "idle in transaction" {
+                continue;
+            }
+            sum.idle_in_transaction_seconds += s(length_ns);
+            let open = self.open.entry((row.pid, who.1.clone())).or_default();
+            if s(row.since_ns) >= open.seconds {
+                *open = Open {
+                    pid: row.pid,
+                    application: who.1,
+                    user: who.2,
+                    database: who.3,
+                    seconds: s(row.since_ns),
+                    until: seconds(row.time_us),
+                    query: row
+                        .statement()
+                        .and_then(|key| texts.get(&key))
+                        .map(|it| it.text.to_string()),
+                };
+            }
+        }
+        if rows.iter().any(SessionHistoryRow::is_blocked) {
+            let time = rows.first().map_or(0.0, |row| seconds(row.time_us));
+            self.add_blockers(&Forest::recorded(rows, texts), time, s(length_ns));
+        }
+    }
+
+    fn add_blockers(&mut self, forest: &Forest, time: f64, length: f64) {
+        for root in &forest.roots {
+            let key = (root.pid, root.application.clone());
+            let sum = self
+                .blockers
+                .entry(key)
+                .or_insert_with(|| Blocker { from: time - length, ..Blocker::default() });
+            (sum.to, sum.seconds) = (time, sum.seconds + length);
+            sum.waiting_seconds += root.waiters as f64 * length;
+            // Shown as it was when most waited, for the longest time.
+            if root.waiters >= sum.waiters {
+                sum.waiters = root.waiters;
+                sum.root = Party { blocks: Vec::new(), ..root.clone() };
+                sum.forest = forest.clone();
+                sum.time = time;
+            }
+        }
+    }
+
+    fn history(self) -> SessionHistory {
+        let active =
+            self.active.into_iter().map(|((process, application, user, database), (sum, pids))| {
+                Active { process, application, user, database, sessions: pids.len() as u64, ..sum }
+            });
+        let mut active: Vec<Active> = active.collect();
+        active.sort_by(|a, b| b.busy_seconds.total_cmp(&a.busy_seconds));
+        let mut blockers: Vec<Blocker> = self.blockers.into_values().collect();
+        blockers.sort_by(|a, b| b.waiting_seconds.total_cmp(&a.waiting_seconds));
+        let mut open: Vec<Open> = self.open.into_values().collect();
+        open.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        active.truncate(ROWS);
+        blockers.truncate(ROWS);
+        open.truncate(ROWS);
+        SessionHistory { active, blockers, open }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(pid: i64, state: &str, blockers: &[u64]) -> SessionHistoryRow {
+        SessionHistoryRow {
+            time_us: 7_000_000,
+            interval_ns: 1_000_000_000,
+            pid,
+            process: "client backend".into(),
+            application: "shop".into(),
+            state: state.into(),
+            activity: "cpu".into(),
+            since_ns: 5_000_000_000,
+            busy_ns: 500_000_000,
+            cpu_ns: 250_000_000,
+            lock_wait_ns: (!blockers.is_empty()).then_some(1),
+            blockers: blockers.to_vec(),
+            ..SessionHistoryRow::default()
+        }
+    }
+
+    #[test]
+    fn samples_stand_for_their_interval_and_the_root_gets_all_that_wait() {
+        let rows =
+            [row(1, "idle in transaction", &[]), row(2, "active", &[1]), row(3, "active", &[2])];
+        let mut sums = Sums::default();
+        sums.add(&rows, 1_000_000_000, &Texts::new());
+        sums.add(&rows, 10_000_000_000, &Texts::new());
+        let history = sums.history();
+        let all = &history.active[0];
+        assert_eq!((history.active.len(), all.sessions), (1, 3));
+        assert!((all.busy_seconds - 16.5).abs() < 1e-9 && (all.cpu_seconds - 8.25).abs() < 1e-9);
+        assert_eq!((all.blocked_seconds, all.idle_in_transaction_seconds), (22.0, 11.0));
+        let blocker = &history.blockers[0];
+        assert_eq!((history.blockers.len(), blocker.root.pid, blocker.waiters), (1, 1, 2));
+        assert_eq!((blocker.seconds, blocker.waiting_seconds), (11.0, 22.0));
+        assert_eq!(
+            (history.open.len(), history.open[0].seconds, history.open[0].until),
+            (1, 5.0, 7.0)
+        );
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Rows of what sessions do at the end of each interval.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use live::lock_names;
+use live::session_samples::SessionSample;
+use recording::{Batch, SessionHistoryRow, TextRow};
+use segment::{Blocked, Frame, SegmentPath, StatementKey, Statements};
+use view::blocking::{lock_in_words, lock_type, mode};
+
+/// Makes rows of `session_history`.
+#[derive(Debug, Default)]
+pub struct SessionRows {
+    names: lock_names::Background,
+    /// Statements of sessions since the last details.
+    statements: HashSet<StatementKey>,
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+impl SessionRows {
+    /// Adds the rows of an interval; `batch` has its row of `frames`. The segment's path is for names of relations.
+    pub fn add(
+        &mut self,
+        samples: &[SessionSample],
+        frame: &Frame,
+        path: &SegmentPath,
+        batch: &mut Batch,
+    ) {
+        let waits: Vec<Blocked> =
+            samples.iter().filter_map(|it| Some(it.blocked.as_ref()?.0.clone())).collect();
+        self.names.ask(path, &waits, &frame.sessions);
+        let Some(of) = batch.frames.first() else { return };
+        let (number, time_us, interval_ns) = (of.frame, of.time_us, of.interval_ns);
+        for it in samples {
+            let Some(session) = frame.sessions.get(it.at) else { continue };
+            let text = |text: &Option<String>| text.as_deref().map(Arc::from);
+            let mut row = SessionHistoryRow {
+                frame: number,
+                time_us,
+                interval_ns,
+                pid: session.pid.into(),
+                leader_pid: session.leader_pid.map(i64::from),
+                process: session.kind.as_str().into(),
+                database: text(&session.database),
+                user: text(&session.user),
+                application: session.application.as_str().into(),
+                state: session.state.into(),
+                phase: session.phase.clone(),
+                activity: session.activity.clone(),
+                since_ns: ns(session.since_seconds),
+                busy_ns: ns(session.busy_seconds),
+                cpu_ns: ns(session.cpu_seconds),
+                commands: session.commands,
+                ..SessionHistoryRow::default()
+            };
+            if let Some(key) = it.statement {
+                row.queryid = Some(key.query_id());
+                (row.statement_database_id, row.statement_user_id) = (key.database_id, key.user_id);
+                self.statements.insert(key);
+            }
+            if let Some((blocked, seconds)) = &it.blocked {
+                row.lock = Some(lock_in_words(&blocked.lock, self.names.names()).into());
+                row.lock_type = Some(lock_type(blocked).into());
+                row.lock_mode = Some(mode(blocked).into());
+                row.lock_wait_ns = Some(ns(*seconds));
+                row.blockers =
+                    blocked.blockers.iter().map(|pid| u64::try_from(*pid).unwrap_or(0)).collect();
+                row.blocker_count = blocked.count.into();
+            }
+            batch.session_history.push(row);
+        }
+    }
+
+    /// Adds the texts of the statements since the last call, some of which began before the recording or have not
+    /// ended. The writer keeps each once a day.
+    pub fn add_texts(&mut self, now: &Statements, batch: &mut Batch) {
+        for key in self.statements.drain() {
+            let Some(text) = now.get(&key).and_then(|it| it.text.as_ref()) else { continue };
+            let known = |row: &TextRow| {
+                (row.queryid, row.database_id, row.user_id, row.toplevel)
+                    == (key.query_id(), key.database_id, key.user_id, key.toplevel)
+            };
+            if batch.statement_texts.iter().any(known) {
+                continue;
+            }
+            batch.statement_texts.push(TextRow {
+                queryid: key.query_id(),
+                database_id: key.database_id,
+                user_id: key.user_id,
+                toplevel: key.toplevel,
+                text: text.shown.clone(),
+                kept_bytes: text.kept,
+                whole_bytes: text.whole,
+                ..TextRow::default()
+            });
+        }
+    }
+}
