@@ -73,10 +73,15 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         .iter()
         .take(3)
         .map(|row| {
+            // Those that go on are in the total, not in the number.
+            let ended = match row.timing.count {
+                0 => "none has ended".to_owned(),
+                1 => "1 wait ended".to_owned(),
+                n => format!("{} waits ended", whole(n)),
+            };
             format!(
-                "{} ({} waits, {} in total, longest {})",
+                "{} ({ended}, {} in total, longest {})",
                 row.activity,
-                whole(row.timing.count),
                 duration(row.timing.seconds),
                 maybe_duration(row.timing.max_seconds)
             )
