@@ -51,15 +51,6 @@ clean(char *text)
 	return text;
 }
 
-static TimestampTz
-time_of(const tally_segment *segment, const tally_event *event)
-{
-	double		age = ((double) tally_now(segment->clock) - (double) event->tick) *
-		tally_seconds_per_tick(segment);
-
-	return GetCurrentTimestamp() - (TimestampTz) (age * USECS_PER_SEC);
-}
-
 /* The events now in the ring, in the order of their numbers. */
 typedef struct event_scan
 {
@@ -102,7 +93,7 @@ SQL_FUNCTION(pg_tally_events)
 	{
 		tally_event_text(event, text, sizeof(text));
 		rows_count(&rows, event->number);
-		rows_put(&rows, TimestampTzGetDatum(time_of(scan.segment, event)));
+		rows_put(&rows, TimestampTzGetDatum(views_time(scan.segment, event->tick)));
 		rows_put(&rows, Int32GetDatum(event->pid));
 		rows_text(&rows, kind_name(event->kind));
 		rows_put(&rows, CStringGetTextDatum(clean(text)));
@@ -173,7 +164,7 @@ put_checkpoint(row_set *rows, const tally_segment *segment, checkpoint *it)
 {
 	tally_checkpoint_completed *c = &it->completed.completed;
 	const tally_checkpoint_writes *w = &it->writes.writes;
-	TimestampTz ended = time_of(segment, &it->completed);
+	TimestampTz ended = views_time(segment, it->completed.tick);
 
 	rows_count(rows, it->completed.number);
 	rows_put(rows, TimestampTzGetDatum(ended - (TimestampTz) (c->ns / 1000)));

@@ -13,6 +13,7 @@
 #include "locks.h"
 #include "modules.h"
 #include "pending_wait.h"
+#include "plans.h"
 #include "probe.h"
 #include "statements.h"
 #include "views.h"
@@ -25,6 +26,7 @@ const module modules[] = {
 	{.name = "files",.begin = files_begin,.retry_names = files_retry_names,.status = relation_status},
 	{.name = "statements",.begin = statements_begin,.follow = statements_follow,
 	.jump = statements_jump,.status = statement_status},
+	{.name = "plans",.begin = plans_begin,.claimed = plans_begin},
 	{.name = "locks",.begin = locks_begin,.follow = lwlocks_follow,.apply_level = locks_follow,
 	.retry_names = lwlocks_retry_names,.jump = locks_jump,.process_exit = locks_process_exit},
 	{.name = "functions",.begin = functions_begin,.follow = functions_follow,

@@ -97,6 +97,7 @@ segment_open(tally_segment *opened)
 	options.directory = (uint32) settings->names;
 	options.events = (uint32) settings->events;
 	options.statements = settings->statements == 0 ? 0 : (uint32) Max(settings->statements, 100);
+	options.plans = options.statements == 0 ? 0 : (uint32) settings->plans;
 	options.files = (uint32) settings->files;
 	options.relations = (uint32) settings->relations;
 	options.mode = (uint32) pg_file_create_mode;

@@ -223,6 +223,21 @@ FROM tally.statement_rows(true) s
 COMMENT ON VIEW tally.statements IS
     'statements: the columns of pg_stat_statements, and quantiles, errors, where the time went';
 
+CREATE FUNCTION tally.plan_rows(
+    OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT planid bigint, OUT noted bigint,
+    OUT total_exec_time double precision, OUT mean_exec_time double precision, OUT max_exec_time double precision,
+    OUT rows bigint, OUT cost double precision, OUT first_noted timestamptz, OUT last_noted timestamptz, OUT plan text)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_plans'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+CREATE VIEW tally.plans AS
+SELECT p.*, u.rolname AS usename, d.datname
+FROM tally.plan_rows() p
+     LEFT JOIN pg_authid u ON u.oid = p.userid
+     LEFT JOIN pg_database d ON d.oid = p.dbid;
+COMMENT ON VIEW tally.plans IS
+    'plans of statements by their shape: figures of the executions that were noted, and the nodes with relations and indexes';
+
 CREATE FUNCTION tally.statement_activity_rows(
     OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT name text,
     OUT count bigint, OUT seconds double precision)
@@ -470,6 +485,6 @@ COMMENT ON VIEW tally.probes IS 'probes: installed, or left out and why; calls b
 GRANT USAGE ON SCHEMA tally TO PUBLIC;
 GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.blocking, tally.status,
     tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.files, tally.relations,
-    tally.commits, tally.writers, tally.wal, tally.statements,
+    tally.commits, tally.writers, tally.wal, tally.statements, tally.plans,
     tally.statement_activities TO PUBLIC;
 GRANT SELECT ON tally.events, tally.checkpoints TO pg_read_all_stats;

@@ -24,6 +24,7 @@
 #include "functions.h"
 #include "own_segment.h"
 #include "settings.h"
+#include "plans.h"
 #include "slow_waits.h"
 #include "statements.h"
 
@@ -118,6 +119,12 @@ assign_slow_threshold(int value, void *extra)
 	slow_set_threshold(value);
 }
 
+static void
+assign_plan_threshold(int value, void *extra)
+{
+	plans_set_threshold(value);
+}
+
 /* A definition assigns the default first, which need not be what the configuration says. */
 static bool defining = false;
 
@@ -178,6 +185,8 @@ static const setting others[] = {
 	{"pg_tally.block_threshold",
 		"Waits for a lock that last this long become events that name who blocks; -1: none.",
 	PGC_SIGHUP, PGC_INT, &values.block_threshold, 100, -1, INT_MAX, GUC_UNIT_MS},
+	{"pg_tally.plan_threshold", "Executions that take this long have their plan noted; 0: all; -1: none.",
+	PGC_SIGHUP, PGC_INT, &values.plan_threshold, 10, -1, INT_MAX, GUC_UNIT_MS, assign_plan_threshold},
 	{"pg_tally.slow_threshold", "Waits that last this long become events; -1: none.",
 	PGC_SIGHUP, PGC_INT, &values.slow_threshold, 1000, -1, INT_MAX, GUC_UNIT_MS, assign_slow_threshold},
 	{"pg_tally.directory", "Directory of the segment; should be on tmpfs.",
@@ -198,6 +207,8 @@ static const setting others[] = {
 	PGC_POSTMASTER, PGC_INT, &values.events, 1024, 16, 65536},
 	{"pg_tally.max_statements", "Maximum number of statements tracked; 0: none, else at least 100.",
 	PGC_POSTMASTER, PGC_INT, &values.statements, 5000, 0, 1000000},
+	{"pg_tally.max_plans", "Maximum number of plans of statements kept; 0: none.",
+	PGC_POSTMASTER, PGC_INT, &values.plans, 400, 0, 100000},
 	{"pg_tally.max_files", "Maximum number of files whose unsynced writes are counted; 0: none.",
 	PGC_POSTMASTER, PGC_INT, &values.files, 4096, 0, 1000000},
 	{"pg_tally.max_relations", "Maximum number of relations with statistics of their files; 0: none.",
@@ -356,6 +367,7 @@ settings_define_in_session(void)
 	read_configured(of_statements, lengthof(of_statements));
 	read_configured(others, lengthof(others));
 	assign_slow_threshold(values.slow_threshold, NULL);
+	assign_plan_threshold(values.plan_threshold, NULL);
 	assign_statements(statements_settings_now.track, NULL);
 	return unknown;
 }

@@ -17,6 +17,8 @@ typedef struct settings_values
 	char	   *functions;			/* names and globs */
 	bool		function_edges;		/* calls from one function to another are kept apart */
 	int			block_threshold;	/* ms; -1 none */
+	int			plan_threshold;	/* ms; -1 none */
+	int			plans;
 	int			slow_threshold;		/* ms; -1 none */
 	int			slots;				/* 0: all processes that can run */
 	int			statistics;

@@ -203,13 +203,6 @@ put_own_columns(row_set *rows, tally_segment *segment, const statement_row *stat
 	put_classes(rows, segment, statement->figures.parts, ms);
 }
 
-/* May the current role see texts and ids of that role's statements? */
-static bool
-may_see(Oid user, bool sees_all)
-{
-	return sees_all || user == GetUserId();
-}
-
 static void
 put_identity(row_set *rows, const statement_row *statement, bool allowed, bool showtext)
 {
@@ -250,7 +243,7 @@ SQL_FUNCTION(pg_tally_statements)
 	hash_seq_init(&scan, statements_read(segment, showtext));
 	while ((statement = hash_seq_search(&scan)) != NULL)
 	{
-		bool		allowed = may_see(statement->key.user_id, sees_all);
+		bool		allowed = views_may_see(statement->key.user_id, sees_all);
 
 		if (!is_shown(statement))
 			continue;
@@ -286,7 +279,7 @@ SQL_FUNCTION(pg_tally_statement_activities)
 			rows_put(&rows, ObjectIdGetDatum(statement->key.user_id));
 			rows_put(&rows, ObjectIdGetDatum(statement->key.database_id));
 			rows_put(&rows, BoolGetDatum(statement->key.toplevel != 0));
-			rows_put_if(&rows, may_see(statement->key.user_id, sees_all),
+			rows_put_if(&rows, views_may_see(statement->key.user_id, sees_all),
 						Int64GetDatum((int64) statement->key.id));
 			rows_text(&rows, pg_tally_stat_name(segment, part->stat));
 			rows_count(&rows, part->count);
@@ -324,7 +317,7 @@ statement_of_session(row_set *rows, tally_segment *segment, uint32 slot)
 			waits += flight.parts[i].ticks;
 	}
 	/* the session may run it as another role */
-	shown = flight.key.id != 0 && may_see(flight.key.user_id, sees_all);
+	shown = flight.key.id != 0 && views_may_see(flight.key.user_id, sees_all);
 	rows_put_if(rows, shown, Int64GetDatum((int64) flight.key.id));
 	shown = shown && statement_read_text(segment, &flight.key, &text);
 	rows_put_if(rows, shown, shown ? text_datum(&text) : (Datum) 0);
@@ -341,7 +334,7 @@ statement_last_of_session(row_set *rows, tally_segment *segment, uint32 slot)
 	statement_text text;
 	bool		known;
 
-	if (tally_read_last_key(segment, slot, &key) == TALLY_READ_ABSENT || !may_see(key.user_id, sees_all))
+	if (tally_read_last_key(segment, slot, &key) == TALLY_READ_ABSENT || !views_may_see(key.user_id, sees_all))
 		return;
 	rows_put(rows, Int64GetDatum((int64) key.id));
 	known = statement_read_text(segment, &key, &text);
@@ -357,10 +350,12 @@ statement_status(row_set *rows, tally_segment *segment)
 	views_status(rows, "statements", settings_statements_text());
 	views_status(rows, "statements kept",
 					 psprintf("%u of %u", tally_statements_count(segment), segment->cold.statements.count));
+	views_status(rows, "plans kept", psprintf("%u of %u", tally_plans_count(segment), segment->cold.plans.count));
 	views_status(rows, "query ids", IsQueryIdEnabled() ? "computed"
 					 : "off: compute_query_id is off, no statement can be named");
 	views_status_count(rows, "statements evicted", header->statements_evicted);
 	views_status_count(rows, "statement counts dropped", header->statements_dropped);
 	views_status_count(rows, "statements lost", header->statements_lost);
 	views_status_count(rows, "statement texts cut", header->texts_cut);
+	views_status_count(rows, "plans overflow", header->overflow_plans);
 }

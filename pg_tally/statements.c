@@ -26,6 +26,7 @@
 
 #include "commits.h"
 #include "detour.h"
+#include "plans.h"
 #include "statement_nesting.h"
 #include "statement_time.h"
 #include "statement_text.h"
@@ -737,6 +738,13 @@ add_ended(tally_local_statement *local, const QueryDesc *query, const used *from
 	tally_seq_publish(&local->seq, seq);
 }
 
+/* Was it slow, or the second execution of a statement that the session repeats? */
+static pg_attribute_always_inline bool
+is_plan_due(const tally_local_statement *local, uint64 ticks)
+{
+	return ticks >= plans_noted.ticks || local->counts.exec.count == plans_noted.count;
+}
+
 static pg_noinline void
 end_other(QueryDesc *query)
 {
@@ -765,7 +773,11 @@ end_other(QueryDesc *query)
 	temp_files = o->temp_files;
 	temp_bytes = o->temp_bytes;
 	if (likely(local != NULL))
+	{
 		add_ended(local, query, &o->used);
+		if (unlikely(is_plan_due(local, o->used.ticks)))
+			plans_note(query, &key, o->used.ticks);
+	}
 	if (unlikely(o->split))
 		add_nested_parts(query, &key, o->parts);
 	open_forget(o);
@@ -786,6 +798,8 @@ end_messages(QueryDesc *query, tally_local_statement *local)
 		return;
 	}
 	add_ended(local, query, &o->used);
+	if (unlikely(is_plan_due(local, o->used.ticks)))
+		plans_note(query, &local->key, o->used.ticks);
 	nesting.open = 0;
 	statement_time.plain = NULL;
 	previous_end(query);

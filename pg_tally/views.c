@@ -15,6 +15,7 @@
 #include "fmgr.h"
 #include "utils/acl.h"
 #include "utils/hsearch.h"
+#include "utils/timestamp.h"
 
 #include "view_session.h"
 #include "modules.h"
@@ -322,6 +323,20 @@ SQL_FUNCTION(pg_tally_sessions)
 		rows_end(&rows);
 	}
 	return (Datum) 0;
+}
+
+TimestampTz
+views_time(const tally_segment *segment, uint64 tick)
+{
+	double		age = ((double) tally_now(segment->clock) - (double) tick) * tally_seconds_per_tick(segment);
+
+	return GetCurrentTimestamp() - (TimestampTz) (age * USECS_PER_SEC);
+}
+
+bool
+views_may_see(Oid user, bool sees_all)
+{
+	return sees_all || user == GetUserId();
 }
 
 /* A row of tally.status. */

@@ -8,6 +8,8 @@
 
 #include "postgres.h"
 
+#include "datatype/timestamp.h"
+
 #include "rows.h"
 #include "tally.h"
 
@@ -24,6 +26,10 @@ typedef struct histogram
 
 /* The segment of this session, or an error that says why there is none. */
 extern tally_segment *views_segment(void);
+/* When that tick was. */
+extern TimestampTz views_time(const tally_segment *segment, uint64 tick);
+/* May the current role see texts and ids of that role's statements? */
+extern bool views_may_see(Oid user, bool sees_all);
 /* A row of tally.status; an empty value is NULL. */
 extern void views_status(row_set *rows, const char *name, const char *value);
 extern void views_status_count(row_set *rows, const char *name, uint64 count);

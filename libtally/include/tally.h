@@ -34,6 +34,7 @@ typedef struct tally_options
 	uint32_t	directory;			/* 64 .. 65,536 */
 	uint32_t	events;				/* 16 .. 65,536 */
 	uint32_t	statements;			/* 0: none are kept; 100 .. 1,000,000 */
+	uint32_t	plans;				/* of statements: 0: none are kept; up to 100,000 */
 	uint32_t	files;				/* files with unsynced writes; 0: none are kept; .. 1,000,000 */
 	uint32_t	relations;			/* 0: none are kept; .. 1,000,000 */
 	uint32_t	mode;				/* file mode: 0600 or 0640 */

@@ -144,7 +144,9 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	tally_region unsynced;			/* 904: tally_unsynced */
 	tally_region relations;			/* 920: tally_relation */
 	tally_region local_relations;	/* 936: of TALLY_LOCAL_RELATIONS tally_local_relation, one per slot */
-	unsigned char pad8[1024 - 952];
+	tally_region plans;				/* 952: tally_plan (tally_plans.h) */
+	tally_region plan_memory;		/* 968: uint64_t for each of them: 1: it has memory */
+	unsigned char pad8[1024 - 984];
 
 	/* the level word, alone on its cache line: read at every probe, written rarely */
 	uint32_t	level_word;			/* 1024 */
@@ -187,7 +189,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	overflow_relations; /* 1352: operations on relations for which the table had no space */
 	uint64_t	relations_lost;		/* 1360: local entries that a process was flushing when it died */
 	uint64_t	refused_memory;		/* 1368: claims refused because the file system had no space */
-	unsigned char pad9[1408 - 1376];
+	uint64_t	overflow_plans;		/* 1376: plans for which the table had no space */
+	unsigned char pad9[1408 - 1384];
 
 	/*
 	 * When every slot is taken: a process that was refused one polls free_slot_signal where it would

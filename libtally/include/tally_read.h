@@ -176,6 +176,14 @@ extern tally_read_result tally_read_set(const tally_segment *segment, uint32_t n
 /* Does the log of the copy still name all that was flushed into the set since then? */
 extern bool tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes);
 
+/* ---------------------------------------------------------------- plans */
+
+/*
+ * The plan at that index of the table; text_bytes and text_whole are within bounds. ABSENT: none is there, or it is being
+ * replaced. Figures may be of different instants: an execution may be in count and not in ticks yet.
+ */
+extern tally_read_result tally_read_plan(const tally_segment *segment, uint32_t number, tally_plan *copy);
+
 /* ---------------------------------------------------------------- relations */
 
 /* ABSENT: not in use, or its slot has not followed the last reset. */

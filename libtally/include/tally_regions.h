@@ -11,6 +11,7 @@
 
 #include "tally.h"
 #include "tally_files.h"
+#include "tally_plans.h"
 #include "tally_statements.h"
 
 #ifdef __cplusplus
@@ -47,6 +48,8 @@ TALLY_REGION(tally_set_at, tally_set, sets)
 TALLY_REGION(tally_statement_at, tally_statement, statements)
 TALLY_REGION(tally_unsynced_at, tally_unsynced, unsynced)
 TALLY_REGION(tally_relation_at, tally_relation, relations)
+TALLY_REGION(tally_plan_at, tally_plan, plans)
+TALLY_REGION(tally_plan_memory_at, uint64_t, plan_memory)
 /* By slot. */
 TALLY_REGION(tally_current_of, tally_current, caches)
 TALLY_REGION(tally_local_relations_of, tally_local_relation, local_relations)

@@ -114,6 +114,8 @@ fill(int fd, const tally_options *options, tally_segment *segment)
 		rc = reserve_region(segment, &layout.unsynced);
 	if (rc == 0)
 		rc = reserve_region(segment, &layout.relations);
+	if (rc == 0)
+		rc = reserve_region(segment, &layout.plan_memory);
 	if (rc != 0)
 		return rc;
 	fill_header(&header, options, &layout);

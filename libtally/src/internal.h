@@ -243,6 +243,7 @@ tally_set_home(const tally_segment *segment, uint64_t tag)
 	return (uint32_t) (tag >> 32) % segment->cold.sets.count;
 }
 
+extern bool tally_statement_matches(const tally_statement_key *key, const tally_statement_filter *filter);
 extern void tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2]);
 extern bool tally_set_lock(tally_segment *segment, const tally_holder *me, uint32_t number);
 extern void tally_set_unlock(tally_set *set);

@@ -7,6 +7,7 @@
  * follows from its capacities.
  */
 #include "internal.h"
+#include "tally_plans.h"
 #include "tally_statements.h"
 
 #include <errno.h>
@@ -55,7 +56,8 @@ tally_layout(const tally_options *options, tally_header *header)
 		options->directory < 64 || options->directory > 65536 ||
 		options->events < 16 || options->events > 65536 ||
 		(options->statements != 0 && (options->statements < 100 || options->statements > 1000000)) ||
-		options->files > 1000000 || options->relations > 1000000)
+		options->files > 1000000 || options->relations > 1000000 || options->plans > 100000 ||
+		(options->plans != 0 && options->statements == 0))
 		return EINVAL;
 
 	stride = sizeof(tally_book) + (uint64_t) options->stats_per_book * sizeof(tally_head) +
@@ -97,6 +99,11 @@ tally_layout(const tally_options *options, tally_header *header)
 		at = put_region(&header->relations, at, 1 + options->relations, sizeof(tally_relation), PAGE);
 		at = put_region(&header->local_relations, at, options->slots,
 				   TALLY_LOCAL_RELATIONS * sizeof(tally_local_relation), PAGE);
+	}
+	if (options->plans != 0)
+	{
+		at = put_region(&header->plan_memory, at, tally_plan_entries(options->plans), sizeof(uint64_t), LINE);
+		at = put_region(&header->plans, at, tally_plan_entries(options->plans), sizeof(tally_plan), PAGE);
 	}
 	header->segment_size = at;
 	return 0;

@@ -539,6 +539,31 @@ tally_read_local_relation(const tally_segment *segment, uint32_t slot, uint32_t 
 	return result_of(&a);
 }
 
+tally_read_result
+tally_read_plan(const tally_segment *segment, uint32_t number, tally_plan *copy)
+{
+	const tally_plan *plan;
+	uint64_t	generation;
+
+	if (number >= segment->cold.plans.count ||
+		__atomic_load_n(tally_plan_memory_at(segment, number), __ATOMIC_ACQUIRE) == 0)
+		return TALLY_READ_ABSENT;
+	plan = tally_plan_at(segment, number);
+	if (__atomic_load_n(&plan->state, __ATOMIC_ACQUIRE) != TALLY_PLAN_USED)
+		return TALLY_READ_ABSENT;
+	generation = __atomic_load_n(&plan->generation, __ATOMIC_ACQUIRE);
+	tally_copy_words(copy, plan, sizeof(*copy));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&plan->state, __ATOMIC_RELAXED) != TALLY_PLAN_USED ||
+		tally_peek64(&plan->generation) != generation)
+		return TALLY_READ_ABSENT;
+	if (copy->text_bytes > sizeof(copy->text))
+		copy->text_bytes = sizeof(copy->text);
+	if (copy->text_whole < copy->text_bytes)
+		copy->text_whole = copy->text_bytes;
+	return TALLY_READ_CONSISTENT;
+}
+
 uint64_t
 tally_read_relation_flushes(const tally_segment *segment, uint32_t number)
 {

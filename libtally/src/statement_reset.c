@@ -7,11 +7,12 @@
  * written, by compare-and-swap.
  */
 #include "internal.h"
+#include "tally_plans.h"
 
 #include <string.h>
 
-static bool
-matches(const tally_statement_key *key, const tally_statement_filter *filter)
+bool
+tally_statement_matches(const tally_statement_key *key, const tally_statement_filter *filter)
 {
 	return (filter->id == 0 || key->id == filter->id) &&
 		(filter->database_id == 0 || key->database_id == filter->database_id) &&
@@ -38,7 +39,7 @@ drop_local(tally_local_statement *local, const tally_statement_filter *filter)
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (((seq & 1) != 0 || seq != __atomic_load_n(&local->seq, __ATOMIC_RELAXED)) &&
 			 ++tries < TRIES);
-	if (__atomic_load_n(&local->state, __ATOMIC_RELAXED) != 1 || !matches(&key, filter))
+	if (__atomic_load_n(&local->state, __ATOMIC_RELAXED) != 1 || !tally_statement_matches(&key, filter))
 		return;
 	/* never lower it: another reset may have dropped a later use */
 	drop = __atomic_load_n(&local->drop, __ATOMIC_RELAXED);
@@ -59,7 +60,7 @@ clear_set(tally_segment *segment, uint32_t number, const tally_statement_filter 
 	{
 		uint32_t	entry = number * TALLY_WAYS + way;
 
-		if (set->tags[way] != 0 && matches(&tally_statement_at(segment, entry)->key, filter))
+		if (set->tags[way] != 0 && tally_statement_matches(&tally_statement_at(segment, entry)->key, filter))
 		{
 			tally_statement_remove(segment, entry);
 			removed++;
@@ -95,6 +96,7 @@ tally_statements_reset(tally_segment *segment, const tally_statement_filter *fil
 		removed += clear_set(segment, s, filter);
 		tally_set_unlock(tally_set_at(segment, s));
 	}
+	tally_plans_reset(segment, filter);
 	return removed;
 }
 
@@ -142,5 +144,6 @@ tally_statements_repair(tally_segment *segment)
 	}
 	if (segment->cold.sets.count != 0)
 		tally_text_repair(segment);
+	tally_plans_repair(segment);
 	return (uint32_t) (header->statements_lost - before);
 }

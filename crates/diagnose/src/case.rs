@@ -4,7 +4,7 @@
 use segment::interval::{AccountRow, Interval};
 use view::blocking::Forest;
 use view::io::Checkpoint;
-use view::statements::{beginning, ActivityRow, StatementRow, Statements};
+use view::statements::{beginning, ActivityRow, PlanRow, StatementRow, Statements};
 use view::units::percent;
 use view::vacuum::Vacuum;
 use view::Reading;
@@ -25,6 +25,8 @@ pub struct Case<'c> {
     pub checkpoints: &'c [Checkpoint],
     /// Who blocked whom at its end; `None`: not known.
     pub blocking: Option<&'c Forest>,
+    /// The plans of statements; empty: not known.
+    pub plans: &'c [PlanRow],
     /// How far vacuum is behind; `None`: not known.
     pub vacuum: Option<&'c Vacuum>,
 }
@@ -47,6 +49,7 @@ impl<'c> Case<'c> {
             statements: statements.as_ref(),
             checkpoints: recent.map_or(&[], std::slice::from_ref),
             blocking: reading.blocking.as_ref(),
+            plans: reading.statements.as_ref().map_or(&[], |it| &it.plans),
             vacuum: reading.vacuum.as_ref(),
         }
     }

@@ -35,6 +35,8 @@ pub enum Rule {
     IdleInTransaction,
     /// A statement reads far more than it returns.
     MissingIndex,
+    /// A statement has another plan, and is slower with it.
+    PlanChange,
     /// Checkpoints come too often.
     Checkpoints,
     /// Commits wait for the WAL.
@@ -72,6 +74,7 @@ impl Rule {
             Rule::Locks => "locks",
             Rule::IdleInTransaction => "idle-in-transaction",
             Rule::MissingIndex => "missing-index",
+            Rule::PlanChange => "plan-change",
             Rule::Checkpoints => "checkpoints",
             Rule::Commits => "commits",
             Rule::SlowDevice => "slow-device",
@@ -93,6 +96,7 @@ impl Rule {
     pub(crate) fn explains(self) -> &'static [Rule] {
         match self {
             Rule::Checkpoints => &[Rule::Commits, Rule::SlowDevice, Rule::LightweightLocks],
+            Rule::PlanChange => &[Rule::MissingIndex, Rule::BufferMisses, Rule::Processors],
             Rule::MissingIndex => &[Rule::BufferMisses, Rule::Processors],
             Rule::Connections => &[Rule::Processors],
             _ => &[],

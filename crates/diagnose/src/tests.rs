@@ -14,6 +14,7 @@ fn slow_commits() -> Interval {
         statements: None,
         checkpoints: &[],
         blocking: None,
+        plans: &[],
         vacuum: None,
     }
     .load();
@@ -23,7 +24,8 @@ fn slow_commits() -> Interval {
 }
 
 fn rules(interval: &Interval, checkpoints: &[Checkpoint]) -> Vec<(Rule, Option<Rule>)> {
-    let case = Case { interval, statements: None, checkpoints, blocking: None, vacuum: None };
+    let case =
+        Case { interval, statements: None, checkpoints, blocking: None, plans: &[], vacuum: None };
     diagnose(&case).into_iter().map(|it| (it.rule, it.consequence_of)).collect()
 }
 

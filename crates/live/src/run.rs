@@ -31,6 +31,8 @@ pub struct Wanted {
     pub kernel: bool,
     /// Statements. Reading thousands of them takes longer than all the rest.
     pub statements: bool,
+    /// Their plans, with intervals.
+    pub plans: bool,
     /// Relations and devices, and with intervals all that the I/O pane shows.
     pub storage: bool,
     /// What sessions do at the end of each frame.
@@ -212,9 +214,13 @@ impl Run {
         let between = |(before, now): (Option<Arc<_>>, Arc<_>)| {
             statements::Statements::between(before.as_deref(), &now)
         };
+        let mut statements = details.statements.map(between);
+        if let Some(statements) = statements.as_mut().filter(|_| wanted.plans) {
+            statements.plans = statements::PlanRow::all(&self.segment)?;
+        }
         Ok(Reading {
             interval,
-            statements: details.statements.map(between),
+            statements,
             io: io.transpose()?,
             blocking,
             uncovered_processes: uncovered,

@@ -60,6 +60,8 @@ pub(crate) struct Regions {
     pub statements: Option<StatementRegions>,
     /// `None`: no relations are kept.
     pub relations: Option<RelationRegions>,
+    /// `None`: no plans are kept.
+    pub plans: Option<PlanRegions>,
 }
 
 /// The regions of statements.
@@ -71,6 +73,14 @@ pub(crate) struct StatementRegions {
     pub rests: Region,
     pub texts: Region,
     pub caches: Region,
+}
+
+/// The regions of plans.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlanRegions {
+    pub table: Region,
+    /// For each entry a word: 1: it has memory.
+    pub memory: Region,
 }
 
 /// The regions of relations.
@@ -196,6 +206,13 @@ pub(crate) fn parse_header(
             local: region("local relations", header::LOCAL_RELATIONS, (slots, slots), local)?,
         })
     };
+    let plans = match u32_at(head, header::PLANS + 8) {
+        0 => None,
+        count => Some(PlanRegions {
+            table: region("plans", header::PLANS, (1, 1 << 17), layout::plan::SIZE)?,
+            memory: region("the memory of plans", header::PLAN_MEMORY, (count, count), 8)?,
+        }),
+    };
     let entries = (slots + groups, slots + groups);
     let book_size = layout::book_size(stats_per_book as usize);
     let regions = Regions {
@@ -208,6 +225,7 @@ pub(crate) fn parse_header(
         books: region("books", header::BOOKS, entries, book_size)?,
         statements,
         relations,
+        plans,
     };
     Ok((
         Header {

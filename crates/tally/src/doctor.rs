@@ -91,6 +91,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
         figures: Figures::Intervals,
         kernel: true,
         statements: true,
+        plans: true,
         storage: true,
         blocking: true,
         ..Wanted::default()

@@ -14,7 +14,7 @@ use error::Error;
 use live::target;
 use std::time::Duration;
 use view::rows::Wish;
-use view::statements::{self, StatementRow, Statements};
+use view::statements::{self, PlanRow, StatementRow, Statements};
 use view::table::{speaks_utf8, wrap};
 use view::units::{duration, percent, whole};
 use view::{Sort, SortParser};
@@ -87,6 +87,10 @@ pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
     let Some(mut all) = read(&mut segment, args)? else {
         return Err(nothing(None, &segment));
     };
+    if args.id.is_some() || args.json {
+        all.plans = PlanRow::all(&segment)?;
+        all.plans.retain(|plan| args.id.is_none_or(|id| plan.queryid == id));
+    }
     let of_id = |row: &StatementRow| args.id.is_none_or(|id| row.queryid.unwrap_or(0) == id);
     let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|w| w == name);
     let known = !all.rows.is_empty();

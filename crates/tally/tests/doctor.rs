@@ -72,7 +72,9 @@ fn a_statement_without_an_index_is_named() {
         std::thread::sleep(Duration::from_millis(5));
     });
     let answer = examine(&cluster, 4, &[&slow, &fast]);
-    assert_first(&answer, "missing-index", &["from orders where customer", "index"]);
+    let words =
+        ["from orders where customer", "index", "reads the whole table orders", "\"likely\""];
+    assert_first(&answer, "missing-index", &words);
 }
 
 #[test]
@@ -368,6 +370,36 @@ fn the_text_names_the_problem_the_evidence_and_what_to_do() {
     assert!(error.contains("nothing is measured at level off"), "{error}");
     let error = complaint(tally().args(["doctor", "--for", "never"]).arg(&path), 2);
     assert!(error.contains("--for"), "{error}");
+}
+
+#[test]
+fn a_statement_whose_plan_has_changed_is_named_with_both_plans() {
+    let cluster = start(server());
+    cluster
+        .psql(
+            "create table orders (id int, customer int, filler text); \
+             insert into orders select n, n % 50000, repeat('x', 100) from generate_series(1, 300000) n; \
+             create index on orders (customer); analyze orders",
+        )
+        .unwrap();
+    let read = again(&cluster, |client| {
+        client.query("select * from orders where customer = 4711", &[]).unwrap();
+    });
+    let drop_index = |_: &AtomicBool| {
+        std::thread::sleep(Duration::from_millis(1500));
+        cluster.psql("drop index orders_customer_idx").unwrap();
+    };
+    let answer = examine(&cluster, 4, &[&read, &drop_index]);
+    assert_first(
+        &answer,
+        "plan-change",
+        &[
+            "from orders where customer",
+            "Before: Index Scan using orders_customer_idx on orders",
+            "Now: Parallel Seq Scan on orders [filter]",
+            "tally statements --id",
+        ],
+    );
 }
 
 /// What the doctor says with a connection to the server.

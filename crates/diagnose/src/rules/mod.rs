@@ -6,6 +6,7 @@ mod clients;
 mod commits;
 mod ledger;
 mod locks;
+mod plans;
 mod reads;
 mod statements;
 mod vacuum;
@@ -21,6 +22,7 @@ pub const ALL: &[Find] = &[
     locks::heavyweight,
     locks::idle_in_transaction,
     locks::lightweight,
+    plans::changed,
     statements::missing_index,
     statements::temporary_files,
     statements::planning,

@@ -2,6 +2,7 @@
 //! Single statements: what they read, sort and plan.
 
 use super::matters;
+use super::plans::{self, Reads};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use view::statements::StatementRow;
@@ -40,10 +41,20 @@ pub fn missing_index(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     rows(case)
         .filter(suspect)
-        .map(|row| {
+        .filter_map(|row| {
+            let (confidence, seen) = match plans::reads(case.plans, row) {
+                Reads::Unknown | Reads::Other => (Confidence::Possible, None),
+                // An aggregate over the whole table: no index would help.
+                Reads::Whole => return None,
+                Reads::Filtered(table, size) => {
+                    let size = count(size);
+                    let seen = format!("Its plan reads the whole table {table} ({size} rows) and filters them.");
+                    (Confidence::Likely, Some(seen))
+                }
+            };
             let calls = row.calls.max(1) as f64;
             let blocks = (row.blocks.shared_hit + row.blocks.shared_read) as f64;
-            Diagnosis {
+            Some(Diagnosis {
                 rule: Rule::MissingIndex,
                 text: format!(
                     "A statement reads {} blocks ({}) for {} of result a call: an index may be missing: {}.",
@@ -54,20 +65,23 @@ pub fn missing_index(case: &Case<'_>) -> Vec<Diagnosis> {
                 ),
                 seconds: row.seconds,
                 share: Some(case.share(row.seconds)),
-                evidence: vec![format!(
+                evidence: [format!(
                     "It takes {} % of the sessions' time: {} calls of {}.",
                     percent(case.share(row.seconds)),
                     count(row.calls as f64),
                     row.execution.mean_seconds.map_or_else(|| "-".into(), duration)
-                )],
+                )]
+                .into_iter()
+                .chain(seen)
+                .collect(),
                 advice: "Look at its plan (EXPLAIN (ANALYZE, BUFFERS)): a sequential scan that removes most \
                          rows by its filter wants an index on the filter's columns. An aggregate over \
                          the whole table reads as much by its nature."
                     .into(),
-                confidence: Confidence::Possible,
+                confidence,
                 section: "statements",
                 consequence_of: None,
-            }
+            })
         })
         .collect()
 }

@@ -62,6 +62,7 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         statements,
         checkpoints: &checkpoints,
         blocking: blocker.map(|it| &it.forest).or(material.blocking.as_ref()),
+        plans: statements.map_or(&[], |it| &it.plans),
         vacuum: None,
     });
     if found.is_empty() {

@@ -38,6 +38,8 @@ offsets! {
     UNSYNCED           = 904, "Region; empty if unsynced files are not counted.";
     RELATIONS          = 920, "Region; empty if no relations are kept, like the next one.";
     LOCAL_RELATIONS    = 936, "Region.";
+    PLANS              = 952, "Region; empty if no plans are kept, like the next one.";
+    PLAN_MEMORY        = 968, "Region.";
     LEVEL_WORD         = 1024, "U32: level in the low 8 bits, resets above; the live part of the header begins here.";
     RESET_TICK         = 1032, "U64.";
     LEVEL_UNTIL        = 1040, "U64: tick at which the level ends by itself, 0 never.";
@@ -66,6 +68,7 @@ offsets! {
     OVERFLOW_RELATIONS = 1352, "U64: times that a relation found no free entry.";
     RELATIONS_LOST     = 1360, "U64: local relations left half flushed by a process that died.";
     REFUSED_MEMORY     = 1368, "U64: claims refused because the file system was full.";
+    OVERFLOW_PLANS     = 1376, "U64: plans that found no free entry.";
     REFUSED_CLAIMS     = 1412, "U32: 1: a process that was refused a slot waits for one.";
     LIVE_END           = 1416, "Where the live part ends.";
 }

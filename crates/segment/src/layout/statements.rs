@@ -126,3 +126,23 @@ offsets! {
     WAITS = 56, "U64: ticks of waits since then that are already in parts.";
     PARTS = 64, "[`crate::layout::PARTS`] entries of [`crate::layout::part`].";
 }
+
+offsets! {
+    /// Offsets in an entry of the table of plans.
+    plan:
+    SIZE       = 4096, "Bytes.";
+    STATE      = 0, "U32: 0 free, 1 being written, 2 used.";
+    KEY        = 8, "The statement's key.";
+    SHAPE      = 32, "U64: hash of the plan's nodes.";
+    FIRST      = 40, "U64: tick at which it was first noted.";
+    LAST       = 48, "U64: the same of the last time.";
+    COUNT      = 56, "U64: executions noted.";
+    TICKS      = 64, "U64: how long they took.";
+    MAX        = 72, "U64: the longest.";
+    ROWS       = 80, "U64: returned or changed by them.";
+    COST       = 88, "F64: the planner's, of the first one.";
+    TEXT_BYTES = 96, "U32: of the text, stored.";
+    TEXT_WHOLE = 100, "U32: of the whole text.";
+    GENERATION = 104, "U64: counts the plans that the entry has had.";
+    TEXT       = 120, "A line for each node.";
+}

@@ -68,6 +68,8 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         figures: Figures::Intervals,
         kernel: !args.no_witness,
         statements: views::of_statements(first),
+        // too many texts for each interval
+        plans: !args.json,
         storage: views::of_io(first),
         leaders: args.leaders,
         blocking: true,

@@ -7,6 +7,7 @@ mod fields;
 mod histogram;
 mod page;
 mod pane;
+mod plans;
 mod row;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub use fields::FIELDS;
 pub use histogram::Bucket;
 pub use page::{page, Section};
 pub use pane::{beginning, note, one_line, ordered, statements, table};
+pub use plans::PlanRow;
 pub use row::{Moments, Quantiles, StatementRow};
 
 /// The statements of a segment, in an interval or since the last reset (docs/reference-json.md).
@@ -39,6 +41,9 @@ pub struct Statements {
     pub rows: Vec<StatementRow>,
     /// The statements that sessions work for now, by slot.
     pub current: Vec<CurrentRow>,
+    /// Their plans; empty: none were noted, or nobody asked for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<PlanRow>,
     /// The readings from which these were computed.
     #[serde(skip)]
     pub source: Option<Arc<segment::Statements>>,
@@ -99,8 +104,15 @@ impl Statements {
             paused: later.paused(),
             rows,
             current: later.in_flight().iter().map(|it| CurrentRow::of(it, later)).collect(),
+            plans: Vec::new(),
             source: Some(later.clone()),
         }
+    }
+
+    /// The plans of a statement, the one used last first.
+    pub fn plans_of(&self, key: &StatementKey) -> impl Iterator<Item = &PlanRow> {
+        let key = *key;
+        self.plans.iter().filter(move |plan| plan.key == key)
     }
 
     /// The statement with this key, if active.

@@ -68,6 +68,7 @@ pub fn page(
             table: Some(activities(known)),
         });
     }
+    sections.extend(statements.plans_of(&known.key).map(|plan| plan.section(statements.time)));
     let blocks = blocks(known);
     if !blocks.rows.is_empty() {
         sections.push(Section {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Plans: one that has changed for the worse, and what a plan says about a missing index.
+
+use view::statements::{PlanRow, StatementRow};
+use view::units::{count, duration, percent, whole};
+
+use super::matters;
+use crate::case::{words, Case};
+use crate::diagnosis::{Confidence, Diagnosis, Rule};
+
+/// A statement takes much longer with another plan than with the one before.
+pub fn changed(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Part of the load that the statement has to take.
+    const MUCH: f64 = 0.1;
+    /// How much longer a call takes.
+    const LONGER: f64 = 3.0;
+    /// A difference of less is no trouble, seconds.
+    const MORE: f64 = 0.001;
+
+    let Some(statements) = case.statements else { return Vec::new() };
+    let rows =
+        statements.rows.iter().filter(|row| row.toplevel && matters(case, row.seconds, MUCH));
+    rows.filter_map(|row| {
+        let (now, before) = change(case.plans, row)?;
+        let worse = now.mean_seconds >= LONGER * before.mean_seconds
+            && now.mean_seconds >= before.mean_seconds + MORE;
+        worse.then(|| Diagnosis {
+            rule: Rule::PlanChange,
+            text: format!(
+                "A statement has another plan for {} and takes {} instead of {} a call: {}.",
+                duration((statements.time - now.first_noted).max(0.0)),
+                duration(now.mean_seconds),
+                duration(before.mean_seconds),
+                words(row)
+            ),
+            seconds: row.seconds,
+            share: Some(case.share(row.seconds)),
+            evidence: vec![
+                format!(
+                    "It takes {} % of the sessions' time: {} calls.",
+                    percent(case.share(row.seconds)),
+                    count(row.calls as f64)
+                ),
+                format!("Before: {} ({} noted).", different(before, now), executions(before.noted)),
+                format!("Now: {} ({} noted).", different(now, before), executions(now.noted)),
+            ],
+            advice: format!(
+                "Compare both plans (tally statements --id {}). Was an index dropped? Is ANALYZE due after a large change? \
+                 Does a prepared statement use a generic plan (plan_cache_mode)?",
+                now.queryid
+            ),
+            confidence: Confidence::Certain,
+            section: "statements",
+            consequence_of: None,
+        })
+    })
+    .collect()
+}
+
+/// The plan that the statement uses now, and the best of those that it used before that one came.
+fn change<'p>(plans: &'p [PlanRow], row: &StatementRow) -> Option<(&'p PlanRow, &'p PlanRow)> {
+    let of_row = || plans.iter().filter(|plan| plan.key == row.key);
+    let now = of_row().max_by(|a, b| a.last_noted.total_cmp(&b.last_noted))?;
+    let before = of_row().filter(|plan| plan.first_noted < now.first_noted);
+    let before = before.min_by(|a, b| a.mean_seconds.total_cmp(&b.mean_seconds))?;
+    Some((now, before))
+}
+
+fn executions(n: u64) -> String {
+    format!("{} {}", whole(n), if n == 1 { "execution" } else { "executions" })
+}
+
+/// A node without its estimates: "Seq Scan on t [filter]".
+fn node(line: &str) -> String {
+    let line = line.trim();
+    match (line.find("  (cost="), line.find(')')) {
+        (Some(from), Some(to)) if to > from => format!("{}{}", &line[..from], &line[to + 1..]),
+        _ => line.to_string(),
+    }
+}
+
+/// The first node that the other plan does not have, of those that name a table; else the first of all.
+fn different(plan: &PlanRow, other: &PlanRow) -> String {
+    let nodes = |plan: &PlanRow| plan.plan.lines().map(node).collect::<Vec<_>>();
+    let others = nodes(other);
+    let own = nodes(plan);
+    let differs = |it: &&String| !others.contains(it);
+    let of_table = own.iter().filter(differs).find(|it| it.contains(" on "));
+    let node = of_table.or(own.iter().find(differs)).or(own.first());
+    node.cloned().unwrap_or_default()
+}
+
+/// What the plan of a statement that reads too much says.
+pub(super) enum Reads {
+    /// No plan was noted.
+    Unknown,
+    /// It filters this table of so many rows, which it reads as a whole.
+    Filtered(String, f64),
+    /// It reads whole tables because it needs all their rows.
+    Whole,
+    /// Something else.
+    Other,
+}
+
+/// How the statement reads its tables, by the plan that it used last.
+pub(super) fn reads(plans: &[PlanRow], row: &StatementRow) -> Reads {
+    let of_row = plans.iter().filter(|plan| plan.key == row.key);
+    let Some(plan) = of_row.max_by(|a, b| a.last_noted.total_cmp(&b.last_noted)) else {
+        return Reads::Unknown;
+    };
+    let nodes: Vec<String> = plan.plan.lines().map(node).collect();
+    let scans = nodes.iter().filter(|it| it.contains("Scan"));
+    let filtered = nodes.iter().filter(|it| it.contains("Seq Scan on ") && it.contains("[filter]"));
+    let largest = filtered.filter_map(|it| {
+        let (_, after) = it.split_once("Seq Scan on ")?;
+        let (table, rest) = after.split_once(" [")?;
+        let (_, size) = rest.split_once("[table of ")?;
+        Some((table.to_string(), size.split(' ').next()?.parse::<f64>().ok()?))
+    });
+    match largest.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((table, size)) => Reads::Filtered(table, size),
+        None if scans.clone().count() > 0
+            && scans.clone().all(|it| it.contains("Seq Scan on ")) =>
+        {
+            Reads::Whole
+        }
+        None => Reads::Other,
+    }
+}

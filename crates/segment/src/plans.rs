@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Plans of statements by their shape, as the sessions noted them at the end of slow executions.
+//!
+//! Concurrency contract. An entry is copied while its state is used and its generation stays the same; its figures
+//! are added to one by one meanwhile, so that an execution may be in the count and not in the time yet.
+
+use std::sync::atomic::{fence, Ordering};
+
+use crate::error::Error;
+use crate::layout::{plan, u32_at, u64_at};
+use crate::segment::Segment;
+use crate::statements::StatementKey;
+
+/// A plan of a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Whose plan it is.
+    pub statement: StatementKey,
+    /// The hash of its nodes with their relations and indexes.
+    pub shape: u64,
+    /// When it was first noted, tick.
+    pub first: u64,
+    /// When it was last noted, tick.
+    pub last: u64,
+    /// Executions noted.
+    pub count: u64,
+    /// How long they took, ticks.
+    pub ticks: u64,
+    /// The longest of them, ticks.
+    pub max: u64,
+    /// Rows that they returned or changed.
+    pub rows: u64,
+    /// The planner's cost of the first of them.
+    pub cost: f64,
+    /// A line for each node, indented by two spaces a level.
+    pub text: String,
+    /// Whether lines at its end are missing.
+    pub cut: bool,
+}
+
+impl Plan {
+    fn of(bytes: &[u8]) -> Option<Plan> {
+        let stored = (u32_at(bytes, plan::TEXT_BYTES) as usize).min(plan::SIZE - plan::TEXT);
+        let text = bytes.get(plan::TEXT..plan::TEXT + stored)?;
+        let statement = StatementKey::of(bytes, plan::KEY);
+        (u32_at(bytes, plan::STATE) == USED && statement.is_identified()).then(|| Plan {
+            statement,
+            shape: u64_at(bytes, plan::SHAPE),
+            first: u64_at(bytes, plan::FIRST),
+            last: u64_at(bytes, plan::LAST),
+            count: u64_at(bytes, plan::COUNT),
+            ticks: u64_at(bytes, plan::TICKS),
+            max: u64_at(bytes, plan::MAX),
+            rows: u64_at(bytes, plan::ROWS),
+            cost: f64::from_bits(u64_at(bytes, plan::COST)),
+            text: String::from_utf8_lossy(text).into_owned(),
+            cut: u32_at(bytes, plan::TEXT_WHOLE) as usize > stored,
+        })
+    }
+}
+
+const USED: u32 = 2;
+
+impl Segment {
+    /// The plans that are kept, in no order; empty where the segment keeps none.
+    pub fn plans(&self) -> Result<Vec<Plan>, Error> {
+        let Some(regions) = self.regions.plans else { return Ok(Vec::new()) };
+        let mut there = Vec::new();
+        self.each_entry(regions.memory, 8, |index, bytes| {
+            if u64_at(bytes, 0) != 0 {
+                there.push(index);
+            }
+        })?;
+        let mut all = Vec::with_capacity(there.len());
+        for index in there {
+            let at = regions.table.entry(index);
+            let generation = self.read_u64(at + plan::GENERATION as u64)?;
+            fence(Ordering::Acquire);
+            let mut bytes = [0u8; plan::SIZE];
+            self.read(at, &mut bytes)?;
+            fence(Ordering::Acquire);
+            let same = self.read_u64(at + plan::GENERATION as u64)? == generation
+                && self.read_u32(at + plan::STATE as u64)? == USED;
+            all.extend(Plan::of(&bytes).filter(|_| same));
+        }
+        Ok(all)
+    }
+}

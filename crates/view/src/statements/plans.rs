@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The plans of statements.
+
+use segment::{Plan, Segment, StatementKey};
+use serde::Serialize;
+
+use super::Section;
+use crate::units::{count, duration, whole};
+
+/// A plan of a statement, by the executions that were noted: the slow ones, and the second one of each session that
+/// repeats the statement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlanRow {
+    /// Whose plan it is.
+    #[serde(skip)]
+    pub key: StatementKey,
+    /// The statement's query id.
+    pub queryid: i64,
+    /// The plan's: a hash of its nodes with their relations and indexes.
+    pub planid: i64,
+    /// Executions noted.
+    pub noted: u64,
+    /// How long they took on average, seconds.
+    pub mean_seconds: f64,
+    /// The longest, seconds.
+    pub max_seconds: f64,
+    /// Rows that one of them returned or changed on average.
+    pub rows_per_call: f64,
+    /// The planner's cost of the first one noted.
+    pub cost: f64,
+    /// When it was first noted, seconds since 1970.
+    pub first_noted: f64,
+    /// When it was last noted.
+    pub last_noted: f64,
+    /// A line for each node.
+    pub plan: String,
+    /// Whether lines at its end are missing.
+    pub cut: bool,
+}
+
+impl PlanRow {
+    fn of(plan: Plan, segment: &Segment, tick: u64, now: f64) -> PlanRow {
+        let clock = segment.clock();
+        let noted = |at: u64| now - clock.seconds(tick.saturating_sub(at));
+        let each = plan.count.max(1) as f64;
+        PlanRow {
+            key: plan.statement,
+            queryid: plan.statement.query_id(),
+            planid: plan.shape as i64,
+            noted: plan.count,
+            mean_seconds: clock.seconds(plan.ticks) / each,
+            max_seconds: clock.seconds(plan.max),
+            rows_per_call: plan.rows as f64 / each,
+            cost: plan.cost,
+            first_noted: noted(plan.first),
+            last_noted: noted(plan.last),
+            plan: plan.text,
+            cut: plan.cut,
+        }
+    }
+
+    /// All that the segment keeps, those of a statement together, the one used last first.
+    pub fn all(segment: &Segment) -> Result<Vec<PlanRow>, segment::Error> {
+        let plans = segment.plans()?;
+        let tick = if segment.is_of_this_boot() {
+            segment.clock().now()
+        } else {
+            plans.iter().map(|plan| plan.last).max().unwrap_or(0)
+        };
+        let now = segment::clock::realtime_ns() as f64 * 1e-9;
+        let mut rows: Vec<PlanRow> =
+            plans.into_iter().map(|plan| PlanRow::of(plan, segment, tick, now)).collect();
+        rows.sort_by(|a, b| a.key.cmp(&b.key).then_with(|| b.last_noted.total_cmp(&a.last_noted)));
+        Ok(rows)
+    }
+
+    /// What a page says of it: its figures, then its nodes.
+    pub(super) fn section(&self, now: f64) -> Section {
+        let ago = |then: f64| duration((now - then).max(0.0));
+        let times = if self.noted == 1 { "execution" } else { "executions" };
+        let mut lines = vec![format!(
+            "{} {times} noted: mean {}, max {}, {} rows each; first {} ago, last {} ago",
+            whole(self.noted),
+            duration(self.mean_seconds),
+            duration(self.max_seconds),
+            count(self.rows_per_call),
+            ago(self.first_noted),
+            ago(self.last_noted),
+        )];
+        lines.extend(self.plan.lines().map(str::to_string));
+        if self.cut {
+            lines.push("... cut".to_string());
+        }
+        Section { title: format!("Plan {}", self.planid), lines, table: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_figures_and_the_nodes_of_a_plan() {
+        let row = PlanRow {
+            key: StatementKey::default(),
+            queryid: 1,
+            planid: -7,
+            noted: 3,
+            mean_seconds: 0.25,
+            max_seconds: 0.5,
+            rows_per_call: 12.0,
+            cost: 100.0,
+            first_noted: 940.0,
+            last_noted: 999.0,
+            plan: "Limit\n  Seq Scan on t [filter]\n".into(),
+            cut: true,
+        };
+        let section = row.section(1000.0);
+        assert_eq!(section.title, "Plan -7");
+        assert_eq!(
+            section.lines,
+            [
+                "3 executions noted: mean 250 ms, max 500 ms, 12 rows each; first 60 s ago, last 1 s ago",
+                "Limit",
+                "  Seq Scan on t [filter]",
+                "... cut",
+            ]
+        );
+    }
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * plan_names.h
+ *	  The line of a plan's node, in the words of EXPLAIN.
+ */
+#ifndef PG_TALLY_PLAN_NAMES_H
+#define PG_TALLY_PLAN_NAMES_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+#include "utils/rel.h"
+
+#pragma GCC visibility push(hidden)
+
+/* The relation that the node scans or changes, open; NULL: none. */
+extern Relation plan_relation(const PlanState *state);
+/* The index that it uses, open; NULL: none, or it was not opened. */
+extern Relation plan_index(const PlanState *state);
+/* How the kind of a node is done, where that is a part of the shape: join type, strategy, command. */
+extern int	plan_variant(const Plan *plan);
+/* "Hash Left Join  (cost=1.00..2.00 rows=3 width=4)", without an end of line; as snprintf. */
+extern int	plan_line(const PlanState *state, char *text, size_t size);
+
+#pragma GCC visibility pop
+
+#endif							/* PG_TALLY_PLAN_NAMES_H */

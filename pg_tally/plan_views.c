@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * plan_views.c
+ *	  The SQL function behind tally.plans.
+ */
+#include "compat.h"
+
+#include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "tally_read.h"
+#include "views.h"
+
+/*
+ * The plan's text in the server's encoding. Names of relations may be of another database's; what is invalid here is
+ * shown as question marks. The caller's memory.
+ */
+static text *
+text_of(const tally_plan *plan)
+{
+	char	   *bytes = pnstrdup(plan->text, plan->text_bytes);
+
+	if (!pg_verifymbstr(bytes, (int) strlen(bytes), true))
+		for (char *c = bytes; *c != '\0'; c++)
+			if (IS_HIGHBIT_SET(*c))
+				*c = '?';
+	return cstring_to_text(bytes);
+}
+
+/* tally.plan_rows(): a row for each plan. Those of other roles have neither id nor text without pg_read_all_stats. */
+SQL_FUNCTION(pg_tally_plans)
+{
+	tally_segment *segment = views_segment();
+	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	double		ms = tally_seconds_per_tick(segment) * 1000;
+	tally_plan *plan = palloc(sizeof(*plan));
+	row_set		rows;
+
+	rows_begin(&rows, fcinfo);
+	for (uint32 n = 0; n < segment->cold.plans.count; n++)
+	{
+		bool		allowed;
+
+		if (tally_read_plan(segment, n, plan) == TALLY_READ_ABSENT)
+			continue;
+		allowed = views_may_see(plan->key.user_id, sees_all);
+		rows_put(&rows, ObjectIdGetDatum(plan->key.user_id));
+		rows_put(&rows, ObjectIdGetDatum(plan->key.database_id));
+		rows_put(&rows, BoolGetDatum(plan->key.toplevel != 0));
+		rows_put_if(&rows, allowed, Int64GetDatum((int64) plan->key.id));
+		rows_put_if(&rows, allowed, Int64GetDatum((int64) plan->shape));
+		rows_count(&rows, plan->count);
+		rows_number(&rows, (double) plan->ticks * ms);
+		rows_number(&rows, plan->count > 0 ? (double) plan->ticks * ms / (double) plan->count : 0.0);
+		rows_number(&rows, (double) plan->max * ms);
+		rows_count(&rows, plan->rows);
+		rows_number(&rows, plan->cost);
+		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->born)));
+		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->last)));
+		rows_put_if(&rows, allowed, allowed ? PointerGetDatum(text_of(plan)) : (Datum) 0);
+		rows_end(&rows);
+	}
+	return (Datum) 0;
+}
