@@ -152,4 +152,6 @@ export interface Detail {
         seconds: number,
         count: number,
     ])[];
+    /** Its plans, the one used last first. */
+    readonly plans: readonly (readonly [figures: string, nodes: string])[];
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use segment::clients::ClientTotals;
 use segment::kernel::{KernelView, Watch};
-use segment::{Frame, Interval, RelationRow, Relations, Segment, Snapshot, Statements};
+use segment::{Frame, Interval, Plan, RelationRow, Relations, Segment, Snapshot, Statements};
 
 use crate::blocking::Blocking;
 use crate::coverage::Count;
@@ -31,7 +31,7 @@ pub struct Wanted {
     pub kernel: bool,
     /// Statements. Reading thousands of them takes longer than all the rest.
     pub statements: bool,
-    /// Their plans, with intervals.
+    /// Their plans.
     pub plans: bool,
     /// Relations and devices, and with intervals all that the I/O pane shows.
     pub storage: bool,
@@ -79,6 +79,8 @@ pub struct Details {
     pub length_ns: u64,
     /// The previous and the current reading of statements.
     pub statements: Option<(Option<Arc<Statements>>, Arc<Statements>)>,
+    /// The plans that are kept now.
+    pub plans: Option<Vec<Plan>>,
     /// I/O on the files of relations.
     pub relations: Option<Vec<RelationRow>>,
     /// The kernel's view.
@@ -215,8 +217,8 @@ impl Run {
             statements::Statements::between(before.as_deref(), &now)
         };
         let mut statements = details.statements.map(between);
-        if let Some(statements) = statements.as_mut().filter(|_| wanted.plans) {
-            statements.plans = statements::PlanRow::all(&self.segment)?;
+        if let Some((statements, plans)) = statements.as_mut().zip(details.plans) {
+            statements.plans = statements::PlanRow::of_all(plans, &self.segment);
         }
         Ok(Reading {
             interval,
@@ -254,6 +256,9 @@ impl Run {
         if let Some(now) = self.read_statements(wanted)? {
             let before = self.statements.replace(now.clone());
             details.statements = Some((before, now));
+        }
+        if wanted.plans {
+            details.plans = Some(self.segment.plans()?);
         }
         if let Some(now) = if wanted.storage { self.segment.relations()? } else { None } {
             details.relations = Some(now.since(self.relations.as_ref()));

@@ -2,6 +2,7 @@
 //! Rows of all tables that are written together.
 
 use crate::error::Error;
+use crate::plan_rows::{PlanRow, PlanTextRow};
 use crate::rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
     ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
@@ -78,6 +79,8 @@ batch! {
     statements: StatementRow,
     statement_accounts: StatementAccountRow,
     statement_texts: TextRow,
+    plans: PlanRow,
+    plan_texts: PlanTextRow,
     relations: RelationRow,
     events: EventRow,
     devices: DeviceRow,

@@ -5,6 +5,7 @@
 mod round;
 
 use crate::batch::Batch;
+use crate::plan_rows::PlanRow;
 use crate::rows::{FrameRow, RelationRow, StatementRow};
 use crate::statement::shortened;
 use crate::statistics::StatRow;
@@ -44,6 +45,7 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
         histograms by |row| row.series.clone();
         statements by StatementRow::key;
         statement_accounts by |row| (row.key(), row.account.clone());
+        plans by PlanRow::key;
         relations by RelationRow::key;
         kernel by |_| ();
         server_io by |_| ();
@@ -153,5 +155,5 @@ fn coarsen(batch: &mut Batch, step: i64) {
             $(batch.$table.iter_mut().for_each(|row| row.frame = into(row.frame));)*
         };
     }
-    renumber! { histograms statements statement_accounts relations kernel server_io }
+    renumber! { histograms statements statement_accounts plans relations kernel server_io }
 }

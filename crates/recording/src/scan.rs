@@ -26,9 +26,8 @@ const TRIES: u32 = 10;
 /// How far a row in the files may be from its time of day.
 fn slack(table: &str) -> i64 {
     match table {
-        "events" | "gaps" | "marks" | "runs" | "settings" | "servers" | "statement_texts" => {
-            SLACK_US
-        }
+        "events" | "gaps" | "marks" | "runs" | "settings" | "servers" | "statement_texts"
+        | "plan_texts" => SLACK_US,
         _ => STRICT_US,
     }
 }

@@ -7,8 +7,9 @@ use crate::commit::Commit;
 use crate::error::Error;
 use crate::file::{self, Effort};
 use crate::journal::{self, Journal};
+use crate::plan_rows::PlanKey;
 use crate::retention::RetentionPolicy;
-use crate::rows::FrameRow;
+use crate::rows::{FrameRow, StatementKey};
 use crate::store::{self, Compaction, Store, ABOUT};
 use crate::table::{columns, Table};
 use crate::upkeep;
@@ -43,8 +44,8 @@ pub struct Writer {
     resumed: Option<LastFrame>,
     /// The time of day that upkeep goes by, and CLOCK_MONOTONIC at that time.
     trusted: Option<(i64, u64)>,
-    /// The day, and the statements whose texts were written on it.
-    texts_of_day: (i64, HashSet<(i64, u32, u32, bool)>),
+    /// The day, and the texts that were written on it.
+    texts_of_day: (i64, Texts),
     /// Locked while files are replaced.
     replacing: Arc<Mutex<()>>,
     upkeep: Option<std::thread::JoinHandle<Result<(), Error>>>,
@@ -52,6 +53,13 @@ pub struct Writer {
     written: u64,
     /// Locked while this writer exists.
     _lock: File,
+}
+
+/// Of which statements and plans the texts were written.
+#[derive(Debug, Default)]
+struct Texts {
+    statements: HashSet<StatementKey>,
+    plans: HashSet<PlanKey>,
 }
 
 const MINUTE_US: i64 = 60_000_000;
@@ -103,7 +111,7 @@ impl Writer {
             next_frame,
             resumed,
             trusted: None,
-            texts_of_day: (0, HashSet::new()),
+            texts_of_day: (0, Texts::default()),
             replacing: Arc::new(Mutex::new(())),
             upkeep: None,
             written: 0,
@@ -141,12 +149,15 @@ impl Writer {
             }
             let day = time_us.div_euclid(DAY_US);
             if self.texts_of_day.0 != day {
-                self.texts_of_day = (day, HashSet::new());
+                self.texts_of_day = (day, Texts::default());
             }
         }
-        batch.statement_texts.retain(|row| !self.texts_of_day.1.contains(&row.key()));
+        let texts = &mut self.texts_of_day.1;
+        batch.statement_texts.retain(|row| !texts.statements.contains(&row.key()));
+        batch.plan_texts.retain(|row| !texts.plans.contains(&row.key()));
         self.journal.append(&batch)?;
-        self.texts_of_day.1.extend(batch.statement_texts.iter().map(|row| row.key()));
+        texts.statements.extend(batch.statement_texts.iter().map(|row| row.key()));
+        texts.plans.extend(batch.plan_texts.iter().map(|row| row.key()));
         if let Some(last) = batch.frames.iter().map(|row| row.frame).max() {
             self.next_frame = self.next_frame.max(last + 1);
         }

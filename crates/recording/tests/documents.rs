@@ -3,8 +3,8 @@
 
 use recording::{
     Batch, Column, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow, MarkRow,
-    RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow, SettingRow,
-    StatRow, StatementAccountRow, StatementRow, Table, TextRow, TABLES,
+    PlanRow, PlanTextRow, RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow,
+    SessionsRow, SettingRow, StatRow, StatementAccountRow, StatementRow, Table, TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +38,8 @@ fn the_document_has_every_column() {
         columns::<StatementRow>(),
         columns::<StatementAccountRow>(),
         columns::<TextRow>(),
+        columns::<PlanRow>(),
+        columns::<PlanTextRow>(),
         columns::<RelationRow>(),
         columns::<EventRow>(),
         columns::<DeviceRow>(),

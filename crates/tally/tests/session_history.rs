@@ -5,8 +5,7 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,10 +13,11 @@ use std::time::Duration;
 
 use postgres::{Client, NoTls};
 use recording::{Range, Recording, SessionHistoryRow};
-use rustix::process::{kill_process, Pid, Signal};
+use rustix::process::Signal;
 use scratch::Cluster;
 use serde_json::Value;
-use support::{eventually, output, segment};
+use support::recorder::Recorder;
+use support::{eventually, output};
 
 /// Intervals that are recorded in each state of the server.
 const LONG: u64 = 6;
@@ -44,47 +44,6 @@ fn session(cluster: &Cluster, application: &str) -> (Client, i64) {
     let mut client = config.application_name(application).connect(NoTls).unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     (client, pid.into())
-}
-
-struct Recorder {
-    child: Child,
-    directory: PathBuf,
-}
-
-impl Recorder {
-    fn start(cluster: &Cluster, directory: &Path, more: &[&str]) -> Recorder {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tally"));
-        let child = command
-            // Only so it asks the server for names where the tests run as root.
-            .env("PGUSER", cluster.user())
-            .args(["record", "-o"])
-            .arg(directory)
-            .args(more)
-            .arg(segment(cluster))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Recorder { child, directory: directory.to_path_buf() }
-    }
-
-    fn frames(&self) -> u64 {
-        let rows = Recording::open(&self.directory, None)
-            .and_then(|recording| recording.frame_rows(Range::ALL))
-            .unwrap_or_default();
-        rows.last().map_or(0, |row| row.frame)
-    }
-
-    fn wait_for(&self, more: u64) {
-        let wanted = self.frames() + more;
-        eventually("more intervals are recorded", || self.frames() >= wanted);
-    }
-
-    fn end(mut self, signal: Signal) {
-        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
-        self.child.wait().unwrap();
-    }
 }
 
 /// What a session is by the server's views: application, state, who blocks it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The details of a statement: its text, its execution times, where its time went. */
+/** The details of a statement: its text, its execution times, where its time went, its plans. */
 import { drawn, element } from "../dom";
 import type { Detail } from "../model";
 import type { ActivityClass } from "../look/palette";
@@ -77,7 +77,16 @@ function activities({ activities }: Detail, classes: ReadonlyMap<string, Activit
     );
 }
 
+function plan([figures, nodes]: Detail["plans"][number]): HTMLElement {
+    return element(
+        "figure",
+        { class: "plan" },
+        element("figcaption", {}, figures),
+        element("pre", { tabindex: "0" }, nodes),
+    );
+}
+
 export function detailOf(detail: Detail, classes: ReadonlyMap<string, ActivityClass>): HTMLElement {
-    const parts = [text(detail), histogram(detail), activities(detail, classes)];
+    const parts = [text(detail), histogram(detail), activities(detail, classes), ...detail.plans.map(plan)];
     return element("div", { class: "detail" }, ...parts);
 }

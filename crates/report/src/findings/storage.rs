@@ -97,8 +97,8 @@ fn throttled(material: &Material) -> Option<Finding> {
 }
 
 fn failed(material: &Material) -> Option<Finding> {
-    // To open or remove what may not be there is how the server looks whether it is.
-    let looks = |operation: &str| matches!(operation, "open" | "unlink");
+    // What may not be there is opened or removed to see whether it is, and truncated before it is removed.
+    let looks = |operation: &str| matches!(operation, "open" | "unlink" | "truncate");
     let others = material.whole.files.iter().filter(|row| !looks(&row.operation));
     let failed: u64 = others.map(|row| row.failed).sum();
     (failed > 0).then(|| warning("files", format!("{} operations on files failed.", whole(failed))))

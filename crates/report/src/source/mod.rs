@@ -22,7 +22,7 @@ use super::material::{Latency, Material};
 use super::range::Edge;
 use columns::Columns;
 use error::Error;
-use view::statements::Statements;
+use view::statements::{PlanRow, Statements};
 
 /// What to read.
 #[derive(Debug, Clone)]
@@ -53,11 +53,11 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     let latency = latency(&recording, range)?;
     say("reading the statements");
     let statements = recording.statements(range)?;
-    let statements = statements.map(|it| {
-        let mut all = Statements::between(None, &std::sync::Arc::new(it));
+    let mut statements = statements.map(|it| Statements::between(None, &std::sync::Arc::new(it)));
+    if let Some(all) = &mut statements {
         all.interval_seconds = Some(whole.interval_seconds);
-        all
-    });
+        all.plans = PlanRow::recorded(recording.plans(range)?);
+    }
     say("reading the sessions");
     let sessions = sessions::sessions(&recording, range, &heads)?;
     let about = recording.about();

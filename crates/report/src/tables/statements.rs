@@ -19,7 +19,7 @@ pub fn statements(all: &Statements, interval: &Interval) -> Table {
          queryid:19, level:24",
     );
     let row = |row: &StatementRow| {
-        let (tone, details) = (Tone::Class(class(row)), Some(details(row)));
+        let (tone, details) = (Tone::Class(class(row)), Some(details(row, all)));
         Row { tone, details, ..Row::new("", fields.cells(row, interval.instrumented_seconds)) }
     };
     let rows = all.rows.iter().map(row).collect();
@@ -37,8 +37,9 @@ fn class(row: &StatementRow) -> WaitClass {
         .unwrap_or(WaitClass::Other)
 }
 
-fn details(row: &StatementRow) -> Details {
+fn details(row: &StatementRow, all: &Statements) -> Details {
     Details {
+        plans: all.plans_of(&row.key).map(|plan| plan.details(all.time)).collect(),
         text: row.query.clone(),
         cut: row.query_cut,
         histogram: row

@@ -6,6 +6,7 @@ mod clocks;
 mod command;
 mod devices;
 mod duty;
+mod plans;
 mod recorder;
 mod sessions;
 mod settings;

@@ -12,6 +12,7 @@ use segment::{Header, Level, SegmentPath, Statements};
 use super::clocks::{Clocks, Happening};
 use super::devices::DeviceRows;
 use super::duty::Duty;
+use super::plans::{PlanRows, Span};
 use super::sessions::SessionRows;
 use super::settings::Settings;
 use super::summary::Summary;
@@ -44,6 +45,7 @@ pub struct Recorder<'a> {
     gap: Option<(Clocks, String)>,
     devices: DeviceRows,
     sessions: SessionRows,
+    plans: PlanRows,
     settings: Option<Settings>,
     settings_asked: u64,
     duty: Option<Duty>,
@@ -78,6 +80,7 @@ impl<'a> Recorder<'a> {
             figures: Figures::Frames,
             kernel: true,
             statements: true,
+            plans: true,
             storage: true,
             sessions: !args.no_sessions,
             ..Wanted::default()
@@ -96,6 +99,7 @@ impl<'a> Recorder<'a> {
             gap: None,
             devices: DeviceRows::default(),
             sessions: SessionRows::default(),
+            plans: PlanRows::default(),
             settings: None,
             settings_asked: 0,
             duty: args.duty.map(Duty::new),
@@ -191,6 +195,7 @@ impl<'a> Recorder<'a> {
     fn attached(&mut self, fresh: bool) -> Result<(), Error> {
         let Some(segment) = self.follower.segment() else { return Ok(()) };
         let header = &segment.header().clone();
+        let plans = segment.plans()?;
         if self.writer.is_none() {
             self.begin(header)?;
         }
@@ -226,6 +231,10 @@ impl<'a> Recorder<'a> {
         }
         (self.settings_asked, self.devices) = (0, DeviceRows::default());
         self.sessions = SessionRows::default();
+        self.plans = PlanRows::default();
+        if !fresh {
+            self.plans.begin(plans);
+        }
         Ok(())
     }
 
@@ -346,7 +355,13 @@ impl<'a> Recorder<'a> {
         if let Some(samples) = &taken.sessions {
             self.sessions.add(samples, frame, &self.path, &mut batch);
         }
-        if let Some(details) = taken.details {
+        if let Some(mut details) = taken.details {
+            if let (Some(plans), Some(segment)) = (details.plans.take(), self.follower.segment()) {
+                let clock = segment.clock();
+                let (tick, interval_ns) = (clock.now(), details.length_ns);
+                let span = Span { frame: number, time_us, tick, interval_ns };
+                self.plans.add(plans, clock, span, &mut batch);
+            }
             let statements = details.statements.as_ref().map(|(_, now)| now.clone());
             batch.histograms = self.row_builder.histograms(number);
             add_details(details, frame.clock.ticks_per_second, (number, time_us), &mut batch);

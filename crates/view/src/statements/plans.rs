@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The plans of statements.
 
+use recording::RecordedPlan;
 use segment::{Plan, Segment, StatementKey};
 use serde::Serialize;
 
@@ -61,17 +62,54 @@ impl PlanRow {
 
     /// All that the segment keeps, those of a statement together, the one used last first.
     pub fn all(segment: &Segment) -> Result<Vec<PlanRow>, segment::Error> {
-        let plans = segment.plans()?;
+        Ok(PlanRow::of_all(segment.plans()?, segment))
+    }
+
+    /// These plans of a segment, in the same order.
+    pub fn of_all(plans: Vec<Plan>, segment: &Segment) -> Vec<PlanRow> {
         let tick = if segment.is_of_this_boot() {
             segment.clock().now()
         } else {
             plans.iter().map(|plan| plan.last).max().unwrap_or(0)
         };
         let now = segment::clock::realtime_ns() as f64 * 1e-9;
-        let mut rows: Vec<PlanRow> =
-            plans.into_iter().map(|plan| PlanRow::of(plan, segment, tick, now)).collect();
-        rows.sort_by(|a, b| a.key.cmp(&b.key).then_with(|| b.last_noted.total_cmp(&a.last_noted)));
-        Ok(rows)
+        ordered(plans.into_iter().map(|plan| PlanRow::of(plan, segment, tick, now)))
+    }
+
+    /// Those of a part of a recording, in the same order. What was noted of a plan in that part; where that is
+    /// nothing, before it.
+    pub fn recorded(plans: Vec<RecordedPlan>) -> Vec<PlanRow> {
+        ordered(plans.into_iter().map(|RecordedPlan { text, sums }| {
+            let (seconds, micros) = (|ns: u64| ns as f64 * 1e-9, |us: i64| us as f64 * 1e-6);
+            let each = sums.noted.max(1) as f64;
+            PlanRow {
+                key: StatementKey {
+                    id: text.queryid as u64,
+                    database_id: text.database_id,
+                    user_id: text.user_id,
+                    toplevel: text.toplevel,
+                },
+                queryid: text.queryid,
+                planid: text.planid,
+                noted: sums.noted,
+                mean_seconds: seconds(sums.exec_ns) / each,
+                max_seconds: seconds(sums.exec_max_ns),
+                rows_per_call: sums.rows as f64 / each,
+                cost: text.cost,
+                first_noted: micros(text.first_us),
+                last_noted: micros(sums.last_us),
+                plan: text.text.to_string(),
+                cut: text.cut,
+            }
+        }))
+    }
+
+    /// Its figures, and its nodes, for a document.
+    pub fn details(&self, now: f64) -> (String, String) {
+        let Section { title, lines, .. } = self.section(now);
+        let mut lines = lines.into_iter();
+        let figures = lines.next().unwrap_or_default();
+        (format!("{title}: {figures}"), lines.collect::<Vec<_>>().join("\n"))
     }
 
     /// What a page says of it: its figures, then its nodes.
@@ -93,6 +131,13 @@ impl PlanRow {
         }
         Section { title: format!("Plan {}", self.planid), lines, table: None }
     }
+}
+
+/// Those of a statement together, the one used last first.
+fn ordered(rows: impl Iterator<Item = PlanRow>) -> Vec<PlanRow> {
+    let mut rows: Vec<PlanRow> = rows.collect();
+    rows.sort_by(|a, b| a.key.cmp(&b.key).then_with(|| b.last_noted.total_cmp(&a.last_noted)));
+    rows
 }
 
 #[cfg(test)]

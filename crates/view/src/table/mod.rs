@@ -153,6 +153,8 @@ pub struct Details {
     pub histogram: Vec<(Cell, Cell, u64)>,
     /// Phase, activity, seconds, count; longest first.
     pub activities: Vec<(Arc<str>, Arc<str>, Cell, u64)>,
+    /// Its plans, the one used last first: the figures of each, and its nodes.
+    pub plans: Vec<(String, String)>,
 }
 
 impl Table {

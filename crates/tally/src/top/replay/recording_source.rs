@@ -21,7 +21,7 @@ use error::Error;
 use report::Edge;
 use view::events::Row;
 use view::io::{Device, RecordedIo, Server, StorageEvents};
-use view::statements::Statements;
+use view::statements::{PlanRow, Statements};
 use view::{Reading, Recorded};
 
 /// Two intervals are consecutive if the time between them is below this fraction of the later one.
@@ -202,6 +202,7 @@ impl RecordingSource {
         let Some(found) = self.recording.statements(range)? else { return Ok(()) };
         let mut statements = Statements::between(None, &Arc::new(found));
         statements.interval_seconds = Some(range.seconds());
+        statements.plans = PlanRow::recorded(self.recording.plans(range)?);
         // Its readings start with the range: totals since the last reset are not known.
         statements.forget_source();
         reading.statements = Some(statements);

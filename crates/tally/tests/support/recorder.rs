@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally record` of a scratch server while a test does something.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use recording::{Range, Recording};
+use rustix::process::{kill_process, Pid, Signal};
+use scratch::Cluster;
+
+use super::{eventually, segment};
+
+/// A recorder that runs.
+pub struct Recorder {
+    child: Child,
+    /// Where it records.
+    pub directory: PathBuf,
+}
+
+impl Recorder {
+    pub fn start(cluster: &Cluster, directory: &Path, more: &[&str]) -> Recorder {
+        let child = Command::new(env!("CARGO_BIN_EXE_tally"))
+            // Only so it asks the server for names where the tests run as root.
+            .env("PGUSER", cluster.user())
+            .args(["record", "-o"])
+            .arg(directory)
+            .args(more)
+            .arg(segment(cluster))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Recorder { child, directory: directory.to_path_buf() }
+    }
+
+    /// The number of its last interval.
+    pub fn frames(&self) -> u64 {
+        let rows = Recording::open(&self.directory, None)
+            .and_then(|recording| recording.frame_rows(Range::ALL))
+            .unwrap_or_default();
+        rows.last().map_or(0, |row| row.frame)
+    }
+
+    /// Waits for that many more intervals.
+    pub fn wait_for(&self, more: u64) {
+        let wanted = self.frames() + more;
+        eventually("more intervals are recorded", || self.frames() >= wanted);
+    }
+
+    /// Ends it by a signal.
+    pub fn end(mut self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // Has ended already, unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
