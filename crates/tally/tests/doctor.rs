@@ -4,7 +4,7 @@
 mod support;
 
 use std::os::unix::fs::{symlink, MetadataExt};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use postgres::Client;
@@ -399,6 +399,41 @@ fn a_statement_whose_plan_has_changed_is_named_with_both_plans() {
             "Now: Parallel Seq Scan on orders [filter]",
             "tally statements --id",
         ],
+    );
+}
+
+#[test]
+fn a_lightweight_lock_that_sessions_queue_for_is_named_with_its_remedy() {
+    if !support::has_module("pg_stat_statements") {
+        println!("not tested: the server has no pg_stat_statements");
+        return;
+    }
+    let cluster =
+        start(server().setting("shared_preload_libraries", "pg_stat_statements, pg_tally"));
+    cluster.psql("create extension pg_stat_statements").unwrap();
+    // Each is a new statement, for which the lock is needed exclusively.
+    let next = AtomicU64::new(0);
+    let different = |client: &mut Client| {
+        let n = next.fetch_add(1, Ordering::Relaxed);
+        let columns = (0..20).map(|bit| if n >> bit & 1 == 0 { "1 + 1" } else { "1 - 1" });
+        client.simple_query(&format!("select {}", columns.collect::<Vec<_>>().join(", "))).unwrap();
+    };
+    support::while_working(&[], || {
+        let mut client = cluster.connect().unwrap();
+        (0..5000).for_each(|_| different(&mut client));
+    });
+    let writer = again(&cluster, different);
+    // A monitoring that asks all the time.
+    let reader = again(&cluster, |client| {
+        client.simple_query("select count(*) from pg_stat_statements").unwrap();
+    });
+    let loads: Vec<&Load> =
+        vec![&writer, &writer, &writer, &writer, &writer, &writer, &reader, &reader, &reader];
+    let answer = examine(&cluster, 4, &loads);
+    assert_first(
+        &answer,
+        "lightweight-locks",
+        &["lightweight lock pg_stat_statements", "pg_stat_statements(false)"],
     );
 }
 

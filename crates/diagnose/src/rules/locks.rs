@@ -221,6 +221,10 @@ fn remedy(tranche: &str) -> &'static str {
             "Sessions wait for blocks that others read: larger shared_buffers, or statements that read less."
         }
         "RelationMapping" | "RelCacheInit" => "Catalogues change all the time: fewer temporary tables and DDL.",
+        "pg_stat_statements" => {
+            "Who reads pg_stat_statements keeps new statements out of it: ask less often, or without texts \
+             (pg_stat_statements(false)); raise pg_stat_statements.max where statements evict each other."
+        }
         _ => "Fewer sessions that work at a time (a connection pool) lessen any contention.",
     }
 }
