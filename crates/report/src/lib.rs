@@ -6,7 +6,7 @@
 
 pub mod assemble;
 mod charts;
-pub mod cost;
+mod cost;
 mod facts;
 mod findings;
 mod latency;

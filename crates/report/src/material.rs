@@ -57,8 +57,6 @@ pub struct Material {
     pub runs: Vec<Run>,
     /// I/O on the files of each relation, most time first; empty if not recorded.
     pub relations: Vec<RelationRow>,
-    /// How long a clock reading takes on the machine, seconds; `None` if not known.
-    pub reading_seconds: Option<f64>,
     /// The cost of the level, if it was measured.
     pub cost: Option<MeasuredCost>,
     /// The devices under the server.

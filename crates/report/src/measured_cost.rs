@@ -6,7 +6,7 @@ use std::path::Path;
 use error::Error;
 use segment::Level;
 use serde::Deserialize;
-use view::document::{Cost, How};
+use view::document::Cost;
 
 /// The parts of the output of `tally cost --json` that a report shows.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -59,7 +59,7 @@ impl MeasuredCost {
     /// The share of CPU time, %.
     pub(crate) fn cost(&self) -> Option<Cost> {
         let Figure { percent, half_width } = self.cpu?;
-        Some(Cost { how: How::Measured, percent, half_width: Some(half_width) })
+        Some(Cost { percent, half_width })
     }
 
     /// The cost as a sentence. It says where the processor or the level differ from those here.

@@ -17,7 +17,6 @@ use std::path::Path;
 use recording::{FrameRow, Range, Recording};
 use segment::Interval;
 
-use super::cost;
 use super::material::{Latency, Material};
 use super::range::Edge;
 use columns::Columns;
@@ -83,7 +82,6 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         marks: annotations::marks(&recording, range)?,
         gaps: annotations::gaps(&recording, range)?,
         facts: words::facts(&heads, &rows),
-        reading_seconds: cost::reading(&settings),
         cost: None,
         settings,
         runs: annotations::runs(&recording, range)?,

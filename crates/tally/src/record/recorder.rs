@@ -20,7 +20,6 @@ use super::RecordArgs;
 use error::Error;
 use live::follower::{Details, Figures, Follower, Step, Taken, Wanted};
 use live::machine::{self, Processors};
-use report::cost::READING;
 use view::events::Row;
 
 /// How often to check the server's configuration files.
@@ -281,7 +280,7 @@ impl<'a> Recorder<'a> {
         let clock = format!("{}, {} ticks per second", header.clock_kind.name(), self.rate());
         self.pending.settings.push(note("clock of the segment", &clock));
         if let Some(seconds) = ::clock::pgtally_clock_cost() {
-            let reading = note(READING.1, &format!("{:.1}", seconds * 1e9));
+            let reading = note("clock reading", &format!("{:.1}", seconds * 1e9));
             self.pending.settings.push(SettingRow { unit: "ns".into(), ..reading });
         }
         Ok(())

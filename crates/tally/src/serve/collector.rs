@@ -104,11 +104,7 @@ impl Collector {
             history: History::new(settings.history, detail),
             named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
             processors: Processors::now(),
-            pace: Pace {
-                interval: settings.interval.as_secs_f64(),
-                detail: detail.as_secs_f64(),
-                reading: ::clock::pgtally_clock_cost(),
-            },
+            pace: Pace { interval: settings.interval.as_secs_f64(), detail: detail.as_secs_f64() },
             interval: settings.interval,
             started: segment::clock::realtime_ns(),
             look: 0,

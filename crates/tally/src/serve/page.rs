@@ -26,8 +26,6 @@ pub struct Pace {
     pub interval: f64,
     /// Length of a column of the heat map, seconds.
     pub detail: f64,
-    /// Cost of a clock reading, seconds; `None` if unknown.
-    pub reading: Option<f64>,
 }
 
 /// The report of the history; `None` if it is empty.
@@ -93,7 +91,6 @@ fn material(
         settings: Vec::new(),
         runs: Vec::new(),
         relations: Vec::new(),
-        reading_seconds: pace.reading,
         cost: None,
         devices: Vec::new(),
         problems: Vec::new(),

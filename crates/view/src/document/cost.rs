@@ -3,24 +3,11 @@
 
 use serde::Serialize;
 
-/// The cost of a level.
+/// The cost of a level, as `tally cost` measured it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
-    /// How it was determined.
-    pub how: How,
-    /// CPU time added, per cent: of a transaction if measured, of all CPU time if
-    /// estimated.
+    /// CPU time added to a transaction, per cent.
     pub percent: f64,
-    /// Half-width of the 95 % confidence interval, percentage points; `None`: estimated.
-    pub half_width: Option<f64>,
-}
-
-/// How a cost was determined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum How {
-    /// Measured by `tally cost`.
-    Measured,
-    /// Estimated from the number of clock readings.
-    Estimated,
+    /// Half-width of the 95 % confidence interval, percentage points.
+    pub half_width: f64,
 }

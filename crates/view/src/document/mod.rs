@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub use crate::table::{number, span, time, Cell, Column, Details, Row, Table, Tone, Unit};
 pub use chart::{Axes, Axis, AxisName, Chart, ChartKind, Gap, Heatmap, Mark, Reference, Series};
-pub use cost::{Cost, How};
+pub use cost::Cost;
 
 /// A report.
 #[derive(Debug, Default, Serialize)]
