@@ -84,14 +84,11 @@ impl Answer {
             let indent = if it.consequence_of.is_some() { INDENT } else { 0 };
             let first = format!("{:indent$}{}. ", "", n + 1);
             let rest = " ".repeat(indent + INDENT);
-            let cause = it.consequence_of.map_or("", |_| "As a consequence: ");
-            add(&mut out, &format!("{cause}{}", it.text), [&first, &rest], width, true);
+            add(&mut out, &it.headline(), [&first, &rest], width, true);
             let time = it.time();
             for detail in time.iter().chain(&it.details()) {
                 add(&mut out, detail, [&rest, &rest], width, false);
             }
-            let sure = format!("The cause is {}.", it.confidence.name());
-            add(&mut out, &sure, [&rest, &rest], width, false);
         }
         out
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What the rules look at, and the questions that several of them ask.
 
-use segment::interval::{AccountRow, Interval};
+use segment::interval::{AccountRow, Interval, SessionRow};
 use view::blocking::Forest;
 use view::io::Checkpoint;
 use view::statements::{beginning, ActivityRow, PlanRow, StatementRow, Statements};
@@ -19,6 +19,8 @@ const TEXT: usize = 70;
 pub struct Case<'c> {
     /// The ledger and everything that comes with it.
     pub interval: &'c Interval,
+    /// The sessions of a recording, whose activities are known from samples: the interval has none then.
+    pub sampled: &'c [SessionRow],
     /// The statements of the same time; `None`: they are not counted.
     pub statements: Option<&'c Statements>,
     /// The checkpoints that ended in that time, or shortly before, oldest first.
@@ -46,6 +48,7 @@ impl<'c> Case<'c> {
         let recent = last.filter(|it| it.ended.is_some_and(|ended| ended >= since));
         Case {
             interval,
+            sampled: &[],
             statements: statements.as_ref(),
             checkpoints: recent.map_or(&[], std::slice::from_ref),
             blocking: reading.blocking.as_ref(),
@@ -71,6 +74,11 @@ impl Case<'_> {
         let of_client =
             |a: &&AccountRow| !a.idle && !matches!(&*a.phase, "background" | "replication" | "off");
         self.interval.ledger.iter().filter(of_client)
+    }
+
+    /// The sessions of the interval, or of the recording.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = &SessionRow> {
+        self.interval.sessions.iter().chain(self.sampled)
     }
 
     /// `seconds` as a part of the load, at most 1: workers and the kernel's figures may exceed it.

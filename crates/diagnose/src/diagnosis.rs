@@ -135,9 +135,16 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// The sentences behind the first one: the evidence, and what to do.
+    /// The first sentence: what is wrong, and whether something else causes it.
+    pub fn headline(&self) -> String {
+        let cause = self.consequence_of.map_or("", |_| "As a consequence: ");
+        format!("{cause}{}", self.text)
+    }
+
+    /// The sentences behind it: the evidence, what to do, and how sure that is.
     pub fn details(&self) -> Vec<String> {
         let advice = format!("What to do: {}", self.advice);
-        self.evidence.iter().cloned().chain([advice]).collect()
+        let sure = format!("The cause is {}.", self.confidence.name());
+        self.evidence.iter().cloned().chain([advice, sure]).collect()
     }
 }

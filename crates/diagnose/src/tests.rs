@@ -10,6 +10,7 @@ use view::vacuum::{Holder, Table, Vacuum};
 fn slow_commits() -> Interval {
     let mut interval = view::sample::interval();
     let load = Case {
+        sampled: &[],
         interval: &interval,
         statements: None,
         checkpoints: &[],
@@ -24,8 +25,15 @@ fn slow_commits() -> Interval {
 }
 
 fn rules(interval: &Interval, checkpoints: &[Checkpoint]) -> Vec<(Rule, Option<Rule>)> {
-    let case =
-        Case { interval, statements: None, checkpoints, blocking: None, plans: &[], vacuum: None };
+    let case = Case {
+        interval,
+        sampled: &[],
+        statements: None,
+        checkpoints,
+        blocking: None,
+        plans: &[],
+        vacuum: None,
+    };
     diagnose(&case).into_iter().map(|it| (it.rule, it.consequence_of)).collect()
 }
 

@@ -45,7 +45,7 @@ impl Recording {
             if !statements.contains(&key.0) {
                 continue;
             }
-            if row.time_us <= range.from_us && !within.contains_key(&key) {
+            if row.time_us <= range.to_us && !within.contains_key(&key) {
                 before.insert(key, row.before());
             }
             texts.insert(key, row);

@@ -2,6 +2,7 @@
 //! What a report is made from, whatever its source: the sum as one interval, the statements, and
 //! the points in time.
 
+use segment::interval::SessionRow;
 use segment::{Histogram, Interval, RelationRow};
 
 use super::measured_cost::MeasuredCost;
@@ -128,6 +129,8 @@ pub struct SessionHistory {
     pub blockers: Vec<Blocker>,
     /// Sessions that were idle in a transaction, the longest first.
     pub open: Vec<Open>,
+    /// The sessions, those seen longest first: their exact busy and CPU time, commands, and activities from samples.
+    pub sessions: Vec<SessionRow>,
 }
 
 /// The sessions of one application, user and database.

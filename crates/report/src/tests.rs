@@ -169,6 +169,7 @@ fn the_text_of_the_sessions() {
     let forest = Forest { blocked: 3, roots: vec![root.clone()], deadlocks: Vec::new() };
     let from = sample::material().from;
     let history = SessionHistory {
+        sessions: Vec::new(),
         active: vec![Active {
             process: "client backend".into(),
             application: "shop".into(),

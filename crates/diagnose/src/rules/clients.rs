@@ -23,6 +23,8 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     const WAITING: f64 = 0.5;
     /// Part of the calls that are of one statement.
     const SAME: f64 = 0.8;
+    /// Part of the commands that are of one session.
+    const MOST: f64 = 0.8;
 
     // Of one session if sessions are known, else of all of them.
     let ledger = |phase: &str| -> (u64, f64) {
@@ -52,7 +54,8 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     else {
         return Vec::new();
     };
-    let who = worst.map_or_else(|| "its clients".to_string(), name);
+    let who = worst.or_else(|| most_commands(case, MOST));
+    let who = who.map_or_else(|| "its clients".to_string(), name);
     vec![Diagnosis {
         rule: Rule::ManySmallStatements,
         text: format!(
@@ -82,6 +85,13 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     }]
 }
 
+/// The session that sent at least this part of all commands in a recording.
+fn most_commands<'c>(case: &'c Case<'_>, part: f64) -> Option<&'c SessionRow> {
+    let all: u64 = case.sampled.iter().map(|s| s.commands).sum();
+    let most = case.sampled.iter().max_by_key(|s| s.commands)?;
+    (most.commands as f64 >= part * all as f64).then_some(most)
+}
+
 /// Sessions wait until clients take their results.
 pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the load.
@@ -97,9 +107,8 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let of_statement = |a: &ActivityRow| &*a.activity == WRITE;
     let mut evidence = Vec::new();
-    let sessions = case.interval.sessions.iter();
     if let Some(session) =
-        sessions.max_by(|a, b| wait(a).total_cmp(&wait(b))).filter(|s| wait(s) > 0.0)
+        case.sessions().max_by(|a, b| wait(a).total_cmp(&wait(b))).filter(|s| wait(s) > 0.0)
     {
         evidence.push(format!("Longest wait: {}, by {}.", duration(wait(session)), name(session)));
     }

@@ -58,6 +58,7 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     let statements = material.statements.as_ref();
     let blocker = material.sessions.as_ref().and_then(|it| it.blockers.first());
     let found = diagnose(&Case {
+        sampled: material.sessions.as_ref().map_or(&[], |it| &it.sessions),
         interval: &material.whole,
         statements,
         checkpoints: &checkpoints,
@@ -73,7 +74,7 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         if let Some(blocker) = blocker.filter(|_| it.rule == Rule::Locks) {
             details.insert(0, when(blocker, zone));
         }
-        Finding { details, ..warning(it.section, it.text) }
+        Finding { details, ..warning(it.section, it.headline()) }
     };
     found.into_iter().map(finding).collect()
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Active session history: who was at work, who blocked whom, and who kept a transaction open.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use segment::interval::{SessionAccount, SessionRow};
 
 use recording::{FrameRow, Range, Recording, SessionHistoryRow, StatementTexts as Texts};
 use view::blocking::{Forest, Party};
@@ -47,6 +50,7 @@ struct Sums {
     active: BTreeMap<Who, (Active, BTreeSet<i64>)>,
     blockers: BTreeMap<(i32, Option<String>), Blocker>,
     open: BTreeMap<(i64, String), Open>,
+    sessions: BTreeMap<(i64, String), SessionRow>,
 }
 
 /// Kind of process, application, user, database.
@@ -59,6 +63,7 @@ impl Sums {
         let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().map(str::to_string);
         for row in rows {
             let weight = length_ns as f64 / row.interval_ns.max(1) as f64;
+            self.add_session(row.session(), weight, s(length_ns));
             let who = (
                 row.process.to_string(),
                 row.application.to_string(),
@@ -98,6 +103,48 @@ impl Sums {
         }
     }
 
+    /// Adds what a session did in an interval, and what it did at the end of it as if it had done so all the time.
+    fn add_session(&mut self, mut now: SessionRow, weight: f64, length: f64) {
+        const IDLE: &str = "idle in transaction";
+        now.busy_seconds *= weight;
+        now.cpu_seconds *= weight;
+        now.commands = (now.commands as f64 * weight).round() as u64;
+        now.lived_seconds = length;
+        now.accounts = vec![SessionAccount {
+            phase: now.phase.clone(),
+            activity: now.activity.clone(),
+            count: 0,
+            seconds: length,
+            idle: now.state.starts_with("idle"),
+        }];
+        let mut sum = match self.sessions.entry((i64::from(now.pid), now.application.clone())) {
+            Entry::Vacant(entry) => {
+                entry.insert(now);
+                return;
+            }
+            Entry::Occupied(entry) => entry,
+        };
+        let before = sum.get_mut();
+        for account in &before.accounts {
+            let same = |it: &&mut SessionAccount| {
+                (&it.phase, &it.activity) == (&account.phase, &account.activity)
+            };
+            match now.accounts.iter_mut().find(same) {
+                Some(it) => it.seconds += account.seconds,
+                None => now.accounts.push(account.clone()),
+            }
+        }
+        now.busy_seconds += before.busy_seconds;
+        now.cpu_seconds += before.cpu_seconds;
+        now.commands += before.commands;
+        now.lived_seconds += before.lived_seconds;
+        // The longest that it was idle in a transaction is worth knowing.
+        if before.state == IDLE && (now.state != IDLE || now.since_seconds < before.since_seconds) {
+            (now.state, now.since_seconds) = (before.state, before.since_seconds);
+        }
+        *before = now;
+    }
+
     fn add_blockers(&mut self, forest: &Forest, time: f64, length: f64) {
         for root in &forest.roots {
             let key = (root.pid, root.application.clone());
@@ -131,7 +178,10 @@ impl Sums {
         active.truncate(ROWS);
         blockers.truncate(ROWS);
         open.truncate(ROWS);
-        SessionHistory { active, blockers, open }
+        let mut sessions: Vec<SessionRow> = self.sessions.into_values().collect();
+        sessions.sort_by(|a, b| b.lived_seconds.total_cmp(&a.lived_seconds));
+        sessions.truncate(ROWS);
+        SessionHistory { active, blockers, open, sessions }
     }
 }
 
