@@ -13,6 +13,7 @@ pub mod installation;
 pub mod lazy;
 pub mod pty;
 pub mod readings;
+pub mod recordings;
 pub mod serving;
 pub mod slow_disk;
 pub mod storage;
