@@ -296,9 +296,28 @@ fn the_page_contains_everything_and_escapes_recorded_text() {
     let page = std::fs::read_to_string(recordings.path("diff.html")).unwrap();
     assert!(page.contains("IO:WALSync") && page.contains("Below the noise"));
     assert!(page.contains("id=\"table-accounts\"") && page.contains("table-statements"));
+    let report = embedded(&page);
+    assert_eq!(report["elapsed"], true);
+    assert_eq!(rows(&report["axes"]["main"], "time").len(), 60);
+    let charts: Vec<&str> =
+        rows(&report, "charts").iter().map(|chart| chart["id"].as_str().unwrap()).collect();
+    // The synthetic recordings have no histograms, so latency is not drawn.
+    assert_eq!(charts, ["load", "rate"]);
+    let mean = |series: usize| {
+        let values = rows(&report["charts"][1]["series"][series], "values");
+        values.iter().map(number).sum::<f64>() / values.len() as f64
+    };
+    assert!((mean(0) / 900.0 - 1.0).abs() < 0.05 && (mean(1) / 900.0 - 1.0).abs() < 0.05);
     assert!(!page.contains("<script>alert"));
     let text = output(recordings.diff("a", "b").arg("--text"));
     assert!(text.contains("below the noise") && !text.contains("Below the noise"), "{text}");
+}
+
+/// The report in a page.
+fn embedded(page: &str) -> Value {
+    let (_, rest) = page.split_once("type=\"application/json\"").unwrap();
+    let (_, rest) = rest.split_once('>').unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
 /// A server with these shared_buffers and a table of 100 MB, each row of which was read once.
@@ -374,6 +393,15 @@ fn a_statement_that_lost_its_index_is_named_first() {
     assert_eq!(rows(&diff, "statements").iter().filter(real).count(), 0, "{}", findings(&diff));
     let text = output(recordings.diff("before", "again").arg("--text"));
     assert!(text.contains("select count(*) from or"), "{text}");
+    output(recordings.diff("before", "after").args(["-o", "diff.html"]));
+    let report = embedded(&std::fs::read_to_string(recordings.path("diff.html")).unwrap());
+    let charts: Vec<&str> =
+        rows(&report, "charts").iter().map(|chart| chart["id"].as_str().unwrap()).collect();
+    assert_eq!(charts, ["load", "rate", "latency_p50", "latency_p95", "latency_p99"]);
+    let first = &report["pairs"][0]["rows"][0];
+    assert!(first["name"].as_str().unwrap().contains("from orders where customer"), "{first}");
+    let (a, b) = (number(&first["a"]["value"]), number(&first["b"]["value"]));
+    assert!(b > 10.0 * a && number(&first["b"]["half_width"]) < b, "{first}");
 }
 
 /// With little memory blocks are read repeatedly from the kernel's cache; with much they stay in shared
