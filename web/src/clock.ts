@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-/** Instants (seconds since 1970) as text, in the reader's time zone or in UTC. */
+/**
+ * Instants (seconds since 1970) as text, in the reader's time zone or in UTC; or, in a comparison, the time
+ * since each side began.
+ */
 
-export type Zone = "local" | "UTC";
+export type Zone = "local" | "UTC" | "elapsed";
 
 const DATE: Intl.DateTimeFormatOptions = { year: "numeric", month: "2-digit", day: "2-digit" };
 const CLOCK: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
@@ -22,13 +25,24 @@ function formatter(zone: Zone, name: string, options: Intl.DateTimeFormatOptions
     return it;
 }
 
+/** "40 s", "2:05 min", "1:02:05 h". */
+export function elapsed(time: number): string {
+    const two = (n: number): string => String(n).padStart(2, "0");
+    const whole = Math.round(time);
+    if (whole < 120) return `${Number(time.toFixed(1))}\u00a0s`;
+    const [hours, minutes, rest] = [Math.trunc(whole / 3600), Math.trunc(whole / 60), whole % 60];
+    if (hours < 2) return `${minutes}:${two(rest)}\u00a0min`;
+    return `${hours}:${two(minutes % 60)}:${two(rest)}\u00a0h`;
+}
+
 const format =
     (name: string, options: Intl.DateTimeFormatOptions) =>
     (time: number, zone: Zone): string =>
-        formatter(zone, name, options).format(time * 1000);
+        zone === "elapsed" ? elapsed(time) : formatter(zone, name, options).format(time * 1000);
 
+const ofDate = format("date", DATE);
 /** "2026-11-21" */
-export const date = format("date", DATE);
+export const date = (time: number, zone: Zone): string => (zone === "elapsed" ? "" : ofDate(time, zone));
 /** "14:05" */
 export const clock = format("clock", CLOCK);
 /** "14:05:09" */
@@ -36,7 +50,8 @@ export const seconds = format("seconds", SECONDS);
 /** "14:05:09.5" */
 export const fine = (time: number, zone: Zone): string => format("fine", FINE)(time, zone).replace(",", ".");
 /** "2026-11-21 14:05:09" */
-export const instant = (time: number, zone: Zone): string => `${date(time, zone)} ${seconds(time, zone)}`;
+export const instant = (time: number, zone: Zone): string =>
+    zone === "elapsed" ? elapsed(time) : `${date(time, zone)} ${seconds(time, zone)}`;
 
 /** How far local time is ahead of UTC at that time. */
 export const offsetSeconds = (time: number): number => -60 * new Date(time * 1000).getTimezoneOffset();
@@ -55,6 +70,7 @@ export const iso = (time: number): string => new Date(time * 1000).toISOString()
 
 /** Labels of ticks that are `increment` seconds apart, with the date where the day changes. */
 export function ticks(times: readonly number[], increment: number, zone: Zone): string[] {
+    if (zone === "elapsed") return times.map(elapsed);
     let day = "";
     return times.map((time) => {
         const today = date(time, zone);

@@ -18,7 +18,11 @@ export interface Report {
     /** What the server did; empty in a comparison. */
     readonly load: readonly Fact[];
     readonly axes: Readonly<Record<string, Axis>>;
+    /** Times of the axes are seconds since each side of a comparison began. */
+    readonly elapsed?: boolean;
     readonly charts: readonly Chart[];
+    /** Of a comparison: figures of both sides as bars. */
+    readonly pairs?: readonly Pairs[];
     readonly heatmaps: readonly Heatmap[];
     readonly marks: readonly Mark[];
     readonly gaps: readonly Gap[];
@@ -78,10 +82,35 @@ export interface Series {
     readonly name: string;
     /** null: not an activity; gets the next free colour. */
     readonly class: ActivityClass | null;
-    /** Index of the shade in its class. */
+    /** Index of the shade in its class or side. */
     readonly shade: number;
+    /** The side of a comparison, which gives the colour. */
+    readonly side?: SideName;
     /** One per point of the axis; null where nothing was measured. */
     readonly values: readonly (number | null)[];
+}
+
+export type SideName = "a" | "b";
+
+/** Figures of both sides of a comparison, a pair of bars per row. */
+export interface Pairs {
+    readonly id: string;
+    readonly title: string;
+    readonly unit: Unit;
+    readonly rows: readonly PairOfBars[];
+}
+
+/** null: there is no figure on that side. */
+export interface PairOfBars {
+    readonly name: string;
+    readonly a: Bar | null;
+    readonly b: Bar | null;
+}
+
+export interface Bar {
+    readonly value: number;
+    /** Half of the 95 % confidence interval; null if unknown. */
+    readonly half_width: number | null;
 }
 
 export interface Heatmap {

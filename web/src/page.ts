@@ -5,6 +5,7 @@
  */
 import { axisOf, drawChart, drawHeat, landmarksOf, type Drawing } from "./charts/figure";
 import { Overview, type Outline } from "./charts/overview";
+import { drawPairs } from "./charts/pairs";
 import { pointsOf, stacked } from "./charts/points";
 import { whenSeen } from "./dom";
 import { reload, rewrite } from "./live";
@@ -15,13 +16,18 @@ import { Grid } from "./tables/grid";
 import { toolbar } from "./toolbar";
 import { View, type Range } from "./view";
 
-const wholeOf = ({ measured: { from, to } }: Report): Range => ({ from, to: Math.max(to, from + 1e-3) });
+function wholeOf({ measured, axes, elapsed }: Report): Range {
+    const { time = [], seconds = [] } = axes["main"] ?? {};
+    const end = (time[time.length - 1] ?? 0) + (seconds[seconds.length - 1] ?? 0);
+    const { from, to } = elapsed ? { from: 0, to: end } : measured;
+    return { from, to: Math.max(to, from + 1e-3) };
+}
 
 /** The total of the first stack, for the brush. */
 function outlineOf(report: Report): Outline | null {
     const chart = report.charts.find(({ kind }) => kind === "stack") ?? report.charts[0];
     if (!chart) return null;
-    const { edges, values } = pointsOf(chart, axisOf(report, chart), report.measured.to);
+    const { edges, values } = pointsOf(chart, axisOf(report, chart), wholeOf(report).to);
     const tops = stacked(
         values,
         values.map(() => true),
@@ -55,7 +61,7 @@ export class Page {
         document.documentElement.classList.add("scripted");
         const times = report.axes["main"]?.time ?? [];
         const step = (times[1] ?? 1) - (times[0] ?? 0);
-        this.view = new View(wholeOf(report), step, "local", current());
+        this.view = new View(wholeOf(report), step, report.elapsed ? "elapsed" : "local", current());
         followTheme(this.view);
         const outline = outlineOf(report);
         this.overview = outline && new Overview(this.view, outline, landmarksOf(report));
@@ -66,6 +72,7 @@ export class Page {
         this.forEachHost("figure.chart", "chart", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawChart));
         });
+        this.forEachHost("figure.pairs", "pairs", (host, id) => drawPairs(host, id, report));
         this.forEachHost("figure.heatmap", "heatmap", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawHeat));
         });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 /** The bar at the top of the page: the range in view, the brush, zone and theme. */
-import { clock, date, offset, offsetSeconds, seconds, type Zone } from "./clock";
+import { clock, date, elapsed, offset, offsetSeconds, seconds, type Zone } from "./clock";
 import { button, element } from "./dom";
 import { chosen, turn } from "./look/theme";
 import { duration } from "./units";
@@ -20,6 +20,11 @@ function rangeText(view: View): HTMLElement {
     const box = element("p", { class: "range", "aria-live": "off" }, first, second);
     const write = (): void => {
         const { from, to } = view.range;
+        if (view.zone === "elapsed") {
+            first.textContent = `${elapsed(from)} – ${elapsed(to)}`;
+            second.textContent = "since each side began";
+            return;
+        }
         const other: Zone = view.zone === "UTC" ? "local" : "UTC";
         const name = (zone: Zone): string => (zone === "UTC" ? "UTC" : offset(from));
         first.textContent = `${span(from, to, view.zone)} ${name(view.zone)}`;
@@ -68,6 +73,12 @@ export function toolbar(view: View, overview: HTMLElement | null): HTMLElement {
         { class: "toolbar", role: "region", "aria-label": "View" },
         rangeText(view),
         overview ?? element("span", {}),
-        element("div", { class: "tools" }, allButton(view), zoneButton(view), themeButton(view)),
+        element(
+            "div",
+            { class: "tools" },
+            allButton(view),
+            view.zone === "elapsed" ? null : zoneButton(view),
+            themeButton(view),
+        ),
     );
 }

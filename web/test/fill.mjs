@@ -64,6 +64,7 @@ function section(report, it) {
     return (
         `<section id="${it.id}"><h2>${escape(it.title)}</h2>${it.note ? `<p class="note">${escape(it.note)}</p>` : ""}\n` +
         pick(report.charts, it.charts, (one) => figure(one, "chart")) +
+        pick(report.pairs ?? [], it.pairs ?? [], (one) => figure(one, "pairs")) +
         pick(report.heatmaps, it.heatmaps, (one) => figure(one, "heatmap")) +
         pick(report.tables, it.tables, table) +
         pick(

@@ -75,7 +75,6 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
             time: segment::clock::realtime_ns() as f64 * 1e-9,
             by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
         },
-        live: None,
         measured: Measured {
             recording: material.recording.clone(),
             host: material.host.clone(),
@@ -116,6 +115,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         sections,
         texts,
         gaps: material.gaps,
+        ..Document::default()
     };
     document.tidy();
     Ok(document)

@@ -59,23 +59,34 @@ pub fn charts(material: &Material) -> Vec<Chart> {
         files(points),
     ];
     charts.extend(sessions(points));
-    charts.retain(|chart| {
-        chart.series.iter().any(|s| s.values.iter().flatten().any(|value| *value != 0.0))
-    });
+    charts.retain(shows_something);
     charts
 }
 
+/// Whether any value is not zero.
+pub(crate) fn shows_something(chart: &Chart) -> bool {
+    chart.series.iter().any(|s| s.values.iter().flatten().any(|value| *value != 0.0))
+}
+
 /// A figure of each point.
-fn values(points: &[Point], of: impl Fn(&Figures, f64) -> Option<f64>) -> Vec<Option<f64>> {
+pub(crate) fn values(
+    points: &[Point],
+    of: impl Fn(&Figures, f64) -> Option<f64>,
+) -> Vec<Option<f64>> {
     let value = |point: &Point| of(point.figures.as_ref()?, point.seconds);
     points.iter().map(|point| value(point).filter(|v| v.is_finite())).collect()
 }
 
-fn line(name: &str, values: Vec<Option<f64>>) -> Series {
-    Series { name: name.to_string(), class: None, shade: 0, values }
+pub(crate) fn line(name: &str, values: Vec<Option<f64>>) -> Series {
+    Series { name: name.to_string(), class: None, shade: 0, side: None, values }
 }
 
-fn lines(id: &'static str, section: &'static str, title: &'static str, unit: Unit) -> Chart {
+pub(crate) fn lines(
+    id: &'static str,
+    section: &'static str,
+    title: &'static str,
+    unit: Unit,
+) -> Chart {
     Chart {
         id,
         section,
@@ -111,13 +122,13 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
         let class = WaitClass::of_name(name).name();
         let shade = series.iter().filter(|s| s.class == Some(class)).count();
         let values = vec![None; points.len()];
-        series.push(Series { name: name.to_string(), class: Some(class), shade, values });
+        series.push(Series { class: Some(class), shade, ..line(name, values) });
     }
     if !rest.is_empty() {
         let name = format!("{} others", rest.len());
         let shade = series.iter().filter(|s| s.class == Some("other")).count();
         let values = vec![None; points.len()];
-        series.push(Series { name, class: Some("other"), shade, values });
+        series.push(Series { class: Some("other"), shade, ..line(&name, values) });
     }
     for (at, point) in points.iter().enumerate() {
         let Some(figures) = point.figures.as_ref().filter(|_| point.seconds > 0.0) else {

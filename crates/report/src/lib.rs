@@ -7,6 +7,7 @@
 pub mod assemble;
 mod charts;
 mod cost;
+pub mod courses;
 mod facts;
 mod findings;
 mod latency;

@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::cell::Cell;
 use super::file::{Chart, ChartKind, Read, Show};
 use super::plan::{Plan, Point};
-use super::svg::{bars, lines, Bar, Line, Spot};
+use super::svg::{bars, lines, Bar, Frame, Line, Spot};
 
 /// A finished chart.
 #[derive(Debug, Clone)]
@@ -39,11 +39,12 @@ impl Painter<'_> {
         let title = chart.title.clone().unwrap_or_else(|| {
             reads.iter().map(|read| read.heading()).collect::<Vec<_>>().join("; ")
         });
+        let frame = Frame { title: &title, unit: &chart.unit(&reads).ok()? };
         let (svg, caption) = match chart.kind {
-            ChartKind::Lines => self.over_points(&title, chart, &reads)?,
-            ChartKind::Bars => self.bars(&title, chart, &reads)?,
-            ChartKind::Stack => self.stack(&title, chart, &reads)?,
-            ChartKind::Series => self.series(&title, chart, &reads)?,
+            ChartKind::Lines => self.over_points(frame, chart, &reads)?,
+            ChartKind::Bars => self.bars(frame, chart, &reads)?,
+            ChartKind::Stack => self.stack(frame, chart, &reads)?,
+            ChartKind::Series => self.series(frame, chart, &reads)?,
         };
         Some(Drawn { title, svg, caption })
     }
@@ -60,7 +61,12 @@ impl Painter<'_> {
         Some((value, half.unwrap_or(0.0)))
     }
 
-    fn over_points(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
+    fn over_points(
+        &self,
+        frame: Frame<'_>,
+        chart: &Chart,
+        reads: &[&Read],
+    ) -> Option<(Markup, String)> {
         let arms = self.answer.shown_arms(&chart.arms);
         let mut all = Vec::new();
         for (number, read) in reads.iter().enumerate() {
@@ -87,7 +93,7 @@ impl Painter<'_> {
         let ticks: Vec<f64> = self.plan.points.iter().map(Point::axis_value).collect();
         let axis = if self.plan.study.workload.rates.is_some() { "rate, 1/s" } else { "clients" };
         all.iter().any(|line| !line.spots.is_empty()).then(|| {
-            (lines(title, &all, &ticks, axis, &[]), "95 % confidence intervals of the mean".into())
+            (lines(frame, &all, &ticks, axis, &[]), "95 % confidence intervals of the mean".into())
         })
     }
 
@@ -119,7 +125,7 @@ impl Painter<'_> {
         }
     }
 
-    fn bars(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
+    fn bars(&self, frame: Frame<'_>, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let (read, point) = (reads.first()?, self.point(chart)?);
         let all: Vec<Bar> = self
             .answer
@@ -131,10 +137,10 @@ impl Painter<'_> {
             })
             .collect();
         let caption = self.caption(point) + " (95 % confidence intervals of the mean)";
-        (!all.is_empty()).then(|| (bars(title, &all, &[]), caption))
+        (!all.is_empty()).then(|| (bars(frame, &all, &[]), caption))
     }
 
-    fn stack(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
+    fn stack(&self, frame: Frame<'_>, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let point = self.point(chart)?;
         let all: Vec<Bar> = self
             .answer
@@ -149,11 +155,11 @@ impl Painter<'_> {
             })
             .collect();
         let names: Vec<String> = reads.iter().map(|read| read.title().to_string()).collect();
-        (!all.is_empty()).then(|| (bars(title, &all, &names), self.caption(point)))
+        (!all.is_empty()).then(|| (bars(frame, &all, &names), self.caption(point)))
     }
 
     /// Figures over time in the last cell of each arm.
-    fn series(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
+    fn series(&self, frame: Frame<'_>, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
         let point = self.point(chart)?;
         let arms = self.answer.shown_arms(&chart.arms);
         let (mut all, mut dashes, mut end) = (Vec::new(), Vec::new(), 0.0f64);
@@ -193,6 +199,92 @@ impl Painter<'_> {
             caption =
                 format!("{}; dashed: events of kind {kinds} (point at one)", caption.trim_end());
         }
-        (!all.is_empty()).then(|| (lines(title, &all, &ticks, "seconds", &dashes), caption))
+        (!all.is_empty()).then(|| (lines(frame, &all, &ticks, "time, s", &dashes), caption))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::complete;
+    use crate::cell::{Machine, Proof, Series};
+    use crate::file::Study;
+    use crate::journal::{Head, Kept};
+    use crate::stock;
+    use live::host::Watch;
+
+    fn kept() -> Kept {
+        let (server, version) = ("15".into(), "0".into());
+        let head = Head { quick: false, directories: Vec::new(), server, version };
+        Kept { head, host: Watch::start().host("tsc"), left_out: Vec::new() }
+    }
+
+    /// A cell in which every read has figures.
+    fn cell(plan: &Plan, arm: &str, point: Point, block: usize) -> Cell {
+        let reads = || plan.study.reads.iter().map(|read| read.name.clone());
+        Cell {
+            arm: arm.into(),
+            point,
+            block,
+            began: 0.0,
+            seconds: 3.0,
+            values: reads().map(|name| (name, Some(1.0 + block as f64))).collect(),
+            series: Some(Series {
+                times: vec![1.0, 2.0, 3.0],
+                values: reads().map(|name| (name, vec![Some(1.0); 3])).collect(),
+            }),
+            machine: Machine::default(),
+            proof: Proof::default(),
+            marks: Vec::new(),
+            listings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_axis_of_the_built_in_studies_has_a_unit() {
+        for (name, text) in stock::all() {
+            let plan = Plan::new(Study::parse(text).unwrap(), false, &[]).unwrap();
+            let mut cells = Vec::new();
+            for arm in &plan.arms {
+                for point in &plan.points {
+                    cells.extend((0..2).map(|block| cell(&plan, &arm.name, *point, block)));
+                }
+            }
+            let cells = complete(&plan, cells);
+            let drawn = of(&plan, &cells, &Answer::of(&plan, &cells, &kept()));
+            assert_eq!(drawn.len(), plan.study.charts.len(), "{name}");
+            for (chart, Drawn { title, svg, .. }) in plan.study.charts.iter().zip(&drawn) {
+                let after = |class: &str| {
+                    let (_, rest) = svg.0.split_once(&format!("<text class=\"{class}\""))?;
+                    Some(rest.split_once('>')?.1.split('<').next()?.trim().to_string())
+                };
+                let unit = after("unit").unwrap_or_default();
+                assert!(!unit.is_empty(), "{name}: {title}: the vertical axis");
+                let along = after("name").unwrap_or_default();
+                let by_arm = matches!(chart.kind, ChartKind::Bars | ChartKind::Stack);
+                assert!(by_arm != ["clients", "rate, 1/s", "time, s"].contains(&&*along), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_axis_without_a_unit_or_with_two_is_refused() {
+        let study = |reads: &str, chart: &str| {
+            Study::parse(&format!(
+                "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\n[[arm]]\nname = \"base\"\n\
+                 [[arm]]\nname = \"one\"\n[workload]\nbuiltin = \"select-only\"\n{reads}\n\
+                 [[chart]]\nkind = \"bars\"\nreads = {chart}\n"
+            ))
+        };
+        let reads = "[[read]]\nname = \"tps\"\nof = \"throughput\"\n[[read]]\nname = \"twice\"\n\
+                     value = \"2 * tps\"\n[[read]]\nname = \"cpu\"\nof = \"cpu\"\n";
+        let unit = |chart| study(reads, chart).map(|_| ()).unwrap_err();
+        assert!(study(reads, "[\"tps\"]").is_ok());
+        assert!(unit("[\"twice\"]").contains("\"twice\" has no unit"));
+        assert!(unit("[\"tps\", \"cpu\"]").contains("two units, 1/s and µs"));
+        let plain = reads.replace("value = \"2 * tps\"", "value = \"2 * tps\"\nunit = \"1\"");
+        let study = study(&plain, "[\"twice\"]").unwrap();
+        let reads: Vec<&Read> = study.read("twice").into_iter().collect();
+        assert_eq!(study.charts[0].unit(&reads).unwrap(), "twice");
     }
 }

@@ -11,7 +11,7 @@ const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 14.0;
-const TOP: f64 = 12.0;
+const TOP: f64 = 26.0;
 const BOTTOM: f64 = 34.0;
 const COLOURS: usize = 8;
 
@@ -48,6 +48,13 @@ pub struct Bar {
     pub parts: Vec<(usize, f64)>,
     /// Half the width of its 95 % interval.
     pub half: f64,
+}
+
+/// What a chart is named, and the unit of its vertical axis.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    pub title: &'a str,
+    pub unit: &'a str,
 }
 
 /// The vertical axis.
@@ -109,9 +116,12 @@ fn px(value: f64) -> String {
     format!("{value:.1}")
 }
 
-fn chart(title: &str, content: Markup, legend: &[(usize, &str)]) -> Markup {
+fn chart(frame: Frame<'_>, content: Markup, legend: &[(usize, &str)]) -> Markup {
     html! {
-        svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(Visible(title)) { (content) }
+        svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(Visible(frame.title)) {
+            text.unit x="2" y=(TOP - 12.0) { (Visible(frame.unit)) }
+            (content)
+        }
         @if !legend.is_empty() {
             ul.legend {
                 @for (colour, name) in legend {
@@ -129,7 +139,7 @@ fn chart(title: &str, content: Markup, legend: &[(usize, &str)]) -> Markup {
 
 /// Draw lines over a horizontal axis with these ticks. `dashes` are vertical lines with their texts.
 pub fn lines(
-    title: &str,
+    frame: Frame<'_>,
     lines: &[Line],
     ticks: &[f64],
     axis_name: &str,
@@ -180,11 +190,11 @@ pub fn lines(
         }
     };
     let names: Vec<_> = lines.iter().map(|line| (line.colour, line.name.as_str())).collect();
-    chart(title, content, &names)
+    chart(frame, content, &names)
 }
 
 /// Draw vertical bars; `parts` are the names of the stacked parts.
-pub fn bars(title: &str, bars: &[Bar], parts: &[String]) -> Markup {
+pub fn bars(frame: Frame<'_>, bars: &[Bar], parts: &[String]) -> Markup {
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value.max(0.0)).sum::<f64>();
     let axis = Axis::of(bars.iter().map(|bar| height(bar) + bar.half));
     let space = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
@@ -214,7 +224,7 @@ pub fn bars(title: &str, bars: &[Bar], parts: &[String]) -> Markup {
         }
     };
     let names: Vec<_> = parts.iter().map(String::as_str).enumerate().collect();
-    chart(title, content, if names.len() > 1 { &names } else { &[] })
+    chart(frame, content, if names.len() > 1 { &names } else { &[] })
 }
 
 /// A name in at most two rows of at most `most` letters; the rest is cut.
@@ -260,7 +270,9 @@ mod tests {
             smooth: false,
             colour: 0,
         };
-        let text = lines("\"><script>", &[line], &[1.0], "clients", &[(1.0, "<b>".into())]).0;
-        assert!(!text.contains("<script>") && !text.contains("<b>"), "{text}");
+        let frame = Frame { title: "\"><script>", unit: "<i>" };
+        let text = lines(frame, &[line], &[1.0], "clients", &[(1.0, "<b>".into())]).0;
+        let raw = ["<script>", "<b>", "<i>"];
+        assert!(!raw.iter().any(|tag| text.contains(tag)), "{text}");
     }
 }

@@ -146,21 +146,17 @@ pub struct DocumentOutput {
     pub json: bool,
 }
 
-/// How a document is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// As text.
-    Text,
-    /// As an HTML page.
-    Page,
-}
-
 impl DocumentOutput {
-    /// Writes `data` as JSON, or the document that `document` makes of it for a form.
+    /// Whether a page is written.
+    pub fn is_page(&self) -> bool {
+        self.output.is_some() && !self.text && !self.json
+    }
+
+    /// Writes `data` as JSON, or the document that `document` makes of it.
     pub fn write<D: Borrow<Document>>(
         &self,
         data: &impl Serialize,
-        document: impl FnOnce(Form) -> D,
+        document: impl FnOnce() -> D,
         color: bool,
     ) -> Result<(), Error> {
         let style = text::Style::of_terminal(color);
@@ -170,7 +166,7 @@ impl DocumentOutput {
                 serde_json::to_writer(&mut out, data)?;
                 writeln!(out)?;
             } else {
-                text::write(document(Form::Text).borrow(), &style, &mut out)?;
+                text::write(document().borrow(), &style, &mut out)?;
             }
             return Ok(out.flush()?);
         };
@@ -178,11 +174,11 @@ impl DocumentOutput {
         if self.json {
             let json = serde_json::to_string(data)? + "\n";
             content.extend_from_slice(escape::json(&json).as_bytes());
-        } else if self.text {
+        } else if !self.is_page() {
             let style = text::Style { width: text::WIDTH, color: false, ..style };
-            text::write(document(Form::Text).borrow(), &style, &mut content)?;
+            text::write(document().borrow(), &style, &mut content)?;
         } else {
-            content = page::page(document(Form::Page).borrow())?.into_bytes();
+            content = page::page(document().borrow())?.into_bytes();
         }
         output::write(path, &content)
     }

@@ -3,72 +3,15 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use recording::FrameRow;
 use scratch::{Cluster, Load};
 use serde_json::Value;
+use support::recordings::{changed, findings, number, rows, Recordings};
 use support::synthetic::{FakeServer, Sum, MIDNIGHT};
 use support::{complaint, output, tally};
-use tempfile::TempDir;
-
-struct Recordings(TempDir);
-
-impl Recordings {
-    fn new() -> Recordings {
-        Recordings(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn make(&self, name: &str, seconds: u64, made: &FakeServer) -> Sum {
-        made.write(&self.path(name), seconds, |_, _| {})
-    }
-
-    fn make_with(
-        &self,
-        name: &str,
-        seconds: u64,
-        made: &FakeServer,
-        each: impl Fn(u64, &mut FrameRow),
-    ) {
-        made.write(&self.path(name), seconds, each);
-    }
-
-    fn diff(&self, a: &str, b: &str) -> assert_cmd::Command {
-        let mut command = tally();
-        command.current_dir(self.0.path()).args(["diff", a, b]);
-        command
-    }
-
-    fn json(&self, a: &str, b: &str, options: &[&str]) -> Value {
-        let text = output(self.diff(a, b).arg("--json").args(options));
-        serde_json::from_str(&text).unwrap()
-    }
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
-
-fn rows<'v>(diff: &'v Value, table: &str) -> &'v Vec<Value> {
-    diff[table].as_array().unwrap()
-}
-
-/// Rows of all tables, totals included, that are reported as changed.
-fn changed(diff: &Value) -> Vec<&Value> {
-    let tables = ["totals", "accounts", "processes", "locks", "files", "functions", "statements"];
-    let all = tables.iter().flat_map(|table| rows(diff, table));
-    all.filter(|row| !["noise", "unknown"].contains(&row["verdict"].as_str().unwrap())).collect()
-}
-
-fn findings(diff: &Value) -> String {
-    let texts = rows(diff, "findings").iter().map(|finding| finding["text"].as_str().unwrap());
-    texts.collect::<Vec<_>>().join("\n")
-}
 
 fn assert_adds_up(diff: &Value) {
     let parts: f64 = rows(diff, "accounts").iter().map(|row| number(&row["change_seconds"])).sum();
@@ -242,6 +185,18 @@ fn halves_of_one_recording_can_be_compared() {
     assert!(findings(&diff).contains("A and B have 20 s in common"));
 }
 
+/// A part may begin at any time between two readings of statements: it then holds one more or one less.
+#[test]
+fn a_part_has_as_many_readings_of_statements_as_it_is_long() {
+    let recordings = Recordings::new();
+    recordings.make("a", 120, &FakeServer::default());
+    let part = |from: &str, to: &str| format!("a@2026-03-01T00:{from}Z..2026-03-01T00:{to}Z");
+    // Readings end at 10, 20, ..., 50 s, and at 60, ..., 90 s.
+    let diff = recordings.json(&part("00:09.8", "00:50.3"), &part("00:54.2", "01:34.7"), &[]);
+    let each = |side: &str| number(&rows(&diff, "statements")[0][format!("{side}_count")]);
+    assert!((each("a") / each("b") - 1.0).abs() < 0.1, "{} and {}", each("a"), each("b"));
+}
+
 #[test]
 fn times_can_be_compared_per_command() {
     let recordings = Recordings::new();
@@ -341,9 +296,28 @@ fn the_page_contains_everything_and_escapes_recorded_text() {
     let page = std::fs::read_to_string(recordings.path("diff.html")).unwrap();
     assert!(page.contains("IO:WALSync") && page.contains("Below the noise"));
     assert!(page.contains("id=\"table-accounts\"") && page.contains("table-statements"));
+    let report = embedded(&page);
+    assert_eq!(report["elapsed"], true);
+    assert_eq!(rows(&report["axes"]["main"], "time").len(), 60);
+    let charts: Vec<&str> =
+        rows(&report, "charts").iter().map(|chart| chart["id"].as_str().unwrap()).collect();
+    // The synthetic recordings have no histograms, so latency is not drawn.
+    assert_eq!(charts, ["load", "rate"]);
+    let mean = |series: usize| {
+        let values = rows(&report["charts"][1]["series"][series], "values");
+        values.iter().map(number).sum::<f64>() / values.len() as f64
+    };
+    assert!((mean(0) / 900.0 - 1.0).abs() < 0.05 && (mean(1) / 900.0 - 1.0).abs() < 0.05);
     assert!(!page.contains("<script>alert"));
     let text = output(recordings.diff("a", "b").arg("--text"));
     assert!(text.contains("below the noise") && !text.contains("Below the noise"), "{text}");
+}
+
+/// The report in a page.
+fn embedded(page: &str) -> Value {
+    let (_, rest) = page.split_once("type=\"application/json\"").unwrap();
+    let (_, rest) = rest.split_once('>').unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
 /// A server with these shared_buffers and a table of 100 MB, each row of which was read once.
@@ -419,6 +393,15 @@ fn a_statement_that_lost_its_index_is_named_first() {
     assert_eq!(rows(&diff, "statements").iter().filter(real).count(), 0, "{}", findings(&diff));
     let text = output(recordings.diff("before", "again").arg("--text"));
     assert!(text.contains("select count(*) from or"), "{text}");
+    output(recordings.diff("before", "after").args(["-o", "diff.html"]));
+    let report = embedded(&std::fs::read_to_string(recordings.path("diff.html")).unwrap());
+    let charts: Vec<&str> =
+        rows(&report, "charts").iter().map(|chart| chart["id"].as_str().unwrap()).collect();
+    assert_eq!(charts, ["load", "rate", "latency_p50", "latency_p95", "latency_p99"]);
+    let first = &report["pairs"][0]["rows"][0];
+    assert!(first["name"].as_str().unwrap().contains("from orders where customer"), "{first}");
+    let (a, b) = (number(&first["a"]["value"]), number(&first["b"]["value"]));
+    assert!(b > 10.0 * a && number(&first["b"]["half_width"]) < b, "{first}");
 }
 
 /// With little memory blocks are read repeatedly from the kernel's cache; with much they stay in shared

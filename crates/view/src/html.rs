@@ -104,6 +104,11 @@ fn of_section(document: &Document, section: &Section) -> Markup {
                     (caption(chart.title, chart.note.as_ref()))
                 } "\n"
             }
+            @for pairs in section.pairs.iter().filter_map(|id| document.pairs(id)) {
+                figure class="pairs" id={ "pairs-" (pairs.id) } data-pairs=(pairs.id) {
+                    (caption(pairs.title, pairs.note.as_ref()))
+                } "\n"
+            }
             @for map in section.heatmaps.iter().filter_map(|id| document.heatmap(id)) {
                 figure class="heatmap" id={ "heatmap-" (map.id) } data-heatmap=(map.id) {
                     (caption(map.title, map.note.as_ref()))

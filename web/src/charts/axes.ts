@@ -21,7 +21,7 @@ const TIME_STEPS = [
 
 /** Round times of the zone's clock, `step` seconds apart. */
 function timeTicks(min: number, max: number, step: number, zone: Zone): number[] {
-    const ahead = zone === "UTC" ? 0 : offsetSeconds(min);
+    const ahead = zone === "local" ? offsetSeconds(min) : 0;
     const found: number[] = [];
     for (let n = Math.ceil((min + ahead) / step); n * step - ahead <= max; n++) found.push(n * step - ahead);
     return found;

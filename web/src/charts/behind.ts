@@ -78,7 +78,7 @@ export function behind(host: HTMLElement, figures: Figures, view: View, until: A
     const sheet = (): Sheet => ({
         name: figures.name,
         columns: [
-            { key: "time", unit: "time" },
+            view.zone === "elapsed" ? { key: "elapsed_seconds", unit: "seconds" } : { key: "time", unit: "time" },
             ...figures.columns.map((key) => ({ key, unit: figures.unit })),
         ],
         rows: figures.rows(view.range).map(({ time, values }) => [time, ...values]),

@@ -3,6 +3,7 @@
  * The colours of charts: background and text from the style sheet, curves from the palette. Read again
  * when the theme changes.
  */
+import type { Series, SideName } from "../model";
 import { shade, type ActivityClass, type ThemeName } from "./palette";
 
 export interface Ink {
@@ -43,13 +44,23 @@ export interface Paint {
 /** Colours for curves that are not activities, in this order, unless an activity in the chart has it. */
 const BORROWED: readonly ActivityClass[] = ["io", "lock", "cpu", "client", "lwlock"];
 
+/** The colours of the sides of a comparison, which anyone can distinguish. */
+export const SIDES: Readonly<Record<SideName, ActivityClass>> = { a: "lwlock", b: "io" };
+
+/** What a series' colour depends on. */
+type Coloured = Pick<Series, "class" | "shade" | "side">;
+
 /** The colours of a chart's series, in their order. */
-export function paints(series: readonly { class: ActivityClass | null; shade: number }[]): Paint[] {
+export function paints(series: readonly Coloured[]): Paint[] {
     const free = BORROWED.filter((one) => series.every((other) => other.class !== one));
     const plain = series.filter((one) => one.class === null).length;
     const rounds = Math.ceil(plain / free.length);
     let borrowed = 0;
     return series.map((one) => {
+        if (one.side) {
+            const members = series.filter((other) => other.side === one.side).length;
+            return { class: SIDES[one.side], index: one.shade, members };
+        }
         if (one.class === null) {
             const index = borrowed++;
             return {

@@ -53,6 +53,19 @@ impl Columns {
         Columns { bounds: (first..=last).map(|at| at * step).collect() }
     }
 
+    /// Of a range from its beginning on, each `step` microseconds long. They end half an interval later, so that an
+    /// interval that ends a little late is still in its point.
+    pub fn since_beginning(range: Range, step: i64, interval: i64) -> Columns {
+        let mut bounds = vec![range.from_us];
+        let mut bound = range.from_us.saturating_add(step + interval / 2);
+        while bound < range.to_us {
+            bounds.push(bound);
+            bound = bound.saturating_add(step);
+        }
+        bounds.push(range.to_us);
+        Columns { bounds }
+    }
+
     /// How many points.
     fn len(&self) -> usize {
         self.bounds.len().saturating_sub(1)
@@ -92,6 +105,17 @@ fn wanted(stat: &Stat) -> bool {
         || stat.command().is_some()
         || stat.name.starts_with("commit::")
         || stat.name.starts_with("file::")
+}
+
+/// The length of the points of several ranges, microseconds: that of an interval, or longer if there would be more
+/// than `most`.
+pub fn step(longest_range: i64, interval: i64, most: i64) -> i64 {
+    if longest_range / interval.max(1) <= most {
+        return interval.max(1);
+    }
+    let fits = |step: &i64| *step >= interval && longest_range / step <= most;
+    let step = STEPS.iter().map(|s| s * 1_000_000).find(fits);
+    step.unwrap_or_else(|| interval.max(longest_range / most + 1))
 }
 
 /// The points of the charts.

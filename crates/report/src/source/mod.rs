@@ -7,6 +7,7 @@
 
 mod annotations;
 mod columns;
+pub mod course;
 mod sessions;
 #[cfg(test)]
 mod tests;

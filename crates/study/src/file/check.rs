@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::ops::{Range, RangeBounds};
 use std::time::Duration;
 
-use super::{ArmLevel, Design, Source, Study};
+use super::{ArmLevel, Design, Read, Source, Study};
 use crate::expression::Expression;
 use crate::selector::Selector;
 
@@ -247,6 +247,8 @@ impl Study {
             if chart.reads.is_empty() {
                 return Err("chart: at least one read".into());
             }
+            let reads: Vec<&Read> = chart.reads.iter().filter_map(|name| self.read(name)).collect();
+            chart.unit(&reads)?;
         }
         for listing in &self.listings {
             let ways = [

@@ -67,6 +67,29 @@ pub enum Measured {
 }
 
 impl Measured {
+    /// Its unit; "1" for a plain number.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Throughput => "1/s",
+            Self::LatencyMean
+            | Self::LatencyP50
+            | Self::LatencyP90
+            | Self::LatencyP95
+            | Self::LatencyP99
+            | Self::LatencyP999
+            | Self::LatencyMax => "ms",
+            Self::Cpu
+            | Self::User
+            | Self::Kernel
+            | Self::LoadCpu
+            | Self::InstrumentCpu
+            | Self::MachineCpu => "µs",
+            Self::Dispatches | Self::LoadDispatches | Self::Transactions => "1",
+            Self::Seconds => "s",
+            Self::ClockReading => "ns",
+        }
+    }
+
     /// Whether it needs pgbench's log of single transactions.
     pub fn is_latency(self) -> bool {
         matches!(
@@ -153,6 +176,14 @@ impl Read {
         match self.unit.as_str() {
             "" | "1" => self.title().to_string(),
             unit => format!("{}, {unit}", self.title()),
+        }
+    }
+
+    /// Its unit, given in the file or that of what every study measures; `None`: unknown.
+    pub fn unit(&self) -> Option<&str> {
+        match self.unit.as_str() {
+            "" => self.of.map(Measured::unit),
+            unit => Some(unit),
         }
     }
 

@@ -3,6 +3,8 @@
 
 use serde::Deserialize;
 
+use super::read::Read;
+
 /// A table with a column per read, or of one read with arms as rows and points as columns.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +53,34 @@ pub struct Chart {
     pub clients: Option<f64>,
     #[serde(default)]
     pub marks: Vec<String>,
+}
+
+impl Chart {
+    /// The unit of the vertical axis, on which all of these reads are drawn; a plain number has the
+    /// read's title. An error unless the reads have one unit.
+    pub fn unit(&self, reads: &[&Read]) -> Result<String, String> {
+        if self.show != Show::Value {
+            return Ok("%".into());
+        }
+        let mut found: Option<&str> = None;
+        for read in reads {
+            let unit = read.unit().ok_or_else(|| {
+                format!(
+                    "chart: the read \"{}\" has no unit; write unit = \"1\" for a plain number",
+                    read.name
+                )
+            })?;
+            if let Some(other) = found.filter(|other| *other != unit) {
+                return Err(format!("chart: one axis for two units, {other} and {unit}"));
+            }
+            found = Some(unit);
+        }
+        Ok(match (found, reads) {
+            (Some("1") | None, [read]) => read.title().into(),
+            (Some("1") | None, _) => "number".into(),
+            (Some(unit), _) => unit.into(),
+        })
+    }
 }
 
 /// The form of a chart.

@@ -31,6 +31,23 @@ const LIKENESS: f64 = 3.0;
 /// From this many statements on, what all of them did is taken for the machine.
 const COMMON: usize = 3;
 
+/// Half a 95 % confidence interval, in standard errors.
+const HALF_WIDTH: f64 = 1.96;
+
+impl Calls {
+    /// Half of the 95 % confidence interval of the mean, seconds.
+    pub fn half_width(&self) -> f64 {
+        HALF_WIDTH * LIKENESS * self.deviation / (self.count.max(1) as f64).sqrt()
+    }
+}
+
+/// The half-width of the change of a statement's time per unit, by its executions on each side and how many
+/// there are per unit; `None` if there are none on one.
+pub fn half_width(calls: [Option<Calls>; 2], per_unit: [f64; 2]) -> Option<f64> {
+    let [a, b] = calls;
+    Some((per_unit[0] * a?.half_width()).hypot(per_unit[1] * b?.half_width()))
+}
+
 /// How many times as long a call takes in B.
 struct Factor {
     mean: f64,
@@ -47,8 +64,8 @@ fn factor(a: &Calls, b: &Calls) -> Option<Factor> {
     Some(Factor { mean: b.mean / a.mean, median: b.median / a.median, p: normal_two_sided(z) })
 }
 
-/// Sets the verdict of rows of statements that the blocks did not decide; `whole`: the probability that one of
-/// them is called changed by chance.
+/// Sets the verdict of rows of statements that the blocks did not decide, and whether they stand out from their
+/// own noise, whatever the machine did; `whole`: the probability that one of them is called changed by chance.
 pub fn judge(rows: &mut [Row], whole: f64) {
     let factors: Vec<Option<Factor>> =
         rows.iter().map(|row| factor(row.a_calls.as_ref()?, row.b_calls.as_ref()?)).collect();
@@ -58,7 +75,12 @@ pub fn judge(rows: &mut [Row], whole: f64) {
     let common = if means.len() < COMMON { 1.0 } else { means[means.len() / 2] };
     for (row, factor) in rows.iter_mut().zip(factors) {
         let Some(Factor { mean, median, p }) = factor else { continue };
-        if row.change.verdict.is_real() || p > each {
+        row.stands_out = p <= each;
+        if row.change.verdict.is_real() {
+            continue;
+        }
+        row.change.verdict = Verdict::Noise;
+        if !row.stands_out {
             continue;
         }
         let at_least = |factor: f64| [mean, median].iter().all(|it| it / common.max(1.0) >= factor);
@@ -102,8 +124,26 @@ mod tests {
         let others = ((1000, 1e-4), (1000, 1.1e-4));
         let found = verdicts(&[((900, 3e-5), (40, 6e-2)), others, others, others]);
         assert_eq!(found[0], Verdict::More);
-        assert!(found[1..].iter().all(|it| *it == Verdict::Unknown || *it == Verdict::Noise));
+        assert!(found[1..].iter().all(|it| *it == Verdict::Noise));
         assert_eq!(verdicts(&[((40, 6e-2), (900, 3e-5)), others, others])[0], Verdict::Less);
+    }
+
+    #[test]
+    fn a_change_beyond_its_own_noise_stands_out_even_if_the_machine_may_explain_it() {
+        let mut rows =
+            [(1000, 1.0), (1000, 1.9), (1000, 1.05), (5, 9.0)].map(|b| row((1000, 1.0), b));
+        judge(&mut rows, 0.005);
+        assert_eq!(rows.map(|row| row.stands_out), [false, true, false, false]);
+    }
+
+    #[test]
+    fn the_half_width_of_a_change_is_that_of_both_means() {
+        let calls = |count, deviation| Some(Calls { count, mean: 1.0, deviation, median: 1.0 });
+        let each = 1.96 * LIKENESS;
+        assert!((calls(100, 1.0).unwrap().half_width() / each - 0.1).abs() < 1e-12);
+        let both = half_width([calls(100, 3.0), calls(400, 8.0)], [1.0, 1.0]).unwrap();
+        assert!((both / each - 0.5).abs() < 1e-12);
+        assert_eq!(half_width([calls(100, 1.0), None], [1.0, 0.0]), None);
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Columns {
     pub bounds_us: Vec<i64>,
     /// Columns between two readings of statements.
     pub per_detail: usize,
+    /// Time between two readings of statements, microseconds.
+    pub detail_us: i64,
     /// One per column.
     pub states: Vec<State>,
 }
@@ -76,7 +78,7 @@ impl Columns {
             state.torn |= !head.exact || head.partial;
         }
         let per_detail = detail.div_ceil(step).max(1) as usize;
-        Columns { bounds_us, per_detail, states }
+        Columns { bounds_us, per_detail, detail_us: detail as i64, states }
     }
 
     /// The columns to compare, and whether they are exact: all exact ones or, if there are none, all

@@ -163,14 +163,21 @@ impl Pair<'_> {
             });
             let count = |at: usize| lines[at].calls as f64 / by[at].iter().sum::<f64>();
             let calls = |at: usize| lines[at].executions.filter(|it| it.count > 0);
+            let mut change = change(&seconds, &by)?;
+            if change.half_width_seconds.is_none() {
+                change.half_width_seconds =
+                    calls::half_width([calls(0), calls(1)], [count(0), count(1)]);
+            }
             let row = Row {
                 a_count: count(0),
                 b_count: count(1),
+                a_mean_half_width_seconds: calls(0).map(|it| it.half_width()),
+                b_mean_half_width_seconds: calls(1).map(|it| it.half_width()),
                 a_mean_seconds: calls(0).map(|it| it.mean),
                 b_mean_seconds: calls(1).map(|it| it.mean),
                 a_calls: calls(0),
                 b_calls: calls(1),
-                ..Row::of(name.clone(), change(&seconds, &by)?)
+                ..Row::of(name.clone(), change)
             };
             row.is_there().then_some(row)
         };

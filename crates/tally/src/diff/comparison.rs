@@ -181,8 +181,7 @@ impl Verdict {
             Verdict::Less => "less",
             Verdict::New => "new in B",
             Verdict::Absent => "absent in B",
-            Verdict::Noise => "inconclusive",
-            Verdict::Unknown => "unknown",
+            Verdict::Noise | Verdict::Unknown => "inconclusive",
         }
     }
 }
@@ -213,6 +212,15 @@ pub struct Row {
     /// The same in B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_mean_seconds: Option<f64>,
+    /// Half-width of the 95 % confidence interval of the mean in A.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a_mean_half_width_seconds: Option<f64>,
+    /// The same in B.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b_mean_half_width_seconds: Option<f64>,
+    /// Of a statement: whether the time of a call changed by far more than its own noise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stands_out: bool,
     /// Of a statement: its executions in A.
     #[serde(skip)]
     pub a_calls: Option<Calls>,
@@ -234,6 +242,9 @@ impl Row {
             b_bytes: 0.0,
             a_mean_seconds: None,
             b_mean_seconds: None,
+            a_mean_half_width_seconds: None,
+            b_mean_half_width_seconds: None,
+            stands_out: false,
             a_calls: None,
             b_calls: None,
         }

@@ -257,9 +257,9 @@ fn cells(change: &Change) -> [Cell; 6] {
     ]
 }
 
-/// Rows of unknown significance are not summed up.
+/// Rows of unknown significance are not summed up, nor statements that changed by more than their own noise.
 fn is_noise(row: &Row) -> bool {
-    row.change.verdict == Verdict::Noise
+    row.change.verdict == Verdict::Noise && !row.stands_out
 }
 
 /// The cells of the columns that name a row.
@@ -303,6 +303,10 @@ const COUNTS: [Column; 2] = [
     Column::new("a_count", "A count", Unit::Number).expendable(8),
     Column::new("b_count", "B count", Unit::Number).expendable(7),
 ];
+const CALLS: [Column; 2] = [
+    Column::new("a_count", "A calls", Unit::Number).expendable(8),
+    Column::new("b_count", "B calls", Unit::Number).expendable(7),
+];
 const BYTES: [Column; 2] = [
     Column::new("a_bytes", "A bytes", Unit::Bytes).expendable(6),
     Column::new("b_bytes", "B bytes", Unit::Bytes).expendable(5),
@@ -314,7 +318,7 @@ fn columns(id: &str, names: &[Column]) -> Vec<Column> {
     if id == "accounts" {
         columns.push(SHARE);
     }
-    columns.extend(COUNTS);
+    columns.extend(if id == "statements" { CALLS } else { COUNTS });
     if id == "statements" {
         columns.extend(MEANS);
     }

@@ -9,6 +9,7 @@
 mod alarms;
 mod args;
 mod calls;
+mod charts;
 mod columns;
 mod compare;
 mod comparison;
@@ -26,7 +27,6 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use jiff::tz::TimeZone;
 
-use crate::arguments::Form;
 use columns::State;
 use compare::{units, Looked, Pair};
 use comparison::{Compared, Comparison, Per, What};
@@ -40,16 +40,19 @@ pub use args::DiffArgs;
 
 /// Compare two recordings, and print the result or write it into a file.
 pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
-    let comparison = make(args)?;
-    let document = |form| {
-        let noise = if form == Form::Page { Noise::Shown } else { Noise::Summed };
-        document::document(&comparison, noise, &TimeZone::system())
-    };
-    args.output.write(&comparison, document, color)
+    let (comparison, sides) = make(args)?;
+    let zone = TimeZone::system();
+    if !args.output.is_page() {
+        let document = || document::document(&comparison, Noise::Summed, &zone);
+        return args.output.write(&comparison, document, color);
+    }
+    let mut page = document::document(&comparison, Noise::Shown, &zone);
+    charts::add(&mut page, &comparison, sides.each_ref())?;
+    args.output.write(&comparison, || page, color)
 }
 
 /// Read both recordings and compare them.
-fn make(args: &DiffArgs) -> Result<Comparison, Error> {
+fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     progress.set_message("reading A");
@@ -115,7 +118,7 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     }
     comparison.findings = findings::findings(&comparison);
     progress.finish_and_clear();
-    Ok(comparison)
+    Ok((comparison, [a, b]))
 }
 
 /// Functions with calls that were counted but not timed.

@@ -49,10 +49,8 @@ pub fn read(
         let (Some(first), Some(last)) = (kept.get(span.start), kept.get(span.end - 1)) else {
             continue;
         };
-        let range =
-            Range { from_us: columns.bounds_us[*first], to_us: columns.bounds_us[*last + 1] };
         all.blocks.push(span);
-        let Some(read) = recording.statements(range)? else { continue };
+        let Some(read) = recording.statements(readings(columns, *first, *last))? else { continue };
         for row in model::Statements::between(None, &Arc::new(read)).rows {
             let line = all.lines.entry(what(&row)).or_default();
             line.seconds.resize(blocks, 0.0);
@@ -61,14 +59,24 @@ pub fn read(
         }
     }
     let (Some(first), Some(last)) = (kept.first(), kept.last()) else { return Ok(None) };
-    let range = Range { from_us: columns.bounds_us[*first], to_us: columns.bounds_us[*last + 1] };
-    if let Some(read) = recording.statements(range)? {
+    if let Some(read) = recording.statements(readings(columns, *first, *last))? {
         for row in model::Statements::between(None, &Arc::new(read)).rows {
             let executions = calls(&row);
             all.lines.entry(what(&row)).and_modify(|line| line.executions = executions);
         }
     }
     Ok((!all.lines.is_empty()).then_some(all))
+}
+
+/// The readings of statements that belong to these columns. A reading covers the time before it, and a part of a
+/// recording may begin at any time between two: a reading belongs to it if most of what it covers does, so that
+/// as many readings as blocks are compared.
+fn readings(columns: &Columns, first: usize, last: usize) -> Range {
+    let late = columns.detail_us / 2;
+    Range {
+        from_us: columns.bounds_us[first].saturating_add(late),
+        to_us: columns.bounds_us[last + 1].saturating_add(late),
+    }
 }
 
 /// Blocks: runs of adjacent kept columns that start and end with a reading of statements.
@@ -124,6 +132,7 @@ mod tests {
         let columns = |n: usize, per_detail| Columns {
             bounds_us: (0..=n as i64).collect(),
             per_detail,
+            detail_us: per_detail as i64,
             states: vec![State::default(); n],
         };
         let all: Vec<usize> = (0..20).collect();

@@ -25,7 +25,7 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
         to: args.to,
     };
     let document = make(&wanted, args.cost.as_deref())?;
-    args.output.write(&document, |_| &document, color)
+    args.output.write(&document, || &document, color)
 }
 
 /// Write the page of a whole recording into `file`.

@@ -14,6 +14,7 @@ pub mod lazy;
 pub mod pty;
 pub mod readings;
 pub mod recorder;
+pub mod recordings;
 pub mod serving;
 pub mod slow_disk;
 pub mod storage;

@@ -84,11 +84,59 @@ pub struct Series {
     pub name: String,
     /// The class of activity, for its colour; `None`: not an activity.
     pub class: Option<&'static str>,
-    /// Its ordinal within its class in the chart, for its shade.
+    /// Its ordinal within its class or side in the chart, for its shade.
     pub shade: usize,
+    /// The side of a comparison, for its colour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
     /// One value for each point of the axis; `None`: not measured.
     #[serde(serialize_with = "cell::short")]
     pub values: Vec<Option<f64>>,
+}
+
+/// A side of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Before.
+    A,
+    /// After.
+    B,
+}
+
+/// Figures of both sides of a comparison as bars, a pair for each row.
+#[derive(Debug, Clone, Serialize)]
+pub struct Pairs {
+    /// Its key, unique in the report.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: &'static str,
+    /// A note for the reader.
+    pub note: Option<String>,
+    /// The unit of all its figures.
+    pub unit: Unit,
+    /// Its rows, from the top down.
+    pub rows: Vec<PairOfBars>,
+}
+
+/// A row of [`Pairs`].
+#[derive(Debug, Clone, Serialize)]
+pub struct PairOfBars {
+    /// Its label.
+    pub name: String,
+    /// The figure before; `None`: there is none.
+    pub a: Option<Bar>,
+    /// The figure after.
+    pub b: Option<Bar>,
+}
+
+/// A figure with its error.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bar {
+    /// The figure.
+    pub value: f64,
+    /// Half-width of its 95 % confidence interval; `None`: unknown.
+    pub half_width: Option<f64>,
 }
 
 /// A heat map: a distribution over time.

@@ -10,7 +10,10 @@ mod cost;
 use serde::Serialize;
 
 pub use crate::table::{number, span, time, Cell, Column, Details, Row, Table, Tone, Unit};
-pub use chart::{Axes, Axis, AxisName, Chart, ChartKind, Gap, Heatmap, Mark, Reference, Series};
+pub use chart::{
+    Axes, Axis, AxisName, Bar, Chart, ChartKind, Gap, Heatmap, Mark, PairOfBars, Pairs, Reference,
+    Series, Side,
+};
 pub use cost::Cost;
 
 /// A report.
@@ -37,8 +40,14 @@ pub struct Document {
     pub findings: Vec<Finding>,
     /// The time axes of the charts.
     pub axes: Axes,
+    /// Whether the times of the axes are seconds since each side of a comparison began.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub elapsed: bool,
     /// Charts: figures over time.
     pub charts: Vec<Chart>,
+    /// Of a comparison: figures of both sides as bars.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<Pairs>,
     /// Heat maps: distributions over time.
     pub heatmaps: Vec<Heatmap>,
     /// Instants and periods that are marked in all charts.
@@ -159,8 +168,11 @@ pub struct Section {
     pub title: &'static str,
     /// A note for the reader.
     pub note: Option<String>,
-    /// Its charts, heat maps, tables and texts, shown in this order.
+    /// Its charts, pairs of bars, heat maps, tables and texts, shown in this order.
     pub charts: Vec<&'static str>,
+    /// Its pairs of bars.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<&'static str>,
     /// Its heat maps.
     pub heatmaps: Vec<&'static str>,
     /// Its tables.
@@ -193,6 +205,11 @@ impl Document {
         self.charts.iter().find(|chart| chart.id == id)
     }
 
+    /// The pairs of bars with this key.
+    pub fn pairs(&self, id: &str) -> Option<&Pairs> {
+        self.pairs.iter().find(|pairs| pairs.id == id)
+    }
+
     /// The heat map with this key.
     pub fn heatmap(&self, id: &str) -> Option<&Heatmap> {
         self.heatmaps.iter().find(|map| map.id == id)
@@ -220,6 +237,7 @@ impl Document {
         }
         self.sections.retain(|s| {
             !(s.charts.is_empty()
+                && s.pairs.is_empty()
                 && s.heatmaps.is_empty()
                 && s.tables.is_empty()
                 && s.texts.is_empty()
