@@ -6,9 +6,8 @@ use crate::plan_rows::{PlanKey, PlanRow, PlanTextRow};
 use crate::range::Range;
 use crate::recording::Recording;
 use crate::rollup;
-use crate::rows::StatementKey;
 use crate::table::Table;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// A plan and its figures.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,29 +21,21 @@ pub struct RecordedPlan {
 const DAY_US: i64 = 86_400_000_000;
 
 impl Recording {
-    /// The plans of the statements of which any was noted in a range. Texts are written once a day: plans that were
-    /// not noted since the day before are not known.
+    /// The plans that were noted in a range or before it. Texts are written once a day: plans that were not noted since
+    /// the day before are not known.
     pub fn plans(&self, range: Range) -> Result<Vec<RecordedPlan>, Error> {
         let mut within: HashMap<PlanKey, PlanRow> = HashMap::new();
         self.each_row(range, |row: PlanRow| {
             rollup::total(&mut within, row.key(), row);
         })?;
-        if within.is_empty() {
-            return Ok(Vec::new());
-        }
         let days = Range {
             from_us: range.from_us.saturating_sub(DAY_US),
             to_us: range.to_us.saturating_add(DAY_US),
         };
         let mut texts: HashMap<PlanKey, PlanTextRow> = HashMap::new();
         let mut before: HashMap<PlanKey, PlanRow> = HashMap::new();
-        let statements: HashSet<StatementKey> =
-            within.keys().map(|(statement, _)| *statement).collect();
         for row in self.rows::<PlanTextRow>(days)? {
             let key = row.key();
-            if !statements.contains(&key.0) {
-                continue;
-            }
             if row.time_us <= range.to_us && !within.contains_key(&key) {
                 before.insert(key, row.before());
             }

@@ -386,11 +386,21 @@ fn a_statement_that_lost_its_index_is_named_first() {
     let row = &rows(&diff, "statements")[0];
     assert_eq!(row["verdict"], "more", "{row}");
     assert!(number(&row["b_mean_seconds"]) > 10.0 * number(&row["a_mean_seconds"]), "{row}");
+    let plans = ["a_plan", "b_plan"].map(|key| row[key].as_str().unwrap().to_string());
+    assert!(
+        plans[0].contains("by_customer") && plans[1].starts_with("Seq Scan on orders"),
+        "{row}"
+    );
+    assert!(
+        first.contains(&format!("its plan has {} instead of {}", plans[1], plans[0])),
+        "{first}"
+    );
     // The others, and the same server again: nothing.
     let real = |row: &&Value| !["noise", "unknown"].contains(&row["verdict"].as_str().unwrap());
     assert_eq!(rows(&diff, "statements").iter().filter(real).count(), 1);
     let diff = recordings.json("before", "again", &[]);
     assert_eq!(rows(&diff, "statements").iter().filter(real).count(), 0, "{}", findings(&diff));
+    assert!(rows(&diff, "statements").iter().all(|row| row["b_plan"].is_null()), "{diff}");
     let text = output(recordings.diff("before", "again").arg("--text"));
     assert!(text.contains("select count(*) from or"), "{text}");
     output(recordings.diff("before", "after").args(["-o", "diff.html"]));
@@ -398,6 +408,9 @@ fn a_statement_that_lost_its_index_is_named_first() {
     let charts: Vec<&str> =
         rows(&report, "charts").iter().map(|chart| chart["id"].as_str().unwrap()).collect();
     assert_eq!(charts, ["load", "rate", "latency_p50", "latency_p95", "latency_p99"]);
+    let table = rows(&report, "tables").iter().find(|table| table["id"] == "statements").unwrap();
+    let cell = table["rows"][0].as_array().unwrap().last().unwrap().as_str().unwrap();
+    assert_eq!(cell, format!("{} -> {}", plans[0], plans[1]));
     let first = &report["pairs"][0]["rows"][0];
     assert!(first["name"].as_str().unwrap().contains("from orders where customer"), "{first}");
     let (a, b) = (number(&first["a"]["value"]), number(&first["b"]["value"]));

@@ -41,8 +41,8 @@ pub fn changed(case: &Case<'_>) -> Vec<Diagnosis> {
                     percent(case.share(row.seconds)),
                     count(row.calls as f64)
                 ),
-                format!("Before: {} ({} noted).", different(before, now), executions(before.noted)),
-                format!("Now: {} ({} noted).", different(now, before), executions(now.noted)),
+                format!("Before: {} ({} noted).", before.unlike(now), executions(before.noted)),
+                format!("Now: {} ({} noted).", now.unlike(before), executions(now.noted)),
             ],
             advice: format!(
                 "Compare both plans (tally statements --id {}). Was an index dropped? Is ANALYZE due after a large change? \
@@ -70,26 +70,6 @@ fn executions(n: u64) -> String {
     format!("{} {}", whole(n), if n == 1 { "execution" } else { "executions" })
 }
 
-/// A node without its estimates: "Seq Scan on t [filter]".
-fn node(line: &str) -> String {
-    let line = line.trim();
-    match (line.find("  (cost="), line.find(')')) {
-        (Some(from), Some(to)) if to > from => format!("{}{}", &line[..from], &line[to + 1..]),
-        _ => line.to_string(),
-    }
-}
-
-/// The first node that the other plan does not have, of those that name a table; else the first of all.
-fn different(plan: &PlanRow, other: &PlanRow) -> String {
-    let nodes = |plan: &PlanRow| plan.plan.lines().map(node).collect::<Vec<_>>();
-    let others = nodes(other);
-    let own = nodes(plan);
-    let differs = |it: &&String| !others.contains(it);
-    let of_table = own.iter().filter(differs).find(|it| it.contains(" on "));
-    let node = of_table.or(own.iter().find(differs)).or(own.first());
-    node.cloned().unwrap_or_default()
-}
-
 /// What the plan of a statement that reads too much says.
 pub(super) enum Reads {
     /// No plan was noted.
@@ -108,7 +88,7 @@ pub(super) fn reads(plans: &[PlanRow], row: &StatementRow) -> Reads {
     let Some(plan) = of_row.max_by(|a, b| a.last_noted.total_cmp(&b.last_noted)) else {
         return Reads::Unknown;
     };
-    let nodes: Vec<String> = plan.plan.lines().map(node).collect();
+    let nodes = plan.nodes();
     let scans = nodes.iter().filter(|it| it.contains("Scan"));
     let filtered = nodes.iter().filter(|it| it.contains("Seq Scan on ") && it.contains("[filter]"));
     let largest = filtered.filter_map(|it| {

@@ -168,7 +168,11 @@ impl Pair<'_> {
                 change.half_width_seconds =
                     calls::half_width([calls(0), calls(1)], [count(0), count(1)]);
             }
+            let plans = lines[0].plan.as_ref().zip(lines[1].plan.as_ref());
+            let plans = plans.filter(|(a, b)| !a.is_like(b));
             let row = Row {
+                a_plan: plans.map(|(a, b)| a.unlike(b)),
+                b_plan: plans.map(|(a, b)| b.unlike(a)),
                 a_count: count(0),
                 b_count: count(1),
                 a_mean_half_width_seconds: calls(0).map(|it| it.half_width()),

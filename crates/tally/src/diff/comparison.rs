@@ -218,6 +218,12 @@ pub struct Row {
     /// The same in B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_mean_half_width_seconds: Option<f64>,
+    /// Of a statement with another plan in B: what it has in A that the plan in B does not have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a_plan: Option<String>,
+    /// And in B.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b_plan: Option<String>,
     /// Of a statement: whether the time of a call changed by far more than its own noise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands_out: bool,
@@ -244,6 +250,8 @@ impl Row {
             b_mean_seconds: None,
             a_mean_half_width_seconds: None,
             b_mean_half_width_seconds: None,
+            a_plan: None,
+            b_plan: None,
             stands_out: false,
             a_calls: None,
             b_calls: None,

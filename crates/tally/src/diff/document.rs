@@ -307,12 +307,16 @@ const CALLS: [Column; 2] = [
     Column::new("a_count", "A calls", Unit::Number).expendable(8),
     Column::new("b_count", "B calls", Unit::Number).expendable(7),
 ];
+const PLAN: Column = Column::new("plan", "Plan", Unit::Text)
+    .help("where A and B have another plan: a node of it, A then B")
+    .expendable(3);
 const BYTES: [Column; 2] = [
     Column::new("a_bytes", "A bytes", Unit::Bytes).expendable(6),
     Column::new("b_bytes", "B bytes", Unit::Bytes).expendable(5),
 ];
 
-fn columns(id: &str, names: &[Column]) -> Vec<Column> {
+/// Columns, with that of plans if any has changed.
+fn columns(id: &str, names: &[Column], rows: &[&Row]) -> Vec<Column> {
     let mut columns = names.to_vec();
     columns.extend(CHANGE);
     if id == "accounts" {
@@ -321,6 +325,7 @@ fn columns(id: &str, names: &[Column]) -> Vec<Column> {
     columns.extend(if id == "statements" { CALLS } else { COUNTS });
     if id == "statements" {
         columns.extend(MEANS);
+        columns.extend(any_plan(rows).then_some(PLAN));
     }
     if id == "files" {
         columns.extend(BYTES);
@@ -328,7 +333,11 @@ fn columns(id: &str, names: &[Column]) -> Vec<Column> {
     columns
 }
 
-fn row(id: &str, names: Vec<Cell>, it: &Row) -> Vec<Cell> {
+fn any_plan(rows: &[&Row]) -> bool {
+    rows.iter().any(|row| row.b_plan.is_some())
+}
+
+fn row(id: &str, names: Vec<Cell>, it: &Row, plans: bool) -> Vec<Cell> {
     let mut row = names;
     row.extend(cells(&it.change));
     if id == "accounts" {
@@ -337,6 +346,10 @@ fn row(id: &str, names: Vec<Cell>, it: &Row) -> Vec<Cell> {
     row.extend([it.a_count.into(), it.b_count.into()]);
     if id == "statements" {
         row.extend([it.a_mean_seconds.into(), it.b_mean_seconds.into()]);
+        if plans {
+            let both = it.a_plan.as_ref().zip(it.b_plan.as_ref());
+            row.push(both.map(|(a, b)| format!("{a} -> {b}")).into());
+        }
     }
     if id == "files" {
         row.extend([it.a_bytes.into(), it.b_bytes.into()]);
@@ -347,10 +360,12 @@ fn row(id: &str, names: Vec<Cell>, it: &Row) -> Vec<Cell> {
 fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
     let Kind { id, title, note, names, .. } = *kind;
     let note = format!("Per {}. {note}", it.per.name());
-    let mut table = Table::new(id, title, columns(id, names)).noted(Some(note));
+    let all: Vec<&Row> = rows.iter().collect();
+    let plans = any_plan(&all);
+    let mut table = Table::new(id, title, columns(id, names, &all)).noted(Some(note));
     let summed = |row: &Row| noisy.iter().any(|it| std::ptr::eq(*it, row));
     for shown in rows.iter().filter(|row| !summed(row)) {
-        table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown));
+        table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown, plans));
     }
     if let Some(sum) = sum(noisy) {
         let number = match noisy.len() {
@@ -364,7 +379,7 @@ fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
             Tone::Plain => Tone::Plain,
             _ => Tone::OTHER,
         };
-        table.push(tone, row(id, cells, &sum));
+        table.push(tone, row(id, cells, &sum, plans));
     }
     table
 }
@@ -393,10 +408,10 @@ fn sum(rows: &[&Row]) -> Option<Row> {
 
 fn below(kind: &Kind, it: &Comparison, rows: &[&Row]) -> Table {
     let Kind { id, noise, title, names, .. } = *kind;
-    let mut table = Table::new(noise, title, columns(id, names))
+    let mut table = Table::new(noise, title, columns(id, names, rows))
         .noted(Some(format!("Per {}. All of these changes are inconclusive.", it.per.name())));
     for below in rows {
-        table.push(tone(&below.what), row(id, name_cells(&below.what), below));
+        table.push(tone(&below.what), row(id, name_cells(&below.what), below, any_plan(rows)));
     }
     table
 }

@@ -123,10 +123,12 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
         (Some(a), None) => format!("it is absent in B, was {} a call", duration(a)),
         _ => return None,
     };
+    let plans = row.a_plan.as_ref().zip(row.b_plan.as_ref());
+    let plan = plans.map_or(String::new(), |(a, b)| format!("; its plan has {b} instead of {a}"));
     let words = view::statements::one_line(&name(&row.what));
     enough.then(|| {
         format!(
-            "The statement that changed most takes {} {} per {}; {each}: {words}",
+            "The statement that changed most takes {} {} per {}; {each}{plan}: {words}",
             duration(change.abs()),
             more(change),
             it.per.name()

@@ -11,7 +11,7 @@ use super::calls::Calls;
 use super::columns::Columns;
 use super::comparison::What;
 use error::Error;
-use view::statements as model;
+use view::statements::{self as model, PlanRow};
 
 /// Max. number of blocks; each is read separately.
 const BLOCKS: usize = 32;
@@ -25,6 +25,8 @@ pub struct Line {
     pub calls: u64,
     /// Their times, over the whole recording.
     pub executions: Option<Calls>,
+    /// The plan that was noted last.
+    pub plan: Option<Arc<PlanRow>>,
 }
 
 /// The statements of a side.
@@ -59,10 +61,17 @@ pub fn read(
         }
     }
     let (Some(first), Some(last)) = (kept.first(), kept.last()) else { return Ok(None) };
-    if let Some(read) = recording.statements(readings(columns, *first, *last))? {
+    let whole = readings(columns, *first, *last);
+    if let Some(read) = recording.statements(whole)? {
+        let plans = PlanRow::recorded(recording.plans(whole)?);
         for row in model::Statements::between(None, &Arc::new(read)).rows {
             let executions = calls(&row);
-            all.lines.entry(what(&row)).and_modify(|line| line.executions = executions);
+            // The one used last comes first.
+            let plan = plans.iter().find(|plan| plan.key == row.key).cloned().map(Arc::new);
+            all.lines.entry(what(&row)).and_modify(|line| {
+                line.executions = executions;
+                line.plan = plan;
+            });
         }
     }
     Ok((!all.lines.is_empty()).then_some(all))

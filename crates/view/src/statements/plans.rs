@@ -104,6 +104,33 @@ impl PlanRow {
         }))
     }
 
+    /// Its nodes without their estimates: "Seq Scan on t [filter] [table of 300 rows]".
+    pub fn nodes(&self) -> Vec<String> {
+        self.plan.lines().map(node).collect()
+    }
+
+    /// The first node that the other plan does not have, of those that name an index, else a table; else the first of
+    /// all.
+    pub fn unlike(&self, other: &PlanRow) -> String {
+        let (own, others) = (self.nodes(), other.nodes());
+        let differs = |it: &&String| !others.iter().any(|other| sizeless(other) == sizeless(it));
+        let of = |words: &str| own.iter().filter(differs).find(|it| it.contains(words));
+        let of_index = of(" using ").or_else(|| of("Bitmap Index Scan on "));
+        let of_table = of_index.or_else(|| of(" on "));
+        let node = of_table.or(own.iter().find(differs)).or(own.first());
+        node.cloned().unwrap_or_default()
+    }
+
+    /// Whether it has the same nodes, also on another server, where relations have other numbers.
+    pub fn is_like(&self, other: &PlanRow) -> bool {
+        self.planid == other.planid
+            || self
+                .nodes()
+                .iter()
+                .map(|it| sizeless(it))
+                .eq(other.nodes().iter().map(|it| sizeless(it)))
+    }
+
     /// Its figures, and its nodes, for a document.
     pub fn details(&self, now: f64) -> (String, String) {
         let Section { title, lines, .. } = self.section(now);
@@ -131,6 +158,20 @@ impl PlanRow {
         }
         Section { title: format!("Plan {}", self.planid), lines, table: None }
     }
+}
+
+/// A node without its estimates.
+fn node(line: &str) -> String {
+    let line = line.trim();
+    match (line.find("  (cost="), line.find(')')) {
+        (Some(from), Some(to)) if to > from => format!("{}{}", &line[..from], &line[to + 1..]),
+        _ => line.to_string(),
+    }
+}
+
+/// A node without the size of its table.
+fn sizeless(node: &str) -> &str {
+    node.split(" [table of ").next().unwrap_or(node)
 }
 
 /// Those of a statement together, the one used last first.
