@@ -294,7 +294,7 @@ fn the_page_contains_everything_and_escapes_recorded_text() {
     recordings.make("b", 60, &made(2).account("commit::wait::IO:WALSync", 600_000.0));
     output(recordings.diff("a", "b").args(["-o", "diff.html"]));
     let page = std::fs::read_to_string(recordings.path("diff.html")).unwrap();
-    assert!(page.contains("IO:WALSync") && page.contains("Below the noise"));
+    assert!(page.contains("IO:WALSync") && page.contains("<h2>Inconclusive</h2>"));
     assert!(page.contains("id=\"table-accounts\"") && page.contains("table-statements"));
     let report = embedded(&page);
     assert_eq!(report["elapsed"], true);
@@ -310,7 +310,7 @@ fn the_page_contains_everything_and_escapes_recorded_text() {
     assert!((mean(0) / 900.0 - 1.0).abs() < 0.05 && (mean(1) / 900.0 - 1.0).abs() < 0.05);
     assert!(!page.contains("<script>alert"));
     let text = output(recordings.diff("a", "b").arg("--text"));
-    assert!(text.contains("below the noise") && !text.contains("Below the noise"), "{text}");
+    assert!(text.contains(" inconclusive  ") && !text.contains("\nInconclusive"), "{text}");
 }
 
 /// The report in a page.
