@@ -197,6 +197,17 @@ fn a_part_has_as_many_readings_of_statements_as_it_is_long() {
     assert!((each("a") / each("b") - 1.0).abs() < 0.1, "{} and {}", each("a"), each("b"));
 }
 
+/// The recorder's last reading of statements covers less than the others, and belongs to no block.
+#[test]
+fn the_last_reading_of_statements_is_left_out_if_it_is_short() {
+    let recordings = Recordings::new();
+    recordings.make("a", 44, &FakeServer::default());
+    recordings.make("b", 40, &FakeServer::default().seed(2));
+    let diff = recordings.json("a", "b", &[]);
+    let each = |side: &str| number(&rows(&diff, "statements")[0][format!("{side}_count")]);
+    assert!((each("a") / each("b") - 1.0).abs() < 0.1, "{} and {}", each("a"), each("b"));
+}
+
 #[test]
 fn times_can_be_compared_per_command() {
     let recordings = Recordings::new();
@@ -294,7 +305,7 @@ fn the_page_contains_everything_and_escapes_recorded_text() {
     recordings.make("b", 60, &made(2).account("commit::wait::IO:WALSync", 600_000.0));
     output(recordings.diff("a", "b").args(["-o", "diff.html"]));
     let page = std::fs::read_to_string(recordings.path("diff.html")).unwrap();
-    assert!(page.contains("IO:WALSync") && page.contains("Below the noise"));
+    assert!(page.contains("IO:WALSync") && page.contains("<h2>Inconclusive</h2>"));
     assert!(page.contains("id=\"table-accounts\"") && page.contains("table-statements"));
     let report = embedded(&page);
     assert_eq!(report["elapsed"], true);
@@ -310,7 +321,7 @@ fn the_page_contains_everything_and_escapes_recorded_text() {
     assert!((mean(0) / 900.0 - 1.0).abs() < 0.05 && (mean(1) / 900.0 - 1.0).abs() < 0.05);
     assert!(!page.contains("<script>alert"));
     let text = output(recordings.diff("a", "b").arg("--text"));
-    assert!(text.contains("below the noise") && !text.contains("Below the noise"), "{text}");
+    assert!(text.contains(" inconclusive  ") && !text.contains("\nInconclusive"), "{text}");
 }
 
 /// The report in a page.
@@ -414,7 +425,7 @@ fn a_statement_that_lost_its_index_is_named_first() {
     let first = &report["pairs"][0]["rows"][0];
     assert!(first["name"].as_str().unwrap().contains("from orders where customer"), "{first}");
     let (a, b) = (number(&first["a"]["value"]), number(&first["b"]["value"]));
-    assert!(b > 10.0 * a && number(&first["b"]["half_width"]) < b, "{first}");
+    assert!(b > 10.0 * a && number(&first["b"]["half_width"]) > 0.0, "{first}");
 }
 
 /// With little memory blocks are read repeatedly from the kernel's cache; with much they stay in shared

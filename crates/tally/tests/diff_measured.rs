@@ -86,7 +86,7 @@ fn pairs_of_the_same_load_and_a_dropped_index_measured() {
         cluster.psql("drop index by_customer").unwrap();
         record(&cluster, LONG, &recordings.path("without"));
     }
-    let mut found = 0;
+    let (mut found, mut compared, mut totals) = (0, 0, Vec::new());
     let pairs = seconds(&recordings, "with") / SECONDS / 2;
     for pair in 0..pairs {
         let piece = |at: u64| {
@@ -101,14 +101,15 @@ fn pairs_of_the_same_load_and_a_dropped_index_measured() {
         found += u64::from(!what.is_empty());
         println!("pair {pair}: {} changed", what.len());
         what.iter().for_each(|row| println!("    {row}"));
+        let tables = ["totals", "accounts", "processes", "files", "statements"];
+        compared += tables.iter().map(|table| rows(&diff, table).len()).sum::<usize>();
         let total = &diff["totals"][0];
-        println!(
-            "    {} ms, was {}",
-            milliseconds(&total["b_seconds"]),
-            milliseconds(&total["a_seconds"])
-        );
+        let percent = |key: &str| 100.0 * number(&total[key]).abs() / number(&total["a_seconds"]);
+        totals.push((percent("change_seconds"), percent("half_width_seconds")));
     }
-    println!("of {pairs} pairs of {SECONDS} s, with a change: {found}");
+    println!("of {pairs} pairs of {SECONDS} s ({compared} rows), with a change: {found}");
+    totals.sort_by(|a, b| a.0.total_cmp(&b.0));
+    println!("time per commit, change and half-width, %: {totals:.0?}");
     for length in [SECONDS, LONG] {
         let diff = verdict_of_the_index(&recordings, length);
         let first = diff["findings"][0]["text"].as_str().unwrap();
@@ -118,8 +119,4 @@ fn pairs_of_the_same_load_and_a_dropped_index_measured() {
         }
         assert!(first.contains(SLOWED), "{first}");
     }
-}
-
-fn milliseconds(seconds: &Value) -> String {
-    format!("{:.3}", number(seconds) * 1e3)
 }

@@ -12,7 +12,7 @@ use view::units::{count, duration, whole};
 struct Kind {
     /// The table's key and its section's.
     id: &'static str,
-    /// The key of the table of rows below the noise.
+    /// The key of the table of inconclusive rows.
     noise: &'static str,
     /// The section's title.
     section: &'static str,
@@ -93,7 +93,7 @@ const fn text(key: &'static str, title: &'static str) -> Column {
 /// Statements that are listed even if chance could explain their change.
 const LISTED: usize = 5;
 
-/// Whether to list the rows below the noise and the locations: a page does, a text only sums them up.
+/// Whether to list the inconclusive rows and the locations: a page does, a text only sums them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noise {
     Shown,
@@ -121,7 +121,7 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     ];
     sections.extend(KINDS.iter().map(|kind| section(kind.id, kind.section, vec![kind.id])));
     let noisy = KINDS.iter().map(|kind| kind.noise).collect();
-    sections.push(section("noise", "Below the noise", noisy));
+    sections.push(section("noise", "Inconclusive", noisy));
     let mut document = Document {
         format: "pgtally report",
         version: 1,
@@ -369,8 +369,8 @@ fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
     }
     if let Some(sum) = sum(noisy) {
         let number = match noisy.len() {
-            1 => "one below the noise".to_string(),
-            n => format!("{} below the noise", count(n as f64)),
+            1 => "one inconclusive".to_string(),
+            n => format!("{} inconclusive", count(n as f64)),
         };
         let mut cells: Vec<Cell> = vec![number.into()];
         cells.resize(names.len(), Cell::Empty);
@@ -384,7 +384,7 @@ fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
     table
 }
 
-/// The sum of the rows below the noise.
+/// The sum of the inconclusive rows.
 fn sum(rows: &[&Row]) -> Option<Row> {
     let (first, rest) = rows.split_first()?;
     let mut sum = (*first).clone();

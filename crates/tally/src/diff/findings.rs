@@ -81,10 +81,7 @@ fn change(total: &Total) -> String {
         half_width(change).replacen(' ', ", ", 1),
     );
     match change.verdict {
-        Verdict::Noise => {
-            format!("{what}: inconclusive.")
-        }
-        Verdict::Unknown => format!("{what}; noise unknown."),
+        Verdict::Noise | Verdict::Unknown => format!("{what}: inconclusive."),
         _ => format!("{what}."),
     }
 }

@@ -45,6 +45,8 @@ pub fn read(
     kept: &[usize],
 ) -> Result<Option<Statements>, Error> {
     let mut all = Statements::default();
+    let begin = columns.bounds_us.first().copied().unwrap_or(0);
+    let late = if begin > recording.range().from_us { columns.detail_us / 2 } else { 0 };
     let spans = spans(columns, kept);
     let blocks = spans.len();
     for (block, span) in spans.into_iter().enumerate() {
@@ -52,7 +54,9 @@ pub fn read(
             continue;
         };
         all.blocks.push(span);
-        let Some(read) = recording.statements(readings(columns, *first, *last))? else { continue };
+        let Some(read) = recording.statements(readings(columns, late, *first, *last))? else {
+            continue;
+        };
         for row in model::Statements::between(None, &Arc::new(read)).rows {
             let line = all.lines.entry(what(&row)).or_default();
             line.seconds.resize(blocks, 0.0);
@@ -61,7 +65,7 @@ pub fn read(
         }
     }
     let (Some(first), Some(last)) = (kept.first(), kept.last()) else { return Ok(None) };
-    let whole = readings(columns, *first, *last);
+    let whole = readings(columns, late, *first, *last);
     if let Some(read) = recording.statements(whole)? {
         let plans = PlanRow::recorded(recording.plans(whole)?);
         for row in model::Statements::between(None, &Arc::new(read)).rows {
@@ -77,11 +81,10 @@ pub fn read(
     Ok((!all.lines.is_empty()).then_some(all))
 }
 
-/// The readings of statements that belong to these columns. A reading covers the time before it, and a part of a
-/// recording may begin at any time between two: a reading belongs to it if most of what it covers does, so that
-/// as many readings as blocks are compared.
-fn readings(columns: &Columns, first: usize, last: usize) -> Range {
-    let late = columns.detail_us / 2;
+/// The readings of statements that belong to these columns. From the recording's beginning on, they end with a
+/// block (`late` is 0). A reading covers the time before it, and a part of a recording may begin at any time between
+/// two: a reading belongs to it if most of what it covers does, so that as many readings as blocks are compared.
+fn readings(columns: &Columns, late: i64, first: usize, last: usize) -> Range {
     Range {
         from_us: columns.bounds_us[first].saturating_add(late),
         to_us: columns.bounds_us[last + 1].saturating_add(late),
