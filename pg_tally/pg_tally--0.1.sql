@@ -39,8 +39,9 @@ COMMENT ON FUNCTION tally.totals(boolean) IS
 
 CREATE FUNCTION tally.session_rows(
     OUT pid integer, OUT leader_pid integer, OUT kind text, OUT datid oid, OUT datname text,
-    OUT usesysid oid, OUT usename text, OUT application_name text, OUT phase text,
+    OUT usesysid oid, OUT usename text, OUT application_name text, OUT client_address text, OUT phase text,
     OUT activity text, OUT since_seconds double precision, OUT age_seconds double precision,
+    OUT transaction_seconds double precision,
     OUT queryid bigint, OUT query text, OUT statement_seconds double precision,
     OUT statement_cpu_seconds double precision, OUT statement_wait_seconds double precision)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_sessions'
@@ -435,6 +436,8 @@ COMMENT ON FUNCTION tally.last_statement(integer) IS
 CREATE VIEW tally.blocking AS
 WITH RECURSIVE blocked AS MATERIALIZED (
     SELECT * FROM tally.blocked_rows()),
+session AS MATERIALIZED (
+    SELECT * FROM tally.session_rows()),
 edge AS (
     SELECT DISTINCT coalesce(leader_pid, pid) AS pid, blocker
     FROM blocked, unnest(blockers) AS blocker),
@@ -451,7 +454,8 @@ chosen AS (
     SELECT DISTINCT ON (pid) pid, root_pid, waiters
     FROM root JOIN weight USING (root_pid)
     ORDER BY pid, waiters DESC, root_pid)
-SELECT b.pid, b.leader_pid, b.datname, b.usename, b.application_name, b.wait_seconds,
+SELECT b.pid, b.leader_pid, b.datname, b.usename, b.application_name, o.client_address, o.transaction_seconds,
+       b.wait_seconds,
        CASE WHEN b.locktype = 'tuple' THEN format('row (%s,%s) of %s', b.page, b.tuple, n.name)
             WHEN b.locktype = 'page' THEN format('page %s of %s', b.page, n.name)
             WHEN b.locktype = 'extend' THEN format('extension of %s', n.name)
@@ -461,12 +465,14 @@ SELECT b.pid, b.leader_pid, b.datname, b.usename, b.application_name, b.wait_sec
             ELSE concat_ws(' ', b.locktype, b.object) END AS lock,
        b.mode, b.blockers, b.blocker_count, w.queryid, w.query,
        c.root_pid, c.waiters AS root_waiters, s.datname AS root_datname, s.usename AS root_usename,
-       s.application_name AS root_application_name, s.phase AS root_phase,
-       s.activity AS root_activity, s.since_seconds AS root_since_seconds,
+       s.application_name AS root_application_name, s.client_address AS root_client_address,
+       s.phase AS root_phase, s.activity AS root_activity, s.since_seconds AS root_since_seconds,
+       s.transaction_seconds AS root_transaction_seconds,
        l.queryid AS root_queryid, l.query AS root_query
 FROM blocked b
      LEFT JOIN chosen c ON c.pid = coalesce(b.leader_pid, b.pid)
-     LEFT JOIN tally.session_rows() s ON s.pid = c.root_pid
+     LEFT JOIN session s ON s.pid = c.root_pid
+     LEFT JOIN session o ON o.pid = b.pid
      LEFT JOIN LATERAL tally.last_statement(b.pid) w ON true
      LEFT JOIN LATERAL tally.last_statement(c.root_pid) l ON true
      CROSS JOIN LATERAL (

@@ -26,6 +26,8 @@ pub struct SessionRow {
     pub user: Option<String>,
     /// application_name.
     pub application: String,
+    /// The client's address, "local" for a Unix socket; `None` without a client, or where it is not known.
+    pub client_address: Option<String>,
     /// Its current phase.
     pub phase: Arc<str>,
     /// Its current activity: "cpu", or the wait event as `Type:Event`.
@@ -35,6 +37,10 @@ pub struct SessionRow {
     pub class: WaitClass,
     /// Time since that started.
     pub since_seconds: f64,
+    /// Age of its transaction; `None`: it has none, or its beginning is not known.
+    pub transaction_seconds: Option<f64>,
+    /// Time since its process was first seen, about its start; `None`: not known.
+    pub age_seconds: Option<f64>,
     /// "active", "idle", "idle in transaction", "background", or "dead": its process has ended
     /// and its slot is not merged yet.
     pub state: &'static str,
@@ -163,10 +169,14 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         database: name(&names.databases, book.database_id, &book.identity.database),
         user: name(&names.users, book.user_id, &book.identity.user),
         application: book.identity.application.clone(),
+        client_address: Some(book.identity.client.clone()).filter(|it| !it.is_empty()),
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
         class: running.map_or(WaitClass::Other, Stat::class),
         since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
+        transaction_seconds: in_transaction(book, running)
+            .then(|| clock.seconds(book.now.saturating_sub(book.transaction))),
+        age_seconds: Some(clock.seconds(book.now.saturating_sub(book.claimed_tick))),
         state: state(book, running),
         lived_seconds: clock.seconds(session.lived),
         busy_seconds: sum(|a| !a.idle),
@@ -186,6 +196,12 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
             .collect(),
         accounts,
     }
+}
+
+/// The tick of a transaction that has ended stays until the next one begins.
+fn in_transaction(book: &Book, running: Option<&Stat>) -> bool {
+    let phase = running.map_or("idle", |stat| &**stat.phase());
+    book.transaction != 0 && book.life == Life::Alive && !matches!(phase, "idle" | "off")
 }
 
 fn state(book: &Book, running: Option<&Stat>) -> &'static str {

@@ -207,11 +207,15 @@ const SESSIONS: &[F] = &[
     .expendable(2),
     F::new("activity", "ACTIVITY", Unit::Text, |it, _| (&it.activity).into()),
     F::new("since", "SINCE", Unit::Seconds, |it, _| it.since_seconds.into()),
+    F::new("transaction", "XACT", Unit::Seconds, |it, _| it.transaction_seconds.into())
+        .expendable(4),
     F::new("busy_share", "%BUSY", Unit::Share, |it, _| of_life(it, it.busy_seconds)),
     F::new("cpu_share", "%CPU", Unit::Share, |it, _| of_life(it, it.cpu_seconds)).expendable(2),
     F::new("per_second", "CMD/S", Unit::PerSecond, |it, s| rate(it.commands, s)).expendable(3),
     F::new("application", "APPLICATION", Unit::Text, |it, _| it.application.as_str().into())
         .expendable(7),
+    F::new("client", "CLIENT", Unit::Text, |it, _| it.client_address.as_deref().into())
+        .expendable(8),
 ];
 
 /// The share of a session's life within the interval.
