@@ -6,6 +6,7 @@ use error::Error;
 use postgres::Client;
 use process::Proc;
 use segment::Segment;
+pub use view::session::SessionId;
 
 use crate::server::{self, Socket};
 use crate::spec::Spec;
@@ -26,17 +27,6 @@ impl Deed {
             Deed::Terminate => "select pg_terminate_backend($1)",
         }
     }
-}
-
-/// A session, as distinct from later ones with the same pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionId {
-    /// Its process.
-    pub pid: i32,
-    /// Its slot, and its ordinal among the owners of that.
-    pub slot: u32,
-    /// See `slot`.
-    pub generation: u32,
 }
 
 /// Asks the server of `segment` to do this; `target` is what the user named.

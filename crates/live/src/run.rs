@@ -15,6 +15,7 @@ use crate::io::IoWatch;
 use crate::recent::Recent;
 use crate::session_samples::{self, SessionSample};
 use error::Error;
+use view::session::{Opened, SessionId};
 use view::{statements, Reading};
 
 /// How often a recording resolves the devices again.
@@ -41,6 +42,8 @@ pub struct Wanted {
     pub leaders: bool,
     /// Who blocks whom, and how many processes are not covered, with intervals.
     pub blocking: bool,
+    /// More about this session, with intervals.
+    pub opened: Option<SessionId>,
     /// With each interval, the last seconds until its end; `None`: without.
     pub recent: Option<Duration>,
 }
@@ -204,6 +207,8 @@ impl Run {
             blocking = Some(forest);
             uncovered = self.uncovered.next(segment)?;
         }
+        let opened = wanted.opened.map(|id| self.opened(id, &snapshot, statements_now.cloned()));
+        let opened = opened.transpose()?;
         let clients = ClientTotals::of(&snapshot);
         let io = self.io.as_mut();
         let io = io.map(|io| io.next(&self.segment, &interval, &clients, details.relations));
@@ -227,7 +232,26 @@ impl Run {
             recent: recent.map(Box::new),
             asked: wanted.statements,
             vacuum: None,
+            opened,
             recorded: None,
+        })
+    }
+
+    /// A session's accounts and its current or last statement.
+    fn opened(
+        &self,
+        id: SessionId,
+        snapshot: &Snapshot,
+        statements: Option<Arc<Statements>>,
+    ) -> Result<Opened, Error> {
+        let key = self.segment.last_statement(id.slot)?;
+        let known = key.as_ref().zip(statements.as_deref());
+        let known = known.and_then(|(key, all)| all.get(key)?.text.as_ref());
+        Ok(Opened {
+            id,
+            accounts: snapshot.accounts_of(id.slot, id.generation),
+            queryid: key.map(|key| key.query_id()),
+            query: known.map(|text| text.shown.to_string()),
         })
     }
 

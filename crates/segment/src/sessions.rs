@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The sessions of a frame: a row for each, and their number by kind and state.
 
-use crate::book::{Book, Life};
+use crate::book::{Book, Head, Life};
 use crate::delta::{Delta, SessionDelta};
 use crate::directory::{Stat, StatKind};
 use crate::owners::Names;
@@ -146,13 +146,9 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
             continue;
         };
         match stat.kind {
-            StatKind::Account => accounts.push(SessionAccount {
-                phase: stat.phase().clone(),
-                activity: stat.activity().clone(),
-                count: change.count,
-                seconds: clock.seconds(change.total),
-                idle: stat.is_idle(),
-            }),
+            StatKind::Account => {
+                accounts.push(SessionAccount::of(stat, change.count, clock.seconds(change.total)));
+            }
             _ if stat.command().is_some_and(|(_, handle)| handle) => commands += change.count,
             _ => {}
         }
@@ -195,6 +191,34 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
             })
             .collect(),
         accounts,
+    }
+}
+
+impl Snapshot {
+    /// The accounts of a session since its start or the last reset, most time first; empty if it has ended.
+    pub fn accounts_of(&self, slot: u32, generation: u32) -> Vec<SessionAccount> {
+        let book = self.books.iter().find(|it| (it.slot, it.generation) == (slot, generation));
+        let heads = book.into_iter().flat_map(|book| &book.heads);
+        let account = |head: &Head| {
+            let stat = self.directory.get(head.stat).filter(|it| it.kind == StatKind::Account)?;
+            Some(SessionAccount::of(stat, head.count, self.clock.seconds(head.total)))
+        };
+        let accounts = heads.filter_map(account).filter(|it| it.seconds > 0.0);
+        let mut accounts: Vec<SessionAccount> = accounts.collect();
+        accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        accounts
+    }
+}
+
+impl SessionAccount {
+    fn of(stat: &Stat, count: u64, seconds: f64) -> SessionAccount {
+        SessionAccount {
+            phase: stat.phase().clone(),
+            activity: stat.activity().clone(),
+            count,
+            seconds,
+            idle: stat.is_idle(),
+        }
     }
 }
 

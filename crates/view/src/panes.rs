@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use segment::interval::{AccountRow, Interval, SessionRow, Timing};
 
 use crate::rows::{accepts, by, left, right, sorted, text, Wish};
+use crate::session::SessionId;
 use crate::statements::{one_line, CurrentRow, Statements};
 use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
@@ -272,7 +273,7 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
         .map(|s| {
             let cells = figures.cells(s, interval.instrumented_seconds);
             let tone = if s.state == "active" { Tone::of(s.class) } else { Tone::Faint };
-            let mut row = Row { tone, ..Row::new(format!("{} {}", s.slot, s.generation), cells) };
+            let mut row = Row { tone, ..Row::new(SessionId::of(s).to_string(), cells) };
             if holding {
                 row.cells.push(holds(s).into());
             }
