@@ -14,8 +14,10 @@ use crate::devices::{Answer, DeviceWatch};
 use crate::io::IoWatch;
 use crate::recent::Recent;
 use crate::session_samples::{self, SessionSample};
+use crate::vacuum;
 use error::Error;
 use view::session::{Opened, SessionId};
+use view::vacuum::Vacuum;
 use view::{statements, Reading};
 
 /// How often a recording resolves the devices again.
@@ -42,6 +44,8 @@ pub struct Wanted {
     pub leaders: bool,
     /// Who blocks whom, and how many processes are not covered, with intervals.
     pub blocking: bool,
+    /// How far vacuum is behind, with intervals: the server is asked for it.
+    pub vacuum: bool,
     /// More about this session, with intervals.
     pub opened: Option<SessionId>,
     /// With each interval, the last seconds until its end; `None`: without.
@@ -104,6 +108,7 @@ pub(crate) struct Run {
     io: Option<IoWatch>,
     blocking: Blocking,
     uncovered: Count,
+    vacuum: Option<vacuum::Watch>,
     recent: Option<Recent>,
 }
 
@@ -126,6 +131,7 @@ impl Run {
             io: None,
             blocking: Blocking::default(),
             uncovered: Count::default(),
+            vacuum: wanted.vacuum.then(vacuum::Watch::default),
             recent: None,
         };
         let from_now = match wanted.figures {
@@ -150,7 +156,13 @@ impl Run {
         if wanted.storage {
             run.watch_storage(wanted);
         }
+        // The answer shall be there for the first interval.
+        run.ask_vacuum();
         Ok(run)
+    }
+
+    fn ask_vacuum(&mut self) -> Option<Vacuum> {
+        self.vacuum.as_mut()?.next(&self.segment)
     }
 
     /// If relations cannot be read now, the first step reports the error.
@@ -231,7 +243,7 @@ impl Run {
             uncovered_processes: uncovered,
             recent: recent.map(Box::new),
             asked: wanted.statements,
-            vacuum: None,
+            vacuum: self.ask_vacuum(),
             opened,
             recorded: None,
         })
