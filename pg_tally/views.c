@@ -140,7 +140,7 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uin
  * histogram (processor time, reads) have none.
  */
 void
-views_quantile(row_set *rows, const histogram *h, double q, double scale)
+views_quantile(row_set *rows, const histogram *h, double q, double scale, rounding rounded)
 {
 	uint64		in_hist = 0;
 	uint64		rank;
@@ -168,7 +168,7 @@ views_quantile(row_set *rows, const histogram *h, double q, double scale)
 		value = Min(Max((low + high) / 2, (double) h->min), value);
 		break;
 	}
-	rows_number(rows, value * scale);
+	rows_put(rows, rounded(value * scale));
 }
 
 static HTAB *
@@ -246,12 +246,12 @@ SQL_FUNCTION(pg_tally_totals)
 		rows_text(&rows, dir.kind == TALLY_ACCOUNT ? "account" :
 				  dir.kind == TALLY_TIMER ? "timer" : "value");
 		rows_count(&rows, t->head.count);
-		rows_put_if(&rows, timed, Float8GetDatum((double) t->head.total * tick));
-		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->head.min * tick));
-		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->head.max * tick));
-		views_quantile(&rows, &h, 0.50, tick);
-		views_quantile(&rows, &h, 0.95, tick);
-		views_quantile(&rows, &h, 0.99, tick);
+		rows_put_if(&rows, timed, rounded_seconds((double) t->head.total * tick));
+		rows_put_if(&rows, updated && timed, rounded_seconds((double) t->head.min * tick));
+		rows_put_if(&rows, updated && timed, rounded_seconds((double) t->head.max * tick));
+		views_quantile(&rows, &h, 0.50, tick, rounded_seconds);
+		views_quantile(&rows, &h, 0.95, tick, rounded_seconds);
+		views_quantile(&rows, &h, 0.99, tick, rounded_seconds);
 		rows_count(&rows, t->head.amount);
 		rows_count(&rows, t->head.follows);
 		rows_put_if(&rows, !timed, Int64GetDatum((int64) t->head.total));
@@ -326,9 +326,9 @@ SQL_FUNCTION(pg_tally_sessions)
 			rows_text(&rows, copy.book.client);
 			rows_text(&rows, name);
 			rows_text(&rows, activity);
-			rows_number(&rows, (double) (now > copy.book.run_start ? now - copy.book.run_start : 0) * tick);
-			rows_number(&rows, (double) (now > entry.claimed_tick ? now - entry.claimed_tick : 0) * tick);
-			rows_put_if(&rows, in_transaction(began, name), Float8GetDatum((double) (now > began ? now - began : 0) * tick));
+			rows_seconds(&rows, (double) (now > copy.book.run_start ? now - copy.book.run_start : 0) * tick);
+			rows_seconds(&rows, (double) (now > entry.claimed_tick ? now - entry.claimed_tick : 0) * tick);
+			rows_put_if(&rows, in_transaction(began, name), rounded_seconds((double) (now > began ? now - began : 0) * tick));
 			statement_of_session(&rows, segment, s);
 		}
 		rows_end(&rows);

@@ -184,7 +184,7 @@ fn enter_opens_a_session_with_what_it_did_and_whom_it_blocks() {
     let tmux = top(&cluster, cluster.user(), &segment(&cluster).display().to_string());
     tmux.press(&["Enter"]);
     let seen = tmux.until("all of the page", |seen| {
-        seen.contains("What it did since it began") && seen.contains("Client:ClientRead")
+        seen.contains("What it did since it began") && seen.contains("query ID")
     });
     for part in [
         &format!("Session {pid} (forgetful, postgres@postgres)"),

@@ -90,7 +90,9 @@ pub fn page(reading: &Reading, id: SessionId) -> Vec<Section> {
         let lines = match (accounts.is_empty(), &reading.recorded) {
             (false, _) => Vec::new(),
             (true, Some(_)) => continue,
-            (true, None) => vec!["known for the newest interval only".to_string()],
+            (true, None) => {
+                vec!["It comes with the next interval; past ones do not keep it.".to_string()]
+            }
         };
         let table = (!accounts.is_empty()).then(|| activities(accounts));
         sections.push(Section { title, lines, table });
