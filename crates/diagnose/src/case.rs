@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What the rules look at, and the questions that several of them ask.
 
-use segment::interval::{AccountRow, Interval};
+use segment::interval::{AccountRow, Interval, SessionRow};
 use view::blocking::Forest;
 use view::io::Checkpoint;
 use view::statements::{beginning, ActivityRow, PlanRow, StatementRow, Statements};
@@ -55,6 +55,13 @@ impl<'c> Case<'c> {
     }
 }
 
+impl<'c> Case<'c> {
+    /// The sessions, without tally's own.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = &'c SessionRow> {
+        self.interval.sessions.iter().filter(|row| !row.is_own())
+    }
+}
+
 impl Case<'_> {
     /// Time of the clients' sessions that was not idle, seconds.
     pub(crate) fn load(&self) -> f64 {
@@ -91,7 +98,8 @@ impl Case<'_> {
         let seconds = |row: &StatementRow| -> f64 {
             row.activities.iter().filter(|a| wanted(a)).map(|a| a.seconds).sum()
         };
-        let rows = self.statements?.rows.iter().filter(|row| row.toplevel && row.queryid.is_some());
+        let asked = |row: &&StatementRow| row.toplevel && row.queryid.is_some() && !row.own;
+        let rows = self.statements?.rows.iter().filter(asked);
         let row = rows.max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
         Some((row, seconds(row))).filter(|(_, seconds)| *seconds > 0.0)
     }

@@ -23,8 +23,8 @@ pub enum Deed {
 impl Deed {
     fn sql(self) -> &'static str {
         match self {
-            Deed::Cancel => "select pg_cancel_backend($1)",
-            Deed::Terminate => "select pg_terminate_backend($1)",
+            Deed::Cancel => "/* tally */ select pg_cancel_backend($1)",
+            Deed::Terminate => "/* tally */ select pg_terminate_backend($1)",
         }
     }
 }
@@ -73,7 +73,7 @@ fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
 
 /// An error if the connection is to another server than the segment's, whose sessions have other pids.
 fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
-    let ours: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0);
+    let ours: i32 = client.query_one("/* tally */ select pg_backend_pid()", &[])?.get(0);
     let parent = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
     match parent {
         Some(stat) if segment.knows_pids() && stat.parent != segment.header().server_pid => {

@@ -4,6 +4,7 @@
 use crate::book::{Book, Head, Life};
 use crate::delta::{Delta, SessionDelta};
 use crate::directory::{Stat, StatKind};
+use crate::own;
 use crate::owners::Names;
 use crate::snapshot::Snapshot;
 use crate::wait_class::WaitClass;
@@ -219,6 +220,13 @@ impl SessionAccount {
             seconds,
             idle: stat.is_idle(),
         }
+    }
+}
+
+impl SessionRow {
+    /// Whether it is tally's own: it asks the server while it watches.
+    pub fn is_own(&self) -> bool {
+        own::is_session(&self.application)
     }
 }
 

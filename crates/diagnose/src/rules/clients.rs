@@ -34,7 +34,7 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         let of = s.accounts.iter().filter(|a| &*a.phase == phase && a.idle);
         of.fold((0, 0.0), |(n, s), a| (n + a.count, s + a.seconds))
     };
-    let clients = case.interval.sessions.iter().filter(|s| s.kind == "client backend");
+    let clients = case.sessions().filter(|s| s.kind == "client backend");
     let worst = clients.max_by_key(|s| session(s, IN_TRANSACTION).0);
     let ((between, waited), ended, busy) = match worst {
         Some(s) => (session(s, IN_TRANSACTION), session(s, "idle").0, s.busy_seconds),
@@ -97,7 +97,7 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let of_statement = |a: &ActivityRow| &*a.activity == WRITE;
     let mut evidence = Vec::new();
-    let sessions = case.interval.sessions.iter();
+    let sessions = case.sessions();
     if let Some(session) =
         sessions.max_by(|a, b| wait(a).total_cmp(&wait(b))).filter(|s| wait(s) > 0.0)
     {

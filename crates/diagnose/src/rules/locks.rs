@@ -132,7 +132,7 @@ pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
     let idle = |s: &&segment::interval::SessionRow| {
         s.state == "idle in transaction" && s.since_seconds >= LONG
     };
-    let sessions: Vec<_> = case.interval.sessions.iter().filter(idle).collect();
+    let sessions: Vec<_> = case.sessions().filter(idle).collect();
     let Some(oldest) = sessions.iter().max_by(|a, b| a.since_seconds.total_cmp(&b.since_seconds))
     else {
         return Vec::new();
