@@ -86,7 +86,7 @@ SQL_FUNCTION(pg_tally_blocked)
 			rows_text(&rows, entry.application);
 		else
 			rows_nulls(&rows, 1);
-		rows_number(&rows, (double) (now > blocked.since ? now - blocked.since : 0) * tick);
+		rows_seconds(&rows, (double) (now > blocked.since ? now - blocked.since : 0) * tick);
 		rows_text(&rows, blocked.type <= LOCKTAG_LAST_TYPE ? GetLockNameFromTagType(blocked.type) : NULL);
 		rows_text(&rows, blocking_mode(&blocked));
 		put_lock(&rows, &blocked);

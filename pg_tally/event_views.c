@@ -114,7 +114,7 @@ typedef struct checkpoint
 static void
 put_seconds(row_set *rows, uint64 ns)
 {
-	rows_number(rows, (double) ns / 1e9);
+	rows_seconds(rows, (double) ns / 1e9);
 }
 
 /* {"slru": 1, "pg_default": 1234} */
@@ -152,10 +152,10 @@ put_activity(row_set *rows, const tally_client_activity *activity)
 		rows_nulls(rows, 4);
 		return;
 	}
-	rows_number(rows, seconds);
+	rows_seconds(rows, seconds);
 	rows_count(rows, activity->commands);
-	rows_number(rows, commands / seconds);
-	rows_put_if(rows, commands > 0, Float8GetDatum((double) activity->handle_ns / 1e9 / commands));
+	rows_ratio(rows, commands / seconds);
+	rows_put_if(rows, commands > 0, rounded_seconds((double) activity->handle_ns / 1e9 / commands));
 }
 
 /* The columns of tally.checkpoint_rows(). */
@@ -177,9 +177,9 @@ put_checkpoint(row_set *rows, const tally_segment *segment, checkpoint *it)
 	rows_count(rows, c->buffers);
 	rows_count(rows, c->buffers * BLCKSZ);
 	put_buffers(rows, w);
-	rows_put_if(rows, w->interval_ns > 0, Float8GetDatum((double) w->interval_ns / 1e9));
-	rows_put_if(rows, it->writes.kind != 0, Float8GetDatum(w->spread_ppm / 1e6));
-	rows_put_if(rows, it->writes.kind != 0, Float8GetDatum(w->target_ppm / 1e6));
+	rows_put_if(rows, w->interval_ns > 0, rounded_seconds((double) w->interval_ns / 1e9));
+	rows_put_if(rows, it->writes.kind != 0, rounded_ratio(w->spread_ppm / 1e6));
+	rows_put_if(rows, it->writes.kind != 0, rounded_ratio(w->target_ppm / 1e6));
 	rows_put(rows, Int32GetDatum((int32) c->files_synced));
 	put_seconds(rows, c->longest_sync_ns);
 	rows_text(rows, clean(c->longest_sync_file));

@@ -163,7 +163,8 @@ before_read(void)
 
 /*
  * It was waited for: since the end of the wait the time was the new message's, so rename it. Returns its
- * arrival.
+ * arrival. A transaction begins if the session was idle. Not seen: one that begins in the message that ends the one
+ * before, as by COMMIT AND CHAIN.
  */
 static pg_attribute_always_inline uint64
 after_wait(const message_kind *kind)
@@ -173,6 +174,8 @@ after_wait(const message_kind *kind)
 	uint64		seq = tally_seq_begin(&book->seq);
 
 	book->run = kind->cpu;
+	if (tally.phase == PHASE_IDLE)
+		book->transaction = arrival;
 	if (likely(tally.read_start != 0 && kind->read != TALLY_NONE))
 		tally_add_plain(&tally.slot, kind->read, arrival > tally.read_start ? arrival - tally.read_start : 0);
 	tally_seq_publish(&book->seq, seq);
@@ -187,6 +190,8 @@ after_no_wait(const message_kind *kind)
 
 	pending_settle();
 	message_end(arrival);
+	if (!IsTransactionOrTransactionBlock())
+		tally.slot.book->transaction = arrival;
 	tally_switch_plain(&tally.slot, kind->cpu, arrival);
 	tally_record_plain(&tally.slot, kind->read, 0);
 	return arrival;
@@ -212,6 +217,8 @@ after_read(int byte)
 		arrival = likely(tally.read_waited) ? after_wait(kind) : after_no_wait(kind);
 		tally.on = true;
 	}
+	else
+		tally.slot.book->transaction = 0;
 	/* While the level is off the phase is kept for when it is raised. */
 	tally.read_begun = false;
 	tally.read_waited = false;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
-/* pg_tally--0.1.sql: the views of the ledger. Times are in seconds. */
+/*
+ * pg_tally--0.1.sql: the views of the ledger. Columns named seconds are in seconds, with nine decimals; those named time are in
+ * milliseconds, with six, as in pg_stat_statements; rates and ratios have three.
+ */
 
 \echo Use "CREATE EXTENSION pg_tally" to load this file. \quit
 
@@ -25,6 +28,12 @@ BEGIN
 END $$;
 CREATE SCHEMA tally;
 
+/* What is computed of rounded seconds has digits that nobody measured. */
+CREATE FUNCTION tally.rounded(seconds double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN round(seconds * 1e9::double precision) / 1e9::double precision;
+COMMENT ON FUNCTION tally.rounded(double precision) IS 'seconds with nine decimals, so to a nanosecond';
+
 CREATE FUNCTION tally.totals(
     by_group boolean,
     OUT kind text, OUT datid oid, OUT datname text, OUT usesysid oid, OUT usename text,
@@ -39,8 +48,9 @@ COMMENT ON FUNCTION tally.totals(boolean) IS
 
 CREATE FUNCTION tally.session_rows(
     OUT pid integer, OUT leader_pid integer, OUT kind text, OUT datid oid, OUT datname text,
-    OUT usesysid oid, OUT usename text, OUT application_name text, OUT phase text,
+    OUT usesysid oid, OUT usename text, OUT application_name text, OUT client_address text, OUT phase text,
     OUT activity text, OUT since_seconds double precision, OUT age_seconds double precision,
+    OUT transaction_seconds double precision,
     OUT queryid bigint, OUT query text, OUT statement_seconds double precision,
     OUT statement_cpu_seconds double precision, OUT statement_wait_seconds double precision)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_sessions'
@@ -88,7 +98,7 @@ CREATE VIEW tally.commands AS
 SELECT split_part(name, '::', 2) AS command,
        split_part(name, '::', 3) AS part,
        count, seconds,
-       seconds / nullif(count, 0) AS mean_seconds, min_seconds, max_seconds,
+       tally.rounded(seconds / nullif(count, 0)) AS mean_seconds, min_seconds, max_seconds,
        p50_seconds, p95_seconds, p99_seconds
 FROM tally.totals(false)
 WHERE name LIKE 'command::%';
@@ -111,14 +121,14 @@ WITH part AS (
     WHERE name LIKE 'lwlock::%')
 SELECT lock, mode, phase,
        coalesce(sum(count) FILTER (WHERE part = 'held'), 0)::bigint AS held_count,
-       coalesce(sum(seconds) FILTER (WHERE part = 'held'), 0) AS held_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part = 'held'), 0)) AS held_seconds,
        max(max_seconds) FILTER (WHERE part = 'held') AS held_max_seconds,
        max(p99_seconds) FILTER (WHERE part = 'held') AS held_p99_seconds,
        coalesce(sum(count) FILTER (WHERE part = 'acquire'), 0)::bigint AS acquire_count,
-       coalesce(sum(seconds) FILTER (WHERE part = 'acquire'), 0) AS acquire_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part = 'acquire'), 0)) AS acquire_seconds,
        max(max_seconds) FILTER (WHERE part = 'acquire') AS acquire_max_seconds,
        coalesce(sum(count) FILTER (WHERE part = 'wait'), 0)::bigint AS wait_count,
-       coalesce(sum(seconds) FILTER (WHERE part = 'wait'), 0) AS wait_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part = 'wait'), 0)) AS wait_seconds,
        max(max_seconds) FILTER (WHERE part = 'wait') AS wait_max_seconds,
        max(p99_seconds) FILTER (WHERE part = 'wait') AS wait_p99_seconds,
        coalesce(sum(count) FILTER (WHERE part = 'failed'), 0)::bigint AS failed_count
@@ -153,10 +163,10 @@ WITH part AS (
     WHERE name LIKE 'function::%')
 SELECT function, phase,
        coalesce(sum(count) FILTER (WHERE part = 'inclusive'), 0)::bigint AS calls,
-       sum(seconds) FILTER (WHERE part = 'inclusive') AS seconds,
-       sum(seconds) FILTER (WHERE part = 'exclusive') AS self_seconds,
-       sum(seconds) FILTER (WHERE part = 'inclusive')
-           / nullif(sum(count) FILTER (WHERE part = 'inclusive'), 0) AS mean_seconds,
+       tally.rounded(sum(seconds) FILTER (WHERE part = 'inclusive')) AS seconds,
+       tally.rounded(sum(seconds) FILTER (WHERE part = 'exclusive')) AS self_seconds,
+       tally.rounded(sum(seconds) FILTER (WHERE part = 'inclusive')
+           / nullif(sum(count) FILTER (WHERE part = 'inclusive'), 0)) AS mean_seconds,
        max(min_seconds) FILTER (WHERE part = 'inclusive') AS min_seconds,
        max(max_seconds) FILTER (WHERE part = 'inclusive') AS max_seconds,
        max(p50_seconds) FILTER (WHERE part = 'inclusive') AS p50_seconds,
@@ -170,7 +180,7 @@ COMMENT ON VIEW tally.functions IS
 
 CREATE VIEW tally.function_calls AS
 SELECT split_part(name, '::', 2) AS caller, split_part(name, '::', 3) AS callee,
-       count AS calls, seconds, seconds / nullif(count, 0) AS mean_seconds, max_seconds
+       count AS calls, seconds, tally.rounded(seconds / nullif(count, 0)) AS mean_seconds, max_seconds
 FROM tally.totals(false)
 WHERE name LIKE 'edge::%';
 COMMENT ON VIEW tally.function_calls IS
@@ -315,7 +325,7 @@ SELECT d.datname,
        r.extends, r.extend_bytes, r.extend_seconds, r.max_extend_seconds,
        r.syncs, r.sync_seconds, r.max_sync_seconds,
        r.truncates, r.truncate_seconds, r.max_truncate_seconds, r.failed,
-       r.read_seconds + r.write_seconds + r.extend_seconds + r.sync_seconds + r.truncate_seconds AS seconds,
+       tally.rounded(r.read_seconds + r.write_seconds + r.extend_seconds + r.sync_seconds + r.truncate_seconds) AS seconds,
        r.datid, r.reltablespace, r.relfilenode
 FROM tally.relation_rows() r
      LEFT JOIN pg_database d ON d.oid = r.datid
@@ -335,25 +345,25 @@ SELECT coalesce(sum(count) FILTER (WHERE part IN ('leader', 'group_committed', '
        coalesce(sum(count) FILTER (WHERE part = 'group_committed'), 0)::bigint AS group_committed,
        coalesce(sum(count) FILTER (WHERE part = 'asynchronous'), 0)::bigint AS asynchronous,
        coalesce(max(flushes), 0)::bigint AS flushes,
-       (sum(count) FILTER (WHERE part IN ('leader', 'group_committed'))
-           / nullif(sum(count) FILTER (WHERE part = 'leader'), 0))::double precision AS commits_per_flush,
-       coalesce(sum(seconds) FILTER (WHERE part IN ('leader', 'group_committed', 'asynchronous')), 0) AS seconds,
+       round(sum(count) FILTER (WHERE part IN ('leader', 'group_committed'))
+           / nullif(sum(count) FILTER (WHERE part = 'leader'), 0), 3)::double precision AS commits_per_flush,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part IN ('leader', 'group_committed', 'asynchronous')), 0)) AS seconds,
        max(max_seconds) FILTER (WHERE part IN ('leader', 'group_committed', 'asynchronous')) AS max_seconds,
-       sum(seconds) FILTER (WHERE part = 'leader')
-           / nullif(sum(count) FILTER (WHERE part = 'leader'), 0) AS mean_leader_seconds,
-       sum(seconds) FILTER (WHERE part = 'group_committed')
-           / nullif(sum(count) FILTER (WHERE part = 'group_committed'), 0) AS mean_group_committed_seconds,
+       tally.rounded(sum(seconds) FILTER (WHERE part = 'leader')
+           / nullif(sum(count) FILTER (WHERE part = 'leader'), 0)) AS mean_leader_seconds,
+       tally.rounded(sum(seconds) FILTER (WHERE part = 'group_committed')
+           / nullif(sum(count) FILTER (WHERE part = 'group_committed'), 0)) AS mean_group_committed_seconds,
        sum(count) FILTER (WHERE part = 'insertion')::bigint AS insertions,
-       sum(seconds) FILTER (WHERE part = 'insertion') AS insertion_seconds,
-       coalesce(sum(seconds) FILTER (WHERE part = 'insert'), 0) AS insert_wait_seconds,
-       coalesce(sum(seconds) FILTER (WHERE part = 'queue'), 0) AS queue_seconds,
+       tally.rounded(sum(seconds) FILTER (WHERE part = 'insertion')) AS insertion_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part = 'insert'), 0)) AS insert_wait_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part = 'queue'), 0)) AS queue_seconds,
        coalesce(sum(count) FILTER (WHERE part = 'delay'), 0)::bigint AS delays,
-       coalesce(sum(seconds) FILTER (WHERE part = 'delay'), 0) AS delay_seconds,
-       coalesce(sum(seconds) FILTER (WHERE part = 'write'), 0) AS write_seconds,
-       coalesce(sum(seconds) FILTER (WHERE part = 'sync'), 0) AS sync_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part = 'delay'), 0)) AS delay_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part = 'write'), 0)) AS write_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part = 'sync'), 0)) AS sync_seconds,
        max(p95_seconds) FILTER (WHERE part = 'sync') AS p95_sync_seconds,
        max(max_seconds) FILTER (WHERE part = 'sync') AS max_sync_seconds,
-       coalesce(sum(seconds) FILTER (WHERE part = 'replication'), 0) AS replication_seconds
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE part = 'replication'), 0)) AS replication_seconds
 FROM part, flush;
 COMMENT ON VIEW tally.commits IS
     'commits that wrote WAL: flush leaders and group-committed ones, and where their time went';
@@ -385,9 +395,9 @@ SELECT process,
        coalesce(sum(count) FILTER (WHERE relation AND operation = 'write'), 0)::bigint AS blocks_written,
        coalesce(sum(count) FILTER (WHERE relation AND operation = 'extend'), 0)::bigint AS extensions,
        coalesce(sum(bytes) FILTER (WHERE relation), 0)::bigint AS bytes,
-       coalesce(sum(seconds) FILTER (WHERE relation AND operation IN ('write', 'extend')), 0) AS write_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE relation AND operation IN ('write', 'extend')), 0)) AS write_seconds,
        coalesce(sum(count) FILTER (WHERE relation AND operation = 'sync'), 0)::bigint AS syncs,
-       coalesce(sum(seconds) FILTER (WHERE relation AND operation = 'sync'), 0) AS sync_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE relation AND operation = 'sync'), 0)) AS sync_seconds,
        coalesce(sum(count) FILTER (WHERE file LIKE 'slru %' AND operation = 'write'), 0)::bigint AS slru_pages_written
 FROM (SELECT *, file IN ('main', 'fsm', 'vm', 'init') AS relation FROM tally.files) f
 WHERE operation IN ('write', 'extend', 'sync') AND NOT failed AND (relation OR file LIKE 'slru %')
@@ -402,12 +412,12 @@ SELECT kind AS process,
        coalesce(sum(total) FILTER (WHERE name = 'wal::bytes'), 0)::numeric AS bytes,
        coalesce(sum(total) FILTER (WHERE name = 'wal::buffers_full'), 0)::bigint AS buffers_full,
        sum(count) FILTER (WHERE name LIKE 'lwlock::%')::bigint AS insertions,
-       sum(seconds) FILTER (WHERE name LIKE 'lwlock::%') AS insertion_seconds,
+       tally.rounded(sum(seconds) FILTER (WHERE name LIKE 'lwlock::%')) AS insertion_seconds,
        coalesce(sum(count) FILTER (WHERE name LIKE 'file::wal::write::%'), 0)::bigint AS writes,
        coalesce(sum(bytes) FILTER (WHERE name LIKE 'file::wal::write::%'), 0)::bigint AS written_bytes,
-       coalesce(sum(seconds) FILTER (WHERE name LIKE 'file::wal::write::%'), 0) AS write_seconds,
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE name LIKE 'file::wal::write::%'), 0)) AS write_seconds,
        coalesce(sum(count) FILTER (WHERE name LIKE 'file::wal::sync::%'), 0)::bigint AS syncs,
-       coalesce(sum(seconds) FILTER (WHERE name LIKE 'file::wal::sync::%'), 0) AS sync_seconds
+       tally.rounded(coalesce(sum(seconds) FILTER (WHERE name LIKE 'file::wal::sync::%'), 0)) AS sync_seconds
 FROM tally.totals(true)
 WHERE name LIKE 'wal::%' OR name LIKE 'file::wal::write::%' OR name LIKE 'file::wal::sync::%'
       OR name LIKE 'lwlock::WALInsert::held::%::exclusive'
@@ -435,6 +445,8 @@ COMMENT ON FUNCTION tally.last_statement(integer) IS
 CREATE VIEW tally.blocking AS
 WITH RECURSIVE blocked AS MATERIALIZED (
     SELECT * FROM tally.blocked_rows()),
+session AS MATERIALIZED (
+    SELECT * FROM tally.session_rows()),
 edge AS (
     SELECT DISTINCT coalesce(leader_pid, pid) AS pid, blocker
     FROM blocked, unnest(blockers) AS blocker),
@@ -451,7 +463,8 @@ chosen AS (
     SELECT DISTINCT ON (pid) pid, root_pid, waiters
     FROM root JOIN weight USING (root_pid)
     ORDER BY pid, waiters DESC, root_pid)
-SELECT b.pid, b.leader_pid, b.datname, b.usename, b.application_name, b.wait_seconds,
+SELECT b.pid, b.leader_pid, b.datname, b.usename, b.application_name, o.client_address, o.transaction_seconds,
+       b.wait_seconds,
        CASE WHEN b.locktype = 'tuple' THEN format('row (%s,%s) of %s', b.page, b.tuple, n.name)
             WHEN b.locktype = 'page' THEN format('page %s of %s', b.page, n.name)
             WHEN b.locktype = 'extend' THEN format('extension of %s', n.name)
@@ -461,12 +474,14 @@ SELECT b.pid, b.leader_pid, b.datname, b.usename, b.application_name, b.wait_sec
             ELSE concat_ws(' ', b.locktype, b.object) END AS lock,
        b.mode, b.blockers, b.blocker_count, w.queryid, w.query,
        c.root_pid, c.waiters AS root_waiters, s.datname AS root_datname, s.usename AS root_usename,
-       s.application_name AS root_application_name, s.phase AS root_phase,
-       s.activity AS root_activity, s.since_seconds AS root_since_seconds,
+       s.application_name AS root_application_name, s.client_address AS root_client_address,
+       s.phase AS root_phase, s.activity AS root_activity, s.since_seconds AS root_since_seconds,
+       s.transaction_seconds AS root_transaction_seconds,
        l.queryid AS root_queryid, l.query AS root_query
 FROM blocked b
      LEFT JOIN chosen c ON c.pid = coalesce(b.leader_pid, b.pid)
-     LEFT JOIN tally.session_rows() s ON s.pid = c.root_pid
+     LEFT JOIN session s ON s.pid = c.root_pid
+     LEFT JOIN session o ON o.pid = b.pid
      LEFT JOIN LATERAL tally.last_statement(b.pid) w ON true
      LEFT JOIN LATERAL tally.last_statement(c.root_pid) l ON true
      CROSS JOIN LATERAL (

@@ -55,11 +55,11 @@ SQL_FUNCTION(pg_tally_plans)
 		rows_put_if(&rows, allowed, Int64GetDatum((int64) plan->key.id));
 		rows_put_if(&rows, allowed, Int64GetDatum((int64) plan->shape));
 		rows_count(&rows, plan->count);
-		rows_number(&rows, (double) plan->ticks * ms);
-		rows_number(&rows, plan->count > 0 ? (double) plan->ticks * ms / (double) plan->count : 0.0);
-		rows_number(&rows, (double) plan->max * ms);
+		rows_milliseconds(&rows, (double) plan->ticks * ms);
+		rows_milliseconds(&rows, plan->count > 0 ? (double) plan->ticks * ms / (double) plan->count : 0.0);
+		rows_milliseconds(&rows, (double) plan->max * ms);
 		rows_count(&rows, plan->rows);
-		rows_number(&rows, plan->cost);
+		rows_ratio(&rows, plan->cost);
 		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->born)));
 		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->last)));
 		rows_put_if(&rows, allowed, allowed ? PointerGetDatum(text_of(plan)) : (Datum) 0);

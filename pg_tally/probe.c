@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "access/parallel.h"
@@ -518,6 +519,18 @@ probe_enter_phase(tally_phase phase)
 	return before;
 }
 
+/*
+ * Where the client connects from: what log_line_prefix has as %h, so a name if log_hostname is on; "local" for a
+ * Unix socket, whatever language the server's messages have.
+ */
+static const char *
+client_address(void)
+{
+	if (MyProcPort->raddr.addr.ss_family == AF_UNIX)
+		return "local";
+	return MyProcPort->remote_host;
+}
+
 /* Texts shown for this process; what is not known yet stays as it is. */
 void
 probe_identify(void)
@@ -552,6 +565,7 @@ probe_identify(void)
 	{
 		identity.database = am_walsender ? NULL : MyProcPort->database_name;
 		identity.user = MyProcPort->user_name;
+		identity.client = client_address();
 	}
 	tally_identify(&tally.slot, &identity);
 

@@ -166,8 +166,8 @@ put_row(row_set *rows, const relation_row *row, double tick)
 
 		rows_count(rows, sums->count);
 		rows_count(rows, sums->bytes);
-		rows_number(rows, (double) sums->ticks * tick);
-		rows_put_if(rows, sums->count != 0, Float8GetDatum((double) sums->max * tick));
+		rows_seconds(rows, (double) sums->ticks * tick);
+		rows_put_if(rows, sums->count != 0, rounded_seconds((double) sums->max * tick));
 	}
 	rows_end(rows);
 }

@@ -8,6 +8,8 @@
 
 #include "postgres.h"
 
+#include <math.h>
+
 #include "fmgr.h"
 #include "nodes/execnodes.h"
 
@@ -66,10 +68,44 @@ rows_count(row_set *rows, uint64 count)
 	rows_put(rows, Int64GetDatum((int64) count));
 }
 
-static inline void
-rows_number(row_set *rows, double number)
+/*
+ * Numbers are rounded to what was measured: times to a nanosecond, that is seconds to nine decimals and milliseconds to
+ * six; rates and ratios to three.
+ */
+static inline Datum
+rounded_seconds(double seconds)
 {
-	rows_put(rows, Float8GetDatum(number));
+	return Float8GetDatum(rint(seconds * 1e9) / 1e9);
+}
+
+static inline Datum
+rounded_milliseconds(double ms)
+{
+	return Float8GetDatum(rint(ms * 1e6) / 1e6);
+}
+
+static inline Datum
+rounded_ratio(double ratio)
+{
+	return Float8GetDatum(rint(ratio * 1e3) / 1e3);
+}
+
+static inline void
+rows_seconds(row_set *rows, double seconds)
+{
+	rows_put(rows, rounded_seconds(seconds));
+}
+
+static inline void
+rows_milliseconds(row_set *rows, double ms)
+{
+	rows_put(rows, rounded_milliseconds(ms));
+}
+
+static inline void
+rows_ratio(row_set *rows, double ratio)
+{
+	rows_put(rows, rounded_ratio(ratio));
 }
 
 #endif							/* PG_TALLY_ROWS_H */

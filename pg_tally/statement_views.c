@@ -109,11 +109,11 @@ put_moments(row_set *rows, const tally_moments *moments, double ms)
 	double		variance = moments->count < 2 ? 0 : moments->squares / count - mean * mean;
 
 	rows_count(rows, moments->count);
-	rows_number(rows, (double) moments->total * ms);
-	rows_number(rows, moments->count == 0 ? 0 : (double) moments->min * ms);
-	rows_number(rows, moments->count == 0 ? 0 : (double) moments->max * ms);
-	rows_number(rows, mean * ms);
-	rows_number(rows, sqrt(Max(variance, 0)) * ms);
+	rows_milliseconds(rows, (double) moments->total * ms);
+	rows_milliseconds(rows, moments->count == 0 ? 0 : (double) moments->min * ms);
+	rows_milliseconds(rows, moments->count == 0 ? 0 : (double) moments->max * ms);
+	rows_milliseconds(rows, mean * ms);
+	rows_milliseconds(rows, sqrt(Max(variance, 0)) * ms);
 }
 
 /* What pg_stat_statements shows too, from its column "plans" on. */
@@ -126,14 +126,14 @@ put_shared_columns(row_set *rows, const tally_counts *counts, double ms)
 	for (int i = 0; i < lengthof(counts->blocks); i++)
 		rows_count(rows, counts->blocks[i]);
 	for (int i = 0; i < lengthof(counts->io_ticks); i++)
-		rows_number(rows, (double) counts->io_ticks[i] * ms + (double) counts->io_ns[i] / 1e6);
+		rows_milliseconds(rows, (double) counts->io_ticks[i] * ms + (double) counts->io_ns[i] / 1e6);
 	rows_count(rows, counts->wal[0]);
 	rows_count(rows, counts->wal[1]);
 	rows_put(rows, NumericGetDatum(int64_to_numeric((int64) counts->wal[2])));
 	for (int i = 0; i < lengthof(counts->jit); i += 2)
 	{
 		rows_count(rows, counts->jit[i]);
-		rows_number(rows, (double) counts->jit[i + 1] / 1e6);
+		rows_milliseconds(rows, (double) counts->jit[i + 1] / 1e6);
 	}
 }
 
@@ -153,7 +153,7 @@ put_quantiles(row_set *rows, const statement_figures *figures, double ms)
 	.count = exec->count,.min = exec->min,.max = exec->max};
 
 	for (int i = 0; i < lengthof(quantiles); i++)
-		views_quantile(rows, &h, quantiles[i], ms);
+		views_quantile(rows, &h, quantiles[i], ms, rounded_milliseconds);
 }
 
 /* The time of each class that has a column, the other time, and the total. */
@@ -177,11 +177,11 @@ put_classes(row_set *rows, tally_segment *segment, const tally_part *parts, doub
 	other = total;
 	for (int i = 0; i < lengthof(columns); i++)
 	{
-		rows_number(rows, (double) ticks[columns[i]] * ms);
+		rows_milliseconds(rows, (double) ticks[columns[i]] * ms);
 		other -= ticks[columns[i]];
 	}
-	rows_number(rows, (double) other * ms);
-	rows_number(rows, (double) total * ms);
+	rows_milliseconds(rows, (double) other * ms);
+	rows_milliseconds(rows, (double) total * ms);
 }
 
 static void
@@ -191,7 +191,7 @@ put_own_columns(row_set *rows, tally_segment *segment, const statement_row *stat
 
 	put_quantiles(rows, &statement->figures, ms);
 	rows_put_if(rows, counts->exec.count != 0,
-				Float8GetDatum((double) counts->rows / (double) counts->exec.count));
+				rounded_ratio((double) counts->rows / (double) counts->exec.count));
 	rows_count(rows, counts->errors);
 	rows_count(rows, counts->cancels);
 	put_instant(rows, counts->first_us);
@@ -199,7 +199,7 @@ put_own_columns(row_set *rows, tally_segment *segment, const statement_row *stat
 	rows_count(rows, counts->temp_files);
 	rows_count(rows, counts->temp_bytes);
 	rows_count(rows, counts->workers);
-	rows_number(rows, (double) counts->worker_ticks * ms);
+	rows_milliseconds(rows, (double) counts->worker_ticks * ms);
 	put_classes(rows, segment, statement->figures.parts, ms);
 }
 
@@ -283,7 +283,7 @@ SQL_FUNCTION(pg_tally_statement_activities)
 						Int64GetDatum((int64) statement->key.id));
 			rows_text(&rows, pg_tally_stat_name(segment, part->stat));
 			rows_count(&rows, part->count);
-			rows_number(&rows, (double) part->ticks * tick);
+			rows_seconds(&rows, (double) part->ticks * tick);
 			rows_end(&rows);
 		}
 	return (Datum) 0;
@@ -321,9 +321,9 @@ statement_of_session(row_set *rows, tally_segment *segment, uint32 slot)
 	rows_put_if(rows, shown, Int64GetDatum((int64) flight.key.id));
 	shown = shown && statement_read_text(segment, &flight.key, &text);
 	rows_put_if(rows, shown, shown ? text_datum(&text) : (Datum) 0);
-	rows_number(rows, (double) (flight.now > flight.begun ? flight.now - flight.begun : 0) * tick);
-	rows_number(rows, (double) cpu * tick);
-	rows_number(rows, (double) waits * tick);
+	rows_seconds(rows, (double) (flight.now > flight.begun ? flight.now - flight.begun : 0) * tick);
+	rows_seconds(rows, (double) cpu * tick);
+	rows_seconds(rows, (double) waits * tick);
 }
 
 void

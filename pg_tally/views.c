@@ -46,7 +46,7 @@ typedef struct total
 } total;
 
 /* Columns of tally.session_rows that only its own role and pg_read_all_stats see. */
-#define SESSION_HIDDEN_COLUMNS (5 + STATEMENT_SESSION_COLUMNS)
+#define SESSION_HIDDEN_COLUMNS (7 + STATEMENT_SESSION_COLUMNS)
 
 /* The segment of this session, or the one that it views; or NULL and why. */
 static tally_segment *
@@ -140,7 +140,7 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uin
  * histogram (processor time, reads) have none.
  */
 void
-views_quantile(row_set *rows, const histogram *h, double q, double scale)
+views_quantile(row_set *rows, const histogram *h, double q, double scale, rounding rounded)
 {
 	uint64		in_hist = 0;
 	uint64		rank;
@@ -168,7 +168,7 @@ views_quantile(row_set *rows, const histogram *h, double q, double scale)
 		value = Min(Max((low + high) / 2, (double) h->min), value);
 		break;
 	}
-	rows_number(rows, value * scale);
+	rows_put(rows, rounded(value * scale));
 }
 
 static HTAB *
@@ -246,12 +246,12 @@ SQL_FUNCTION(pg_tally_totals)
 		rows_text(&rows, dir.kind == TALLY_ACCOUNT ? "account" :
 				  dir.kind == TALLY_TIMER ? "timer" : "value");
 		rows_count(&rows, t->head.count);
-		rows_put_if(&rows, timed, Float8GetDatum((double) t->head.total * tick));
-		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->head.min * tick));
-		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->head.max * tick));
-		views_quantile(&rows, &h, 0.50, tick);
-		views_quantile(&rows, &h, 0.95, tick);
-		views_quantile(&rows, &h, 0.99, tick);
+		rows_put_if(&rows, timed, rounded_seconds((double) t->head.total * tick));
+		rows_put_if(&rows, updated && timed, rounded_seconds((double) t->head.min * tick));
+		rows_put_if(&rows, updated && timed, rounded_seconds((double) t->head.max * tick));
+		views_quantile(&rows, &h, 0.50, tick, rounded_seconds);
+		views_quantile(&rows, &h, 0.95, tick, rounded_seconds);
+		views_quantile(&rows, &h, 0.99, tick, rounded_seconds);
 		rows_count(&rows, t->head.amount);
 		rows_count(&rows, t->head.follows);
 		rows_put_if(&rows, !timed, Int64GetDatum((int64) t->head.total));
@@ -259,6 +259,13 @@ SQL_FUNCTION(pg_tally_totals)
 	}
 	hash_destroy(table);
 	return (Datum) 0;
+}
+
+/* Is a session in this phase within its transaction that began then? */
+static bool
+in_transaction(uint64 began, const char *phase)
+{
+	return began != 0 && phase[0] != '\0' && strcmp(phase, "idle") != 0 && strcmp(phase, "off") != 0;
 }
 
 /*
@@ -281,6 +288,7 @@ SQL_FUNCTION(pg_tally_sessions)
 		tally_dir_entry account = {.name = ""};
 		char	   *name = account.name;
 		char	   *activity;
+		uint64		began;
 		uint64		now;
 
 		if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT ||
@@ -292,6 +300,7 @@ SQL_FUNCTION(pg_tally_sessions)
 			continue;
 		if (tally_read_is_head(segment, &copy, copy.book.run))
 			(void) tally_read_name(segment, copy.heads[copy.book.run].stat - 1, &account);
+		began = copy.book.transaction;
 
 		rows_put(&rows, Int32GetDatum(entry.pid));
 		rows_put_if(&rows, entry.leader_pid != 0, Int32GetDatum(entry.leader_pid));
@@ -314,10 +323,12 @@ SQL_FUNCTION(pg_tally_sessions)
 					activity += 6;
 			}
 			rows_text(&rows, entry.application);
+			rows_text(&rows, copy.book.client);
 			rows_text(&rows, name);
 			rows_text(&rows, activity);
-			rows_number(&rows, (double) (now > copy.book.run_start ? now - copy.book.run_start : 0) * tick);
-			rows_number(&rows, (double) (now > entry.claimed_tick ? now - entry.claimed_tick : 0) * tick);
+			rows_seconds(&rows, (double) (now > copy.book.run_start ? now - copy.book.run_start : 0) * tick);
+			rows_seconds(&rows, (double) (now > entry.claimed_tick ? now - entry.claimed_tick : 0) * tick);
+			rows_put_if(&rows, in_transaction(began, name), rounded_seconds((double) (now > began ? now - began : 0) * tick));
 			statement_of_session(&rows, segment, s);
 		}
 		rows_end(&rows);

@@ -33,8 +33,10 @@ extern bool views_may_see(Oid user, bool sees_all);
 /* A row of tally.status; an empty value is NULL. */
 extern void views_status(row_set *rows, const char *name, const char *value);
 extern void views_status_count(row_set *rows, const char *name, uint64 count);
-/* The value below which a part q of the updates lie, times `scale`; NULL without a histogram. */
-extern void views_quantile(row_set *rows, const histogram *h, double q, double scale);
+/* How a number is rounded (rows.h). */
+typedef Datum (*rounding) (double number);
+/* The value below which a part q of the updates lie, times `scale`, rounded; NULL without a histogram. */
+extern void views_quantile(row_set *rows, const histogram *h, double q, double scale, rounding rounded);
 
 /* relation_views.c, statement_views.c: their rows of tally.status. */
 extern void relation_status(row_set *rows, tally_segment *segment);

@@ -62,6 +62,7 @@ typedef struct tally_identity
 	const char *database;
 	const char *user;
 	const char *application;
+	const char *client;				/* its address */
 } tally_identity;
 
 /*

@@ -41,7 +41,7 @@ extern "C" {
 #define TALLY_BYTE_ORDER 0x01020304u
 
 #define TALLY_NAME_MAX 96			/* a statistic's name, terminator included */
-#define TALLY_TEXT_MAX 64			/* database, user, application: NAMEDATALEN */
+#define TALLY_TEXT_MAX 64			/* database, user, application: NAMEDATALEN; client */
 #define TALLY_CALLS 64				/* plain counters per slot, named by the probe table */
 #define TALLY_PROBES 256			/* entries of the probe table; those past TALLY_CALLS have no counter */
 #define TALLY_HOLDS 8				/* held locks that a slot lists */
@@ -516,7 +516,8 @@ typedef struct tally_book		/* 1024 bytes */
 	uint32_t	resets;				/* 28: number of resets that the owner has followed */
 	uint64_t	pend_ticks;			/* 32 */
 	uint64_t	born;				/* 40: tick; after a reset, where counting began again */
-	uint64_t	pad0[2];
+	uint64_t	transaction;		/* 48: tick at which the current or last transaction began; 0 unknown */
+	uint64_t	pad0;
 	uint64_t	calls[TALLY_CALLS];	/* 64: calls through each probe; order of the probe table */
 	/*
 	 * Which locks are held. Not guarded by seq: each word is right by itself.
@@ -527,7 +528,8 @@ typedef struct tally_book		/* 1024 bytes */
 	uint32_t	freed_next;			/* 776: index of the next in freed[] */
 	uint32_t	pad2;
 	tally_freed freed[TALLY_FREED]; /* 784 */
-	unsigned char pad3[1024 - 912];
+	char		client[TALLY_TEXT_MAX]; /* 912: address of the client; part of the identity, under identity_seq */
+	unsigned char pad3[1024 - 976];
 } tally_book;
 
 /* What the merge in progress may have half done: enough to undo it. */
@@ -589,6 +591,8 @@ TALLY_ASSERT(sizeof(tally_book) == 1024);
 TALLY_ASSERT(offsetof(tally_book, calls) == 64);
 TALLY_ASSERT(offsetof(tally_book, holds) == 584);
 TALLY_ASSERT(offsetof(tally_book, freed) == 784);
+TALLY_ASSERT(offsetof(tally_book, transaction) == 48);
+TALLY_ASSERT(offsetof(tally_book, client) == 912);
 #endif
 
 #ifdef __cplusplus

@@ -41,6 +41,7 @@ tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
 	book->pend_ticks = 0;
 	book->resets = resets;
 	book->born = now;
+	book->transaction = 0;
 	tally_book_add_head(book, 0, 0);
 	tally_seq_end(&book->seq);
 }

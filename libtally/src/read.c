@@ -218,6 +218,7 @@ tally_read_book(const tally_segment *segment, uint32_t index, tally_book_copy *c
 			copy->book.used = segment->cold.stats_per_book;
 		tally_copy_words(copy->heads, tally_heads_of(book), copy->book.used * sizeof(tally_head));
 	}
+	terminate(copy->book.client, sizeof(copy->book.client));
 	copy->lags_reset = copy->book.resets != tally_resets(segment);
 	return result_of(&a);
 }

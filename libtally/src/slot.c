@@ -20,7 +20,7 @@
 #define SWEEP_PAUSE_NS 1000000000u
 
 static void
-set_identity(tally_slot_entry *entry, const tally_identity *identity)
+set_identity(tally_slot_entry *entry, tally_book *book, const tally_identity *identity)
 {
 	__atomic_store_n(&entry->identity_seq, entry->identity_seq | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -35,6 +35,8 @@ set_identity(tally_slot_entry *entry, const tally_identity *identity)
 		tally_text(entry->user, sizeof(entry->user), identity->user);
 	if (identity->application != NULL)
 		tally_text(entry->application, sizeof(entry->application), identity->application);
+	if (identity->client != NULL)
+		tally_text(book->client, sizeof(book->client), identity->client);
 	__atomic_store_n(&entry->identity_seq, entry->identity_seq + 1, __ATOMIC_RELEASE);
 }
 
@@ -103,7 +105,7 @@ refuse(tally_segment *segment, uint64_t *counter, int error)
 int
 tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *slot)
 {
-	static const tally_identity blank = {.kind = "",.database = "",.user = "",.application = ""};
+	static const tally_identity blank = {.kind = "",.database = "",.user = "",.application = "",.client = ""};
 	tally_header *header = segment->header;
 	int32_t		pid = identity->pid != 0 ? identity->pid : getpid();
 	uint32_t	index = take_lowest(segment, pid);
@@ -126,8 +128,8 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	entry->generation++;
 	entry->merged = 0;
 	entry->sessions = 0;
-	set_identity(entry, &blank);
-	set_identity(entry, identity);
+	set_identity(entry, tally_book_at(segment, index), &blank);
+	set_identity(entry, tally_book_at(segment, index), identity);
 
 	slot->segment = segment;
 	slot->index = index;
@@ -158,7 +160,7 @@ tally_begin(tally_slot *slot, uint32_t account)
 void
 tally_identify(tally_slot *slot, const tally_identity *identity)
 {
-	set_identity(slot->entry, identity);
+	set_identity(slot->entry, slot->book, identity);
 }
 
 uint32_t

@@ -156,6 +156,7 @@ write_backend(tally_slot *slot, uint32_t cpu, uint32_t read, uint32_t idle, uint
 		tally_add_amount(slot, e, values[i], 8192 * (i + 1), i % 3 == 2);
 		tally_seq_end(&slot->book->seq);
 	}
+	slot->book->transaction = 3 * SECOND + 250000000;
 	slot->book->calls[0] = 41;
 	slot->book->calls[3] = 1;
 	slot->book->holding = 1;
@@ -305,7 +306,7 @@ int
 main(int argc, char **argv)
 {
 	tally_identity backend = {.pid = 4242,.database_id = 16384,.user_id = 10,
-		.kind = "client backend",.database = "app",.user = "alice",.application = "psql"};
+		.kind = "client backend",.database = "app",.user = "alice",.application = "psql",.client = "10.0.0.5"};
 	tally_identity worker = {.pid = 4243,.leader_pid = 4242,.database_id = 16384,.user_id = 10,
 		.kind = "parallel worker",.database = "app",.user = "alice",.application = ""};
 	tally_identity walwriter = {.pid = 4244,.kind = "walwriter"};

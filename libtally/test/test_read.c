@@ -202,12 +202,14 @@ numbers_that_others_wrote_are_kept_within_bounds(void **state)
 	slot.book->used = UINT32_MAX;
 	slot.heads[0].stat = UINT32_MAX;
 	memset(slot.entry->application, 'x', TALLY_TEXT_MAX);
+	memset(slot.book->client, 'x', TALLY_TEXT_MAX);
 	assert_int_equal(tally_read_book(&segment, slot.index, &book), TALLY_READ_CONSISTENT);
 	assert_int_equal(book.book.used, segment.cold.stats_per_book);
 	assert_false(tally_read_is_head(&segment, &book, 0));
 	assert_false(tally_read_is_head(&segment, &book, book.book.run));
 	assert_int_equal(tally_read_entry(&segment, slot.index, &entry), TALLY_READ_CONSISTENT);
 	assert_int_equal(strlen(entry.application), TALLY_TEXT_MAX - 1);
+	assert_int_equal(strlen(book.book.client), TALLY_TEXT_MAX - 1);
 	slot.book->used = 1;
 	slot.heads[0].stat = 1;
 	tally_retire(&slot);

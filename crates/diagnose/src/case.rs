@@ -58,6 +58,23 @@ impl<'c> Case<'c> {
     }
 }
 
+impl<'c> Case<'c> {
+    /// The sessions of the interval, without tally's own; none of a recording.
+    pub(crate) fn live_sessions(&self) -> impl Iterator<Item = &'c SessionRow> {
+        self.interval.sessions.iter().filter(|row| !row.is_own())
+    }
+
+    /// The sessions of the interval or of the recording, without tally's own.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = &'c SessionRow> {
+        self.live_sessions().chain(self.recorded_sessions())
+    }
+
+    /// The sessions of the recording, without tally's own; none of an interval.
+    pub(crate) fn recorded_sessions(&self) -> impl Iterator<Item = &'c SessionRow> {
+        self.sampled.iter().filter(|row| !row.is_own())
+    }
+}
+
 impl Case<'_> {
     /// Time of the clients' sessions that was not idle, seconds.
     pub(crate) fn load(&self) -> f64 {
@@ -74,11 +91,6 @@ impl Case<'_> {
         let of_client =
             |a: &&AccountRow| !a.idle && !matches!(&*a.phase, "background" | "replication" | "off");
         self.interval.ledger.iter().filter(of_client)
-    }
-
-    /// The sessions of the interval, or of the recording.
-    pub(crate) fn sessions(&self) -> impl Iterator<Item = &SessionRow> {
-        self.interval.sessions.iter().chain(self.sampled)
     }
 
     /// `seconds` as a part of the load, at most 1: workers and the kernel's figures may exceed it.
@@ -99,7 +111,8 @@ impl Case<'_> {
         let seconds = |row: &StatementRow| -> f64 {
             row.activities.iter().filter(|a| wanted(a)).map(|a| a.seconds).sum()
         };
-        let rows = self.statements?.rows.iter().filter(|row| row.toplevel && row.queryid.is_some());
+        let asked = |row: &&StatementRow| row.toplevel && row.queryid.is_some() && !row.own;
+        let rows = self.statements?.rows.iter().filter(asked);
         let row = rows.max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
         Some((row, seconds(row))).filter(|(_, seconds)| *seconds > 0.0)
     }

@@ -135,3 +135,16 @@ fn a_load_that_nobody_notices_has_no_problem() {
     interval.kernel = segment::kernel::KernelView::default();
     assert_eq!(rules(&interval, &[]), []);
 }
+
+#[test]
+fn what_tally_itself_does_is_no_diagnosis() {
+    let found = |application: &str| {
+        let mut interval = view::sample::interval();
+        let row = interval.sessions.iter_mut().find(|row| row.state == "idle in transaction");
+        let row = row.unwrap();
+        (row.application, row.since_seconds) = (application.to_owned(), 100.0);
+        rules(&interval, &[]).iter().any(|(rule, _)| *rule == Rule::IdleInTransaction)
+    };
+    assert!(found("shop"));
+    assert!(!found(segment::own::APPLICATION));
+}

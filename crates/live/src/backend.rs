@@ -6,6 +6,7 @@ use error::Error;
 use postgres::Client;
 use process::Proc;
 use segment::Segment;
+pub use view::session::SessionId;
 
 use crate::server::{self, Socket};
 use crate::spec::Spec;
@@ -22,21 +23,10 @@ pub enum Deed {
 impl Deed {
     fn sql(self) -> &'static str {
         match self {
-            Deed::Cancel => "select pg_cancel_backend($1)",
-            Deed::Terminate => "select pg_terminate_backend($1)",
+            Deed::Cancel => "/* tally */ select pg_cancel_backend($1)",
+            Deed::Terminate => "/* tally */ select pg_terminate_backend($1)",
         }
     }
-}
-
-/// A session, as distinct from later ones with the same pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionId {
-    /// Its process.
-    pub pid: i32,
-    /// Its slot, and its ordinal among the owners of that.
-    pub slot: u32,
-    /// See `slot`.
-    pub generation: u32,
 }
 
 /// Asks the server of `segment` to do this; `target` is what the user named.
@@ -83,7 +73,7 @@ fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
 
 /// An error if the connection is to another server than the segment's, whose sessions have other pids.
 fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
-    let ours: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0);
+    let ours: i32 = client.query_one("/* tally */ select pg_backend_pid()", &[])?.get(0);
     let parent = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
     match parent {
         Some(stat) if segment.knows_pids() && stat.parent != segment.header().server_pid => {

@@ -11,6 +11,7 @@ pub use crate::run::{Details, Figures, Taken, Wanted};
 use crate::tail::Tail;
 use error::Error;
 use view::events::Row;
+use view::session::SessionId;
 use view::Reading;
 
 /// A result of a step.
@@ -150,6 +151,11 @@ impl Follower {
     /// Returns false if they were read already.
     pub fn want_statements(&mut self) -> bool {
         !std::mem::replace(&mut self.wanted.statements, true)
+    }
+
+    /// From now on read more about this session, or about none. Returns whether another one was read until now.
+    pub fn want_session(&mut self, id: Option<SessionId>) -> bool {
+        std::mem::replace(&mut self.wanted.opened, id) != id
     }
 
     /// Read relations, devices and I/O events from now on. Returns false if they were already.

@@ -14,7 +14,8 @@ use crate::server::Socket;
 /// Lock types with a database and a relation: relation, extend, page, tuple.
 const OF_RELATIONS: [u8; 4] = [0, 1, 3, 4];
 /// The catalog itself may be locked.
-const PATIENCE: &str = "set lock_timeout = '200ms'; set statement_timeout = '500ms'";
+const PATIENCE: &str =
+    "/* tally */ set lock_timeout = '200ms'; /* tally */ set statement_timeout = '500ms'";
 
 /// A relation without a name is asked for again after this time.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -75,7 +76,7 @@ fn ask(socket: &Socket, database: &str, relations: &[u32]) -> Option<Vec<(u32, S
     let mut client = socket.connect(Some(database)).ok()?;
     client.batch_execute(PATIENCE).ok()?;
     // Those of the usual schemas are as one writes them, whatever the session's search_path.
-    let sql = "select c.oid, case when s.nspname in ('public', 'pg_catalog') then ''
+    let sql = "/* tally */ select c.oid, case when s.nspname in ('public', 'pg_catalog') then ''
                                   else quote_ident(s.nspname) || '.' end || quote_ident(c.relname)
                from pg_class c join pg_namespace s on s.oid = c.relnamespace
                where c.oid = any($1::oid[])";

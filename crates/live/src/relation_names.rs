@@ -140,7 +140,7 @@ fn names(
     let numbers = |number: fn(&RelationFile) -> u32| files.iter().map(number).collect::<Vec<_>>();
     // Where there is no such relation any more, there is no name. Those of the usual schemas are as
     // one writes them, whatever the session's search_path.
-    let sql = "select n - 1, case when s.nspname in ('public', 'pg_catalog') then ''
+    let sql = "/* tally */ select n - 1, case when s.nspname in ('public', 'pg_catalog') then ''
                                   else quote_ident(s.nspname) || '.' end || quote_ident(c.relname)
                from unnest($1::oid[], $2::oid[]) with ordinality as f (space, file, n)
                join pg_class c on c.oid = pg_filenode_relation(space, file)

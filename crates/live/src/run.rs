@@ -14,7 +14,10 @@ use crate::devices::{Answer, DeviceWatch};
 use crate::io::IoWatch;
 use crate::recent::Recent;
 use crate::session_samples::{self, SessionSample};
+use crate::vacuum;
 use error::Error;
+use view::session::{Opened, SessionId};
+use view::vacuum::Vacuum;
 use view::{statements, Reading};
 
 /// How often a recording resolves the devices again.
@@ -41,6 +44,10 @@ pub struct Wanted {
     pub leaders: bool,
     /// Who blocks whom, and how many processes are not covered, with intervals.
     pub blocking: bool,
+    /// How far vacuum is behind, with intervals: the server is asked for it.
+    pub vacuum: bool,
+    /// More about this session, with intervals.
+    pub opened: Option<SessionId>,
     /// With each interval, the last seconds until its end; `None`: without.
     pub recent: Option<Duration>,
 }
@@ -103,6 +110,7 @@ pub(crate) struct Run {
     io: Option<IoWatch>,
     blocking: Blocking,
     uncovered: Count,
+    vacuum: Option<vacuum::Watch>,
     recent: Option<Recent>,
 }
 
@@ -125,6 +133,7 @@ impl Run {
             io: None,
             blocking: Blocking::default(),
             uncovered: Count::default(),
+            vacuum: wanted.vacuum.then(vacuum::Watch::default),
             recent: None,
         };
         let from_now = match wanted.figures {
@@ -149,7 +158,13 @@ impl Run {
         if wanted.storage {
             run.watch_storage(wanted);
         }
+        // The answer shall be there for the first interval.
+        run.ask_vacuum();
         Ok(run)
+    }
+
+    fn ask_vacuum(&mut self) -> Option<Vacuum> {
+        self.vacuum.as_mut()?.next(&self.segment)
     }
 
     /// If relations cannot be read now, the first step reports the error.
@@ -206,6 +221,8 @@ impl Run {
             blocking = Some(forest);
             uncovered = self.uncovered.next(segment)?;
         }
+        let opened = wanted.opened.map(|id| self.opened(id, &snapshot, statements_now.cloned()));
+        let opened = opened.transpose()?;
         let clients = ClientTotals::of(&snapshot);
         let io = self.io.as_mut();
         let io = io.map(|io| io.next(&self.segment, &interval, &clients, details.relations));
@@ -228,8 +245,27 @@ impl Run {
             uncovered_processes: uncovered,
             recent: recent.map(Box::new),
             asked: wanted.statements,
-            vacuum: None,
+            vacuum: self.ask_vacuum(),
+            opened,
             recorded: None,
+        })
+    }
+
+    /// A session's accounts and its current or last statement.
+    fn opened(
+        &self,
+        id: SessionId,
+        snapshot: &Snapshot,
+        statements: Option<Arc<Statements>>,
+    ) -> Result<Opened, Error> {
+        let key = self.segment.last_statement(id.slot)?;
+        let known = key.as_ref().zip(statements.as_deref());
+        let known = known.and_then(|(key, all)| all.get(key)?.text.as_ref());
+        Ok(Opened {
+            id,
+            accounts: snapshot.accounts_of(id.slot, id.generation),
+            queryid: key.map(|key| key.query_id()),
+            query: known.map(|text| text.shown.to_string()),
         })
     }
 

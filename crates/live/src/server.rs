@@ -141,7 +141,7 @@ pub fn socket_string(folder: &str, port: u16) -> String {
 
 /// Resolves names without a schema in pg_catalog only: a database's owner may have set a
 /// search_path that leads to other functions, and we may be superuser.
-const SAFE_PATH: &str = "SET search_path = pg_catalog, pg_temp";
+const SAFE_PATH: &str = "/* tally */ SET search_path = pg_catalog, pg_temp";
 
 fn connect_config(mut config: Config, named: bool) -> Result<Client, Error> {
     let held_back = complete(&mut config, named);
@@ -152,8 +152,8 @@ fn connect_config(mut config: Config, named: bool) -> Result<Client, Error> {
 
 /// An error unless the role is a superuser, who alone may change settings.
 pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
-    let row =
-        client.query_one("select current_setting('is_superuser'), current_user::text", &[])?;
+    let row = client
+        .query_one("/* tally */ select current_setting('is_superuser'), current_user::text", &[])?;
     if row.get::<_, &str>(0) == "on" {
         return Ok(());
     }
@@ -193,7 +193,7 @@ fn complete(config: &mut Config, meant: bool) -> bool {
         config.connect_timeout(Duration::from_secs(10));
     }
     if config.get_application_name().is_none() {
-        config.application_name("tally");
+        config.application_name(segment::own::APPLICATION);
     }
     held_back
 }

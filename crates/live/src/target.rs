@@ -51,7 +51,7 @@ pub fn segment_path_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error>
 /// `None` if the role may not see the data directory.
 pub fn segment_path_of(client: &mut Client) -> Result<Option<SegmentPath>, Error> {
     let row = client.query_one(
-        "select current_setting('pg_tally.directory', true), \
+        "/* tally */ select current_setting('pg_tally.directory', true), \
                 (select setting from pg_settings where name = 'data_directory')",
         &[],
     )?;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Asks the server how far vacuum is behind, and who holds it back. Where it refuses, nothing is known.
 
+use std::sync::mpsc::{channel, Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
 use postgres::Client;
 use segment::Segment;
 use view::vacuum::{Holder, Table, Vacuum};
@@ -10,11 +13,12 @@ use crate::server::Socket;
 /// How many databases are asked, the busiest first: each costs a connection.
 const DATABASES: i64 = 8;
 /// The catalog itself may be locked.
-const PATIENCE: &str = "set lock_timeout = '200ms'; set statement_timeout = '2s'";
+const PATIENCE: &str =
+    "/* tally */ set lock_timeout = '200ms'; /* tally */ set statement_timeout = '2s'";
 
 /// Tables of the current database whose dead rows exceed twice autovacuum's threshold, and a fifth of the rows.
 /// The threshold is that of relation_needs_vacanalyze (autovacuum.c), with the table's own settings.
-const TABLES: &str = "
+const TABLES: &str = "/* tally */
     select case s.schemaname when 'public' then '' else quote_ident(s.schemaname) || '.' end || quote_ident(s.relname),
            s.n_live_tup, s.n_dead_tup, t.threshold, t.off,
            extract(epoch from clock_timestamp() - greatest(s.last_vacuum, s.last_autovacuum))::float8
@@ -36,7 +40,7 @@ const TABLES: &str = "
     order by s.n_dead_tup desc
     limit 5";
 
-const HOLDERS: &str = "
+const HOLDERS: &str = "/* tally */
     select * from (
         select 'session ' || pid || coalesce(' (' || nullif(concat_ws(', ', 'application ' || nullif(application_name, ''),
                    'user ' || usename, 'database ' || datname), '') || ')', ''),
@@ -57,8 +61,56 @@ const HOLDERS: &str = "
 
 /// What the server of this segment says; `None`: there is no connection to it.
 pub fn read(segment: &Segment) -> Option<Vacuum> {
-    let socket = Socket::open_to_us(segment)?;
-    let mut first = connect(&socket, "postgres")?;
+    of_server(&Socket::open_to_us(segment)?)
+}
+
+/// How often a live view asks.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// Asks again and again, each time in a thread of its own: a live view does not wait for the server.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// The last answer; `None`: there is none yet, or the server has refused.
+    last: Option<Vacuum>,
+    answers: Option<Receiver<Option<Vacuum>>>,
+    asked: Option<Instant>,
+    refused: bool,
+}
+
+impl Watch {
+    /// The last answer of this segment's server, at most 30 s old unless the server is slow.
+    pub fn next(&mut self, segment: &Segment) -> Option<Vacuum> {
+        match self.answers.as_ref().map(Receiver::try_recv) {
+            Some(Ok(answer)) => {
+                // Asking again would only put another line into its log.
+                (self.refused, self.answers) = (answer.is_none(), None);
+                self.last = answer;
+            }
+            Some(Err(TryRecvError::Disconnected)) => self.answers = None,
+            Some(Err(TryRecvError::Empty)) | None => {}
+        }
+        let due = self.asked.is_none_or(|asked| asked.elapsed() >= AGAIN);
+        if due && self.answers.is_none() && !self.refused {
+            self.asked = Some(Instant::now());
+            self.answers = Socket::open_to_us(segment).and_then(ask);
+        }
+        self.last.clone()
+    }
+}
+
+/// Where the answer will be.
+fn ask(socket: Socket) -> Option<Receiver<Option<Vacuum>>> {
+    let (answer, answers) = channel();
+    let work = move || {
+        // Fails if the view has ended.
+        let _ = answer.send(of_server(&socket));
+    };
+    let thread = std::thread::Builder::new().name("vacuum".to_string()).spawn(work);
+    thread.ok().map(|_| answers)
+}
+
+fn of_server(socket: &Socket) -> Option<Vacuum> {
+    let mut first = connect(socket, "postgres")?;
     let holders = first.query(HOLDERS, &[]).ok()?;
     let holders = holders.iter().map(|row| Holder {
         name: row.get(0),
@@ -68,12 +120,12 @@ pub fn read(segment: &Segment) -> Option<Vacuum> {
         database: row.get(4),
     });
     let holders = holders.collect();
-    let databases = "select d.datname::text from pg_database d join pg_stat_database s on s.datid = d.oid
+    let databases = "/* tally */ select d.datname::text from pg_database d join pg_stat_database s on s.datid = d.oid
                      where d.datallowconn and not d.datistemplate order by s.tup_updated + s.tup_deleted desc limit $1";
     let names = first.query(databases, &[&DATABASES]).ok()?;
     let mut tables: Vec<Table> = Vec::new();
     for database in names.iter().map(|row| row.get::<_, String>(0)) {
-        tables.extend(of_database(&socket, &database).unwrap_or_default());
+        tables.extend(of_database(socket, &database).unwrap_or_default());
     }
     tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
     Some(Vacuum { tables, holders })

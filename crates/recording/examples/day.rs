@@ -146,6 +146,7 @@ fn draw_session(
         time_us,
         commands,
         since_ns: dice.near(row.since_ns, 1.0),
+        transaction_ns: row.transaction_ns.map(|ns| dice.near(ns, 1.0)),
         busy_ns,
         cpu_ns: dice.near(row.cpu_ns, ratio).min(busy_ns),
         ..row.clone()

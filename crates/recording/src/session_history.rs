@@ -23,10 +23,14 @@ table! {
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<Arc<str>>, Text, "Its user.";
     application: Arc<str>, Text, "application_name.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_address: Option<Arc<str>>, Text, "The client's address; `local` for a Unix socket.";
     state: Arc<str>, Text, "`active`, `idle`, `idle in transaction`, `background`.";
     phase: Arc<str>, Text, "Its phase.";
     activity: Arc<str>, Text, "`cpu`, or the wait event as `Type:Event`.";
     since_ns: u64, Ns, "How long that had lasted.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction_ns: Option<u64>, Ns, "Age of its transaction.";
     busy_ns: u64, Ns, "Its time in the interval that was not idle.";
     cpu_ns: u64, Ns, "Of that, CPU time, including waiting for a CPU.";
     commands: u64, Count, "Commands handled in the interval.";
@@ -80,10 +84,13 @@ impl SessionHistoryRow {
             database: text(&self.database),
             user: text(&self.user),
             application: self.application.to_string(),
+            client_address: text(&self.client_address),
             phase: self.phase.clone(),
             activity: self.activity.clone(),
             class: WaitClass::of_name(&self.activity),
             since_seconds: seconds(self.since_ns),
+            transaction_seconds: self.transaction_ns.map(seconds),
+            age_seconds: None,
             state: state(&self.state),
             lived_seconds: seconds(self.interval_ns),
             busy_seconds: seconds(self.busy_ns),

@@ -12,6 +12,7 @@ use view::document::{Fact, Gap, Mark};
 use view::events::Row;
 use view::io::Device;
 use view::statements::Statements;
+use view::vacuum::Vacuum;
 
 /// Everything that a report shows.
 #[derive(Debug, Clone)]
@@ -36,6 +37,8 @@ pub struct Material {
     pub statements: Option<Statements>,
     /// Who blocks whom now; `None` for a recording.
     pub blocking: Option<Forest>,
+    /// How far vacuum is behind now; `None` for a recording, or if the server was not asked.
+    pub vacuum: Option<Vacuum>,
     /// What the sessions did; `None`: not recorded.
     pub sessions: Option<SessionHistory>,
     /// The points of the charts.

@@ -284,6 +284,7 @@ fn make() -> Material {
     statements.rows[1].query = Some(hostile.into());
     Material {
         blocking: None,
+        vacuum: None,
         recording: "/srv/recording".to_string(),
         host: "db1".to_string(),
         from: FROM,

@@ -22,6 +22,8 @@ pub struct Identity {
     pub user: String,
     /// What the client calls itself, or empty.
     pub application: String,
+    /// The client's address; "local" for a Unix socket; empty without a client, and of a group.
+    pub client: String,
 }
 
 /// Whether a slot's owner still runs.
@@ -114,6 +116,8 @@ pub struct Book {
     pub run_start: u64,
     /// Since when its time is conserved, tick.
     pub born: u64,
+    /// When its current or last transaction began, tick; 0 not known.
+    pub transaction: u64,
     /// Up to when it is conserved, tick.
     pub now: u64,
     /// Calls through each probe.
@@ -229,7 +233,7 @@ impl Head {
     }
 }
 
-/// The texts of an entry.
+/// The texts of an entry; the client's address is in its book.
 pub(crate) fn identity_of(bytes: &[u8]) -> Identity {
     let text = |at| text_at(bytes, at, 64);
     Identity {
@@ -237,5 +241,6 @@ pub(crate) fn identity_of(bytes: &[u8]) -> Identity {
         database: text(entry::DATABASE),
         user: text(entry::USER),
         application: text(entry::APPLICATION),
+        client: String::new(),
     }
 }

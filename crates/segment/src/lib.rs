@@ -47,6 +47,7 @@ mod level_switch;
 pub mod locks;
 mod names;
 mod overflows;
+pub mod own;
 mod owners;
 mod plans;
 mod probes;

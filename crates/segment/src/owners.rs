@@ -3,7 +3,7 @@
 
 use crate::book::{identity_of, Identity};
 use crate::error::Error;
-use crate::layout::{entry, i32_at, state, u32_at, u64_at};
+use crate::layout::{book, entry, i32_at, state, text_at, u32_at, u64_at};
 use crate::segment::Segment;
 use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
@@ -56,11 +56,13 @@ impl Segment {
     pub(crate) fn read_identity(&self, index: u32) -> Result<(Arc<Identity>, u32), Error> {
         let offset = self.regions.entries.entry(index);
         let mut bytes = [0u8; entry::SIZE];
+        let mut client = [0u8; 64];
         for _ in 0..100 {
             // A reading of its own: within one, an aarch64 processor may copy the seq last.
             let before = self.read_u32(offset + entry::IDENTITY_SEQ as u64)?;
             fence(Ordering::Acquire);
             self.read(offset, &mut bytes)?;
+            self.read(self.regions.books.entry(index) + book::CLIENT as u64, &mut client)?;
             fence(Ordering::Acquire);
             let seq = self.read_u32(offset + entry::IDENTITY_SEQ as u64)?;
             if seq.is_multiple_of(2) && seq == before {
@@ -68,7 +70,8 @@ impl Segment {
             }
             std::thread::yield_now();
         }
-        Ok((Arc::new(identity_of(&bytes)), u32_at(&bytes, entry::IDENTITY_SEQ)))
+        let identity = Identity { client: text_at(&client, 0, 64), ..identity_of(&bytes) };
+        Ok((Arc::new(identity), u32_at(&bytes, entry::IDENTITY_SEQ)))
     }
 
     /// The owners of slots in use whose pid is one of `pids`.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The sessions of a frame: a row for each, and their number by kind and state.
 
-use crate::book::{Book, Life};
+use crate::book::{Book, Head, Life};
 use crate::delta::{Delta, SessionDelta};
 use crate::directory::{Stat, StatKind};
+use crate::own;
 use crate::owners::Names;
 use crate::snapshot::Snapshot;
 use crate::wait_class::WaitClass;
@@ -26,6 +27,8 @@ pub struct SessionRow {
     pub user: Option<String>,
     /// application_name.
     pub application: String,
+    /// The client's address, "local" for a Unix socket; `None` without a client, or where it is not known.
+    pub client_address: Option<String>,
     /// Its current phase.
     pub phase: Arc<str>,
     /// Its current activity: "cpu", or the wait event as `Type:Event`.
@@ -35,6 +38,10 @@ pub struct SessionRow {
     pub class: WaitClass,
     /// Time since that started.
     pub since_seconds: f64,
+    /// Age of its transaction; `None`: it has none, or its beginning is not known.
+    pub transaction_seconds: Option<f64>,
+    /// Time since its process was first seen, about its start; `None`: not known.
+    pub age_seconds: Option<f64>,
     /// "active", "idle", "idle in transaction", "background", or "dead": its process has ended
     /// and its slot is not merged yet.
     pub state: &'static str,
@@ -140,13 +147,9 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
             continue;
         };
         match stat.kind {
-            StatKind::Account => accounts.push(SessionAccount {
-                phase: stat.phase().clone(),
-                activity: stat.activity().clone(),
-                count: change.count,
-                seconds: clock.seconds(change.total),
-                idle: stat.is_idle(),
-            }),
+            StatKind::Account => {
+                accounts.push(SessionAccount::of(stat, change.count, clock.seconds(change.total)));
+            }
             _ if stat.command().is_some_and(|(_, handle)| handle) => commands += change.count,
             _ => {}
         }
@@ -163,10 +166,14 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         database: name(&names.databases, book.database_id, &book.identity.database),
         user: name(&names.users, book.user_id, &book.identity.user),
         application: book.identity.application.clone(),
+        client_address: Some(book.identity.client.clone()).filter(|it| !it.is_empty()),
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
         class: running.map_or(WaitClass::Other, Stat::class),
         since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
+        transaction_seconds: in_transaction(book, running)
+            .then(|| clock.seconds(book.now.saturating_sub(book.transaction))),
+        age_seconds: Some(clock.seconds(book.now.saturating_sub(book.claimed_tick))),
         state: state(book, running),
         lived_seconds: clock.seconds(session.lived),
         busy_seconds: sum(|a| !a.idle),
@@ -186,6 +193,47 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
             .collect(),
         accounts,
     }
+}
+
+impl Snapshot {
+    /// The accounts of a session since its start or the last reset, most time first; empty if it has ended.
+    pub fn accounts_of(&self, slot: u32, generation: u32) -> Vec<SessionAccount> {
+        let book = self.books.iter().find(|it| (it.slot, it.generation) == (slot, generation));
+        let heads = book.into_iter().flat_map(|book| &book.heads);
+        let account = |head: &Head| {
+            let stat = self.directory.get(head.stat).filter(|it| it.kind == StatKind::Account)?;
+            Some(SessionAccount::of(stat, head.count, self.clock.seconds(head.total)))
+        };
+        let accounts = heads.filter_map(account).filter(|it| it.seconds > 0.0);
+        let mut accounts: Vec<SessionAccount> = accounts.collect();
+        accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        accounts
+    }
+}
+
+impl SessionAccount {
+    fn of(stat: &Stat, count: u64, seconds: f64) -> SessionAccount {
+        SessionAccount {
+            phase: stat.phase().clone(),
+            activity: stat.activity().clone(),
+            count,
+            seconds,
+            idle: stat.is_idle(),
+        }
+    }
+}
+
+impl SessionRow {
+    /// Whether it is tally's own: it asks the server while it watches.
+    pub fn is_own(&self) -> bool {
+        own::is_session(&self.application)
+    }
+}
+
+/// The tick of a transaction that has ended stays until the next one begins.
+fn in_transaction(book: &Book, running: Option<&Stat>) -> bool {
+    let phase = running.map_or("idle", |stat| &**stat.phase());
+    book.transaction != 0 && book.life == Life::Alive && !matches!(phase, "idle" | "off")
 }
 
 fn state(book: &Book, running: Option<&Stat>) -> &'static str {

@@ -248,6 +248,10 @@ fn sessions_and_groups_read_as_they_were_written() {
             assert_eq!(value, &entry[key], "slot {}: {key}", b.slot);
         }
         let written = books.iter().find(|w| w["index"] == json!(b.slot)).unwrap();
+        let client = written.get("client").and_then(Value::as_str).unwrap_or_default();
+        assert_eq!(identity.client, client, "slot {}", b.slot);
+        let transaction = written.get("transaction").and_then(Value::as_u64).unwrap_or(0);
+        assert_eq!(b.transaction, transaction, "slot {}", b.slot);
         let holds: Vec<Value> = b
             .holds
             .iter()

@@ -46,7 +46,7 @@ pub struct StatementsArgs {
     /// Only statements of this user
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Also nested statements, as in functions
+    /// Also nested statements, as in functions, and those of tally itself
     #[arg(long)]
     pub all: bool,
     /// Show everything about one statement, by its query id
@@ -139,8 +139,10 @@ fn wish(args: &StatementsArgs) -> Wish {
 
 fn json(args: &StatementsArgs, all: &mut Statements, segment: &Segment) -> Result<(), Error> {
     let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
-    let ordered = statements::ordered(all, &wish(args));
-    all.rows = ordered.into_iter().take(limit).cloned().collect();
+    // With tally's own, which are marked.
+    let ordered = statements::ordered(all, &Wish { idle: true, ..wish(args) }).into_iter();
+    let ordered = ordered.filter(|row| row.toplevel || wish(args).idle);
+    all.rows = ordered.take(limit).cloned().collect();
     let header = segment.header();
     let server = if header.server.is_empty() { &header.producer } else { &header.server };
     let json = Json {

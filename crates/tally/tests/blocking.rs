@@ -227,7 +227,9 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
     let shown = text(&cluster);
     let line = format!("8 sessions wait for session {root_pid} (forgetful, postgres@postgres), idle in transaction for ");
     assert!(shown.starts_with(&line), "{shown}");
-    assert!(shown.lines().nth(1).unwrap().contains("last: update orders set v = $1"), "{shown}");
+    let origin = shown.lines().nth(1).unwrap();
+    assert!(origin.starts_with("  client local, transaction open for "), "{shown}");
+    assert!(shown.lines().nth(2).unwrap().contains("last: update orders set v = $1"), "{shown}");
 
     let mut watch = std::process::Command::new(env!("CARGO_BIN_EXE_tally"))
         .args(["blocking", "--watch", "--json"])
@@ -271,7 +273,8 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
     let mut config = cluster.config();
     let mut poor = config.user("poor").connect(NoTls).unwrap();
     let sql = "select count(*), count(application_name) + count(query) + count(root_query) \
-               + count(root_application_name) + count(root_phase) from tally.blocking";
+               + count(root_application_name) + count(root_phase) + count(client_address) + count(transaction_seconds) \
+               + count(root_client_address) + count(root_transaction_seconds) from tally.blocking";
     let row = poor.query_one(sql, &[]).unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (WAITERS as i64, 0));
 
@@ -284,6 +287,82 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
         client.query_one("select count(*) from tally.blocking", &[]).unwrap().get::<_, i64>(0),
         0
     );
+}
+
+/// The witness is the server's pg_stat_activity.
+#[test]
+fn a_session_has_the_age_of_its_transaction_not_of_its_last_statement() {
+    let cluster = server();
+    create_views(&cluster);
+    let (mut root, pid) = session(&cluster, "forgetful");
+    let mut client = cluster.connect().unwrap();
+    let mut ages = || {
+        let row = client.query_one(
+            "select s.transaction_seconds, extract(epoch from clock_timestamp() - a.xact_start)::float8, s.phase, \
+             s.client_address from tally.sessions s join pg_stat_activity a using (pid) where pid = $1",
+            &[&pid],
+        );
+        let row = row.unwrap();
+        assert_eq!(row.get::<_, &str>(3), "local");
+        let phase: String = row.get(2);
+        (row.get::<_, Option<f64>>(0), row.get::<_, Option<f64>>(1), phase)
+    };
+    let none = (None, None, "idle".to_string());
+    eventually("it is idle", || ages() == none);
+    // Two transactions, so that the first one's beginning is not the second one's.
+    for _ in 0..2 {
+        root.batch_execute("begin; select 1").unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        root.query("select pg_sleep(0.5)", &[]).unwrap();
+        eventually("it has answered", || ages().2 == "idle in transaction");
+        let (ours, theirs, _) = ages();
+        let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
+        assert!(
+            theirs >= 1.2 && (ours - theirs).abs() < 0.1,
+            "{ours} s, the server has {theirs} s"
+        );
+        root.batch_execute("commit").unwrap();
+        eventually("it is idle again", || ages() == none);
+    }
+}
+
+/// The server's port is one that was free; the socket's name stays.
+#[test]
+fn a_session_over_the_network_has_its_address() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut cluster = support::plain()
+        .setting("shared_preload_libraries", "pg_tally")
+        .setting("listen_addresses", "127.0.0.1")
+        .setting("port", &free.to_string())
+        .create()
+        .unwrap();
+    let socket = |port| cluster.dir().join(format!(".s.PGSQL.{port}"));
+    std::os::unix::fs::symlink(socket(free), socket(cluster.port())).unwrap();
+    cluster.start().unwrap();
+    create_views(&cluster);
+    cluster
+        .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
+        .unwrap();
+    let connect = |application: &str| {
+        let mut config = postgres::Config::new();
+        config.host("127.0.0.1").port(free).user("postgres").application_name(application);
+        config.connect(NoTls).unwrap()
+    };
+    let mut root = connect("far");
+    root.batch_execute("begin; update orders set v = 1").unwrap();
+    let mut waiting = connect("far too");
+    let waiting = std::thread::spawn(move || waiting.batch_execute(UPDATE));
+    eventually("one is blocked", || blocked(&cluster) == 1);
+    let json = blocking(&cluster);
+    let first = &json["roots"][0];
+    assert_eq!(first["client_address"], "127.0.0.1", "{json:#}");
+    assert_eq!(first["blocks"][0]["client_address"], "127.0.0.1", "{json:#}");
+    assert!(first["transaction_seconds"].as_f64().unwrap() > 0.1, "{json:#}");
+    let sql = "select client_address || ' ' || root_client_address || ' ' || (root_transaction_seconds >= wait_seconds) \
+               from tally.blocking";
+    assert_eq!(cluster.psql(sql).unwrap().trim(), "127.0.0.1 127.0.0.1 true");
+    root.batch_execute("rollback").unwrap();
+    waiting.join().unwrap().unwrap();
 }
 
 #[test]

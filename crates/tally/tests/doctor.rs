@@ -470,6 +470,24 @@ fn examine_connected(cluster: &Cluster) -> Value {
     serde_json::from_str(&output(&mut doctor)).unwrap()
 }
 
+/// What needs a connection is also in `tally top` and on the page of `tally serve`, and not without one.
+fn in_top_and_serve(cluster: &Cluster, words: &[&str]) {
+    let top = |user: &str| -> Value {
+        let mut top = tally();
+        top.args(["top", "--once", "--json", "--interval", "2"]).arg(segment(cluster));
+        serde_json::from_str(&output(top.env("PGUSER", user))).unwrap()
+    };
+    assert_first_live(&top("postgres"), "vacuum-behind", words);
+    assert_eq!(top("nobody")["healthy"], true);
+    let serving = support::serving::Serving::as_user(cluster, "postgres");
+    support::eventually("the page has it", || {
+        let report = serving.get("/report.json").unwrap_or_default();
+        let report: Value = serde_json::from_str(&report).unwrap_or_default();
+        let text = report["findings"][0]["text"].as_str().unwrap_or_default();
+        words.iter().all(|word| text.contains(word))
+    });
+}
+
 #[test]
 fn who_keeps_vacuum_from_removing_rows_is_named() {
     let cluster = start(server());
@@ -504,6 +522,7 @@ fn who_keeps_vacuum_from_removing_rows_is_named() {
         examined["diagnoses"][0]["text"].as_str().is_some_and(|it| it.starts_with(words[0]))
     });
     assert_first_live(&examined, "vacuum-behind", &words);
+    in_top_and_serve(&cluster, &words);
 
     report.batch_execute("commit").unwrap();
     cluster.psql("vacuum t").unwrap();

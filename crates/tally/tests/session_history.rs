@@ -17,6 +17,7 @@ use rustix::process::Signal;
 use scratch::Cluster;
 use serde_json::Value;
 use support::recorder::Recorder;
+use support::tmux::Tmux;
 use support::{eventually, output};
 
 /// Intervals that are recorded in each state of the server.
@@ -272,6 +273,21 @@ fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
     assert_eq!(shown, recorded);
     let text = replay(&["--view", "sessions"]);
     assert!(text.contains("waiter") && text.contains("sessions that were not idle"), "{text}");
+    // The page of one of them, and the tree that a recording did not show otherwise.
+    let tally = env!("CARGO_BIN_EXE_tally");
+    let from = format!("--replay {} --from -6s --speed 0.125 --view locks", directory.display());
+    let tmux = Tmux::run(160, 40, &format!("{tally} top {from}"));
+    tmux.until_seen("BEHIND");
+    tmux.press(&["p", "Enter"]);
+    let seen = tmux.until_seen("A recording has no accounts of single sessions.");
+    for part in ["client local", "transaction open for", "update orders set v", "Blocks"] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    tmux.press(&["Escape"]);
+    tmux.until_seen("BEHIND");
+    tmux.press(&["Down", "Enter"]);
+    let seen = tmux.until_seen("It waits for ");
+    assert!(seen.contains("Blocked by") && seen.contains(", postgres@postgres), "), "{seen}");
 }
 
 /// A report of it begins with who blocked most, as `tally doctor` does live.

@@ -143,7 +143,8 @@ fn a_load_is_shown_statement_by_statement() {
     let id = update["queryid"].as_str().unwrap();
     let text = statements(&cluster, &["--limit", "3"]);
     assert!(text.starts_with("DATABASE  USER "), "{text}");
-    assert_eq!(text.lines().count(), 5, "{text}");
+    // With the heading, the last line and the one of tally's own.
+    assert_eq!(text.lines().count(), 6, "{text}");
     assert!(text.contains("UPDATE pgbench_") && text.contains("3 of "), "{text}");
     assert!(statements(&cluster, &["--sort", "calls"]).contains(id));
     let by_wait = json(&cluster, &["--sort", "LWLock:WALWrite", "--limit", "1"]);
@@ -264,4 +265,53 @@ fn an_empty_list_comes_with_a_remedy() {
     );
     complaint(tally().args(["statements", "--sort", "nonsense"]), 2);
     complaint(tally().args(["statements", "--limit", "0"]), 2);
+}
+
+/// The server is new, so that all statements that appear are those of the verbs.
+#[test]
+fn what_tally_asks_the_server_is_one_row() {
+    let cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));
+    let mut client = cluster.config().application_name("shop").connect(postgres::NoTls).unwrap();
+    client.batch_execute("select count(*) from pg_class").unwrap();
+    let path = support::segment(&cluster);
+    let verb = |args: &[&str]| output(tally().env("PGUSER", "postgres").args(args).arg(&path));
+    let texts = |args: &[&str]| -> Vec<String> {
+        let all: Value =
+            serde_json::from_str(&verb(&[&["statements", "--json"], args].concat())).unwrap();
+        rows(&all).iter().map(|row| row["query"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let before = texts(&["--all"]);
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording").display().to_string();
+    verb(&["doctor", "--for", "1"]);
+    verb(&["top", "--once", "--interval", "2"]);
+    let mut record = tally();
+    record.env("PGUSER", "postgres").args(["record", "-o", &recording]).arg(&path);
+    output(record.args(["--", "sleep", "2"]));
+    let mut own: Vec<String> = texts(&["--all"]);
+    // Work without a known statement has no text.
+    own.retain(|text| !text.is_empty() && !before.contains(text));
+    assert!(own.len() > 5 && own.iter().any(|it| it.contains("pg_settings")), "{own:#?}");
+    assert!(own.iter().all(|text| segment::own::is_statement(text)), "{own:#?}");
+
+    let shown = verb(&["statements"]);
+    assert!(shown.contains("tally's own: ") && !shown.contains("pg_settings"), "{shown}");
+    assert!(shown.contains("select count(*) from pg_class"), "{shown}");
+    let all: Value = serde_json::from_str(&verb(&["statements", "--json"])).unwrap();
+    let marked = |row: &&Value| {
+        row["own"] == segment::own::is_statement(row["query"].as_str().unwrap_or_default())
+    };
+    assert!(rows(&all).iter().all(|row| marked(&row)), "{all:#}");
+    let shown = verb(&["statements", "--all", "--limit", "500"]);
+    assert!(!shown.contains("tally's own: ") && shown.contains("pg_settings"), "{shown}");
+
+    // Its sessions are marked as such.
+    let mut own = cluster.config().application_name("tally").connect(postgres::NoTls).unwrap();
+    for session in [&mut own, &mut client] {
+        session.batch_execute("begin").unwrap();
+    }
+    let sessions = verb(&["top", "--once", "--interval", "0.2", "--view", "sessions"]);
+    let marked: Vec<&str> =
+        sessions.lines().filter(|line| line.contains("client backend (tally)")).collect();
+    assert!(marked.len() == 1 && sessions.matches("client backend").count() == 2, "{sessions}");
 }

@@ -176,6 +176,45 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
 }
 
 #[test]
+fn enter_opens_a_session_with_what_it_did_and_whom_it_blocks() {
+    let cluster = server();
+    let (mut root, pid) = forgetful(&cluster);
+    let (waiting, thread) = waiter(&cluster);
+    eventually("it is blocked", || json(&cluster, "0.2")["blocking"]["blocked"] == 1);
+    let tmux = top(&cluster, cluster.user(), &segment(&cluster).display().to_string());
+    tmux.press(&["Enter"]);
+    let seen = tmux.until("all of the page", |seen| {
+        seen.contains("What it did since it began") && seen.contains("query ID")
+    });
+    for part in [
+        &format!("Session {pid} (forgetful, postgres@postgres)"),
+        "client backend, client local, began ",
+        "idle in transaction for ",
+        "; transaction open for ",
+        "Last statement",
+        "update orders set v = $1 where id = $2",
+        &format!("session {waiting} (waiter, postgres@postgres), waiting for transaction "),
+    ] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    tmux.press(&["Escape"]);
+    tmux.until_seen("BEHIND");
+    tmux.press(&["Down", "Enter"]);
+    let seen = tmux.until_seen("It waits for transaction ");
+    assert!(seen.contains(&format!("Session {waiting} (waiter, ")), "{seen}");
+    assert!(
+        seen.contains(&format!(
+            "session {pid} (forgetful, postgres@postgres), idle in transaction for "
+        )),
+        "{seen}"
+    );
+    tmux.press(&["Escape"]);
+    tmux.until_seen("BEHIND");
+    root.batch_execute("rollback").unwrap();
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
 fn a_request_reaches_only_the_session_and_the_server_that_were_shown() {
     let (cluster, other) = (server(), server());
     let (mut client, pid) = forgetful(&cluster);

@@ -73,3 +73,72 @@ fn the_postmaster_is_not_instrumented() {
     assert_eq!(children.len(), 5);
     assert!(children.iter().all(|child| mapped(child.get::<_, i32>(0) as u32)));
 }
+
+/// The rule of docs/reference-sql.md: the name of a column says its unit, its type and its digits.
+#[test]
+fn every_column_of_every_view_follows_the_rule_of_units() {
+    let cluster = shared();
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    // So that most views have rows with fractions.
+    client
+        .batch_execute(
+            "create table t as select n, repeat('x', 100) as text from generate_series(1, 20000) n; checkpoint; \
+             create function sleeps() returns void language plpgsql as $$ begin perform pg_sleep(0.011); end $$; \
+             select sleeps(); select sleeps(); select sleeps(); select sum(n) from t group by n % 7; \
+             select sum(n) from t group by n % 7; select sum(n) from t group by n % 7",
+        )
+        .unwrap();
+    let columns = client
+        .query(
+            "select c.relname::text, a.attname::text, a.atttypid::regtype::text from pg_class c \
+             join pg_attribute a on a.attrelid = c.oid \
+             where c.relnamespace = 'tally'::regnamespace and c.relkind = 'v' and a.attnum > 0 order by 1, a.attnum",
+            &[],
+        )
+        .unwrap();
+    assert!(columns.len() > 250, "{}", columns.len());
+    let (mut filled, mut views) = (0, std::collections::BTreeSet::new());
+    for column in &columns {
+        let [view, name, kind]: [String; 3] = [column.get(0), column.get(1), column.get(2)];
+        let ends = |end: &str| name == end || name.ends_with(&format!("_{end}"));
+        let digits = match &*name {
+            "commits_per_flush" | "spread" | "target" | "cost" | "rows_per_call" => Some(3),
+            _ if name.ends_with("_per_second") => Some(3),
+            _ if ends("seconds") => Some(9),
+            _ if name.ends_with("_time") && ["statements", "plans"].contains(&&*view) => Some(6),
+            _ => None,
+        };
+        let expected: &[&str] = match digits {
+            Some(_) => &["double precision"],
+            None if ends("bytes") => &["bigint", "integer", "numeric"],
+            None => &[
+                "bigint",
+                "integer",
+                "smallint",
+                "oid",
+                "text",
+                "name",
+                "boolean",
+                "jsonb",
+                "integer[]",
+                "timestamp with time zone",
+            ],
+        };
+        assert!(expected.contains(&&*kind), "tally.{view}.{name} is {kind}");
+        let Some(digits) = digits else { continue };
+        let sql = format!(
+            "select count({name}), count(*) filter (where {name} <> 0), \
+             max({name}::text) filter (where {name} <> round({name}::numeric, {digits})::float8) from tally.{view}"
+        );
+        let row = client.query_one(&sql, &[]).unwrap();
+        let odd: Option<String> = row.get(2);
+        assert_eq!(odd, None, "tally.{view}.{name} has more than {digits} decimals");
+        if row.get::<_, i64>(1) > 0 {
+            filled += 1;
+            views.insert(view);
+        }
+    }
+    // It has looked at something.
+    assert!(filled > 60 && views.len() > 10, "{filled} columns of {views:?}");
+}

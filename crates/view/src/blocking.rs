@@ -29,6 +29,10 @@ pub struct Party {
     pub user: Option<String>,
     /// Its database, likewise.
     pub database: Option<String>,
+    /// The address of its client; "local" for a Unix socket; `None`: not known.
+    pub client_address: Option<String>,
+    /// Age of its transaction; `None`: not known.
+    pub transaction_seconds: Option<f64>,
     /// "active", "idle in transaction", ...; `None`: it is not measured.
     pub state: Option<&'static str>,
     /// Its phase.
@@ -372,6 +376,8 @@ fn party(
     party.application = Some(row.application.clone());
     party.user = row.user.clone();
     party.database = row.database.clone();
+    party.client_address = row.client_address.clone();
+    party.transaction_seconds = row.transaction_seconds;
     party.state = Some(row.state);
     party.phase = Some(row.phase.to_string());
     party.activity = Some(row.activity.to_string());
@@ -460,6 +466,15 @@ impl Party {
         }
     }
 
+    /// "client 10.0.0.7, transaction open for 63 s"; empty if neither is known.
+    pub fn origin(&self) -> String {
+        let client = self.client_address.as_ref().map(|client| format!("client {client}"));
+        let transaction = self
+            .transaction_seconds
+            .map(|seconds| format!("transaction open for {}", duration(seconds)));
+        [client, transaction].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
     fn lines(&self, depth: usize, out: &mut Vec<String>) {
         let indent = "  ".repeat(depth);
         if let Some(wait) = &self.wait {
@@ -478,6 +493,10 @@ impl Party {
                 wait.mode,
                 duration(wait.seconds),
             ));
+        }
+        let origin = self.origin();
+        if self.wait.is_none() && !origin.is_empty() {
+            out.push(format!("{indent}  {origin}"));
         }
         if let Some(query) = &self.query {
             let last =
@@ -529,6 +548,8 @@ impl Forest {
             left("STATE, OR LOCK WAITED FOR", 0),
             left("MODE", 4),
             Column::new("seconds", "FOR", Unit::Seconds),
+            Column::new("transaction", "XACT", Unit::Seconds).expendable(3),
+            left("CLIENT", 5),
             text("QUERY"),
         ];
         let row = |(depth, party): (usize, &Party)| {
@@ -565,6 +586,8 @@ impl Forest {
                 state.into(),
                 mode.into(),
                 seconds.into(),
+                party.transaction_seconds.into(),
+                party.client_address.as_deref().into(),
                 query.into(),
             ];
             Row { tone, ..Row::new(party.pid.to_string(), cells) }

@@ -23,6 +23,7 @@ pub mod reading;
 pub mod rows;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+pub mod session;
 mod sort;
 pub mod statements;
 pub mod table;

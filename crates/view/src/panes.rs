@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use segment::interval::{AccountRow, Interval, SessionRow, Timing};
 
 use crate::rows::{accepts, by, left, right, sorted, text, Wish};
+use crate::session::SessionId;
 use crate::statements::{one_line, CurrentRow, Statements};
 use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
@@ -198,7 +199,11 @@ type F = Field<SessionRow>;
 /// The columns of sessions.
 const SESSIONS: &[F] = &[
     F::new("pid", "PID", Unit::Number, |it, _| it.pid.to_string().into()),
-    F::new("kind", "KIND", Unit::Text, |it, _| it.kind.as_str().into()).expendable(6),
+    F::new("kind", "KIND", Unit::Text, |it, _| match it.is_own() {
+        true => format!("{} (tally)", it.kind).into(),
+        false => it.kind.as_str().into(),
+    })
+    .expendable(6),
     F::new("user", "USER", Unit::Text, |it, _| it.user.as_deref().into()).expendable(5),
     F::new("database", "DATABASE", Unit::Text, |it, _| it.database.as_deref().into()).expendable(4),
     F::new("phase", "PHASE", Unit::Text, |it, _| {
@@ -207,11 +212,15 @@ const SESSIONS: &[F] = &[
     .expendable(2),
     F::new("activity", "ACTIVITY", Unit::Text, |it, _| (&it.activity).into()),
     F::new("since", "SINCE", Unit::Seconds, |it, _| it.since_seconds.into()),
+    F::new("transaction", "XACT", Unit::Seconds, |it, _| it.transaction_seconds.into())
+        .expendable(4),
     F::new("busy_share", "%BUSY", Unit::Share, |it, _| of_life(it, it.busy_seconds)),
     F::new("cpu_share", "%CPU", Unit::Share, |it, _| of_life(it, it.cpu_seconds)).expendable(2),
     F::new("per_second", "CMD/S", Unit::PerSecond, |it, s| rate(it.commands, s)).expendable(3),
     F::new("application", "APPLICATION", Unit::Text, |it, _| it.application.as_str().into())
         .expendable(7),
+    F::new("client", "CLIENT", Unit::Text, |it, _| it.client_address.as_deref().into())
+        .expendable(8),
 ];
 
 /// The share of a session's life within the interval.
@@ -268,7 +277,7 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
         .map(|s| {
             let cells = figures.cells(s, interval.instrumented_seconds);
             let tone = if s.state == "active" { Tone::of(s.class) } else { Tone::Faint };
-            let mut row = Row { tone, ..Row::new(format!("{} {}", s.slot, s.generation), cells) };
+            let mut row = Row { tone, ..Row::new(SessionId::of(s).to_string(), cells) };
             if holding {
                 row.cells.push(holds(s).into());
             }

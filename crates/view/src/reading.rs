@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::blocking::Forest;
 use crate::io::Io;
+use crate::session::Opened;
 use crate::statements::Statements;
 use crate::vacuum::Vacuum;
 
@@ -30,6 +31,9 @@ pub struct Reading {
     /// How far vacuum is behind; `None`: nobody asked the server.
     #[serde(skip)]
     pub vacuum: Option<Vacuum>,
+    /// More about one session; `None`: nobody asked for it.
+    #[serde(skip)]
+    pub opened: Option<Opened>,
     /// Whether somebody asked for the statements.
     #[serde(skip)]
     pub asked: bool,
@@ -49,6 +53,7 @@ impl Reading {
             uncovered_processes: None,
             recent: None,
             vacuum: None,
+            opened: None,
             asked: false,
             recorded: None,
         }

@@ -36,7 +36,7 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         let of = s.accounts.iter().filter(|a| &*a.phase == phase && a.idle);
         of.fold((0, 0.0), |(n, s), a| (n + a.count, s + a.seconds))
     };
-    let clients = case.interval.sessions.iter().filter(|s| s.kind == "client backend");
+    let clients = case.live_sessions().filter(|s| s.kind == "client backend");
     let worst = clients.max_by_key(|s| session(s, IN_TRANSACTION).0);
     let ((between, waited), ended, busy) = match worst {
         Some(s) => (session(s, IN_TRANSACTION), session(s, "idle").0, s.busy_seconds),
@@ -86,9 +86,9 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
 }
 
 /// The session that sent at least this part of all commands in a recording.
-fn most_commands<'c>(case: &'c Case<'_>, part: f64) -> Option<&'c SessionRow> {
-    let all: u64 = case.sampled.iter().map(|s| s.commands).sum();
-    let most = case.sampled.iter().max_by_key(|s| s.commands)?;
+fn most_commands<'c>(case: &Case<'c>, part: f64) -> Option<&'c SessionRow> {
+    let all: u64 = case.recorded_sessions().map(|s| s.commands).sum();
+    let most = case.recorded_sessions().max_by_key(|s| s.commands)?;
     (most.commands as f64 >= part * all as f64).then_some(most)
 }
 

@@ -18,8 +18,10 @@ pub fn changed(case: &Case<'_>) -> Vec<Diagnosis> {
     const MORE: f64 = 0.001;
 
     let Some(statements) = case.statements else { return Vec::new() };
-    let rows =
-        statements.rows.iter().filter(|row| row.toplevel && matters(case, row.seconds, MUCH));
+    let rows = statements
+        .rows
+        .iter()
+        .filter(|row| row.toplevel && !row.own && matters(case, row.seconds, MUCH));
     rows.filter_map(|row| {
         let (now, before) = change(case.plans, row)?;
         let worse = now.mean_seconds >= LONGER * before.mean_seconds

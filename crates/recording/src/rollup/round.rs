@@ -76,6 +76,7 @@ pub(super) fn apply(batch: &mut Batch) {
     each(sessions.iter_mut().map(|row| (row.pid, &mut row.cpu_ns)));
     for row in sessions {
         row.since_ns = rounded(row.since_ns);
+        row.transaction_ns = row.transaction_ns.map(rounded);
     }
 }
 

@@ -64,7 +64,7 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         checkpoints: &checkpoints,
         blocking: blocker.map(|it| &it.forest).or(material.blocking.as_ref()),
         plans: statements.map_or(&[], |it| &it.plans),
-        vacuum: None,
+        vacuum: material.vacuum.as_ref(),
     });
     if found.is_empty() {
         return vec![note("ledger", "Healthy: nothing is wrong.".into())];

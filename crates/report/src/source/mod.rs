@@ -67,6 +67,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     let detail = latency.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
     Ok(Material {
         blocking: None,
+        vacuum: None,
         recording: wanted.directory.display().to_string(),
         host: recording.host().to_string(),
         from: seconds(range.from_us),

@@ -96,11 +96,13 @@ offsets! {
     RESETS     = 28, "U32: resets seen.";
     PEND_TICKS = 32, "U64.";
     BORN       = 40, "U64, tick.";
+    TRANSACTION = 48, "U64: tick at which the current or last transaction began; 0 unknown.";
     CALLS      = 64, "64 times u64.";
     HOLDING    = 576, "U32: lightweight locks held now; the first of them are in `HOLDS`.";
     HOLDS      = 584, "[`crate::layout::HOLDS`] entries of [`crate::layout::hold`].";
     FREED_NEXT = 776, "U32: index of the next in `FREED`.";
     FREED      = 784, "[`crate::layout::FREED`] entries of [`crate::layout::freed`].";
+    CLIENT     = 912, "64 bytes of text, under `IDENTITY_SEQ` of the entry.";
 }
 
 offsets! {

@@ -97,6 +97,7 @@ impl Segment {
         let used = (u32_at(buffer, book::USED) as usize).min(most);
         book.run_start = u64_at(buffer, book::RUN_START);
         book.born = u64_at(buffer, book::BORN);
+        book.transaction = u64_at(buffer, book::TRANSACTION);
         book.holding = u32_at(buffer, book::HOLDING);
         book.holds.extend(holds(buffer, book.holding));
         // The owner has not noticed a reset: only the running account since then counts.

@@ -114,7 +114,7 @@ fn find_out(target: Option<&str>, segment: &str, data: &Path) -> Answer {
 fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
     let mut client = server::connect_target(Some(target))?;
     let rows = client.query(
-        "select name, setting, coalesce(unit, ''), source from pg_settings order by name",
+        "/* tally */ select name, setting, coalesce(unit, ''), source from pg_settings order by name",
         &[],
     )?;
     let mut settings: Vec<SettingRow> = rows
@@ -127,7 +127,7 @@ fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
             row(it.get(0), it.get(1), it.get(2), &source)
         })
         .collect();
-    let version = client.query_one("select version()", &[])?;
+    let version = client.query_one("/* tally */ select version()", &[])?;
     settings.push(row("version", version.get(0), "", "sql"));
     Ok(settings)
 }

@@ -216,8 +216,12 @@ impl Collector {
         let latest = self.run.as_ref().and_then(Run::statements);
         let latest = latest.cloned();
         // If it cannot be read, the page has the rest.
-        let blocking = self.run.as_mut().and_then(|run| run.blocking().ok());
-        let document = page::document(&self.history, latest.as_ref(), blocking, self.pace)?;
+        let now = self
+            .run
+            .as_mut()
+            .map(|run| page::Now { blocking: run.blocking().ok(), vacuum: run.vacuum() });
+        let now = now.unwrap_or_default();
+        let document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
         let tag = Some(format!("\"{:x}-{}\"", self.started, self.look));
         let why = self.history.silence().unwrap_or("the first interval has not ended");
         match (what, document) {

@@ -15,6 +15,7 @@ use view::html::Visible;
 use view::page;
 use view::statements::Statements;
 use view::units::duration;
+use view::vacuum::Vacuum;
 
 /// Path from which the page loads newer figures.
 pub const FIGURES: &str = "report.json";
@@ -28,15 +29,28 @@ pub struct Pace {
     pub detail: f64,
 }
 
+/// What is known of this moment only.
+#[derive(Debug, Default)]
+pub struct Now {
+    /// Who blocks whom.
+    pub blocking: Option<Forest>,
+    /// How far vacuum is behind.
+    pub vacuum: Option<Vacuum>,
+}
+
 /// The report of the history; `None` if it is empty.
 pub fn document(
     history: &History,
     latest: Option<&std::sync::Arc<segment::Statements>>,
-    blocking: Option<Forest>,
+    now: Now,
     pace: Pace,
 ) -> Result<Option<Document>, Error> {
     let Some(kept) = history.all() else { return Ok(None) };
-    let material = Material { blocking, ..material(kept, history, latest, pace) };
+    let material = Material {
+        blocking: now.blocking,
+        vacuum: now.vacuum,
+        ..material(kept, history, latest, pace)
+    };
     let mut document = assemble::document(material, &TimeZone::system())?;
     document.live = Some(Live { url: FIGURES.to_string() });
     Ok(Some(document))
@@ -72,6 +86,7 @@ fn material(
     let measured = kept.points.iter().filter(|point| point.seconds > 0.0).count();
     Material {
         blocking: None,
+        vacuum: None,
         recording: whole.server.segment.clone(),
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         from: kept.from,

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use error::Error;
 use live::blocking::Blocking;
+use live::vacuum::Watch;
 use segment::{Frame, Segment, SegmentPath, Statements};
 use view::blocking::Forest;
+use view::vacuum::Vacuum;
 
 /// A second reader of the segment, in addition to the one for intervals.
 #[derive(Debug)]
 pub struct Run {
     segment: Segment,
     blocking: Blocking,
+    vacuum: Watch,
     previous: Option<segment::Snapshot>,
     statements: Option<Arc<Statements>>,
     /// Rate of the clock, constant while the segment is read.
@@ -41,12 +44,18 @@ impl Run {
         let mut run = Run {
             segment,
             blocking: Blocking::default(),
+            vacuum: Watch::default(),
             previous: None,
             statements: None,
             ticks_per_second,
         };
         run.read_statements()?;
         Ok(run)
+    }
+
+    /// How far vacuum is behind, as far as the server has reported.
+    pub fn vacuum(&mut self) -> Option<Vacuum> {
+        self.vacuum.next(&self.segment)
     }
 
     /// When the segment was created, seconds since 1970.

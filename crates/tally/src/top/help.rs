@@ -7,7 +7,7 @@ Tab 0 to 9    pane: diagnoses, ledger, waits, commands, sessions,
               lightweight locks, other locks, functions, statements, io
 Up Down       move the cursor; PgUp PgDn Home End
 Enter         open a row into its phases or contexts, or the page of a
-              statement, which Esc leaves; e opens or closes all
+              statement or session, which Esc leaves; e opens or closes all
 < > s F6      order: time, calls, mean, max, name; of statements also p99,
               rows, cpu, io, lock, lwlock, client, ipc; r reverses it
 c k           cancel the statement of the session under the cursor, or

@@ -73,6 +73,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         storage: views::of_io(first),
         leaders: args.leaders,
         blocking: true,
+        vacuum: true,
         recent: Some(DIAGNOSED),
         ..Wanted::default()
     };

@@ -48,8 +48,12 @@ impl Live {
     /// Asks for what this pane shows. Returns whether that changed.
     fn ask_for_more(&mut self, screen: &Screen) -> bool {
         let view = screen.view();
-        (views::of_statements(view) && self.follower.want_statements())
-            || (views::of_io(view) && self.follower.want_storage())
+        let another = self.follower.want_session(screen.session);
+        // A page shows its statement.
+        let statements = views::of_statements(view) || screen.session.is_some();
+        let more = (statements && self.follower.want_statements())
+            || (views::of_io(view) && self.follower.want_storage());
+        more || another && screen.session.is_some()
     }
 }
 

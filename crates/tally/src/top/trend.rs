@@ -5,6 +5,7 @@ use segment::interval::{AccountRow, Interval};
 
 use super::history::History;
 use super::View;
+use view::session::SessionId;
 use view::Reading;
 
 /// One value per interval, oldest first; `None`: no interval.
@@ -53,12 +54,9 @@ pub fn of_row(history: &History, view: View, key: &str, n: usize) -> Series {
             command.map_or(0.0, |it| it.handle.count as f64) / instrumented(&it.interval)
         }),
         View::Sessions => {
-            let wanted = key.split_once(' ').and_then(|(slot, generation)| {
-                Some((slot.parse::<u32>().ok()?, generation.parse::<u32>().ok()?))
-            });
+            let wanted = key.parse::<SessionId>().ok();
             series(history, n, |it| {
-                let mut sessions = it.interval.sessions.iter();
-                let session = sessions.find(|s| Some((s.slot, s.generation)) == wanted);
+                let session = wanted.and_then(|id| id.row_of(&it.interval.sessions));
                 session.map_or(0.0, |s| s.busy_seconds / s.lived_seconds.max(1e-9))
             })
         }
@@ -157,7 +155,7 @@ mod tests {
         close(seen(View::Ledger, "Client:ClientRead idle"), 1.0);
         close(seen(View::Waits, "IO:WALSync"), 0.11);
         close(seen(View::Commands, "Execute"), 1800.0);
-        close(seen(View::Sessions, "4301 1"), 0.75);
+        close(seen(View::Sessions, "4301 4301 1"), 0.75);
         let statements = sample::statements();
         let of_first = seen(View::Statements, &statements.rows[0].name());
         assert_eq!(of_first[1], None, "nobody had asked for them");

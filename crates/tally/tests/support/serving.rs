@@ -46,7 +46,18 @@ impl Serving {
     }
 
     pub fn at(cluster: &Cluster, listen: &str, arguments: &[&str]) -> Serving {
-        let mut child = Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        Self::by(Command::new(assert_cmd::cargo::cargo_bin("tally")), cluster, listen, arguments)
+    }
+
+    /// It asks the server as this user, also where the tests run as root.
+    pub fn as_user(cluster: &Cluster, user: &str) -> Serving {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
+        command.env("PGUSER", user);
+        Self::by(command, cluster, "127.0.0.1:0", &["--no-token"])
+    }
+
+    fn by(mut command: Command, cluster: &Cluster, listen: &str, arguments: &[&str]) -> Serving {
+        let mut child = command
             .arg("serve")
             .arg(cluster.data_dir())
             .args(["--json", "--listen", listen])

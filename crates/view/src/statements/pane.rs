@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use segment::statements::WaitClass;
 
-use super::{StatementRow, Statements, FIELDS};
+use super::{Split, StatementRow, Statements, FIELDS};
 use crate::rows::{accepts, left, right, sorted, text, Wish};
 use crate::table::field::Picked;
 use crate::table::{Column, Row, Table, Tone, Unit};
@@ -65,11 +65,12 @@ fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
 }
 
 /// The chosen statements in order: those that clients sent; with idle
-/// accounts, nested ones too.
+/// accounts, nested ones and tally's own, too.
 pub fn ordered<'s>(statements: &'s Statements, wish: &Wish) -> Vec<&'s StatementRow> {
     let shown = |row: &&StatementRow| {
         let id = row.queryid.map(|id| id.to_string()).unwrap_or_default();
-        (wish.idle || row.toplevel) && accepts(wish, &[row.text(), &row.database, &row.user, &id])
+        (wish.idle || row.toplevel && !row.own)
+            && accepts(wish, &[row.text(), &row.database, &row.user, &id])
     };
     let rows = statements.rows.iter().filter(shown).collect();
     sorted(rows, wish, |a, b| order(&wish.sort, a, b))
@@ -117,7 +118,41 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
         cells.push(one_line(row.text()).into());
         Row { tone: tone(row), branches: true, ..Row::new(row.name(), cells) }
     };
-    Table::of(columns, rows.iter().map(row).collect())
+    let own = own(statements, wish);
+    let own = own.iter().map(|it| Row {
+        branches: false,
+        tone: Tone::Faint,
+        ..Row { key: OWN.to_string(), ..row(&it) }
+    });
+    Table::of(columns, rows.iter().map(row).chain(own).collect())
+}
+
+/// Key of the row that stands for tally's own statements.
+const OWN: &str = "tally";
+
+/// One row for all of tally's own statements, unless they are shown one by one, or a filter leaves them out.
+fn own(statements: &Statements, wish: &Wish) -> Option<StatementRow> {
+    let rows: Vec<_> = statements.rows.iter().filter(|row| row.toplevel && row.own).collect();
+    if wish.idle || rows.is_empty() {
+        return None;
+    }
+    let mut activities = Vec::new();
+    rows.iter().for_each(|row| activities.extend(row.activities.iter().cloned()));
+    let text = match rows.len() {
+        1 => "tally's own: 1 statement".to_string(),
+        n => format!("tally's own: {n} statements"),
+    };
+    let row = StatementRow {
+        toplevel: true,
+        query: Some(text.as_str().into()),
+        calls: rows.iter().map(|row| row.calls).sum(),
+        rows: rows.iter().map(|row| row.rows).sum(),
+        seconds: rows.iter().map(|row| row.seconds).sum(),
+        share: rows.iter().map(|row| row.share).sum(),
+        split: Split::of(&activities),
+        ..StatementRow::default()
+    };
+    accepts(wish, &[&text]).then_some(row)
 }
 
 /// The class with most of a statement's time.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use segment::statements::{Blocks, Text, Wal};
-use segment::{Statement, StatementKey};
+use segment::{own, Statement, StatementKey};
 use serde::{Serialize, Serializer};
 
 use super::histogram::Bucket;
@@ -22,6 +22,8 @@ pub struct StatementRow {
     pub queryid: Option<i64>,
     /// Whether the client sent it, rather than another statement that executed it.
     pub toplevel: bool,
+    /// Whether tally itself sent it.
+    pub own: bool,
     /// The database's name, or its OID if the name is not known.
     pub database: String,
     /// The user's name, or its OID if the name is not known.
@@ -180,6 +182,7 @@ impl StatementRow {
             key,
             queryid: key.is_identified().then(|| key.query_id()),
             toplevel: key.toplevel,
+            own: text.is_some_and(|text| own::is_statement(&text.shown)),
             database: name(source.database(key.database_id), key.database_id),
             user: name(source.user(key.user_id), key.user_id),
             query: text.map(|text| text.shown.clone()),

@@ -141,6 +141,10 @@ pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], ar
     if page.is_empty() {
         // Past intervals do not keep inactive statements.
         lines.push(Line::raw(match screen.history.is_past() {
+            _ if screen.session.is_some() => match screen.play {
+                Some(_) => "this session was idle or did not exist in this interval; Esc goes back",
+                None => "this session did not exist in this interval; Esc goes back",
+            },
             true => "not active in this interval; Esc goes back to the table",
             false => "no longer in the table; Esc goes back",
         }));

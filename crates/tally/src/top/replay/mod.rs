@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::screen::{Ask, Screen};
 use super::source::Source;
 use crate::top::View;
+use view::session::SessionId;
 use view::Reading;
 
 mod machine;
@@ -38,6 +39,9 @@ pub trait Frames {
     fn regroup(&mut self, length: Option<Duration>);
     /// Adds to a reading what this view shows in addition to the interval.
     fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String>;
+    /// Adds who blocks whom, and what a session executes.
+    fn fill_sessions(&mut self, reading: &mut Reading, id: Option<SessionId>)
+        -> Result<(), String>;
 }
 
 /// An interval of a recording.
@@ -200,9 +204,13 @@ impl<F: Frames> Source for Player<F> {
             let time = screen.reading().map_or(0.0, |reading| reading.interval.time);
             self.go(self.index_at(time), screen);
         }
-        let view = screen.view();
+        let (view, session) = (screen.view(), screen.session);
         if let Some(reading) = screen.history.shown_mut() {
-            if let Err(problem) = self.recording.fill(reading, view) {
+            let mut filled = self.recording.fill(reading, view);
+            if session.is_some() || view == View::Locks {
+                filled = filled.and_then(|()| self.recording.fill_sessions(reading, session));
+            }
+            if let Err(problem) = filled {
                 screen.notice = Some(problem);
             }
         }
@@ -263,6 +271,10 @@ mod tests {
             if view == View::Statements {
                 (reading.statements, reading.asked) = (Some(sample::statements()), true);
             }
+            Ok(())
+        }
+
+        fn fill_sessions(&mut self, _: &mut Reading, _: Option<SessionId>) -> Result<(), String> {
             Ok(())
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use recording::{GapRow, KernelRow, MarkRow, Recording};
+use recording::{GapRow, KernelRow, MarkRow, Recording, StatementTexts};
 use segment::clients::ClientTotals;
 use segment::interval::SessionRow;
 use segment::kernel::KernelView;
@@ -19,8 +19,10 @@ use crate::top::views;
 use crate::top::View;
 use error::Error;
 use report::Edge;
+use view::blocking::Forest;
 use view::events::Row;
 use view::io::{Device, RecordedIo, Server, StorageEvents};
+use view::session::{Opened, SessionId};
 use view::statements::{PlanRow, Statements};
 use view::{Reading, Recorded};
 
@@ -45,6 +47,8 @@ pub struct RecordingSource {
     marks: Vec<MarkRow>,
     /// All events, and where the server's files are; read on demand.
     asked: Option<Asked>,
+    /// The texts of statements, read on demand.
+    texts: Option<StatementTexts>,
 }
 
 /// Read once, on demand.
@@ -110,6 +114,7 @@ impl RecordingSource {
             gaps,
             marks,
             asked: None,
+            texts: None,
         };
         recording.regroup(step);
         Ok(recording)
@@ -252,6 +257,15 @@ impl RecordingSource {
         Ok(&*self.asked.insert(asked))
     }
 
+    /// The texts of statements, read once.
+    fn texts(&mut self) -> Result<&StatementTexts, String> {
+        if self.texts.is_none() {
+            let texts = self.recording.statement_texts(self.range);
+            self.texts = Some(texts.map_err(|error| error.to_string())?);
+        }
+        Ok(self.texts.get_or_insert_default())
+    }
+
     /// Adds slow operations until then, the checkpoint, and the range's relations and devices.
     fn fill_io(
         &mut self,
@@ -322,6 +336,31 @@ impl Frames for RecordingSource {
 
     fn problems(&self) -> Vec<String> {
         self.recording.problems()
+    }
+
+    fn fill_sessions(
+        &mut self,
+        reading: &mut Reading,
+        id: Option<SessionId>,
+    ) -> Result<(), String> {
+        if reading.blocking.is_some() && reading.opened.as_ref().map(|it| it.id) == id {
+            return Ok(());
+        }
+        let index = reading.recorded.as_ref().map_or(0, |recorded| recorded.index);
+        // Sessions of several intervals have no sum.
+        let Some(range) = self.range_of(index..index + 1).filter(|_| self.step.is_none()) else {
+            return Ok(());
+        };
+        let rows = self.recording.session_history(range).map_err(|error| error.to_string())?;
+        let texts = self.texts()?;
+        reading.blocking = Some(Forest::recorded(&rows, texts));
+        reading.opened = id.and_then(|id| {
+            let row = rows.iter().find(|row| SessionId::of(&row.session()) == id)?;
+            let text = row.statement().and_then(|key| texts.get(&key));
+            let query = text.map(|it| it.text.to_string());
+            Some(Opened { id, accounts: Vec::new(), queryid: row.queryid, query })
+        });
+        Ok(())
     }
 
     fn regroup(&mut self, step: Option<Duration>) {

@@ -112,6 +112,7 @@ impl Screen {
             Action::Reverse => self.wish.reverse = !self.wish.reverse,
             Action::Filter => self.mode = Mode::Filter(self.wish.filter.clone()),
             Action::Clear if self.statement.is_some() => self.leave_statement(),
+            Action::Clear if self.session.is_some() => self.leave_session(),
             Action::Clear => self.wish.filter.clear(),
             Action::Interval => self.mode = Mode::Interval(String::new()),
             Action::Idle => self.wish.idle = !self.wish.idle,
@@ -172,6 +173,7 @@ impl Screen {
         self.cursor = 0;
         self.top = 0;
         self.statement = None;
+        self.session = None;
     }
 
     /// Back to the table, with the cursor on the statement if it is still there.
@@ -188,6 +190,12 @@ impl Screen {
     fn toggle(&mut self) {
         if self.statement.is_some() {
             return self.leave_statement();
+        }
+        if self.session.is_some() {
+            return self.leave_session();
+        }
+        if self.open_session() {
+            return;
         }
         if self.view() == View::Io {
             // A page has no cursor: its rows open together.

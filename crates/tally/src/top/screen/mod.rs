@@ -27,6 +27,7 @@ use super::{saved::Saved, INTERVAL};
 use crate::top::{TopArgs, View};
 use live::follower::Step;
 use view::rows::{Open, Wish};
+use view::session::{page as session_page, SessionId};
 use view::statements::{page, Section};
 use view::table::{speaks_utf8, Table};
 use view::Reading;
@@ -130,6 +131,8 @@ pub struct Screen {
     pub spots: Spots,
     /// The statement whose page is shown instead of the pane.
     pub statement: Option<StatementKey>,
+    /// The session whose page is shown instead of the pane.
+    pub session: Option<SessionId>,
     /// What keys act on.
     pub mode: Mode,
     /// What happened to the server, until the next interval.
@@ -169,6 +172,7 @@ impl Screen {
             page: 1,
             spots: Spots::default(),
             statement: None,
+            session: None,
             mode: Mode::Normal,
             message: None,
             notice: None,
@@ -244,9 +248,10 @@ impl Screen {
     /// The page that replaces the table, if any.
     pub fn sections(&self) -> Option<Vec<Section>> {
         let reading = self.reading()?;
-        match self.statement {
-            Some(key) => self.statement_page(&key),
-            None => views::page(self.view(), reading, &self.wish()),
+        match (self.statement, self.session) {
+            (Some(key), _) => self.statement_page(&key),
+            (_, Some(id)) => Some(session_page(reading, id)),
+            _ => views::page(self.view(), reading, &self.wish()),
         }
     }
 

@@ -46,19 +46,48 @@ impl Request {
 }
 
 impl Screen {
-    /// The session under the cursor, or why there is none.
+    /// Shows the page of the session under the cursor, if there is one.
+    pub(super) fn open_session(&mut self) -> bool {
+        let Ok(row) = self.under_cursor() else { return false };
+        self.session = Some(SessionId::of(row));
+        (self.cursor, self.top) = (0, 0);
+        true
+    }
+
+    /// Back to the table, with the cursor on the session if it is still there.
+    pub(super) fn leave_session(&mut self) {
+        let Some(id) = self.session.take() else { return };
+        let keys = [id.to_string(), id.pid.to_string()];
+        let rows = self.table().map(|table| table.rows).unwrap_or_default();
+        self.cursor = rows.iter().position(|row| keys.contains(&row.key)).unwrap_or(0);
+        self.top = 0;
+    }
+
+    /// The session that can be cancelled or ended, or why there is none.
     fn session(&self) -> Result<&SessionRow, &'static str> {
-        const WHERE: &str = "choose a session in pane Sessions, or in the tree of pane Locks";
         if self.play.is_some() {
             return Err("this is a recording: its sessions cannot be reached");
         }
+        match self.session {
+            Some(id) => {
+                let sessions = self.reading().map_or(&[][..], |it| &it.interval.sessions);
+                id.row_of(sessions).ok_or("this session has ended")
+            }
+            None => self.under_cursor(),
+        }
+    }
+
+    /// The session under the cursor, or why there is none.
+    fn under_cursor(&self) -> Result<&SessionRow, &'static str> {
+        const WHERE: &str = "choose a session in pane Sessions, or in the tree of pane Locks";
         let reading = self.reading().ok_or(WHERE)?;
         let key = self.table().and_then(|table| Some(table.rows.get(self.cursor)?.key.clone()));
         let key = key.ok_or(WHERE)?;
         let mut sessions = reading.interval.sessions.iter();
         match self.view() {
             View::Sessions => {
-                sessions.find(|row| format!("{} {}", row.slot, row.generation) == key).ok_or(WHERE)
+                let id = key.parse::<SessionId>().map_err(|_| WHERE)?;
+                id.row_of(&reading.interval.sessions).ok_or(WHERE)
             }
             View::Locks if key == "0" => {
                 Err("a prepared transaction has no session: ROLLBACK PREPARED ends it")
@@ -76,11 +105,7 @@ impl Screen {
             Deed::Cancel if row.state.starts_with("idle") => {
                 Err("this session executes no statement that could be cancelled; k terminates it")
             }
-            _ => Ok(Request {
-                deed,
-                session: SessionId { pid: row.pid, slot: row.slot, generation: row.generation },
-                name: session_name(row),
-            }),
+            _ => Ok(Request { deed, session: SessionId::of(row), name: session_name(row) }),
         });
         match request {
             Ok(request) => self.mode = Mode::Question(request),

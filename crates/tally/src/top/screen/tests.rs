@@ -223,6 +223,57 @@ fn asked(screen: &mut Screen, key: &str) -> (String, Option<Ask>) {
     (question, press(screen, "y"))
 }
 
+/// A screen whose first session is the root of the tree, with accounts.
+fn with_root() -> Screen {
+    let mut screen = blocked();
+    let mut reading = view::Reading { blocking: Some(sample::blocking()), ..sample::reading() };
+    let row = reading.interval.sessions.iter_mut().find(|row| row.pid == 4304).unwrap();
+    let account = |activity: &str, seconds| segment::interval::SessionAccount {
+        phase: "execute".into(),
+        activity: activity.into(),
+        count: 12,
+        seconds,
+        idle: false,
+    };
+    row.accounts = vec![account("cpu", 0.4), account("IO:DataFileRead", 0.35)];
+    reading.opened = Some(view::session::Opened {
+        id: SessionId::of(row),
+        accounts: vec![account("cpu", 400.0), account("IO:DataFileRead", 90.0)],
+        queryid: Some(-7),
+        query: Some("UPDATE accounts SET balance = 0".into()),
+    });
+    screen.step(Step::Interval(Box::new(reading)));
+    screen
+}
+
+#[test]
+fn enter_opens_the_page_of_a_session_and_esc_leaves_it() {
+    let mut screen = with_root();
+    // From the tree of pane Locks.
+    press(&mut screen, "6\n");
+    assert_eq!(screen.session.map(|it| it.pid), Some(4304));
+    insta::assert_snapshot!(drawn(&mut screen, 100, 40));
+    // What keys do to the session under the cursor they do to this one.
+    let (question, _) = asked(&mut screen, "k");
+    assert!(question.starts_with("Terminate session 4304 ("), "{question}");
+    press(&mut screen, "n\x1b");
+    assert_eq!((screen.session, screen.view()), (None, View::Locks));
+    // From pane Sessions, and back to its row.
+    press(&mut screen, "4↓\n");
+    let second = screen.session.unwrap();
+    assert!(drawn(&mut screen, 100, 40).contains(&format!("Session {}", second.pid)));
+    press(&mut screen, "\n");
+    assert_eq!((screen.session, screen.cursor), (None, 1));
+    // It has ended; another pane closes the page.
+    press(&mut screen, "\n");
+    let mut later = sample::reading();
+    later.interval.sessions.clear();
+    screen.step(Step::Interval(Box::new(later)));
+    assert!(drawn(&mut screen, 100, 40).contains("this session did not exist in this interval"));
+    press(&mut screen, "1");
+    assert_eq!(screen.session, None);
+}
+
 #[test]
 fn a_session_is_cancelled_or_terminated_after_a_question() {
     let mut screen = blocked();
@@ -233,7 +284,7 @@ fn a_session_is_cancelled_or_terminated_after_a_question() {
     let name = view::blocking::session_name(&row);
     assert_eq!(question, format!("Cancel the statement of {name}? y/n"));
     let Some(Ask::Session(request)) = ask else { panic!("{ask:?}") };
-    let session = SessionId { pid: row.pid, slot: row.slot, generation: row.generation };
+    let session = SessionId::of(&row);
     assert_eq!((request.deed, request.session), (Deed::Cancel, session));
     // Anything but y leaves it.
     for key in ["n", "\x1b", "\n", "c"] {

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The page of one session: who it is, what it executes, what it did, whom it blocks and who blocks it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use segment::interval::{SessionAccount, SessionRow};
+
+use crate::blocking::{session_name, Forest, Party};
+use crate::rows::{left, right};
+use crate::statements::Section;
+use crate::table::{Column, Row, Table, Tone, Unit};
+use crate::units::{duration, percent, whole};
+use crate::Reading;
+use segment::WaitClass;
+
+/// A session, as distinct from later ones with the same pid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionId {
+    /// Its process.
+    pub pid: i32,
+    /// Its slot, and its ordinal among the owners of that; of a recorded session 0.
+    pub slot: u32,
+    /// See `slot`.
+    pub generation: u32,
+}
+
+impl SessionId {
+    /// Of a row.
+    pub fn of(row: &SessionRow) -> SessionId {
+        SessionId { pid: row.pid, slot: row.slot, generation: row.generation }
+    }
+
+    /// Its row.
+    pub fn row_of(self, sessions: &[SessionRow]) -> Option<&SessionRow> {
+        sessions.iter().find(|row| SessionId::of(row) == self)
+    }
+}
+
+/// The key of its row in a table.
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.pid, self.slot, self.generation)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(key: &str) -> Result<SessionId, Self::Err> {
+        let mut words = key.split(' ').map(|word| word.parse::<i64>());
+        let mut next = || words.next().unwrap_or(Ok(0));
+        let (pid, slot, generation) = (next()?, next()?, next()?);
+        Ok(SessionId {
+            pid: i32::try_from(pid).unwrap_or(0),
+            slot: u32::try_from(slot).unwrap_or(0),
+            generation: u32::try_from(generation).unwrap_or(0),
+        })
+    }
+}
+
+/// What an interval does not have of each session, but of the one whose page is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opened {
+    /// Which.
+    pub id: SessionId,
+    /// Its accounts since its start or the last reset, most time first; empty: not known.
+    pub accounts: Vec<SessionAccount>,
+    /// The statement that it executes, or else the last one; `None`: not known.
+    pub queryid: Option<i64>,
+    /// Its text.
+    pub query: Option<String>,
+}
+
+/// The page of a session; empty if the interval does not have it.
+pub fn page(reading: &Reading, id: SessionId) -> Vec<Section> {
+    let Some(row) = id.row_of(&reading.interval.sessions) else { return Vec::new() };
+    let opened = reading.opened.as_ref().filter(|it| it.id == id);
+    let length = duration(reading.interval.interval_seconds);
+    let mut sections = vec![who(row, &length)];
+    sections.push(statement(reading, row, opened));
+    if let Some(forest) = &reading.blocking {
+        sections.extend(blocking(forest, row));
+    }
+    let accounts = opened.map_or(&[][..], |it| &it.accounts);
+    for (title, accounts) in [
+        (format!("What it did in {length}"), &row.accounts[..]),
+        ("What it did since it began, or since the last reset".to_string(), accounts),
+    ] {
+        let lines = match (accounts.is_empty(), &reading.recorded) {
+            (false, _) => Vec::new(),
+            (true, Some(_)) => continue,
+            (true, None) => {
+                vec!["It comes with the next interval; past ones do not keep it.".to_string()]
+            }
+        };
+        let table = (!accounts.is_empty()).then(|| activities(accounts));
+        sections.push(Section { title, lines, table });
+    }
+    if reading.recorded.is_some() {
+        let lines = vec!["A recording has no accounts of single sessions.".to_string()];
+        sections.push(Section { title: format!("What it did in {length}"), lines, table: None });
+    }
+    sections
+}
+
+fn who(row: &SessionRow, length: &str) -> Section {
+    let mut lines = Vec::new();
+    let from = row.client_address.as_ref().map(|client| format!(", client {client}"));
+    let age = row.age_seconds.map(|age| format!(", began {} ago", duration(age)));
+    let leader = row.leader_pid.map(|leader| format!(", works for {leader}"));
+    let parts = [from, age, leader].into_iter().flatten().collect::<String>();
+    lines.push(format!("{}{parts}", row.kind));
+    let doing = match row.state {
+        "active" | "background" => {
+            format!("{}, phase {}, {} for", row.state, row.phase, row.activity)
+        }
+        state => format!("{state} for"),
+    };
+    let transaction = row.transaction_seconds.map_or_else(String::new, |seconds| {
+        format!("; transaction open for {}", duration(seconds))
+    });
+    lines.push(format!("{doing} {}{transaction}", duration(row.since_seconds)));
+    let share = |seconds: f64| match row.lived_seconds > 0.0 {
+        true => percent(seconds / row.lived_seconds),
+        false => percent(0.0),
+    };
+    lines.push(format!(
+        "In {length}: {} % busy, {} % on CPU, {} commands",
+        share(row.busy_seconds),
+        share(row.cpu_seconds),
+        whole(row.commands)
+    ));
+    for hold in &row.holding {
+        lines.push(format!("holds {} {} for {}", hold.lock, hold.mode, duration(hold.seconds)));
+    }
+    let name = session_name(row);
+    Section { title: format!("S{}", &name[1..]), lines, table: None }
+}
+
+fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> Section {
+    let statements = reading.statements.as_ref();
+    let current = statements.and_then(|it| it.current_of(row.slot, row.generation));
+    let lines = |queryid: Option<i64>, query: Option<&str>| {
+        let mut lines: Vec<String> = query
+            .into_iter()
+            .flat_map(|query| query.lines().map(|line| line.replace('\t', "    ")))
+            .collect();
+        lines.extend(queryid.map(|id| format!("query ID {id}")));
+        if lines.is_empty() {
+            lines.push("not known".to_string());
+        }
+        lines
+    };
+    match (current, opened) {
+        (Some(current), _) => Section {
+            title: format!(
+                "Statement, for {}, {} % of it",
+                duration(current.seconds),
+                current.shares()
+            ),
+            lines: lines(current.queryid, current.query.as_deref()),
+            table: None,
+        },
+        (None, opened) => Section {
+            title: if row.state == "active" { "Statement" } else { "Last statement" }.to_string(),
+            lines: lines(
+                opened.and_then(|it| it.queryid),
+                opened.and_then(|it| it.query.as_deref()),
+            ),
+            table: None,
+        },
+    }
+}
+
+/// Who blocks it, and whom it blocks.
+fn blocking(forest: &Forest, row: &SessionRow) -> Vec<Section> {
+    let everybody = forest.everybody();
+    // A parallel query is one, under its leader's pid.
+    let pid = row.leader_pid.unwrap_or(row.pid);
+    let find = |pid: i32| everybody.iter().map(|(_, party)| *party).find(|party| party.pid == pid);
+    let Some(party) = find(pid) else { return Vec::new() };
+    let mut sections = Vec::new();
+    if let Some(wait) = &party.wait {
+        let mut lines = vec![format!(
+            "It waits for {} ({}) for {}.",
+            wait.lock,
+            wait.mode,
+            duration(wait.seconds)
+        )];
+        let blocker = |pid: &i32| find(*pid).map_or_else(|| format!("session {pid}"), described);
+        lines.extend(wait.blockers.iter().map(blocker));
+        let more = usize::from(wait.blocker_count).saturating_sub(wait.blockers.len());
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+        sections.push(Section { title: "Blocked by".to_string(), lines, table: None });
+    }
+    if party.waiters > 0 {
+        // All who name it, wherever the tree has them.
+        let direct = everybody
+            .iter()
+            .map(|(_, it)| *it)
+            .filter(|it| it.wait.as_ref().is_some_and(|wait| wait.blockers.contains(&party.pid)));
+        let mut lines: Vec<String> = direct.map(described).collect();
+        let behind = party.waiters.saturating_sub(lines.len());
+        if behind > 0 {
+            lines.push(format!("and {behind} behind these"));
+        }
+        sections.push(Section { title: "Blocks".to_string(), lines, table: None });
+    }
+    sections
+}
+
+/// "session 4711 (shop, alice@orders), waiting for row (0,1) of relation orders for 3 s".
+fn described(party: &Party) -> String {
+    match &party.wait {
+        Some(wait) => {
+            let seconds = duration(wait.seconds);
+            format!("{}, waiting for {} for {seconds}", party.name(), wait.lock)
+        }
+        None => format!("{}, {}", party.name(), party.doing()),
+    }
+}
+
+fn activities(accounts: &[SessionAccount]) -> Table {
+    let columns = vec![
+        left("PHASE", 0),
+        left("ACTIVITY", 0),
+        Column::new("seconds", "TIME", Unit::Seconds),
+        Column::new("share", "%TIME", Unit::Share),
+        right("ENDED", 1),
+    ];
+    let sum: f64 = accounts.iter().map(|it| it.seconds).sum();
+    let row = |it: &SessionAccount| {
+        let cells = vec![
+            (&it.phase).into(),
+            (&it.activity).into(),
+            it.seconds.into(),
+            (it.seconds / sum.max(1e-9)).into(),
+            whole(it.count).into(),
+        ];
+        let tone = match it.idle {
+            true => Tone::Faint,
+            false => Tone::of(WaitClass::of_name(&it.activity)),
+        };
+        Row { tone, ..Row::new(format!("{} {}", it.phase, it.activity), cells) }
+    };
+    Table::of(columns, accounts.iter().map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn text(sections: &[Section]) -> String {
+        let mut out = String::new();
+        for section in sections {
+            out.push_str(&format!("# {}\n", section.title));
+            section.lines.iter().for_each(|line| out.push_str(&format!("{line}\n")));
+            for row in section.table.iter().flat_map(|table| &table.rows) {
+                let cells: Vec<String> = row.cells.iter().map(|cell| cell.exact()).collect();
+                out.push_str(&format!("{}\n", cells.join(" | ")));
+            }
+        }
+        out
+    }
+
+    fn account(phase: &str, activity: &str, seconds: f64) -> SessionAccount {
+        let (phase, activity) = (phase.into(), activity.into());
+        SessionAccount { phase, activity, count: 3, seconds, idle: false }
+    }
+
+    #[test]
+    fn the_page_says_who_it_is_what_it_did_and_whom_it_blocks() {
+        let mut reading = Reading { blocking: Some(sample::blocking()), ..sample::reading() };
+        let row = &mut reading.interval.sessions[0];
+        row.accounts = vec![account("execute", "cpu", 0.6), account("execute", "Lock:tuple", 0.2)];
+        row.pid = 4304;
+        let id = SessionId::of(row);
+        reading.opened = Some(Opened {
+            id,
+            accounts: vec![account("idle", "Client:ClientRead", 30.0)],
+            queryid: Some(7),
+            query: Some("update accounts\n\tset balance = 0".to_string()),
+        });
+        insta::assert_snapshot!(text(&page(&reading, id)));
+        let waiting = SessionId { pid: 4310, ..id };
+        reading.interval.sessions[0].pid = 4310;
+        let shown = text(&page(&reading, waiting));
+        assert!(
+            shown.contains("It waits for row (0,7) of relation accounts (ExclusiveLock) for 41 s."),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("session 4304 (psql, joe@shop), idle in transaction for 41 s"),
+            "{shown}"
+        );
+        assert!(page(&reading, SessionId { pid: 1, ..id }).is_empty());
+    }
+
+    #[test]
+    fn a_key_names_a_session() {
+        let id = SessionId { pid: 4711, slot: 3, generation: 2 };
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert!("4711 x".parse::<SessionId>().is_err());
+    }
+}
