@@ -36,8 +36,11 @@ static int
 setup(void **state)
 {
 	*state = &segment;
-	/* large enough that nothing is evicted */
-	test_open_statements(&segment, 8, 2 * IDS);
+	/*
+	 * Large enough that nothing is evicted; and slots for those, too, whose owner is dead, or retired when another process
+	 * had the merge lock.
+	 */
+	test_open_statements(&segment, 4 * VICTIMS_AT_ONCE, 2 * IDS);
 	oracles = test_shared(VICTIMS * sizeof(oracle));
 	return 0;
 }

@@ -347,6 +347,7 @@ function statementTable(count) {
                 ["execute", "cpu", seconds * 0.4, calls * 3],
                 ["commit", "IO:WALSync", seconds * 0.6, calls],
             ],
+            plans: i === 2 ? [["Plan 7: 3 executions noted", `Limit\n  Seq Scan on ${HOSTILE} [filter]`]] : [],
         })),
     };
 }

@@ -94,14 +94,16 @@ onPage("a chart's figures are saved and shown as a table", async (page) => {
     assert.equal(await page.locator("#chart-activity .scroll").count(), 0);
 });
 
-onPage("a statement opens to its text, histogram and activities; HTML in it is text", async (page) => {
+onPage("a statement opens to its text, histogram, activities and plans; HTML in it is text", async (page) => {
     await show(page, "#table-statements");
     assert.ok((await firstCells(page, "statements"))[2].includes("<script>"));
     const opener = page.locator("#table-statements button.opener").nth(2);
     await opener.press("Enter");
     assert.equal(await opener.getAttribute("aria-expanded"), "true");
     const detail = page.locator("#table-statements .detail");
-    assert.equal(await detail.locator("pre").innerText(), HOSTILE);
+    assert.equal(await detail.locator("pre").first().innerText(), HOSTILE);
+    assert.equal(await detail.locator(".plan figcaption").innerText(), "Plan 7: 3 executions noted");
+    assert.equal(await detail.locator(".plan pre").innerText(), `Limit\n  Seq Scan on ${HOSTILE} [filter]`);
     assert.equal(await detail.locator("svg path").count(), 1);
     assert.match(await detail.innerText(), /IO:WALSync\s+commit\s+3\s+min/);
     assert.match(await detail.innerText(), /60\.0\s%/);
