@@ -141,6 +141,12 @@ fn the_last_statement_of_a_client_of_the_extended_protocol_is_known() {
     let (mut root, root_pid) = session(&cluster, "driver");
     let mut client = cluster.connect().unwrap();
     let mut last = || {
+        // A message ends, for us, when the server asks for the next one: after the client has its answer.
+        eventually("the session waits for its client", || {
+            let waits = "select wait_event = 'ClientRead' from pg_stat_activity where pid = $1";
+            let row = client.query_one(waits, &[&root_pid]).unwrap();
+            row.get::<_, Option<bool>>(0) == Some(true)
+        });
         let row = client.query_one(
             "select query, (select query from tally.last_statement($1)) from pg_stat_activity where pid = $1",
             &[&root_pid],
