@@ -318,7 +318,7 @@ fn locks_note(interval: &Interval) -> Option<Finding> {
 
 fn statement(material: &Material) -> Option<Finding> {
     let all = material.statements.as_ref()?;
-    let row = all.rows.iter().find(|row| row.queryid.is_some() && row.seconds > 0.0)?;
+    let row = all.rows.iter().find(|row| !row.own && row.queryid.is_some() && row.seconds > 0.0)?;
     let shown = view::statements::beginning(row.text(), 80);
     let mean = match row.calls {
         0 => String::new(),

@@ -5,10 +5,10 @@ use segment::interval::Interval;
 use segment::statements::WaitClass;
 
 use view::document::{Details, Row, Table, Tone};
-use view::statements::{StatementRow, Statements, FIELDS};
+use view::statements::{own, StatementRow, Statements, FIELDS};
 use view::table::field::Picked;
 
-/// Statements, most time first.
+/// Statements, most time first; those of tally itself are one row.
 pub fn statements(all: &Statements, interval: &Interval) -> Table {
     let fields = Picked::of_document(
         FIELDS,
@@ -22,7 +22,8 @@ pub fn statements(all: &Statements, interval: &Interval) -> Table {
         let (tone, details) = (Tone::Class(class(row)), Some(details(row, all)));
         Row { tone, details, ..Row::new("", fields.cells(row, interval.instrumented_seconds)) }
     };
-    let rows = all.rows.iter().map(row).collect();
+    let own = own(all);
+    let rows = all.rows.iter().filter(|row| !row.own).chain(&own).map(row).collect();
     Table { rows, ..Table::new("statements", "Statements", fields.columns.clone()) }
         .sorted("seconds")
 }

@@ -20,7 +20,7 @@ pub use current::CurrentRow;
 pub use fields::FIELDS;
 pub use histogram::Bucket;
 pub use page::{page, Section};
-pub use pane::{beginning, note, one_line, ordered, statements, table};
+pub use pane::{beginning, note, one_line, ordered, own, statements, table};
 pub use plans::PlanRow;
 pub use row::{Moments, Quantiles, StatementRow};
 

@@ -118,7 +118,7 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
         cells.push(one_line(row.text()).into());
         Row { tone: tone(row), branches: true, ..Row::new(row.name(), cells) }
     };
-    let own = own(statements, wish);
+    let own = own(statements).filter(|it| !wish.idle && accepts(wish, &[it.text()]));
     let own = own.iter().map(|it| Row {
         branches: false,
         tone: Tone::Faint,
@@ -130,10 +130,10 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
 /// Key of the row that stands for tally's own statements.
 const OWN: &str = "tally";
 
-/// One row for all of tally's own statements, unless they are shown one by one, or a filter leaves them out.
-fn own(statements: &Statements, wish: &Wish) -> Option<StatementRow> {
+/// One row for all of tally's own statements; `None`: there are none.
+pub fn own(statements: &Statements) -> Option<StatementRow> {
     let rows: Vec<_> = statements.rows.iter().filter(|row| row.toplevel && row.own).collect();
-    if wish.idle || rows.is_empty() {
+    if rows.is_empty() {
         return None;
     }
     let mut activities = Vec::new();
@@ -142,7 +142,7 @@ fn own(statements: &Statements, wish: &Wish) -> Option<StatementRow> {
         1 => "tally's own: 1 statement".to_string(),
         n => format!("tally's own: {n} statements"),
     };
-    let row = StatementRow {
+    Some(StatementRow {
         toplevel: true,
         query: Some(text.as_str().into()),
         calls: rows.iter().map(|row| row.calls).sum(),
@@ -151,8 +151,7 @@ fn own(statements: &Statements, wish: &Wish) -> Option<StatementRow> {
         share: rows.iter().map(|row| row.share).sum(),
         split: Split::of(&activities),
         ..StatementRow::default()
-    };
-    accepts(wish, &[&text]).then_some(row)
+    })
 }
 
 /// The class with most of a statement's time.
