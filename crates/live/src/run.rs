@@ -44,7 +44,7 @@ pub struct Wanted {
     pub leaders: bool,
     /// Who blocks whom, and how many processes are not covered, with intervals.
     pub blocking: bool,
-    /// How far vacuum is behind, with intervals: the server is asked for it.
+    /// How far vacuum is behind: the server is asked for it.
     pub vacuum: bool,
     /// More about this session, with intervals.
     pub opened: Option<SessionId>,
@@ -77,6 +77,8 @@ pub struct Taken {
     pub devices: Option<Answer>,
     /// The sessions that were not idle; `None`: not wanted.
     pub sessions: Option<Vec<SessionSample>>,
+    /// How far vacuum is behind, where the server has answered since the last frame.
+    pub vacuum: Option<Vacuum>,
 }
 
 /// What is read only with details, since the previous details.
@@ -133,7 +135,10 @@ impl Run {
             io: None,
             blocking: Blocking::default(),
             uncovered: Count::default(),
-            vacuum: wanted.vacuum.then(vacuum::Watch::default),
+            vacuum: wanted.vacuum.then(|| match wanted.figures {
+                Figures::Frames => vacuum::Watch::recorder(),
+                _ => vacuum::Watch::live(),
+            }),
             recent: None,
         };
         let from_now = match wanted.figures {
@@ -196,7 +201,8 @@ impl Run {
             devices.answer().ok()
         });
         self.previous = Some(snapshot);
-        Ok(Taken { frame, reset, details, devices, sessions })
+        let vacuum = self.vacuum.as_mut().and_then(|it| it.news(&self.segment)).cloned();
+        Ok(Taken { frame, reset, details, devices, sessions, vacuum })
     }
 
     pub(crate) fn interval(&mut self, wanted: &Wanted) -> Result<Reading, Error> {

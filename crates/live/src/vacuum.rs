@@ -65,11 +65,14 @@ pub fn read(segment: &Segment) -> Option<Vacuum> {
 }
 
 /// How often a live view asks.
-const AGAIN: Duration = Duration::from_secs(30);
+const LIVE: Duration = Duration::from_secs(30);
+/// How often a recorder asks: dead rows do not come and go within minutes.
+const RECORDER: Duration = Duration::from_secs(300);
 
 /// Asks again and again, each time in a thread of its own: a live view does not wait for the server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Watch {
+    every: Duration,
     /// The last answer; `None`: there is none yet, or the server has refused.
     last: Option<Vacuum>,
     answers: Option<Receiver<Option<Vacuum>>>,
@@ -78,23 +81,44 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The last answer of this segment's server, at most 30 s old unless the server is slow.
+    fn every(every: Duration) -> Watch {
+        Watch { every, last: None, answers: None, asked: None, refused: false }
+    }
+
+    /// For a live view: every 30 s.
+    pub fn live() -> Watch {
+        Watch::every(LIVE)
+    }
+
+    /// For a recorder: every five minutes.
+    pub fn recorder() -> Watch {
+        Watch::every(RECORDER)
+    }
+
+    /// The last answer of this segment's server, as old as the time between questions unless the server is slow.
     pub fn next(&mut self, segment: &Segment) -> Option<Vacuum> {
+        self.news(segment);
+        self.last.clone()
+    }
+
+    /// An answer that has come since the last call.
+    pub fn news(&mut self, segment: &Segment) -> Option<&Vacuum> {
+        let mut new = false;
         match self.answers.as_ref().map(Receiver::try_recv) {
             Some(Ok(answer)) => {
                 // Asking again would only put another line into its log.
                 (self.refused, self.answers) = (answer.is_none(), None);
-                self.last = answer;
+                (self.last, new) = (answer, true);
             }
             Some(Err(TryRecvError::Disconnected)) => self.answers = None,
             Some(Err(TryRecvError::Empty)) | None => {}
         }
-        let due = self.asked.is_none_or(|asked| asked.elapsed() >= AGAIN);
+        let due = self.asked.is_none_or(|asked| asked.elapsed() >= self.every);
         if due && self.answers.is_none() && !self.refused {
             self.asked = Some(Instant::now());
             self.answers = Socket::open_to_us(segment).and_then(ask);
         }
-        self.last.clone()
+        self.last.as_ref().filter(|_| new)
     }
 }
 

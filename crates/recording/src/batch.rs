@@ -10,6 +10,7 @@ use crate::rows::{
 use crate::session_history::SessionHistoryRow;
 use crate::statistics::{HistogramRow, StatRow};
 use crate::table::Table;
+use crate::vacuum::{DeadRowsRow, SnapshotRow};
 use serde::{Deserialize, Serialize};
 
 macro_rules! batch {
@@ -81,6 +82,8 @@ batch! {
     statement_texts: TextRow,
     plans: PlanRow,
     plan_texts: PlanTextRow,
+    dead_rows: DeadRowsRow,
+    snapshots: SnapshotRow,
     relations: RelationRow,
     events: EventRow,
     devices: DeviceRow,

@@ -37,6 +37,7 @@ mod store;
 mod sum;
 mod table;
 mod upkeep;
+mod vacuum;
 mod writer;
 
 pub use about::{About, FORMAT};
@@ -61,4 +62,5 @@ pub use statements::StatementTexts;
 pub use statistics::{HistogramRow, StatRow};
 pub use sum::{Latency, StatTotals};
 pub use table::{Column, Shape, Table, Unit};
+pub use vacuum::{DeadRowsRow, SnapshotRow};
 pub use writer::{LastFrame, Writer};

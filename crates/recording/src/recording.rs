@@ -10,6 +10,7 @@ use crate::rows::{
 };
 use crate::store::Store;
 use crate::table::columns;
+use crate::vacuum::{DeadRowsRow, SnapshotRow};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,6 +88,11 @@ impl Recording {
             });
         }
         Ok(Range { from_us: from.max(begin), to_us: to.min(end) })
+    }
+
+    /// The tables with many dead rows in a range, and what kept vacuum from removing these.
+    pub fn vacuum(&self, range: Range) -> Result<(Vec<DeadRowsRow>, Vec<SnapshotRow>), Error> {
+        Ok((self.rows(range)?, self.rows(range)?))
     }
 
     /// Its directory.

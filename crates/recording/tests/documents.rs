@@ -2,9 +2,10 @@
 //! docs/reference-recording.md names every column of every table, and no others.
 
 use recording::{
-    Batch, Column, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow, MarkRow,
-    PlanRow, PlanTextRow, RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow,
-    SessionsRow, SettingRow, StatRow, StatementAccountRow, StatementRow, Table, TextRow, TABLES,
+    Batch, Column, DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow,
+    MarkRow, PlanRow, PlanTextRow, RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow,
+    SessionsRow, SettingRow, SnapshotRow, StatRow, StatementAccountRow, StatementRow, Table,
+    TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +40,8 @@ fn the_document_has_every_column() {
         columns::<StatementAccountRow>(),
         columns::<TextRow>(),
         columns::<PlanRow>(),
+        columns::<DeadRowsRow>(),
+        columns::<SnapshotRow>(),
         columns::<PlanTextRow>(),
         columns::<RelationRow>(),
         columns::<EventRow>(),

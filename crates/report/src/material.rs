@@ -37,7 +37,7 @@ pub struct Material {
     pub statements: Option<Statements>,
     /// Who blocks whom now; `None` for a recording.
     pub blocking: Option<Forest>,
-    /// How far vacuum is behind now; `None` for a recording, or if the server was not asked.
+    /// How far vacuum is behind now, or in a recording at its worst; `None`: the server was not asked.
     pub vacuum: Option<Vacuum>,
     /// What the sessions did; `None`: not recorded.
     pub sessions: Option<SessionHistory>,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use postgres::Client;
+use recording::{Range, Recording};
 use rustix::process::Signal;
 use scratch::{Builder, Cluster};
 use serde_json::Value;
@@ -488,6 +489,22 @@ fn in_top_and_serve(cluster: &Cluster, words: &[&str]) {
     });
 }
 
+fn in_a_report(cluster: &Cluster, words: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let recorder = Recorder::start(cluster, &directory, &[]);
+    support::eventually("the server's answer is recorded", || {
+        Recording::open(&directory, None)
+            .and_then(|it| it.vacuum(Range::ALL))
+            .is_ok_and(|(tables, _)| !tables.is_empty())
+    });
+    recorder.end(Signal::TERM);
+    let report = output(tally().args(["report", "--json"]).arg(&directory));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let first = report["findings"][0].to_string();
+    assert!(words.iter().all(|word| first.contains(word)), "{words:?}: {}", report["findings"]);
+}
+
 #[test]
 fn who_keeps_vacuum_from_removing_rows_is_named() {
     let cluster = start(server());
@@ -523,6 +540,7 @@ fn who_keeps_vacuum_from_removing_rows_is_named() {
     });
     assert_first_live(&examined, "vacuum-behind", &words);
     in_top_and_serve(&cluster, &words);
+    in_a_report(&cluster, &words);
 
     report.batch_execute("commit").unwrap();
     cluster.psql("vacuum t").unwrap();

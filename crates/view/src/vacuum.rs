@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! How far vacuum is behind, as the server's own views have it.
 
+use recording::{DeadRowsRow, SnapshotRow};
+
 /// A table with many dead rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
@@ -42,4 +44,36 @@ pub struct Vacuum {
     pub tables: Vec<Table>,
     /// The one that holds back most first.
     pub holders: Vec<Holder>,
+}
+
+impl Vacuum {
+    /// Of a recording's rows of one time.
+    pub fn recorded<'r>(
+        tables: impl Iterator<Item = &'r DeadRowsRow>,
+        holders: impl Iterator<Item = &'r SnapshotRow>,
+    ) -> Vacuum {
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let seconds = |ns: u64| ns as f64 * 1e-9;
+        let table = |row: &DeadRowsRow| Table {
+            database: row.database.to_string(),
+            name: row.table.to_string(),
+            live_rows: count(row.live),
+            dead_rows: count(row.dead),
+            threshold: row.threshold,
+            autovacuum_off: row.autovacuum_off,
+            vacuumed_seconds_ago: row.vacuumed_ago_ns.map(seconds),
+        };
+        let holder = |row: &SnapshotRow| Holder {
+            name: row.name.to_string(),
+            state: row.state.to_string(),
+            transactions: count(row.transactions),
+            seconds: row.held_ns.map(seconds),
+            database: row.database.as_deref().map(str::to_string),
+        };
+        let mut all =
+            Vacuum { tables: tables.map(table).collect(), holders: holders.map(holder).collect() };
+        all.tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
+        all.holders.sort_by_key(|holder| std::cmp::Reverse(holder.transactions));
+        all
+    }
 }

@@ -13,6 +13,7 @@ mod sessions;
 mod tests;
 mod words;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use recording::{FrameRow, Range, Recording};
@@ -23,6 +24,7 @@ use super::range::Edge;
 use columns::Columns;
 use error::Error;
 use view::statements::{PlanRow, Statements};
+use view::vacuum::Vacuum;
 
 /// What to read.
 #[derive(Debug, Clone)]
@@ -67,7 +69,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     let detail = latency.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
     Ok(Material {
         blocking: None,
-        vacuum: None,
+        vacuum: vacuum(&recording, range)?,
         recording: wanted.directory.display().to_string(),
         host: recording.host().to_string(),
         from: seconds(range.from_us),
@@ -102,6 +104,19 @@ fn seconds(time_us: i64) -> f64 {
 /// When an interval began, microseconds since 1970.
 fn begin(head: &FrameRow) -> i64 {
     head.time_us - (head.interval_ns / 1_000) as i64
+}
+
+/// How far vacuum was behind when most dead rows were there; `None`: it never was, or nobody asked.
+fn vacuum(recording: &Recording, range: Range) -> Result<Option<Vacuum>, Error> {
+    let (tables, holders) = recording.vacuum(range)?;
+    let mut dead: BTreeMap<u64, u64> = BTreeMap::new();
+    for row in &tables {
+        *dead.entry(row.frame).or_default() += row.dead;
+    }
+    let Some((&worst, _)) = dead.iter().max_by_key(|(_, dead)| **dead) else { return Ok(None) };
+    let tables = tables.iter().filter(|row| row.frame == worst);
+    let holders = holders.iter().filter(|row| row.frame == worst);
+    Ok(Some(Vacuum::recorded(tables, holders)))
 }
 
 fn range(wanted: &Wanted<'_>, recording: &Recording) -> Result<Range, Error> {

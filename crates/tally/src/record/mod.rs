@@ -12,6 +12,7 @@ mod sessions;
 mod settings;
 mod signals;
 mod summary;
+mod vacuum;
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};

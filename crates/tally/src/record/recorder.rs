@@ -16,6 +16,7 @@ use super::plans::{PlanRows, Span};
 use super::sessions::SessionRows;
 use super::settings::Settings;
 use super::summary::Summary;
+use super::vacuum;
 use super::RecordArgs;
 use error::Error;
 use live::follower::{Details, Figures, Follower, Step, Taken, Wanted};
@@ -80,6 +81,7 @@ impl<'a> Recorder<'a> {
             kernel: true,
             statements: true,
             plans: true,
+            vacuum: true,
             storage: true,
             sessions: !args.no_sessions,
             ..Wanted::default()
@@ -367,6 +369,9 @@ impl<'a> Recorder<'a> {
             if let Some(now) = statements {
                 self.sessions.add_texts(&now, &mut batch);
             }
+        }
+        if let Some(answer) = &taken.vacuum {
+            vacuum::add(answer, &mut batch);
         }
         if let Some(answer) = taken.devices {
             self.devices.add(answer, &mut batch);

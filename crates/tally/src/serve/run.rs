@@ -44,7 +44,7 @@ impl Run {
         let mut run = Run {
             segment,
             blocking: Blocking::default(),
-            vacuum: Watch::default(),
+            vacuum: Watch::live(),
             previous: None,
             statements: None,
             ticks_per_second,

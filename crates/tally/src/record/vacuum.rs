@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Rows of how far vacuum is behind.
+
+use recording::{Batch, DeadRowsRow, SnapshotRow};
+use view::vacuum::Vacuum;
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9).max(0.0).round() as u64
+}
+
+fn count(n: i64) -> u64 {
+    u64::try_from(n).unwrap_or(0)
+}
+
+/// Adds the rows of an answer of the server, of the interval that they are stamped with.
+pub fn add(answer: &Vacuum, batch: &mut Batch) {
+    batch.dead_rows.extend(answer.tables.iter().map(|it| DeadRowsRow {
+        database: it.database.as_str().into(),
+        table: it.name.as_str().into(),
+        live: count(it.live_rows),
+        dead: count(it.dead_rows),
+        threshold: it.threshold,
+        autovacuum_off: it.autovacuum_off,
+        vacuumed_ago_ns: it.vacuumed_seconds_ago.map(ns),
+        ..DeadRowsRow::default()
+    }));
+    batch.snapshots.extend(answer.holders.iter().map(|it| SnapshotRow {
+        name: it.name.as_str().into(),
+        state: it.state.as_str().into(),
+        transactions: count(it.transactions),
+        held_ns: it.seconds.map(ns),
+        database: it.database.as_deref().map(Into::into),
+        ..SnapshotRow::default()
+    }));
+}
