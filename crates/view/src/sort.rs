@@ -9,6 +9,7 @@ use clap::ValueEnum;
 pub enum Sort {
     /// Most time first
     #[default]
+    #[value(alias = "total")]
     Time,
     /// Most calls first
     #[value(name = "calls", alias = "count")]

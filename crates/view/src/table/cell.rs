@@ -125,6 +125,16 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 impl Cell {
+    /// Whether it is no figure, or zero.
+    pub fn is_nothing(&self) -> bool {
+        match self {
+            Cell::Empty | Cell::Whole(0) => true,
+            Cell::Text(text) => text.is_empty(),
+            Cell::Number(number) => *number == 0.0,
+            _ => false,
+        }
+    }
+
     /// The value for people; times of day are in `zone`.
     pub fn shown(&self, unit: Unit, zone: &TimeZone) -> String {
         match self {

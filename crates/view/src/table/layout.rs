@@ -71,6 +71,7 @@ impl Table {
                 }
             }
         }
+        self.drop_zeros(&mut shown, |shown| width.saturating_sub(needed(shown, bar)));
         let spare = width.saturating_sub(needed(&shown, bar));
         if let Some(elastic) = shown.iter_mut().find(|s| self.columns[s.0].elastic) {
             elastic.1 = (elastic.1 + spare).min(self.widest(elastic.0));
@@ -79,6 +80,32 @@ impl Table {
             bar = (bar + width - needed(&shown, bar)).min(*BAR.end());
         }
         Layout { shown, bar }
+    }
+
+    /// Running text that does not fit takes the place of columns without any figure, those of low priority first.
+    fn drop_zeros(
+        &self,
+        shown: &mut Vec<(usize, usize)>,
+        spare: impl Fn(&[(usize, usize)]) -> usize,
+    ) {
+        let Some((elastic, own)) = shown.iter().find(|s| self.columns[s.0].elastic).copied() else {
+            return;
+        };
+        let wanted = self.widest(elastic);
+        let is_zero = |at: usize| {
+            self.rows.iter().all(|row| row.cells.get(at).is_none_or(super::Cell::is_nothing))
+        };
+        while own + spare(shown) < wanted {
+            let zeros = shown.iter().enumerate().filter(|(_, s)| {
+                let column = &self.columns[s.0];
+                column.expendable > 0 && column.unit.is_figure() && is_zero(s.0)
+            });
+            let Some(at) = zeros.max_by_key(|(_, s)| self.columns[s.0].expendable).map(|z| z.0)
+            else {
+                return;
+            };
+            shown.remove(at);
+        }
     }
 
     /// The line of headings in this layout.
@@ -283,6 +310,24 @@ mod tests {
         assert_eq!(widths(40), [15, 5, 16]);
         assert_eq!(widths(20), [10, 5, 1]);
         assert_eq!(widths(2), [1, 5, 1]);
+    }
+
+    #[test]
+    fn running_text_takes_the_place_of_columns_without_figures() {
+        let mut table = table();
+        table.columns.push(Column::new("query", "QUERY", Unit::Text).elastic());
+        table.rows[0].cells.push("select ".repeat(8).into());
+        table.bars_after = None;
+        let shown = |table: &Table, width| -> Vec<usize> {
+            table.layout(width).shown.iter().map(|s| s.0).collect()
+        };
+        table.rows[0].cells[3] = Cell::Number(0.0);
+        assert_eq!(shown(&table, 97), [0, 1, 2, 3, 4]);
+        assert_eq!(shown(&table, 90), [0, 1, 2, 4], "the query is cut otherwise");
+        table.rows[0].cells[2] = Cell::Empty;
+        assert_eq!(shown(&table, 82), [0, 1, 4]);
+        table.rows[0].cells[3] = Cell::Number(0.1);
+        assert_eq!(shown(&table, 82), [0, 1, 3, 4]);
     }
 
     #[test]
