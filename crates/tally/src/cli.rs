@@ -7,8 +7,8 @@ use std::io::IsTerminal;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::{
-    blocking, clock, cost, demo, diff, disable, doctor, enable, events, functions, generate, level,
-    ls, record, report, serve, statements, status, study, top,
+    blocking, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, functions,
+    generate, level, ls, record, report, serve, statements, status, study, top,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -88,6 +88,8 @@ pub enum Verb {
     Report(report::ReportArgs),
     /// Serve a live report to browsers and metrics to Prometheus
     Serve(serve::ServeArgs),
+    /// Write Grafana dashboards and Prometheus alert rules for these metrics into a directory
+    Dashboards(dashboards::DashboardsArgs),
     /// Compare two recordings: what changed by more than noise
     Diff(diff::DiffArgs),
     /// Measure what a level (or statements) costs, by toggling it on live backends

@@ -9,6 +9,7 @@ mod blocking;
 mod cli;
 mod clock;
 mod cost;
+mod dashboards;
 mod demo;
 mod diff;
 mod disable;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args, color),
         Verb::Serve(args) => serve::run(args),
+        Verb::Dashboards(args) => dashboards::run(args),
         Verb::Diff(args) => diff::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
