@@ -413,9 +413,12 @@ fn monitoring_autovacuum_dumps_and_batches_are_no_problem() {
     );
     cluster.pgbench_init(2).unwrap();
     cluster
-        .psql("create table t (id int primary key, v int, filler text); \
-               insert into t select n, 0, repeat('x', 50) from generate_series(1, 20000) n; vacuum analyze t")
+        .psql(
+            "create table t (id int primary key, v int, filler text); \
+               insert into t select n, 0, repeat('x', 50) from generate_series(1, 20000) n",
+        )
         .unwrap();
+    cluster.psql("vacuum analyze t").unwrap();
     let dump: &[&str] = &["-d", "postgres", "-t", "t", "--clean", "-f", "dump.sql"];
     run(&cluster, "pg_dump", dump);
     // Whatever watches the server connects for each look.

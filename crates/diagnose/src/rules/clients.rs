@@ -95,19 +95,33 @@ fn most_commands<'c>(case: &Case<'c>, part: f64) -> Option<&'c SessionRow> {
     (most.commands as f64 >= part * all as f64).then_some(most)
 }
 
+/// The application_name of a dump.
+const DUMP: &str = "pg_dump";
+
+/// Whether this is how pg_dump reads a table (dumpTableData_copy, pg_dump.c).
+fn is_of_dump(text: &str) -> bool {
+    text.starts_with("COPY ") && text.trim_end_matches(';').ends_with(") TO stdout")
+}
+
 /// Sessions wait until clients take their results.
 pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the load.
     const MUCH: f64 = 0.2;
     const WRITE: &str = "Client:ClientWrite";
 
-    let seconds = case.seconds_of(|a| &*a.activity == WRITE);
-    if !matters(case, seconds, MUCH) {
-        return Vec::new();
-    }
     let wait = |s: &SessionRow| -> f64 {
         s.accounts.iter().filter(|a| &*a.activity == WRITE).map(|a| a.seconds).sum()
     };
+    // A dump goes as fast as its file. Its sessions are known while they last, its statements afterwards.
+    let dumping = case.sessions().filter(|it| it.application == DUMP).map(wait).sum::<f64>();
+    let dumped = case.statement_rows().filter(|row| is_of_dump(row.text())).map(|row| {
+        row.activities.iter().filter(|a| &*a.activity == WRITE).map(|a| a.seconds).sum::<f64>()
+    });
+    let dumps = dumping.max(dumped.sum());
+    let seconds = case.seconds_of(|a| &*a.activity == WRITE) - dumps;
+    if !matters(case, seconds, MUCH) {
+        return Vec::new();
+    }
     let of_statement = |a: &ActivityRow| &*a.activity == WRITE;
     let mut evidence = Vec::new();
     if let Some(session) =

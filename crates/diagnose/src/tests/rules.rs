@@ -193,3 +193,20 @@ fn parallel_workers_that_end_are_no_connections() {
     assert_eq!(rules(&found), [Rule::Connections]);
     assert!(found[0].text.starts_with("50 sessions/s"), "{}", found[0].text);
 }
+
+#[test]
+fn a_dump_goes_as_fast_as_its_file_and_is_no_slow_client() {
+    let interval =
+        interval(&[("execute::wait::Client:ClientWrite", 500, 5.0), ("execute::cpu", 500, 2.0)]);
+    let mut statements = view::sample::statements();
+    statements.rows.truncate(1);
+    let row = &mut statements.rows[0];
+    row.activities.truncate(1);
+    (row.activities[0].activity, row.activities[0].seconds) = ("Client:ClientWrite".into(), 4.8);
+    let mut found = |text: &str| {
+        statements.rows[0].query = Some(text.into());
+        rules(&diagnose(&Case { statements: Some(&statements), ..case(&interval) }))
+    };
+    assert_eq!(found("COPY public.t (id, v) TO stdout"), []);
+    assert_eq!(found("copy (select * from t) to stdout"), [Rule::SlowClients]);
+}
