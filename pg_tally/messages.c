@@ -157,6 +157,12 @@ before_read(void)
 		tally_end_level(tally.slot.segment, probe_now());
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_follow();
+	/* the message before may have been SET application_name; the wait for the next one has it shown */
+	if (unlikely(application_name != tally.application))
+	{
+		tally.identified = false;
+		tally.special = true;
+	}
 	tally.read_begun = true;
 	tally.read_waited = false;
 }
@@ -209,11 +215,6 @@ after_read(int byte)
 	if (tally.on)
 	{
 		tally.on = false;
-		if (unlikely(application_name != tally.application))
-		{
-			tally.identified = false;
-			tally.special = true;
-		}
 		arrival = likely(tally.read_waited) ? after_wait(kind) : after_no_wait(kind);
 		tally.on = true;
 	}

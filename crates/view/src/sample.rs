@@ -454,6 +454,7 @@ pub fn interval() -> Interval {
             session(4210, "background", "background", "Activity:CheckpointerMain"),
         ],
         population: Vec::new(),
+        others: None,
         ended: EndedRow { sessions: 3, seconds: 0.4 },
         ledger,
         waits: Vec::new(),

@@ -47,7 +47,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     let heads = recording.frame_rows(range)?;
     say("computing sums");
     let sum = recording.sum(range)?;
-    let whole = Interval::of(&sum);
+    let whole = Interval::with_others(&sum);
     say("computing time series");
     let main = Columns::of(&heads, range, columns::MAIN);
     let points = columns::points(&recording, range, &main, &sum, &heads)?;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The order of diagnoses, and thresholds that a real server would not meet on demand.
+//! The order of diagnoses, and thresholds that a real server would not meet on demand; each rule by itself is in `rules`.
+
+mod rules;
 
 use super::*;
 use segment::event_payload::Checkpoint;
@@ -11,7 +13,7 @@ fn slow_commits() -> Interval {
     let mut interval = view::sample::interval();
     let load = Case {
         sampled: &[],
-        interval: &interval,
+        whole: &interval,
         statements: None,
         checkpoints: &[],
         blocking: None,
@@ -24,9 +26,9 @@ fn slow_commits() -> Interval {
     interval
 }
 
-fn rules(interval: &Interval, checkpoints: &[Checkpoint]) -> Vec<(Rule, Option<Rule>)> {
+fn found(interval: &Interval, checkpoints: &[Checkpoint]) -> Vec<(Rule, Option<Rule>)> {
     let case = Case {
-        interval,
+        whole: interval,
         sampled: &[],
         statements: None,
         checkpoints,
@@ -47,15 +49,15 @@ fn an_interval_in_which_nothing_happened_has_no_diagnosis() {
     interval.ledger.clear();
     interval.sessions.clear();
     interval.kernel = segment::kernel::KernelView::default();
-    assert_eq!(rules(&interval, &[]), []);
+    assert_eq!(found(&interval, &[]), []);
 }
 
 #[test]
 fn a_consequence_comes_right_behind_its_cause() {
     let interval = slow_commits();
-    let alone = rules(&interval, &[]);
+    let alone = found(&interval, &[]);
     assert!(alone.contains(&(Rule::Commits, None)), "{alone:?}");
-    let with = rules(&interval, &[checkpoint("wal", 10.0)]);
+    let with = found(&interval, &[checkpoint("wal", 10.0)]);
     let cause = with.iter().position(|it| *it == (Rule::Checkpoints, None)).unwrap();
     let effects = &with[cause + 1..];
     assert!(effects.contains(&(Rule::Commits, Some(Rule::Checkpoints))), "{with:?}");
@@ -69,7 +71,7 @@ fn checkpoints_on_time_or_far_apart_are_no_problem() {
     for checkpoint in
         [checkpoint("time", 10.0), checkpoint("wal", 300.0), checkpoint("request", 1.0)]
     {
-        assert!(!rules(&interval, &[checkpoint]).iter().any(|it| it.0 == Rule::Checkpoints));
+        assert!(!found(&interval, &[checkpoint]).iter().any(|it| it.0 == Rule::Checkpoints));
     }
 }
 
@@ -90,8 +92,8 @@ fn of_vacuum(table: Table, holders: &[Holder]) -> Vec<String> {
     let vacuum = Vacuum { tables: vec![table], holders: holders.to_vec() };
     let reading = view::sample::reading();
     let case = Case { vacuum: Some(&vacuum), ..Case::of(&reading) };
-    let found = diagnose(&case).into_iter();
-    found.filter(|it| it.rule == Rule::Vacuum).map(|it| it.text).collect()
+    let all = diagnose(&case).into_iter();
+    all.filter(|it| it.rule == Rule::Vacuum).map(|it| it.text).collect()
 }
 
 #[test]
@@ -133,18 +135,46 @@ fn a_load_that_nobody_notices_has_no_problem() {
     interval.instrumented_seconds *= 1e6;
     interval.sessions.clear();
     interval.kernel = segment::kernel::KernelView::default();
-    assert_eq!(rules(&interval, &[]), []);
+    assert_eq!(found(&interval, &[]), []);
 }
 
 #[test]
 fn what_tally_itself_does_is_no_diagnosis() {
-    let found = |application: &str| {
+    let idle = |kind: &str| {
         let mut interval = view::sample::interval();
         let row = interval.sessions.iter_mut().find(|row| row.state == "idle in transaction");
         let row = row.unwrap();
-        (row.application, row.since_seconds) = (application.to_owned(), 100.0);
-        rules(&interval, &[]).iter().any(|(rule, _)| *rule == Rule::IdleInTransaction)
+        (row.kind, row.since_seconds) = (kind.to_owned(), 100.0);
+        found(&interval, &[]).iter().any(|(rule, _)| *rule == Rule::IdleInTransaction)
     };
-    assert!(found("shop"));
-    assert!(!found(segment::own::APPLICATION));
+    assert!(idle("client backend"));
+    assert!(!idle(segment::own::PROCESS));
+}
+
+/// Dead rows that vacuum cannot remove.
+fn dead_rows() -> Vacuum {
+    let holder = Holder {
+        name: "session 7".into(),
+        state: "idle in transaction".into(),
+        transactions: 5,
+        seconds: Some(40.0),
+        database: Some("shop".into()),
+    };
+    Vacuum { tables: vec![table(Some(30.0))], holders: vec![holder] }
+}
+
+#[test]
+fn what_is_certain_comes_before_what_is_possible_and_takes_little() {
+    let statements = rules::full_scan(1.0);
+    let mut interval = rules::interval(&[("execute::cpu", 1, 1.5)]);
+    let vacuum = dead_rows();
+    let order = |interval: &Interval, statements: &view::statements::Statements| {
+        let case =
+            Case { statements: Some(statements), vacuum: Some(&vacuum), ..rules::case(interval) };
+        diagnose(&case).into_iter().map(|it| it.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&interval, &statements), [Rule::Vacuum, Rule::MissingIndex]);
+    let statements = rules::full_scan(9.0);
+    interval.ledger[0].timing.seconds = 9.5;
+    assert_eq!(order(&interval, &statements), [Rule::MissingIndex, Rule::Vacuum]);
 }
