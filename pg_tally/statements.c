@@ -4,8 +4,8 @@
  *	  Calls, rows, blocks and times of statements, from the server's own hooks.
  *
  * Counted as in pg_stat_statements: an execution when its executor ends (so a failed one does not count,
- * and a cursor counts once), time and blocks within ExecutorRun and ExecutorFinish; a utility statement
- * when it is done.
+ * and a cursor counts once), time and blocks within ExecutorRun, and within ExecutorFinish where that has something to
+ * do; a utility statement when it is done.
  *
  * This code runs at every statement, after other code has evicted it from the caches, so the common path
  * is short and straight, and the rest is out of line.
@@ -47,6 +47,7 @@ static planner_hook_type previous_planner HOT_DATA = standard_planner;
 static ExecutorStart_hook_type previous_start HOT_DATA = standard_ExecutorStart;
 static ExecutorRun_hook_type previous_run HOT_DATA = standard_ExecutorRun;
 static ExecutorFinish_hook_type previous_finish HOT_DATA = standard_ExecutorFinish;
+static ExecutorFinish_hook_type servers_finish HOT_DATA = standard_ExecutorFinish;
 static ExecutorEnd_hook_type previous_end HOT_DATA = standard_ExecutorEnd;
 static ProcessUtility_hook_type previous_utility HOT_DATA = standard_ProcessUtility;
 
@@ -611,7 +612,10 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE
 		run_other(query, direction, count, COMPAT_ONCE);
 }
 
-/* Is there nothing to finish: no trigger, no data-modifying CTE? */
+/*
+ * Is there nothing to finish: no trigger, no data-modifying CTE? Then the server's function takes less time than two
+ * readings of the clock, so it is not timed.
+ */
 static pg_attribute_always_inline bool
 finishes_plainly(const EState *estate)
 {
@@ -626,27 +630,12 @@ finishes_plainly(const EState *estate)
 	return true;
 }
 
-/* Nothing to finish: only its time counts. */
-static pg_noinline void
-finish_timed(QueryDesc *query)
-{
-	uint64		start = probe_now();
-	open_query *o;
-
-	previous_finish(query);
-	o = open_find(query);
-	if (o != NULL)
-		o->used.ticks += usage_ticks(start);
-}
-
 static pg_noinline void
 finish_other(QueryDesc *query)
 {
 	/* within another statement that counts alone, nothing is open */
 	if (is_ignored() && open_find(query) == NULL)
 		previous_finish(query);
-	else if (open_find(query) != NULL && finishes_plainly(query->estate))
-		finish_timed(query);
 	else if (statement_time.plain == query && nesting.depth == 0)
 		step_messages(query, true, NoMovementScanDirection, 0, false);
 	else
@@ -656,19 +645,12 @@ finish_other(QueryDesc *query)
 HOT_CODE static void
 executor_finish(QueryDesc *query)
 {
-	uint64		start;
-
-	if (unlikely(statement_time.plain != query || !finishes_plainly(query->estate)))
-	{
-		if (is_idle())
-			previous_finish(query);
-		else
-			finish_other(query);
-		return;
-	}
-	start = probe_now();
-	previous_finish(query);
-	nesting.queries->used.ticks += usage_ticks(start);
+	if (likely(previous_finish == servers_finish && finishes_plainly(query->estate)))
+		previous_finish(query);
+	else if (is_idle())
+		previous_finish(query);
+	else
+		finish_other(query);
 }
 
 static pg_noinline void
