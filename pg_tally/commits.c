@@ -65,27 +65,33 @@ static const struct
 	[COMMIT_INSERTION] = {"commit::insertion", WAITS_UNKNOWN},
 };
 
-bool		commits_pending HOT_DATA = false;
+bool		commits_pending HOT_SMALL = false;
 
+/* What the end of every transaction looks at ... */
 static struct
 {
 	uint64		start;				/* tick; 0: no commit is going on */
 	uint64		end;				/* of one that is to be recorded */
+	XLogRecPtr	latest;				/* XactLastCommitEnd at the end of the last transaction */
+	bool		notifies;			/* this process has committed one that only notifies */
 	bool		asynchronous;		/* it waits for no flush, unless the server insists */
 	bool		writes;				/* it has written WAL; false: perhaps it notifies */
-	bool		notifies;			/* this process has committed one that only notifies */
-	XLogRecPtr	latest;				/* XactLastCommitEnd at the end of the last transaction */
-	wait_sums	before;
 	bool		inserts;			/* insertions into the WAL are known */
+}			commit HOT_SMALL;
+
+/* ... and what only that of a commit does. */
+static struct
+{
+	wait_sums	before;
 	uint64		insertions;			/* before it; then its own */
 	uint64		insertion_ticks;
 	uint32		index[COMMIT_PARTS];	/* in the book */
-}			commit;
+}			commit_sums HOT_DATA __attribute__((aligned(64)));
 
 static void
 untouch(void)
 {
-	memset(commit.index, PROBE_UNTOUCHED_BYTE, sizeof(commit.index));
+	memset(commit_sums.index, PROBE_UNTOUCHED_BYTE, sizeof(commit_sums.index));
 }
 
 void
@@ -113,9 +119,9 @@ commits_follow(bool whole)
 static void
 record(commit_part part, uint64 ticks)
 {
-	if (commit.index[part] == PROBE_UNTOUCHED)
-		commit.index[part] = probe_touch(parts[part].name, TALLY_TIMER);
-	tally_record(&tally.slot, commit.index[part], ticks);
+	if (commit_sums.index[part] == PROBE_UNTOUCHED)
+		commit_sums.index[part] = probe_touch(parts[part].name, TALLY_TIMER);
+	tally_record(&tally.slot, commit_sums.index[part], ticks);
 }
 
 /* A commit that has ended may still be unrecorded when a transaction that wrote nothing ends. */
@@ -137,21 +143,21 @@ void
 commits_record(void)
 {
 	const wait_sums *now = &pending_sums;
-	const wait_sums *then = &commit.before;
+	const wait_sums *then = &commit_sums.before;
 	wait_class	flush = compat_wal_writes_are_synced() ? WAITS_WAL_WRITE : WAITS_WAL_SYNC;
-	bool		led = now->counts[flush] != then->counts[flush];
+	bool		led = now->of[flush].count != then->of[flush].count;
 
 	commits_pending = false;
 	record(led ? COMMIT_LEADER : commit.asynchronous ? COMMIT_ASYNCHRONOUS : COMMIT_GROUP_COMMITTED,
 		   commit.end - commit.start);
-	if (commit.inserts && commit.insertions > 0)
-		record(COMMIT_INSERTION, commit.insertion_ticks);
+	if (commit.inserts && commit_sums.insertions > 0)
+		record(COMMIT_INSERTION, commit_sums.insertion_ticks);
 	for (commit_part part = COMMIT_INSERT; part < COMMIT_INSERTION; part++)
 	{
 		wait_class	class = parts[part].class;
 
-		if (now->counts[class] != then->counts[class])
-			record(part, now->ticks[class] - then->ticks[class]);
+		if (now->of[class].count != then->of[class].count)
+			record(part, now->of[class].ticks - then->of[class].ticks);
 	}
 	commit.start = 0;
 }
@@ -174,7 +180,7 @@ begin_insertions(void)
 	if (!commit.inserts)
 		return;
 	tally.on = false;
-	lwlocks_wal_insertions(&commit.insertions, &commit.insertion_ticks);
+	lwlocks_wal_insertions(&commit_sums.insertions, &commit_sums.insertion_ticks);
 	tally.on = true;
 }
 
@@ -190,8 +196,8 @@ end_insertions(void)
 	tally.on = false;
 	lwlocks_wal_insertions(&count, &ticks);
 	tally.on = true;
-	commit.insertions = count - commit.insertions;
-	commit.insertion_ticks = ticks - commit.insertion_ticks;
+	commit_sums.insertions = count - commit_sums.insertions;
+	commit_sums.insertion_ticks = ticks - commit_sums.insertion_ticks;
 }
 
 /* A commit begins. tally.on is set. */
@@ -200,7 +206,7 @@ begin(bool writes, bool asynchronous)
 {
 	if (tally.slot.book->pend != TALLY_NONE || commits_pending)
 		settle();
-	commit.before = pending_sums;
+	commit_sums.before = pending_sums;
 	commit.writes = writes;
 	commit.asynchronous = asynchronous;
 	begin_insertions();
@@ -326,8 +332,8 @@ transaction(XactEvent event, void *arg)
 {
 	if (!tally.on)
 		return;
-	if (event == XACT_EVENT_PRE_COMMIT ? XactLastRecEnd == 0 && !commit.notifies
-		: event == XACT_EVENT_COMMIT && XactLastCommitEnd == commit.latest && commit.start == 0 && !wal_grown())
+	if (event == XACT_EVENT_PRE_COMMIT ? *server.latest_record == 0 && !commit.notifies
+		: event == XACT_EVENT_COMMIT && *server.latest_commit == commit.latest && commit.start == 0 && !wal_grown())
 		return;
 	other_transaction(event);
 }

@@ -271,7 +271,7 @@ files_done(int fd, file_operation operation, int64 result, int64 offset)
 	if (d != NULL && unlikely(d->kind == KIND_UNKNOWN))
 		learn(fd);
 	if (operation == FILE_WRITE &&
-		*(volatile uint32 *) my_wait_event_info == WAIT_EVENT_DATA_FILE_EXTEND)
+		server_wait_event() == WAIT_EVENT_DATA_FILE_EXTEND)
 		operation = FILE_EXTEND;
 	note(operation, d != NULL ? d->kind : KIND_OTHER, fd, result, saved_errno);
 	if (moves)

@@ -179,14 +179,14 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 
 /* The commonest calls: the common case of a wait is straight through, without a call but the real one (plain_wait.h). */
 #define HOT(ret, name, always, params, args, note) \
-	static ret (*real_##name) params HOT_DATA = NULL; \
+	static ret (*real_##name) params HOT_SMALL = NULL; \
 	HOT_AS(real_##name, ret, name, always, params, args, note)
 #define HOT_AS(timed, ret, name, always, params, args, note) \
 	PROBE_AS(general_##name, timed, HOT_CODE, ret, name, always, params, args, (void) 0, note) \
 	HOT_CODE static pg_noinline ret plain_##name params \
 	{ \
 		ret result; \
-		uint32		event = *(volatile uint32 *) my_wait_event_info; \
+		uint32		event = server_wait_event(); \
 		/* before it, what was inserted into the WAL is counted */ \
 		if (unlikely(CALL_##name == CALL_pwrite && event == WAIT_EVENT_WAL_WRITE) || \
 			unlikely(!plain_wait_begin(event, CALL_##name))) \
@@ -206,19 +206,19 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 		return plain_##name args; \
 	}
 #define SYNC(ret, name, always, params, args, note) \
-	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, files_syncing(fd), note)
+	PROBE(HOT_CODE, HOT_SMALL, ret, name, always, params, args, files_syncing(fd), note)
 #define OTHER(ret, name, always, params, args, note) \
 	PROBE(,, ret, name, always, params, args, (void) 0, note)
 #define SUBMIT(ret, name, always, params, args, before) \
-	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, before, NOT_A_FILE)
+	PROBE(HOT_CODE, HOT_SMALL, ret, name, always, params, args, before, NOT_A_FILE)
 
-static int	(*real_epoll_wait) (int ep, struct epoll_event *ev, int n, int ms) HOT_DATA = NULL;
+static int	(*real_epoll_wait) (int ep, struct epoll_event *ev, int n, int ms) HOT_SMALL = NULL;
 
 /* Nearly all sleeps for which there is time to be timed are others, and go straight through. */
 static inline int
 sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
 {
-	if (unlikely(blocking_is_lock(*(volatile uint32 *) my_wait_event_info)))
+	if (unlikely(blocking_is_lock(server_wait_event())))
 		return blocking_sleep(real_epoll_wait, ep, ev, n, ms);
 	return real_epoll_wait(ep, ev, n, ms);
 }
@@ -232,13 +232,13 @@ SYNC_IMPORTS(SYNC)
 OTHER_IMPORTS(OTHER)
 SUBMIT_IMPORTS(SUBMIT)
 
-static int	(*real_sem_wait) (sem_t *s) HOT_DATA = NULL;
+static int	(*real_sem_wait) (sem_t *s) HOT_SMALL = NULL;
 
 /* A sleep in the queue of a lightweight lock, as one wait, and for the lock's own account. */
 HOT_CODE static int
 probe_sem_wait(sem_t *s)
 {
-	bool		lightweight = compat_queues_for_lock(*(volatile uint32 *) my_wait_event_info);
+	bool		lightweight = compat_queues_for_lock(server_wait_event());
 	uint64		begin;
 	int			result;
 
@@ -252,7 +252,7 @@ probe_sem_wait(sem_t *s)
 	return result;
 }
 
-static int	(*real_sem_post) (sem_t *s) HOT_DATA = NULL;
+static int	(*real_sem_post) (sem_t *s) HOT_SMALL = NULL;
 
 /* Wakes a process, perhaps because a lightweight lock is released. */
 HOT_CODE static int
@@ -383,7 +383,7 @@ has_line(const FILE *file, int size)
  * common case, so it needs no stack frame.
  */
 #define PROBE_STREAM(ret, name, at_once, params, args) \
-	static ret (*real_##name) params HOT_DATA = NULL; \
+	static ret (*real_##name) params HOT_SMALL = NULL; \
 	static pg_noinline ret timed_##name params \
 	{ \
 		ret result; \

@@ -33,7 +33,7 @@ message_begin_read_wait(uint64 now)
 	tally.read_waited = true;
 	message_end(now);
 	tally.read_start = now;
-	probe_set_phase(IsTransactionOrTransactionBlock() ? PHASE_IDLE_IN_TRANSACTION : PHASE_IDLE);
+	probe_set_phase(server.in_transaction() ? PHASE_IDLE_IN_TRANSACTION : PHASE_IDLE);
 }
 
 #endif							/* PG_TALLY_MESSAGE_END_H */

@@ -209,7 +209,7 @@ after_read(int byte)
 	if (tally.on)
 	{
 		tally.on = false;
-		if (unlikely(application_name != tally.application))
+		if (unlikely(*server.application != tally.application))
 		{
 			tally.identified = false;
 			tally.special = true;
@@ -231,9 +231,9 @@ after_read(int byte)
 	statements_message(message, arrival);
 }
 
-static int	(*original_getbyte) (void) HOT_DATA = NULL;
+static int	(*original_getbyte) (void) HOT_SMALL = NULL;
 static bool installed = false;
-static bool seen = false;			/* this process's main loop has called it */
+static bool seen HOT_SMALL = false;			/* this process's main loop has called it */
 
 /* Does this process run its main loop, outside any statement? */
 static inline bool
@@ -273,7 +273,7 @@ probe_getbyte(void)
 
 	if (unlikely(!tally.reads_messages || !seen) && !begin_main_loop())
 		return original_getbyte();
-	if (unlikely(debug_query_string != NULL))
+	if (unlikely(*server.query != NULL))
 		return copy_getbyte();
 	before_read();
 	byte = original_getbyte();

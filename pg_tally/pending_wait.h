@@ -36,8 +36,11 @@ typedef enum wait_class
 /* Ever, of this process. */
 typedef struct wait_sums
 {
-	uint64		ticks[WAITS_CLASSES];
-	uint64		counts[WAITS_CLASSES];
+	struct
+	{
+		uint64		count;
+		uint64		ticks;
+	}			of[WAITS_CLASSES];
 } wait_sums;
 
 extern wait_sums pending_sums;
@@ -59,8 +62,8 @@ pending_note(uint32 index, uint64 ticks)
 
 	if (unlikely(class == WAITS_UNKNOWN))
 		class = pending_learn(index);
-	pending_sums.counts[class]++;
-	pending_sums.ticks[class] += ticks;
+	pending_sums.of[class].count++;
+	pending_sums.of[class].ticks += ticks;
 	if (unlikely(ticks >= slow_min_ticks))
 		slow_check(index, ticks);
 	if (files_note.pending)

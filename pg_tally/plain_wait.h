@@ -41,6 +41,8 @@ plain_wait_begin(uint32 event, uint32 call)
 		recent = probe_recent(event);
 		account = likely(recent->event == event) ? recent->index : probe_account(event);
 	}
+	else
+		tally.waits++;
 	tally_switch_as(&tally.slot, account, now, true);
 	return true;
 }

@@ -459,7 +459,7 @@ check_state(void)
 HOT_CODE bool
 probe_begin_wait_on(uint32 unnamed, uint32 call)
 {
-	uint32		event = *(volatile uint32 *) my_wait_event_info;
+	uint32		event = server_wait_event();
 	uint64		now;
 
 	if (event == 0)
@@ -485,6 +485,8 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	now = probe_now();
 	if (tally.read_begun)
 		message_begin_read_wait(now);
+	else
+		tally.waits++;
 	tally_switch_plain(&tally.slot, probe_account(event), now);
 	if (unlikely(statement_time.begins))
 		statement_time_begin_worker(now);

@@ -57,7 +57,7 @@ typedef struct nesting_state
 	level	   *levels;
 	open_query *queries;
 	level		first_levels[NESTING_FIRST];
-	open_query	first_queries[NESTING_FIRST];
+	open_query	first_queries[NESTING_FIRST] __attribute__((aligned(64)));
 } nesting_state;
 
 extern nesting_state nesting;

@@ -16,7 +16,7 @@
 #include "statement_time.h"
 #include "statements.h"
 
-statement_time_state statement_time HOT_DATA;
+statement_time_state statement_time HOT_DATA __attribute__((aligned(64)));
 
 void
 statement_time_begin_process(void)
@@ -346,7 +346,7 @@ statement_time_message_begin(tally_message message, uint64 arrival)
 	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
 	statement_time.named = false;
 	statement_time.failed = false;
-	statement_time.top = PG_exception_stack;
+	statement_time.top = *server.exception_stack;
 }
 
 static void end_message(tally_message message, uint64 now);

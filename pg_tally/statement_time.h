@@ -23,10 +23,10 @@
 
 #pragma GCC visibility push(hidden)
 
+/* In the order of use: the first line by every hook, the second by those that begin and end a message. */
 typedef struct statement_time_state
 {
 	uint64		since;				/* gathered up to this tick; 0: no message is being handled */
-	uint32		resets;				/* times that what was gathered began anew with all totals */
 	tally_local_statement *local;	/* the owner's local entry, if that is at hand; only while `live` */
 	const void *plain;				/* the query (QueryDesc) of the owner that is the only open one, or NULL */
 	bool		live;				/* a message is being handled whose statements count */
@@ -39,8 +39,9 @@ typedef struct statement_time_state
 	bool		begins;				/* a parallel worker: from the next wait on */
 	tally_statement_key owner;		/* of this message, or else of the one before */
 	void	   *top;				/* PG_exception_stack of the main loop */
-	uint32		index[TALLY_PARTS]; /* in the book, of each part */
 	tally_cache cache;
+	uint32		resets;				/* times that what was gathered began anew with all totals */
+	uint32		index[TALLY_PARTS]; /* in the book, of each part */
 	uint8		part[BOOK_INDEXES];	/* 1 + part of current, by index in the book */
 } statement_time_state;
 

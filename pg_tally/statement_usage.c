@@ -7,20 +7,12 @@
 
 #include "statement_usage.h"
 
-uint32		usage_plain_pending HOT_DATA = TALLY_NONE;
-
-void
-usage_begin_process(void)
-{
-	usage_plain_pending = TALLY_NONE;
-}
-
 /*
  * Ticks of the last read of blocks if that is not recorded yet: whether it is does not matter. Records a wait of another
  * class that counts.
  */
-static pg_noinline uint64
-settle_other(void)
+static pg_attribute_always_inline uint64
+settle(void)
 {
 	const tally_book *book = tally.slot.book;
 	uint32		index = book->pend;
@@ -36,34 +28,19 @@ settle_other(void)
 			statement_time_settle();
 			return 0;
 		default:
-			usage_plain_pending = index;
 			return 0;
 	}
-}
-
-static pg_attribute_always_inline uint64
-settle(void)
-{
-	return likely(tally.slot.book->pend == usage_plain_pending) ? 0 : settle_other();
-}
-
-HOT_CODE pg_noinline uint64
-usage_sum_settled(void)
-{
-	uint64		pending = settle_other();
-
-	return usage_sum_recorded() + pending;
 }
 
 /* A word as it is now, for a constant `i`. */
 static pg_attribute_always_inline uint64
 word(int i, uint64 pending)
 {
-	return i < USAGE_BLOCKS ? (uint64) (&pgBufferUsage.shared_blks_read)[i]
-		: i == USAGE_BLOCKS ? (uint64) pgWalUsage.wal_records
-		: i == USAGE_BLOCKS + 1 ? (uint64) pgWalUsage.wal_fpi
-		: i == USAGE_BLOCKS + 2 ? pgWalUsage.wal_bytes
-		: pending_sums.ticks[WAITS_BLOCK_READ + i - USAGE_IO_FIRST] + (i == USAGE_IO_FIRST ? pending : 0);
+	return i < USAGE_BLOCKS ? (uint64) (&server.buffers->shared_blks_read)[i]
+		: i == USAGE_BLOCKS ? (uint64) server.wal->wal_records
+		: i == USAGE_BLOCKS + 1 ? (uint64) server.wal->wal_fpi
+		: i == USAGE_BLOCKS + 2 ? server.wal->wal_bytes
+		: pending_sums.of[WAITS_BLOCK_READ + i - USAGE_IO_FIRST].ticks + (i == USAGE_IO_FIRST ? pending : 0);
 }
 
 HOT_CODE pg_noinline void
@@ -74,14 +51,11 @@ usage_read(usage *from)
 #pragma GCC unroll 16
 	for (int i = 0; i < USAGE_WORDS; i++)
 		from->words[i] = word(i, pending);
-	from->sum = usage_sum_recorded() + pending;
-	from->timed = track_io_timing;
-	if (unlikely(from->timed))
-	{
-		/* so that the end looks at the times */
-		from->sum = ~from->sum;
+	from->sum = usage_sum();
+	/* the times grow only while the server times its I/O */
+	if (unlikely(track_io_timing || from->timed))
 		compat_io_nanoseconds(from->io_ns);
-	}
+	from->timed = track_io_timing;
 }
 
 static pg_noinline void
@@ -91,8 +65,12 @@ grow_times(usage *from, used *to)
 
 	compat_io_nanoseconds(io_ns);
 	for (int i = 0; i < USAGE_IO; i++)
+	{
 		to->io_ns[i] = ((to->grown & USAGE_TIMED) != 0 ? to->io_ns[i] : 0) + io_ns[i] - from->io_ns[i];
+		from->io_ns[i] = io_ns[i];
+	}
 	to->grown |= USAGE_TIMED;
+	from->timed = track_io_timing;
 }
 
 /* By the server's own times of I/O where it takes them, else by the probes'. */
@@ -100,22 +78,24 @@ HOT_CODE pg_noinline void
 usage_grow(usage *from, used *to)
 {
 	uint64		pending = settle();
+	bool		timed = track_io_timing || from->timed;
 
 #pragma GCC unroll 16
 	for (int i = 0; i < USAGE_WORDS; i++)
 	{
 		uint64		grown = word(i, pending) - from->words[i];
 
-		if (likely(grown == 0) || (i >= USAGE_IO_FIRST && from->timed))
+		if (likely(grown == 0))
 			continue;
 		from->words[i] += grown;
+		if (i >= USAGE_IO_FIRST && timed)
+			continue;
 		to->words[i] = ((to->grown >> i & 1) != 0 ? to->words[i] : 0) + grown;
 		to->grown |= 1 << i;
 	}
-	if (unlikely(from->timed))
+	from->sum = usage_sum();
+	if (unlikely(timed))
 		grow_times(from, to);
-	else
-		from->sum = usage_sum_recorded() + pending;
 }
 
 HOT_CODE pg_noinline void

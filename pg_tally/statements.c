@@ -34,22 +34,22 @@
 #include "temp_files.h"
 #include "statement_usage.h"
 
-statements_settings statements_settings_now HOT_DATA;
+statements_settings statements_settings_now HOT_SMALL;
 
 static const tally_statement_key uncounted = {0};	/* of a level that only nests others */
 
 /* Where a stretch at the top level begins: of planning, of an executor's run, or a utility statement. */
-static usage top_usage HOT_DATA;
+static usage top_usage HOT_DATA __attribute__((aligned(64)));
 
 /* What a hook calls: the hook before it, or the server's function. NULL: there is none. */
-static post_parse_analyze_hook_type previous_analyze HOT_DATA = NULL;
-static planner_hook_type previous_planner HOT_DATA = standard_planner;
-static ExecutorStart_hook_type previous_start HOT_DATA = standard_ExecutorStart;
-static ExecutorRun_hook_type previous_run HOT_DATA = standard_ExecutorRun;
-static ExecutorFinish_hook_type previous_finish HOT_DATA = standard_ExecutorFinish;
-static ExecutorFinish_hook_type servers_finish HOT_DATA = standard_ExecutorFinish;
-static ExecutorEnd_hook_type previous_end HOT_DATA = standard_ExecutorEnd;
-static ProcessUtility_hook_type previous_utility HOT_DATA = standard_ProcessUtility;
+static post_parse_analyze_hook_type previous_analyze HOT_SMALL = NULL;
+static planner_hook_type previous_planner HOT_SMALL = standard_planner;
+static ExecutorStart_hook_type previous_start HOT_SMALL = standard_ExecutorStart;
+static ExecutorRun_hook_type previous_run HOT_SMALL = standard_ExecutorRun;
+static ExecutorFinish_hook_type previous_finish HOT_SMALL = standard_ExecutorFinish;
+static ExecutorFinish_hook_type servers_finish HOT_SMALL = standard_ExecutorFinish;
+static ExecutorEnd_hook_type previous_end HOT_SMALL = standard_ExecutorEnd;
+static ProcessUtility_hook_type previous_utility HOT_SMALL = standard_ProcessUtility;
 
 /* Workers of a parallel query count for their leader (statement_time.h), not by themselves. */
 static pg_attribute_always_inline bool
@@ -107,7 +107,7 @@ statements_begin(void)
 	nesting.jumping = false;
 	nesting.open = 0;
 	statement_time_begin_process();
-	usage_begin_process();
+	usage_forget(&top_usage);
 }
 
 void
@@ -195,7 +195,7 @@ name_message(const tally_statement_key *key)
 static pg_attribute_always_inline int64
 now_us(void)
 {
-	return GetCurrentStatementStartTimestamp() +
+	return server.statement_start() +
 		(int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 }
 
@@ -320,14 +320,13 @@ HOT_CODE static void
 analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
 	uint64		id = query->queryId;
-	tally_statement_key key;
 	tally_local_statement *local;
 
 	if (unlikely(previous_analyze != NULL))
 		analyze_after(pstate, query, jumble);
-	else if (likely(statement_time.live && nesting.depth == 0 && !statement_time.named && id != 0) &&
+	else if (likely(statement_time.live && nesting.depth == 0 && nesting_depth() == 0 && !statement_time.named && id != 0) &&
 			 (query->utilityStmt == NULL || utility_counts(query->utilityStmt)) &&
-			 (key = key_of(id), likely((local = tally_cache_latest(&statement_time.cache, &key)) != NULL)))
+			 likely((local = tally_cache_latest(&statement_time.cache, id, *server.database, server.user())) != NULL))
 		statement_time_set_owner(&local->key, local);
 	else if (!is_idle())
 		analyze_other(pstate, query, jumble, id);
@@ -384,7 +383,7 @@ plan_messages(Query *parse, const char *source, int options, ParamListInfo param
 	result = previous_planner(parse, source, options, params COMPAT_EXPLAIN);
 	level_pop_first();
 	ticks = usage_ticks(top_usage.tick);
-	hits = (uint64) pgBufferUsage.shared_blks_hit - top_usage.hits;
+	hits = (uint64) server.buffers->shared_blks_hit - top_usage.hits;
 	if (unlikely(usage_sum() != top_usage.sum) || unlikely((local = statement_time_at_hand()) == NULL))
 	{
 		add_messages_long_planning(ticks, hits, result, source);
@@ -774,7 +773,7 @@ end_messages(QueryDesc *query, tally_local_statement *local)
 	open_query *o = nesting.queries;
 
 	/* SET ROLE may have been part of it */
-	if (unlikely(local->key.user_id != GetUserId()))
+	if (unlikely(local->key.user_id != server.user()))
 	{
 		end_other(query);
 		return;
@@ -961,7 +960,7 @@ utility_messages(PlannedStmt *pstmt, const char *source, bool read_only, Process
 	level_pop_first();
 	usage_end(&top_usage, &taken);
 	local = statement_time_at_hand();
-	if (unlikely(local == NULL || local->key.user_id != GetUserId()))
+	if (unlikely(local == NULL || local->key.user_id != server.user()))
 	{
 		local = find_ended_utility(source, location, length);
 		if (local == NULL)

@@ -11,8 +11,8 @@
 #include "probe_table.h"
 #include "temp_files.h"
 
-uint64		temp_files_ever HOT_DATA = 0;
-uint64		temp_bytes_ever HOT_DATA = 0;
+uint64		temp_files_ever HOT_SMALL = 0;
+uint64		temp_bytes_ever HOT_SMALL = 0;
 
 /* pgstat_report_tempfile(size_t filesize) */
 DETOUR_HANDLER static void

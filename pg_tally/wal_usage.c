@@ -36,7 +36,7 @@ static const struct
 	[WAL_BUFFERS_FULL] = {"wal::buffers_full", "times"},
 };
 
-wal_seen	wal_last;
+wal_seen	wal_last HOT_SMALL;
 
 static uint32 indexes[WAL_FIGURES];	/* in the book */
 
@@ -57,14 +57,14 @@ void
 wal_skip(void)
 {
 	wal_last.usage = pgWalUsage;
-	wal_last.buffers_full = compat_wal_buffers_full();
+	wal_last.buffers_full = *server.wal_buffers_full;
 }
 
 void
 wal_record(void)
 {
 	wal_seen	then = wal_last;
-	int64		full = compat_wal_buffers_full();
+	int64		full = *server.wal_buffers_full;
 	uint64		grown[WAL_FIGURES];
 
 	wal_skip();
