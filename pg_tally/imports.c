@@ -177,12 +177,17 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 		return result; \
 	}
 
-/* The commonest calls: the common case of a wait is straight through, without a call but the real one (plain_wait.h). */
+/*
+ * The commonest calls: the common case of a wait is straight through, without a call but the real one (plain_wait.h).
+ * `read`: what a wait for a message goes to.
+ */
 #define HOT(ret, name, always, params, args, note) \
 	static ret (*real_##name) params HOT_SMALL = NULL; \
-	HOT_AS(real_##name, ret, name, always, params, args, note)
-#define HOT_AS(timed, ret, name, always, params, args, note) \
-	PROBE_AS(general_##name, timed, HOT_CODE, ret, name, always, params, args, (void) 0, note) \
+	GENERAL(real_##name, ret, name, always, params, args, note) \
+	HOT_AS(general_##name, ret, name, params, args, note)
+#define GENERAL(timed, ret, name, always, params, args, note) \
+	PROBE_AS(general_##name, timed, HOT_CODE, ret, name, always, params, args, (void) 0, note)
+#define HOT_AS(read, ret, name, params, args, note) \
 	HOT_CODE static pg_noinline ret plain_##name params \
 	{ \
 		ret result; \
@@ -201,6 +206,8 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 	{ \
 		if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen)) \
 			return general_##name args; \
+		if (tally.gate == GATE_READ) \
+			return read args; \
 		if (!tally.on) \
 			return real_##name args; \
 		return plain_##name args; \
@@ -224,7 +231,18 @@ sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
 }
 
 #define SLEEP(ret, name, always, params, args, note) \
-	HOT_AS(sleep_in_epoll, ret, name, always, params, args, note)
+	GENERAL(sleep_in_epoll, ret, name, always, params, args, note) \
+	HOT_CODE static pg_noinline ret read_##name params \
+	{ \
+		ret result; \
+		if (unlikely(server_wait_event() != WAIT_EVENT_CLIENT_READ)) \
+			return general_##name args; \
+		plain_read_begin(CALL_##name); \
+		result = real_##name args; \
+		plain_wait_end(); \
+		return result; \
+	} \
+	HOT_AS(read_##name, ret, name, params, args, note)
 
 SLEEP_IMPORTS(SLEEP)
 HOT_IMPORTS(HOT)

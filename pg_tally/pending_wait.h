@@ -82,11 +82,12 @@ pending_settle_wait(void)
 	uint64		ticks = tally.slot.book->pend_ticks;
 
 	/* as in tally_switch: believed within bounds */
-	if (index < tally.slot.limit)
+	if (index < tally.slot.limit && !tally.read_pends)
 	{
 		statement_time_note(index, ticks);
 		pending_note(index, ticks);
 	}
+	tally.read_pends = false;
 }
 
 /*

@@ -492,7 +492,7 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		statement_time_begin_worker(now);
 	/* what stays to be done at each wait; what is to be done once more has set it again */
 	if (!tally.identified || tally.checks_state || tally.guessing || locks_at_waits ||
-		tally.phase == PHASE_BACKGROUND)
+		tally.phase == PHASE_BACKGROUND || !probe_clock_is_counter())
 		tally.special = true;
 	return true;
 }

@@ -143,22 +143,22 @@ typedef struct probe_state
 		struct
 		{
 			bool		on;			/* a slot, a level, and not inside a probe */
-			bool		special;	/* the next wait may have to do what is rarely done */
+			bool		special;	/* the next wait may have to do what is rarely done, or reads a slow clock */
 			bool		read_begun; /* the main loop reads a message, and has not waited for it yet */
 			bool		unused;
 		};
 		uint32		gate;			/* all of them: GATE_* */
 	};
 	bool		read_waited;		/* ... and has waited for it */
+	bool		read_pends;			/* the wait that is not recorded yet was for it: no part of its handling */
 	bool		guessing;			/* no detour on the reading of messages, or not yet seen to work */
 	bool		checkpointer;		/* this process makes checkpoints */
 	bool		checks_state;		/* it checks its state at each wait: checkpointer, walsender */
 	bool		identified;			/* only the application can still change */
 	bool		claimed;			/* slot is ours */
-	bool		reads_messages;		/* ... and its main loop has begun */
+	bool		reads_messages;		/* ... and its main loop has begun, and was seen to call the detour */
 	tally_phase phase;
 	uint32		cpu;				/* index of (phase, cpu) */
-	recent_account *recent;			/* of the phase */
 	uint8		message;			/* tally_message that is being handled */
 	uint8		clock;				/* tally_clock_kind */
 	uint32		waits;				/* that have begun, ever, but for the next message */
@@ -234,10 +234,34 @@ probe_now(void)
 	return tally_now(tally.clock);
 }
 
+/* Is the clock the processor's counter? Others take so long to read that the general way serves them as well. */
+static inline bool
+probe_clock_is_counter(void)
+{
+#ifdef TALLY_CLOCK_COUNTER
+	return tally.clock == TALLY_CLOCK_COUNTER;
+#else
+	return false;
+#endif
+}
+
+/* probe_now, where probe_clock_is_counter. */
+static inline uint64
+probe_counter(void)
+{
+#ifdef TALLY_CLOCK_COUNTER
+	return tally_counter();
+#else
+	return probe_now();
+#endif
+}
+
+#define RECENT_OF(event) ((event) * 2654435761u >> 29 & (RECENT_ACCOUNTS - 1))
+
 static pg_attribute_always_inline recent_account *
 probe_recent(uint32 event)
 {
-	return &tally.recent[event * 2654435761u >> 29 & (RECENT_ACCOUNTS - 1)];
+	return &tally.accounts[tally.phase][RECENT_OF(event)];
 }
 
 /* Run another phase from now on; the caller has cleared tally.on. */
@@ -247,7 +271,6 @@ probe_set_phase(tally_phase phase)
 	uint32		cpu = tally.cpu_index[phase];
 
 	tally.phase = phase;
-	tally.recent = tally.accounts[phase];
 	tally.cpu = likely(cpu != TALLY_NONE) ? cpu : probe_cpu_account(phase);
 }
 
@@ -265,12 +288,10 @@ probe_begin_wait(uint32 unnamed, uint32 call)
 	return probe_begin_wait_on(unnamed, call);
 }
 
-/* After a wait. Only reads the clock and notes it: other processes may be waiting for this one. */
+/* After a wait, at `now`. Only notes it: other processes may be waiting for this one. */
 static pg_attribute_always_inline void
-probe_end_wait_as(bool may_guess)
+probe_end_wait_at(uint64 now, bool may_guess)
 {
-	uint64		now = probe_now();
-
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_end_wait_changed(now);
 	else
@@ -286,7 +307,7 @@ probe_end_wait_as(bool may_guess)
 static inline void
 probe_end_wait(void)
 {
-	probe_end_wait_as(true);
+	probe_end_wait_at(probe_now(), true);
 }
 
 #pragma GCC visibility pop

@@ -23,8 +23,7 @@ typedef struct open_query
 	const QueryDesc *query;
 	bool		split;				/* nested: has parts of its own */
 	tally_part *parts;				/* memory for them; stays with the item of queries[] */
-	uint64		temp_files;			/* running sums at its start */
-	uint64		temp_bytes;
+	temp_file_sums temp_files;		/* at its start */
 	used		used;				/* of its runs so far */
 } open_query;
 
@@ -161,7 +160,6 @@ open_begin(open_query *o, const QueryDesc *query)
 	o->query = query;
 	o->split = false;
 	o->temp_files = temp_files_ever;
-	o->temp_bytes = temp_bytes_ever;
 	used_nothing(&o->used);
 }
 

@@ -146,8 +146,6 @@ statement_time_reset(uint64 now)
 	statement_time.since = now;
 	statement_time.local = NULL;
 	statement_time.resets++;
-	/* nothing is pending any more */
-	statement_time.skip = false;
 }
 
 /* The time since the last cut, less the waits, was CPU time of the phase that ends. */
@@ -343,13 +341,10 @@ statement_time_message_begin(tally_message message, uint64 arrival)
 	tally_seq_publish(&current->seq, seq);
 	statement_time.since = arrival;
 	statement_time.live = true;
-	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
 	statement_time.named = false;
 	statement_time.failed = false;
 	statement_time.top = *server.exception_stack;
 }
-
-static void end_message(tally_message message, uint64 now);
 
 static pg_noinline void
 hand_over_waits(tally_current *current, tally_local_statement *local)
@@ -358,8 +353,8 @@ hand_over_waits(tally_current *current, tally_local_statement *local)
 }
 
 /* The most common message, for one statement, ends here. */
-HOT_CODE static pg_noinline void
-end_plain_message(tally_local_statement *local, uint64 now)
+HOT_CODE void
+statement_time_end_plain(tally_local_statement *local, uint64 now)
 {
 	tally_current *current = statement_time.cache.current;
 	tally_part *part;
@@ -394,17 +389,6 @@ end_plain_message(tally_local_statement *local, uint64 now)
 
 HOT_CODE void
 statement_time_message_end(tally_message message, uint64 now)
-{
-	tally_local_statement *local = statement_time_at_hand();
-
-	if (likely(local != NULL))
-		end_plain_message(local, now);
-	else if (statement_time.since != 0)
-		end_message(message, now);
-}
-
-HOT_CODE static pg_noinline void
-end_message(tally_message message, uint64 now)
 {
 	statement_time_cut(now);
 	statement_time.since = 0;
@@ -533,7 +517,6 @@ statement_time_begin_worker(uint64 now)
 	statement_time.cache.current->waits = 0;
 	tally_seq_end(&statement_time.cache.current->seq);
 	statement_time.since = now;
-	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
 }
 
 void

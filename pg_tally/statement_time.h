@@ -32,7 +32,6 @@ typedef struct statement_time_state
 	bool		live;				/* a message is being handled whose statements count */
 	bool		ready;				/* the slot has a cache */
 	bool		tried;				/* to get it */
-	bool		skip;				/* the pending wait is the read's, before the message */
 	bool		named;				/* a hook has named the message's statement */
 	bool		failed;				/* its error has been counted */
 	bool		deferred;			/* a Bind's time waits for its statement */
@@ -58,6 +57,7 @@ extern void statement_time_reset(uint64 now);
 
 extern void statement_time_message_begin(tally_message message, uint64 arrival);
 extern void statement_time_message_end(tally_message message, uint64 now);
+extern void statement_time_end_plain(tally_local_statement *local, uint64 now);
 /* The phase changes within a message. */
 extern void statement_time_cut(uint64 now);
 /* What this message is for: another statement than before, or the first (statement_time_name). */
@@ -117,6 +117,18 @@ statement_time_at_hand(void)
 	return likely(local != NULL && !tally_local_statement_dropped(local)) ? local : NULL;
 }
 
+/* The message ends at `now`, if one is being handled. */
+static pg_attribute_always_inline void
+statement_time_message_ends(tally_message message, uint64 now)
+{
+	tally_local_statement *local = statement_time_at_hand();
+
+	if (likely(local != NULL))
+		statement_time_end_plain(local, now);
+	else if (statement_time.since != 0)
+		statement_time_message_end(message, now);
+}
+
 /* The message is for that statement; readers see it. `local`: its local entry, or NULL: look it up when needed. */
 static pg_attribute_always_inline void
 statement_time_set_owner(const tally_statement_key *key, tally_local_statement *local)
@@ -137,7 +149,7 @@ statement_time_set_owner(const tally_statement_key *key, tally_local_statement *
 static pg_attribute_always_inline bool
 statement_time_owes(void)
 {
-	return statement_time.since != 0 && !statement_time.skip && tally.slot.book->pend != TALLY_NONE;
+	return statement_time.since != 0 && !tally.read_pends && tally.slot.book->pend != TALLY_NONE;
 }
 
 /* Record it now rather than at the next one: before the parts, or sums of waits, are read. */
@@ -172,11 +184,6 @@ statement_time_note(uint32 index, uint64 ticks)
 
 	if (statement_time.since == 0)
 		return;
-	if (statement_time.skip)
-	{
-		statement_time.skip = false;
-		return;
-	}
 	part = statement_time.part[index & (BOOK_INDEXES - 1)];
 	if (unlikely(part == 0))
 		part = statement_time_take(index & (BOOK_INDEXES - 1));

@@ -675,7 +675,7 @@ add_jit(tally_local_statement *local, const JitInstrumentation *jit)
 
 /* The temporary files that were closed since. */
 static pg_noinline void
-add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
+add_temp_files(const tally_statement_key *key, const temp_file_sums *before)
 {
 	tally_local_statement *local = statement_time_local(key);
 
@@ -683,8 +683,8 @@ add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 		return;
 	tally_seq_begin(&local->seq);
 	local->more = 1;
-	local->counts.temp_files += temp_files_ever - files;
-	local->counts.temp_bytes += temp_bytes_ever - bytes;
+	local->counts.temp_files += temp_files_ever.files - before->files;
+	local->counts.temp_bytes += temp_files_ever.bytes - before->bytes;
 	tally_seq_end(&local->seq);
 }
 
@@ -732,8 +732,7 @@ end_other(QueryDesc *query)
 	open_query *o;
 	tally_statement_key key;
 	tally_local_statement *local;
-	uint64		temp_files;
-	uint64		temp_bytes;
+	temp_file_sums temp_files;
 
 	if (statement_time.plain == query)
 		statement_time.plain = NULL;
@@ -752,7 +751,6 @@ end_other(QueryDesc *query)
 	local = local_entry(&key, query->sourceText, query->plannedstmt->stmt_location,
 					 query->plannedstmt->stmt_len, NULL);
 	temp_files = o->temp_files;
-	temp_bytes = o->temp_bytes;
 	if (likely(local != NULL))
 	{
 		add_ended(local, query, &o->used);
@@ -763,8 +761,8 @@ end_other(QueryDesc *query)
 		add_nested_parts(query, &key, o->parts);
 	open_forget(o);
 	previous_end(query);
-	if (unlikely(temp_files_ever != temp_files))
-		add_temp_files(&key, temp_files, temp_bytes);
+	if (unlikely(temp_files_ever.files != temp_files.files))
+		add_temp_files(&key, &temp_files);
 }
 
 HOT_CODE static pg_noinline void
@@ -785,8 +783,8 @@ end_messages(QueryDesc *query, tally_local_statement *local)
 	statement_time.plain = NULL;
 	previous_end(query);
 	o = nesting.queries;
-	if (unlikely(temp_files_ever != o->temp_files))
-		add_temp_files(&statement_time.owner, o->temp_files, o->temp_bytes);
+	if (unlikely(temp_files_ever.files != o->temp_files.files))
+		add_temp_files(&statement_time.owner, &o->temp_files);
 }
 
 HOT_CODE static void
@@ -876,8 +874,7 @@ utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUti
 	usage		before;
 	statement_time_nested parts;
 	bool		split_it;
-	uint64		temp_files = temp_files_ever;
-	uint64		temp_bytes = temp_bytes_ever;
+	temp_file_sums temp_files = temp_files_ever;
 	uint64		seq;
 	int			level;
 
@@ -925,8 +922,8 @@ utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUti
 	if (split_it)
 		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
 	tally_seq_publish(&local->seq, seq);
-	if (unlikely(temp_files_ever != temp_files))
-		add_temp_files(&key, temp_files, temp_bytes);
+	if (unlikely(temp_files_ever.files != temp_files.files))
+		add_temp_files(&key, &temp_files);
 }
 
 /* The message's statement has ended, and its local entry is not at hand, or it was SET ROLE. */
@@ -949,8 +946,7 @@ utility_messages(PlannedStmt *pstmt, const char *source, bool read_only, Process
 	int			length = pstmt->stmt_len;
 	tally_local_statement *local;
 	used		taken;
-	uint64		temp_files = temp_files_ever;
-	uint64		temp_bytes = temp_bytes_ever;
+	temp_file_sums temp_files = temp_files_ever;
 	uint64		seq;
 
 	used_nothing(&taken);
@@ -969,8 +965,8 @@ utility_messages(PlannedStmt *pstmt, const char *source, bool read_only, Process
 	seq = tally_seq_begin(&local->seq);
 	add_utility(local, &taken, completion);
 	tally_seq_publish(&local->seq, seq);
-	if (unlikely(temp_files_ever != temp_files))
-		add_temp_files(&local->key, temp_files, temp_bytes);
+	if (unlikely(temp_files_ever.files != temp_files.files))
+		add_temp_files(&local->key, &temp_files);
 }
 
 HOT_CODE static void
