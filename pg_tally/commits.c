@@ -31,6 +31,7 @@
 #include "commits.h"
 #include "locks.h"
 #include "pending_wait.h"
+#include "statement_nesting.h"
 #include "wal_usage.h"
 
 typedef enum commit_part
@@ -330,6 +331,8 @@ other_transaction(XactEvent event)
 HOT_CODE static void
 transaction(XactEvent event, void *arg)
 {
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+		nesting_transaction_ends();
 	if (!tally.on)
 		return;
 	if (event == XACT_EVENT_PRE_COMMIT ? *server.latest_record == 0 && !commit.notifies

@@ -24,7 +24,6 @@ server_addresses server HOT_DATA __attribute__((aligned(64))) = {
 	.statement_start = GetCurrentStatementStartTimestamp,
 	.query = &debug_query_string,
 	.application = &application_name,
-	.exception_stack = &PG_exception_stack,
 	.in_transaction = IsTransactionOrTransactionBlock,
 	.wait_event = &my_wait_event_info,
 	.latest_record = &XactLastRecEnd,

@@ -11,8 +11,6 @@
 
 #include "postgres.h"
 
-#include <setjmp.h>
-
 #include "executor/instrument.h"
 
 #pragma GCC visibility push(hidden)
@@ -27,7 +25,6 @@ typedef struct server_addresses
 	TimestampTz (*statement_start) (void);
 	const char *const *query;		/* debug_query_string */
 	char	  **application;
-	sigjmp_buf **exception_stack;
 
 	/* the second: waits, and the end of a transaction */
 	bool		(*in_transaction) (void);

@@ -49,10 +49,10 @@ typedef struct nesting_state
 	int			executors;			/* of the levels */
 	int			planners;
 	int			depth;
+	uint32		jumping;			/* 1: an error's jump is being handled */
 	int			open;
 	int			size;				/* capacity of levels ... */
 	int			query_capacity;				/* ... and of queries */
-	bool		jumping;
 	level	   *levels;
 	open_query *queries;
 	level		first_levels[NESTING_FIRST];
@@ -101,8 +101,10 @@ level_push(level_kind kind, const tally_statement_key *key, void *frame)
 static pg_attribute_always_inline void
 level_push_first(level_kind kind, void *frame)
 {
-	nesting.levels->frame = frame;
-	nesting.levels->kind = kind;
+	level	   *first = nesting.levels;
+
+	first->frame = frame;
+	first->kind = kind;
 	if (kind == LEVEL_EXECUTOR)
 		nesting.executors = 1;
 	else
@@ -138,6 +140,14 @@ level_pop(int level)
 		level_forget();
 	if (nesting.depth > level)
 		level_forget();
+}
+
+/* No executor outlives its transaction; an error does not end them one by one. */
+static pg_attribute_always_inline void
+nesting_transaction_ends(void)
+{
+	nesting.open = 0;
+	statement_time.plain = NULL;
 }
 
 extern open_query *nesting_search(const QueryDesc *query);

@@ -309,47 +309,47 @@ charge_owner(void)
 		charge_unknown();
 }
 
-/* No Execute follows the Bind. */
-static pg_noinline void
-end_deferred(tally_message message)
+pg_noinline void
+statement_time_message_begin_other(tally_message message, uint64 arrival)
 {
-	if (message != MESSAGE_BIND && message != MESSAGE_DESCRIBE && message != MESSAGE_EXECUTE)
-		charge_unknown();
-}
-
-HOT_CODE void
-statement_time_message_begin(tally_message message, uint64 arrival)
-{
-	tally_current *current;
-	uint64		seq;
-
-	if (unlikely(!statements_wanted() || !get_ready()))
+	if (!statements_wanted() || !get_ready())
 	{
 		statement_time.since = 0;
 		statement_time_unhand();
 		return;
 	}
-	if (unlikely(statement_time.deferred))
-		end_deferred(message);
-	current = statement_time.cache.current;
-	seq = tally_seq_begin(&current->seq);
-	if (likely(current->used == 0))
-		current->key.before = 1;
-	current->begun = arrival;
-	current->since = arrival;
-	current->waits = 0;
-	tally_seq_publish(&current->seq, seq);
-	statement_time.since = arrival;
-	statement_time.live = true;
-	statement_time.named = false;
-	statement_time.failed = false;
-	statement_time.top = *server.exception_stack;
+	/* the main loop's is the same at each message */
+	statement_time.top = PG_exception_stack;
+	/* does no Execute follow the Bind? */
+	if (statement_time.deferred && message != MESSAGE_BIND && message != MESSAGE_DESCRIBE && message != MESSAGE_EXECUTE)
+		charge_unknown();
+	statement_time_gather(arrival);
 }
 
-static pg_noinline void
-hand_over_waits(tally_current *current, tally_local_statement *local)
+/* What is left when its time has been charged. */
+static pg_attribute_always_inline void
+end_charged(void)
 {
+	statement_time.since = 0;
+	statement_time_unhand();
+	tally_cache_settle(&statement_time.cache);
+}
+
+/* Its processor time is not the first part, or there are waits. */
+HOT_CODE static pg_noinline void
+end_with_waits(tally_local_statement *local, uint32 stat, uint64 ticks)
+{
+	tally_current *current = statement_time.cache.current;
+
+	tally_seq_begin(&current->seq);
+	tally_seq_begin(&local->seq);
+	tally_parts_add(local->parts, stat, 1, ticks);
 	hand_over(current, local);
+	tally_seq_end(&local->seq);
+	current->begun = 0;
+	current->since = 0;
+	tally_seq_end(&current->seq);
+	end_charged();
 }
 
 /* The most common message, for one statement, ends here. */
@@ -357,34 +357,27 @@ HOT_CODE void
 statement_time_end_plain(tally_local_statement *local, uint64 now)
 {
 	tally_current *current = statement_time.cache.current;
-	tally_part *part;
-	uint64		ticks;
+	tally_part *part = local->parts;
+	uint32		stat = tally.slot.heads[tally.cpu].stat;
+	uint64		ticks = now > statement_time.since ? now - statement_time.since : 0;
 	uint64		seq;
 	uint64		local_seq;
-	uint32		stat;
 
-	stat = tally.slot.heads[tally.cpu].stat;
-	part = local->parts;
-	ticks = now > statement_time.since ? now - statement_time.since : 0;
 	ticks = ticks > current->waits ? ticks - current->waits : 0;
+	if (unlikely(part->stat != stat || current->used != 0))
+	{
+		end_with_waits(local, stat, ticks);
+		return;
+	}
 	seq = tally_seq_begin(&current->seq);
 	local_seq = tally_seq_begin(&local->seq);
-	if (likely(part->stat == stat))
-	{
-		part->count++;
-		part->ticks += ticks;
-	}
-	else
-		tally_parts_add(part, stat, 1, ticks);
-	if (unlikely(current->used != 0))
-		hand_over_waits(current, local);
+	part->count++;
+	part->ticks += ticks;
 	tally_seq_publish(&local->seq, local_seq);
 	current->begun = 0;
 	current->since = 0;
 	tally_seq_publish(&current->seq, seq);
-	statement_time.since = 0;
-	statement_time_unhand();
-	tally_cache_settle(&statement_time.cache);
+	end_charged();
 }
 
 HOT_CODE void

@@ -55,7 +55,8 @@ extern void statement_time_drop(void);
 /* All totals have begun again at zero, and so has what is gathered. */
 extern void statement_time_reset(uint64 now);
 
-extern void statement_time_message_begin(tally_message message, uint64 arrival);
+/* The same as statement_time_message_begin, with what is rarely to be done. */
+extern void statement_time_message_begin_other(tally_message message, uint64 arrival);
 extern void statement_time_message_end(tally_message message, uint64 now);
 extern void statement_time_end_plain(tally_local_statement *local, uint64 now);
 /* The phase changes within a message. */
@@ -115,6 +116,35 @@ statement_time_at_hand(void)
 	tally_local_statement *local = statement_time.local;
 
 	return likely(local != NULL && !tally_local_statement_dropped(local)) ? local : NULL;
+}
+
+/* What is gathered from now on belongs to the message that arrived then. */
+static pg_attribute_always_inline void
+statement_time_gather(uint64 arrival)
+{
+	tally_current *current = statement_time.cache.current;
+	uint64		seq = tally_seq_begin(&current->seq);
+
+	if (likely(current->used == 0))
+		current->key.before = 1;
+	current->begun = arrival;
+	current->since = arrival;
+	current->waits = 0;
+	tally_seq_publish(&current->seq, seq);
+	statement_time.since = arrival;
+	statement_time.live = true;
+	statement_time.named = false;
+	statement_time.failed = false;
+}
+
+/* A message is about to be handled, which arrived at that tick. `asked`: its statements are to be noted. */
+static pg_attribute_always_inline void
+statement_time_message_begin(tally_message message, uint64 arrival, bool asked)
+{
+	if (unlikely(!asked || !statement_time.ready || statement_time.deferred))
+		statement_time_message_begin_other(message, arrival);
+	else
+		statement_time_gather(arrival);
 }
 
 /* The message ends at `now`, if one is being handled. */

@@ -43,15 +43,53 @@ word(int i, uint64 pending)
 		: pending_sums.of[WAITS_BLOCK_READ + i - USAGE_IO_FIRST].ticks + (i == USAGE_IO_FIRST ? pending : 0);
 }
 
+/* Those from `first` to `end`, which are constants. */
+static pg_attribute_always_inline void
+read_words(usage *from, int first, int end, uint64 pending)
+{
+#pragma GCC unroll 16
+	for (int i = first; i < end; i++)
+		from->words[i] = word(i, pending);
+}
+
+/* The same, which have grown since: what a statement has used of them, unless that is not `counted`. */
+static pg_attribute_always_inline void
+grow_words(usage *from, used *to, int first, int end, uint64 pending, bool counted)
+{
+#pragma GCC unroll 16
+	for (int i = first; i < end; i++)
+	{
+		uint64		grown = word(i, pending) - from->words[i];
+
+		if (likely(grown == 0))
+			continue;
+		from->words[i] += grown;
+		if (!counted)
+			continue;
+		to->words[i] = ((to->grown >> i & 1) != 0 ? to->words[i] : 0) + grown;
+		to->grown |= 1 << i;
+	}
+}
+
+/* The words are as they are now. Few statements use temporary files, or wait: they are read only where these sums have grown. */
+static pg_attribute_always_inline void
+note_sums(usage *from)
+{
+	from->sum = usage_sum();
+	from->rare = usage_rare();
+	from->waits = tally.waits;
+}
+
 HOT_CODE pg_noinline void
 usage_read(usage *from)
 {
-	uint64		pending = settle();
-
-#pragma GCC unroll 16
-	for (int i = 0; i < USAGE_WORDS; i++)
-		from->words[i] = word(i, pending);
-	from->sum = usage_sum();
+	read_words(from, 0, USAGE_RARE, 0);
+	read_words(from, USAGE_BLOCKS, USAGE_IO_FIRST, 0);
+	if (unlikely(from->rare != usage_rare()))
+		read_words(from, USAGE_RARE, USAGE_BLOCKS, 0);
+	if (from->waits != tally.waits)
+		read_words(from, USAGE_IO_FIRST, USAGE_WORDS, settle());
+	note_sums(from);
 	/* the times grow only while the server times its I/O */
 	if (unlikely(track_io_timing || from->timed))
 		compat_io_nanoseconds(from->io_ns);
@@ -77,23 +115,15 @@ grow_times(usage *from, used *to)
 HOT_CODE pg_noinline void
 usage_grow(usage *from, used *to)
 {
-	uint64		pending = settle();
 	bool		timed = track_io_timing || from->timed;
 
-#pragma GCC unroll 16
-	for (int i = 0; i < USAGE_WORDS; i++)
-	{
-		uint64		grown = word(i, pending) - from->words[i];
-
-		if (likely(grown == 0))
-			continue;
-		from->words[i] += grown;
-		if (i >= USAGE_IO_FIRST && timed)
-			continue;
-		to->words[i] = ((to->grown >> i & 1) != 0 ? to->words[i] : 0) + grown;
-		to->grown |= 1 << i;
-	}
-	from->sum = usage_sum();
+	grow_words(from, to, 0, USAGE_RARE, 0, true);
+	grow_words(from, to, USAGE_BLOCKS, USAGE_IO_FIRST, 0, true);
+	if (unlikely(from->rare != usage_rare()))
+		grow_words(from, to, USAGE_RARE, USAGE_BLOCKS, 0, true);
+	if (from->waits != tally.waits)
+		grow_words(from, to, USAGE_IO_FIRST, USAGE_WORDS, settle(), !timed);
+	note_sums(from);
 	if (unlikely(timed))
 		grow_times(from, to);
 }

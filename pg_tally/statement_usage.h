@@ -21,6 +21,7 @@
 
 /* Of tally_counts, from the second of blocks on: the other blocks, the WAL, the I/O by the probes' times. */
 #define USAGE_BLOCKS 9
+#define USAGE_RARE 3				/* of these, from here on those of temporary tables and files */
 #define USAGE_WAL 3
 #define USAGE_IO 4
 #define USAGE_IO_FIRST (USAGE_BLOCKS + USAGE_WAL)
@@ -38,7 +39,9 @@ typedef struct usage
 {
 	uint64		tick;
 	uint64		hits;				/* shared blocks found */
-	uint64		sum;				/* usage_sum() with these words */
+	uint64		sum;				/* usage_sum() with these words ... */
+	uint64		rare;				/* ... and of these, usage_rare() */
+	uint32		waits;				/* tally.waits then */
 	bool		timed;				/* the server timed its I/O, in io_ns */
 	uint64		words[USAGE_WORDS];
 	uint64		io_ns[USAGE_IO];
@@ -66,15 +69,23 @@ used_nothing(used *to)
 	to->grown = 0;
 }
 
+/* Of temporary tables and files. */
+static pg_attribute_always_inline uint64
+usage_rare(void)
+{
+	const BufferUsage *b = server.buffers;
+
+	return (uint64) (b->local_blks_hit + b->local_blks_read + b->local_blks_dirtied + b->local_blks_written +
+					 b->temp_blks_read + b->temp_blks_written);
+}
+
 /* Of all but the blocks found. Where WAL is written, its bytes grow; where I/O takes time, it is a wait. */
 static pg_attribute_always_inline uint64
 usage_sum(void)
 {
 	const BufferUsage *b = server.buffers;
 
-	return (uint64) (b->shared_blks_read + b->shared_blks_dirtied + b->shared_blks_written + b->local_blks_hit +
-					 b->local_blks_read + b->local_blks_dirtied + b->local_blks_written + b->temp_blks_read +
-					 b->temp_blks_written) +
+	return (uint64) (b->shared_blks_read + b->shared_blks_dirtied + b->shared_blks_written) + usage_rare() +
 		server.wal->wal_bytes + tally.waits;
 }
 
@@ -83,6 +94,8 @@ static inline void
 usage_forget(usage *from)
 {
 	from->sum = UINT64_MAX;
+	from->rare = UINT64_MAX;
+	from->waits = tally.waits - 1;
 	from->timed = true;
 }
 

@@ -81,11 +81,11 @@ statements_jump(sigjmp_buf target, uint64 now)
 	bool		known = detour_jump_target(target, &stack);
 	bool		cancelled;
 
-	if (nesting.jumping || (nesting.depth == 0 && !top))
+	if (nesting.jumping != 0 || (nesting.depth == 0 && !top))
 		return;
-	nesting.jumping = true;
+	nesting.jumping = 1;
 	cancelled = geterrcode() == ERRCODE_QUERY_CANCELED;
-	nesting.jumping = false;
+	nesting.jumping = 0;
 	if (top || known)
 		nesting_leave(top, stack, cancelled);
 	if (top)
@@ -96,15 +96,15 @@ HOT_CODE void
 statements_message(tally_message message, uint64 arrival)
 {
 	level_pop_first();
-	nesting.jumping = false;
-	statement_time_message_begin(message, arrival);
+	nesting.jumping = 0;
+	statement_time_message_begin(message, arrival, statements_asked());
 }
 
 void
 statements_begin(void)
 {
 	level_pop_first();
-	nesting.jumping = false;
+	nesting.jumping = 0;
 	nesting.open = 0;
 	statement_time_begin_process();
 	usage_forget(&top_usage);
@@ -133,18 +133,6 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 	/* levels are not kept while the level is off: until the next message, all is taken to be within another statement */
 	if (TALLY_LEVEL_OF(before) == TALLY_LEVEL_OFF && MyBackendType == B_BACKEND && nesting.executors == 0)
 		nesting.executors = 1;
-}
-
-/* No executor outlives its transaction; an error does not end them one by one. */
-static void
-transaction_ends(XactEvent event, void *arg)
-{
-	const uint32 ends = 1 << XACT_EVENT_COMMIT | 1 << XACT_EVENT_ABORT | 1 << XACT_EVENT_PREPARE;
-
-	if ((ends >> event & 1) == 0)
-		return;
-	nesting.open = 0;
-	statement_time.plain = NULL;
 }
 
 /* ---------------------------------------------------------------- names */
@@ -316,20 +304,36 @@ analyze_after(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 	analyze_other(pstate, query, jumble, id);
 }
 
-HOT_CODE static void
-analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
+/* The next statement of a message that has none yet, if it is cached. */
+static pg_attribute_always_inline bool
+analyze_plainly(const Query *query)
 {
 	uint64		id = query->queryId;
 	tally_local_statement *local;
 
+	if (unlikely(!statement_time.live || nesting.depth != 0 || nesting_depth() != 0 || statement_time.named || id == 0))
+		return false;
+	if (query->utilityStmt != NULL && !utility_counts(query->utilityStmt))
+		return false;
+	local = tally_cache_latest(&statement_time.cache, id, *server.database, server.user());
+	if (unlikely(local == NULL))
+		return false;
+	statement_time_set_owner(&local->key, local);
+	return true;
+}
+
+HOT_CODE static void
+analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
+{
+	/* in memory: registers that outlast a call would have to be saved, and restored */
+	ParseState *volatile its_state = pstate;
+	Query	   *volatile its_query = query;
+	compat_jumble_state *volatile its_jumble = jumble;
+
 	if (unlikely(previous_analyze != NULL))
 		analyze_after(pstate, query, jumble);
-	else if (likely(statement_time.live && nesting.depth == 0 && nesting_depth() == 0 && !statement_time.named && id != 0) &&
-			 (query->utilityStmt == NULL || utility_counts(query->utilityStmt)) &&
-			 likely((local = tally_cache_latest(&statement_time.cache, id, *server.database, server.user())) != NULL))
-		statement_time_set_owner(&local->key, local);
-	else if (!is_idle())
-		analyze_other(pstate, query, jumble, id);
+	else if (!likely(analyze_plainly(query)) && !is_idle())
+		analyze_other(its_state, its_query, its_jumble, its_query->queryId);
 }
 
 /* ---------------------------------------------------------------- hooks: planning */
@@ -377,9 +381,10 @@ plan_messages(Query *parse, const char *source, int options, ParamListInfo param
 	uint64		ticks;
 	uint64		hits;
 	uint64		seq;
+	char		frame;
 
 	usage_begin(&top_usage);
-	level_push_first(LEVEL_PLANNER, &local);
+	level_push_first(LEVEL_PLANNER, &frame);
 	result = previous_planner(parse, source, options, params COMPAT_EXPLAIN);
 	level_pop_first();
 	ticks = usage_ticks(top_usage.tick);
@@ -521,9 +526,10 @@ static pg_attribute_always_inline void
 step_messages(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
 	uint64		ticks;
+	char		frame;
 
 	usage_begin(&top_usage);
-	level_push_first(LEVEL_EXECUTOR, &ticks);
+	level_push_first(LEVEL_EXECUTOR, &frame);
 	call_step(query, finish, direction, count, once);
 	level_pop_first();
 	if (likely(statement_time.plain == query))
@@ -999,5 +1005,4 @@ statements_install(void)
 	TAKE_HOOK(ExecutorFinish_hook, previous_finish, executor_finish);
 	TAKE_HOOK(ExecutorEnd_hook, previous_end, executor_end);
 	TAKE_HOOK(ProcessUtility_hook, previous_utility, utility);
-	RegisterXactCallback(transaction_ends, NULL);
 }
