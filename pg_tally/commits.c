@@ -66,8 +66,6 @@ static const struct
 	[COMMIT_INSERTION] = {"commit::insertion", WAITS_UNKNOWN},
 };
 
-bool		commits_pending HOT_SMALL = false;
-
 /* What the end of every transaction looks at ... */
 static struct
 {
@@ -83,7 +81,6 @@ static struct
 /* ... and what only that of a commit does. */
 static struct
 {
-	wait_sums	before;
 	uint64		insertions;			/* before it; then its own */
 	uint64		insertion_ticks;
 	uint32		index[COMMIT_PARTS];	/* in the book */
@@ -100,14 +97,14 @@ commits_begin(void)
 {
 	commit.start = 0;
 	commit.notifies = false;
-	commits_pending = false;
+	tally.commit_pends = false;
 	untouch();
 }
 
 void
 commits_follow(bool whole)
 {
-	if (!commits_pending)
+	if (!tally.commit_pends)
 	{
 		/* the sums of insertions may have begun anew */
 		commit.inserts = false;
@@ -117,7 +114,7 @@ commits_follow(bool whole)
 	untouch();
 }
 
-static void
+static pg_noinline void
 record(commit_part part, uint64 ticks)
 {
 	if (commit_sums.index[part] == PROBE_UNTOUCHED)
@@ -129,7 +126,7 @@ record(commit_part part, uint64 ticks)
 static bool
 going_on(void)
 {
-	return commit.start != 0 && !commits_pending;
+	return commit.start != 0 && !tally.commit_pends;
 }
 
 bool
@@ -143,22 +140,21 @@ commits_delayed(int64 seconds, int64 microseconds)
 void
 commits_record(void)
 {
-	const wait_sums *now = &pending_sums;
-	const wait_sums *then = &commit_sums.before;
 	wait_class	flush = compat_wal_writes_are_synced() ? WAITS_WAL_WRITE : WAITS_WAL_SYNC;
-	bool		led = now->of[flush].count != then->of[flush].count;
+	bool		led = pending_sums.of[flush].count != 0;
 
-	commits_pending = false;
+	tally.commit_pends = false;
 	record(led ? COMMIT_LEADER : commit.asynchronous ? COMMIT_ASYNCHRONOUS : COMMIT_GROUP_COMMITTED,
 		   commit.end - commit.start);
 	if (commit.inserts && commit_sums.insertions > 0)
 		record(COMMIT_INSERTION, commit_sums.insertion_ticks);
+#pragma GCC unroll 8
 	for (commit_part part = COMMIT_INSERT; part < COMMIT_INSERTION; part++)
 	{
 		wait_class	class = parts[part].class;
 
-		if (now->of[class].count != then->of[class].count)
-			record(part, now->of[class].ticks - then->of[class].ticks);
+		if (pending_sums.of[class].count != 0)
+			record(part, pending_sums.of[class].ticks);
 	}
 	commit.start = 0;
 }
@@ -205,9 +201,9 @@ end_insertions(void)
 static void
 begin(bool writes, bool asynchronous)
 {
-	if (tally.slot.book->pend != TALLY_NONE || commits_pending)
+	if ((tally.slot.book->pend != TALLY_NONE && !tally.settled) || tally.commit_pends)
 		settle();
-	commit_sums.before = pending_sums;
+	memset(&pending_sums.of[WAITS_WAL_INSERT], 0, (WAITS_CLASSES - WAITS_WAL_INSERT) * sizeof(pending_sums.of[0]));
 	commit.writes = writes;
 	commit.asynchronous = asynchronous;
 	begin_insertions();
@@ -220,10 +216,7 @@ end(void)
 	commit.end = Max(probe_now(), commit.start);
 	end_insertions();
 	if (tally.on)
-	{
-		commits_pending = true;
-		tally.special = true;
-	}
+		tally.commit_pends = true;
 	else
 		commit.start = 0;
 }

@@ -185,7 +185,7 @@ after_wait(const message_kind *kind)
 	if (likely(tally.read_start != 0 && kind->read != TALLY_NONE))
 		tally_add_plain(&tally.slot, kind->read, arrival - tally.read_start);
 	tally_seq_publish(&book->seq, seq);
-	tally.read_pends = true;
+	tally.settled = true;
 	return arrival;
 }
 

@@ -77,13 +77,16 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 {
 	tally_phase outer;
 
-	if (!IsA(pstmt->utilityStmt, CopyStmt))
+	if (likely(!IsA(pstmt->utilityStmt, CopyStmt) && !IsA(pstmt->utilityStmt, LoadStmt)))
 	{
-		/* Loaded already, the library does not see a LOAD. */
-		bool		load = own.view_only != NULL && IsA(pstmt->utilityStmt, LoadStmt);
-
 		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
-		if (load)
+		return;
+	}
+	if (IsA(pstmt->utilityStmt, LoadStmt))
+	{
+		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+		/* Loaded already, the library does not see a LOAD. */
+		if (own.view_only != NULL)
 			session_load_statement(((LoadStmt *) pstmt->utilityStmt)->filename);
 		return;
 	}

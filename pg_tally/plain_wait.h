@@ -14,6 +14,7 @@
 #include "message_end.h"
 #include "pending_wait.h"
 #include "probe.h"
+#include "wal_usage.h"
 
 /*
  * The caller has compared the level word. False: nothing was done, and the wait is one for
@@ -62,6 +63,27 @@ plain_read_begin(uint32 call)
 	message_add_handle(now);
 	tally_switch_within(&tally.slot, account, now, true);
 	tally_seq_publish(&book->seq, seq);
+}
+
+/* What a commit leaves to be done before the next message is waited for. The gate is GATE_READ_AFTER_COMMIT, then GATE_READ. */
+static inline void
+plain_read_after_commit(void)
+{
+	tally.on = false;
+	pending_settle();
+	tally.settled = true;
+	tally.on = true;
+}
+
+/* Before a write of WAL, what was inserted is counted. */
+static inline void
+plain_wal_write(void)
+{
+	if (unlikely(tally.gate != GATE_PLAIN))
+		return;
+	tally.on = false;
+	wal_check();
+	tally.on = true;
 }
 
 /* After either. A process that guesses its messages has no plain wait (probe_state.special). */

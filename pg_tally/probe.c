@@ -319,7 +319,7 @@ probe_follow(void)
 	{
 		if (wait < tally.slot.limit)
 			pending_note(wait, ticks);
-		if (commits_pending)
+		if (tally.commit_pends)
 			commits_record();
 	}
 	carry_over(before);

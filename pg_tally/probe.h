@@ -119,9 +119,11 @@ typedef struct recent_account
 #ifdef WORDS_BIGENDIAN
 #define GATE_PLAIN 0x01000000u		/* on, and nothing else */
 #define GATE_READ 0x01000100u		/* on, and the main loop reads a message */
+#define GATE_READ_AFTER_COMMIT 0x01000101u
 #else
 #define GATE_PLAIN 0x00000001u
 #define GATE_READ 0x00010001u
+#define GATE_READ_AFTER_COMMIT 0x01010001u
 #endif
 
 /* Per kind of message: its phase, and its statistics' indexes in the book. */
@@ -145,12 +147,12 @@ typedef struct probe_state
 			bool		on;			/* a slot, a level, and not inside a probe */
 			bool		special;	/* the next wait may have to do what is rarely done, or reads a slow clock */
 			bool		read_begun; /* the main loop reads a message, and has not waited for it yet */
-			bool		unused;
+			bool		commit_pends;	/* a commit is over and not recorded yet (commits.c) */
 		};
 		uint32		gate;			/* all of them: GATE_* */
 	};
 	bool		read_waited;		/* ... and has waited for it */
-	bool		read_pends;			/* the wait that is not recorded yet was for it: no part of its handling */
+	bool		settled;			/* the pending wait is passed on already, or was for a message (pending_wait.h) */
 	bool		guessing;			/* no detour on the reading of messages, or not yet seen to work */
 	bool		checkpointer;		/* this process makes checkpoints */
 	bool		checks_state;		/* it checks its state at each wait: checkpointer, walsender */

@@ -17,6 +17,8 @@
 #include "statement_usage.h"
 #include "temp_files.h"
 
+#pragma GCC visibility push(hidden)
+
 /* A query whose executor has started and not ended. */
 typedef struct open_query
 {
@@ -194,5 +196,7 @@ open_forget(open_query *ended)
 	if (unlikely(ended != last))
 		nesting_forget_other(ended, last);
 }
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_STATEMENT_NESTING_H */

@@ -179,7 +179,7 @@ statement_time_set_owner(const tally_statement_key *key, tally_local_statement *
 static pg_attribute_always_inline bool
 statement_time_owes(void)
 {
-	return statement_time.since != 0 && !tally.read_pends && tally.slot.book->pend != TALLY_NONE;
+	return statement_time.since != 0 && !tally.settled && tally.slot.book->pend != TALLY_NONE;
 }
 
 /* Record it now rather than at the next one: before the parts, or sums of waits, are read. */

@@ -19,6 +19,8 @@
 #include "statement_time.h"
 #include "tally_statements.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Of tally_counts, from the second of blocks on: the other blocks, the WAL, the I/O by the probes' times. */
 #define USAGE_BLOCKS 9
 #define USAGE_RARE 3				/* of these, from here on those of temporary tables and files */
@@ -85,7 +87,9 @@ usage_sum(void)
 {
 	const BufferUsage *b = server.buffers;
 
-	return (uint64) (b->shared_blks_read + b->shared_blks_dirtied + b->shared_blks_written) + usage_rare() +
+	return (uint64) (b->shared_blks_read + b->shared_blks_dirtied + b->shared_blks_written + b->local_blks_hit +
+					 b->local_blks_read + b->local_blks_dirtied + b->local_blks_written + b->temp_blks_read +
+					 b->temp_blks_written) +
 		server.wal->wal_bytes + tally.waits;
 }
 
@@ -149,5 +153,7 @@ usage_add(tally_local_statement *local, const used *from)
 	if (unlikely(from->grown != 0))
 		usage_add_grown(local, from);
 }
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_STATEMENT_USAGE_H */

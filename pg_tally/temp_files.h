@@ -10,6 +10,8 @@
 
 #include "tally.h"
 
+#pragma GCC visibility push(hidden)
+
 #define PROBES_TEMP_FILES 79		/* between those of the locks and those of functions */
 
 typedef struct temp_file_sums
@@ -23,5 +25,7 @@ extern temp_file_sums temp_files_ever;
 
 /* Install the probe, and enter it in the segment's probe table. */
 extern void temp_files_install(void);
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_TEMP_FILES_H */

@@ -66,6 +66,7 @@ wal_record(void)
 	wal_seen	then = wal_last;
 	int64		full = *server.wal_buffers_full;
 	uint64		grown[WAL_FIGURES];
+	uint64		seq;
 
 	wal_skip();
 	/* its leader adds a parallel worker's to its own */
@@ -75,12 +76,14 @@ wal_record(void)
 	grown[WAL_IMAGES] = (uint64) (wal_last.usage.wal_fpi - then.usage.wal_fpi);
 	grown[WAL_BYTES] = wal_last.usage.wal_bytes - then.usage.wal_bytes;
 	grown[WAL_BUFFERS_FULL] = (uint64) (full >= then.buffers_full ? full - then.buffers_full : full);
+#pragma GCC unroll 4
 	for (int i = 0; i < WAL_FIGURES; i++)
-	{
-		if (grown[i] == 0)
-			continue;
-		if (unlikely(indexes[i] == PROBE_UNTOUCHED))
+		if (unlikely(indexes[i] == PROBE_UNTOUCHED) && grown[i] != 0)
 			indexes[i] = probe_touch_unit(figures[i].name, TALLY_VALUE, figures[i].unit);
-		tally_record_plain(&tally.slot, indexes[i], grown[i]);
-	}
+	seq = tally_seq_begin(&tally.slot.book->seq);
+#pragma GCC unroll 4
+	for (int i = 0; i < WAL_FIGURES; i++)
+		if (grown[i] != 0 && likely(indexes[i] != TALLY_NONE))
+			tally_add_plain(&tally.slot, indexes[i], grown[i]);
+	tally_seq_publish(&tally.slot.book->seq, seq);
 }
