@@ -324,14 +324,21 @@ other_transaction(XactEvent event)
 HOT_CODE static void
 transaction(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+	if (event == XACT_EVENT_PRE_COMMIT)
+	{
+		if (!tally.on || (*server.latest_record == 0 && !commit.notifies))
+			return;
+	}
+	else if (event == XACT_EVENT_COMMIT)
+	{
 		nesting_transaction_ends();
-	if (!tally.on)
-		return;
-	if (event == XACT_EVENT_PRE_COMMIT ? *server.latest_record == 0 && !commit.notifies
-		: event == XACT_EVENT_COMMIT && *server.latest_commit == commit.latest && commit.start == 0 && !wal_grown())
-		return;
-	other_transaction(event);
+		if (!tally.on || (*server.latest_commit == commit.latest && commit.start == 0 && !wal_grown()))
+			return;
+	}
+	else if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+		nesting_transaction_ends();
+	if (tally.on)
+		other_transaction(event);
 }
 
 void

@@ -294,14 +294,17 @@ analyze_other(const ParseState *pstate, const Query *query, const JumbleState *j
 		statement_time.local = statement_time_find(&key);
 }
 
+/* Another library has the hook too, or no message is measured. */
 static pg_noinline void
 analyze_after(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
 	/* the hook before may clear it */
 	uint64		id = query->queryId;
 
-	previous_analyze(pstate, query, jumble);
-	analyze_other(pstate, query, jumble, id);
+	if (previous_analyze != NULL)
+		previous_analyze(pstate, query, jumble);
+	if (!is_idle())
+		analyze_other(pstate, query, jumble, id);
 }
 
 /* The next statement of a message that has none yet, if it is cached. */
@@ -311,7 +314,7 @@ analyze_plainly(const Query *query)
 	uint64		id = query->queryId;
 	tally_local_statement *local;
 
-	if (unlikely(!statement_time.live || nesting.depth != 0 || nesting_depth() != 0 || statement_time.named || id == 0))
+	if (unlikely(nesting.depth != 0 || nesting_depth() != 0 || statement_time.named || id == 0))
 		return false;
 	if (query->utilityStmt != NULL && !utility_counts(query->utilityStmt))
 		return false;
@@ -326,13 +329,19 @@ HOT_CODE static void
 analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
 	/* in memory: registers that outlast a call would have to be saved, and restored */
-	ParseState *volatile its_state = pstate;
-	Query	   *volatile its_query = query;
-	compat_jumble_state *volatile its_jumble = jumble;
+	ParseState *volatile its_state;
+	Query	   *volatile its_query;
+	compat_jumble_state *volatile its_jumble;
 
-	if (unlikely(previous_analyze != NULL))
+	if (unlikely(!statement_time.live || previous_analyze != NULL))
+	{
 		analyze_after(pstate, query, jumble);
-	else if (!likely(analyze_plainly(query)) && !is_idle())
+		return;
+	}
+	its_state = pstate;
+	its_query = query;
+	its_jumble = jumble;
+	if (!likely(analyze_plainly(query)) && !is_idle())
 		analyze_other(its_state, its_query, its_jumble, its_query->queryId);
 }
 
