@@ -166,6 +166,16 @@ before_read(void)
 	tally.read_waited = false;
 }
 
+/* The pending wait is not all of the read: what came before the message is no part of its statement, but counts otherwise. */
+static pg_noinline void
+pass_on(void)
+{
+	const tally_book *book = tally.slot.book;
+
+	if (book->pend < tally.slot.limit && !tally.settled)
+		pending_note(book->pend, book->pend_ticks);
+}
+
 /*
  * It was waited for: since the end of the wait the time was the new message's, so rename it. Returns its
  * arrival. A transaction begins if the session was idle. Not seen: one that begins in the message that ends the one
@@ -185,6 +195,9 @@ after_wait(const message_kind *kind)
 	if (likely(tally.read_start != 0 && kind->read != TALLY_NONE))
 		tally_add_plain(&tally.slot, kind->read, arrival - tally.read_start);
 	tally_seq_publish(&book->seq, seq);
+	/* nearly always the one wait was for the client */
+	if (unlikely(book->pend_ticks != arrival - tally.read_start))
+		pass_on();
 	tally.settled = true;
 	return arrival;
 }
