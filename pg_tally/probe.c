@@ -319,7 +319,7 @@ probe_follow(void)
 	{
 		if (wait < tally.slot.limit)
 			pending_note(wait, ticks);
-		if (commits_pending)
+		if (tally.commit_pends)
 			commits_record();
 	}
 	carry_over(before);
@@ -459,7 +459,7 @@ check_state(void)
 HOT_CODE bool
 probe_begin_wait_on(uint32 unnamed, uint32 call)
 {
-	uint32		event = *(volatile uint32 *) my_wait_event_info;
+	uint32		event = server_wait_event();
 	uint64		now;
 
 	if (event == 0)
@@ -485,12 +485,14 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	now = probe_now();
 	if (tally.read_begun)
 		message_begin_read_wait(now);
+	else
+		tally.waits++;
 	tally_switch_plain(&tally.slot, probe_account(event), now);
 	if (unlikely(statement_time.begins))
 		statement_time_begin_worker(now);
 	/* what stays to be done at each wait; what is to be done once more has set it again */
 	if (!tally.identified || tally.checks_state || tally.guessing || locks_at_waits ||
-		tally.phase == PHASE_BACKGROUND)
+		tally.phase == PHASE_BACKGROUND || !probe_clock_is_counter())
 		tally.special = true;
 	return true;
 }
