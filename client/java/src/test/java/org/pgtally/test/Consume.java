@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.test;
+
+/**
+ * Consumes time, of the clock or of the processor. What one call takes too long, since another process had the
+ * processor, the next call of the same budget takes less: sums come out right on a busy machine, too.
+ */
+final class Consume {
+    private final boolean cpu;
+    private long debt;
+
+    Consume(boolean cpu) {
+        this.cpu = cpu;
+    }
+
+    void millis(long millis) {
+        long begin = now();
+        long until = begin + millis * 1_000_000 - debt;
+        long now = begin;
+        while (now < until) {
+            now = now();
+        }
+        debt = now - until;
+    }
+
+    private long now() {
+        return cpu ? Cpu.time() : System.nanoTime();
+    }
+}
