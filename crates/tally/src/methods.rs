@@ -57,6 +57,28 @@ struct Methods<'i> {
     exact: bool,
     methods_timed: usize,
     methods: Vec<Method<'i>>,
+    collections: Vec<Collections<'i>>,
+}
+
+/// What one garbage collector did.
+#[derive(Debug, Serialize)]
+struct Collections<'i> {
+    collector: &'i str,
+    count: u64,
+    seconds: f64,
+    max_seconds: Option<f64>,
+}
+
+/// The garbage collections of an interval.
+fn collections(interval: &Interval) -> Vec<Collections<'_>> {
+    let mut rows = Vec::new();
+    for it in &interval.statistics {
+        if let Some(collector) = it.name.strip_prefix("gc::") {
+            let (count, seconds, max_seconds) = (it.count, it.total, it.max);
+            rows.push(Collections { collector, count, seconds, max_seconds });
+        }
+    }
+    rows
 }
 
 /// One method of it.
@@ -109,6 +131,7 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
             exact: interval.exact,
             methods_timed: interval.functions_probed,
             methods: sort.sorted(rows).into_iter().map(Method::of).collect(),
+            collections: collections(&interval),
         });
     }
     if args.sort.is_some_and(MethodSort::needs_cpu) && !rows.is_empty() && !methods::has_cpu(rows) {
@@ -160,7 +183,7 @@ fn head(segment: &Segment, interval: &Interval) -> String {
         if interval.exact { "" } else { "\nIncomplete: something had no space; see tally status" };
     format!(
         "{}  {}  pid {}\n{} of {} methods called, {calls} calls in {:.1} s; threads spent {:.3} s in \
-         them, {:.3} s elsewhere{exact}\n",
+         them{exact}\n{}",
         header.server,
         header.host,
         header.server_pid,
@@ -168,8 +191,22 @@ fn head(segment: &Segment, interval: &Interval) -> String {
         interval.functions_probed,
         interval.interval_seconds,
         interval.busy_seconds,
-        (interval.wall_seconds - interval.busy_seconds).max(0.0),
+        garbage(interval),
     )
+}
+
+/// A line for each collector that ran.
+fn garbage(interval: &Interval) -> String {
+    collections(interval)
+        .iter()
+        .map(|it| {
+            let longest = it.max_seconds.unwrap_or(0.0) * 1e3;
+            format!(
+                "garbage collection: {} {} times, {:.3} s, longest {longest:.0} ms\n",
+                it.collector, it.count, it.seconds
+            )
+        })
+        .collect()
 }
 
 fn nothing(interval: &Interval) -> &'static str {

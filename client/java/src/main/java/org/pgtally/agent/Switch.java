@@ -16,6 +16,7 @@ public final class Switch {
     private static Segment segment;
     private static Instrumenter instrumenter;
     private static Thread sweeper;
+    private static GarbageCollections collections;
 
     private Switch() {
     }
@@ -44,12 +45,22 @@ public final class Switch {
                         "Java " + System.getProperty("java.version")));
         Probe.use(new Session(segment, METHODS, options.cpu, options.histograms));
         instrumenter = new Instrumenter(instrumentation, options.methods, METHODS, segment);
+        collections = collections(segment);
         sweeper = new Thread(() -> sweep(segment), "pgtally");
         sweeper.setDaemon(true);
         sweeper.start();
         if (!options.keep) {
             Segment made = segment;
             Runtime.getRuntime().addShutdownHook(new Thread(made::remove, "pgtally end"));
+        }
+    }
+
+    /** Null where this Java has no module jdk.management. */
+    private static GarbageCollections collections(Segment segment) {
+        try {
+            return GarbageCollections.listen(segment);
+        } catch (LinkageError e) {
+            return null;
         }
     }
 
@@ -73,6 +84,9 @@ public final class Switch {
         Probe.use(null);
         instrumenter.remove();
         sweeper.interrupt();
+        if (collections != null) {
+            collections.stop();
+        }
         segment.remove();
         instrumenter = null;
         segment = null;

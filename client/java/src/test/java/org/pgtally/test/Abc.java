@@ -38,7 +38,7 @@ public final class Abc {
         inC.millis(10);
     }
 
-    /** Rounds, and {@code cpu} to consume processor time. */
+    /** Rounds, and {@code cpu} to consume processor time. At the end: what was consumed in addition, ns. */
     public static void main(String[] arguments) throws Exception {
         boolean cpu = arguments.length > 1 && arguments[1].equals("cpu");
         Abc abc = new Abc(cpu);
@@ -46,6 +46,7 @@ public final class Abc {
         for (int i = 0; i < Integer.parseInt(arguments[0]); i++) {
             abc.a();
         }
+        System.out.println("more " + abc.inA.debt() + " " + abc.inB.debt() + " " + abc.inC.debt());
         Wait.end();
     }
 }

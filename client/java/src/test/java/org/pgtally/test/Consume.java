@@ -23,6 +23,11 @@ final class Consume {
         debt = now - until;
     }
 
+    /** What was consumed in addition so far, ns. */
+    long debt() {
+        return debt;
+    }
+
     private long now() {
         return cpu ? Cpu.time() : System.nanoTime();
     }
