@@ -136,6 +136,19 @@ impl Running {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// For how long its main thread was ready to run and had no CPU so far, seconds.
+    pub fn run_delay(&self) -> f64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let main = tasks.flatten().map(|it| it.path()).filter(|task| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "java")
+        });
+        let delays = main.map(|task| {
+            let text = std::fs::read_to_string(task.join("schedstat")).unwrap();
+            text.split(' ').nth(1).unwrap().parse::<f64>().unwrap() / 1e9
+        });
+        delays.sum()
+    }
+
     /// Lets it end, which it must do well; returns what it wrote to standard error.
     pub fn end(mut self) -> String {
         self.go();

@@ -40,9 +40,11 @@ public final class Switch {
 
     private static void on(Options options, String version, Instrumentation instrumentation)
             throws IOException {
+        long cost = WarmUp.run(options.file, options.cpu, options.histograms);
         segment = new Segment(options.file, options.threads, options.statistics,
                 new Segment.About(System.getProperty("sun.java.command", "java"), "pgtally-agent " + version,
                         "Java " + System.getProperty("java.version")));
+        segment.note(false, "a call of a timed method takes about " + cost + " ns more (measured at start)");
         Probe.use(new Session(segment, METHODS, options.cpu, options.histograms));
         instrumenter = new Instrumenter(instrumentation, options.methods, METHODS, segment);
         collections = collections(segment);

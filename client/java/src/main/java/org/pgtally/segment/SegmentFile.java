@@ -51,6 +51,7 @@ final class SegmentFile {
     private final ByteBuffer[] books;
     private final BitSet[] reserved;
     private final RandomAccessFile file;
+    private final FileStore store;
 
     private SegmentFile(Path path, RandomAccessFile file, int slots, int groups, int statistics) throws IOException {
         this.path = path;
@@ -58,6 +59,7 @@ final class SegmentFile {
         this.slots = slots;
         this.groups = groups;
         this.statistics = statistics;
+        store = Files.getFileStore(path.toAbsolutePath().getParent());
         probesAt = Layout.HEADER_SIZE;
         directoryAt = after(probesAt, PROBES * Layout.PROBE_SIZE, 64);
         eventsAt = after(directoryAt, NAMES * Layout.DIRECTORY_SIZE, 64);
@@ -181,17 +183,18 @@ final class SegmentFile {
     /** Reserves bytes of a book. Only once for each page: that would overwrite it. */
     synchronized void reserve(int index, int from, int length) throws IOException {
         BitSet pages = reserved[index];
-        int last = (int) ((from + length - 1) / Layout.PAGE);
-        for (int page = (int) (from / Layout.PAGE); page <= last; page++) {
-            if (!pages.get(page)) {
-                reserve(bookAt(index) + page * Layout.PAGE, Layout.PAGE);
-                pages.set(page);
-            }
+        int end = (int) ((from + length - 1) / Layout.PAGE) + 1;
+        int page = pages.nextClearBit((int) (from / Layout.PAGE));
+        while (page < end) {
+            int next = pages.nextSetBit(page);
+            int until = next < 0 ? end : Math.min(next, end);
+            reserve(bookAt(index) + page * Layout.PAGE, (until - page) * Layout.PAGE);
+            pages.set(page, until);
+            page = pages.nextClearBit(until);
         }
     }
 
     private void reserve(long at, long length) throws IOException {
-        FileStore store = Files.getFileStore(Files.exists(path) ? path : path.toAbsolutePath().getParent());
         long total = store.getTotalSpace();
         if (total > 0 && store.getUsableSpace() < Math.min(total / 4, HEADROOM_MAX) + length) {
             throw new IOException("no space left in " + path.toAbsolutePath().getParent()

@@ -14,13 +14,12 @@ final class Consume {
     }
 
     void millis(long millis) {
-        long begin = now();
-        long until = begin + millis * 1_000_000 - debt;
-        long now = begin;
-        while (now < until) {
-            now = now();
+        long until = now() + millis * 1_000_000 - debt;
+        while (now() < until) {
+            Thread.onSpinWait();
         }
-        debt = now - until;
+        // Read again: the virtual machine may have left compiled code at the end of the loop, which takes a while.
+        debt = now() - until;
     }
 
     /** What was consumed in addition so far, ns. */
