@@ -185,7 +185,6 @@ fn calls_of_the_driver_agree_with_proxies_that_count_them() {
         assert!(ours(method) >= *count, "{method}: {} of {count}", ours(method));
     }
     for method in [
-        "PgConnection.commit()",
         "PgConnection.rollback()",
         "PgPreparedStatement.addBatch()",
         "PgPreparedStatement.executeBatch()",
@@ -198,6 +197,7 @@ fn calls_of_the_driver_agree_with_proxies_that_count_them() {
         assert_eq!(Some(&ours(method)), witness.get(method), "{method}: {witness:?}");
     }
     assert_eq!(ours("PgResultSet.next()"), 4 * 200 * 26);
+    assert_eq!(ours("PgConnection.commit()"), 2 * 800, "setAutoCommit(true) commits, too");
     assert_eq!(row(&json, "PgStatement.executeQuery(String)")["thrown"], 800, "select 1/0");
     // Fetches of ten rows each: the rest of 25 rows takes two more round trips.
     assert_eq!(
