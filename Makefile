@@ -6,6 +6,7 @@
 # make test-matrix  the latter alone; script/servers fetches the servers into build/servers
 # make test-all     every test with every server, and PostgreSQL's own tests on three; hours
 # make lint         format and lints alone
+# make agent        the Java agent, where Maven and a JDK are installed
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
 # make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian
 # make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded; SERVER=17 selects a server
@@ -30,6 +31,7 @@ LIBTALLY = $(MAKE) -C libtally
 ATTACKS = $(addprefix --test ,attack_segment attack_limits crash settings extension foreign unseen serve)
 # The page of reports, built into the command.
 PAGE = build/web/report.html
+AGENT = client/java/target/pgtally-agent.jar
 # Tests start the same server that the extension is built for; scripts use the same cargo.
 export PG_CONFIG CARGO
 
@@ -60,6 +62,14 @@ web/node_modules/.package-lock.json: web/package-lock.json | build/bootstrapped
 $(PAGE): $(shell find web/src -type f) web/build.mjs web/node_modules/.package-lock.json
 	cd web && node build.mjs
 
+# Once it was built, Maven needs no network.
+$(AGENT): client/java/pom.xml $(shell find client/java/src -type f)
+	cd client/java && mvn -q -B package
+
+agent:
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(AGENT); \
+	else echo "no Maven or no JDK: the Java agent and its tests are left out" >&2; fi
+
 demo: build
 	$(TALLY) demo
 
@@ -71,7 +81,7 @@ check: lint build/bootstrapped-tests
 	$(CARGO) test --workspace --locked --quiet --lib --bins
 	$(CARGO) test --locked --quiet -p tally --test status
 
-test: build build/bootstrapped-tests
+test: build build/bootstrapped-tests agent
 	+$(LIBTALLY) test
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && npm test
@@ -176,6 +186,6 @@ clean:
 	-+$(LIBTALLY) clean
 	-+$(EXTENSION) clean
 	$(CARGO) clean
-	rm -rf build web/node_modules
+	rm -rf build web/node_modules client/java/target
 
-.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench deb test-packages lint install install-command uninstall clean
+.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench deb test-packages lint install install-command uninstall clean agent

@@ -8,7 +8,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::{
     blocking, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, functions,
-    generate, level, ls, record, report, serve, statements, status, study, top,
+    generate, level, ls, methods, record, report, serve, statements, status, study, top,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -102,6 +102,8 @@ pub enum Verb {
     Level(level::LevelArgs),
     /// Time functions of the server; list those that can be timed
     Functions(functions::FunctionsArgs),
+    /// List the methods of a Java application that take most time: elapsed and CPU, with and without callees
+    Methods(methods::MethodsArgs),
     /// Print the man page, or write all of them into a directory
     #[command(hide = true)]
     Man(generate::ManArgs),

@@ -21,6 +21,7 @@ mod functions;
 mod generate;
 mod level;
 mod ls;
+mod methods;
 mod record;
 mod report;
 mod serve;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Verb::Study(args) => study::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
+        Verb::Methods(args) => methods::run(args),
         Verb::Man(args) => generate::man(args, Cli::command()),
         Verb::Completions(args) => generate::completions(args, Cli::command()),
     })

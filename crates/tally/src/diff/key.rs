@@ -58,6 +58,8 @@ impl Key {
                 functions::CallFigure::Inclusive => INCLUSIVE,
                 functions::CallFigure::Exclusive => EXCLUSIVE,
                 functions::CallFigure::Counted => COUNTED,
+                // Exceptions and CPU times of a client's methods are not compared.
+                _ => return None,
             };
             return Some(Key::Row(What::Function { process, function: function.into(), part }));
         }
