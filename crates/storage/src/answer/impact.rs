@@ -69,7 +69,13 @@ pub fn impacts(arm: &str, victim: &str, cells: &[(&Course, Option<&Loss>)]) -> V
         let logs: Vec<f64> = cells
             .iter()
             .flat_map(|(course, lost)| {
-                let runs = course.runs.iter();
+                // Behind the schedule, response times grow all the time, and the mean depends on how many of the
+                // operations are reads.
+                let until = match name {
+                    "response" => lost.map_or(f64::INFINITY, |lost| lost.at),
+                    _ => f64::INFINITY,
+                };
+                let runs = course.runs.iter().filter(move |run| run.began < until);
                 let runs = runs.filter(|run| run.at.is_some() && run.name == victim);
                 runs.filter_map(|run| log_ratio(course, *lost, run, of))
             })

@@ -129,7 +129,10 @@ impl Engine {
     /// Start the background on the files below a directory; it ends by itself after `most`.
     pub fn start(load: &Background, files: &Path, most: Duration) -> Result<Engine, Error> {
         let threads = threads::of(load).map_err(Error::Usage)?;
-        let job = tempfile::Builder::new().prefix("tally-fio.").suffix(".fio").tempfile()?;
+        // Next to the files, so that it is removed with them even if this process is killed.
+        let folder = files.parent().unwrap_or(files);
+        let job =
+            tempfile::Builder::new().prefix("tally-fio.").suffix(".fio").tempfile_in(folder)?;
         std::fs::write(job.path(), job_file(load, &threads, files, most))?;
         let mut command = Command::new("fio");
         command
