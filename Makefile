@@ -132,8 +132,8 @@ stress: build build/bootstrapped-tests
 # The quick variant of every study, into build/studies; about 45 minutes. An interrupted run resumes.
 studies: build
 	@script/bootstrap --studies
-	@for study in studies/*/; do \
-		name=$$(basename $$study); echo "== $$name"; \
+	@for study in studies/*/study.toml; do \
+		name=$$(basename $$(dirname $$study)); echo "== $$name"; \
 		$(TALLY) study run $$name --quick -o build/studies/$$name > build/$$name.log || \
 			{ cat build/$$name.log; exit 1; }; \
 		sed -n '/inconclusive\|±/p' build/$$name.log; rm -f build/$$name.log; \

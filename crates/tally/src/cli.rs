@@ -8,7 +8,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::{
     blocking, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, functions,
-    generate, level, ls, methods, record, report, serve, statements, status, study, top,
+    generate, level, ls, methods, record, report, serve, statements, status, storage, study, top,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -57,7 +57,8 @@ Examples:
   tally diff A B                          what differs between two recordings
   tally cost                              what measuring costs
   tally clock                             whether the machine's clock is reliable
-  tally study run NAME --quick            run a built-in experiment in minutes";
+  tally study run NAME --quick            run a built-in experiment in minutes
+  tally storage run NAME --quick          time a copy or a backup on busy storage";
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -98,6 +99,8 @@ pub enum Verb {
     Clock(clock::ClockArgs),
     /// Run a controlled experiment: arms, a workload, randomised order, an A/A control
     Study(study::StudyArgs),
+    /// Time commands, such as a backup, during a steady load on storage
+    Storage(storage::StorageArgs),
     /// Show or set how much is measured: permanently, for a time, or periodically
     Level(level::LevelArgs),
     /// Time functions of the server; list those that can be timed

@@ -2,7 +2,7 @@
 //! `tally`: shows where a PostgreSQL server's time goes, and what measuring costs.
 //!
 //! One module per verb. What verbs share is in crates: `live` (finding and reading a server), `view`
-//! (tables, units, output), `report`, `study`, `error`.
+//! (tables, units, output), `report`, `study`, `storage`, `error`.
 
 mod arguments;
 mod blocking;
@@ -27,6 +27,7 @@ mod report;
 mod serve;
 mod statements;
 mod status;
+mod storage;
 mod study;
 mod top;
 
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Verb::Diff(args) => diff::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
+        Verb::Storage(args) => storage::run(args),
         Verb::Study(args) => study::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{kill_process_group, Pid, Signal};
@@ -36,12 +36,30 @@ pub struct Background {
 
 impl Background {
     /// Starts `command`. If the program does not exist, the error is [`std::io::ErrorKind::NotFound`].
-    pub fn start(program: &str, mut command: Command) -> std::io::Result<Self> {
+    pub fn start(program: &str, command: Command) -> std::io::Result<Self> {
         // The file has no name; it disappears when the last process closes it.
         let output = tempfile::tempfile()?;
+        let stdout = output.try_clone()?.into();
+        Self::start_with(program, command, output, stdout)
+    }
+
+    /// The same for a program whose stdout is read while it runs; its output is then stderr alone.
+    pub fn start_reading(program: &str, command: Command) -> std::io::Result<(Self, ChildStdout)> {
+        let output = tempfile::tempfile()?;
+        let mut started = Self::start_with(program, command, output, Stdio::piped())?;
+        let stdout = started.child.stdout.take();
+        Ok((started, stdout.ok_or(std::io::ErrorKind::BrokenPipe)?))
+    }
+
+    fn start_with(
+        program: &str,
+        mut command: Command,
+        output: File,
+        stdout: Stdio,
+    ) -> std::io::Result<Self> {
         let mut child = command
             .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
+            .stdout(stdout)
             .stderr(output.try_clone()?)
             .process_group(0)
             .spawn()?;
@@ -71,6 +89,12 @@ impl Background {
     /// Whether it ended with exit status 0; false while it runs.
     pub fn succeeded(&mut self) -> bool {
         !self.running() && self.ended.is_some_and(|status| status.success())
+    }
+
+    /// How it ended; `None` while it runs.
+    pub fn status(&mut self) -> Option<ExitStatus> {
+        self.running();
+        self.ended
     }
 
     /// Its output so far, stdout and stderr.

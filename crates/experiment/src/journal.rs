@@ -7,9 +7,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::cell::Cell;
 use error::Error;
 use live::host::Host;
 
@@ -24,7 +24,10 @@ pub struct Head {
     pub quick: bool,
     /// Directories given in place of those of the arms.
     pub directories: Vec<PathBuf>,
-    /// Version of PostgreSQL.
+    /// Another length of the cells than the study's, seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Version of the program that is measured or makes the load: PostgreSQL, fio.
     pub server: String,
     /// Version of tally.
     pub version: String,
@@ -56,12 +59,12 @@ pub struct Journal {
 impl Journal {
     /// Open the directory for a new or resumed run. Returns its cells too. Fails if another run uses it
     /// or if its cells belong to a different run.
-    pub fn open(
+    pub fn open<C: DeserializeOwned>(
         folder: &Path,
         text: &str,
         head: Head,
         host: Host,
-    ) -> Result<(Self, Vec<Cell>), Error> {
+    ) -> Result<(Self, Vec<C>), Error> {
         std::fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
         let lock = File::open(folder).map_err(|error| at(folder, &error))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
@@ -102,7 +105,7 @@ impl Journal {
     }
 
     /// Append a cell and flush it to disk.
-    pub fn add(&mut self, cell: &Cell) -> Result<(), Error> {
+    pub fn add(&mut self, cell: &impl Serialize) -> Result<(), Error> {
         let line = serde_json::to_string(cell)? + "\n";
         self.cells
             .write_all(line.as_bytes())
@@ -123,7 +126,7 @@ fn write_kept(folder: &Path, kept: &Kept) -> Result<(), Error> {
 }
 
 /// Read a run's directory: the text of the study, the cells, and the content of run.json.
-pub fn read(folder: &Path) -> Result<(String, Vec<Cell>, Kept), Error> {
+pub fn read<C: DeserializeOwned>(folder: &Path) -> Result<(String, Vec<C>, Kept), Error> {
     let kept = read_kept(folder)?;
     let path = folder.join(STUDY);
     let study = std::fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
@@ -142,7 +145,7 @@ fn read_kept(folder: &Path) -> Result<Kept, Error> {
         .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
 }
 
-fn read_cells(folder: &Path) -> Result<Vec<Cell>, Error> {
+fn read_cells<C: DeserializeOwned>(folder: &Path) -> Result<Vec<C>, Error> {
     let path = folder.join(CELLS);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,

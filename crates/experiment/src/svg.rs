@@ -53,7 +53,9 @@ pub struct Bar {
 /// What a chart is named, and the unit of its vertical axis.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
+    /// Its name, for those who cannot see it.
     pub title: &'a str,
+    /// The unit.
     pub unit: &'a str,
 }
 

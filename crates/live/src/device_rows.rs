@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use device::{Devices, DiskCounters, GroupCounters, IoCounters, Reading};
-use live::devices::Answer;
 use recording::{Batch, DeviceRow, ServerIoRow, SettingRow};
+
+use crate::devices::Answer;
 
 /// Makes rows of the changes between readings of one server's counters.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 /// A duration, written as a number of seconds or with a unit: `10`, `"500ms"`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Time(pub(crate) Duration);
+pub struct Time(pub Duration);
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

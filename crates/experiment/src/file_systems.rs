@@ -48,6 +48,16 @@ impl FileSystem {
     /// Create a file system of this kind and size (bytes) on the disk of the directory `near`. The error
     /// tells the user why that is not possible here.
     pub fn make(kind: &str, bytes: u64, near: &Path) -> Result<FileSystem, String> {
+        Self::make_with(kind, bytes, near, None)
+    }
+
+    /// The same with options of the mount, such as "noatime".
+    pub fn make_with(
+        kind: &str,
+        bytes: u64,
+        near: &Path,
+        options: Option<&str>,
+    ) -> Result<FileSystem, String> {
         let tmpfs = kind == "tmpfs";
         let parent = if tmpfs { Path::new(SHARED_MEMORY) } else { near };
         let folder = tempfile::Builder::new()
@@ -64,7 +74,7 @@ impl FileSystem {
         let file_system = FileSystem { path, undo };
         let folder = folder.keep();
         if !tmpfs {
-            file_system.mount(kind, bytes, &folder)?;
+            file_system.mount(kind, bytes, &folder, options)?;
         }
         passable(&file_system.path)?;
         Ok(file_system)
@@ -75,7 +85,13 @@ impl FileSystem {
         &self.path
     }
 
-    fn mount(&self, kind: &str, bytes: u64, folder: &Path) -> Result<(), String> {
+    fn mount(
+        &self,
+        kind: &str,
+        bytes: u64,
+        folder: &Path,
+        mount_options: Option<&str>,
+    ) -> Result<(), String> {
         if !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(format!("\"{kind}\" is not a kind of file system"));
         }
@@ -109,8 +125,9 @@ impl FileSystem {
         let mut attach = Command::new("losetup");
         let device =
             self.done(attach.args(["--find", "--show", "--direct-io=on"]).arg(&image), "mount")?;
-        let mounted =
-            self.done(Command::new("mount").args(["-t", kind, &device]).arg(&self.path), "mount");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", kind]).args(mount_options.iter().flat_map(|given| ["-o", given]));
+        let mounted = self.done(mount.arg(&device).arg(&self.path), "mount");
         let detached = self.done(Command::new("losetup").args(["-d", &device]), "mount");
         mounted.and(detached).map(drop)
     }
