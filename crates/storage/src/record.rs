@@ -118,8 +118,7 @@ impl Recorder {
     }
 
     fn begin(&self) -> Batch {
-        let mut batch = Batch::default();
-        batch.settings = machine::settings();
+        let mut batch = Batch { settings: machine::settings(), ..Batch::default() };
         batch.servers.push(ServerRow {
             server: 1,
             name: self.server.name.as_str().into(),
