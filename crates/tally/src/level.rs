@@ -92,10 +92,12 @@ impl LevelArgs {
 /// Print or set the level.
 pub fn run(args: &LevelArgs) -> Result<(), Error> {
     let (level, target) = level_and_target(args)?;
-    let segment = target::open(target)?;
+    let source = target::source(target)?;
+    let segment = source.open()?;
     let Some(level) = level else {
         return print(&segment, args.json);
     };
+    source.file("setting the level")?;
     if segment.server_runs() == Some(false) {
         return Err(not_running(&segment));
     }
