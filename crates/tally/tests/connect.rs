@@ -63,10 +63,9 @@ fn thirty_ways_lead_where_psql_goes() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     for server in &servers {
-        server
-            .cluster
-            .psql("create database app; create database watcher; create database poor")
-            .unwrap();
+        for name in ["app", "watcher", "poor"] {
+            server.cluster.psql(&format!("create database {name}")).unwrap();
+        }
     }
     let escaped = PASSWORD.replace('\\', "\\\\");
     let passfile = format!(
@@ -92,7 +91,7 @@ fn thirty_ways_lead_where_psql_goes() {
     let cert = a.certificate.display().to_string();
     let uri = PASSWORD.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
 
-    // Environment and arguments, as words. PASS stands for the password.
+    // Environment and arguments, as words. PASS stands for the password, ~ for a space.
     let cases: Vec<(String, String)> = [
         (String::new(), format!("-h {s0} -U postgres -d postgres")),
         (String::new(), format!("-h {s1} -p 5432 -U postgres -d app")),
@@ -124,7 +123,7 @@ fn thirty_ways_lead_where_psql_goes() {
         (format!("PGSERVICEFILE={}", at("services")), "service=first".into()),
         (String::new(), format!("postgresql://watcher:{uri}@{a4}/app?sslmode=require")),
         (String::new(), format!("postgres://postgres@%2Fnowhere,{}/app", s1.replace('/', "%2F"))),
-        ("PGUSER=postgres".into(), format!("host={s1} dbname=app")),
+        ("PGUSER=postgres".into(), format!("host={s1}~dbname=app")),
         (format!("PGHOST={s0} PGUSER=nobody"), "postgresql:///app?user=postgres".into()),
         (String::new(), format!("-h {s0} -U postgres -d dbname=app")),
         (format!("PGHOSTADDR={b4} PGHOST=elsewhere PGUSER=watcher PGPASSWORD=PASS"), String::new()),
@@ -135,7 +134,7 @@ fn thirty_ways_lead_where_psql_goes() {
     let words = |text: &str| -> Vec<String> {
         text.split(' ')
             .filter(|word| !word.is_empty())
-            .map(|word| word.replace("PASS", PASSWORD))
+            .map(|word| word.replace('~', " ").replace("PASS", PASSWORD))
             .collect()
     };
     let mut ends = [0, 0];
