@@ -35,6 +35,13 @@ typedef enum tally_read_result
 	TALLY_READ_TORN					/* it changed throughout: the last attempt, whose fields may disagree */
 } tally_read_result;
 
+/* ---------------------------------------------------------------- raw copies */
+
+/* `size` bytes, a multiple of 8, by relaxed loads of whole words. Both are aligned to 8. */
+extern void tally_read_words(void *to, const void *from, size_t size);
+/* The same, of one instant by that seq. Never ABSENT. The caller has checked that the bytes are in the segment. */
+extern tally_read_result tally_read_guarded(const uint64_t *seq, void *to, const void *from, size_t size);
+
 /* ---------------------------------------------------------------- slots and books */
 
 typedef struct tally_book_copy
@@ -148,6 +155,9 @@ typedef struct tally_statement_copy
 /* `number` is that of a shared entry, 0 .. cold.statements.count - 1. */
 extern tally_read_result tally_read_statement(const tally_segment *segment, uint32_t number,
 											  tally_statement_copy *copy);
+/* The same as it is in the segment: the entry, and its rest apart (zeros where it has none). */
+extern tally_read_result tally_read_statement_parts(const tally_segment *segment, uint32_t number,
+													tally_statement_copy *copy);
 /* Bytes of its text, as far as the segment can hold them: how much memory a copy of it takes. */
 extern uint32_t tally_read_text_size(const tally_segment *segment,
 									 const tally_statement_copy *copy);

@@ -79,6 +79,24 @@ terminate(char *text, size_t size)
 	text[size - 1] = '\0';
 }
 
+/* ---------------------------------------------------------------- raw copies */
+
+void
+tally_read_words(void *to, const void *from, size_t size)
+{
+	tally_copy_words(to, from, size);
+}
+
+tally_read_result
+tally_read_guarded(const uint64_t *seq, void *to, const void *from, size_t size)
+{
+	attempts	a = {.seq = seq};
+
+	while (attempt(&a))
+		tally_copy_words(to, from, size);
+	return result_of(&a);
+}
+
 /* ---------------------------------------------------------------- slots and books */
 
 bool
@@ -420,7 +438,7 @@ tally_read_last_key(const tally_segment *segment, uint32_t slot, tally_statement
 }
 
 tally_read_result
-tally_read_statement(const tally_segment *segment, uint32_t number, tally_statement_copy *copy)
+tally_read_statement_parts(const tally_segment *segment, uint32_t number, tally_statement_copy *copy)
 {
 	const tally_statement *statement;
 	attempts	a = {0};
@@ -441,8 +459,17 @@ tally_read_statement(const tally_segment *segment, uint32_t number, tally_statem
 	}
 	if (copy->entry.state != 1)
 		return TALLY_READ_ABSENT;
-	tally_statement_add_near(&copy->entry, &copy->figures);
 	return result_of(&a);
+}
+
+tally_read_result
+tally_read_statement(const tally_segment *segment, uint32_t number, tally_statement_copy *copy)
+{
+	tally_read_result result = tally_read_statement_parts(segment, number, copy);
+
+	if (result != TALLY_READ_ABSENT)
+		tally_statement_add_near(&copy->entry, &copy->figures);
+	return result;
 }
 
 uint32_t

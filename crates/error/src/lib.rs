@@ -21,6 +21,9 @@ pub enum Error {
     #[error(transparent)]
     Scratch(#[from] scratch::Error),
     /// The server reported an error, or the connection failed.
+    #[error(transparent)]
+    Server(#[from] pq::Error),
+    /// The same of a scratch server.
     #[error("{}", server_says(.0))]
     Postgres(#[from] postgres::Error),
     /// Reading input or writing output failed.

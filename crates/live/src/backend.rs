@@ -5,12 +5,12 @@
 use std::sync::mpsc::{channel, Receiver};
 
 use error::Error;
-use postgres::Client;
+use pq::Client;
 use process::Proc;
 use segment::Segment;
 pub use view::session::SessionId;
 
-use crate::server::{self, Socket};
+use crate::server::{self, Access};
 use crate::spec::Spec;
 
 /// What to do to a session.
@@ -84,8 +84,8 @@ fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
     match Spec::parse(target)? {
         Spec::Connection(_) | Spec::DataDirectory(_) => server::connect_target(target),
         // Nothing else says which server it is.
-        Spec::Only | Spec::Segment(_) => match Socket::of_segment(segment) {
-            Some(socket) => socket.connect(None),
+        Spec::Only | Spec::Segment(_) => match Access::of_segment(segment) {
+            Some(access) => access.connect(None),
             None => Err(Error::Failed(
                 "the segment names no socket of its server: start tally top with a connection string \
                  (tally top \"host=... user=...\")"
@@ -112,8 +112,8 @@ fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
 }
 
 /// The server's message with its detail, which says which right is missing.
-fn refused(error: postgres::Error) -> Error {
-    let Some(detail) = error.as_db_error().and_then(|db| db.detail()) else { return error.into() };
+fn refused(error: pq::Error) -> Error {
+    let Some(detail) = error.detail() else { return error.into() };
     let detail = detail.to_string();
     Error::Failed(format!("{}. {detail}", Error::from(error)))
 }

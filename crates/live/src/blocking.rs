@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use error::Error;
 use segment::interval::SessionRow;
-use segment::{Blocked, Interval, Segment, Snapshot, Statements};
+use segment::{Blocked, Interval, Parts, Segment, Snapshot, Statements};
 use view::blocking::{still_waits, Forest, Sources};
 
 use crate::lock_names::Known;
@@ -22,7 +22,7 @@ impl Blocking {
     pub fn read(&mut self, segment: &mut Segment) -> Result<(Forest, f64), Error> {
         let blocked = segment.blocked()?;
         if blocked.is_empty() {
-            return Ok((Forest::default(), segment::clock::realtime_ns() as f64 * 1e-9));
+            return Ok((Forest::default(), segment.realtime_ns() as f64 * 1e-9));
         }
         let snapshot = segment.snapshot(None)?;
         let interval = Interval::between(segment, None, &snapshot);
@@ -44,6 +44,7 @@ impl Blocking {
         let mut last = HashMap::new();
         let mut statements = statements;
         if waits {
+            segment.want(Parts::STATEMENTS)?;
             self.names.learn(segment, blocked, sessions);
             for row in sessions {
                 if let Some(key) = segment.last_statement(row.slot)? {

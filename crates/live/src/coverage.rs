@@ -22,10 +22,10 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// The children of this segment's server; `None` if its processes cannot be seen (another pid
+    /// The children of this segment's server; `None` if its processes cannot be seen (another machine or pid
     /// namespace, or the server has ended).
     pub fn of(segment: &Segment) -> Result<Option<Self>, segment::Error> {
-        if segment.server_runs() != Some(true) {
+        if segment.remote().is_some() || segment.server_runs() != Some(true) {
             return Ok(None);
         }
         let postmaster = segment.header().server_pid;
@@ -69,7 +69,7 @@ impl Count {
         if segment.header().all_processes {
             return Ok(Some(0));
         }
-        if segment.server_runs() != Some(true) {
+        if segment.remote().is_some() || segment.server_runs() != Some(true) {
             return Ok(None);
         }
         let found = Coverage::look(segment, segment.header().server_pid)?;

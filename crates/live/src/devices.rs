@@ -34,6 +34,10 @@ impl DeviceWatch {
     /// Starts the thread for a segment's server. Devices are resolved again every `anew`, because
     /// tablespaces come and go.
     pub fn start(segment: &Segment, anew: Duration) -> Result<DeviceWatch, String> {
+        if segment.remote().is_some() {
+            let why = "the server is read through a connection; run tally where the server runs";
+            return Err(why.to_string());
+        }
         let header = segment.header();
         let directory = PathBuf::from(&header.host);
         if !directory.is_absolute() {

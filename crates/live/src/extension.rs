@@ -4,7 +4,7 @@
 //! `enable` leaves a note in the extension's comment, which only the extension's owner can write.
 //! `disable` drops the extensions with this note and keeps others.
 
-use postgres::Client;
+use pq::Client;
 
 use error::Error;
 
@@ -50,18 +50,16 @@ pub fn create(client: &mut Client, database: &str) -> Result<bool, Error> {
     if there {
         return Ok(false);
     }
-    let mut transaction = client.transaction()?;
-    transaction.batch_execute("CREATE EXTENSION pg_tally")?;
-    let comment: String = transaction
-        .query_one(
-            "select coalesce(obj_description(oid, 'pg_extension'), '') from pg_extension \
-             where extname = 'pg_tally'",
-            &[],
-        )?
-        .get(0);
+    let comment = client.query_opt(
+        "select coalesce(comment, '') from pg_available_extensions where name = 'pg_tally'",
+        &[],
+    )?;
+    let comment = comment.map_or(String::new(), |row| row.get(0));
     let comment = format!("{comment}{NOTE}").replace('\'', "''");
-    transaction.batch_execute(&format!("COMMENT ON EXTENSION pg_tally IS '{comment}'"))?;
-    transaction.commit()?;
+    // One transaction.
+    client.batch_execute(&format!(
+        "CREATE EXTENSION pg_tally; COMMENT ON EXTENSION pg_tally IS '{comment}'"
+    ))?;
     Ok(true)
 }
 
@@ -79,7 +77,7 @@ pub fn drop(client: &mut Client) -> Result<Dropped, Error> {
          where extname = 'pg_tally'",
         &[],
     )?;
-    let Some(comment) = found.map(|row| row.get::<_, String>(0)) else { return Ok(Dropped::None) };
+    let Some(comment) = found.map(|row| row.get::<String>(0)) else { return Ok(Dropped::None) };
     if !comment.ends_with(NOTE) {
         return Ok(Dropped::Kept("`tally enable` did not create it".into()));
     }

@@ -4,10 +4,11 @@
 
 use std::fmt;
 
-use segment::{Segment, SegmentPath};
+use segment::Segment;
 
 use crate::run::Run;
 pub use crate::run::{Details, Figures, Taken, Wanted};
+use crate::segment_source::SegmentSource;
 use crate::tail::Tail;
 use error::Error;
 use view::events::Row;
@@ -101,7 +102,7 @@ impl End {
 /// Follows one server.
 #[derive(Debug)]
 pub struct Follower {
-    path: SegmentPath,
+    place: SegmentSource,
     wanted: Wanted,
     /// When the segment read last was created, which tells it from its successors.
     created: Option<u64>,
@@ -110,16 +111,17 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Of the segment at this path, which need not exist yet.
-    pub fn new(path: SegmentPath, wanted: Wanted) -> Follower {
+    /// Of the segment at this place, which need not exist yet.
+    pub fn new(place: impl Into<SegmentSource>, wanted: Wanted) -> Follower {
         let tail = wanted.after.map(Tail::after);
-        Follower { path, wanted, created: None, run: None, tail }
+        Follower { place: place.into(), wanted, created: None, run: None, tail }
     }
 
     /// The same, already attached. An error if there is no segment, or if figures are wanted and
     /// its server does not run.
-    pub fn open(path: SegmentPath, wanted: Wanted) -> Result<Follower, Error> {
-        let segment = Segment::open(&path)?;
+    pub fn open(place: impl Into<SegmentSource>, wanted: Wanted) -> Result<Follower, Error> {
+        let place = place.into();
+        let segment = place.open()?;
         if wanted.figures != Figures::None && End::of(&segment) == Some(End::Stopped) {
             return Err(Error::Failed(format!(
                 "{}: its server ({}) is not running any more",
@@ -127,7 +129,7 @@ impl Follower {
                 segment.header().host
             )));
         }
-        let mut follower = Follower::new(path, wanted);
+        let mut follower = Follower::new(place, wanted);
         follower.begin(segment)?;
         Ok(follower)
     }
@@ -172,8 +174,10 @@ impl Follower {
     pub fn step(&mut self, details: bool) -> Vec<Step> {
         let mut found = Vec::new();
         if let Some(mut run) = self.run.take() {
+            let refreshed = run.refresh(&self.wanted);
             let end = End::of(&run.segment);
-            if let Err(error) = self.read(&mut run, details, end, &mut found) {
+            let read = refreshed.and_then(|()| self.read(&mut run, details, end, &mut found));
+            if let Err(error) = read {
                 found.push(Step::Ended("the segment cannot be read"));
                 found.push(Step::Absent(Absent::Unreadable(error)));
                 return found;
@@ -227,11 +231,11 @@ impl Follower {
 
     /// Returns whether the run started after the one read before.
     fn attach(&mut self) -> Result<bool, Absent> {
-        match Segment::open(&self.path) {
+        match self.place.open() {
             Ok(segment) if segment.server_runs() == Some(false) => Err(Absent::Stopped),
             Ok(segment) => self.begin(segment).map_err(Absent::Unreadable),
-            Err(segment::Error::NotFound { .. }) => Err(Absent::Ended),
-            Err(error) => Err(Absent::Unreadable(error.into())),
+            Err(Error::Segment(segment::Error::NotFound { .. })) => Err(Absent::Ended),
+            Err(error) => Err(Absent::Unreadable(error)),
         }
     }
 

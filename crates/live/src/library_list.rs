@@ -4,7 +4,7 @@
 //! A change may wait for a restart, so the value is read from pg_file_settings rather than from the
 //! running server.
 
-use postgres::Client;
+use pq::Client;
 
 use error::Error;
 
@@ -52,7 +52,7 @@ impl LibraryList {
         let row = client
             .query_one("select setting, source from pg_settings where name = $1", &[&name])?;
         let running = split(row.get(0));
-        let fixed = row.get::<_, &str>(1) == "command line";
+        let fixed = row.get::<&str>(1) == "command line";
         let mut list = Self {
             name,
             libraries: Vec::new(),
@@ -64,7 +64,7 @@ impl LibraryList {
         };
         for entry in &entries {
             let (file, line): (&str, i32) = (entry.get(0), entry.get(1));
-            list.libraries = split(entry.get::<_, Option<&str>>(2).unwrap_or(""));
+            list.libraries = split(entry.get::<Option<&str>>(2).unwrap_or(""));
             list.by_alter_system = file.ends_with(AUTO_CONF);
             if !list.by_alter_system {
                 list.below = list.libraries.clone();

@@ -6,10 +6,10 @@ use std::sync::mpsc::{channel, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use segment::interval::SessionRow;
-use segment::{Blocked, Segment, SegmentPath};
+use segment::{Blocked, Segment};
 use view::blocking::Names;
 
-use crate::server::Socket;
+use crate::server::Access;
 
 /// Lock types with a database and a relation: relation, extend, page, tuple.
 const OF_RELATIONS: [u8; 4] = [0, 1, 3, 4];
@@ -41,6 +41,12 @@ impl Known {
         blocked: &[Blocked],
         sessions: &[SessionRow],
     ) {
+        if blocked.iter().any(|it| OF_RELATIONS.contains(&it.lock.kind)) {
+            self.ask(Access::open_to_us(segment), blocked, sessions);
+        }
+    }
+
+    fn ask(&mut self, access: Option<Access>, blocked: &[Blocked], sessions: &[SessionRow]) {
         let of_relation = |it: &&Blocked| OF_RELATIONS.contains(&it.lock.kind);
         let mut wanted: Vec<(u32, u32)> = blocked
             .iter()
@@ -53,7 +59,7 @@ impl Known {
             !self.names.contains_key(place)
                 && self.asked.get(place).is_none_or(|asked| asked.elapsed() >= AGAIN)
         });
-        let Some(socket) = Socket::open_to_us(segment).filter(|_| !wanted.is_empty()) else {
+        let Some(access) = access.filter(|_| !wanted.is_empty()) else {
             return;
         };
         self.asked.extend(wanted.iter().map(|place| (*place, Instant::now())));
@@ -65,15 +71,15 @@ impl Known {
             let row = waiter.and_then(|it| sessions.iter().find(|row| row.slot == it.slot));
             let Some(name) = row.and_then(|row| row.database.as_deref()) else { continue };
             let relations: Vec<u32> = part.iter().map(|place| place.1).collect();
-            for (relation, text) in ask(&socket, name, &relations).unwrap_or_default() {
+            for (relation, text) in ask(&access, name, &relations).unwrap_or_default() {
                 self.names.insert((database, relation), text);
             }
         }
     }
 }
 
-fn ask(socket: &Socket, database: &str, relations: &[u32]) -> Option<Vec<(u32, String)>> {
-    let mut client = socket.connect(Some(database)).ok()?;
+fn ask(access: &Access, database: &str, relations: &[u32]) -> Option<Vec<(u32, String)>> {
+    let mut client = access.connect(Some(database)).ok()?;
     client.batch_execute(PATIENCE).ok()?;
     // Those of the usual schemas are as one writes them, whatever the session's search_path.
     let sql = "/* tally */ select c.oid, case when s.nspname in ('public', 'pg_catalog') then ''
@@ -96,7 +102,7 @@ pub struct Background {
 impl Background {
     /// Asks for the names of the relations that these wait for, unless they were asked for already or another
     /// question is open.
-    pub fn ask(&mut self, path: &SegmentPath, blocked: &[Blocked], sessions: &[SessionRow]) {
+    pub fn ask(&mut self, segment: &Segment, blocked: &[Blocked], sessions: &[SessionRow]) {
         let new: Vec<Blocked> = blocked
             .iter()
             .filter(|it| OF_RELATIONS.contains(&it.lock.kind))
@@ -110,12 +116,10 @@ impl Background {
         let waits = |row: &&SessionRow| new.iter().any(|it| it.slot == row.slot);
         let sessions: Vec<SessionRow> = sessions.iter().filter(waits).cloned().collect();
         let (send, answer) = channel();
-        let path = path.clone();
+        let access = Access::open_to_us(segment);
         let work = move || {
             let mut known = Known::default();
-            if let Ok(segment) = Segment::open(&path) {
-                known.learn(&segment, &new, &sessions);
-            }
+            known.ask(access, &new, &sessions);
             // Fails if nobody waits for it any more.
             let _ = send.send(known.names);
         };

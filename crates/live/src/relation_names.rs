@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use segment::{RelationRow, Segment};
 
-use crate::server::Socket;
+use crate::server::Access;
 use view::io::{RelationFile, RelationNames};
 
 /// How many of the busiest relations to ask for.
@@ -31,7 +31,7 @@ type Answer = (String, Option<Vec<(RelationFile, String)>>);
 /// The names so far.
 #[derive(Debug)]
 pub struct Asker {
-    socket: Option<Socket>,
+    access: Option<Access>,
     /// Asked for, with an answer or without.
     asked: BTreeSet<RelationFile>,
     names: RelationNames,
@@ -45,7 +45,7 @@ impl Asker {
     /// For the server of this segment.
     pub fn start(segment: &Segment) -> Asker {
         Asker {
-            socket: Socket::open_to_us(segment),
+            access: Access::open_to_us(segment),
             asked: BTreeSet::new(),
             names: RelationNames::default(),
             closed: BTreeSet::new(),
@@ -64,9 +64,9 @@ impl Asker {
         let rested = self.last.is_none_or(|last| last.elapsed() >= SELDOM);
         if self.answers.is_none() && rested {
             let files = self.unknown(rows);
-            if let Some(socket) = self.socket.clone().filter(|_| !files.is_empty()) {
+            if let Some(access) = self.access.clone().filter(|_| !files.is_empty()) {
                 self.asked.extend(files.values().flatten());
-                self.answers = ask(socket, files);
+                self.answers = ask(access, files);
                 self.last = Some(Instant::now());
             }
         }
@@ -116,11 +116,11 @@ impl Asker {
     }
 }
 
-fn ask(socket: Socket, files: Files) -> Option<Receiver<Answer>> {
+fn ask(access: Access, files: Files) -> Option<Receiver<Answer>> {
     let (answer, answers) = channel();
     let work = move || {
         for (database, files) in files {
-            let found = names(&socket, &database, &files);
+            let found = names(&access, &database, &files);
             // The receiver may have ended.
             if answer.send((database, found)).is_err() {
                 return;
@@ -132,11 +132,11 @@ fn ask(socket: Socket, files: Files) -> Option<Receiver<Answer>> {
 }
 
 fn names(
-    socket: &Socket,
+    access: &Access,
     database: &str,
     files: &[RelationFile],
 ) -> Option<Vec<(RelationFile, String)>> {
-    let mut client = socket.connect(Some(database)).ok()?;
+    let mut client = access.connect(Some(database)).ok()?;
     let numbers = |number: fn(&RelationFile) -> u32| files.iter().map(number).collect::<Vec<_>>();
     // Where there is no such relation any more, there is no name. Those of the usual schemas are as
     // one writes them, whatever the session's search_path.
@@ -147,8 +147,8 @@ fn names(
                join pg_namespace s on s.oid = c.relnamespace";
     let parameters = (numbers(|file| file.1), numbers(|file| file.2));
     let rows = client.query(sql, &[&parameters.0, &parameters.1]).ok()?;
-    let named = |row: &postgres::Row| {
-        let file = files.get(usize::try_from(row.get::<_, i64>(0)).ok()?)?;
+    let named = |row: &pq::Row| {
+        let file = files.get(usize::try_from(row.get::<i64>(0)).ok()?)?;
         Some((*file, row.get(1)))
     };
     Some(rows.iter().filter_map(named).collect())

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use segment::clients::ClientTotals;
 use segment::kernel::{KernelView, Watch};
-use segment::{Frame, Interval, Plan, RelationRow, Relations, Segment, Snapshot, Statements};
+use segment::{
+    Frame, Interval, Parts, Plan, RelationRow, Relations, Segment, Snapshot, Statements,
+};
 
 use crate::blocking::Blocking;
 use crate::coverage::Count;
@@ -116,9 +118,22 @@ pub(crate) struct Run {
     recent: Option<Recent>,
 }
 
+impl Wanted {
+    /// What of the segment is needed for it.
+    fn parts(&self) -> Parts {
+        let statements = self.statements || self.opened.is_some() || self.sessions;
+        Parts::STATEMENTS
+            .when(statements)
+            .and(Parts::PLANS.when(self.plans))
+            .and(Parts::RELATIONS.when(self.storage))
+    }
+}
+
 impl Run {
     /// Frames of a fresh run begin at its start, all others now.
     pub(crate) fn begin(segment: Segment, wanted: &Wanted, fresh: bool) -> Result<Run, Error> {
+        let mut segment = segment;
+        segment.want(wanted.parts())?;
         let kernel = wanted.kernel.then(|| match wanted.figures {
             Figures::Intervals => Watch::start(&segment),
             _ => Watch::without_samples(&segment),
@@ -166,6 +181,12 @@ impl Run {
         // The answer shall be there for the first interval.
         run.ask_vacuum();
         Ok(run)
+    }
+
+    /// Read from now on what is in the segment by now.
+    pub(crate) fn refresh(&mut self, wanted: &Wanted) -> Result<(), Error> {
+        self.segment.refresh()?;
+        Ok(self.segment.want(wanted.parts())?)
     }
 
     fn ask_vacuum(&mut self) -> Option<Vacuum> {

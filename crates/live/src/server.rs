@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Connects to a server, as libpq would by its environment (PGHOST, PGPORT, PGUSER, PGPASSWORD,
-//! PGDATABASE). Connections are not encrypted, since the server is on this machine.
+//! Connects to a server through libpq: flags, environment, service files, passfiles and certificates mean what they
+//! mean to psql.
 //!
 //! A file may also name the server: a data directory's postmaster.pid, or a segment. Only a socket
-//! of that file's owner is used then. PGPASSWORD is sent to a server that the user named by a
-//! connection string, a data directory, or PGHOST and PGPORT; it is not sent to a server that only
-//! another user's segment names.
+//! of that file's owner is used then. A password of the environment, a service file or a passfile is sent to a server
+//! that the user named by a connection, or a data directory; it is not sent to a server that only another user's
+//! segment names.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use postgres::config::Host;
-use postgres::{Client, Config, NoTls};
+use pq::{Client, Conninfo};
 use segment::Segment;
 
+use crate::environment::is_set;
 use crate::postmaster_file::PostmasterFile;
 use crate::spec::Spec;
 use error::Error;
 
-/// The usual socket directories: Debian's, then PostgreSQL's default.
-const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
-const DEFAULT_PORT: u16 = 5432;
+/// Seconds to wait for a server, unless the user has set a limit.
+const PATIENCE: &str = "10";
+
+/// How to connect to the server of a segment.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// By the socket that a file names.
+    Socket(Socket),
+    /// As the user names it.
+    Connection(Conninfo),
+}
 
 /// The socket of a server that a file names, and its required owner.
 #[derive(Debug, Clone)]
@@ -33,35 +40,45 @@ pub struct Socket {
     named: bool,
 }
 
-impl Socket {
-    /// The socket of a segment's server, if it has one.
-    pub fn of_segment(segment: &Segment) -> Option<Socket> {
+impl Access {
+    /// The way to a segment's server, if there is one.
+    pub fn of_segment(segment: &Segment) -> Option<Access> {
+        if let Some(conninfo) = segment.remote() {
+            return Conninfo::parse(conninfo).ok().map(Access::Connection);
+        }
         let header = segment.header();
         let folder = PathBuf::from(&header.socket_dir);
         let port = u16::try_from(header.server_port).ok().filter(|port| *port != 0)?;
         let (owner, named) = (segment.owner(), segment.is_own());
-        folder.is_absolute().then_some(Socket { folder, port, owner, named })
+        let socket = Socket { folder, port, owner, named };
+        socket.folder.is_absolute().then_some(Access::Socket(socket))
     }
 
     /// The same, for optional questions: `None` if the server would refuse us anyway.
-    pub fn open_to_us(segment: &Segment) -> Option<Socket> {
+    pub fn open_to_us(segment: &Segment) -> Option<Access> {
         // Hardly any server knows a role "root": to try would only put a line into its log.
-        let root = rustix::process::geteuid().is_root() && std::env::var_os("PGUSER").is_none();
-        Self::of_segment(segment).filter(|_| !root)
+        let root = rustix::process::geteuid().is_root() && !is_set("PGUSER");
+        let open = |it: &Access| matches!(it, Access::Connection(_)) || !root;
+        Self::of_segment(segment).filter(open)
     }
 
-    /// Connect, to this database or to the environment's.
+    /// Connect, to this database or to the one that the user, or else the environment, names.
     pub fn connect(&self, database: Option<&str>) -> Result<Client, Error> {
-        let mut config = self.config()?;
+        let (mut conninfo, named) = match self {
+            Access::Socket(socket) => (socket.conninfo()?, socket.named),
+            Access::Connection(conninfo) => (conninfo.clone(), true),
+        };
         if let Some(database) = database {
-            config.dbname(database);
+            conninfo.set("dbname", database);
         }
-        connect_config(config, self.named)
+        connect_to(conninfo, named)
     }
+}
 
+impl Socket {
     /// Checks the socket's owner first. In a directory that all may write, such as /tmp, nobody else
     /// can replace the socket while the owner's exists.
-    fn config(&self) -> Result<Config, Error> {
+    fn conninfo(&self) -> Result<Conninfo, Error> {
         let path = self.folder.join(format!(".s.PGSQL.{}", self.port));
         let named =
             |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", path.display()));
@@ -72,80 +89,92 @@ impl Socket {
                   names the server",
             ));
         }
-        let mut config = Config::new();
-        config.host_path(&self.folder).port(self.port);
-        Ok(config)
+        Ok(local(&self.folder.to_string_lossy(), self.port))
     }
+}
+
+/// A server of this machine, and the database that every server has unless the environment names one.
+fn local(host: &str, port: u16) -> Conninfo {
+    let mut conninfo = Conninfo::default();
+    // The environment may name the address of another server.
+    conninfo.set("host", host).set("hostaddr", "").set("port", port.to_string());
+    if !is_set("PGDATABASE") {
+        conninfo.set("dbname", "postgres");
+    }
+    conninfo
 }
 
 /// Connect to the server that TARGET names; for a segment, to its server.
 pub fn connect_target(target: Option<&str>) -> Result<Client, Error> {
-    let (config, named) = config_of(target)?;
-    connect_config(config, named)
+    let (conninfo, named) = conninfo_of(target)?;
+    connect_to(conninfo, named)
 }
 
 /// The same, to another database.
 pub fn connect_database(target: Option<&str>, database: &str) -> Result<Client, Error> {
-    let (mut config, named) = config_of(target)?;
-    config.dbname(database);
-    connect_config(config, named)
+    let (mut conninfo, named) = conninfo_of(target)?;
+    conninfo.set("dbname", database);
+    connect_to(conninfo, named)
 }
 
-/// Connect by a connection string or URI, completed from the environment.
-pub fn connect(string: &str) -> Result<Client, Error> {
-    connect_config(parse(string)?, true)
-}
-
-fn parse(string: &str) -> Result<Config, Error> {
-    string.parse().map_err(|error| Error::Usage(format!("not a connection string: {error}")))
+/// Connect as the user names it.
+pub fn connect(conninfo: &Conninfo) -> Result<Client, Error> {
+    connect_to(conninfo.clone(), true)
 }
 
 /// How to connect, and whether the environment's password is meant for that server.
-fn config_of(target: Option<&str>) -> Result<(Config, bool), Error> {
+fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
     match Spec::parse(target)? {
-        Spec::Connection(string) => Ok((parse(&string)?, true)),
-        Spec::Only => Ok((Config::new(), true)),
+        Spec::Connection(conninfo) => Ok((conninfo, true)),
+        Spec::Only => Ok((Conninfo::default(), true)),
         Spec::DataDirectory(data) => match PostmasterFile::read(&data) {
             Some(file) if Path::new(&file.socket_dir).is_absolute() => {
                 let owner = std::fs::metadata(&data)?.uid();
                 let folder = PathBuf::from(file.socket_dir);
                 let socket = Socket { folder, port: file.port, owner, named: true };
-                Ok((socket.config()?, true))
+                Ok((socket.conninfo()?, true))
             }
-            Some(file) => Ok((parse(&socket_string(&file.socket_dir, file.port))?, true)),
+            Some(file) => Ok((local("localhost", file.port), true)),
             None => Err(Error::Failed(format!(
                 "{}: no server runs there, or you may not read its postmaster.pid; run this as the \
                  server's user, or give a connection string",
                 data.display()
             ))),
         },
-        Spec::Segment(path) => {
-            let segment = Segment::open(&path)?;
-            let Some(socket) = Socket::of_segment(&segment) else {
-                return Err(Error::Usage(format!(
-                    "{}: not the segment of a PostgreSQL server with a Unix-domain socket; give a \
-                     connection string",
-                    path.display()
-                )));
-            };
-            Ok((socket.config()?, socket.named))
-        }
+        Spec::Segment(path) => match Access::of_segment(&Segment::open(&path)?) {
+            Some(Access::Socket(socket)) => Ok((socket.conninfo()?, socket.named)),
+            Some(Access::Connection(conninfo)) => Ok((conninfo, true)),
+            None => Err(Error::Usage(format!(
+                "{}: not the segment of a PostgreSQL server with a Unix-domain socket; give a \
+                 connection string",
+                path.display()
+            ))),
+        },
     }
 }
 
 /// A connection string for a server of this machine.
 pub fn socket_string(folder: &str, port: u16) -> String {
+    let mut conninfo = Conninfo::default();
     let host = if folder.is_empty() { "localhost" } else { folder };
-    format!("host='{}' port={port}", host.replace('\\', "\\\\").replace('\'', "\\'"))
+    conninfo.set("host", host).set("port", port.to_string()).to_string()
 }
 
 /// Resolves names without a schema in pg_catalog only: a database's owner may have set a
 /// search_path that leads to other functions, and we may be superuser.
 const SAFE_PATH: &str = "/* tally */ SET search_path = pg_catalog, pg_temp";
 
-fn connect_config(mut config: Config, named: bool) -> Result<Client, Error> {
-    let held_back = complete(&mut config, named);
-    let mut client = config.connect(NoTls).map_err(|error| refused(&error, &config, held_back))?;
+fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
+    // Sessions of this name are ours (segment::own), whatever PGAPPNAME says.
+    conninfo.set_default("application_name", segment::own::APPLICATION);
+    if !is_set("PGCONNECT_TIMEOUT") && !is_set("PGSERVICE") && conninfo.get("service").is_none() {
+        conninfo.set_default("connect_timeout", PATIENCE);
+    }
+    if !named {
+        // An empty password has libpq look into a passfile.
+        conninfo.set("password", "").set("passfile", "/dev/null/none");
+    }
+    let mut client = Client::connect(&conninfo).map_err(|error| refused(&error, named))?;
     client.batch_execute(SAFE_PATH)?;
     Ok(client)
 }
@@ -154,91 +183,31 @@ fn connect_config(mut config: Config, named: bool) -> Result<Client, Error> {
 pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
     let row = client
         .query_one("/* tally */ select current_setting('is_superuser'), current_user::text", &[])?;
-    if row.get::<_, &str>(0) == "on" {
+    if row.get::<&str>(0) == "on" {
         return Ok(());
     }
     Err(Error::Failed(format!(
         "role {} is not a superuser, and only a superuser may change the settings of a server; \
          connect as one",
-        row.get::<_, &str>(1)
+        row.get::<&str>(1)
     )))
 }
 
-/// Complete from the environment. Returns whether it has a password not `meant` for this server.
-fn complete(config: &mut Config, meant: bool) -> bool {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    if config.get_ports().is_empty() {
-        let port = variable("PGPORT").and_then(|port| port.parse().ok()).unwrap_or(DEFAULT_PORT);
-        config.port(port);
-    }
-    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        let port = config.get_ports()[0];
-        match variable("PGHOST") {
-            Some(host) => config.host(&host),
-            None => config.host(socket_folder(port)),
-        };
-    }
-    if config.get_user().is_none() {
-        config.user(&variable("PGUSER").unwrap_or_else(own_name));
-    }
-    let password = variable("PGPASSWORD").filter(|_| config.get_password().is_none());
-    let held_back = password.is_some() && !meant;
-    if let Some(password) = password.filter(|_| meant) {
-        config.password(password);
-    }
-    if config.get_dbname().is_none() {
-        config.dbname(variable("PGDATABASE").as_deref().unwrap_or("postgres"));
-    }
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(Duration::from_secs(10));
-    }
-    if config.get_application_name().is_none() {
-        config.application_name(segment::own::APPLICATION);
-    }
-    held_back
+fn is_unknown_role(message: &str) -> bool {
+    message.contains("role \"") && message.ends_with("does not exist")
 }
 
-fn socket_folder(port: u16) -> &'static str {
-    SOCKET_FOLDERS
-        .into_iter()
-        .find(|folder| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists())
-        .unwrap_or(SOCKET_FOLDERS[0])
-}
-
-/// The caller's name as PostgreSQL's peer authentication sees it.
-fn own_name() -> String {
-    segment::passwd_name(rustix::process::geteuid().as_raw())
-        .or_else(|| std::env::var("USER").ok())
-        .unwrap_or_else(|| "postgres".into())
-}
-
-fn refused(error: &postgres::Error, config: &Config, held_back: bool) -> Error {
-    let user = config.get_user().unwrap_or_default();
-    let place = match (config.get_hosts().first(), config.get_ports().first()) {
-        (Some(Host::Unix(folder)), Some(port)) => {
-            PathBuf::from(folder).join(format!(".s.PGSQL.{port}")).display().to_string()
-        }
-        (Some(Host::Tcp(host)), Some(port)) => format!("{host}:{port}"),
-        _ => "the server".into(),
-    };
-    let cause = match error.as_db_error() {
-        Some(db) => db.message().to_string(),
-        None => match std::error::Error::source(error) {
-            Some(cause) => cause.to_string(),
-            None => error.to_string(),
-        },
-    };
-    let denied = error.as_db_error().is_some_and(|db| db.code().code().starts_with("28"));
-    let remedy = if held_back {
+/// libpq's words name the server and the user.
+fn refused(error: &pq::Error, named: bool) -> Error {
+    let message = error.message();
+    let remedy = if !named && message.contains("password") {
         "; PGPASSWORD was not sent, since only another user's segment names this server: give its \
          data directory or a connection string"
-    } else if denied {
+    } else if message.contains("Peer authentication failed") || is_unknown_role(message) {
         "; run this as the server's user (sudo -u postgres tally ...) or give a connection string \
          with a superuser"
-    } else if error.as_db_error().is_none() {
-        "; is the server running? A data directory or a connection string names another one"
     } else {
         ""
     };
-    Error::Failed(format!("cannot connect to {place} as {user}: {cause}{remedy}"))
+    Error::Failed(format!("cannot connect to the server: {message}{remedy}"))
 }

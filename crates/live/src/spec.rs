@@ -4,24 +4,33 @@
 use std::path::{Path, PathBuf};
 
 use error::Error;
+use pq::Conninfo;
+
+use crate::environment::is_set;
+
+/// Where the environment names a server.
+const NAMING: [&str; 4] = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGSERVICE"];
 
 /// What the user named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spec {
-    /// Nothing was given.
+    /// Nothing was given, and the environment names no server.
     Only,
     /// A segment, by its path.
     Segment(PathBuf),
     /// A data directory.
     DataDirectory(PathBuf),
-    /// A connection string or URI.
-    Connection(String),
+    /// A connection, by a string, a URI, flags or the environment.
+    Connection(Conninfo),
 }
 
 impl Spec {
     /// The form of this TARGET; a usage error if it has none of them.
     pub fn parse(target: Option<&str>) -> Result<Self, Error> {
-        let Some(text) = target else { return Ok(Self::Only) };
+        let Some(text) = target else {
+            let named = NAMING.into_iter().any(is_set);
+            return Ok(if named { Self::Connection(Conninfo::default()) } else { Self::Only });
+        };
         let path = Path::new(text);
         // A file may have an equals sign in its name: what exists is a path.
         if path.is_dir() {
@@ -30,11 +39,8 @@ impl Spec {
         if path.exists() {
             return Ok(Self::Segment(path.into()));
         }
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Ok(Self::Connection(text.into()));
-        }
-        if !text.starts_with('/') && text.contains('=') {
-            return Ok(Self::Connection(text.into()));
+        if is_connection(text) {
+            return Ok(Self::Connection(connection(text)?));
         }
         Err(match std::fs::symlink_metadata(path) {
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -48,13 +54,26 @@ impl Spec {
     }
 }
 
+/// Whether this has the form of a connection string or URI.
+pub fn is_connection(text: &str) -> bool {
+    text.starts_with("postgres://")
+        || text.starts_with("postgresql://")
+        || (!text.starts_with('/') && text.contains('='))
+}
+
+/// The parameters in a connection string or URI.
+pub fn connection(text: &str) -> Result<Conninfo, Error> {
+    Conninfo::parse(text)
+        .map_err(|error| Error::Usage(format!("not a connection string: {}", error.message())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn connection_strings_differ_from_paths() {
-        let connection = |text: &str| Ok::<_, ()>(Spec::Connection(text.into()));
+        let connection = |text: &str| Ok::<_, ()>(Spec::Connection(connection(text).unwrap()));
         for text in ["host=/tmp user=me", "postgresql://localhost/db", "postgres://u@h:1/d"] {
             assert_eq!(Spec::parse(Some(text)).map_err(drop), connection(text));
         }

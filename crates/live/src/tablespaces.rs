@@ -9,7 +9,7 @@ use std::time::Duration;
 use device::LocationKind;
 use segment::{Interval, Segment};
 
-use crate::server::Socket;
+use crate::server::Access;
 use view::io::{DevicesUnder, Tablespace, Tablespaces};
 
 /// How long to wait for the first answer.
@@ -20,7 +20,7 @@ type Names = BTreeMap<u32, String>;
 /// The names so far.
 #[derive(Debug)]
 pub struct Asker {
-    socket: Option<Socket>,
+    access: Option<Access>,
     /// Asked for, with an answer or without.
     asked: BTreeSet<u32>,
     names: Names,
@@ -32,7 +32,7 @@ impl Asker {
     /// For the server of this segment.
     pub fn start(segment: &Segment) -> Asker {
         Asker {
-            socket: Socket::open_to_us(segment),
+            access: Access::open_to_us(segment),
             asked: BTreeSet::new(),
             names: Names::new(),
             answer: None,
@@ -56,14 +56,14 @@ impl Asker {
         }
         if self.answer.is_none() && all.keys().any(|number| !self.asked.contains(number)) {
             self.asked.extend(all.keys());
-            self.answer = self.socket.clone().and_then(ask);
+            self.answer = self.access.clone().and_then(ask);
         }
         if let Some(names) = self.answer.as_ref().map(|answer| answer.recv_timeout(self.patience)) {
             use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
             match names {
                 Ok(names) => (self.names, self.answer) = (names, None),
                 Err(Timeout) => {}
-                Err(Disconnected) => (self.socket, self.answer) = (None, None),
+                Err(Disconnected) => (self.access, self.answer) = (None, None),
             }
             self.patience = Duration::ZERO;
         }
@@ -74,11 +74,11 @@ impl Asker {
 }
 
 /// `None`, or no answer, if the server refuses the connection.
-fn ask(socket: Socket) -> Option<Receiver<Names>> {
+fn ask(access: Access) -> Option<Receiver<Names>> {
     let (answer, answers) = channel();
     let work = move || {
         let sql = "/* tally */ select oid, spcname::text from pg_tablespace";
-        let rows = socket.connect(None).ok().and_then(|mut c| c.query(sql, &[]).ok());
+        let rows = access.connect(None).ok().and_then(|mut c| c.query(sql, &[]).ok());
         if let Some(rows) = rows {
             // The receiver may have ended.
             let _ = answer.send(rows.iter().map(|row| (row.get(0), row.get(1))).collect());

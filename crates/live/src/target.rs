@@ -10,11 +10,13 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use postgres::Client;
+use pq::{Client, Conninfo};
+use process::Proc;
 use segment::segment_path::{client_of, name_of as named, NAME_PREFIX};
 use segment::{Segment, SegmentPath, ToSegmentPath};
 
 use crate::postmaster_file::PostmasterFile;
+pub use crate::segment_source::SegmentSource;
 use crate::server;
 pub use crate::spec::Spec;
 use error::Error;
@@ -24,16 +26,16 @@ pub const DEFAULT_FOLDER: &str = "/dev/shm";
 
 /// Open the segment that TARGET leads to.
 pub fn open(target: Option<&str>) -> Result<Segment, Error> {
-    Ok(Segment::open(&segment_path(target)?)?)
+    source(target)?.open()
 }
 
-/// The path of the segment that TARGET leads to, with its required owner.
-pub fn segment_path(target: Option<&str>) -> Result<SegmentPath, Error> {
+/// Where the segment is that TARGET leads to.
+pub fn source(target: Option<&str>) -> Result<SegmentSource, Error> {
     match Spec::parse(target)? {
-        Spec::Segment(path) => Ok(path.to_segment_path()),
-        Spec::DataDirectory(data) => of_data_directory(&data),
-        Spec::Connection(string) => of_connection(&string),
-        Spec::Only => only(),
+        Spec::Segment(path) => Ok(SegmentSource::File(path.to_segment_path())),
+        Spec::DataDirectory(data) => of_data_directory(&data).map(SegmentSource::File),
+        Spec::Connection(conninfo) => of_connection(conninfo),
+        Spec::Only => only().map(SegmentSource::File),
     }
 }
 
@@ -55,7 +57,7 @@ pub fn segment_path_of(client: &mut Client) -> Result<Option<SegmentPath>, Error
                 (select setting from pg_settings where name = 'data_directory')",
         &[],
     )?;
-    let text = |at: usize| row.get::<_, Option<&str>>(at).filter(|text| !text.is_empty());
+    let text = |at: usize| row.get::<Option<&str>>(at).filter(|text| !text.is_empty());
     let Some(data) = text(1) else { return Ok(None) };
     let folder = Path::new(text(0).unwrap_or(DEFAULT_FOLDER));
     Ok(Some(segment_path_in(folder, Path::new(data))?))
@@ -108,20 +110,34 @@ fn readable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok()
 }
 
-fn of_connection(string: &str) -> Result<SegmentPath, Error> {
-    let mut client = server::connect(string)?;
-    match segment_path_of(&mut client)? {
-        Some(place) if place.path().symlink_metadata().is_ok() => Ok(place),
-        Some(place) => Err(Error::Failed(format!(
-            "this server has no segment ({} does not exist); `tally enable` enables pg_tally",
-            place.path().display()
-        ))),
-        None => Err(Error::Failed(
-            "this role may not read the segment's path; GRANT pg_read_all_settings to it, or name \
-             the segment or the data directory"
-                .into(),
-        )),
+/// The server's segment if it is a file that we may open; otherwise the server brings it.
+fn of_connection(conninfo: Conninfo) -> Result<SegmentSource, Error> {
+    let mut client = server::connect(&conninfo)?;
+    if let Ok(Some(path)) = segment_path_of(&mut client) {
+        match Segment::open(&path) {
+            Ok(segment) if is_of(&segment, &mut client)? => return Ok(SegmentSource::File(path)),
+            // Of whom it should not be; a server elsewhere may have a data directory of the same name.
+            Err(error @ segment::Error::Foreign { .. }) if is_local(&client) => {
+                return Err(error.into())
+            }
+            _ => {}
+        }
     }
+    Ok(SegmentSource::Server(conninfo))
+}
+
+fn is_local(client: &Client) -> bool {
+    client.host().starts_with('/')
+}
+
+/// Whether the connection leads to the segment's server, and not to one on another machine with the same data directory.
+fn is_of(segment: &Segment, client: &mut Client) -> Result<bool, Error> {
+    if !segment.knows_pids() {
+        return Ok(is_local(client));
+    }
+    let backend: i32 = client.query_one("/* tally */ select pg_backend_pid()", &[])?.get(0);
+    let stat = u32::try_from(backend).ok().and_then(|pid| Proc::default().stat(pid));
+    Ok(stat.is_some_and(|stat| stat.parent == segment.header().server_pid))
 }
 
 /// A file that may be a segment.

@@ -4,11 +4,11 @@
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use postgres::Client;
+use pq::Client;
 use segment::Segment;
 use view::vacuum::{Holder, Table, Vacuum};
 
-use crate::server::Socket;
+use crate::server::Access;
 
 /// How many databases are asked, the busiest first: each costs a connection.
 const DATABASES: i64 = 8;
@@ -61,7 +61,7 @@ const HOLDERS: &str = "/* tally */
 
 /// What the server of this segment says; `None`: there is no connection to it.
 pub fn read(segment: &Segment) -> Option<Vacuum> {
-    of_server(&Socket::open_to_us(segment)?)
+    of_server(&Access::open_to_us(segment)?)
 }
 
 /// How often a live view asks.
@@ -116,25 +116,25 @@ impl Watch {
         let due = self.asked.is_none_or(|asked| asked.elapsed() >= self.every);
         if due && self.answers.is_none() && !self.refused {
             self.asked = Some(Instant::now());
-            self.answers = Socket::open_to_us(segment).and_then(ask);
+            self.answers = Access::open_to_us(segment).and_then(ask);
         }
         self.last.as_ref().filter(|_| new)
     }
 }
 
 /// Where the answer will be.
-fn ask(socket: Socket) -> Option<Receiver<Option<Vacuum>>> {
+fn ask(access: Access) -> Option<Receiver<Option<Vacuum>>> {
     let (answer, answers) = channel();
     let work = move || {
         // Fails if the view has ended.
-        let _ = answer.send(of_server(&socket));
+        let _ = answer.send(of_server(&access));
     };
     let thread = std::thread::Builder::new().name("vacuum".to_string()).spawn(work);
     thread.ok().map(|_| answers)
 }
 
-fn of_server(socket: &Socket) -> Option<Vacuum> {
-    let mut first = connect(socket, "postgres")?;
+fn of_server(access: &Access) -> Option<Vacuum> {
+    let mut first = connect(access, "postgres")?;
     let holders = first.query(HOLDERS, &[]).ok()?;
     let holders = holders.iter().map(|row| Holder {
         name: row.get(0),
@@ -148,28 +148,28 @@ fn of_server(socket: &Socket) -> Option<Vacuum> {
                      where d.datallowconn and not d.datistemplate order by s.tup_updated + s.tup_deleted desc limit $1";
     let names = first.query(databases, &[&DATABASES]).ok()?;
     let mut tables: Vec<Table> = Vec::new();
-    for database in names.iter().map(|row| row.get::<_, String>(0)) {
-        tables.extend(of_database(socket, &database).unwrap_or_default());
+    for database in names.iter().map(|row| row.get::<String>(0)) {
+        tables.extend(of_database(access, &database).unwrap_or_default());
     }
     tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
     Some(Vacuum { tables, holders })
 }
 
-fn connect(socket: &Socket, database: &str) -> Option<Client> {
-    let mut client = socket.connect(Some(database)).ok()?;
+fn connect(access: &Access, database: &str) -> Option<Client> {
+    let mut client = access.connect(Some(database)).ok()?;
     client.batch_execute(PATIENCE).ok()?;
     Some(client)
 }
 
-fn of_database(socket: &Socket, database: &str) -> Option<Vec<Table>> {
-    let rows = connect(socket, database)?.query(TABLES, &[]).ok()?;
-    let table = |row: &postgres::Row| Table {
+fn of_database(access: &Access, database: &str) -> Option<Vec<Table>> {
+    let rows = connect(access, database)?.query(TABLES, &[]).ok()?;
+    let table = |row: &pq::Row| Table {
         database: database.to_owned(),
         name: row.get(0),
         live_rows: row.get(1),
         dead_rows: row.get(2),
         threshold: row.get(3),
-        autovacuum_off: row.get::<_, Option<bool>>(4).unwrap_or(false),
+        autovacuum_off: row.get::<Option<bool>>(4).unwrap_or(false),
         vacuumed_seconds_ago: row.get(5),
     };
     Some(rows.iter().map(table).collect())

@@ -6,6 +6,7 @@
 //! precise it is.
 
 use crate::error::Error;
+use crate::moment::Moment;
 use rustix::time::{clock_gettime, ClockId};
 use serde::Serialize;
 use std::ops::RangeInclusive;
@@ -83,6 +84,8 @@ pub struct Clock {
     tick0: u64,
     ns0: u64,
     ns_per_tick: f64,
+    /// Of an image: when it was complete.
+    moment: Option<u64>,
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.
@@ -115,7 +118,7 @@ impl Clock {
         ns0: u64,
         live: bool,
     ) -> Result<Clock, Error> {
-        let mut clock = Clock { kind, tick0, ns0, ns_per_tick: 1.0 };
+        let mut clock = Clock { kind, tick0, ns0, ns_per_tick: 1.0, moment: None };
         if kind != ClockKind::Monotonic && live {
             if kind.count().is_none() {
                 return Err(Error::Clock { path: path.to_path_buf() });
@@ -131,12 +134,27 @@ impl Clock {
 
     /// A clock of which only the length of a tick is known: that of a recording.
     pub fn recorded(kind: ClockKind, ticks_per_second: f64) -> Clock {
-        Clock { kind, tick0: 0, ns0: 0, ns_per_tick: 1e9 / ticks_per_second }
+        Clock { kind, tick0: 0, ns0: 0, ns_per_tick: 1e9 / ticks_per_second, moment: None }
+    }
+
+    /// The clock of another machine, at a moment of an image.
+    pub(crate) fn of_moment(kind: ClockKind, tick0: u64, ns0: u64, moment: &Moment) -> Clock {
+        let mut clock = Clock { kind, tick0, ns0, ns_per_tick: 1.0, moment: None };
+        clock.set_moment(moment);
+        clock
+    }
+
+    /// It is a later moment of the same clock.
+    pub(crate) fn set_moment(&mut self, moment: &Moment) {
+        self.moment = Some(moment.tick);
+        self.set_pair(moment.tick, moment.monotonic_ns);
     }
 
     /// Read the second pair again.
     pub fn measure(&mut self) {
-        let Some(lengths) = self.kind.tick_lengths() else { return };
+        if self.moment.is_some() {
+            return;
+        }
         // A tick between two readings of the other clock; the tightest of a few is used.
         let mut best: Option<(u64, u64, u64)> = None;
         for _ in 0..5 {
@@ -149,18 +167,27 @@ impl Clock {
             }
         }
         if let Some((_, tick, ns)) = best {
-            if tick > self.tick0 && ns > self.ns0 {
-                let ns_per_tick = (ns - self.ns0) as f64 / (tick - self.tick0) as f64;
-                // Otherwise the header's instant is not of this clock.
-                if lengths.contains(&ns_per_tick) {
-                    self.ns_per_tick = ns_per_tick;
-                }
+            self.set_pair(tick, ns);
+        }
+    }
+
+    /// The second pair: how long a tick is.
+    fn set_pair(&mut self, tick: u64, ns: u64) {
+        let Some(lengths) = self.kind.tick_lengths() else { return };
+        if tick > self.tick0 && ns > self.ns0 {
+            let ns_per_tick = (ns - self.ns0) as f64 / (tick - self.tick0) as f64;
+            // Otherwise the header's instant is not of this clock.
+            if lengths.contains(&ns_per_tick) {
+                self.ns_per_tick = ns_per_tick;
             }
         }
     }
 
     /// Now, in ticks.
     pub fn now(&self) -> u64 {
+        if let Some(moment) = self.moment {
+            return moment;
+        }
         match self.kind {
             ClockKind::Monotonic => monotonic_ns(),
             counter => counter.count().unwrap_or(0),

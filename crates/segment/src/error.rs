@@ -96,6 +96,14 @@ pub enum Error {
         /// How often it was tried.
         tries: u32,
     },
+    /// The server that was to bring it does not.
+    #[error("{server}: {why}")]
+    Remote {
+        /// The server.
+        server: String,
+        /// Why not, and the remedy.
+        why: String,
+    },
     /// Any other failure of the operating system.
     #[error("{path}: cannot {wish}: {source}")]
     Io {

@@ -128,7 +128,7 @@ impl Frame {
                 then: end.then,
             }),
             server: ServerInfo::of(segment),
-            cores: crate::this_host::cores(),
+            cores: segment.cores(),
             wall: lived.fold(delta.ended_ticks, u64::saturating_add),
             locks_ticks: locks.min(delta.ticks),
             torn_sessions: snapshot.books.iter().filter(|b| b.torn).count(),

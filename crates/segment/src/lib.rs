@@ -7,7 +7,8 @@
 //! thousands, go from [`Segment`] to [`Statements`] and [`StatementsDelta`].
 //!
 //! A reader never writes or maps the file. It uses `pread`, so a truncated, replaced or hostile file
-//! gives an [`Error`] and nothing worse. Only [`LevelSwitch`] maps and writes one page. [`layout`] and
+//! gives an [`Error`] and nothing worse. An [`Origin`] may bring the bytes
+//! from elsewhere. Only [`LevelSwitch`] maps and writes one page. [`layout`] and
 //! `libtally/include/tally_layout.h` define the layout; golden files in `format/golden/` keep them equal.
 
 /// Methods that return a field, one a line.
@@ -45,13 +46,16 @@ mod leaders;
 mod level;
 mod level_switch;
 pub mod locks;
+mod moment;
 mod names;
+mod origin;
 mod overflows;
 pub mod own;
 mod owners;
 mod plans;
 mod probes;
 pub mod relations;
+mod remote;
 mod rows;
 mod running;
 mod segment;
@@ -82,6 +86,8 @@ pub use histogram::Histogram;
 pub use interval::Interval;
 pub use level::{Level, LevelEnd, LevelSetting};
 pub use level_switch::{set_level, LevelSwitch};
+pub use moment::Moment;
+pub use origin::{Origin, Parts};
 pub use overflows::Overflows;
 pub use owners::{owner_at, Owner};
 pub use plans::Plan;

@@ -10,6 +10,7 @@ use crate::directory::{Directory, StatId};
 use crate::error::Error;
 use crate::header::{parse_header, Header, Regions};
 use crate::layout::{self, header, Region};
+use crate::origin::{first_image, Origin, Remote};
 use crate::overflows::Overflows;
 use crate::segment_path::{is_own, SegmentPath, ToSegmentPath};
 use crate::statement_text::Texts;
@@ -29,7 +30,8 @@ const BATCH: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Segment {
     segment_path: SegmentPath,
-    file: File,
+    pub(crate) file: File,
+    pub(crate) remote: Option<Remote>,
     owner: u32,
     identity: (u64, u64),
     header: Header,
@@ -91,13 +93,46 @@ impl Segment {
         Segment::from_file(file, path)
     }
 
-    /// The same file once more, for another thread.
+    /// The same segment once more, for another thread. Of one that is read through a connection it has what was
+    /// read last.
     pub fn again(&self) -> Result<Segment, Error> {
         let file = self.file.try_clone().map_err(|e| open_error(self.path(), "read it", e))?;
-        Segment::from_file(file, self.segment_path.clone())
+        Ok(Segment {
+            segment_path: self.segment_path.clone(),
+            file,
+            remote: None,
+            owner: self.owner,
+            identity: self.identity,
+            pids_known: self.pids_known,
+            live: self.live,
+            clock: self.clock,
+            directory: Arc::default(),
+            ids: Vec::new(),
+            tranches: Arc::default(),
+            texts: Texts::default(),
+            header: self.header.clone(),
+            regions: self.regions,
+            entries_buffer: Vec::new(),
+            liveness_turn: 0,
+        })
+    }
+
+    /// A segment whose bytes come from elsewhere.
+    pub fn of_origin(origin: Box<dyn Origin>) -> Result<Segment, Error> {
+        let (file, remote) = first_image(origin)?;
+        let path = Path::new(remote.origin.server()).to_segment_path();
+        Segment::attach(file, path, Some(remote))
     }
 
     pub(crate) fn from_file(file: File, segment_path: SegmentPath) -> Result<Segment, Error> {
+        Segment::attach(file, segment_path, None)
+    }
+
+    fn attach(
+        file: File,
+        segment_path: SegmentPath,
+        remote: Option<Remote>,
+    ) -> Result<Segment, Error> {
         let path = segment_path.path().to_path_buf();
         let metadata = file.metadata().map_err(|source| Error::Io {
             path: path.clone(),
@@ -109,16 +144,26 @@ impl Segment {
         }
         let mut head = Vec::new();
         read_up_to(&file, &path, 0, layout::HEADER_SIZE, &mut head)?;
-        let (header, regions) = parse_header(&path, &head, metadata.len())?;
-        segment_path.check(&metadata, &header)?;
+        let (mut header, regions) = parse_header(&path, &head, metadata.len())?;
+        if let Some(remote) = &remote {
+            remote.describe(&mut header);
+        }
+        if remote.is_none() {
+            segment_path.check(&metadata, &header)?;
+        }
         let own_boot = this_host::own_boot_id();
-        let live = own_boot.is_empty() || own_boot == header.boot_id;
-        let namespace = this_host::own_namespace();
-        let clock =
-            Clock::new(&path, header.clock_kind, header.clock_tick0, header.clock_ns0, live)?;
+        let live = remote.is_some() || own_boot.is_empty() || own_boot == header.boot_id;
+        // The pids of an image may be those of another machine.
+        let namespace = remote.is_none().then(this_host::own_namespace).unwrap_or(0);
+        let (kind, tick0, ns0) = (header.clock_kind, header.clock_tick0, header.clock_ns0);
+        let clock = match &remote {
+            Some(remote) => Clock::of_moment(kind, tick0, ns0, &remote.moment),
+            None => Clock::new(&path, kind, tick0, ns0, live)?,
+        };
         Ok(Segment {
             segment_path,
             file,
+            remote,
             owner: metadata.uid(),
             identity: (metadata.dev(), metadata.ino()),
             pids_known: live && namespace != 0 && namespace == header.pid_namespace,
@@ -180,6 +225,10 @@ impl Segment {
     /// Whether the path now names another file, or none: the writers have created a new segment, or the
     /// server has ended.
     pub fn replaced(&self) -> bool {
+        if self.remote.is_some() {
+            let created = self.read_u64(header::CREATED_NS as u64);
+            return created.is_ok_and(|created| created != self.header.created_realtime_ns);
+        }
         std::fs::symlink_metadata(self.path()).map_or(true, |m| (m.dev(), m.ino()) != self.identity)
     }
 
@@ -188,6 +237,10 @@ impl Segment {
     pub fn server_runs(&self) -> Option<bool> {
         if !self.live {
             return Some(false);
+        }
+        if self.remote.is_some() {
+            // Its server has brought it.
+            return Some(true);
         }
         let pid = i32::try_from(self.server_pid().ok()?).ok().filter(|&p| p > 0)?;
         self.pids_known.then(|| this_host::exists(pid))

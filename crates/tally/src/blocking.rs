@@ -16,6 +16,8 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use view::blocking::Forest;
 
+use crate::connection::ConnectionFlags;
+
 /// Arguments of `tally blocking`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -30,6 +32,9 @@ Examples:
 pub struct BlockingArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Print it anew each second until interrupted
     #[arg(long, short)]
     pub watch: bool,
@@ -85,6 +90,7 @@ pub fn run(args: &BlockingArgs) -> Result<(), Error> {
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
+        segment.refresh()?;
         if segment.server_runs() == Some(false) {
             return Err(Error::Failed("the server has stopped".into()));
         }

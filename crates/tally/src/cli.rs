@@ -5,6 +5,7 @@
 use std::io::IsTerminal;
 
 use clap::{ColorChoice, Parser, Subcommand};
+use error::Error;
 
 use crate::{
     blocking, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, functions,
@@ -39,7 +40,9 @@ impl Cli {
 
 const TARGET_HELP: &str = "\
 TARGET is a segment's path (/dev/shm/pg_tally.*), a server's data directory, or a connection
-string or URI. You may omit it if exactly one server with pg_tally runs on this machine.
+string or URI, with the flags -h, -p, -U, -d, the environment, service file and passfile of psql. You may
+omit it if exactly one server with pg_tally runs on this machine. A server elsewhere is read
+through the connection; its database needs the extension.
 
 Exit status: 0 success, 1 failure, 2 usage error.
 
@@ -113,6 +116,41 @@ pub enum Verb {
     /// Print a shell's completions
     #[command(hide = true)]
     Completions(generate::CompletionsArgs),
+}
+
+impl Verb {
+    /// TARGET as the connection flags complete it.
+    pub fn complete_target(&mut self) -> Result<(), Error> {
+        let (flags, target) = match self {
+            Verb::Enable(args) => (&args.connection, &mut args.target),
+            Verb::Disable(args) => (&args.connection, &mut args.target),
+            Verb::Status(args) => (&args.connection, &mut args.target),
+            // Of a recording, --host is not the server's.
+            Verb::Top(args) if args.replay.is_some() => return Ok(()),
+            Verb::Top(args) => (&args.connection, &mut args.target),
+            Verb::Doctor(args) => (&args.connection, &mut args.target),
+            Verb::Blocking(args) => (&args.connection, &mut args.target),
+            Verb::Statements(args) => (&args.connection, &mut args.target),
+            Verb::Events(args) => (&args.connection, &mut args.target),
+            Verb::Record(args) => (&args.connection, &mut args.target),
+            Verb::Serve(args) => (&args.connection, &mut args.target),
+            Verb::Cost(args) => (&args.connection, &mut args.target),
+            Verb::Level(args) => args.connection_and_target(),
+            Verb::Functions(args) => (&args.connection, &mut args.target),
+            Verb::Demo(_)
+            | Verb::Ls(_)
+            | Verb::Report(_)
+            | Verb::Diff(_)
+            | Verb::Clock(_)
+            | Verb::Study(_)
+            | Verb::Storage(_)
+            | Verb::Methods(_)
+            | Verb::Dashboards(_)
+            | Verb::Man(_)
+            | Verb::Completions(_) => return Ok(()),
+        };
+        flags.complete(target)
+    }
 }
 
 #[cfg(test)]

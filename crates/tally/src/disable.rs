@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use postgres::Client;
+use pq::Client;
 use segment::{Level, LevelSwitch, Segment, SegmentPath};
 
 use clap::Args;
@@ -14,6 +14,8 @@ use error::Error;
 use live::extension::{self, Dropped};
 use live::library_list::{Change, LibraryList};
 use live::{server, target};
+
+use crate::connection::ConnectionFlags;
 
 /// Arguments of `tally disable`.
 #[derive(Debug, Args)]
@@ -24,6 +26,9 @@ Examples:
 pub struct DisableArgs {
     /// The server: a connection string or a data directory
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
 }
 
 /// How long sessions that keep the library may take to end.

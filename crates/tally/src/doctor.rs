@@ -18,6 +18,7 @@ use view::units::duration;
 use view::Reading;
 
 use crate::arguments::interval;
+use crate::connection::ConnectionFlags;
 
 /// Arguments of `tally doctor`.
 #[derive(Debug, Args)]
@@ -33,8 +34,11 @@ Examples:
 pub struct DoctorArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// How long to watch: seconds, or with a unit (500ms, 10s, 1min)
-    #[arg(long = "for", short, value_name = "TIME", default_value = "10", value_parser = interval)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10", value_parser = interval)]
     pub duration: Duration,
     /// Print JSON (docs/reference-json.md)
     #[arg(long)]
@@ -96,7 +100,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
         blocking: true,
         ..Wanted::default()
     };
-    let mut follower = Follower::open(target::segment_path(args.target.as_deref())?, wanted)?;
+    let mut follower = Follower::open(target::source(args.target.as_deref())?, wanted)?;
     let level = follower.segment().map(segment::Segment::level).transpose()?;
     if level == Some(Level::Off) {
         return Err(Error::Failed(

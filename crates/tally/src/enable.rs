@@ -3,10 +3,11 @@
 
 use std::io::Write;
 
-use postgres::Client;
+use pq::Client;
 use segment::{LevelSwitch, SegmentPath};
 
 use crate::arguments::Level;
+use crate::connection::ConnectionFlags;
 use clap::{Args, ValueEnum};
 use error::Error;
 use live::library_list::{Change, LibraryList};
@@ -25,6 +26,9 @@ Examples:
 pub struct EnableArgs {
     /// The server: a connection string or a data directory
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Which processes: `session`: new sessions, without a restart; `shared`: all processes, after
     /// a restart
     #[arg(long, value_enum, default_value_t = Mode::Session)]
@@ -96,8 +100,7 @@ fn load_here(client: &mut Client) -> Result<(), Error> {
         &[],
     )?;
     let (folder, bin): (&str, &str) = (row.get(0), row.get(1));
-    let reason =
-        error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_string());
+    let reason = error.message().to_string();
     Err(Error::Failed(format!(
         "the server cannot load pg_tally: {reason}\nIt belongs into {folder}. In pgtally's source \
          directory run: sudo make install PG_CONFIG={bin}/pg_config"

@@ -5,12 +5,13 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use postgres::Client;
+use pq::Client;
 use segment::functions::{EdgeRow, FunctionRow, PROBE_PREFIX};
 use segment::{Interval, Probe, ProbeState, Segment, SegmentPath};
 use serde::Serialize;
 
 use crate::arguments::interval;
+use crate::connection::ConnectionFlags;
 use clap::Args;
 use error::Error;
 use live::{server, target};
@@ -34,6 +35,9 @@ Examples:
 pub struct FunctionsArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// List functions that can be timed, and why others cannot: a name, or a glob with * and ?
     #[arg(long, value_name = "GLOB", group = "what")]
     pub list: Option<String>,
@@ -82,6 +86,7 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
     let before = segment.snapshot(None)?;
     std::thread::sleep(args.interval);
+    segment.refresh()?;
     let after = segment.snapshot(Some(&before))?;
     let interval = Interval::between(&segment, Some(&before), &after);
     if args.json {
@@ -138,7 +143,7 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
             module: row.get(1),
             bytes: row.get(2),
             probeable: row.get(3),
-            reason: row.get::<_, Option<String>>(4).unwrap_or_default(),
+            reason: row.get::<Option<String>>(4).unwrap_or_default(),
         })
         .collect();
     if args.json {

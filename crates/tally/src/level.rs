@@ -16,6 +16,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::arguments::interval;
+use crate::connection::ConnectionFlags;
 use clap::Args;
 use error::Error;
 use live::target::{self, Spec};
@@ -47,6 +48,9 @@ pub struct LevelArgs {
     /// The segment, data directory or connection string
     #[arg(value_name = "TARGET")]
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Restore the former level after this time: seconds, or with a unit (500ms, 2min)
     #[arg(long = "for", value_name = "TIME", value_parser = interval)]
     pub length: Option<Duration>,
@@ -73,13 +77,27 @@ struct Row {
     level_then: Option<Level>,
 }
 
+impl LevelArgs {
+    /// The flags, and TARGET, which may stand where the level is.
+    pub fn connection_and_target(&mut self) -> (&ConnectionFlags, &mut Option<String>) {
+        let is_target =
+            |text: &String| text.parse::<Level>().is_err() && Spec::parse(Some(text)).is_ok();
+        match self.target.is_none() && self.level.as_ref().is_some_and(is_target) {
+            true => (&self.connection, &mut self.level),
+            false => (&self.connection, &mut self.target),
+        }
+    }
+}
+
 /// Print or set the level.
 pub fn run(args: &LevelArgs) -> Result<(), Error> {
     let (level, target) = level_and_target(args)?;
-    let segment = target::open(target)?;
+    let source = target::source(target)?;
+    let segment = source.open()?;
     let Some(level) = level else {
         return print(&segment, args.json);
     };
+    source.file("setting the level")?;
     if segment.server_runs() == Some(false) {
         return Err(not_running(&segment));
     }
@@ -106,7 +124,7 @@ pub fn run(args: &LevelArgs) -> Result<(), Error> {
 fn level_and_target(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), Error> {
     let target = args.target.as_deref();
     let (level, target) = match args.level.as_deref() {
-        None => (None, None),
+        None => (None, target),
         Some(text) => match text.parse::<Level>() {
             Ok(level) => (Some(level), target),
             Err(_) if target.is_none() && Spec::parse(Some(text)).is_ok() => (None, Some(text)),

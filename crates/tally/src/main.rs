@@ -8,6 +8,7 @@ mod arguments;
 mod blocking;
 mod cli;
 mod clock;
+mod connection;
 mod cost;
 mod dashboards;
 mod demo;
@@ -38,10 +39,13 @@ use clap::{CommandFactory, Parser};
 use cli::{Cli, Verb};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };
+    if let Err(error) = cli.verb.complete_target() {
+        return exit::code(Err(error));
+    }
     let color = cli.use_color();
     exit::code(match &cli.verb {
         Verb::Demo(args) => demo::run(args, color),

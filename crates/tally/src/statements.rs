@@ -5,10 +5,11 @@
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
-use segment::Segment;
+use segment::{Parts, Segment};
 use serde::Serialize;
 
 use crate::arguments::interval;
+use crate::connection::ConnectionFlags;
 use clap::Args;
 use error::Error;
 use live::target;
@@ -34,6 +35,9 @@ Examples:
 pub struct StatementsArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Sort order; also an activity, such as IO:DataFileRead
     #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
     pub sort: Sort,
@@ -88,6 +92,7 @@ pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
         return Err(nothing(None, &segment));
     };
     if args.id.is_some() || args.json {
+        segment.want(Parts::PLANS)?;
         all.plans = PlanRow::all(&segment)?;
         all.plans.retain(|plan| args.id.is_none_or(|id| plan.queryid == id));
     }
@@ -111,6 +116,7 @@ fn read(segment: &mut Segment, args: &StatementsArgs) -> Result<Option<Statement
         return Ok(Some(Statements::between(None, &first)));
     };
     std::thread::sleep(interval);
+    segment.refresh()?;
     let later = segment.statements()?.map(Arc::new);
     Ok(later.map(|later| Statements::between(Some(&first), &later)))
 }

@@ -82,7 +82,7 @@ fn without_the_extension_the_error_suggests_tally_enable() {
 #[test]
 fn the_error_names_a_server_that_does_not_answer() {
     let error = complaint(tally().args(["top", "host=/nonexistent port=5999 user=me"]), 1);
-    assert!(error.contains("/nonexistent/.s.PGSQL.5999") && error.contains("as me"), "{error}");
+    assert!(error.contains("/nonexistent/.s.PGSQL.5999"), "{error}");
     let error = complaint(tally().args(["top", "host=/tmp surprise=1"]), 2);
     assert!(error.contains("not a connection string"), "{error}");
 }

@@ -111,7 +111,9 @@ impl Watch {
     }
 
     fn unsampled(segment: &Segment) -> Watch {
-        let reason = if !segment.is_of_this_boot() {
+        let reason = if segment.remote().is_some() {
+            Some("the server is read through a connection; run tally where the server runs")
+        } else if !segment.is_of_this_boot() {
             Some("the segment is of an earlier boot")
         } else if !segment.knows_pids() {
             Some("the server's processes are of another pid namespace; run tally where the server runs")

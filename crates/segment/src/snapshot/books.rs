@@ -162,7 +162,7 @@ impl Segment {
                 heads = used;
                 continue;
             }
-            book.now = self.clock().now();
+            book.now = self.now_in(book.slot);
             fence(Ordering::Acquire);
             book.seq = self.read_u64(base + book::SEQ as u64)?;
             if before == book.seq && before % 2 == 0 {

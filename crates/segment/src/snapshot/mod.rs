@@ -18,7 +18,7 @@ mod groups;
 mod histograms;
 
 use crate::book::{Book, Life, NAMELESS};
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::layout::{entry, header, state, u32_at, u64_at};
@@ -170,7 +170,7 @@ impl Segment {
         self.name_tranches(books.iter().flat_map(|book| &book.holds).map(|hold| hold.tranche))?;
         Ok(Some(Snapshot {
             tick,
-            realtime_ns: clock::realtime_ns(),
+            realtime_ns: self.realtime_ns(),
             clock: self.clock,
             level: Level::of_word(word),
             level_end: LevelEnd::of(&after),

@@ -192,7 +192,7 @@ impl Segment {
                 break;
             }
         }
-        let now = if self.is_of_this_boot() { self.clock().now() } else { since }.max(since);
+        let now = if self.is_of_this_boot() { self.now_in(slot) } else { since }.max(since);
         if since == 0 {
             return Ok((Rest::default(), now));
         }

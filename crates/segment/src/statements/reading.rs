@@ -6,10 +6,11 @@ use super::seqlock::Tries;
 use super::settle::Found;
 use super::sums::Sums;
 use crate::book::NAMELESS;
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
 use crate::error::Error;
 use crate::layout::{entry, header, u32_at, u64_at};
+use crate::origin::Parts;
 use crate::owners::Names;
 use crate::segment::Segment;
 use std::collections::HashMap;
@@ -104,6 +105,7 @@ impl Segment {
         let Some(regions) = self.regions.statements else {
             return Ok(None);
         };
+        self.want(Parts::STATEMENTS)?;
         if self.is_of_this_boot() {
             self.clock.measure();
         }
@@ -127,7 +129,7 @@ impl Segment {
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Statements {
             tick,
-            realtime_ns: clock::realtime_ns(),
+            realtime_ns: self.realtime_ns(),
             clock: self.clock,
             directory: self.directory.clone(),
             statements,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::arguments::{positive, Level, Workload};
+use crate::connection::ConnectionFlags;
 use clap::Args;
 use study::cost::CostOf;
 use view::duration::within;
@@ -25,6 +26,9 @@ Examples:
 pub struct CostArgs {
     /// Server to measure under its own load: a segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// What to toggle: the level, or only statements at a fixed level
     #[arg(long, value_enum, default_value_t = CostOf::Level)]
     pub of: CostOf,

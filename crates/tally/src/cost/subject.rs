@@ -40,7 +40,7 @@ impl Subject {
     /// The user's own server, under its own load.
     pub fn of_target(args: &CostArgs) -> Result<Self, Error> {
         Ok(Self {
-            segment: target::segment_path(args.target.as_deref())?,
+            segment: target::source(args.target.as_deref())?.file("tally cost")?.clone(),
             load: "its own load".into(),
             unit: "command",
             commands_per_unit: 1.0,

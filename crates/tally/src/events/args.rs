@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use view::duration::parse as duration;
 
+use crate::connection::ConnectionFlags;
+
 /// Arguments of `tally events`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -18,6 +20,9 @@ Examples:
 pub struct EventsArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Keep printing new events until interrupted, also across restarts of the server
     #[arg(long, short)]
     pub follow: bool,

@@ -42,7 +42,7 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
         Some(Since::Number(number)) => number,
         _ => 0,
     });
-    let path = target::segment_path(args.target.as_deref())?;
+    let path = target::source(args.target.as_deref())?;
     let mut follower = Follower::open(path, Wanted { after, ..Wanted::default() })?;
     let mut rows = Vec::new();
     loop {

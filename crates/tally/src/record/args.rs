@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use view::duration::within;
 
+use crate::connection::ConnectionFlags;
+
 /// Arguments of `tally record`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -24,6 +26,9 @@ Examples:
 pub struct RecordArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Directory to record into
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,

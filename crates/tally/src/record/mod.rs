@@ -21,7 +21,7 @@ use indicatif::ProgressBar;
 use clocks::Clocks;
 use command::Command;
 use error::Error;
-use live::target;
+use live::target::{self, SegmentSource};
 use recorder::Recorder;
 use signals::Signals;
 use view::units;
@@ -38,12 +38,17 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     }
     use segment::Error::{Foreign, NotAFile};
     let mut signals = Signals::catch()?;
-    let path = target::segment_path(args.target.as_deref())?;
+    let place = target::source(args.target.as_deref())?;
     // A server may start later, but another user's file never becomes its segment.
-    if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(&path) {
-        return Err(error.into());
+    if let SegmentSource::File(path) = &place {
+        if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(path) {
+            return Err(error.into());
+        }
     }
-    let mut recorder = Recorder::new(args, path);
+    if args.duty.is_some() {
+        place.file("--duty")?;
+    }
+    let mut recorder = Recorder::new(args, place);
     recorder.look(false)?;
     if !recorder.has_begun() && !args.command.is_empty() {
         let why = recorder.waiting().unwrap_or("nothing to record").to_string();

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use live::target::SegmentSource;
 use recording::{
     About, Batch, EventRow, GapRow, KernelRow, MarkRow, RetentionPolicy, RowBuilder, RunRow,
     ServerRow, SettingRow, Writer,
 };
-use segment::{Header, Level, SegmentPath, Statements};
+use segment::{Header, Level, Statements};
 
 use super::clocks::{Clocks, Happening};
 use super::duty::Duty;
@@ -30,7 +31,7 @@ const SETTINGS_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Recorder<'a> {
     args: &'a RecordArgs,
-    path: SegmentPath,
+    place: SegmentSource,
     follower: Follower,
     writer: Option<Writer>,
     row_builder: RowBuilder,
@@ -74,8 +75,8 @@ fn note(name: &str, value: &str) -> SettingRow {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder of the segment at this path, which need not exist yet.
-    pub fn new(args: &'a RecordArgs, path: SegmentPath) -> Recorder<'a> {
+    /// A recorder of the segment at this place, which need not exist yet.
+    pub fn new(args: &'a RecordArgs, place: SegmentSource) -> Recorder<'a> {
         let wanted = Wanted {
             figures: Figures::Frames,
             kernel: true,
@@ -88,8 +89,8 @@ impl<'a> Recorder<'a> {
         };
         Recorder {
             args,
-            follower: Follower::new(path.clone(), wanted),
-            path,
+            follower: Follower::new(place.clone(), wanted),
+            place,
             writer: None,
             row_builder: RowBuilder::new(),
             server: 0,
@@ -207,7 +208,7 @@ impl<'a> Recorder<'a> {
             server: self.server,
             name: name.as_str().into(),
             data_directory: header.host.as_str().into(),
-            segment: self.path.path().display().to_string().into(),
+            segment: self.place.to_string().into(),
             pid: header.server_pid,
             port: header.server_port,
             producer: header.producer.as_str().into(),
@@ -224,11 +225,13 @@ impl<'a> Recorder<'a> {
         let until = if fresh { made_us } else { Clocks::now().micros() };
         self.end_gap(until);
         let directory = std::path::PathBuf::from(&header.host);
-        if directory.is_absolute() {
-            self.settings = Settings::start(self.args.target.clone(), &self.path, &directory);
+        let here = matches!(self.place, SegmentSource::File(_));
+        if directory.is_absolute() || !here {
+            let directory = here.then_some(directory);
+            self.settings = Settings::start(self.args.target.clone(), &self.place, directory);
         }
         if let Some(duty) = &mut self.duty {
-            duty.attach(&self.path)?;
+            duty.attach(self.place.file("--duty")?)?;
         }
         (self.settings_asked, self.devices) = (0, DeviceRows::default());
         self.sessions = SessionRows::default();
@@ -354,7 +357,7 @@ impl<'a> Recorder<'a> {
         }
         self.processors = processors;
         if let Some(samples) = &taken.sessions {
-            self.sessions.add(samples, frame, &self.path, &mut batch);
+            self.sessions.add(samples, frame, self.follower.segment(), &mut batch);
         }
         if let Some(mut details) = taken.details {
             if let (Some(plans), Some(segment)) = (details.plans.take(), self.follower.segment()) {
@@ -509,7 +512,7 @@ mod tests {
         let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
         let Verb::Record(args) = cli.verb else { panic!("another command") };
         let nowhere = segment::ToSegmentPath::to_segment_path(std::path::Path::new("/nowhere"));
-        let mut recorder = Recorder::new(&args, nowhere);
+        let mut recorder = Recorder::new(&args, nowhere.into());
         let now = Clocks { realtime: 9_000_000_000_000, ..Clocks::now() };
         let hour = Duration::from_secs(3600);
         recorder.happened(&Happening::Set { by: hour, back: true }, now);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use live::lock_names;
 use live::session_samples::SessionSample;
 use recording::{Batch, SessionHistoryRow, TextRow};
-use segment::{Blocked, Frame, SegmentPath, StatementKey, Statements};
+use segment::{Blocked, Frame, Segment, StatementKey, Statements};
 use view::blocking::{lock_in_words, lock_type, mode};
 
 /// Makes rows of `session_history`.
@@ -23,17 +23,19 @@ fn ns(seconds: f64) -> u64 {
 }
 
 impl SessionRows {
-    /// Adds the rows of an interval; `batch` has its row of `frames`. The segment's path is for names of relations.
+    /// Adds the rows of an interval; `batch` has its row of `frames`. The segment is for names of relations.
     pub fn add(
         &mut self,
         samples: &[SessionSample],
         frame: &Frame,
-        path: &SegmentPath,
+        segment: Option<&Segment>,
         batch: &mut Batch,
     ) {
         let waits: Vec<Blocked> =
             samples.iter().filter_map(|it| Some(it.blocked.as_ref()?.0.clone())).collect();
-        self.names.ask(path, &waits, &frame.sessions);
+        if let Some(segment) = segment {
+            self.names.ask(segment, &waits, &frame.sessions);
+        }
         let Some(of) = batch.frames.first() else { return };
         let (number, time_us, interval_ns) = (of.frame, of.time_us, of.interval_ns);
         for it in samples {

@@ -8,10 +8,10 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 use std::time::SystemTime;
 
 use recording::SettingRow;
-use segment::SegmentPath;
 
 use error::Error;
 use live::server;
+use live::target::SegmentSource;
 
 /// The settings of one reading.
 #[derive(Debug)]
@@ -27,7 +27,8 @@ pub struct Answer {
 pub struct Settings {
     ask: Sender<()>,
     answers: Receiver<Answer>,
-    data_directory: PathBuf,
+    /// `None`: it is on another machine.
+    data_directory: Option<PathBuf>,
     /// When the configuration files were last changed.
     changed: Option<[Option<SystemTime>; 2]>,
     /// Settings reported so far, by name.
@@ -51,29 +52,29 @@ impl Settings {
     /// Starts the thread for the server of `target`, or of the segment.
     pub fn start(
         target: Option<String>,
-        segment: &SegmentPath,
-        data_directory: &Path,
+        place: &SegmentSource,
+        data_directory: Option<PathBuf>,
     ) -> Option<Settings> {
         let (ask, questions) = channel();
         let (answer, answers) = channel();
-        let segment = segment.path().display().to_string();
-        let data = data_directory.to_path_buf();
+        let named = place.target();
+        let data = data_directory.clone();
         let work = move || {
             while questions.recv().is_ok() {
-                let found = find_out(target.as_deref(), &segment, &data);
+                let found = find_out(target.as_deref(), &named, data.as_deref());
                 if answer.send(found).is_err() {
                     return;
                 }
             }
         };
         std::thread::Builder::new().name("settings".to_string()).spawn(work).ok()?;
-        let data_directory = data_directory.to_path_buf();
         Some(Settings { ask, answers, data_directory, changed: None, known: HashMap::new() })
     }
 
     /// Requests the settings if the configuration has changed since the last request, or `anyway`.
     pub fn ask(&mut self, anyway: bool) {
-        let time = |name| std::fs::metadata(self.data_directory.join(name)).ok()?.modified().ok();
+        let data = self.data_directory.as_deref();
+        let time = |name| std::fs::metadata(data?.join(name)).ok()?.modified().ok();
         let changed = Some(FILES.map(time));
         if anyway || changed != self.changed {
             self.changed = changed;
@@ -95,11 +96,11 @@ impl Settings {
     }
 }
 
-fn find_out(target: Option<&str>, segment: &str, data: &Path) -> Answer {
+fn find_out(target: Option<&str>, segment: &str, data: Option<&Path>) -> Answer {
     match by_sql(target.unwrap_or(segment)) {
         Ok(rows) => Answer { rows, note: None },
         Err(error) => {
-            let (rows, read) = from_files(data);
+            let (rows, read) = data.map(from_files).unwrap_or_default();
             let read = if read.is_empty() {
                 "its files cannot be read either"
             } else {
@@ -120,7 +121,7 @@ fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
     let mut settings: Vec<SettingRow> = rows
         .iter()
         .map(|it| {
-            let source = match it.get::<_, &str>(3) {
+            let source = match it.get::<&str>(3) {
                 "default" => "sql: default".to_string(),
                 source => format!("sql: {source}"),
             };

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use view::duration::within;
 
+use crate::connection::ConnectionFlags;
+
 /// Arguments of `tally serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -27,6 +29,9 @@ Examples:
 pub struct ServeArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Address to listen on, or unix:PATH; port 0 chooses a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
     pub listen: super::Address,

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use segment::{Segment, SegmentPath};
+use segment::Segment;
 use tokio::sync::oneshot;
 
 use super::history::History;
@@ -16,6 +16,7 @@ use super::run::Run;
 use error::Error;
 use live::follower::{Figures, Follower, Step, Wanted};
 use live::machine::Processors;
+use live::target::SegmentSource;
 use view::escape;
 use view::HostMetrics;
 
@@ -75,7 +76,7 @@ const COLUMNS: u32 = 60;
 #[derive(Debug)]
 pub struct Collector {
     follower: Follower,
-    path: SegmentPath,
+    place: SegmentSource,
     run: Option<Run>,
     history: History,
     named: Option<NamedStatements>,
@@ -93,13 +94,13 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// A collector for the segment at `path`.
-    pub fn new(path: SegmentPath, settings: &Settings) -> Collector {
+    /// A collector for the segment at `place`.
+    pub fn new(place: SegmentSource, settings: &Settings) -> Collector {
         let detail = (settings.history / COLUMNS).max(settings.interval);
         let wanted = Wanted { figures: Figures::Frames, ..Wanted::default() };
         Collector {
-            follower: Follower::new(path.clone(), wanted),
-            path,
+            follower: Follower::new(place.clone(), wanted),
+            place,
             run: None,
             history: History::new(settings.history, detail),
             named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
@@ -149,7 +150,7 @@ impl Collector {
         for step in self.follower.step(false) {
             match step {
                 Step::Attached { .. } => {
-                    self.run = Run::open(&self.path).ok();
+                    self.run = Run::open(&self.place).ok();
                     if let Some(header) = self.follower.segment().map(Segment::header) {
                         self.history.restarted(&format!("{}, {}", header.server, header.host));
                     }

@@ -25,7 +25,7 @@ use collector::{Collector, Settings};
 use error::Error;
 use gate::Gate;
 use listen::Listener;
-use live::target;
+use live::target::{self, SegmentSource};
 
 pub use args::ServeArgs;
 
@@ -51,11 +51,11 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
                 .into(),
         ));
     }
-    let path = target::segment_path(args.target.as_deref())?;
+    let place = target::source(args.target.as_deref())?;
     // Report errors now, rather than on the page.
-    drop(segment::Segment::open(&path)?);
+    drop(place.open()?);
     let listener = Listener::open(&args.listen)?;
-    print_addresses(args, &listener.url()?, path.path(), &token)?;
+    print_addresses(args, &listener.url()?, &place, &token)?;
     let gate = Gate {
         own_names_only: is_tcp(&args.listen) && args.listen.is_local(),
         cookie: gate::cookie_name(listener.port()?),
@@ -69,7 +69,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
     let (requests, received) = channel();
     let collector = std::thread::Builder::new()
         .name("collector".to_string())
-        .spawn(move || Collector::new(path, &settings).work(&received))?;
+        .spawn(move || Collector::new(place, &settings).work(&received))?;
     let served = http::serve(listener, gate, requests);
     // The collector ends when the last sender of requests is dropped.
     if collector.join().is_err() {
@@ -110,7 +110,12 @@ fn token(args: &ServeArgs) -> Result<Token, Error> {
     })
 }
 
-fn print_addresses(args: &ServeArgs, url: &str, path: &Path, token: &Token) -> Result<(), Error> {
+fn print_addresses(
+    args: &ServeArgs,
+    url: &str,
+    place: &SegmentSource,
+    token: &Token,
+) -> Result<(), Error> {
     let mut out = view::escape::stdout();
     let metrics = match &args.listen {
         Address::Tcp(_) => format!("{url}metrics"),
@@ -121,7 +126,7 @@ fn print_addresses(args: &ServeArgs, url: &str, path: &Path, token: &Token) -> R
         _ => String::new(),
     };
     if args.json {
-        let segment = path.display().to_string();
+        let segment = place.to_string();
         let (page, token) = (format!("{url}{secret}"), token.secret().is_some());
         serde_json::to_writer(&mut out, &Serving { page, metrics, segment, token })?;
         writeln!(out)?;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use error::Error;
 use live::blocking::Blocking;
+use live::target::SegmentSource;
 use live::vacuum::Watch;
-use segment::{Frame, Segment, SegmentPath, Statements};
+use segment::{Frame, Segment, Statements};
 use view::blocking::Forest;
 use view::statements::PlanRow;
 use view::vacuum::Vacuum;
@@ -38,9 +39,9 @@ fn steady(rate: f64) -> f64 {
 }
 
 impl Run {
-    /// Opens the segment at `path`.
-    pub fn open(path: &SegmentPath) -> Result<Run, segment::Error> {
-        let segment = Segment::open(path)?;
+    /// Opens the segment at `place`.
+    pub fn open(place: &SegmentSource) -> Result<Run, Error> {
+        let segment = place.open()?;
         let ticks_per_second = steady(segment.clock().ticks_per_second());
         let mut run = Run {
             segment,
@@ -66,6 +67,7 @@ impl Run {
 
     /// Totals since the start.
     pub fn frame(&mut self) -> Result<Frame, segment::Error> {
+        self.segment.refresh()?;
         let snapshot = self.segment.snapshot(self.previous.as_ref())?;
         let mut frame = Frame::between(&self.segment, None, &snapshot);
         frame.clock.ticks_per_second = self.ticks_per_second;

@@ -3,6 +3,8 @@
 
 use clap::Args;
 
+use crate::connection::ConnectionFlags;
+
 /// Arguments of `tally status`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -13,6 +15,9 @@ Examples:
 pub struct StatusArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,

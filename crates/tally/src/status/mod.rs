@@ -10,13 +10,13 @@ use std::time::Duration;
 use scratch::Process;
 use segment::interval::{ClockInfo, ServerInfo};
 use segment::kernel::KernelView;
-use segment::{Event, EventKind, Interval, Level, Overflows, Probe, Segment};
+use segment::{Event, EventKind, Interval, Level, Overflows, Parts, Probe, Segment};
 use serde::Serialize;
 
 use error::Error;
 use live::coverage::Coverage;
 use live::follower::{Figures, Follower, Wanted};
-use live::target;
+use live::target::{self, SegmentSource};
 use view::events::When;
 use view::statements::TableRow;
 
@@ -73,7 +73,8 @@ enum Mode {
 #[derive(Debug, Serialize)]
 struct File {
     format: u32,
-    resident_bytes: u64,
+    /// `null`: the file is on another machine.
+    resident_bytes: Option<u64>,
     file_bytes: u64,
     age_seconds: f64,
 }
@@ -134,9 +135,11 @@ struct EventRow {
 
 /// Print the status.
 pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
-    let mut segment = target::open(args.target.as_deref())?;
+    let place = target::source(args.target.as_deref())?;
+    let mut segment = place.open()?;
+    segment.want(Parts::STATEMENTS.and(Parts::RELATIONS))?;
     let coverage = Coverage::of(&segment)?;
-    let status = Status::of(&mut segment, coverage.as_ref())?;
+    let status = Status::of(&place, &mut segment, coverage.as_ref())?;
     if args.json {
         return view::output::json(&status);
     }
@@ -144,14 +147,18 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
 }
 
 impl Status {
-    fn of(segment: &mut Segment, coverage: Option<&Coverage>) -> Result<Self, Error> {
+    fn of(
+        place: &SegmentSource,
+        segment: &mut Segment,
+        coverage: Option<&Coverage>,
+    ) -> Result<Self, Error> {
         let running = segment.server_runs();
-        let interval = look(segment, running)?;
+        let interval = look(place, segment, running)?;
         let statements = segment.statements()?;
         let statements_paused = statements.as_ref().is_some_and(segment::Statements::paused);
         let statements = statements.map(|it| TableRow::of(&it));
         let header = segment.header();
-        let now_ns = segment::clock::realtime_ns();
+        let now_ns = segment.realtime_ns();
         let age_ns = now_ns.saturating_sub(header.created_realtime_ns);
         Ok(Self {
             running,
@@ -161,7 +168,7 @@ impl Status {
             level_then: interval.level_then,
             segment: File {
                 format: segment::layout::VERSION,
-                resident_bytes: std::fs::metadata(segment.path()).map_or(0, |m| m.blocks() * 512),
+                resident_bytes: resident_bytes(segment),
                 file_bytes: header.size,
                 age_seconds: age_ns as f64 / 1e9,
             },
@@ -189,7 +196,11 @@ impl Status {
 
 /// Measures one interval and compares it with the kernel's figures. If the server has ended, it is the
 /// whole time of the segment.
-fn look(segment: &mut Segment, running: Option<bool>) -> Result<Interval, Error> {
+fn look(
+    place: &SegmentSource,
+    segment: &mut Segment,
+    running: Option<bool>,
+) -> Result<Interval, Error> {
     if running == Some(false) {
         let snapshot = segment.snapshot(None)?;
         let mut whole = Interval::between(segment, None, &snapshot);
@@ -197,13 +208,19 @@ fn look(segment: &mut Segment, running: Option<bool>) -> Result<Interval, Error>
         return Ok(whole);
     }
     let wanted = Wanted { figures: Figures::Intervals, kernel: true, ..Wanted::default() };
-    let mut follower = Follower::open(segment.segment_path().clone(), wanted)?;
+    let mut follower = Follower::open(place.clone(), wanted)?;
     std::thread::sleep(WITNESS);
     Ok(follower.interval()?.interval)
 }
 
+/// Memory that the file takes.
+fn resident_bytes(segment: &Segment) -> Option<u64> {
+    let file = segment.remote().is_none().then(|| segment.path())?;
+    Some(std::fs::metadata(file).map_or(0, |meta| meta.blocks() * 512))
+}
+
 fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {
-    let now = segment::clock::realtime_ns() as f64 / 1e9;
+    let now = segment.realtime_ns() as f64 / 1e9;
     let when = When::of(segment);
     let last = segment.events(segment.event_count()?.saturating_sub(EVENTS))?;
     let row = |event: Event| {

@@ -73,10 +73,11 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
     sheet.line(
         "segment",
         format!(
-            "{}, {} in memory (max. {}), format {}, {} old, by {}",
+            "{}, {}max. {}{}, format {}, {} old, by {}",
             server.segment,
-            mebibytes(file.resident_bytes),
+            file.resident_bytes.map_or(String::new(), |it| mebibytes(it) + " in memory ("),
             mebibytes(file.file_bytes),
+            if file.resident_bytes.is_some() { ")" } else { "" },
             file.format,
             age(file.age_seconds),
             server.producer

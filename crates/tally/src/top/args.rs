@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::arguments::interval;
+use crate::connection::ConnectionFlags;
 use clap::{Args, ValueEnum};
 use report::Edge;
 use view::{Sort, SortParser};
@@ -27,6 +28,9 @@ end (-10m).")]
 pub struct TopArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min) [default: 1s]
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
@@ -77,9 +81,6 @@ pub struct TopArgs {
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
           requires = "replay")]
     pub to: Option<Edge>,
-    /// With --replay of several machines: the machine to show
-    #[arg(long, value_name = "NAME", requires = "replay")]
-    pub host: Option<String>,
     /// With --replay: speed, from 0.125 to 1024 times the original [default: 1]
     #[arg(long, value_name = "TIMES", value_parser = speed, requires = "replay")]
     pub speed: Option<f64>,

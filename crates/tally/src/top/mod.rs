@@ -57,7 +57,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     if let Some(directory) = &args.replay {
         return replay(args, directory, plain, color);
     }
-    let place = target::segment_path(args.target.as_deref())?;
+    let place = target::source(args.target.as_deref())?;
     let mut screen = (!plain).then(|| main_loop::screen(args, color));
     let first = match &screen {
         Some(screen) => screen.view(),
@@ -91,7 +91,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
 fn replay(args: &TopArgs, directory: &Path, plain: bool, color: bool) -> Result<(), Error> {
     let (from, to) = (args.from, args.to);
     let recording =
-        RecordingSource::open(directory, args.host.as_deref(), from, to, args.interval)?;
+        RecordingSource::open(directory, args.connection.host.as_deref(), from, to, args.interval)?;
     if plain {
         return plain::print_recording(args, recording, color);
     }

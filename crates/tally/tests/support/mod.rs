@@ -13,6 +13,7 @@ pub mod installation;
 pub mod java;
 pub mod lazy;
 pub mod pty;
+pub mod reachable;
 pub mod readings;
 pub mod recorder;
 pub mod recordings;
@@ -98,7 +99,9 @@ pub fn segment(cluster: &Cluster) -> PathBuf {
 /// The command, without connection settings from the environment.
 pub fn tally() -> Command {
     let mut command = Command::cargo_bin("tally").unwrap();
-    for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"] {
+    for name in
+        ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE"]
+    {
         command.env_remove(name);
     }
     command.timeout(Duration::from_secs(120));

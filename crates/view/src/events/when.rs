@@ -24,7 +24,7 @@ impl When {
             // Counted backwards from now. Recent events are then right, however old the segment
             // is and even if the system's time was changed since.
             clock.measure();
-            let seconds = segment::clock::realtime_ns() as f64 / 1e9;
+            let seconds = segment.realtime_ns() as f64 / 1e9;
             return Some(When { tick: clock.now(), clock, seconds });
         }
         let seconds = header.created_realtime_ns as f64 / 1e9;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Brings a segment through a connection to its server: `tally.segment_changes` says what has changed since its last
+//! call in the session (pg_tally/remote.c).
+
+mod changes;
+mod pglz;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
+
+use pq::{Client, Conninfo, Row};
+use segment::{Moment, Origin, Parts};
+
+use crate::server;
+use error::Error;
+
+/// Limit of an image: what a server may make us write to.
+const LARGEST: u64 = 1 << 40;
+/// Offset of the segment's size in its header (format/FORMAT.md).
+const SIZE_AT: u64 = 24;
+
+const CHANGES: &str = "/* tally */ select next_mark, tick, monotonic_ns, realtime_ns, sees_all, \
+                       slot_ticks, raw_size, changes, processors from tally.segment_changes($1, $2)";
+
+/// Only a function of the extension itself: somebody else's of this name would run with our rights.
+const FUNCTION: &str = "/* tally */ select exists (select from pg_extension where extname = 'pg_tally'), \
+    exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespace \
+                   join pg_depend d on d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e' \
+                   join pg_extension e on d.refclassid = 'pg_extension'::regclass and e.oid = d.refobjid \
+            where e.extname = 'pg_tally' and n.nspname = 'tally' and p.proname = 'segment_changes')";
+
+/// A connection that brings a segment.
+pub(crate) struct Connection {
+    client: Mutex<Client>,
+    conninfo: String,
+    server: String,
+    /// Names the call whose answer the image has; 0: none.
+    mark: i64,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the connection string, which may contain a password.
+        f.debug_struct("Connection").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Connect, and check that the database has the extension.
+    pub(crate) fn open(conninfo: &Conninfo) -> Result<Connection, Error> {
+        let mut client = server::connect(conninfo)?;
+        let row = client.query_one(FUNCTION, &[])?;
+        let database = client.database();
+        let server = name_of(&client);
+        if !row.get::<bool>(0) {
+            return Err(Error::Failed(format!(
+                "{server}: database {database} does not have the extension pg_tally, through which the \
+                 server's figures are read from elsewhere; run CREATE EXTENSION pg_tally there, or tally \
+                 enable --database {database}. On the server's machine GRANT pg_read_all_settings to \
+                 the role is enough"
+            )));
+        }
+        if !row.get::<bool>(1) {
+            return Err(Error::Failed(format!(
+                "{server}: the extension pg_tally in database {database} is of an earlier version, which \
+                 cannot be read from elsewhere; install the current one, then run DROP EXTENSION \
+                 pg_tally and CREATE EXTENSION pg_tally"
+            )));
+        }
+        let client = Mutex::new(client);
+        Ok(Connection { client, conninfo: conninfo.to_string(), server, mark: 0 })
+    }
+
+    fn error(&self, why: impl std::fmt::Display) -> segment::Error {
+        segment::Error::Remote { server: self.server.clone(), why: why.to_string() }
+    }
+
+    fn apply(&self, row: &Row, image: &File) -> Result<Moment, segment::Error> {
+        let (raw_size, packed): (i32, &[u8]) = (row.get(6), row.get(7));
+        let raw;
+        let changes = match usize::try_from(raw_size) {
+            Ok(0) => packed,
+            Ok(size) => {
+                raw = pglz::unpack(packed, size);
+                raw.as_deref().ok_or_else(|| self.error("its answer is damaged"))?
+            }
+            Err(_) => return Err(self.error("its answer is damaged")),
+        };
+        changes::apply(changes, image, LARGEST).map_err(|why| self.error(why))?;
+        let number = |column| row.get::<i64>(column) as u64;
+        let tick = number(1);
+        let slots = changes::slot_ticks(row.get(5), tick);
+        Ok(Moment {
+            tick,
+            monotonic_ns: number(2),
+            realtime_ns: number(3),
+            slots: slots.ok_or_else(|| self.error("its answer is damaged"))?,
+            processors: u32::try_from(row.get::<i32>(8)).unwrap_or(0),
+            complete: row.get(4),
+        })
+    }
+}
+
+impl Origin for Connection {
+    fn bring(&mut self, image: &File, parts: Parts) -> Result<Moment, segment::Error> {
+        let first = self.mark == 0;
+        let client = self.client.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let answer = client.query_one(CHANGES, &[&self.mark, &i32::from(parts.0)]);
+        let row = answer.map_err(|error| match error.hint() {
+            Some(hint) => self.error(format!("{} ({hint})", error.message())),
+            None => self.error(error.message()),
+        })?;
+        let moment = self.apply(&row, image)?;
+        self.mark = row.get(0);
+        if first {
+            let mut size = [0; 8];
+            let read = image.read_exact_at(&mut size, SIZE_AT);
+            let size = u64::from_ne_bytes(size).min(LARGEST);
+            read.and_then(|()| image.set_len(size)).map_err(|error| self.error(error))?;
+        }
+        Ok(moment)
+    }
+
+    fn server(&self) -> &str {
+        &self.server
+    }
+
+    fn conninfo(&self) -> &str {
+        &self.conninfo
+    }
+}
+
+/// Where it is, as a user would say.
+fn name_of(client: &Client) -> String {
+    let (host, port) = (client.host(), client.port());
+    if host.starts_with('/') {
+        return format!("{host}/.s.PGSQL.{port}");
+    }
+    let kind = if client.is_encrypted() { ", encrypted" } else { "" };
+    format!("{host}:{port}{kind}")
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Where a segment is read from.
+
+use std::fmt;
+
+use pq::Conninfo;
+use segment::{Segment, SegmentPath};
+
+use crate::remote::Connection;
+use error::Error;
+
+/// Where a segment is read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SegmentSource {
+    /// A file of this machine.
+    File(SegmentPath),
+    /// The server brings it.
+    Server(Conninfo),
+}
+
+impl SegmentSource {
+    /// Attach to it.
+    pub fn open(&self) -> Result<Segment, Error> {
+        match self {
+            SegmentSource::File(path) => Ok(Segment::open(path)?),
+            SegmentSource::Server(conninfo) => {
+                let connection = Connection::open(conninfo)?;
+                Ok(Segment::of_origin(Box::new(connection))?)
+            }
+        }
+    }
+
+    /// The file; an error if the server brings it. `what` is done needs the file.
+    pub fn file(&self, what: &str) -> Result<&SegmentPath, Error> {
+        match self {
+            SegmentSource::File(path) => Ok(path),
+            SegmentSource::Server(_) => Err(Error::Failed(format!(
+                "{what} needs the server's own machine, and a user who may open the segment there: run \
+                 this there, as the server's user"
+            ))),
+        }
+    }
+
+    /// What to name it by so that others find it: a path or a connection string.
+    pub fn target(&self) -> String {
+        match self {
+            SegmentSource::File(path) => path.path().display().to_string(),
+            SegmentSource::Server(conninfo) => conninfo.to_string(),
+        }
+    }
+}
+
+impl From<SegmentPath> for SegmentSource {
+    fn from(path: SegmentPath) -> SegmentSource {
+        SegmentSource::File(path)
+    }
+}
+
+impl fmt::Display for SegmentSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SegmentSource::File(path) => path.path().display().fmt(f),
+            // Never the connection string: it may contain a password.
+            SegmentSource::Server(conninfo) => {
+                let part = |name| conninfo.get(name).unwrap_or("the default");
+                write!(f, "the server at host {}, port {}", part("host"), part("port"))
+            }
+        }
+    }
+}

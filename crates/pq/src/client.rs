@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A connection to a server.
+
+use std::ffi::{c_char, c_int, c_void, CString};
+use std::os::fd::RawFd;
+use std::ptr::{null, NonNull};
+
+use crate::conninfo::Conninfo;
+use crate::error::{text, Error};
+use crate::ffi;
+use crate::param::Param;
+use crate::row::{Outcome, Row};
+
+/// A connection; closed on drop.
+#[derive(Debug)]
+pub struct Client {
+    connection: NonNull<ffi::Connection>,
+}
+
+// SAFETY: libpq lets any thread use a connection, one at a time; all methods that use it for more than to read its
+// parameters take `&mut self`.
+unsafe impl Send for Client {}
+
+impl Client {
+    /// Connect. What `conninfo` lacks is libpq's to find.
+    ///
+    /// # Errors
+    ///
+    /// libpq's message, which names host and port.
+    pub fn connect(conninfo: &Conninfo) -> Result<Client, Error> {
+        let mut conninfo = conninfo.clone();
+        // As a string in dbname: then an empty value replaces the environment's too, and is not ignored.
+        let string = terminated(&conninfo.set("client_encoding", "UTF8").to_string())?;
+        let keywords = [c"dbname".as_ptr(), null()];
+        let values = [string.as_ptr(), null()];
+        // SAFETY: both arrays end with null, and their texts with zero.
+        let connection = unsafe { ffi::PQconnectdbParams(keywords.as_ptr(), values.as_ptr(), 1) };
+        let connection = NonNull::new(connection).ok_or_else(|| Error::local("out of memory"))?;
+        let client = Client { connection };
+        if client.is_closed() {
+            return Err(Error::of_connection(client.as_ptr()));
+        }
+        // SAFETY: the connection is open; the processor uses no argument.
+        unsafe {
+            ffi::PQsetNoticeProcessor(client.as_ptr(), Some(ignore), null::<c_void>().cast_mut())
+        };
+        Ok(client)
+    }
+
+    fn as_ptr(&self) -> *mut ffi::Connection {
+        self.connection.as_ptr()
+    }
+
+    /// Run statements, separated by semicolons.
+    pub fn batch_execute(&mut self, sql: &str) -> Result<(), Error> {
+        let sql = terminated(sql)?;
+        // SAFETY: the connection is open, and the text terminated.
+        let outcome = Outcome(unsafe { ffi::PQexec(self.as_ptr(), sql.as_ptr()) });
+        self.check(&outcome)
+    }
+
+    /// The rows of one statement.
+    pub fn query(&mut self, sql: &str, params: &[&dyn Param]) -> Result<Vec<Row>, Error> {
+        let sql = terminated(sql)?;
+        let texts =
+            params.iter().map(|param| param.text().map(|text| terminated(&text)).transpose());
+        let texts: Vec<Option<CString>> = texts.collect::<Result<_, _>>()?;
+        let values: Vec<*const c_char> =
+            texts.iter().map(|text| text.as_ref().map_or(null(), |text| text.as_ptr())).collect();
+        let count =
+            c_int::try_from(values.len()).map_err(|_| Error::local("too many parameters"))?;
+        // SAFETY: the connection is open; there are `count` values, each null or terminated. Without types, lengths
+        // and formats they are texts of the types that the server expects.
+        let outcome = Outcome(unsafe {
+            ffi::PQexecParams(
+                self.as_ptr(),
+                sql.as_ptr(),
+                count,
+                null(),
+                values.as_ptr(),
+                null(),
+                null(),
+                1,
+            )
+        });
+        self.check(&outcome)?;
+        Ok(outcome.rows())
+    }
+
+    /// The only row of one statement.
+    pub fn query_one(&mut self, sql: &str, params: &[&dyn Param]) -> Result<Row, Error> {
+        self.query_opt(sql, params)?.ok_or_else(|| Error::local("the server returned no row"))
+    }
+
+    /// The only row of one statement, if it has one.
+    pub fn query_opt(&mut self, sql: &str, params: &[&dyn Param]) -> Result<Option<Row>, Error> {
+        let mut rows = self.query(sql, params)?;
+        match rows.len() {
+            0 | 1 => Ok(rows.pop()),
+            count => Err(Error::local(format!("the server returned {count} rows instead of one"))),
+        }
+    }
+
+    fn check(&self, outcome: &Outcome) -> Result<(), Error> {
+        match outcome.status() {
+            ffi::COMMAND_OK | ffi::TUPLES_OK | ffi::EMPTY_QUERY => Ok(()),
+            _ => Err(Error::of_outcome(outcome.0, self.as_ptr())),
+        }
+    }
+
+    /// Whether the connection is known to be broken.
+    pub fn is_closed(&self) -> bool {
+        // SAFETY: the connection is not freed yet.
+        unsafe { ffi::PQstatus(self.as_ptr()) != ffi::CONNECTION_OK }
+    }
+
+    /// The host name, address, or socket directory that it leads to.
+    pub fn host(&self) -> String {
+        // SAFETY: the connection is not freed yet.
+        unsafe { text(ffi::PQhost(self.as_ptr())) }.unwrap_or_default()
+    }
+
+    /// The port.
+    pub fn port(&self) -> String {
+        // SAFETY: the connection is not freed yet.
+        unsafe { text(ffi::PQport(self.as_ptr())) }.unwrap_or_default()
+    }
+
+    /// The user that it was opened for.
+    pub fn user(&self) -> String {
+        // SAFETY: the connection is not freed yet.
+        unsafe { text(ffi::PQuser(self.as_ptr())) }.unwrap_or_default()
+    }
+
+    /// The database.
+    pub fn database(&self) -> String {
+        // SAFETY: the connection is not freed yet.
+        unsafe { text(ffi::PQdb(self.as_ptr())) }.unwrap_or_default()
+    }
+
+    /// The socket's descriptor.
+    pub fn socket(&self) -> RawFd {
+        // SAFETY: the connection is not freed yet.
+        unsafe { ffi::PQsocket(self.as_ptr()) }
+    }
+
+    /// Whether it is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        // SAFETY: the connection is not freed yet.
+        unsafe { ffi::PQsslInUse(self.as_ptr()) != 0 }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and freed once.
+        unsafe { ffi::PQfinish(self.as_ptr()) }
+    }
+}
+
+fn terminated(text: &str) -> Result<CString, Error> {
+    CString::new(text).map_err(|_| Error::local("a text for the server contains a zero byte"))
+}
+
+/// Notices are for people who wrote the statement.
+extern "C" fn ignore(_: *mut c_void, _: *const c_char) {}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Connection strings: read by libpq, merged, and written.
+
+use std::ffi::CString;
+use std::fmt;
+
+use crate::error::{text, Error};
+use crate::ffi;
+
+/// Parameters of a connection, as keywords and values. What is not among them libpq takes from the environment,
+/// a service file, a passfile, or its defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conninfo {
+    options: Vec<(String, String)>,
+}
+
+impl Conninfo {
+    /// Of a connection string or URI.
+    ///
+    /// # Errors
+    ///
+    /// libpq's own: a keyword that it does not know, a missing quote, ...
+    pub fn parse(string: &str) -> Result<Conninfo, Error> {
+        let string = CString::new(string).map_err(|_| Error::local("it contains a zero byte"))?;
+        let mut message = std::ptr::null_mut();
+        // SAFETY: the string is terminated; libpq sets the message to null or to memory of its own.
+        let options = unsafe { ffi::PQconninfoParse(string.as_ptr(), &mut message) };
+        // SAFETY: as above; it is freed only after it was copied.
+        let message = unsafe {
+            let copy = text(message);
+            ffi::PQfreemem(message.cast());
+            copy
+        };
+        if options.is_null() {
+            return Err(Error::local(message.unwrap_or_default().trim()));
+        }
+        let mut found = Conninfo::default();
+        let mut option = options;
+        // SAFETY: the array ends with an option without keyword, and is freed after the last access.
+        unsafe {
+            while let Some(keyword) = text((*option).keyword) {
+                if let Some(value) = text((*option).val) {
+                    found.options.push((keyword, value));
+                }
+                option = option.add(1);
+            }
+            ffi::PQconninfoFree(options);
+        }
+        Ok(found)
+    }
+
+    /// Set a parameter, in place of an earlier value.
+    pub fn set(&mut self, keyword: &str, value: impl Into<String>) -> &mut Self {
+        self.options.retain(|(known, _)| known != keyword);
+        self.options.push((keyword.into(), value.into()));
+        self
+    }
+
+    /// Set it unless it has a value.
+    pub fn set_default(&mut self, keyword: &str, value: impl Into<String>) -> &mut Self {
+        if self.get(keyword).is_none() {
+            self.set(keyword, value);
+        }
+        self
+    }
+
+    /// The value of a parameter.
+    pub fn get(&self, keyword: &str) -> Option<&str> {
+        self.options.iter().find(|(known, _)| known == keyword).map(|(_, value)| value.as_str())
+    }
+
+    /// These parameters, and for those that it lacks the values of `other`.
+    pub fn or(mut self, other: &Conninfo) -> Conninfo {
+        for (keyword, value) in &other.options {
+            self.set_default(keyword, value);
+        }
+        self
+    }
+
+    /// Keywords and values in the order in which they were set.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.options.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str()))
+    }
+
+    /// Whether it has no parameter.
+    pub fn is_empty(&self) -> bool {
+        self.options.is_empty()
+    }
+}
+
+/// A connection string; it may contain a password.
+impl fmt::Display for Conninfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (keyword, value)) in self.options.iter().enumerate() {
+            let value = value.replace('\\', "\\\\").replace('\'', "\\'");
+            write!(f, "{}{keyword}='{value}'", if at == 0 { "" } else { " " })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_and_uris_are_read_as_libpq_reads_them() {
+        let uri = Conninfo::parse("postgresql://me:p%27w@h:1,k:2/d?sslmode=require").unwrap();
+        let pairs: Vec<(&str, &str)> = uri.iter().collect();
+        for pair in [("host", "h,k"), ("port", "1,2"), ("password", "p'w"), ("sslmode", "require")]
+        {
+            assert!(pairs.contains(&pair), "{pairs:?}");
+        }
+        assert_eq!(Conninfo::parse(&uri.to_string()).unwrap(), uri);
+        let odd = Conninfo::parse(r"user='a b' password='\\\''").unwrap();
+        assert_eq!((odd.get("user"), odd.get("password")), (Some("a b"), Some(r"\'")));
+        let refused = Conninfo::parse("hosst=x").unwrap_err();
+        assert!(refused.to_string().contains("hosst"), "{refused}");
+        assert!(Conninfo::parse("host='x").is_err());
+    }
+
+    #[test]
+    fn earlier_parameters_win() {
+        let first = Conninfo::parse("host=a").unwrap();
+        let both = first.or(&Conninfo::parse("host=b port=1").unwrap());
+        assert_eq!(both.to_string(), "host='a' port='1'");
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What is used of libpq (libpq-fe.h), whose interface has been stable since PostgreSQL 9.
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// `PGconn`.
+#[repr(C)]
+pub(crate) struct Connection {
+    _opaque: [u8; 0],
+}
+
+/// `PGresult`.
+#[repr(C)]
+pub(crate) struct Outcome {
+    _opaque: [u8; 0],
+}
+
+/// `PQconninfoOption`.
+#[repr(C)]
+pub(crate) struct ConninfoOption {
+    pub keyword: *const c_char,
+    pub envvar: *const c_char,
+    pub compiled: *const c_char,
+    pub val: *const c_char,
+    pub label: *const c_char,
+    pub dispchar: *const c_char,
+    pub dispsize: c_int,
+}
+
+pub(crate) const CONNECTION_OK: c_int = 0;
+pub(crate) const EMPTY_QUERY: c_int = 0;
+pub(crate) const COMMAND_OK: c_int = 1;
+pub(crate) const TUPLES_OK: c_int = 2;
+
+/// Fields of an error: `PG_DIAG_*`.
+pub(crate) mod diag {
+    use super::c_int;
+
+    pub const SQLSTATE: c_int = b'C' as c_int;
+    pub const MESSAGE: c_int = b'M' as c_int;
+    pub const DETAIL: c_int = b'D' as c_int;
+    pub const HINT: c_int = b'H' as c_int;
+}
+
+#[link(name = "pq")]
+extern "C" {
+    pub fn PQconnectdbParams(
+        keywords: *const *const c_char,
+        values: *const *const c_char,
+        expand_dbname: c_int,
+    ) -> *mut Connection;
+    pub fn PQfinish(connection: *mut Connection);
+    pub fn PQstatus(connection: *const Connection) -> c_int;
+    pub fn PQerrorMessage(connection: *const Connection) -> *const c_char;
+    pub fn PQhost(connection: *const Connection) -> *const c_char;
+    pub fn PQport(connection: *const Connection) -> *const c_char;
+    pub fn PQuser(connection: *const Connection) -> *const c_char;
+    pub fn PQdb(connection: *const Connection) -> *const c_char;
+    pub fn PQsocket(connection: *const Connection) -> c_int;
+    pub fn PQsslInUse(connection: *mut Connection) -> c_int;
+    pub fn PQsetNoticeProcessor(
+        connection: *mut Connection,
+        processor: Option<extern "C" fn(*mut c_void, *const c_char)>,
+        argument: *mut c_void,
+    ) -> *mut c_void;
+    pub fn PQexec(connection: *mut Connection, query: *const c_char) -> *mut Outcome;
+    pub fn PQexecParams(
+        connection: *mut Connection,
+        query: *const c_char,
+        count: c_int,
+        types: *const u32,
+        values: *const *const c_char,
+        lengths: *const c_int,
+        formats: *const c_int,
+        result_format: c_int,
+    ) -> *mut Outcome;
+    pub fn PQclear(outcome: *mut Outcome);
+    pub fn PQresultStatus(outcome: *const Outcome) -> c_int;
+    pub fn PQresultErrorField(outcome: *const Outcome, field: c_int) -> *const c_char;
+    pub fn PQntuples(outcome: *const Outcome) -> c_int;
+    pub fn PQnfields(outcome: *const Outcome) -> c_int;
+    pub fn PQftype(outcome: *const Outcome, column: c_int) -> u32;
+    pub fn PQgetisnull(outcome: *const Outcome, row: c_int, column: c_int) -> c_int;
+    pub fn PQgetlength(outcome: *const Outcome, row: c_int, column: c_int) -> c_int;
+    pub fn PQgetvalue(outcome: *const Outcome, row: c_int, column: c_int) -> *const c_char;
+    pub fn PQconninfoParse(
+        conninfo: *const c_char,
+        message: *mut *mut c_char,
+    ) -> *mut ConninfoOption;
+    pub fn PQconninfoFree(options: *mut ConninfoOption);
+    pub fn PQfreemem(pointer: *mut c_void);
+}

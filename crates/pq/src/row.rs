@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The rows of a result.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use crate::ffi;
+use crate::value::FromValue;
+
+/// Owns a result of libpq, which nobody changes any more.
+#[derive(Debug)]
+pub(crate) struct Outcome(pub(crate) *mut ffi::Outcome);
+
+// SAFETY: a result is memory of its own, and libpq's functions that read it change nothing in it.
+unsafe impl Send for Outcome {}
+// SAFETY: as above.
+unsafe impl Sync for Outcome {}
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and cleared once. libpq ignores null.
+        unsafe { ffi::PQclear(self.0) }
+    }
+}
+
+impl Outcome {
+    pub(crate) fn status(&self) -> c_int {
+        // SAFETY: not cleared yet; libpq calls null a fatal error.
+        unsafe { ffi::PQresultStatus(self.0) }
+    }
+
+    pub(crate) fn rows(self) -> Vec<Row> {
+        // SAFETY: not cleared yet.
+        let (count, columns) = unsafe { (ffi::PQntuples(self.0), ffi::PQnfields(self.0)) };
+        let outcome = Arc::new(self);
+        (0..count).map(|row| Row { outcome: outcome.clone(), row, columns }).collect()
+    }
+}
+
+/// A row of a result.
+#[derive(Debug, Clone)]
+pub struct Row {
+    outcome: Arc<Outcome>,
+    row: c_int,
+    columns: c_int,
+}
+
+impl Row {
+    /// The value of a column, counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// There is no such column, or it is of another type than the statement was written for.
+    pub fn get<'a, T: FromValue<'a>>(&'a self, column: usize) -> T {
+        let at = c_int::try_from(column).unwrap_or(c_int::MAX);
+        assert!(at < self.columns, "the result has no column {column}");
+        let outcome = self.outcome.0;
+        // SAFETY: row and column exist; the value lives as long as the result, which this row holds.
+        let (of, bytes) = unsafe {
+            let bytes = (ffi::PQgetisnull(outcome, self.row, at) == 0).then(|| {
+                let length = usize::try_from(ffi::PQgetlength(outcome, self.row, at)).unwrap_or(0);
+                std::slice::from_raw_parts(ffi::PQgetvalue(outcome, self.row, at).cast(), length)
+            });
+            (ffi::PQftype(outcome, at), bytes)
+        };
+        T::from_value(bytes, of).unwrap_or_else(|| {
+            panic!("column {column}, of type {of}, is no {}", std::any::type_name::<T>())
+        })
+    }
+}

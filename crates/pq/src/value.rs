@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Values of columns, from PostgreSQL's binary form.
+
+/// OIDs of types (pg_type.dat).
+mod oid {
+    pub const BOOL: u32 = 16;
+    pub const BYTEA: u32 = 17;
+    pub const NAME: u32 = 19;
+    pub const INT8: u32 = 20;
+    pub const INT2: u32 = 21;
+    pub const INT4: u32 = 23;
+    pub const TEXT: u32 = 25;
+    pub const OID: u32 = 26;
+    pub const JSON: u32 = 114;
+    pub const FLOAT8: u32 = 701;
+    pub const UNKNOWN: u32 = 705;
+    pub const BPCHAR: u32 = 1042;
+    pub const VARCHAR: u32 = 1043;
+}
+
+/// A type that a column's value can be read as. `None`: the value is of another type, or damaged.
+pub trait FromValue<'a>: Sized {
+    /// Read these bytes of a column of that type; `None` for null.
+    fn from_value(bytes: Option<&'a [u8]>, of: u32) -> Option<Self>;
+}
+
+macro_rules! number {
+    ($type:ty, $of:ident) => {
+        impl FromValue<'_> for $type {
+            fn from_value(bytes: Option<&[u8]>, of: u32) -> Option<Self> {
+                (of == oid::$of).then_some(<$type>::from_be_bytes(bytes?.try_into().ok()?))
+            }
+        }
+    };
+}
+
+number!(i16, INT2);
+number!(i32, INT4);
+number!(i64, INT8);
+number!(u32, OID);
+number!(f64, FLOAT8);
+
+impl FromValue<'_> for bool {
+    fn from_value(bytes: Option<&[u8]>, of: u32) -> Option<Self> {
+        let byte = *bytes.filter(|bytes| bytes.len() == 1)?.first()?;
+        (of == oid::BOOL).then_some(byte != 0)
+    }
+}
+
+impl<'a> FromValue<'a> for &'a str {
+    fn from_value(bytes: Option<&'a [u8]>, of: u32) -> Option<Self> {
+        use oid::{BPCHAR, JSON, NAME, TEXT, UNKNOWN, VARCHAR};
+        let is_text = [TEXT, NAME, VARCHAR, BPCHAR, UNKNOWN, JSON].contains(&of);
+        std::str::from_utf8(bytes.filter(|_| is_text)?).ok()
+    }
+}
+
+impl FromValue<'_> for String {
+    fn from_value(bytes: Option<&[u8]>, of: u32) -> Option<Self> {
+        <&str>::from_value(bytes, of).map(String::from)
+    }
+}
+
+impl<'a> FromValue<'a> for &'a [u8] {
+    fn from_value(bytes: Option<&'a [u8]>, of: u32) -> Option<Self> {
+        bytes.filter(|_| of == oid::BYTEA)
+    }
+}
+
+impl<'a, T: FromValue<'a>> FromValue<'a> for Option<T> {
+    fn from_value(bytes: Option<&'a [u8]>, of: u32) -> Option<Self> {
+        match bytes {
+            None => Some(None),
+            some => T::from_value(some, of).map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_only_as_their_own_type() {
+        let eight: Option<&[u8]> = Some(&[0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(i64::from_value(eight, oid::INT8), Some(258));
+        assert_eq!(i64::from_value(eight, oid::FLOAT8), None);
+        assert_eq!(i32::from_value(eight, oid::INT4), None);
+        assert_eq!(Option::<i64>::from_value(None, oid::INT8), Some(None));
+        assert_eq!(i64::from_value(None, oid::INT8), None);
+        assert_eq!(<&str>::from_value(Some(b"\xff"), oid::TEXT), None);
+        assert_eq!(bool::from_value(Some(&[]), oid::BOOL), None);
+    }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: PostgreSQL
+//! When the image of a segment was made, and by which clocks.
+
+/// The instants of an image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// When it was complete, tick of the segment's clock ...
+    pub tick: u64,
+    /// ... ns of the other machine's CLOCK_MONOTONIC ...
+    pub monotonic_ns: u64,
+    /// ... and ns since 1970 by its clock.
+    pub realtime_ns: u64,
+    /// By slot: the tick at which its running account was seen to run; 0 if nobody runs there.
+    pub slots: Vec<u64>,
+    /// Processors of that machine; 0: not known.
+    pub processors: u32,
+    /// Whether it has all sessions and statements, not only those that a role may see.
+    pub complete: bool,
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The connection flags of psql, which every verb that reads or changes a server takes.
+
+use clap::{ArgAction, Args};
+use error::Error;
+use live::spec;
+use pq::Conninfo;
+
+/// Which server, as psql has it. What is not given comes from the environment, a service file, or libpq's defaults.
+#[derive(Debug, Default, Args)]
+#[command(disable_help_flag = true, next_help_heading = "Connection, as psql")]
+pub struct ConnectionFlags {
+    /// Server's host, or directory of its socket [default: PGHOST, else the socket]; with --replay of several
+    /// machines: the machine to show
+    #[arg(short = 'h', long, value_name = "HOST")]
+    pub host: Option<String>,
+    /// Server's port [default: PGPORT, else 5432]
+    #[arg(short = 'p', long, value_name = "PORT")]
+    pub port: Option<String>,
+    /// Role to connect as [default: PGUSER, else your name]
+    #[arg(short = 'U', long, value_name = "NAME")]
+    pub username: Option<String>,
+    /// Database to connect to, or a connection string or URI [default: PGDATABASE, else the role's name]
+    #[arg(short = 'd', long, value_name = "DBNAME")]
+    pub dbname: Option<String>,
+    /// Print help
+    #[arg(short = '?', long, action = ArgAction::Help)]
+    pub help: Option<bool>,
+}
+
+impl ConnectionFlags {
+    /// TARGET with the flags: a connection string in TARGET or --dbname wins over them, as in psql.
+    pub fn complete(&self, target: &mut Option<String>) -> Result<(), Error> {
+        let mut flags = Conninfo::default();
+        for (keyword, value) in
+            [("host", &self.host), ("port", &self.port), ("user", &self.username)]
+        {
+            // An empty one is as none.
+            if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+                flags.set(keyword, value);
+            }
+        }
+        let mut string = Conninfo::default();
+        match self.dbname.as_deref().filter(|name| !name.is_empty()) {
+            Some(text) if is_string(text) => string = spec::connection(text)?,
+            Some(name) => drop(flags.set("dbname", name)),
+            None => {}
+        }
+        if flags.is_empty() && string.is_empty() {
+            return Ok(());
+        }
+        if let Some(text) = target.as_deref() {
+            if !spec::is_connection(text) {
+                return Err(Error::Usage(format!(
+                    "{text}: a file or directory names its server by itself; give either it or -h, -p, \
+                     -U and -d"
+                )));
+            }
+            if !string.is_empty() {
+                return Err(Error::Usage(format!("both -d and \"{text}\" are connection strings")));
+            }
+            string = spec::connection(text)?;
+        }
+        *target = Some(string.or(&flags).to_string());
+        Ok(())
+    }
+}
+
+/// In psql a database's name that looks like a connection string is one.
+fn is_string(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://") || text.contains('=')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed(flags: &ConnectionFlags, target: Option<&str>) -> Result<Option<String>, Error> {
+        let mut target = target.map(String::from);
+        flags.complete(&mut target).map(|()| target)
+    }
+
+    #[test]
+    fn a_connection_string_wins_over_flags() {
+        let text = |text: &str| Some(text.to_string());
+        let flags = ConnectionFlags { host: text("h"), dbname: text("d"), ..Default::default() };
+        let made = |target: Option<&str>| completed(&flags, target).unwrap().unwrap();
+        assert_eq!(made(None), "host='h' dbname='d'");
+        assert_eq!(made(Some("host=x")), "host='x' dbname='d'");
+        assert_eq!(made(Some("postgres:///y")), "dbname='y' host='h'");
+        assert!(matches!(completed(&flags, Some("/tmp")), Err(Error::Usage(_))));
+        let string = ConnectionFlags { dbname: text("port=1"), ..Default::default() };
+        assert_eq!(completed(&string, None).unwrap(), text("port='1'"));
+        assert!(matches!(completed(&string, Some("host=x")), Err(Error::Usage(_))));
+        assert_eq!(completed(&ConnectionFlags::default(), None).unwrap(), None);
+    }
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * remote.c
+ *	  The SQL function that hands the segment to a reader on another machine.
+ *
+ * A session keeps what its reader has (remote_image.h) and sends what has changed since. The reader names the
+ * call whose answer it has by a mark; with another mark it gets everything again. So a connection pool, or an error
+ * half way, costs bytes and nothing else.
+ *
+ * A member of pg_read_all_stats gets everything; other roles get what is of roles whose member they are: their sessions,
+ * statements and plans, and no events.
+ */
+#include "compat.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "catalog/pg_authid.h"
+#include "common/pg_lzcompress.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "pg_tally.h"
+#include "remote_reading.h"
+#include "views.h"
+
+#define READINGS 20					/* attempts at a reading of one instant */
+#define CLOCK_PAIRS 5
+#define COMPRESS_FROM 4096			/* bytes */
+#define COMPRESS_UP_TO (64 * 1024 * 1024)
+
+/* What this session's reader has. */
+static struct
+{
+	remote_image image;
+	uint64		mark;				/* 0: nothing */
+	Oid			role;
+	bool		sees_all;
+	bool		sees_settings;
+	uint64		device;				/* the segment */
+	uint64		inode;
+	uint64		lock_key;
+} reader;
+
+/* ---------------------------------------------------------------- what the reader has */
+
+static uint64
+random_number(void)
+{
+	uint64		number;
+
+	if (!pg_strong_random(&number, sizeof(number)))
+		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate a random number")));
+	return (number >> 1) | 1;
+}
+
+/* Is the image what a reader with that mark has, of this segment, and as this role may see it? */
+static bool
+continues(const tally_segment *segment, uint64 mark, bool sees_all, bool sees_settings)
+{
+	return mark != 0 && mark == reader.mark && reader.role == GetUserId() &&
+		reader.sees_all == sees_all && reader.sees_settings == sees_settings &&
+		reader.device == segment->device && reader.inode == segment->inode &&
+		reader.image.size == segment->size;
+}
+
+static void
+begin_anew(const tally_segment *segment, bool sees_all, bool sees_settings)
+{
+	remote_image_open(&reader.image, segment->size);
+	reader.role = GetUserId();
+	reader.sees_all = sees_all;
+	reader.sees_settings = sees_settings;
+	reader.device = segment->device;
+	reader.inode = segment->inode;
+	reader.lock_key = random_number();
+}
+
+/* ---------------------------------------------------------------- a reading */
+
+static bool
+put_all(remote_reading *r)
+{
+	bool		statements = (r->parts & REMOTE_STATEMENTS) != 0;
+
+	if (statements)
+		remote_note_flushes(r);
+	if (!remote_put_books(r) || (statements && !remote_put_statements(r)))
+		return false;
+	if ((r->parts & REMOTE_RELATIONS) != 0)
+		remote_put_relations(r);
+	if ((r->parts & REMOTE_PLANS) != 0)
+		remote_put_plans(r);
+	remote_put_events(r);
+	/* last: what the others name is there */
+	remote_put_names(r);
+	return true;
+}
+
+static void
+read_all(remote_reading *r)
+{
+	for (int i = 0; i < READINGS; i++)
+		if (put_all(r))
+			return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("pg_tally's segment could not be read at one instant in %d attempts", READINGS),
+			 errhint("Sessions begin and end, or statistics are reset, faster than they can be read. Try again.")));
+}
+
+/* Of each slot with a live owner: distance from the previous one, and its tick before `tick`. */
+static void
+put_ticks(StringInfo to, const remote_reading *r, uint64 tick)
+{
+	uint32		slots = r->segment->cold.slots;
+	uint32		count = 0;
+	uint32		next = 0;
+
+	for (uint32 slot = 0; slot < slots; slot++)
+		count += r->ticks[slot] != 0;
+	remote_put_number(to, count);
+	for (uint32 slot = 0; slot < slots; slot++)
+	{
+		if (r->ticks[slot] == 0)
+			continue;
+		remote_put_number(to, slot - next);
+		remote_put_signed(to, (int64) (tick - r->ticks[slot]));
+		next = slot + 1;
+	}
+}
+
+/* ---------------------------------------------------------------- clocks */
+
+static uint64
+clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64) ts.tv_sec * UINT64CONST(1000000000) + (uint64) ts.tv_nsec;
+}
+
+/* A tick, and CLOCK_MONOTONIC then: of a few pairs the tightest. */
+static void
+read_clocks(const tally_segment *segment, uint64 *tick, uint64 *ns)
+{
+	uint64		best = UINT64_MAX;
+
+	for (int i = 0; i < CLOCK_PAIRS; i++)
+	{
+		uint64		before = clock_ns(CLOCK_MONOTONIC);
+		uint64		now = tally_now(segment->clock);
+		uint64		width = clock_ns(CLOCK_MONOTONIC) - before;
+
+		if (width >= best)
+			continue;
+		best = width;
+		*tick = now;
+		*ns = before + width / 2;
+	}
+}
+
+/* ---------------------------------------------------------------- the answer */
+
+static bytea *
+bytea_of(const char *bytes, int32 size)
+{
+	bytea	   *value = palloc(size + VARHDRSZ);
+
+	SET_VARSIZE(value, size + VARHDRSZ);
+	memcpy(VARDATA(value), bytes, size);
+	return value;
+}
+
+/* Compressed by pglz where that helps; then *raw_size is not 0. */
+static bytea *
+packed(const StringInfo changes, int32 *raw_size)
+{
+	*raw_size = 0;
+	if (changes->len >= COMPRESS_FROM && changes->len <= COMPRESS_UP_TO)
+	{
+		bytea	   *value = palloc(PGLZ_MAX_OUTPUT(changes->len) + VARHDRSZ);
+		int32		size = pglz_compress(changes->data, changes->len, VARDATA(value), PGLZ_strategy_default);
+
+		if (size >= 0)
+		{
+			*raw_size = changes->len;
+			SET_VARSIZE(value, size + VARHDRSZ);
+			return value;
+		}
+		pfree(value);
+	}
+	return bytea_of(changes->data, changes->len);
+}
+
+/* tally.segment_changes(mark, parts): a row. */
+SQL_FUNCTION(pg_tally_segment_changes)
+{
+	tally_segment *segment = views_segment();
+	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	bool		sees_settings = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
+	StringInfoData changes;
+	StringInfoData ticks;
+	remote_reading r = {.segment = segment,.image = &reader.image,.sees_all = sees_all,
+	.parts = (uint32) PG_GETARG_INT32(1)};
+	uint64		tick = 0;
+	uint64		ns = 0;
+	uint64		realtime_ns;
+	int32		raw_size;
+	bytea	   *value;
+	row_set		rows;
+
+	if (!continues(segment, (uint64) PG_GETARG_INT64(0), sees_all, sees_settings))
+		begin_anew(segment, sees_all, sees_settings);
+	/* until the end the image is of no reader */
+	reader.mark = 0;
+	initStringInfo(&changes);
+	initStringInfo(&ticks);
+	remote_image_begin(&reader.image, &changes);
+	r.lock_key = reader.lock_key;
+	r.sees_settings = sees_settings;
+	r.ticks = palloc0(segment->cold.slots * sizeof(uint64));
+	r.flushes = MemoryContextAllocHuge(CurrentMemoryContext, (segment->cold.sets.count + 1) * sizeof(uint64));
+	r.heads = palloc(segment->cold.stats_per_book * sizeof(tally_head));
+	read_all(&r);
+	read_clocks(segment, &tick, &ns);
+	realtime_ns = clock_ns(CLOCK_REALTIME);
+	put_ticks(&ticks, &r, tick);
+	value = packed(&changes, &raw_size);
+
+	rows_begin(&rows, fcinfo);
+	reader.mark = random_number();
+	rows_count(&rows, reader.mark);
+	rows_count(&rows, tick);
+	rows_count(&rows, ns);
+	rows_count(&rows, realtime_ns);
+	rows_put(&rows, BoolGetDatum(sees_all));
+	rows_put(&rows, Int32GetDatum((int32) sysconf(_SC_NPROCESSORS_ONLN)));
+	rows_put(&rows, PointerGetDatum(bytea_of(ticks.data, ticks.len)));
+	rows_put(&rows, Int32GetDatum(raw_size));
+	rows_put(&rows, PointerGetDatum(value));
+	rows_end(&rows);
+	return (Datum) 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * remote_reading.h
+ *	  One reading of the segment for a reader elsewhere, in parts.
+ */
+#ifndef PG_TALLY_REMOTE_READING_H
+#define PG_TALLY_REMOTE_READING_H
+
+#include "postgres.h"
+
+#include "remote_image.h"
+#include "tally_read.h"
+
+/* What the reader wants besides sessions, groups, names and events. */
+#define REMOTE_STATEMENTS	0x1		/* and what sessions execute */
+#define REMOTE_PLANS		0x2
+#define REMOTE_RELATIONS	0x4
+
+typedef struct remote_reading
+{
+	uint32		parts;				/* REMOTE_* */
+	tally_segment *segment;
+	remote_image *image;
+	bool		sees_all;			/* as a member of pg_read_all_stats; else what is of roles whose member it is */
+	bool		sees_settings;		/* as a member of pg_read_all_settings: where data and sockets are */
+	uint64		lock_key;			/* hides the addresses of locks */
+	uint64	   *ticks;				/* of each slot: up to when what runs in it was seen to run; 0: no live owner */
+	uint64	   *flushes;			/* of each set, when the reading began */
+	tally_head *heads;				/* space for a book's */
+} remote_reading;
+
+/* May the role see what is of that user? Of none (background processes): only as pg_read_all_stats. */
+extern bool remote_may_see(const remote_reading *r, Oid user);
+
+/* Slots with their caches, and groups. False: they change too fast for a reading of one instant. */
+extern bool remote_put_books(remote_reading *r);
+
+/* Note how far each set's log is, before remote_put_books. */
+extern void remote_note_flushes(remote_reading *r);
+/* The table of statements, and their texts. False: a set has changed more often than its log remembers. */
+extern bool remote_put_statements(remote_reading *r);
+
+/* Names, probes, events and plans. */
+extern void remote_put_names(remote_reading *r);
+extern void remote_put_events(remote_reading *r);
+extern void remote_put_plans(remote_reading *r);
+extern void remote_put_relations(remote_reading *r);
+
+#endif							/* PG_TALLY_REMOTE_READING_H */
