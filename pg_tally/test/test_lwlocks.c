@@ -35,6 +35,7 @@ static PGPROC process;
 PGPROC	   *MyProc = &process;
 static uint32 wait_event = 0;
 uint32	   *my_wait_event_info = &wait_event;
+server_addresses server = {.wait_event = &my_wait_event_info};
 volatile uint32 CritSectionCount = 0;
 volatile uint32 InterruptHoldoffCount = 0;
 uint64		locks_block_ticks = 0;

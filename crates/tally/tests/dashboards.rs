@@ -5,7 +5,6 @@
 mod support;
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
 use support::serving::{self as serve, Prometheus, Serving};
@@ -50,12 +49,14 @@ fn every_chart_has_data_from_a_server_under_load() {
     let serving = Serving::start(&cluster, &["--statements", "20"]);
     let prometheus = Prometheus::start(&serving, &[]);
     let _client = cluster.connect().unwrap();
-    // A rate needs two readings of each series, before and after it has grown.
-    for _ in 0..6 {
+    // A rate needs two readings of each series, before and after it has grown. The first is seconds after the start.
+    let readings = || prometheus.query("count_over_time(pgtally_up[1m])").unwrap_or(0.0);
+    for _ in 0..3 {
         serve::load(&cluster, 2, 100);
         cluster.psql("checkpoint").unwrap();
         assert!(cluster.psql("select 1 / 0").is_err());
-        std::thread::sleep(Duration::from_millis(700));
+        let before = readings();
+        support::eventually("Prometheus has scraped twice", || readings() >= before + 2.0);
     }
     let charts = expressions(folder.path());
     assert!(charts.len() > 30, "{}", charts.len());

@@ -251,7 +251,9 @@ fn errors_name_the_mistake_and_the_remedy() {
     let message = complaint(&mut recordings.diff("a", "none"), 1);
     assert!(message.contains("none: not a recording"), "{message}");
     let about = recordings.path("b/recording.json");
-    let newer = std::fs::read_to_string(&about).unwrap().replace("\"format\": 1", "\"format\": 99");
+    let text = std::fs::read_to_string(&about).unwrap();
+    let newer = text.replace(&format!("\"format\": {}", recording::FORMAT), "\"format\": 99");
+    assert_ne!(newer, text);
     std::fs::write(&about, newer).unwrap();
     assert!(complaint(&mut recordings.diff("a", "b"), 1).contains("format 99"));
     let message = complaint(recordings.diff("a", "a@-10..").args(["-o", "none/diff.html"]), 1);

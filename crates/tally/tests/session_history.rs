@@ -129,10 +129,12 @@ fn compare(rows: &[SessionHistoryRow], witness: &[(i64, Seen)]) -> Vec<(Seen, u6
     compared
 }
 
+/// The rows in order of time; those of an instant, which the files have in any order, by process.
 fn history(directory: &Path) -> Vec<SessionHistoryRow> {
     let recording = Recording::open(directory, None).unwrap();
-    let rows = recording.session_history(Range::ALL).unwrap();
+    let mut rows = recording.session_history(Range::ALL).unwrap();
     assert_eq!(recording.problems(), Vec::<String>::new());
+    rows.sort_by_key(|row| (row.time_us, row.pid));
     rows
 }
 
