@@ -3,6 +3,7 @@
 //! Statistics: the half-widths and tests that costs, studies, reports and comparisons use.
 
 mod correlation;
+mod counts;
 mod difference;
 mod estimate;
 mod family;
@@ -14,6 +15,7 @@ pub mod simulation;
 mod student;
 
 pub use correlation::lag_one;
+pub use counts::Counts;
 pub use difference::Difference;
 pub use estimate::{Estimate, FEWEST_ROUNDS};
 pub use family::{discoveries, holm};
