@@ -20,6 +20,7 @@ mod functions;
 mod generate;
 mod level;
 mod ls;
+mod profile;
 mod record;
 mod report;
 mod serve;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Verb::Study(args) => study::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
+        Verb::Profile(args) => profile::run(args, color),
         Verb::Man(args) => generate::man(args, Cli::command()),
         Verb::Completions(args) => generate::completions(args, Cli::command()),
     })
