@@ -19,8 +19,6 @@ use crate::thread;
 const MOST_WAITS: usize = 500_000;
 /// A sleep is cut so that the thread sees in time that it is to stop.
 const NAP: Duration = Duration::from_millis(50);
-/// Slots are looked for again at the first instant after this time.
-const SLOTS_NS: u64 = 9_000_000;
 
 /// A stretch of one account that at least one instant met.
 #[derive(Debug, Clone, Copy)]
@@ -71,20 +69,16 @@ pub fn collect(segment: &Segment, period_ns: u64, stop: &AtomicBool) -> Result<W
     let mut running: HashMap<i32, Stretch> = HashMap::new();
     let mut at_instant: HashMap<AccountNumber, u64> = HashMap::new();
     let begin = monotonic_ns();
-    let mut slots = segment.occupants()?;
-    let mut slots_at = begin;
     let mut period = 0;
     while !stop.load(Ordering::Acquire) {
         let instant = begin + period * period_ns + random.random_range(0..period_ns);
         if !sleep_until(instant, stop) {
             break;
         }
-        if monotonic_ns() - slots_at >= SLOTS_NS {
-            (slots, slots_at) = (segment.occupants()?, monotonic_ns());
-        }
         at_instant.clear();
-        for slot in &slots {
-            let Some(doing) = segment.doing(slot)? else { continue };
+        // At each instant anew: sessions that have just begun do other things than old ones.
+        for slot in segment.occupants()? {
+            let Some(doing) = segment.doing(&slot)? else { continue };
             *at_instant.entry(doing.account).or_default() += 1;
             *found.statements.entry((doing.account, doing.statement)).or_default() += 1;
             let now = segment.clock().now();
