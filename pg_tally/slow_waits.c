@@ -16,7 +16,7 @@
 #include "pg_tally.h"
 #include "slow_waits.h"
 
-uint64		slow_min_ticks = UINT64_MAX;
+uint64		slow_min_ticks HOT_SMALL = UINT64_MAX;
 
 static int	threshold_ms = -1;
 

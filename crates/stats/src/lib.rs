@@ -2,6 +2,7 @@
 
 //! Statistics: the half-widths and tests that costs, studies, reports and comparisons use.
 
+mod change_point;
 mod correlation;
 mod counts;
 mod difference;
@@ -14,6 +15,7 @@ mod separation;
 pub mod simulation;
 mod student;
 
+pub use change_point::{change_point, ChangePoint};
 pub use correlation::lag_one;
 pub use counts::Counts;
 pub use difference::Difference;
