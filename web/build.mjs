@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// Builds the page's template: one file with script and style, which the command fills with a report.
-// Usage: node build.mjs OUTPUT
+// Builds the templates of pages: each is one file with script and style, which the command fills with a report
+// or a profile. Usage: node build.mjs [FOLDER]
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const output = process.argv[2] ?? `${here}/../build/web/report.html`;
+const folder = process.argv[2] ?? `${here}/../build/web`;
 
 /** The oldest supported browsers, all from 2021. */
 const browsers = ["chrome94", "firefox93", "safari15"];
@@ -63,25 +63,30 @@ async function classColours() {
     return `:root{${variables("light")}}${inDark(variables("dark"))}`;
 }
 
-// The page contains uPlot, so it must contain uPlot's licence.
-const licence = await readFile(`${here}/node_modules/uplot/LICENSE`, "utf8");
-const [code, sheet, colours, template] = await Promise.all([
-    bundle("main.ts"),
-    bundle("page.css"),
+// The report contains uPlot, so it must contain uPlot's licence.
+const uplot = await readFile(`${here}/node_modules/uplot/LICENSE`, "utf8");
+const [colours, template] = await Promise.all([
     classColours(),
     readFile(`${here}/src/template.html`, "utf8"),
 ]);
-const script = `/* pgtally, PostgreSQL Licence. With uPlot:\n${licence.replace(/\*\//g, "")}*/\n${code}`;
-const style = sheet + colours;
-if (/<\/(script|style)/i.test(script + style)) throw new Error("the bundle would end its own element");
-
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
-const parts = { script, style, "script-hash": hash(script), "style-hash": hash(style) };
-const page = template.replace(/<!--build:([a-z-]+)-->/g, (_, name) => {
-    if (!(name in parts)) throw new Error(`the template asks for ${name}`);
-    return parts[name];
-});
 
-await mkdir(dirname(output), { recursive: true });
-await writeFile(`${output}.new`, page);
-await rename(`${output}.new`, output);
+async function page(output, entry, sheet, licences) {
+    const [code, rules] = await Promise.all([bundle(entry), bundle(sheet)]);
+    const script = `/* pgtally, PostgreSQL Licence.${licences.replace(/\*\//g, "")}*/\n${code}`;
+    const style = rules + colours;
+    if (/<\/(script|style)/i.test(script + style)) throw new Error("the bundle would end its own element");
+    const parts = { script, style, "script-hash": hash(script), "style-hash": hash(style) };
+    const filled = template.replace(/<!--build:([a-z-]+)-->/g, (_, name) => {
+        if (!(name in parts)) throw new Error(`the template asks for ${name}`);
+        return parts[name];
+    });
+    await writeFile(`${output}.new`, filled);
+    await rename(`${output}.new`, output);
+}
+
+await mkdir(folder, { recursive: true });
+await Promise.all([
+    page(`${folder}/report.html`, "main.ts", "page.css", ` With uPlot:\n${uplot}`),
+    page(`${folder}/flame.html`, "flame/page.ts", "flame/page.css", " "),
+]);

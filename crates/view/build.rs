@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Puts the page of the reports where the command takes it in: the one that web/ has built, or
-//! a bare one of tables without charts where there is none.
+//! Puts the pages of reports and profiles where the command takes them in: those that web/ has built, or
+//! bare ones without charts where there are none.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let built = own.join("../../build/web/report.html");
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let bare = own.join("src/bare.html");
-    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("report.html");
-    for path in [&built, &bare] {
-        println!("cargo:rerun-if-changed={}", path.display());
+    println!("cargo:rerun-if-changed={}", bare.display());
+    for (name, lost) in [("report.html", "reports"), ("flame.html", "profiles")] {
+        let built = own.join("../../build/web").join(name);
+        println!("cargo:rerun-if-changed={}", built.display());
+        let page = if built.exists() { built } else { missing(&bare, lost) };
+        fs::copy(page, out.join(name))?;
     }
-    let page = if built.exists() { built } else { missing(&bare) };
-    fs::copy(page, out).map(|_| ())
+    Ok(())
 }
 
-fn missing(bare: &Path) -> PathBuf {
-    println!("cargo:warning=the page is not built (make build/web/report.html): reports will have no charts");
+fn missing(bare: &Path, lost: &str) -> PathBuf {
+    println!("cargo:warning=the page is not built (make build/web/report.html): {lost} will have no charts");
     bare.to_path_buf()
 }

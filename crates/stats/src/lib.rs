@@ -4,6 +4,7 @@
 
 mod change_point;
 mod correlation;
+mod counts;
 mod difference;
 mod estimate;
 mod family;
@@ -16,6 +17,7 @@ mod student;
 
 pub use change_point::{change_point, ChangePoint};
 pub use correlation::lag_one;
+pub use counts::Counts;
 pub use difference::Difference;
 pub use estimate::{Estimate, FEWEST_ROUNDS};
 pub use family::{discoveries, holm};

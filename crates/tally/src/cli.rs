@@ -9,7 +9,8 @@ use error::Error;
 
 use crate::{
     blocking, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, functions,
-    generate, level, ls, methods, record, report, serve, statements, status, storage, study, top,
+    generate, level, ls, methods, profile, record, report, serve, statements, status, storage,
+    study, top,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -56,6 +57,7 @@ Examples:
   tally level locks --for 60s             measure every lock, for a minute
   tally record -o run1 -- pgbench -T 60   record while a command runs
   tally report DIR -o report.html         a recording as one page
+  tally profile -o flames.html            where the CPU time goes, and what sessions wait for
   tally serve                             a live page, and metrics for Prometheus
   tally diff A B                          what differs between two recordings
   tally cost                              what measuring costs
@@ -108,6 +110,8 @@ pub enum Verb {
     Level(level::LevelArgs),
     /// Time functions of the server; list those that can be timed
     Functions(functions::FunctionsArgs),
+    /// Sample stacks and waits: where CPU time goes, by phase, activity, statement and function
+    Profile(profile::ProfileArgs),
     /// List the methods of a Java application that take most time: elapsed and CPU, with and without callees
     Methods(methods::MethodsArgs),
     /// Print the man page, or write all of them into a directory

@@ -23,6 +23,7 @@ mod generate;
 mod level;
 mod ls;
 mod methods;
+mod profile;
 mod record;
 mod report;
 mod serve;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Verb::Study(args) => study::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
+        Verb::Profile(args) => profile::run(args, color),
         Verb::Methods(args) => methods::run(args),
         Verb::Man(args) => generate::man(args, Cli::command()),
         Verb::Completions(args) => generate::completions(args, Cli::command()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The page: the template that web/ builds, with the report in it, as one self-contained
+//! Pages: a template that web/ builds, with a report or a profile in it, as one self-contained
 //! file.
 //!
 //! The template has script, style and a content security policy that names the hashes of both
@@ -11,9 +11,12 @@ use super::html::{self, Visible};
 use crate::escape;
 use error::Error;
 use maud::Render;
+use serde::Serialize;
 
 /// From the build script: the page of web/, or a bare one if that was not built.
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.html"));
+/// The same of profiles.
+const FLAME: &str = include_str!(concat!(env!("OUT_DIR"), "/flame.html"));
 
 const TITLE: &str = "<!--pgtally:title-->";
 const BODY: &str = "<!--pgtally:body-->";
@@ -26,9 +29,16 @@ pub fn page(document: &Document) -> Result<String, Error> {
     fill(TEMPLATE, &[(TITLE, &title.0), (BODY, &body.0), (DATA, &json)])
 }
 
-/// The report as JSON in which no tag can start.
-fn data(document: &Document) -> Result<String, Error> {
-    Ok(escape::json(&serde_json::to_string(document)?).replace('<', "\\u003c"))
+/// A profile as a page: its title, the figures as text, and what the flame graph is drawn from.
+pub fn flame(title: &str, text: &str, profile: &impl Serialize) -> Result<String, Error> {
+    let json = data(profile)?;
+    let body = maud::html! { h1 { (Visible(title)) } div id="flames" {} pre { (Visible(text)) } };
+    fill(FLAME, &[(TITLE, &Visible(title).render().0), (BODY, &body.0), (DATA, &json)])
+}
+
+/// A value as JSON in which no tag can start.
+fn data(value: &impl Serialize) -> Result<String, Error> {
+    Ok(escape::json(&serde_json::to_string(value)?).replace('<', "\\u003c"))
 }
 
 /// Fills the template's markers, which come in this order. Inserted text

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Two profiles side by side: CPU time per unit of work, and which differences chance could not explain.
+//!
+//! Samples of CPUs are counts of rare events, so two of them are compared by the conditional test of their
+//! rates. Testing many functions at once finds some by chance; the share of those is limited to [`Q`]
+//! (Benjamini and Hochberg). Chance is that of sampling: two runs of the same server differ by more.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stats::{discoveries, Counts};
+
+use crate::profile::{Account, Profile};
+use crate::sums::{by_function, by_image};
+
+/// Limit of the share of false discoveries.
+pub const Q: f64 = 0.01;
+
+/// What times are divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Per {
+    /// Transactions.
+    Transaction,
+    /// Commands of the clients, where transactions are not known.
+    Command,
+    /// Seconds, where there were neither.
+    Second,
+}
+
+/// CPU time of something in both.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row<K> {
+    /// What.
+    pub key: K,
+    /// Samples.
+    pub samples: [u64; 2],
+    /// CPU time per unit of work, seconds.
+    pub seconds: [f64; 2],
+    /// The second by the first; `None`: one has no samples.
+    pub ratio: Option<f64>,
+    /// The factor by which its 95 % interval extends to either side.
+    pub factor: Option<f64>,
+    /// Probability of such a difference by chance alone.
+    pub p: f64,
+    /// Whether it is beyond chance, all rows of the table considered.
+    pub beyond_chance: bool,
+}
+
+/// Time of an account by the ledger: exact.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AccountRow {
+    /// Which.
+    #[serde(flatten)]
+    pub account: Account,
+    /// Time per unit of work, seconds.
+    pub seconds: [f64; 2],
+}
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FunctionKey {
+    /// Its file, without the directory.
+    pub image: String,
+    /// Its name.
+    pub symbol: String,
+}
+
+/// Two profiles.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What times are divided by.
+    pub per: Per,
+    /// How many there were.
+    pub units: [f64; 2],
+    /// By image; the largest difference first.
+    pub images: Vec<Row<String>>,
+    /// By innermost function, likewise.
+    pub functions: Vec<Row<FunctionKey>>,
+    /// Accounts that are not idle, likewise.
+    pub accounts: Vec<AccountRow>,
+}
+
+/// Compare two profiles.
+pub fn compare(a: &Profile, b: &Profile) -> Comparison {
+    let both = [a, b];
+    let (per, units) = units(both);
+    // Samples per unit of work, were all of it on one CPU: amounts in which the counts were taken.
+    let amounts = [0, 1].map(|side| units[side] * both[side].hertz);
+    let images = both.map(|it| by_image(it, |_| true));
+    let functions = both.map(|it| by_function(it, |_| true));
+    let images = both_sides(images.map(|it| {
+        it.into_iter().map(|sum| (Profile::short(sum.key).to_string(), sum.samples)).collect()
+    }));
+    let functions = both_sides(functions.map(|it| {
+        let key = |symbol: &crate::Symbol| FunctionKey {
+            image: Profile::short(&symbol.image).to_string(),
+            symbol: symbol.name.clone(),
+        };
+        it.into_iter().filter_map(|sum| Some((key(sum.key?), sum.samples))).collect()
+    }));
+    Comparison {
+        per,
+        units,
+        images: rows(images, amounts),
+        functions: rows(functions, amounts),
+        accounts: accounts(both, units),
+    }
+}
+
+fn units(both: [&Profile; 2]) -> (Per, [f64; 2]) {
+    let all_positive = |units: [f64; 2]| units.iter().all(|it| *it > 0.0);
+    let transactions = both.map(|it| it.transactions.unwrap_or_default() as f64);
+    if all_positive(transactions) {
+        return (Per::Transaction, transactions);
+    }
+    let commands = both.map(|it| it.commands as f64);
+    if all_positive(commands) {
+        return (Per::Command, commands);
+    }
+    (Per::Second, both.map(|it| it.seconds.max(f64::MIN_POSITIVE)))
+}
+
+fn both_sides<K: Ord>(sides: [Vec<(K, u64)>; 2]) -> BTreeMap<K, [u64; 2]> {
+    let mut all: BTreeMap<K, [u64; 2]> = BTreeMap::new();
+    for (side, sums) in sides.into_iter().enumerate() {
+        for (key, samples) in sums {
+            all.entry(key).or_default()[side] += samples;
+        }
+    }
+    all
+}
+
+fn rows<K>(all: BTreeMap<K, [u64; 2]>, amounts: [f64; 2]) -> Vec<Row<K>> {
+    let mut rows: Vec<Row<K>> = all
+        .into_iter()
+        .map(|(key, samples)| {
+            let counts = Counts::of((samples[0], amounts[0]), (samples[1], amounts[1]));
+            Row {
+                key,
+                samples,
+                seconds: [0, 1].map(|side| samples[side] as f64 / amounts[side]),
+                ratio: counts.ratio,
+                factor: counts.factor,
+                p: counts.p,
+                beyond_chance: false,
+            }
+        })
+        .collect();
+    let p: Vec<f64> = rows.iter().map(|it| it.p).collect();
+    for (row, found) in rows.iter_mut().zip(discoveries(&p, Q)) {
+        row.beyond_chance = found;
+    }
+    rows.sort_by(|a, b| {
+        let key = |it: &Row<K>| (it.beyond_chance, (it.seconds[1] - it.seconds[0]).abs());
+        key(b).0.cmp(&key(a).0).then(key(b).1.total_cmp(&key(a).1))
+    });
+    rows
+}
+
+fn accounts(both: [&Profile; 2], units: [f64; 2]) -> Vec<AccountRow> {
+    let mut all: BTreeMap<Account, [f64; 2]> = BTreeMap::new();
+    for (side, profile) in both.into_iter().enumerate() {
+        for row in profile.ledger.iter().filter(|it| !it.idle) {
+            all.entry(row.account.clone()).or_default()[side] += row.seconds / units[side];
+        }
+    }
+    let mut rows: Vec<AccountRow> =
+        all.into_iter().map(|(account, seconds)| AccountRow { account, seconds }).collect();
+    let change = |it: &AccountRow| (it.seconds[1] - it.seconds[0]).abs();
+    rows.sort_by(|a, b| change(b).total_cmp(&change(a)));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::profile;
+
+    #[test]
+    fn a_profile_does_not_differ_from_itself_even_at_another_rate() {
+        let a = profile();
+        let same = compare(&a, &a);
+        assert!(same.functions.iter().all(|it| !it.beyond_chance && it.p > 0.5), "{same:#?}");
+        // Twice the work in twice the time.
+        let mut twice = a.clone();
+        twice.commands *= 2;
+        twice.stacks.iter_mut().for_each(|it| it.samples *= 2);
+        assert!(compare(&a, &twice).functions.iter().all(|it| it.ratio == Some(1.0)));
+    }
+
+    #[test]
+    fn what_grew_comes_first_and_is_beyond_chance() {
+        let a = profile();
+        let mut b = a.clone();
+        b.stacks[0].samples *= 6;
+        let found = compare(&a, &b);
+        assert_eq!(found.functions[0].key.symbol, "leaf");
+        assert!(found.functions[0].beyond_chance);
+        assert!(found.functions[1..].iter().all(|it| !it.beyond_chance));
+        assert_eq!(found.per, Per::Command);
+    }
+}

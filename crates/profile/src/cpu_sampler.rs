@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Samples what runs on one CPU: a thread on that CPU, woken by each sample.
+//!
+//! Joining a sample with the segment is the point. The clock's interrupt wakes the thread, which runs on the
+//! same CPU before the sampled process goes on, so the process does not run while its slot is read. Whether
+//! that held is checked for each sample: an account that runs since before the sample was running at the
+//! sample. Otherwise the sample's account counts as not known, and is never guessed.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use error::Error;
+use segment::clock::monotonic_ns;
+use segment::{Doing, Segment};
+
+use crate::event::{Clock, Event, Whom};
+use crate::processes::Processes;
+use crate::ring::{Record, Ring, Sample};
+use crate::thread;
+
+/// How long a thread sleeps at most; it then looks whether to stop.
+const NAP_MS: i32 = 50;
+/// A process without a slot is looked up again after this time: it may have just begun.
+const FOREIGN_NS: u64 = 20_000_000;
+
+/// A stack of addresses: the kernel's part, then the process's, innermost first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Addresses {
+    /// All of them.
+    pub frames: Box<[u64]>,
+    /// How many of them are in the kernel.
+    pub kernel: u32,
+}
+
+/// Account and statement of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Account {
+    /// As the segment has it.
+    Known(Doing),
+    /// It has changed between the sample and the reading.
+    Moved,
+    /// The process has no slot.
+    NoSlot,
+}
+
+/// A sample of a CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuSample {
+    /// The process.
+    pub pid: i32,
+    /// When, CLOCK_MONOTONIC in ns.
+    pub time: u64,
+    /// Which of the stacks.
+    pub stack: u32,
+    /// Its account.
+    pub account: Account,
+}
+
+/// What one CPU's sampler has found.
+#[derive(Debug, Default)]
+pub struct CpuSamples {
+    /// The samples, in order.
+    pub samples: Vec<CpuSample>,
+    /// The stacks that they have.
+    pub stacks: Vec<Addresses>,
+    /// Samples that had no space.
+    pub lost: u64,
+    /// How often the kernel has slowed the clock down.
+    pub throttled: u64,
+    /// Whether the thread ran before those that it sampled.
+    pub first: bool,
+    /// Samples of processes outside the server that were not kept.
+    pub others: u64,
+}
+
+/// A sampler of one CPU.
+#[derive(Debug)]
+pub struct CpuSampler {
+    cpu: u32,
+    clock: Clock,
+    /// The clock of everything on this CPU, or the ring's owner where processes have clocks of their own.
+    owner: Event,
+    everything: bool,
+    ring: Mutex<Ring>,
+}
+
+impl CpuSampler {
+    /// Of everything on this CPU; stopped.
+    pub fn of_everything(cpu: u32, clock: Clock) -> io::Result<CpuSampler> {
+        CpuSampler::of(cpu, clock, Event::clock(cpu, Whom::Everything, clock)?, true)
+    }
+
+    /// Of processes that are yet to be added.
+    pub fn of_processes(cpu: u32, clock: Clock) -> io::Result<CpuSampler> {
+        CpuSampler::of(cpu, clock, Event::holder(cpu)?, false)
+    }
+
+    fn of(cpu: u32, clock: Clock, owner: Event, everything: bool) -> io::Result<CpuSampler> {
+        let ring = Mutex::new(Ring::of(&owner)?);
+        Ok(CpuSampler { cpu, clock, owner, everything, ring })
+    }
+
+    /// A running clock of a process on this CPU; its samples end when it is dropped.
+    pub fn add(&self, pid: i32) -> io::Result<Event> {
+        let event = Event::clock(self.cpu, Whom::Process(pid), self.clock)?;
+        event.output_to(&self.owner)?;
+        event.enable()?;
+        Ok(event)
+    }
+
+    /// Start the clock of everything.
+    pub fn start(&self) -> io::Result<()> {
+        match self.everything {
+            true => self.owner.enable(),
+            false => Ok(()),
+        }
+    }
+
+    /// Stop it.
+    pub fn end(&self) -> io::Result<()> {
+        match self.everything {
+            true => self.owner.disable(),
+            false => Ok(()),
+        }
+    }
+
+    /// Collect samples until `stop` is set; samples outside the server only if `all`.
+    pub fn collect(
+        &self,
+        segment: &Segment,
+        processes: &Processes,
+        all: bool,
+        stop: &AtomicBool,
+    ) -> Result<CpuSamples, Error> {
+        thread::stay_on(self.cpu);
+        let mut found = CpuSamples { first: thread::go_first(), ..CpuSamples::default() };
+        let mut stacks = HashMap::new();
+        let mut foreign = HashMap::new();
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            // Read before the ring: what came before the end is still collected.
+            let ends = stop.load(Ordering::Acquire);
+            if !ends && ring.is_empty() {
+                wait(&self.owner);
+            }
+            let mut failure = None;
+            ring.drain(|record| match record {
+                Record::Lost(count) => found.lost += count,
+                Record::Throttled => found.throttled += 1,
+                Record::Sample(sample) => {
+                    let account = match account_of(segment, processes, &sample, &mut foreign) {
+                        Ok(account) => account,
+                        Err(error) => return failure = Some(error),
+                    };
+                    if account == Account::NoSlot && !all && !processes.is_ours(sample.pid) {
+                        return found.others += 1;
+                    }
+                    let stack = intern(&mut stacks, &mut found.stacks, &sample);
+                    let Sample { pid, time, .. } = sample;
+                    found.samples.push(CpuSample { pid, time, stack, account });
+                }
+            });
+            match failure {
+                Some(error) => return Err(error),
+                None if ends => return Ok(found),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Sleep until there is a sample, or a while.
+fn wait(event: &Event) {
+    let mut poll = libc::pollfd { fd: event.raw(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which the call reads and writes.
+    unsafe { libc::poll(&mut poll, 1, NAP_MS) };
+}
+
+fn account_of(
+    segment: &Segment,
+    processes: &Processes,
+    sample: &Sample<'_>,
+    foreign: &mut HashMap<i32, u64>,
+) -> Result<Account, Error> {
+    let slot = match processes.slot(sample.pid) {
+        Some(slot) => Some(slot),
+        None if foreign.get(&sample.pid).is_some_and(|at| sample.time < at + FOREIGN_NS) => None,
+        None => {
+            let slot = processes.look_up(segment, sample.pid)?;
+            if slot.is_none() {
+                foreign.insert(sample.pid, sample.time);
+            }
+            slot
+        }
+    };
+    let Some(slot) = slot else { return Ok(Account::NoSlot) };
+    let Some(doing) = segment.doing(&slot)? else { return Ok(Account::NoSlot) };
+    // The sample's instant in ticks. What has passed since is short, so its error is far below a switch.
+    let clock = segment.clock();
+    let (tick, ns) = (clock.now(), monotonic_ns());
+    let passed = clock.ticks(ns.saturating_sub(sample.time) as f64 * 1e-9);
+    Ok(match doing.steady && doing.since <= tick.saturating_sub(passed) {
+        true => Account::Known(doing),
+        false => Account::Moved,
+    })
+}
+
+fn intern(
+    known: &mut HashMap<Addresses, u32>,
+    stacks: &mut Vec<Addresses>,
+    sample: &Sample<'_>,
+) -> u32 {
+    let addresses = Addresses {
+        frames: [sample.kernel, sample.user].concat().into(),
+        kernel: sample.kernel.len() as u32,
+    };
+    if let Some(number) = known.get(&addresses) {
+        return *number;
+    }
+    let number = stacks.len() as u32;
+    stacks.push(addresses.clone());
+    known.insert(addresses, number);
+    number
+}

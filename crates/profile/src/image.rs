@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The functions of an ELF file: names from its symbol tables, or from those of its debug file.
+//!
+//! A stripped file still exports symbols, and tells where each function begins for unwinding
+//! (.eh_frame_hdr). So a function without a name is at least kept apart from its neighbours, by its address.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+
+/// A file larger than this is not read: its functions get their addresses as names.
+const LARGEST: u64 = 1 << 30;
+/// Where distributions put symbols that were stripped.
+const DEBUG_FOLDER: &str = "/usr/lib/debug/.build-id";
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Function {
+    address: u64,
+    size: u64,
+    name: String,
+}
+
+/// A loaded segment of the file.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    offset: u64,
+    size: u64,
+    address: u64,
+}
+
+/// The functions of a file.
+#[derive(Debug, Default)]
+pub struct Image {
+    segments: Vec<Segment>,
+    functions: Vec<Function>,
+    /// Where functions begin, with a name or without.
+    begins: Vec<u64>,
+    stripped: bool,
+}
+
+impl Image {
+    /// Read a file; `None` if it cannot be read or is no ELF file of this kind of machine.
+    pub fn read(path: &Path) -> Option<Image> {
+        let bytes = read(path)?;
+        let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
+        let segments = file.segments().map(|it| {
+            let (offset, size) = it.file_range();
+            Segment { offset, size, address: it.address() }
+        });
+        let mut image = Image { segments: segments.collect(), ..Image::default() };
+        image.stripped = file.symbols().next().is_none();
+        image.add_functions(&file);
+        if image.stripped {
+            if let Some(debug) = debug_file(&file).and_then(|path| read(&path)) {
+                if let Ok(debug) = ElfFile64::<object::Endianness>::parse(&*debug) {
+                    image.add_functions(&debug);
+                    image.stripped = debug.symbols().next().is_none();
+                }
+            }
+        }
+        image.functions.sort();
+        image.functions.dedup_by_key(|it| it.address);
+        image.begins = begins(&file).unwrap_or_default();
+        Some(image)
+    }
+
+    fn add_functions<'f, F: FileHeader<Endian = object::Endianness>>(
+        &mut self,
+        file: &object::read::elf::ElfFile<'f, F>,
+    ) {
+        let all = file.symbols().chain(file.dynamic_symbols());
+        let functions = all.filter(|it| it.kind() == SymbolKind::Text && it.address() != 0);
+        self.functions.extend(functions.filter_map(|it| {
+            let name = it.name().ok().filter(|name| !name.is_empty())?.to_string();
+            Some(Function { address: it.address(), size: it.size(), name })
+        }));
+    }
+
+    /// Whether it has exported symbols only.
+    pub fn is_stripped(&self) -> bool {
+        self.stripped
+    }
+
+    /// The function at an offset in the file. One without a name is named by its file and address.
+    pub fn function(&self, offset: u64, file: &str) -> String {
+        let segment =
+            self.segments.iter().find(|it| (it.offset..it.offset + it.size).contains(&offset));
+        let Some(segment) = segment else { return format!("{file}+{offset:#x}") };
+        let address = offset - segment.offset + segment.address;
+        let before = |count: usize| count.checked_sub(1);
+        let named = before(self.functions.partition_point(|it| it.address <= address))
+            .map(|at| &self.functions[at]);
+        let begin =
+            before(self.begins.partition_point(|it| *it <= address)).map(|at| self.begins[at]);
+        match named {
+            Some(it) if address < it.address + it.size => it.name.clone(),
+            // Code in assembly has no size; it reaches to the next function.
+            Some(it) if it.size == 0 && begin.is_none_or(|begin| begin <= it.address) => {
+                it.name.clone()
+            }
+            _ => match begin {
+                Some(begin) => format!("{file}+{begin:#x}"),
+                None => format!("{file} (no symbol)"),
+            },
+        }
+    }
+}
+
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let length = fs::metadata(path).ok().filter(|it| it.is_file())?.len();
+    (length <= LARGEST).then(|| fs::read(path).ok()).flatten()
+}
+
+fn debug_file(file: &ElfFile64<'_>) -> Option<PathBuf> {
+    let id = file.build_id().ok()??;
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    (hex.len() > 2)
+        .then(|| Path::new(DEBUG_FOLDER).join(&hex[..2]).join(format!("{}.debug", &hex[2..])))
+}
+
+/// Where functions begin, from the search table of .eh_frame_hdr, in the one encoding that linkers write:
+/// 32 bits, signed, relative to the table's section.
+fn begins(file: &ElfFile64<'_>) -> Option<Vec<u64>> {
+    const COUNT_UDATA4: u8 = 0x03;
+    const TABLE_DATAREL_SDATA4: u8 = 0x3b;
+    let section = file.section_by_name(".eh_frame_hdr")?;
+    let (data, base) = (section.data().ok()?, section.address());
+    let [1, _, COUNT_UDATA4, TABLE_DATAREL_SDATA4, ..] = *data else { return None };
+    let word =
+        |at: usize| data.get(at..at + 4).and_then(|it| it.try_into().ok()).map(i32::from_le_bytes);
+    let count = word(8)? as u32 as usize;
+    let begin =
+        |index: usize| word(12 + 8 * index).map(|it| base.wrapping_add_signed(i64::from(it)));
+    let mut found: Vec<u64> = (0..count).map_while(begin).collect();
+    found.sort_unstable();
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_this_program_have_names() {
+        let image = Image::read(&std::env::current_exe().unwrap()).unwrap();
+        let own = image.functions.iter().find(|it| it.name.contains("functions_of_this_program"));
+        let own = own.expect("a test program is not stripped");
+        let segment = image
+            .segments
+            .iter()
+            .find(|it| (it.address..it.address + it.size).contains(&own.address))
+            .unwrap();
+        let offset = own.address - segment.address + segment.offset;
+        assert_eq!(image.function(offset + 1, "x"), own.name);
+        assert!(!image.is_stripped());
+    }
+
+    #[test]
+    fn a_function_without_a_name_is_known_by_its_beginning() {
+        let image = Image {
+            segments: vec![Segment { offset: 0x100, size: 0x1000, address: 0x1100 }],
+            functions: vec![Function { address: 0x1200, size: 0x10, name: "f".into() }],
+            begins: vec![0x1200, 0x1240],
+            stripped: true,
+        };
+        assert_eq!(image.function(0x20f, "x"), "f");
+        assert_eq!(image.function(0x250, "x"), "x+0x1240");
+        assert_eq!(image.function(0x9000, "x"), "x+0x9000");
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused() {
+        assert!(Image::read(Path::new("/etc/passwd")).is_none());
+        assert!(Image::read(Path::new("/nowhere")).is_none());
+    }
+}

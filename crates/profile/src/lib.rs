@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Profiles of a running server, from outside of it: samples of the CPUs with their stacks, and of all
+//! sessions with what they wait for, each with its account and statement as the segment has them.
+//!
+//! [`recorder`] lets `cpu_sampler` and `wall_sampler` run and makes a [`Profile`] of what they find;
+//! `symbols` gives addresses names. A profile is kept as JSON, added up by [`sums`], compared by
+//! [`compare`], and exported.
+
+mod assemble;
+pub mod compare;
+mod cpu_sampler;
+mod event;
+pub mod firefox;
+mod image;
+mod kernel_symbols;
+mod maps;
+mod permission;
+pub mod pprof;
+mod processes;
+mod profile;
+pub mod recorder;
+mod ring;
+#[cfg(test)]
+mod sample;
+pub mod sums;
+mod symbols;
+mod thread;
+pub mod timeline;
+mod wall_sampler;
+
+pub use kernel_symbols::KERNEL;
+pub use profile::{
+    Account, LedgerRow, Process, Profile, Quality, Scope, Stack, StatementText, Symbol, FORMAT,
+};

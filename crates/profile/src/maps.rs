@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Which file lies at an address of a process: /proc/PID/maps.
+
+use std::sync::Arc;
+
+/// A mapped range that may be executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Range {
+    begin: u64,
+    end: u64,
+    /// Offset in the file of `begin`.
+    offset: u64,
+    /// Its path; "[vdso]"; empty where there is no file.
+    path: Arc<str>,
+}
+
+/// The executable ranges of a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Maps(Vec<Range>);
+
+impl Maps {
+    /// Of a running process; `None` if it has ended or is not ours to look at.
+    pub fn of(pid: i32) -> Option<Maps> {
+        let maps = Maps::parse(&std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?);
+        // That of a process that is just ending is empty.
+        (!maps.0.is_empty()).then_some(maps)
+    }
+
+    fn parse(text: &str) -> Maps {
+        let range = |line: &str| {
+            let mut words = line.splitn(6, ' ');
+            let (begin, end) = words.next()?.split_once('-')?;
+            let executable = words.next()?.contains('x');
+            let offset = u64::from_str_radix(words.next()?, 16).ok()?;
+            let path = words.nth(2).unwrap_or_default().trim_start();
+            let path = path.strip_suffix(" (deleted)").unwrap_or(path).into();
+            let begin = u64::from_str_radix(begin, 16).ok()?;
+            let end = u64::from_str_radix(end, 16).ok()?;
+            executable.then_some(Range { begin, end, offset, path })
+        };
+        Maps(text.lines().filter_map(range).collect())
+    }
+
+    /// The file at an address, and the offset in it.
+    pub fn find(&self, address: u64) -> Option<(&Arc<str>, u64)> {
+        let after = self.0.partition_point(|it| it.begin <= address);
+        let range = self.0.get(after.checked_sub(1)?).filter(|it| address < it.end)?;
+        Some((&range.path, address - range.begin + range.offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_found_in_its_file() {
+        let maps = Maps::parse(
+            "555500000000-555500001000 r--p 00000000 fe:00 12 /usr/lib/a b\n\
+             555500001000-555500003000 r-xp 00001000 fe:00 12                    /usr/lib/a b\n\
+             7f0000000000-7f0000001000 r-xp 00000000 00:00 0 \n\
+             7f0000002000-7f0000003000 r-xp 00002000 fe:00 13 /tmp/removed (deleted)\n",
+        );
+        let find = |at| maps.find(at).map(|(path, offset)| (path.to_string(), offset));
+        assert_eq!(find(0x555500001010), Some(("/usr/lib/a b".into(), 0x1010)));
+        assert_eq!(find(0x7f0000000010), Some((String::new(), 0x10)));
+        assert_eq!(find(0x7f0000002000), Some(("/tmp/removed".into(), 0x2000)));
+        assert_eq!(find(0x555500000010), None);
+        assert_eq!(find(0x7f0000001000), None);
+        assert_eq!(find(0), None);
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Whom this user may sample, and what to say if nobody.
+
+use std::io;
+
+use error::Error;
+
+use crate::cpu_sampler::CpuSampler;
+use crate::event::Clock;
+
+/// Samplers of all CPUs, and what they may see.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    pub samplers: Vec<CpuSampler>,
+    /// All processes are sampled, rather than those that are added.
+    pub everything: bool,
+    /// The kernel's part too.
+    pub kernel: bool,
+}
+
+/// Open a sampler for each CPU, with as much as is allowed: everything with the kernel's part; else the
+/// server's processes, with it or without.
+pub(crate) fn open(period_ns: u64, system: bool) -> Result<Allowed, Error> {
+    let cpus = online_cpus();
+    let each = |everything: bool, kernel: bool| -> io::Result<Allowed> {
+        let clock = Clock { period_ns, kernel };
+        let one = |cpu: &u32| match everything {
+            true => CpuSampler::of_everything(*cpu, clock),
+            false => CpuSampler::of_processes(*cpu, clock),
+        };
+        Ok(Allowed {
+            samplers: cpus.iter().map(one).collect::<io::Result<_>>()?,
+            everything,
+            kernel,
+        })
+    };
+    let everything = each(true, true);
+    match everything {
+        Ok(allowed) => Ok(allowed),
+        Err(error) if system => Err(refused(&error, "all processes of this machine")),
+        Err(_) => {
+            let kernel = paranoid().is_some_and(|it| it <= 1);
+            each(false, kernel).map_err(|error| refused(&error, "the server's processes"))
+        }
+    }
+}
+
+/// Why the kernel did not allow it, with the remedy.
+pub(crate) fn refused(error: &io::Error, whom: &str) -> Error {
+    let what = format!("could not sample {whom}: {error}");
+    Error::Failed(match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => format!("{what}{}", remedy()),
+        Some(libc::EMFILE) => format!("{what}; raise the limit of open files (ulimit -n)"),
+        Some(libc::ENOSYS) => {
+            format!("{what}; this kernel, or the container, has no perf_event_open")
+        }
+        Some(libc::ENOENT) => format!("{what}; this machine has no clock to sample by"),
+        _ => what,
+    })
+}
+
+fn remedy() -> String {
+    match paranoid() {
+        Some(level) => format!(
+            ". kernel.perf_event_paranoid is {level}: run as root or with CAP_PERFMON, as the server's user \
+             for its own processes (up to 2), or lower it (sysctl kernel.perf_event_paranoid=-1 for all \
+             processes and the kernel). In a container, seccomp may forbid it too"
+        ),
+        None => "; run as root".into(),
+    }
+}
+
+/// kernel.perf_event_paranoid.
+fn paranoid() -> Option<i32> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
+    text.trim().parse().ok()
+}
+
+/// The CPUs that run.
+fn online_cpus() -> Vec<u32> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let found = list(&text);
+    match found.is_empty() {
+        true => (0..std::thread::available_parallelism().map_or(1, usize::from) as u32).collect(),
+        false => found,
+    }
+}
+
+/// "0-2,5" as numbers.
+fn list(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_cpus_is_parsed() {
+        assert_eq!(list("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(list("0"), [0]);
+        assert_eq!(list(""), [] as [u32; 0]);
+    }
+
+    #[test]
+    fn a_refusal_names_the_setting_and_the_remedy() {
+        let text = refused(&io::Error::from_raw_os_error(libc::EACCES), "them").to_string();
+        assert!(
+            text.contains("kernel.perf_event_paranoid is") && text.contains("as root"),
+            "{text}"
+        );
+    }
+}

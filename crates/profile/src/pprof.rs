@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A profile in pprof's format (github.com/google/pprof, proto/profile.proto), compressed: for go tool pprof,
+//! Speedscope, Perfetto.
+//!
+//! Two values a sample: time on a CPU, and time of sessions whatever they did. Samples of sessions without a
+//! stack are frames named by their account. Phase, activity and statement are labels.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use flate2::write::GzEncoder;
+use flate2::Compression;
+use prost::Message;
+
+use crate::profile::{Account, Profile};
+
+#[derive(Clone, PartialEq, Message)]
+struct File {
+    #[prost(message, repeated, tag = "1")]
+    sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "4")]
+    location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    function: Vec<Function>,
+    #[prost(string, repeated, tag = "6")]
+    string_table: Vec<String>,
+    #[prost(int64, tag = "9")]
+    time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    duration_nanos: i64,
+    #[prost(message, optional, tag = "11")]
+    period_type: Option<ValueType>,
+    #[prost(int64, tag = "12")]
+    period: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ValueType {
+    #[prost(int64, tag = "1")]
+    kind: i64,
+    #[prost(int64, tag = "2")]
+    unit: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Sample {
+    #[prost(uint64, repeated, tag = "1")]
+    location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    value: Vec<i64>,
+    #[prost(message, repeated, tag = "3")]
+    label: Vec<Label>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Label {
+    #[prost(int64, tag = "1")]
+    key: i64,
+    #[prost(int64, tag = "2")]
+    text: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Location {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(message, repeated, tag = "4")]
+    line: Vec<Line>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Line {
+    #[prost(uint64, tag = "1")]
+    function_id: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Function {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(int64, tag = "2")]
+    name: i64,
+    #[prost(int64, tag = "3")]
+    system_name: i64,
+    #[prost(int64, tag = "4")]
+    filename: i64,
+}
+
+struct Texts(Vec<String>, HashMap<String, i64>);
+
+impl Texts {
+    /// The first text has to be empty.
+    fn new() -> Texts {
+        Texts(vec![String::new()], HashMap::from([(String::new(), 0)]))
+    }
+
+    fn of(&mut self, text: &str) -> i64 {
+        if let Some(number) = self.1.get(text) {
+            return *number;
+        }
+        self.0.push(text.to_string());
+        let number = self.0.len() as i64 - 1;
+        self.1.insert(text.to_string(), number);
+        number
+    }
+}
+
+/// The profile as a file.
+pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(&file(profile).encode_to_vec())?;
+    packed.finish()
+}
+
+fn file(profile: &Profile) -> File {
+    let mut texts = Texts::new();
+    let nanoseconds = texts.of("nanoseconds");
+    let mut value_type = |name| ValueType { kind: texts.of(name), unit: nanoseconds };
+    let (cpu, sessions) = (value_type("cpu"), value_type("sessions"));
+    let mut functions = Vec::new();
+    let mut function = |texts: &mut Texts, name: &str, file: &str| {
+        let id = functions.len() as u64 + 1;
+        let name = texts.of(name);
+        functions.push(Function { id, name, system_name: name, filename: texts.of(file) });
+        id
+    };
+    for symbol in &profile.symbols {
+        function(&mut texts, &symbol.name, &symbol.image);
+    }
+    let period = 1e9 / profile.hertz;
+    let mut samples = Vec::new();
+    let label = |texts: &mut Texts, key: &str, text: &str| Label {
+        key: texts.of(key),
+        text: texts.of(text),
+    };
+    let labels = |texts: &mut Texts, account: &Account, statement: Option<usize>| {
+        let mut all = Vec::new();
+        if !account.phase.is_empty() {
+            all.push(label(texts, "phase", &account.phase));
+            all.push(label(texts, "activity", &account.activity));
+        }
+        if let Some(statement) = statement.map(|it| &profile.statements[it]) {
+            all.push(label(texts, "query_id", &statement.query_id.to_string()));
+        }
+        all
+    };
+    for stack in &profile.stacks {
+        let mut label_all = labels(&mut texts, &stack.account, stack.statement);
+        label_all.push(label(&mut texts, "process", &profile.processes[stack.process].name));
+        samples.push(Sample {
+            location_id: stack.frames.iter().map(|it| *it as u64 + 1).collect(),
+            value: vec![(stack.samples as f64 * period) as i64, 0],
+            label: label_all,
+        });
+    }
+    let each = 1e9 * profile.seconds / profile.quality.instants.max(1) as f64;
+    let mut accounts: HashMap<&Account, [u64; 2]> = HashMap::new();
+    for session in &profile.sessions {
+        let ids = *accounts.entry(&session.account).or_insert_with(|| {
+            let Account { phase, activity } = &session.account;
+            [function(&mut texts, activity, "wait"), function(&mut texts, phase, "phase")]
+        });
+        samples.push(Sample {
+            location_id: ids.to_vec(),
+            value: vec![0, (session.samples as f64 * each) as i64],
+            label: labels(&mut texts, &session.account, session.statement),
+        });
+    }
+    let location = |it: &Function| Location { id: it.id, line: vec![Line { function_id: it.id }] };
+    File {
+        location: functions.iter().map(location).collect(),
+        sample_type: vec![cpu.clone(), sessions],
+        sample: samples,
+        function: functions,
+        string_table: texts.0,
+        time_nanos: ((profile.time - profile.seconds) * 1e9) as i64,
+        duration_nanos: (profile.seconds * 1e9) as i64,
+        period_type: Some(cpu),
+        period: period as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::profile;
+
+    #[test]
+    fn every_number_refers_to_something() {
+        let file = file(&profile());
+        let bytes = file.encode_to_vec();
+        let file = File::decode(&*bytes).unwrap();
+        assert_eq!(file.string_table[0], "");
+        assert_eq!(file.location.len(), file.function.len());
+        for sample in &file.sample {
+            assert_eq!(sample.value.len(), file.sample_type.len());
+            assert!(sample
+                .location_id
+                .iter()
+                .all(|id| (1..=file.location.len() as u64).contains(id)));
+        }
+        let name = |id: u64| {
+            let function = &file.function[id as usize - 1];
+            file.string_table[function.name as usize].as_str()
+        };
+        let first = &file.sample[0];
+        assert_eq!(
+            first.location_id.iter().map(|id| name(*id)).collect::<Vec<_>>(),
+            ["leaf", "main"]
+        );
+        let cpu: i64 = file.sample.iter().map(|it| it.value[0]).sum();
+        assert_eq!(cpu, 40 * 10_000_000);
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Which processes belong to the server, and which slots they have; kept up to date while samplers ask.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{PoisonError, RwLock};
+
+use error::Error;
+use process::Proc;
+use segment::{Occupant, Segment};
+
+/// The processes of a server.
+#[derive(Debug, Default)]
+pub struct Processes {
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    postmaster: i32,
+    slots: HashMap<i32, Occupant>,
+    /// Processes of the server now, with a slot or without.
+    running: HashSet<i32>,
+    /// Those that have ended too.
+    ours: HashSet<i32>,
+    /// Processes that have no slot and were sampled for the first time.
+    others: Vec<i32>,
+}
+
+impl Processes {
+    /// Look again which there are. Returns those of the server that were not known.
+    pub fn refresh(&self, segment: &Segment) -> Result<Vec<i32>, Error> {
+        let occupants = segment.occupants()?;
+        let postmaster = i32::try_from(segment.header().server_pid).unwrap_or(0);
+        let children = match postmaster {
+            0 => Default::default(),
+            pid => Proc::default().children(pid as u32),
+        };
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.postmaster = postmaster;
+        known.slots = occupants.iter().map(|it| (it.pid, *it)).collect();
+        let now = children.iter().map(|pid| *pid as i32).chain(occupants.iter().map(|it| it.pid));
+        known.running = now.chain([postmaster]).filter(|pid| *pid > 0).collect();
+        let Known { running, ours, .. } = &mut *known;
+        Ok(running.iter().copied().filter(|pid| ours.insert(*pid)).collect())
+    }
+
+    /// Look for the slot of a process that has just begun.
+    pub fn look_up(&self, segment: &Segment, pid: i32) -> Result<Option<Occupant>, Error> {
+        let occupant = segment.occupants()?.into_iter().find(|it| it.pid == pid);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(occupant) = occupant {
+            known.slots.insert(pid, occupant);
+        } else {
+            known.others.push(pid);
+        }
+        Ok(occupant)
+    }
+
+    /// The slot of a process.
+    pub fn slot(&self, pid: i32) -> Option<Occupant> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).slots.get(&pid).copied()
+    }
+
+    /// Whether it is, or was, a process of the server.
+    pub fn is_ours(&self, pid: i32) -> bool {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).ours.contains(&pid)
+    }
+
+    /// Processes without a slot that were looked up since the last call.
+    pub fn others(&self) -> Vec<i32> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut others = std::mem::take(&mut known.others);
+        others.sort_unstable();
+        others.dedup();
+        others
+    }
+
+    /// The server's first process; 0: not known.
+    pub fn postmaster(&self) -> i32 {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).postmaster
+    }
+
+    /// The server's processes that run.
+    pub fn running(&self) -> HashSet<i32> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).running.clone()
+    }
+
+    /// All processes of the server so far.
+    pub fn ours(&self) -> Vec<i32> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).ours.iter().copied().collect()
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Takes a profile: lets the samplers run for some time between two snapshots.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use error::Error;
+use segment::clock::monotonic_ns;
+use segment::kernel::Watch;
+use segment::{Frame, Interval, Level, Segment, SegmentPath, Snapshot};
+
+use crate::assemble::{self, Found, How, Seen};
+use crate::event::Event;
+use crate::maps::Maps;
+use crate::permission::{self, Allowed};
+use crate::processes::Processes;
+use crate::profile::{Profile, Scope};
+use crate::timeline::Timeline;
+use crate::wall_sampler;
+
+/// How to sample.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// For how long.
+    pub duration: Duration,
+    /// Samples per second of each CPU and each session.
+    pub hertz: f64,
+    /// Whether to sample all processes of the machine.
+    pub system: bool,
+}
+
+/// How often new processes are looked for.
+const TURN: Duration = Duration::from_millis(50);
+
+/// A profile, and the same in order of time.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The profile.
+    pub profile: Profile,
+    /// Its samples and waits in order.
+    pub timeline: Timeline,
+    /// Whether the server stopped before the end.
+    pub server_stopped: bool,
+}
+
+/// Take a profile of the segment's server. `turn` is called several times per second with the time passed,
+/// and ends the profile by returning false.
+pub fn record(
+    path: &SegmentPath,
+    options: &Options,
+    mut turn: impl FnMut(Duration) -> bool,
+) -> Result<Recorded, Error> {
+    let mut segment = Segment::open(path)?;
+    check(&segment)?;
+    // Samplers read through one of their own, since a snapshot changes what is known of the directory.
+    let shared = Segment::open(path)?;
+    let processes = Processes::default();
+    let mut seen = Seen::default();
+    seen.add(&segment, &processes.refresh(&segment)?)?;
+    let period_ns = (1e9 / options.hertz).round() as u64;
+    let allowed = permission::open(period_ns, options.system)?;
+    let mut clocks = Clocks::new(&allowed);
+    clocks.follow(&processes)?;
+    let stop = AtomicBool::new(false);
+    let mut server_stopped = false;
+    let (found, interval) = std::thread::scope(|scope| -> Result<_, Error> {
+        // However this ends, the samplers end.
+        let _end = Ends(&stop);
+        let samplers: Vec<_> = allowed
+            .samplers
+            .iter()
+            .map(|it| scope.spawn(|| it.collect(&shared, &processes, options.system, &stop)))
+            .collect();
+        let mut kernel = Watch::without_samples(&segment);
+        let before = segment.snapshot(None)?;
+        kernel.observe(None, &before, 0.0);
+        let (begun, begun_ns) = (Instant::now(), monotonic_ns());
+        let wall = scope.spawn(|| wall_sampler::collect(&shared, period_ns, &stop));
+        allowed.start()?;
+        while let Some(left) = options.duration.checked_sub(begun.elapsed()) {
+            if !turn(begun.elapsed()) {
+                break;
+            }
+            if segment.server_runs() == Some(false) || segment.replaced() {
+                server_stopped = true;
+                break;
+            }
+            std::thread::sleep(left.min(TURN));
+            seen.add(&segment, &processes.refresh(&segment)?)?;
+            let others = processes.others();
+            if options.system {
+                seen.add_others(&others);
+            }
+            clocks.follow(&processes)?;
+        }
+        allowed.end()?;
+        stop.store(true, Ordering::Release);
+        let after = segment.snapshot(Some(&before))?;
+        let interval = interval(&segment, &mut kernel, &before, &after);
+        let cpus = samplers.into_iter().map(|it| joined(it.join())).collect::<Result<_, _>>()?;
+        let found = Found { cpus, wall: joined(wall.join())?, begun_ns };
+        Ok((found, interval))
+    })?;
+    seen.again(&processes);
+    let scope = if options.system { Scope::System } else { Scope::Server };
+    let how = How { hertz: options.hertz, scope, kernel: allowed.kernel };
+    let (profile, timeline) = assemble::assemble(&mut segment, &found, &seen, &interval, how)?;
+    Ok(Recorded { profile, timeline, server_stopped })
+}
+
+fn check(segment: &Segment) -> Result<(), Error> {
+    let path = segment.path().display();
+    if segment.server_runs() == Some(false) {
+        let host = &segment.header().host;
+        return Err(Error::Failed(format!("{path}: its server ({host}) is not running any more")));
+    }
+    if !segment.knows_pids() {
+        return Err(Error::Failed(format!(
+            "{path}: the server's processes are of another pid namespace; run tally where the server runs"
+        )));
+    }
+    if segment.level()? == Level::Off {
+        return Err(Error::Failed(
+            "nothing is measured at level off: set another (tally level waits)".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn interval(
+    segment: &Segment,
+    kernel: &mut Watch,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Interval {
+    let frame = Frame::between(segment, Some(before), after);
+    let busy = frame.busy_seconds();
+    let mut interval = Interval::from(frame);
+    interval.kernel = kernel.observe(Some(before), after, busy);
+    interval
+}
+
+fn joined<T>(result: std::thread::Result<Result<T, Error>>) -> Result<T, Error> {
+    result.unwrap_or_else(|_| Err(Error::Failed("a sampler's thread failed".into())))
+}
+
+/// Tells samplers to end when it is dropped.
+struct Ends<'s>(&'s AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Allowed {
+    fn start(&self) -> Result<(), Error> {
+        Ok(self.samplers.iter().try_for_each(|it| it.start())?)
+    }
+
+    fn end(&self) -> Result<(), Error> {
+        Ok(self.samplers.iter().try_for_each(|it| it.end())?)
+    }
+}
+
+/// Clocks of single processes, where not everything may be sampled.
+struct Clocks<'a> {
+    allowed: &'a Allowed,
+    running: HashMap<i32, Vec<Event>>,
+}
+
+impl<'a> Clocks<'a> {
+    fn new(allowed: &'a Allowed) -> Clocks<'a> {
+        Clocks { allowed, running: HashMap::new() }
+    }
+
+    /// Add clocks of new processes, remove those of ended ones.
+    fn follow(&mut self, processes: &Processes) -> Result<(), Error> {
+        if self.allowed.everything {
+            return Ok(());
+        }
+        let now = processes.running();
+        self.running.retain(|pid, _| now.contains(pid));
+        for pid in now {
+            if self.running.contains_key(&pid) {
+                continue;
+            }
+            let clocks: std::io::Result<Vec<Event>> =
+                self.allowed.samplers.iter().map(|it| it.add(pid)).collect();
+            match clocks {
+                Ok(clocks) => drop(self.running.insert(pid, clocks)),
+                // It has just ended.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => {
+                    return Err(permission::refused(
+                        &error,
+                        &format!("process {pid} of the server"),
+                    ))
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Seen {
+    /// Look at processes of the server that were not known.
+    fn add(&mut self, segment: &Segment, pids: &[i32]) -> Result<(), Error> {
+        if pids.is_empty() {
+            return Ok(());
+        }
+        for owner in segment.owners(pids)? {
+            self.kinds.insert(owner.pid, owner.identity.kind.clone());
+        }
+        for pid in pids {
+            if let Some(maps) = Maps::of(*pid) {
+                self.maps.insert(*pid, maps);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_others(&mut self, pids: &[i32]) {
+        for pid in pids {
+            if let Ok(name) = std::fs::read_to_string(format!("/proc/{pid}/comm")) {
+                self.names.insert(*pid, name.trim_end().to_string());
+            }
+            if let Some(maps) = Maps::of(*pid) {
+                self.maps.insert(*pid, maps);
+            }
+        }
+    }
+
+    /// What was loaded meanwhile, of processes that still run.
+    fn again(&mut self, processes: &Processes) {
+        for (pid, maps) in &mut self.maps {
+            if let Some(now) = Maps::of(*pid) {
+                *maps = now;
+            }
+        }
+        self.ours = processes.ours().into_iter().collect();
+        self.postmaster = processes.postmaster();
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Samples added up: by image, by function.
+
+use std::collections::HashMap;
+
+use crate::profile::{Profile, Stack, Symbol};
+
+/// Samples of something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sum<K> {
+    /// What.
+    pub key: K,
+    /// Samples in it.
+    pub samples: u64,
+}
+
+/// Samples of CPUs by the image of the innermost frame; most first. Modules count as the kernel.
+pub fn by_image<'p>(profile: &'p Profile, wanted: impl Fn(&Stack) -> bool) -> Vec<Sum<&'p str>> {
+    sum(profile.stacks.iter().filter(|it| wanted(it)), |stack| {
+        profile.innermost(stack).map_or("(unknown)", |it| match it.is_kernel() {
+            true => crate::KERNEL,
+            false => it.image.as_str(),
+        })
+    })
+}
+
+/// Samples of CPUs by the innermost function; most first.
+pub fn by_function<'p>(
+    profile: &'p Profile,
+    wanted: impl Fn(&Stack) -> bool,
+) -> Vec<Sum<Option<&'p Symbol>>> {
+    sum(profile.stacks.iter().filter(|it| wanted(it)), |stack| profile.innermost(stack))
+}
+
+fn sum<'p, K: Eq + std::hash::Hash + Clone>(
+    stacks: impl Iterator<Item = &'p Stack>,
+    key: impl Fn(&'p Stack) -> K,
+) -> Vec<Sum<K>> {
+    let mut numbers: HashMap<K, usize> = HashMap::new();
+    let mut sums: Vec<Sum<K>> = Vec::new();
+    for stack in stacks {
+        let key = key(stack);
+        let number = *numbers.entry(key.clone()).or_insert_with(|| {
+            sums.push(Sum { key, samples: 0 });
+            sums.len() - 1
+        });
+        sums[number].samples += stack.samples;
+    }
+    sums.sort_by_key(|it| std::cmp::Reverse(it.samples));
+    sums
+}
+
+impl Profile {
+    /// The innermost function of a stack.
+    pub fn innermost(&self, stack: &Stack) -> Option<&Symbol> {
+        stack.frames.first().map(|it| &self.symbols[*it])
+    }
+
+    /// Whether a stack is of a process of the server.
+    pub fn is_ours(&self, stack: &Stack) -> bool {
+        self.processes[stack.process].server
+    }
+}
+
+/// Half the width of the 95 % interval of a number of samples.
+///
+/// Sessions at one instant are not independent, since they wait for each other; instants are. So the
+/// variance is that of the count at an instant (cluster sampling: W. G. Cochran, Sampling Techniques, 1977,
+/// 9.2), but at least that of one more sample that was missed by chance.
+pub fn half_width(samples: u64, squares: u64, instants: u64) -> f64 {
+    const Z: f64 = 1.96;
+    let (n, sum) = (instants as f64, samples as f64);
+    if instants == 0 {
+        return 0.0;
+    }
+    let mean = sum / n;
+    let variance = n * (squares as f64 / n - mean * mean).max(0.0);
+    Z * variance.max(1.0).sqrt()
+}
+
+/// The same of samples of CPUs, of which each is as likely as any other.
+pub fn cpu_half_width(samples: u64, of: u64) -> f64 {
+    const Z: f64 = 1.96;
+    let share = samples as f64 / of.max(1) as f64;
+    Z * (samples as f64 * (1.0 - share)).max(1.0).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_that_wait_together_count_as_one_observation() {
+        // 100 instants, ten sessions; in half of them all ten wait.
+        let together = half_width(500, 50 * 100, 100);
+        assert!((together - 1.96 * 50.0).abs() < 1e-9, "{together}");
+        // Always five of them: there is no error but that of the edges.
+        assert_eq!(half_width(500, 100 * 25, 100), 1.96);
+        // One session, half of the time: binomial.
+        assert!((half_width(50, 50, 100) - 1.96 * 5.0).abs() < 1e-9);
+        assert_eq!(half_width(0, 0, 100), 1.96);
+        assert_eq!(half_width(0, 0, 0), 0.0);
+    }
+}

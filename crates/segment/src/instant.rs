@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What the owner of a slot does at this instant, for samplers: a few bytes instead of a snapshot.
+//!
+//! Any number of threads may read; writers are never disturbed. A reader that has stopped the owner (by
+//! taking its processor) gets what it was doing when it was stopped. Any other one compares
+//! [`Doing::since`] with its sample's instant: a later `since` means that the account has changed meanwhile.
+
+use crate::directory::Stat;
+use crate::error::Error;
+use crate::layout::{book, current, entry, head, i32_at, key, state, u32_at, u64_at};
+use crate::segment::Segment;
+use crate::statements::StatementKey;
+use std::sync::atomic::{fence, Ordering};
+use std::sync::Arc;
+
+/// A slot in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occupant {
+    /// Which slot.
+    pub slot: u32,
+    /// Its ordinal among the owners of the slot.
+    pub generation: u32,
+    /// The process.
+    pub pid: i32,
+    /// Of a parallel worker, its leader; else 0.
+    pub leader_pid: i32,
+}
+
+/// An account as a book refers to it; [`Segment::account`] has its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountNumber(u32);
+
+/// What the owner of a slot does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Doing {
+    /// The running account.
+    pub account: AccountNumber,
+    /// Since when, tick.
+    pub since: u64,
+    /// Nothing changed while it was read: `since` and `statement` are of the same instant as `account`.
+    pub steady: bool,
+    /// The statement that it works for; `None`: none, or not known yet.
+    pub statement: Option<StatementKey>,
+}
+
+impl Segment {
+    /// The slots in use.
+    pub fn occupants(&self) -> Result<Vec<Occupant>, Error> {
+        let mut found = Vec::new();
+        self.each_entry(self.regions.entries, entry::DATABASE_ID, |slot, bytes| {
+            if slot < self.header().slots && u32_at(bytes, entry::STATE) == state::LIVE {
+                found.push(Occupant {
+                    slot,
+                    generation: u32_at(bytes, entry::GENERATION),
+                    pid: i32_at(bytes, entry::PID),
+                    leader_pid: i32_at(bytes, entry::LEADER_PID),
+                });
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// What the owner of a slot does; `None` if the slot has another owner by now, or no account runs.
+    pub fn doing(&self, who: &Occupant) -> Result<Option<Doing>, Error> {
+        let mut owner = [0u8; entry::LEADER_PID];
+        self.read(self.regions.entries.entry(who.slot), &mut owner)?;
+        let same = u32_at(&owner, entry::STATE) == state::LIVE
+            && u32_at(&owner, entry::GENERATION) == who.generation
+            && i32_at(&owner, entry::PID) == who.pid;
+        if !same {
+            return Ok(None);
+        }
+        let base = self.regions.books.entry(who.slot);
+        // This reading is the instant. Repeating it until nothing changes would favour long accounts over
+        // short ones; the index alone is one aligned word, and heads keep their index.
+        let mut words = [0u8; book::PEND];
+        self.read(base, &mut words)?;
+        let run = u32_at(&words, book::RUN);
+        if run >= self.header().stats_per_book {
+            return Ok(None);
+        }
+        let at = base + (book::SIZE + run as usize * head::SIZE + head::STAT) as u64;
+        let account = self.read_u32(at)?;
+        let statement = self.statement_in_progress(who.slot)?;
+        fence(Ordering::Acquire);
+        let steady = self.read_u64(base + book::SEQ as u64)? == u64_at(&words, book::SEQ);
+        Ok((account != 0).then(|| Doing {
+            account: AccountNumber(account),
+            since: u64_at(&words, book::RUN_START),
+            steady,
+            statement,
+        }))
+    }
+
+    fn statement_in_progress(&self, slot: u32) -> Result<Option<StatementKey>, Error> {
+        let Some(regions) = self.regions.statements else { return Ok(None) };
+        // A cache without memory reads as zeros: no statement.
+        let mut bytes = [0u8; current::SINCE];
+        self.read(regions.caches.entry(slot), &mut bytes)?;
+        let known =
+            u64_at(&bytes, current::BEGUN) != 0 && u32_at(&bytes, current::KEY + key::BEFORE) == 0;
+        let statement = known.then(|| StatementKey::of(&bytes, current::KEY));
+        Ok(statement.filter(StatementKey::is_identified))
+    }
+
+    /// The account of this number; `None` if the directory has no such account.
+    pub fn account(&mut self, number: AccountNumber) -> Result<Option<Arc<Stat>>, Error> {
+        let id = self.stat(number.0)?;
+        Ok(id.and_then(|id| self.directory.shared(id).cloned()))
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally profile` puts CPU time and waits where they belong: by function, account and statement, in agreement with
+//! the ledger.
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::{Command as Program, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use flate2::read::GzDecoder;
+use scratch::{Cluster, StopMode};
+use serde_json::Value;
+use support::{complaint, output, plain, segment, shared, start, tally, while_working, Load};
+
+/// One session, which executes this again and again; a failed connection at the end is none.
+fn again<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Sync + 'c {
+    move |stop| {
+        let mut client = cluster.connect().unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            client.batch_execute(sql).unwrap();
+        }
+    }
+}
+
+/// One C function of the server, about half a second.
+const FUNCTION: &str = "/* function */ select count(hashtext(t.x)) from \
+     (select repeat(repeat('x', 1000), 1000) x offset 0) t, generate_series(1, 1000)";
+/// One function of libc, memcmp.
+const LIBC: &str = "/* libc */ do $$ declare x text := repeat(repeat('x', 1000), 1000) || 'a'; \
+     y text := repeat(repeat('x', 1000), 1000) || 'b'; n int := 0; \
+     begin for i in 1..3000 loop if x < y collate \"C\" then n := n + 1; end if; end loop; end $$";
+const TINY: &str = "select 1";
+/// Waits for a lock nearly all the time.
+const LOCK: &str =
+    "set lock_timeout = '200ms'; do $$ begin perform pg_advisory_xact_lock(1); exception \
+     when lock_not_available then null; end $$";
+
+struct Profile(Value);
+
+impl Profile {
+    fn rows(&self, list: &str) -> &Vec<Value> {
+        self.0[list].as_array().unwrap()
+    }
+
+    /// The text of the statement of a stack.
+    fn query(&self, stack: &Value) -> &str {
+        stack["statement"].as_u64().map_or("", |it| {
+            self.0["statements"][it as usize]["query"].as_str().unwrap_or_default()
+        })
+    }
+
+    /// File and name of the innermost function.
+    fn innermost(&self, stack: &Value) -> (&str, &str) {
+        let symbol = &self.0["symbols"][stack["frames"][0].as_u64().unwrap() as usize];
+        let image = symbol["image"].as_str().unwrap();
+        (image.rsplit('/').next().unwrap(), symbol["name"].as_str().unwrap())
+    }
+
+    /// Samples of the server's stacks that are wanted.
+    fn samples(&self, wanted: impl Fn(&Value) -> bool) -> f64 {
+        let ours = |it: &&Value| {
+            self.0["processes"][it["process"].as_u64().unwrap() as usize]["server"] == true
+        };
+        let wanted = self.rows("stacks").iter().filter(ours).filter(|it| wanted(it));
+        wanted.map(|it| it["samples"].as_f64().unwrap()).sum()
+    }
+
+    fn account(&self, activity: &str) -> &Value {
+        let found = self.rows("ledger").iter().find(|it| it["activity"] == activity);
+        found.unwrap_or_else(|| panic!("{activity}: {:#}", self.0["ledger"]))
+    }
+}
+
+#[test]
+fn cpu_time_and_waits_are_put_where_they_belong() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let mut holder = cluster.connect().unwrap();
+    holder.batch_execute("select pg_advisory_lock(1)").unwrap();
+    let (function, libc) = (again(&cluster, FUNCTION), again(&cluster, LIBC));
+    let (tiny, lock) = (again(&cluster, TINY), again(&cluster, LOCK));
+    // Processes that end while they are sampled.
+    let connections = |stop: &AtomicBool| {
+        while !stop.load(Ordering::Relaxed) {
+            cluster.connect().unwrap().batch_execute("select 2").unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let load: [&Load; 5] = [&function, &libc, &tiny, &lock, &connections];
+    let files =
+        ["own.json", "page.html", "it.pb.gz", "firefox.json.gz"].map(|it| folder.path().join(it));
+    let profile = while_working(&load, || {
+        std::thread::sleep(Duration::from_secs(1));
+        let mut command = tally();
+        command
+            .args(["profile", "--json", "--seconds", "6", "--hertz", "499"])
+            .arg(segment(&cluster));
+        for file in &files {
+            command.arg("-o").arg(file);
+        }
+        let profile = Profile(serde_json::from_str(&output(&mut command)).unwrap());
+        profile
+    });
+    drop(holder);
+
+    let within = |text: &'static str| {
+        let profile = &profile;
+        move |it: &Value| profile.query(it).contains(text)
+    };
+    let of_function = profile.samples(within("function */"));
+    let hash = profile.samples(|it| {
+        within("function */")(it) && profile.innermost(it) == ("postgres", "hash_bytes")
+    });
+    assert!(of_function > 100.0 && hash / of_function > 0.8, "{hash} of {of_function}");
+    let of_libc = profile.samples(within("libc */"));
+    let memcmp = profile
+        .samples(|it| within("libc */")(it) && profile.innermost(it).0.starts_with("libc.so"));
+    assert!(of_libc > 100.0 && memcmp / of_libc > 0.8, "{memcmp} of {of_libc}");
+    let is_tiny = |it: &Value| !within("*/")(it) && it["phase"] != "";
+    let of_tiny = profile.samples(is_tiny);
+    let kernel = profile.samples(|it| is_tiny(it) && profile.innermost(it).0 == "kernel");
+    assert!(of_tiny > 30.0 && kernel / of_tiny > 0.3, "{kernel} of {of_tiny}");
+
+    // A session waits for the lock all the time, and takes no CPU for it.
+    let lock = profile.account("Lock:advisory");
+    assert!(lock["sampled_seconds"].as_f64().unwrap() > 4.0, "{lock}");
+    assert!(
+        lock["cpu_samples"].as_f64().unwrap() < 0.1 * lock["samples"].as_f64().unwrap(),
+        "{lock}"
+    );
+
+    // Samples against the exact ledger: 2.5 half-widths of 95 % are 5 standard errors; the rest is what the
+    // running account may be late at the boundaries of a command.
+    let commands = profile.0["commands"].as_f64().unwrap();
+    for row in profile.rows("ledger") {
+        let get = |key: &str| row[key].as_f64().unwrap();
+        let error = (get("sampled_seconds") - get("seconds")).abs();
+        assert!(error <= 2.5 * get("half_width_seconds") + 2e-6 * commands, "{row}");
+    }
+    // As root every sample's account is known: samplers run before what they sample.
+    let quality = &profile.0["quality"];
+    let (known, all) =
+        (quality["account_known"].as_f64().unwrap(), quality["cpu_samples"].as_f64().unwrap());
+    let no_slot = quality["no_slot"].as_f64().unwrap();
+    assert_eq!(quality["first"], true, "{quality}");
+    assert!(known / (all - no_slot) > 0.98, "{quality}");
+    assert_eq!(quality["lost"], 0, "{quality}");
+
+    assert_files(&files, &profile);
+    assert_documented(&profile.0);
+}
+
+/// Every key of the JSON is in docs/reference-json.md.
+fn assert_documented(profile: &Value) {
+    let document = include_str!("../../../docs/reference-json.md");
+    let lists = ["ledger", "statements", "processes", "symbols", "stacks", "sessions"];
+    let objects = [profile, &profile["quality"]];
+    for object in objects.into_iter().chain(lists.iter().map(|list| &profile[*list][0])) {
+        for field in object.as_object().unwrap().keys() {
+            assert!(
+                document.contains(&format!("`{field}`")),
+                "{field} is not in docs/reference-json.md"
+            );
+        }
+    }
+}
+
+/// The files have the same samples.
+fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
+    let [own, page, pprof, firefox] = files;
+    let text = std::fs::read_to_string(own).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), profile.0);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("hash_bytes") && page.contains("Lock:advisory"), "{} bytes", page.len());
+    let unpack = |path: &PathBuf| {
+        let mut bytes = Vec::new();
+        let mut from = GzDecoder::new(std::fs::File::open(path).unwrap());
+        std::io::Read::read_to_end(&mut from, &mut bytes).unwrap();
+        bytes
+    };
+    let pprof = unpack(pprof);
+    assert!(pprof.windows(10).any(|it| it == b"hash_bytes"), "{} bytes", pprof.len());
+    let firefox: Value = serde_json::from_slice(&unpack(firefox)).unwrap();
+    let threads = firefox["threads"].as_array().unwrap();
+    let samples: u64 = threads.iter().map(|it| it["samples"]["length"].as_u64().unwrap()).sum();
+    assert_eq!(profile.0["quality"]["cpu_samples"].as_u64(), Some(samples));
+    let waits = threads.iter().any(|it| it["stringArray"].to_string().contains("Lock:advisory"));
+    assert!(waits, "no thread waits for the lock");
+
+    let mut diff = tally();
+    diff.args(["profile", "diff", "--json"]).arg(own).arg(own);
+    let same: Value = serde_json::from_str(&output(&mut diff)).unwrap();
+    assert_eq!(same["per"], "command");
+    let beyond = |it: &Value| it["beyond_chance"] == true;
+    assert!(!same["functions"].as_array().unwrap().iter().any(beyond), "{same:#}");
+}
+
+#[test]
+fn a_profile_ends_with_its_server() {
+    let mut cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));
+    let mut command = Program::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["profile", "--seconds", "60", "--system"])
+        .arg(segment(&cluster))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its samplers run once it has the ring of an event.
+    let maps = format!("/proc/{}/maps", command.id());
+    while !std::fs::read_to_string(&maps).unwrap_or_default().contains("[perf_event]") {
+        assert!(command.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    cluster.stop(StopMode::Fast).unwrap();
+    let output = command.wait_with_output().unwrap();
+    let (text, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{errors}");
+    assert!(errors.contains("the server stopped"), "{errors}");
+    assert!(text.contains("CPU samples of the machine by image"), "{text}");
+}
+
+#[test]
+fn bad_input_is_reported_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    };
+    let text = complaint(tally().args(["profile", "-o", "x.txt", "/nowhere"]), 2);
+    assert!(text.contains("x.txt") && text.contains(".html"), "{text}");
+    complaint(tally().args(["profile", "--hertz", "0"]), 2);
+    complaint(tally().args(["profile", "--seconds", "nothing"]), 2);
+    let text = complaint(tally().arg("profile").arg(folder.path()), 1);
+    assert!(text.contains("not a data directory"), "{text}");
+    let garbage = file("garbage.json", "{");
+    let text = complaint(tally().args(["profile", "diff"]).arg(&garbage).arg(&garbage), 1);
+    assert!(text.contains("garbage.json") && text.contains("tally profile -o"), "{text}");
+    let other = file("other.json", "{\"format\": \"pgtally profile 99\"}");
+    let text = complaint(tally().args(["profile", "diff"]).arg(&other).arg(&other), 1);
+    assert!(text.contains("pgtally profile 99"), "{text}");
+    complaint(tally().args(["profile", "diff"]).arg(&garbage), 2);
+}
