@@ -95,13 +95,13 @@ impl Accounts {
         segment: &mut Segment,
         number: AccountNumber,
     ) -> Result<&(Account, String), Error> {
-        if !self.0.contains_key(&number) {
+        if let std::collections::hash_map::Entry::Vacant(e) = self.0.entry(number) {
             let stat = segment.account(number)?;
             let named = stat.map_or_else(Default::default, |stat| {
                 let (phase, activity) = (stat.phase().to_string(), stat.activity().to_string());
                 (Account { phase, activity }, stat.class().name().to_string())
             });
-            self.0.insert(number, named);
+            e.insert(named);
         }
         Ok(&self.0[&number])
     }

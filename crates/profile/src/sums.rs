@@ -15,7 +15,7 @@ pub struct Sum<K> {
 }
 
 /// Samples of CPUs by the image of the innermost frame; most first. Modules count as the kernel.
-pub fn by_image<'p>(profile: &'p Profile, wanted: impl Fn(&Stack) -> bool) -> Vec<Sum<&'p str>> {
+pub fn by_image(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Vec<Sum<&str>> {
     sum(profile.stacks.iter().filter(|it| wanted(it)), |stack| {
         profile.innermost(stack).map_or("(unknown)", |it| match it.is_kernel() {
             true => crate::KERNEL,
@@ -25,10 +25,10 @@ pub fn by_image<'p>(profile: &'p Profile, wanted: impl Fn(&Stack) -> bool) -> Ve
 }
 
 /// Samples of CPUs by the innermost function; most first.
-pub fn by_function<'p>(
-    profile: &'p Profile,
+pub fn by_function(
+    profile: &Profile,
     wanted: impl Fn(&Stack) -> bool,
-) -> Vec<Sum<Option<&'p Symbol>>> {
+) -> Vec<Sum<Option<&Symbol>>> {
     sum(profile.stacks.iter().filter(|it| wanted(it)), |stack| profile.innermost(stack))
 }
 

@@ -138,6 +138,7 @@ impl Verb {
             Verb::Events(args) => (&args.connection, &mut args.target),
             Verb::Record(args) => (&args.connection, &mut args.target),
             Verb::Serve(args) => (&args.connection, &mut args.target),
+            Verb::Profile(args) => (&args.connection, &mut args.target),
             Verb::Cost(args) => (&args.connection, &mut args.target),
             Verb::Level(args) => args.connection_and_target(),
             Verb::Functions(args) => (&args.connection, &mut args.target),

@@ -100,8 +100,7 @@ fn cpu_time_and_waits_are_put_where_they_belong() {
         for file in &files {
             command.arg("-o").arg(file);
         }
-        let profile = Profile(serde_json::from_str(&output(&mut command)).unwrap());
-        profile
+        Profile(serde_json::from_str(&output(&mut command)).unwrap())
     });
     drop(holder);
 

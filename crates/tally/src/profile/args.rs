@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::connection::ConnectionFlags;
 use clap::{Args, Subcommand};
 use view::duration::within;
 
@@ -34,6 +35,9 @@ Examples:
 pub struct ProfileArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// How long to sample: seconds, or with a unit (500ms, 30s, 5min)
     #[arg(long, short, value_name = "TIME", default_value = "30", value_parser = length)]
     pub seconds: Duration,

@@ -116,7 +116,7 @@ fn table<K>(rows: &[Row<K>], names: &[&'static str], cells: impl Fn(&K) -> Vec<C
         Column::new("range", "95 %", Unit::Text),
         Column::new("verdict", "", Unit::Text),
     ];
-    columns.extend(names.iter().map(|it| Column::new(it, *it, Unit::Text)));
+    columns.extend(names.iter().map(|it| Column::new(it, it, Unit::Text)));
     let mut table = Table::of(columns, Vec::new());
     for row in rows {
         let [a, b] = row.seconds;

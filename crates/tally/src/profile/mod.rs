@@ -46,7 +46,7 @@ fn record(args: &ProfileArgs) -> Result<Recorded, Error> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let path = target::segment_path(args.target.as_deref())?;
+    let path = target::source(args.target.as_deref())?.file("tally profile")?.clone();
     let transactions = Transactions::start(&path);
     let progress = ProgressBar::new(args.seconds.as_millis() as u64)
         .with_style(ProgressStyle::with_template("{bar:40} {msg}").expect("a fixed template"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Transactions during a profile, where the server answers.
 
-use live::server::Socket;
-use postgres::Client;
+use live::server::Access;
+use pq::Client;
 use segment::{Segment, SegmentPath};
 
 /// A session that asks for the server's number of transactions.
@@ -14,8 +14,8 @@ pub struct Transactions {
 impl Transactions {
     /// Begin to count; `None` where the server cannot be asked.
     pub fn start(path: &SegmentPath) -> Option<Transactions> {
-        let socket = Socket::open_to_us(&Segment::open(path).ok()?)?;
-        let mut client = socket.connect(None).ok()?;
+        let access = Access::open_to_us(&Segment::open(path).ok()?)?;
+        let mut client = access.connect(None).ok()?;
         let before = read(&mut client)?;
         Some(Transactions { client, before })
     }
@@ -30,5 +30,5 @@ impl Transactions {
 fn read(client: &mut Client) -> Option<i64> {
     // Each query is a transaction of its own, so nothing is kept from the one before.
     let query = "/* tally */ select sum(xact_commit + xact_rollback)::int8 from pg_stat_database";
-    client.query_one(query, &[]).ok()?.try_get(0).ok()?
+    client.query_one(query, &[]).ok()?.get(0)
 }
