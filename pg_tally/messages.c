@@ -201,8 +201,8 @@ after_wait(const message_kind *kind)
 	if (likely(tally.read_start != 0 && kind->read != TALLY_NONE))
 		tally_add_plain(&tally.slot, kind->read, arrival - tally.read_start);
 	tally_seq_publish(&book->seq, seq);
-	/* nearly always the one wait was for the client */
-	if (unlikely(book->pend_ticks != arrival - tally.read_start))
+	/* nearly always the one wait was for the client; not if the message had come, and only an invalidation closed a file */
+	if (unlikely(book->pend_ticks != arrival - tally.read_start || files_note.pending))
 		pass_on();
 	tally.settled = true;
 	return arrival;
