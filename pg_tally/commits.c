@@ -31,6 +31,7 @@
 #include "commits.h"
 #include "locks.h"
 #include "pending_wait.h"
+#include "trace.h"
 #include "wal_usage.h"
 
 typedef enum commit_part
@@ -153,6 +154,9 @@ commits_record(void)
 		if (now->counts[class] != then->counts[class])
 			record(part, now->ticks[class] - then->ticks[class]);
 	}
+	if (unlikely(trace_on))
+		trace_commit(commit.start, commit.end, led ? TALLY_COMMIT_LEADER
+					 : commit.asynchronous ? TALLY_COMMIT_ASYNCHRONOUS : TALLY_COMMIT_GROUP_COMMITTED);
 	commit.start = 0;
 }
 

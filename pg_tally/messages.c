@@ -32,6 +32,7 @@
 #include "probe_table.h"
 #include "statements.h"
 #include "tally_read.h"
+#include "trace.h"
 
 static const struct
 {
@@ -265,14 +266,40 @@ copy_getbyte(void)
 	return byte;
 }
 
+/*
+ * The first message, or one of a process that is traced: that one comes here each time, since to all others it
+ * looks as if its main loop had not begun.
+ */
+static pg_noinline int
+other_getbyte(void)
+{
+	int			byte;
+
+	if (!begin_main_loop())
+		return original_getbyte();
+	if (debug_query_string != NULL)
+		byte = copy_getbyte();
+	else
+	{
+		before_read();
+		byte = original_getbyte();
+		after_read(byte);
+		if (trace_on)
+			trace_message();
+	}
+	if (trace_on)
+		tally.reads_messages = false;
+	return byte;
+}
+
 /* Instead of pq_getbyte. */
 DETOUR_HANDLER HOT_CODE static int
 probe_getbyte(void)
 {
 	int			byte;
 
-	if (unlikely(!tally.reads_messages || !seen) && !begin_main_loop())
-		return original_getbyte();
+	if (unlikely(!tally.reads_messages || !seen))
+		return other_getbyte();
 	if (unlikely(debug_query_string != NULL))
 		return copy_getbyte();
 	before_read();
