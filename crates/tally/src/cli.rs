@@ -8,7 +8,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::{
     blocking, clock, cost, demo, diff, disable, doctor, enable, events, functions, generate, level,
-    ls, record, report, serve, statements, status, study, top,
+    ls, record, report, serve, statements, status, study, top, trace,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -56,6 +56,7 @@ Examples:
   tally serve                             a live page, and metrics for Prometheus
   tally diff A B                          what differs between two recordings
   tally cost                              what measuring costs
+  tally trace PID                         everything that a session does, in order
   tally clock                             whether the machine's clock is reliable
   tally study run NAME --quick            run a built-in experiment in minutes";
 
@@ -100,6 +101,8 @@ pub enum Verb {
     Level(level::LevelArgs),
     /// Time functions of the server; list those that can be timed
     Functions(functions::FunctionsArgs),
+    /// Print everything that a session does, in order: each message, statement, wait and commit
+    Trace(trace::TraceArgs),
     /// Print the man page, or write all of them into a directory
     #[command(hide = true)]
     Man(generate::ManArgs),

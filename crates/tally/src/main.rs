@@ -27,6 +27,7 @@ mod statements;
 mod status;
 mod study;
 mod top;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Verb::Study(args) => study::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
+        Verb::Trace(args) => trace::run(args, color),
         Verb::Man(args) => generate::man(args, Cli::command()),
         Verb::Completions(args) => generate::completions(args, Cli::command()),
     })
