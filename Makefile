@@ -6,7 +6,9 @@
 # make test-matrix  the latter alone; script/servers fetches the servers into build/servers
 # make test-all     every test with every server, and PostgreSQL's own tests on three; hours
 # make lint         format and lints alone
+# make agent        the Java agent, where Maven and a JDK are installed
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
+# make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian
 # make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded; SERVER=17 selects a server
 # make instructions                     what a transaction executes, by callgrind; minutes
 # make attack, stress                   half an hour each
@@ -20,7 +22,8 @@ PG_CONFIG ?= pg_config
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-TALLY = target/release/tally
+# cargo's own variable says where it builds.
+TALLY = $(or $(CARGO_TARGET_DIR),target)/release/tally
 EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
 LIBTALLY = $(MAKE) -C libtally
 # Tests of docs/security.md: the segment, and what a local user, a role or a client can reach. The number of
@@ -28,6 +31,7 @@ LIBTALLY = $(MAKE) -C libtally
 ATTACKS = $(addprefix --test ,attack_segment attack_limits crash settings extension foreign unseen serve)
 # The page of reports, built into the command.
 PAGE = build/web/report.html
+AGENT = client/java/target/pgtally-agent.jar
 # Tests start the same server that the extension is built for; scripts use the same cargo.
 export PG_CONFIG CARGO
 
@@ -42,9 +46,12 @@ build/bootstrapped-tests: script/bootstrap | build/bootstrapped
 	script/bootstrap --test
 	@touch $@
 
-build: build/bootstrapped $(PAGE)
+build: build-command
 	+$(LIBTALLY)
 	+$(EXTENSION)
+
+# The command alone, for packages: they have the extension for several servers.
+build-command: build/bootstrapped $(PAGE)
 	$(CARGO) build --release --locked
 
 # Packages' install scripts do not run: none of these packages needs one.
@@ -54,6 +61,14 @@ web/node_modules/.package-lock.json: web/package-lock.json | build/bootstrapped
 
 $(PAGE): $(shell find web/src -type f) web/build.mjs web/node_modules/.package-lock.json
 	cd web && node build.mjs
+
+# Once it was built, Maven needs no network.
+$(AGENT): client/java/pom.xml $(shell find client/java/src -type f)
+	cd client/java && mvn -q -B package
+
+agent:
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(AGENT); \
+	else echo "no Maven or no JDK: the Java agent and its tests are left out" >&2; fi
 
 demo: build
 	$(TALLY) demo
@@ -66,7 +81,7 @@ check: lint build/bootstrapped-tests
 	$(CARGO) test --workspace --locked --quiet --lib --bins
 	$(CARGO) test --locked --quiet -p tally --test status
 
-test: build build/bootstrapped-tests
+test: build build/bootstrapped-tests agent
 	+$(LIBTALLY) test
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && npm test
@@ -97,6 +112,14 @@ instructions: build build/bootstrapped-tests
 	@script/bootstrap --studies
 	script/instructions
 
+# Packages for this Debian: the command, libtally-dev, and the extension for each server whose headers are installed.
+deb: $(PAGE)
+	@script/bootstrap --packages
+	script/deb
+
+test-packages: deb
+	script/test-packages
+
 # Attacks on a live server, with 1,000 rounds of random bytes; about 30 minutes. `make test` runs 20 rounds.
 attack: build build/bootstrapped-tests
 	PGTALLY_ATTACK_ROUNDS=$${PGTALLY_ATTACK_ROUNDS:-1000} timeout --kill-after=30 40m \
@@ -109,8 +132,8 @@ stress: build build/bootstrapped-tests
 # The quick variant of every study, into build/studies; about 45 minutes. An interrupted run resumes.
 studies: build
 	@script/bootstrap --studies
-	@for study in studies/*/; do \
-		name=$$(basename $$study); echo "== $$name"; \
+	@for study in studies/*/study.toml; do \
+		name=$$(basename $$(dirname $$study)); echo "== $$name"; \
 		$(TALLY) study run $$name --quick -o build/studies/$$name > build/$$name.log || \
 			{ cat build/$$name.log; exit 1; }; \
 		sed -n '/inconclusive\|±/p' build/$$name.log; rm -f build/$$name.log; \
@@ -132,12 +155,16 @@ install:
 	@test -x $(TALLY) && test -e pg_tally/pg_tally.so || { \
 		echo "nothing to install yet; run make first, as an ordinary user" >&2; exit 1; }
 	+$(EXTENSION) install DESTDIR=$(DESTDIR)
+	+$(MAKE) install-command
+
+install-command:
 	install -D -m 755 $(TALLY) $(DESTDIR)$(PREFIX)/bin/tally
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's,/usr/local,$(PREFIX),' systemd/pgtally-record@.service > \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system/pgtally-record@.service
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	$(TALLY) man $(DESTDIR)$(PREFIX)/share/man/man1
+	$(TALLY) dashboards $(DESTDIR)$(PREFIX)/share/pgtally
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	$(TALLY) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tally
 	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
@@ -147,6 +174,7 @@ install:
 
 uninstall:
 	+$(EXTENSION) uninstall DESTDIR=$(DESTDIR)
+	rm -rf $(DESTDIR)$(PREFIX)/share/pgtally
 	rm -f $(DESTDIR)$(PREFIX)/bin/tally $(DESTDIR)$(PREFIX)/lib/systemd/system/pgtally-record@.service \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tally.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tally-*.1 \
@@ -158,6 +186,6 @@ clean:
 	-+$(LIBTALLY) clean
 	-+$(EXTENSION) clean
 	$(CARGO) clean
-	rm -rf build web/node_modules
+	rm -rf build web/node_modules client/java/target
 
-.PHONY: all build demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench lint install uninstall clean
+.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench deb test-packages lint install install-command uninstall clean agent

@@ -43,6 +43,7 @@ for my $case (
     [ 'select',                   qr/unexpected argument "select"/ ],
     [ '--check --write',          qr/exclude each other/ ],
     [ '--runs 3 --check',         qr/--runs excludes/ ],
+    [ '--lines --check',          qr/--lines excludes/ ],
     [ '--write --workload select', qr/--write needs all/ ],
 ) {
     my ($arguments, $text) = @$case;
@@ -106,6 +107,24 @@ is($profile->{self}{"/tmp/lib/pg_tally.so\texecutor_run\t/src/statements.c"}, 70
 is($profile->{self}{"/usr/lib/postgresql/15/bin/postgres\tExecutorRun\t???"}, 105, 'a function of the server');
 is($profile->{calls}{executor_run}, 3, 'calls are counted');
 is($profile->{self}{"???\t0x0000000000d90d00\t???"}, 6, 'code without an object');
+is_deeply($profile->{data}, {}, 'no caches were simulated');
+
+my $lines = main::profile(file('lines', <<'PROFILE'));
+events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw
+ob=(1) /tmp/lib/pg_tally.so
+fl=(1) /src/statements.c
+fn=(1) executor_run
+12 40 9 5 3 2 1 1 1
++2 5
+cfn=(2) run
+calls=1 +10
+* 70 8 8 8 8 8
++1 5 2 1 0 4
+
+totals: 50
+PROFILE
+is($lines->{code}{'/tmp/lib/pg_tally.so'}, 3, 'lines of code, without those of what is called');
+is($lines->{data}{'/tmp/lib/pg_tally.so'}, 7, 'lines of data read and written');
 
 my $none = { total => 81, self => {}, calls => { executor_run => 1 } };
 my $difference = main::difference($profile, $none, 2);

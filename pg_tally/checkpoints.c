@@ -202,7 +202,7 @@ give_up(void)
 static void
 start(void)
 {
-	uint32		announced = *(volatile uint32 *) my_wait_event_info;
+	uint32		announced = server_wait_event();
 	TimeLineID	timeline;
 
 	GetOldestRestartPoint(&last.redo, &timeline);
@@ -236,7 +236,7 @@ void
 checkpoints_check(void)
 {
 	int			saved_errno = errno;
-	uint32		event = *(volatile uint32 *) my_wait_event_info;
+	uint32		event = server_wait_event();
 
 	if ((event & 0xFF000000U) == PG_WAIT_LWLOCK)
 		return;

@@ -31,6 +31,7 @@
 #include "commits.h"
 #include "locks.h"
 #include "pending_wait.h"
+#include "statement_nesting.h"
 #include "trace.h"
 #include "wal_usage.h"
 
@@ -66,27 +67,30 @@ static const struct
 	[COMMIT_INSERTION] = {"commit::insertion", WAITS_UNKNOWN},
 };
 
-bool		commits_pending HOT_DATA = false;
-
+/* What the end of every transaction looks at ... */
 static struct
 {
 	uint64		start;				/* tick; 0: no commit is going on */
 	uint64		end;				/* of one that is to be recorded */
+	XLogRecPtr	latest;				/* XactLastCommitEnd at the end of the last transaction */
+	bool		notifies;			/* this process has committed one that only notifies */
 	bool		asynchronous;		/* it waits for no flush, unless the server insists */
 	bool		writes;				/* it has written WAL; false: perhaps it notifies */
-	bool		notifies;			/* this process has committed one that only notifies */
-	XLogRecPtr	latest;				/* XactLastCommitEnd at the end of the last transaction */
-	wait_sums	before;
 	bool		inserts;			/* insertions into the WAL are known */
+}			commit HOT_SMALL;
+
+/* ... and what only that of a commit does. */
+static struct
+{
 	uint64		insertions;			/* before it; then its own */
 	uint64		insertion_ticks;
 	uint32		index[COMMIT_PARTS];	/* in the book */
-}			commit;
+}			commit_sums HOT_DATA __attribute__((aligned(64)));
 
 static void
 untouch(void)
 {
-	memset(commit.index, PROBE_UNTOUCHED_BYTE, sizeof(commit.index));
+	memset(commit_sums.index, PROBE_UNTOUCHED_BYTE, sizeof(commit_sums.index));
 }
 
 void
@@ -94,14 +98,14 @@ commits_begin(void)
 {
 	commit.start = 0;
 	commit.notifies = false;
-	commits_pending = false;
+	tally.commit_pends = false;
 	untouch();
 }
 
 void
 commits_follow(bool whole)
 {
-	if (!commits_pending)
+	if (!tally.commit_pends)
 	{
 		/* the sums of insertions may have begun anew */
 		commit.inserts = false;
@@ -111,19 +115,19 @@ commits_follow(bool whole)
 	untouch();
 }
 
-static void
+static pg_noinline void
 record(commit_part part, uint64 ticks)
 {
-	if (commit.index[part] == PROBE_UNTOUCHED)
-		commit.index[part] = probe_touch(parts[part].name, TALLY_TIMER);
-	tally_record(&tally.slot, commit.index[part], ticks);
+	if (commit_sums.index[part] == PROBE_UNTOUCHED)
+		commit_sums.index[part] = probe_touch(parts[part].name, TALLY_TIMER);
+	tally_record(&tally.slot, commit_sums.index[part], ticks);
 }
 
 /* A commit that has ended may still be unrecorded when a transaction that wrote nothing ends. */
 static bool
 going_on(void)
 {
-	return commit.start != 0 && !commits_pending;
+	return commit.start != 0 && !tally.commit_pends;
 }
 
 bool
@@ -137,22 +141,21 @@ commits_delayed(int64 seconds, int64 microseconds)
 void
 commits_record(void)
 {
-	const wait_sums *now = &pending_sums;
-	const wait_sums *then = &commit.before;
 	wait_class	flush = compat_wal_writes_are_synced() ? WAITS_WAL_WRITE : WAITS_WAL_SYNC;
-	bool		led = now->counts[flush] != then->counts[flush];
+	bool		led = pending_sums.of[flush].count != 0;
 
-	commits_pending = false;
+	tally.commit_pends = false;
 	record(led ? COMMIT_LEADER : commit.asynchronous ? COMMIT_ASYNCHRONOUS : COMMIT_GROUP_COMMITTED,
 		   commit.end - commit.start);
-	if (commit.inserts && commit.insertions > 0)
-		record(COMMIT_INSERTION, commit.insertion_ticks);
+	if (commit.inserts && commit_sums.insertions > 0)
+		record(COMMIT_INSERTION, commit_sums.insertion_ticks);
+#pragma GCC unroll 8
 	for (commit_part part = COMMIT_INSERT; part < COMMIT_INSERTION; part++)
 	{
 		wait_class	class = parts[part].class;
 
-		if (now->counts[class] != then->counts[class])
-			record(part, now->ticks[class] - then->ticks[class]);
+		if (pending_sums.of[class].count != 0)
+			record(part, pending_sums.of[class].ticks);
 	}
 	if (unlikely(trace_on))
 		trace_commit(commit.start, commit.end, led ? TALLY_COMMIT_LEADER
@@ -178,7 +181,7 @@ begin_insertions(void)
 	if (!commit.inserts)
 		return;
 	tally.on = false;
-	lwlocks_wal_insertions(&commit.insertions, &commit.insertion_ticks);
+	lwlocks_wal_insertions(&commit_sums.insertions, &commit_sums.insertion_ticks);
 	tally.on = true;
 }
 
@@ -194,17 +197,17 @@ end_insertions(void)
 	tally.on = false;
 	lwlocks_wal_insertions(&count, &ticks);
 	tally.on = true;
-	commit.insertions = count - commit.insertions;
-	commit.insertion_ticks = ticks - commit.insertion_ticks;
+	commit_sums.insertions = count - commit_sums.insertions;
+	commit_sums.insertion_ticks = ticks - commit_sums.insertion_ticks;
 }
 
 /* A commit begins. tally.on is set. */
 static void
 begin(bool writes, bool asynchronous)
 {
-	if (tally.slot.book->pend != TALLY_NONE || commits_pending)
+	if ((tally.slot.book->pend != TALLY_NONE && !tally.settled) || tally.commit_pends)
 		settle();
-	commit.before = pending_sums;
+	memset(&pending_sums.of[WAITS_WAL_INSERT], 0, (WAITS_CLASSES - WAITS_WAL_INSERT) * sizeof(pending_sums.of[0]));
 	commit.writes = writes;
 	commit.asynchronous = asynchronous;
 	begin_insertions();
@@ -217,10 +220,7 @@ end(void)
 	commit.end = Max(probe_now(), commit.start);
 	end_insertions();
 	if (tally.on)
-	{
-		commits_pending = true;
-		tally.special = true;
-	}
+		tally.commit_pends = true;
 	else
 		commit.start = 0;
 }
@@ -328,12 +328,21 @@ other_transaction(XactEvent event)
 HOT_CODE static void
 transaction(XactEvent event, void *arg)
 {
-	if (!tally.on)
-		return;
-	if (event == XACT_EVENT_PRE_COMMIT ? XactLastRecEnd == 0 && !commit.notifies
-		: event == XACT_EVENT_COMMIT && XactLastCommitEnd == commit.latest && commit.start == 0 && !wal_grown())
-		return;
-	other_transaction(event);
+	if (event == XACT_EVENT_PRE_COMMIT)
+	{
+		if (!tally.on || (*server.latest_record == 0 && !commit.notifies))
+			return;
+	}
+	else if (event == XACT_EVENT_COMMIT)
+	{
+		nesting_transaction_ends();
+		if (!tally.on || (*server.latest_commit == commit.latest && commit.start == 0 && !wal_grown()))
+			return;
+	}
+	else if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+		nesting_transaction_ends();
+	if (tally.on)
+		other_transaction(event);
 }
 
 void

@@ -26,8 +26,7 @@ extern void commits_prepared_end(void);
 /* Whether a sleep of that length is the one for commit_delay, where the server does not announce it. */
 extern bool commits_delayed(int64 seconds, int64 microseconds);
 
-/* A commit is over; its figures are recorded before the next wait, when all its waits are known. */
-extern bool commits_pending;
+/* A commit is over (tally.commit_pends): its figures are recorded before the next wait, when all its waits are known. */
 extern void commits_record(void);
 
 #pragma GCC visibility pop

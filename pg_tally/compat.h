@@ -107,15 +107,11 @@ compat_tranche_name(uint32 tranche)
 extern int	CommitDelay;
 
 /* How often this process found the WAL's buffers full; up to 17, since it last reported to the server's statistics. */
-static inline int64
-compat_wal_buffers_full(void)
-{
 #if PG_VERSION_NUM >= 180000
-	return pgWalUsage.wal_buffers_full;
+#define COMPAT_WAL_BUFFERS_FULL pgWalUsage.wal_buffers_full
 #else
-	return PendingWalStats.wal_buffers_full;
+#define COMPAT_WAL_BUFFERS_FULL PendingWalStats.wal_buffers_full
 #endif
-}
 
 #if PG_VERSION_NUM < 160000
 static inline int

@@ -235,30 +235,74 @@ note(file_operation operation, uint8 kind, int fd, int64 result, int error)
 	};
 }
 
-/* Nearly always bytes of a known file; all else is for files_done. */
+/* An operation on a known file that did not fail: nearly all are such. All else is for files_done. */
+static pg_attribute_always_inline void
+note_plain(int fd, file_operation operation, uint8 kept_as, uint64 writes, uint64 bytes)
+{
+	descriptor *d = &descriptors[fd];
+
+	files_note.pending = true;
+	files_note.operation = (uint8) operation;
+	files_note.kind = d->kind;
+	files_note.error = 0;
+	files_note.more = 0;
+	files_note.special = d->slru || operation == FILE_SYNC;
+	files_note.kept = kept_as;
+	files_note.fd = fd;
+	files_note.key = KEY(d->kind, operation, false);
+	files_note.relation = &d->relation;
+	files_note.writes = writes;
+	files_note.bytes = bytes;
+}
+
+static pg_attribute_always_inline bool
+is_known(int fd)
+{
+	return fd == (fd & (DESCRIPTORS - 1)) && descriptors[fd].kind > KIND_NONE;
+}
+
 HOT_CODE void
 files_read(int fd, int64 result, int64 offset)
 {
 	descriptor *d = &descriptors[fd & (DESCRIPTORS - 1)];
 
-	if (unlikely(fd != (fd & (DESCRIPTORS - 1)) || d->kind <= KIND_NONE || result <= 0 || offset < 0))
+	if (unlikely(!is_known(fd) || result <= 0 || offset < 0))
 	{
 		files_done(fd, FILE_READ, result, offset);
 		return;
 	}
-	files_note.pending = true;
+	note_plain(fd, FILE_READ, 1 + TALLY_RELATION_READ, 0, (uint64) result);
 	files_note.follows = d->read_end == offset;
-	files_note.operation = FILE_READ;
-	files_note.kind = d->kind;
-	files_note.error = 0;
-	files_note.more = 0;
-	files_note.special = d->slru;
-	files_note.kept = 1 + TALLY_RELATION_READ;
-	files_note.fd = fd;
-	files_note.key = KEY(d->kind, FILE_READ, false);
-	files_note.relation = &d->relation;
-	files_note.bytes = (uint64) result;
 	d->read_end = offset + result;
+}
+
+HOT_CODE void
+files_written(int fd, int64 result, int64 offset)
+{
+	descriptor *d = &descriptors[fd & (DESCRIPTORS - 1)];
+
+	if (unlikely(!is_known(fd) || result <= 0 || offset < 0 || server_wait_event() == WAIT_EVENT_DATA_FILE_EXTEND))
+	{
+		files_done(fd, FILE_WRITE, result, offset);
+		return;
+	}
+	note_plain(fd, FILE_WRITE, 1 + TALLY_RELATION_WRITE, 0, (uint64) result);
+	files_note.follows = d->write_end == offset;
+	d->write_end = offset + result;
+	if (d->name != 0)
+		d->unsynced = tally_unsynced_add(tally.slot.segment, d->name, d->unsynced, 1, (uint64) result);
+}
+
+HOT_CODE void
+files_synced(int fd, int result)
+{
+	if (unlikely(!is_known(fd) || result != 0))
+	{
+		files_done(fd, FILE_SYNC, result, 0);
+		return;
+	}
+	note_plain(fd, FILE_SYNC, 1 + TALLY_RELATION_SYNC, syncing_writes, syncing_bytes);
+	files_note.follows = false;
 }
 
 HOT_CODE void
@@ -271,7 +315,7 @@ files_done(int fd, file_operation operation, int64 result, int64 offset)
 	if (d != NULL && unlikely(d->kind == KIND_UNKNOWN))
 		learn(fd);
 	if (operation == FILE_WRITE &&
-		*(volatile uint32 *) my_wait_event_info == WAIT_EVENT_DATA_FILE_EXTEND)
+		server_wait_event() == WAIT_EVENT_DATA_FILE_EXTEND)
 		operation = FILE_EXTEND;
 	note(operation, d != NULL ? d->kind : KIND_OTHER, fd, result, saved_errno);
 	if (moves)

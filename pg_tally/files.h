@@ -76,8 +76,10 @@ extern void files_opened(const char *path, int flags, int fd);
 extern void files_closed(int fd, int result);
 /* That descriptor is another file now, unseen. */
 extern void files_forget(int fd);
-/* The same as files_done for a read at an offset. */
+/* The same as files_done for a read or a write at an offset, and for a sync. */
 extern void files_read(int fd, int64 result, int64 offset);
+extern void files_written(int fd, int64 result, int64 offset);
+extern void files_synced(int fd, int result);
 extern void files_done(int fd, file_operation operation, int64 result, int64 offset);
 extern void files_path_done(const char *path, file_operation operation, int result);
 extern void files_renamed(const char *from, const char *to, int result);

@@ -62,11 +62,11 @@
 	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o), \
 	  files_read(fd, result, o)) \
 	X(ssize_t, pwrite, true, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o), \
-	  files_done(fd, FILE_WRITE, result, o))
+	  files_written(fd, result, o))
 
 #define SYNC_IMPORTS(X) \
-	X(int, fdatasync, true, (int fd), (fd), files_done(fd, FILE_SYNC, result, 0)) \
-	X(int, fsync, true, (int fd), (fd), files_done(fd, FILE_SYNC, result, 0))
+	X(int, fdatasync, true, (int fd), (fd), files_synced(fd, result)) \
+	X(int, fsync, true, (int fd), (fd), files_synced(fd, result))
 
 #define OTHER_IMPORTS(X) \
 	X(ssize_t, pwritev, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o), \
@@ -177,20 +177,23 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 		return result; \
 	}
 
-/* The commonest calls: the common case of a wait is straight through, without a call but the real one (plain_wait.h). */
-#define HOT(ret, name, always, params, args, note) \
-	static ret (*real_##name) params HOT_DATA = NULL; \
-	HOT_AS(real_##name, ret, name, always, params, args, note)
-#define HOT_AS(timed, ret, name, always, params, args, note) \
-	PROBE_AS(general_##name, timed, HOT_CODE, ret, name, always, params, args, (void) 0, note) \
+/*
+ * The commonest calls: the common case of a wait is straight through, without a call but the real one (plain_wait.h).
+ * `read`: what a wait for a message goes to; `other`: what is no plain wait.
+ */
+#define GENERAL(timed, ret, name, always, params, args, before, note) \
+	PROBE_AS(general_##name, timed, HOT_CODE, ret, name, always, params, args, before, note)
+#define HOT_AS(read, other, ret, name, params, args, before, note) \
 	HOT_CODE static pg_noinline ret plain_##name params \
 	{ \
 		ret result; \
-		uint32		event = *(volatile uint32 *) my_wait_event_info; \
+		uint32		event = server_wait_event(); \
 		/* before it, what was inserted into the WAL is counted */ \
-		if (unlikely(CALL_##name == CALL_pwrite && event == WAIT_EVENT_WAL_WRITE) || \
-			unlikely(!plain_wait_begin(event, CALL_##name))) \
-			return general_##name args; \
+		if (CALL_##name == CALL_pwrite && unlikely(event == WAIT_EVENT_WAL_WRITE)) \
+			plain_wal_write(); \
+		if (unlikely(!plain_wait_begin(event, CALL_##name))) \
+			return other args; \
+		before; \
 		result = real_##name args; \
 		note; \
 		plain_wait_end(); \
@@ -201,30 +204,57 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 	{ \
 		if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen)) \
 			return general_##name args; \
+		if (tally.gate == GATE_READ) \
+			return read args; \
 		if (!tally.on) \
 			return real_##name args; \
 		return plain_##name args; \
 	}
+#define HOT_BEFORE(ret, name, always, params, args, before, note) \
+	static ret (*real_##name) params HOT_SMALL = NULL; \
+	GENERAL(real_##name, ret, name, always, params, args, before, note) \
+	HOT_AS(general_##name, general_##name, ret, name, params, args, before, note)
+#define HOT(ret, name, always, params, args, note) \
+	HOT_BEFORE(ret, name, always, params, args, (void) 0, note)
 #define SYNC(ret, name, always, params, args, note) \
-	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, files_syncing(fd), note)
+	HOT_BEFORE(ret, name, always, params, args, files_syncing(fd), note)
 #define OTHER(ret, name, always, params, args, note) \
 	PROBE(,, ret, name, always, params, args, (void) 0, note)
 #define SUBMIT(ret, name, always, params, args, before) \
-	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, before, NOT_A_FILE)
+	PROBE(HOT_CODE, HOT_SMALL, ret, name, always, params, args, before, NOT_A_FILE)
 
-static int	(*real_epoll_wait) (int ep, struct epoll_event *ev, int n, int ms) HOT_DATA = NULL;
+static int	(*real_epoll_wait) (int ep, struct epoll_event *ev, int n, int ms) HOT_SMALL = NULL;
 
 /* Nearly all sleeps for which there is time to be timed are others, and go straight through. */
 static inline int
 sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
 {
-	if (unlikely(blocking_is_lock(*(volatile uint32 *) my_wait_event_info)))
+	if (unlikely(blocking_is_lock(server_wait_event())))
 		return blocking_sleep(real_epoll_wait, ep, ev, n, ms);
 	return real_epoll_wait(ep, ev, n, ms);
 }
 
+/* Most sleeps are those for a message; after a commit, that is recorded first. */
 #define SLEEP(ret, name, always, params, args, note) \
-	HOT_AS(sleep_in_epoll, ret, name, always, params, args, note)
+	GENERAL(sleep_in_epoll, ret, name, always, params, args, (void) 0, note) \
+	HOT_CODE static pg_noinline ret read_##name params \
+	{ \
+		ret result; \
+		if (unlikely(server_wait_event() != WAIT_EVENT_CLIENT_READ)) \
+			return general_##name args; \
+		plain_read_begin(CALL_##name); \
+		result = real_##name args; \
+		plain_wait_end(); \
+		return result; \
+	} \
+	HOT_CODE static pg_noinline ret other_##name params \
+	{ \
+		if (tally.gate != GATE_READ_AFTER_COMMIT) \
+			return general_##name args; \
+		plain_read_after_commit(); \
+		return read_##name args; \
+	} \
+	HOT_AS(read_##name, other_##name, ret, name, params, args, (void) 0, note)
 
 SLEEP_IMPORTS(SLEEP)
 HOT_IMPORTS(HOT)
@@ -232,13 +262,13 @@ SYNC_IMPORTS(SYNC)
 OTHER_IMPORTS(OTHER)
 SUBMIT_IMPORTS(SUBMIT)
 
-static int	(*real_sem_wait) (sem_t *s) HOT_DATA = NULL;
+static int	(*real_sem_wait) (sem_t *s) HOT_SMALL = NULL;
 
 /* A sleep in the queue of a lightweight lock, as one wait, and for the lock's own account. */
 HOT_CODE static int
 probe_sem_wait(sem_t *s)
 {
-	bool		lightweight = compat_queues_for_lock(*(volatile uint32 *) my_wait_event_info);
+	bool		lightweight = compat_queues_for_lock(server_wait_event());
 	uint64		begin;
 	int			result;
 
@@ -252,7 +282,7 @@ probe_sem_wait(sem_t *s)
 	return result;
 }
 
-static int	(*real_sem_post) (sem_t *s) HOT_DATA = NULL;
+static int	(*real_sem_post) (sem_t *s) HOT_SMALL = NULL;
 
 /* Wakes a process, perhaps because a lightweight lock is released. */
 HOT_CODE static int
@@ -383,7 +413,7 @@ has_line(const FILE *file, int size)
  * common case, so it needs no stack frame.
  */
 #define PROBE_STREAM(ret, name, at_once, params, args) \
-	static ret (*real_##name) params HOT_DATA = NULL; \
+	static ret (*real_##name) params HOT_SMALL = NULL; \
 	static pg_noinline ret timed_##name params \
 	{ \
 		ret result; \

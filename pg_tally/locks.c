@@ -28,8 +28,8 @@
 
 StaticAssertDecl(PROBES_LOCKS + DETOURS <= PROBES_TEMP_FILES, "probes of locks must fit before the next ones");
 
-bool		locks_installed HOT_DATA = false;
-bool		locks_at_waits HOT_DATA = false;
+bool		locks_installed HOT_SMALL = false;
+bool		locks_at_waits HOT_SMALL = false;
 uint64		locks_block_ticks = UINT64_MAX;
 
 static detour detours[DETOURS];

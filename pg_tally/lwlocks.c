@@ -386,7 +386,7 @@ lwlocks_slept(uint64 begin, uint64 end)
 {
 	uint32		last = lwlocks.count - 1;
 
-	if (acquiring(*(volatile uint32 *) my_wait_event_info))
+	if (acquiring(server_wait_event()))
 	{
 		if (troubles[last].first == 0)
 		{

@@ -55,28 +55,33 @@ static const struct
 	[MESSAGE_OTHER] = {"Other", PHASE_SIMPLE_QUERY},
 };
 
-/* By the message's type byte (protocol.sgml, "Message Formats"); what is not named is Other. */
-static uint8 message_by_byte[256] HOT_DATA = {
-	[0 ... 255] = MESSAGE_OTHER,
-	['Q'] = MESSAGE_QUERY,
-	['P'] = MESSAGE_PARSE,
-	['B'] = MESSAGE_BIND,
-	['D'] = MESSAGE_DESCRIBE,
-	['E'] = MESSAGE_EXECUTE,
-	['C'] = MESSAGE_CLOSE,
-	['S'] = MESSAGE_SYNC,
-	['H'] = MESSAGE_FLUSH,
-	['F'] = MESSAGE_FUNCTION_CALL,
-	['d'] = MESSAGE_COPY_DATA,
-	['c'] = MESSAGE_COPY_DONE,
-	['f'] = MESSAGE_COPY_FAIL,
-	['X'] = MESSAGE_TERMINATE,
+/* By the message's type byte (protocol.sgml, "Message Formats"), after that of EOF; what is not named is Other. */
+#define BYTE(byte) [(byte) - EOF]
+static uint8 message_by_byte[256 - EOF] HOT_DATA = {
+	[0 ... 255 - EOF] = MESSAGE_OTHER,
+	BYTE(EOF) = MESSAGE_TERMINATE,
+	BYTE('Q') = MESSAGE_QUERY,
+	BYTE('P') = MESSAGE_PARSE,
+	BYTE('B') = MESSAGE_BIND,
+	BYTE('D') = MESSAGE_DESCRIBE,
+	BYTE('E') = MESSAGE_EXECUTE,
+	BYTE('C') = MESSAGE_CLOSE,
+	BYTE('S') = MESSAGE_SYNC,
+	BYTE('H') = MESSAGE_FLUSH,
+	BYTE('F') = MESSAGE_FUNCTION_CALL,
+	BYTE('d') = MESSAGE_COPY_DATA,
+	BYTE('c') = MESSAGE_COPY_DONE,
+	BYTE('f') = MESSAGE_COPY_FAIL,
+	BYTE('X') = MESSAGE_TERMINATE,
 };
 
+StaticAssertDecl(EOF == -1, "EOF is the number before the bytes");
+
+/* pq_getbyte returns a byte or EOF. */
 static inline tally_message
 message_of(int byte)
 {
-	return byte == EOF ? MESSAGE_TERMINATE : (tally_message) message_by_byte[byte & 0xFF];
+	return (tally_message) message_by_byte[byte - EOF];
 }
 
 /* A new slot: no statistic is touched yet. */
@@ -158,8 +163,24 @@ before_read(void)
 		tally_end_level(tally.slot.segment, probe_now());
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_follow();
+	/* the message before may have been SET application_name; the wait for the next one has it shown */
+	if (unlikely(*server.application != tally.application))
+	{
+		tally.identified = false;
+		tally.special = true;
+	}
 	tally.read_begun = true;
 	tally.read_waited = false;
+}
+
+/* The pending wait is not all of the read: what came before the message is no part of its statement, but counts otherwise. */
+static pg_noinline void
+pass_on(void)
+{
+	const tally_book *book = tally.slot.book;
+
+	if (book->pend < tally.slot.limit && !tally.settled)
+		pending_note(book->pend, book->pend_ticks);
 }
 
 /*
@@ -177,9 +198,14 @@ after_wait(const message_kind *kind)
 	book->run = kind->cpu;
 	if (tally.phase == PHASE_IDLE)
 		book->transaction = arrival;
+	/* it began no later: the end of a wait is never before its beginning */
 	if (likely(tally.read_start != 0 && kind->read != TALLY_NONE))
-		tally_add_plain(&tally.slot, kind->read, arrival > tally.read_start ? arrival - tally.read_start : 0);
+		tally_add_plain(&tally.slot, kind->read, arrival - tally.read_start);
 	tally_seq_publish(&book->seq, seq);
+	/* nearly always the one wait was for the client */
+	if (unlikely(book->pend_ticks != arrival - tally.read_start))
+		pass_on();
+	tally.settled = true;
 	return arrival;
 }
 
@@ -188,6 +214,8 @@ static pg_noinline uint64
 after_no_wait(const message_kind *kind)
 {
 	uint64		arrival = probe_now();
+
+	tally.read_begun = false;
 
 	pending_settle();
 	message_end(arrival);
@@ -198,41 +226,40 @@ after_no_wait(const message_kind *kind)
 	return arrival;
 }
 
-/* It has its type. */
+/* What is handled from now on. */
+static pg_attribute_always_inline void
+set_kind(tally_message message, const message_kind *kind)
+{
+	tally.phase = kind->phase;
+	tally.cpu = kind->cpu;
+	tally.message = message;
+}
+
+/* It has its type. While the level is off, only the phase is kept, for when it is raised. */
 static pg_attribute_always_inline void
 after_read(int byte)
 {
 	tally_message message = message_of(byte);
 	const message_kind *kind = begin_kind(message);
-	uint64		arrival = 0;
+	uint64		arrival;
 
 	tally.slot.book->calls[CALLS_MESSAGES]++;
-	if (tally.on)
+	if (unlikely(!tally.on))
 	{
-		tally.on = false;
-		if (unlikely(application_name != tally.application))
-		{
-			tally.identified = false;
-			tally.special = true;
-		}
-		arrival = likely(tally.read_waited) ? after_wait(kind) : after_no_wait(kind);
-		tally.on = true;
-	}
-	else
 		tally.slot.book->transaction = 0;
-	/* While the level is off the phase is kept for when it is raised. */
-	tally.read_begun = false;
-	tally.read_waited = false;
-	tally.phase = kind->phase;
-	tally.recent = tally.accounts[kind->phase];
-	tally.cpu = kind->cpu;
-	tally.message = message;
+		tally.read_begun = false;
+		set_kind(message, kind);
+		return;
+	}
+	tally.on = false;
+	arrival = likely(tally.read_waited) ? after_wait(kind) : after_no_wait(kind);
+	tally.on = true;
+	set_kind(message, kind);
 	tally.handle_start = arrival;
-	tally.read_start = 0;
 	statements_message(message, arrival);
 }
 
-static int	(*original_getbyte) (void) HOT_DATA = NULL;
+static int	(*original_getbyte) (void) HOT_SMALL = NULL;
 static bool installed = false;
 static bool seen = false;			/* this process's main loop has called it */
 
@@ -252,8 +279,10 @@ begin_main_loop(void)
 		seen = true;
 		tally.guessing = false;
 	}
-	tally.reads_messages = tally.claimed && !ClientAuthInProgress && MyProcPort != NULL;
-	return tally.reads_messages;
+	if (!tally.claimed || ClientAuthInProgress || MyProcPort == NULL)
+		return false;
+	tally.reads_messages = seen && !trace_on;
+	return true;
 }
 
 static pg_noinline int
@@ -277,7 +306,7 @@ other_getbyte(void)
 
 	if (!begin_main_loop())
 		return original_getbyte();
-	if (debug_query_string != NULL)
+	if (*server.query != NULL)
 		byte = copy_getbyte();
 	else
 	{
@@ -287,20 +316,21 @@ other_getbyte(void)
 		if (trace_on)
 			trace_message();
 	}
-	if (trace_on)
-		tally.reads_messages = false;
 	return byte;
 }
 
-/* Instead of pq_getbyte. */
-DETOUR_HANDLER HOT_CODE static int
+/*
+ * Instead of pq_getbyte. It need not keep the registers that a caller saves, as other handlers do: pq_getbyte itself
+ * loses them all, because it may call libc.
+ */
+HOT_CODE static int
 probe_getbyte(void)
 {
 	int			byte;
 
-	if (unlikely(!tally.reads_messages || !seen))
+	if (unlikely(!tally.reads_messages))
 		return other_getbyte();
-	if (unlikely(debug_query_string != NULL))
+	if (unlikely(*server.query != NULL))
 		return copy_getbyte();
 	before_read();
 	byte = original_getbyte();
@@ -351,8 +381,10 @@ messages_guess_begin(void)
 void
 messages_guess_end(void)
 {
-	if (tally.read_waited)
-		after_read(0);
+	if (!tally.read_waited)
+		return;
+	after_read(0);
+	tally.read_waited = false;
 }
 
 /* Install the probe; false, with a reason, if it was left out. */

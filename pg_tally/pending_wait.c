@@ -10,7 +10,7 @@
 #include "pending_wait.h"
 #include "pg_tally.h"
 
-wait_sums	pending_sums HOT_DATA;
+wait_sums	pending_sums HOT_DATA __attribute__((aligned(64)));
 uint8		pending_classes[BOOK_INDEXES];
 
 /* A new slot: indexes stand for other statistics. */

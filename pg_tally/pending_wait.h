@@ -15,7 +15,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Waits of which a running sum is kept, whatever the phase. Their events in pending_wait.c. */
+/* Waits of which a sum is kept, whatever the phase. Their events in pending_wait.c. */
 typedef enum wait_class
 {
 	WAITS_UNKNOWN = 0,				/* not classified yet */
@@ -24,7 +24,7 @@ typedef enum wait_class
 	WAITS_BLOCK_WRITE,
 	WAITS_TEMP_READ,
 	WAITS_TEMP_WRITE,
-	WAITS_WAL_INSERT,				/* for space to insert WAL */
+	WAITS_WAL_INSERT,				/* for space to insert WAL: from here on the parts of a commit */
 	WAITS_WAL_QUEUE,				/* for another's write of WAL */
 	WAITS_WAL_WRITE,
 	WAITS_WAL_SYNC,
@@ -33,11 +33,14 @@ typedef enum wait_class
 	WAITS_CLASSES
 } wait_class;
 
-/* Ever, of this process. */
+/* Of this process: ever; those of a commit since the last one began (commits.c). */
 typedef struct wait_sums
 {
-	uint64		ticks[WAITS_CLASSES];
-	uint64		counts[WAITS_CLASSES];
+	struct
+	{
+		uint64		count;
+		uint64		ticks;
+	}			of[WAITS_CLASSES];
 } wait_sums;
 
 extern wait_sums pending_sums;
@@ -59,8 +62,8 @@ pending_note(uint32 index, uint64 ticks)
 
 	if (unlikely(class == WAITS_UNKNOWN))
 		class = pending_learn(index);
-	pending_sums.counts[class]++;
-	pending_sums.ticks[class] += ticks;
+	pending_sums.of[class].count++;
+	pending_sums.of[class].ticks += ticks;
 	if (unlikely(ticks >= slow_min_ticks))
 		slow_check(index, ticks);
 	if (files_note.pending)
@@ -79,11 +82,12 @@ pending_settle_wait(void)
 	uint64		ticks = tally.slot.book->pend_ticks;
 
 	/* as in tally_switch: believed within bounds */
-	if (index < tally.slot.limit)
+	if (index < tally.slot.limit && !tally.settled)
 	{
 		statement_time_note(index, ticks);
 		pending_note(index, ticks);
 	}
+	tally.settled = false;
 }
 
 /*
@@ -94,7 +98,7 @@ static inline void
 pending_settle(void)
 {
 	pending_settle_wait();
-	if (unlikely(commits_pending))
+	if (unlikely(tally.commit_pends))
 		commits_record();
 }
 

@@ -70,24 +70,13 @@ shmem_startup(void)
 
 /* ---------------------------------------------------------------- COPY is a phase, LOAD a request */
 
-static void
-utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
-		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
-		DestReceiver *dest, QueryCompletion *qc)
+static pg_noinline void
+copy(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+	 ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
+	 DestReceiver *dest, QueryCompletion *qc)
 {
-	tally_phase outer;
+	tally_phase outer = probe_enter_phase(PHASE_COPY);
 
-	if (!IsA(pstmt->utilityStmt, CopyStmt))
-	{
-		/* Loaded already, the library does not see a LOAD. */
-		bool		load = own.view_only != NULL && IsA(pstmt->utilityStmt, LoadStmt);
-
-		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
-		if (load)
-			session_load_statement(((LoadStmt *) pstmt->utilityStmt)->filename);
-		return;
-	}
-	outer = probe_enter_phase(PHASE_COPY);
 	PG_TRY();
 	{
 		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
@@ -97,6 +86,31 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		probe_enter_phase(outer);
 	}
 	PG_END_TRY();
+}
+
+static pg_noinline void
+load(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+	 ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
+	 DestReceiver *dest, QueryCompletion *qc)
+{
+	previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	/* Loaded already, the library does not see a LOAD. */
+	if (own.view_only != NULL)
+		session_load_statement(((LoadStmt *) pstmt->utilityStmt)->filename);
+}
+
+/* Nearly all are others: they have no frame here. */
+static void
+utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
+		DestReceiver *dest, QueryCompletion *qc)
+{
+	if (unlikely(IsA(pstmt->utilityStmt, CopyStmt)))
+		copy(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	else if (unlikely(IsA(pstmt->utilityStmt, LoadStmt)))
+		load(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	else
+		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
 }
 
 void

@@ -24,7 +24,7 @@
 #define MOST_DEPTH 50
 #define TEXT_SIZE 232				/* of an event */
 
-plans_due	plans_noted HOT_DATA = {.ticks = UINT64_MAX,.count = 0};
+plans_due	plans_noted HOT_SMALL = {.ticks = UINT64_MAX,.count = 0};
 static int	threshold_ms = -1;
 
 void

@@ -320,7 +320,7 @@ probe_follow(void)
 	{
 		if (wait < tally.slot.limit)
 			pending_note(wait, ticks);
-		if (commits_pending)
+		if (tally.commit_pends)
 			commits_record();
 	}
 	carry_over(before);
@@ -460,7 +460,7 @@ check_state(void)
 HOT_CODE bool
 probe_begin_wait_on(uint32 unnamed, uint32 call)
 {
-	uint32		event = *(volatile uint32 *) my_wait_event_info;
+	uint32		event = server_wait_event();
 	uint64		now;
 
 	if (event == 0)
@@ -486,12 +486,14 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	now = probe_now();
 	if (tally.read_begun)
 		message_begin_read_wait(now);
+	else
+		tally.waits++;
 	tally_switch_plain(&tally.slot, probe_account(event), now);
 	if (unlikely(statement_time.begins))
 		statement_time_begin_worker(now);
 	/* what stays to be done at each wait; what is to be done once more has set it again */
 	if (!tally.identified || tally.checks_state || tally.guessing || locks_at_waits ||
-		tally.phase == PHASE_BACKGROUND)
+		tally.phase == PHASE_BACKGROUND || !probe_clock_is_counter())
 		tally.special = true;
 	return true;
 }
@@ -534,6 +536,15 @@ client_address(void)
 	return MyProcPort->remote_host;
 }
 
+/* The kind of tally's own sessions: readers tell their work from everybody else's by it (crates/segment/src/own.rs). */
+#define OWN_SESSION "client backend (tally)"
+
+static bool
+is_own_session(void)
+{
+	return MyBackendType == B_BACKEND && application_name != NULL && strcmp(application_name, "tally") == 0;
+}
+
 /* Texts shown for this process; what is not known yet stays as it is. */
 void
 probe_identify(void)
@@ -558,6 +569,8 @@ probe_identify(void)
 		identity.kind = "standalone backend";
 	else if (MyBackendType == B_BG_WORKER && MyBgworkerEntry != NULL)
 		identity.kind = MyBgworkerEntry->bgw_type;
+	else if (is_own_session())
+		identity.kind = OWN_SESSION;
 	else
 		identity.kind = compat_process_kind(MyBackendType);
 

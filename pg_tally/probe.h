@@ -20,6 +20,7 @@
 
 #include "utils/wait_event.h"
 
+#include "server.h"
 #include "tally.h"
 
 #pragma GCC visibility push(hidden)
@@ -118,9 +119,11 @@ typedef struct recent_account
 #ifdef WORDS_BIGENDIAN
 #define GATE_PLAIN 0x01000000u		/* on, and nothing else */
 #define GATE_READ 0x01000100u		/* on, and the main loop reads a message */
+#define GATE_READ_AFTER_COMMIT 0x01000101u
 #else
 #define GATE_PLAIN 0x00000001u
 #define GATE_READ 0x00010001u
+#define GATE_READ_AFTER_COMMIT 0x01010001u
 #endif
 
 /* Per kind of message: its phase, and its statistics' indexes in the book. */
@@ -142,24 +145,25 @@ typedef struct probe_state
 		struct
 		{
 			bool		on;			/* a slot, a level, and not inside a probe */
-			bool		special;	/* the next wait may have to do what is rarely done */
+			bool		special;	/* the next wait may have to do what is rarely done, or reads a slow clock */
 			bool		read_begun; /* the main loop reads a message, and has not waited for it yet */
-			bool		unused;
+			bool		commit_pends;	/* a commit is over and not recorded yet (commits.c) */
 		};
 		uint32		gate;			/* all of them: GATE_* */
 	};
 	bool		read_waited;		/* ... and has waited for it */
+	bool		settled;			/* the pending wait is passed on already, or was for a message (pending_wait.h) */
 	bool		guessing;			/* no detour on the reading of messages, or not yet seen to work */
 	bool		checkpointer;		/* this process makes checkpoints */
 	bool		checks_state;		/* it checks its state at each wait: checkpointer, walsender */
 	bool		identified;			/* only the application can still change */
 	bool		claimed;			/* slot is ours */
-	bool		reads_messages;		/* ... and its main loop has begun */
+	bool		reads_messages;		/* ... and its main loop has begun, and was seen to call the detour */
 	tally_phase phase;
 	uint32		cpu;				/* index of (phase, cpu) */
-	recent_account *recent;			/* of the phase */
-	tally_message message;			/* being handled */
-	tally_clock_kind clock;
+	uint8		message;			/* tally_message that is being handled */
+	uint8		clock;				/* tally_clock_kind */
+	uint32		waits;				/* that have begun, ever, but for the next message */
 	uint64		handle_start;		/* tick of its arrival; 0 unknown */
 	uint64		read_start;			/* tick of the end of the one before; 0 unknown */
 	const char *application;		/* as copied to the slot */
@@ -174,9 +178,14 @@ typedef struct probe_state
 
 extern probe_state tally;
 
-/* Code and data of all probes lie together: fewer pages miss in the TLB. */
+/*
+ * Code and data of all probes lie together: fewer pages miss in the TLB. What the server does between two probes takes
+ * most of ours out of the first-level cache, so that what counts is how few lines a probe fetches: what it uses together
+ * lies together, small variables of all modules side by side (HOT_SMALL: up to 32 bytes).
+ */
 #define HOT_CODE __attribute__((hot))
 #define HOT_DATA __attribute__((section("tally_hot")))
+#define HOT_SMALL __attribute__((section("tally_hot_small")))
 
 /* probe.c */
 extern void probe_claim(tally_segment *segment, tally_phase phase);
@@ -227,10 +236,34 @@ probe_now(void)
 	return tally_now(tally.clock);
 }
 
+/* Is the clock the processor's counter? Others take so long to read that the general way serves them as well. */
+static inline bool
+probe_clock_is_counter(void)
+{
+#ifdef TALLY_CLOCK_COUNTER
+	return tally.clock == TALLY_CLOCK_COUNTER;
+#else
+	return false;
+#endif
+}
+
+/* probe_now, where probe_clock_is_counter. */
+static inline uint64
+probe_counter(void)
+{
+#ifdef TALLY_CLOCK_COUNTER
+	return tally_counter();
+#else
+	return probe_now();
+#endif
+}
+
+#define RECENT_OF(event) ((event) * 2654435761u >> 29 & (RECENT_ACCOUNTS - 1))
+
 static pg_attribute_always_inline recent_account *
 probe_recent(uint32 event)
 {
-	return &tally.recent[event * 2654435761u >> 29 & (RECENT_ACCOUNTS - 1)];
+	return &tally.accounts[tally.phase][RECENT_OF(event)];
 }
 
 /* Run another phase from now on; the caller has cleared tally.on. */
@@ -240,7 +273,6 @@ probe_set_phase(tally_phase phase)
 	uint32		cpu = tally.cpu_index[phase];
 
 	tally.phase = phase;
-	tally.recent = tally.accounts[phase];
 	tally.cpu = likely(cpu != TALLY_NONE) ? cpu : probe_cpu_account(phase);
 }
 
@@ -258,12 +290,10 @@ probe_begin_wait(uint32 unnamed, uint32 call)
 	return probe_begin_wait_on(unnamed, call);
 }
 
-/* After a wait. Only reads the clock and notes it: other processes may be waiting for this one. */
+/* After a wait, at `now`. Only notes it: other processes may be waiting for this one. */
 static pg_attribute_always_inline void
-probe_end_wait_as(bool may_guess)
+probe_end_wait_at(uint64 now, bool may_guess)
 {
-	uint64		now = probe_now();
-
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_end_wait_changed(now);
 	else
@@ -279,7 +309,7 @@ probe_end_wait_as(bool may_guess)
 static inline void
 probe_end_wait(void)
 {
-	probe_end_wait_as(true);
+	probe_end_wait_at(probe_now(), true);
 }
 
 #pragma GCC visibility pop

@@ -17,7 +17,7 @@
 #include "slow_waits.h"
 #include "trace.h"
 
-uint64		slow_min_ticks = UINT64_MAX;
+uint64		slow_min_ticks HOT_SMALL = UINT64_MAX;
 
 static int	threshold_ms = -1;
 static bool	watch_all = false;

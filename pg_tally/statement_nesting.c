@@ -11,7 +11,7 @@
 #include "statement_nesting.h"
 #include "statements.h"
 
-nesting_state nesting HOT_DATA = {
+nesting_state nesting HOT_DATA __attribute__((aligned(64))) = {
 	.size = NESTING_FIRST,
 	.query_capacity = NESTING_FIRST,
 	.levels = nesting.first_levels,

@@ -17,14 +17,15 @@
 #include "statement_usage.h"
 #include "temp_files.h"
 
+#pragma GCC visibility push(hidden)
+
 /* A query whose executor has started and not ended. */
 typedef struct open_query
 {
 	const QueryDesc *query;
 	bool		split;				/* nested: has parts of its own */
 	tally_part *parts;				/* memory for them; stays with the item of queries[] */
-	uint64		temp_files;			/* running sums at its start */
-	uint64		temp_bytes;
+	temp_file_sums temp_files;		/* at its start */
 	used		used;				/* of its runs so far */
 } open_query;
 
@@ -50,14 +51,14 @@ typedef struct nesting_state
 	int			executors;			/* of the levels */
 	int			planners;
 	int			depth;
+	uint32		jumping;			/* 1: an error's jump is being handled */
 	int			open;
 	int			size;				/* capacity of levels ... */
 	int			query_capacity;				/* ... and of queries */
-	bool		jumping;
 	level	   *levels;
 	open_query *queries;
 	level		first_levels[NESTING_FIRST];
-	open_query	first_queries[NESTING_FIRST];
+	open_query	first_queries[NESTING_FIRST] __attribute__((aligned(64)));
 } nesting_state;
 
 extern nesting_state nesting;
@@ -102,8 +103,10 @@ level_push(level_kind kind, const tally_statement_key *key, void *frame)
 static pg_attribute_always_inline void
 level_push_first(level_kind kind, void *frame)
 {
-	nesting.levels->frame = frame;
-	nesting.levels->kind = kind;
+	level	   *first = nesting.levels;
+
+	first->frame = frame;
+	first->kind = kind;
 	if (kind == LEVEL_EXECUTOR)
 		nesting.executors = 1;
 	else
@@ -141,6 +144,14 @@ level_pop(int level)
 		level_forget();
 }
 
+/* No executor outlives its transaction; an error does not end them one by one. */
+static pg_attribute_always_inline void
+nesting_transaction_ends(void)
+{
+	nesting.open = 0;
+	statement_time.plain = NULL;
+}
+
 extern open_query *nesting_search(const QueryDesc *query);
 
 static pg_attribute_always_inline open_query *
@@ -161,7 +172,6 @@ open_begin(open_query *o, const QueryDesc *query)
 	o->query = query;
 	o->split = false;
 	o->temp_files = temp_files_ever;
-	o->temp_bytes = temp_bytes_ever;
 	used_nothing(&o->used);
 }
 
@@ -186,5 +196,7 @@ open_forget(open_query *ended)
 	if (unlikely(ended != last))
 		nesting_forget_other(ended, last);
 }
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_STATEMENT_NESTING_H */

@@ -16,7 +16,7 @@
 #include "statement_time.h"
 #include "statements.h"
 
-statement_time_state statement_time HOT_DATA;
+statement_time_state statement_time HOT_DATA __attribute__((aligned(64)));
 
 void
 statement_time_begin_process(void)
@@ -146,8 +146,6 @@ statement_time_reset(uint64 now)
 	statement_time.since = now;
 	statement_time.local = NULL;
 	statement_time.resets++;
-	/* nothing is pending any more */
-	statement_time.skip = false;
 }
 
 /* The time since the last cut, less the waits, was CPU time of the phase that ends. */
@@ -311,100 +309,79 @@ charge_owner(void)
 		charge_unknown();
 }
 
-/* No Execute follows the Bind. */
-static pg_noinline void
-end_deferred(tally_message message)
+pg_noinline void
+statement_time_message_begin_other(tally_message message, uint64 arrival)
 {
-	if (message != MESSAGE_BIND && message != MESSAGE_DESCRIBE && message != MESSAGE_EXECUTE)
-		charge_unknown();
-}
-
-HOT_CODE void
-statement_time_message_begin(tally_message message, uint64 arrival)
-{
-	tally_current *current;
-	uint64		seq;
-
-	if (unlikely(!statements_wanted() || !get_ready()))
+	if (!statements_wanted() || !get_ready())
 	{
 		statement_time.since = 0;
 		statement_time_unhand();
 		return;
 	}
-	if (unlikely(statement_time.deferred))
-		end_deferred(message);
-	current = statement_time.cache.current;
-	seq = tally_seq_begin(&current->seq);
-	if (likely(current->used == 0))
-		current->key.before = 1;
-	current->begun = arrival;
-	current->since = arrival;
-	current->waits = 0;
-	tally_seq_publish(&current->seq, seq);
-	statement_time.since = arrival;
-	statement_time.live = true;
-	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
-	statement_time.named = false;
-	statement_time.failed = false;
+	/* the main loop's is the same at each message */
 	statement_time.top = PG_exception_stack;
+	/* does no Execute follow the Bind? */
+	if (statement_time.deferred && message != MESSAGE_BIND && message != MESSAGE_DESCRIBE && message != MESSAGE_EXECUTE)
+		charge_unknown();
+	statement_time_gather(arrival);
 }
 
-static void end_message(tally_message message, uint64 now);
-
-static pg_noinline void
-hand_over_waits(tally_current *current, tally_local_statement *local)
+/* What is left when its time has been charged. */
+static pg_attribute_always_inline void
+end_charged(void)
 {
-	hand_over(current, local);
-}
-
-/* The most common message, for one statement, ends here. */
-HOT_CODE static pg_noinline void
-end_plain_message(tally_local_statement *local, uint64 now)
-{
-	tally_current *current = statement_time.cache.current;
-	tally_part *part;
-	uint64		ticks;
-	uint64		seq;
-	uint64		local_seq;
-	uint32		stat;
-
-	stat = tally.slot.heads[tally.cpu].stat;
-	part = local->parts;
-	ticks = now > statement_time.since ? now - statement_time.since : 0;
-	ticks = ticks > current->waits ? ticks - current->waits : 0;
-	seq = tally_seq_begin(&current->seq);
-	local_seq = tally_seq_begin(&local->seq);
-	if (likely(part->stat == stat))
-	{
-		part->count++;
-		part->ticks += ticks;
-	}
-	else
-		tally_parts_add(part, stat, 1, ticks);
-	if (unlikely(current->used != 0))
-		hand_over_waits(current, local);
-	tally_seq_publish(&local->seq, local_seq);
-	current->begun = 0;
-	current->since = 0;
-	tally_seq_publish(&current->seq, seq);
 	statement_time.since = 0;
 	statement_time_unhand();
 	tally_cache_settle(&statement_time.cache);
 }
 
-HOT_CODE void
-statement_time_message_end(tally_message message, uint64 now)
+/* Its processor time is not the first part, or there are waits. */
+HOT_CODE static pg_noinline void
+end_with_waits(tally_local_statement *local, uint32 stat, uint64 ticks)
 {
-	tally_local_statement *local = statement_time_at_hand();
+	tally_current *current = statement_time.cache.current;
 
-	if (likely(local != NULL))
-		end_plain_message(local, now);
-	else if (statement_time.since != 0)
-		end_message(message, now);
+	tally_seq_begin(&current->seq);
+	tally_seq_begin(&local->seq);
+	tally_parts_add(local->parts, stat, 1, ticks);
+	hand_over(current, local);
+	tally_seq_end(&local->seq);
+	current->begun = 0;
+	current->since = 0;
+	tally_seq_end(&current->seq);
+	end_charged();
 }
 
-HOT_CODE static pg_noinline void
-end_message(tally_message message, uint64 now)
+/* The most common message, for one statement, ends here. */
+HOT_CODE void
+statement_time_end_plain(tally_local_statement *local, uint64 now)
+{
+	tally_current *current = statement_time.cache.current;
+	tally_part *part = local->parts;
+	uint32		stat = tally.slot.heads[tally.cpu].stat;
+	uint64		ticks = now > statement_time.since ? now - statement_time.since : 0;
+	uint64		seq;
+	uint64		local_seq;
+
+	ticks = ticks > current->waits ? ticks - current->waits : 0;
+	if (unlikely(part->stat != stat || current->used != 0))
+	{
+		end_with_waits(local, stat, ticks);
+		return;
+	}
+	seq = tally_seq_begin(&current->seq);
+	local_seq = tally_seq_begin(&local->seq);
+	part->count++;
+	part->ticks += ticks;
+	tally_seq_publish(&local->seq, local_seq);
+	current->begun = 0;
+	current->since = 0;
+	tally_seq_publish(&current->seq, seq);
+	end_charged();
+}
+
+HOT_CODE void
+statement_time_message_end(tally_message message, uint64 now)
 {
 	statement_time_cut(now);
 	statement_time.since = 0;
@@ -533,7 +510,6 @@ statement_time_begin_worker(uint64 now)
 	statement_time.cache.current->waits = 0;
 	tally_seq_end(&statement_time.cache.current->seq);
 	statement_time.since = now;
-	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
 }
 
 void

@@ -23,24 +23,24 @@
 
 #pragma GCC visibility push(hidden)
 
+/* In the order of use: the first line by every hook, the second by those that begin and end a message. */
 typedef struct statement_time_state
 {
 	uint64		since;				/* gathered up to this tick; 0: no message is being handled */
-	uint32		resets;				/* times that what was gathered began anew with all totals */
 	tally_local_statement *local;	/* the owner's local entry, if that is at hand; only while `live` */
 	const void *plain;				/* the query (QueryDesc) of the owner that is the only open one, or NULL */
 	bool		live;				/* a message is being handled whose statements count */
 	bool		ready;				/* the slot has a cache */
 	bool		tried;				/* to get it */
-	bool		skip;				/* the pending wait is the read's, before the message */
 	bool		named;				/* a hook has named the message's statement */
 	bool		failed;				/* its error has been counted */
 	bool		deferred;			/* a Bind's time waits for its statement */
 	bool		begins;				/* a parallel worker: from the next wait on */
 	tally_statement_key owner;		/* of this message, or else of the one before */
 	void	   *top;				/* PG_exception_stack of the main loop */
-	uint32		index[TALLY_PARTS]; /* in the book, of each part */
 	tally_cache cache;
+	uint32		resets;				/* times that what was gathered began anew with all totals */
+	uint32		index[TALLY_PARTS]; /* in the book, of each part */
 	uint8		part[BOOK_INDEXES];	/* 1 + part of current, by index in the book */
 } statement_time_state;
 
@@ -55,8 +55,10 @@ extern void statement_time_drop(void);
 /* All totals have begun again at zero, and so has what is gathered. */
 extern void statement_time_reset(uint64 now);
 
-extern void statement_time_message_begin(tally_message message, uint64 arrival);
+/* The same as statement_time_message_begin, with what is rarely to be done. */
+extern void statement_time_message_begin_other(tally_message message, uint64 arrival);
 extern void statement_time_message_end(tally_message message, uint64 now);
+extern void statement_time_end_plain(tally_local_statement *local, uint64 now);
 /* The phase changes within a message. */
 extern void statement_time_cut(uint64 now);
 /* What this message is for: another statement than before, or the first (statement_time_name). */
@@ -116,6 +118,47 @@ statement_time_at_hand(void)
 	return likely(local != NULL && !tally_local_statement_dropped(local)) ? local : NULL;
 }
 
+/* What is gathered from now on belongs to the message that arrived then. */
+static pg_attribute_always_inline void
+statement_time_gather(uint64 arrival)
+{
+	tally_current *current = statement_time.cache.current;
+	uint64		seq = tally_seq_begin(&current->seq);
+
+	if (likely(current->used == 0))
+		current->key.before = 1;
+	current->begun = arrival;
+	current->since = arrival;
+	current->waits = 0;
+	tally_seq_publish(&current->seq, seq);
+	statement_time.since = arrival;
+	statement_time.live = true;
+	statement_time.named = false;
+	statement_time.failed = false;
+}
+
+/* A message is about to be handled, which arrived at that tick. `asked`: its statements are to be noted. */
+static pg_attribute_always_inline void
+statement_time_message_begin(tally_message message, uint64 arrival, bool asked)
+{
+	if (unlikely(!asked || !statement_time.ready || statement_time.deferred))
+		statement_time_message_begin_other(message, arrival);
+	else
+		statement_time_gather(arrival);
+}
+
+/* The message ends at `now`, if one is being handled. */
+static pg_attribute_always_inline void
+statement_time_message_ends(tally_message message, uint64 now)
+{
+	tally_local_statement *local = statement_time_at_hand();
+
+	if (likely(local != NULL))
+		statement_time_end_plain(local, now);
+	else if (statement_time.since != 0)
+		statement_time_message_end(message, now);
+}
+
 /* The message is for that statement; readers see it. `local`: its local entry, or NULL: look it up when needed. */
 static pg_attribute_always_inline void
 statement_time_set_owner(const tally_statement_key *key, tally_local_statement *local)
@@ -136,7 +179,7 @@ statement_time_set_owner(const tally_statement_key *key, tally_local_statement *
 static pg_attribute_always_inline bool
 statement_time_owes(void)
 {
-	return statement_time.since != 0 && !statement_time.skip && tally.slot.book->pend != TALLY_NONE;
+	return statement_time.since != 0 && !tally.settled && tally.slot.book->pend != TALLY_NONE;
 }
 
 /* Record it now rather than at the next one: before the parts, or sums of waits, are read. */
@@ -171,11 +214,6 @@ statement_time_note(uint32 index, uint64 ticks)
 
 	if (statement_time.since == 0)
 		return;
-	if (statement_time.skip)
-	{
-		statement_time.skip = false;
-		return;
-	}
 	part = statement_time.part[index & (BOOK_INDEXES - 1)];
 	if (unlikely(part == 0))
 		part = statement_time_take(index & (BOOK_INDEXES - 1));

@@ -7,20 +7,12 @@
 
 #include "statement_usage.h"
 
-uint32		usage_plain_pending HOT_DATA = TALLY_NONE;
-
-void
-usage_begin_process(void)
-{
-	usage_plain_pending = TALLY_NONE;
-}
-
 /*
  * Ticks of the last read of blocks if that is not recorded yet: whether it is does not matter. Records a wait of another
  * class that counts.
  */
-static pg_noinline uint64
-settle_other(void)
+static pg_attribute_always_inline uint64
+settle(void)
 {
 	const tally_book *book = tally.slot.book;
 	uint32		index = book->pend;
@@ -36,52 +28,72 @@ settle_other(void)
 			statement_time_settle();
 			return 0;
 		default:
-			usage_plain_pending = index;
 			return 0;
 	}
-}
-
-static pg_attribute_always_inline uint64
-settle(void)
-{
-	return likely(tally.slot.book->pend == usage_plain_pending) ? 0 : settle_other();
-}
-
-HOT_CODE pg_noinline uint64
-usage_sum_settled(void)
-{
-	uint64		pending = settle_other();
-
-	return usage_sum_recorded() + pending;
 }
 
 /* A word as it is now, for a constant `i`. */
 static pg_attribute_always_inline uint64
 word(int i, uint64 pending)
 {
-	return i < USAGE_BLOCKS ? (uint64) (&pgBufferUsage.shared_blks_read)[i]
-		: i == USAGE_BLOCKS ? (uint64) pgWalUsage.wal_records
-		: i == USAGE_BLOCKS + 1 ? (uint64) pgWalUsage.wal_fpi
-		: i == USAGE_BLOCKS + 2 ? pgWalUsage.wal_bytes
-		: pending_sums.ticks[WAITS_BLOCK_READ + i - USAGE_IO_FIRST] + (i == USAGE_IO_FIRST ? pending : 0);
+	return i < USAGE_BLOCKS ? (uint64) (&server.buffers->shared_blks_read)[i]
+		: i == USAGE_BLOCKS ? (uint64) server.wal->wal_records
+		: i == USAGE_BLOCKS + 1 ? (uint64) server.wal->wal_fpi
+		: i == USAGE_BLOCKS + 2 ? server.wal->wal_bytes
+		: pending_sums.of[WAITS_BLOCK_READ + i - USAGE_IO_FIRST].ticks + (i == USAGE_IO_FIRST ? pending : 0);
+}
+
+/* Those from `first` to `end`, which are constants. */
+static pg_attribute_always_inline void
+read_words(usage *from, int first, int end, uint64 pending)
+{
+#pragma GCC unroll 16
+	for (int i = first; i < end; i++)
+		from->words[i] = word(i, pending);
+}
+
+/* The same, which have grown since: what a statement has used of them, unless that is not `counted`. */
+static pg_attribute_always_inline void
+grow_words(usage *from, used *to, int first, int end, uint64 pending, bool counted)
+{
+#pragma GCC unroll 16
+	for (int i = first; i < end; i++)
+	{
+		uint64		grown = word(i, pending) - from->words[i];
+
+		if (likely(grown == 0))
+			continue;
+		from->words[i] += grown;
+		if (!counted)
+			continue;
+		to->words[i] = ((to->grown >> i & 1) != 0 ? to->words[i] : 0) + grown;
+		to->grown |= 1 << i;
+	}
+}
+
+/* The words are as they are now. Few statements use temporary files, or wait: they are read only where these sums have grown. */
+static pg_attribute_always_inline void
+note_sums(usage *from)
+{
+	from->sum = usage_sum();
+	from->rare = usage_rare();
+	from->waits = tally.waits;
 }
 
 HOT_CODE pg_noinline void
 usage_read(usage *from)
 {
-	uint64		pending = settle();
-
-#pragma GCC unroll 16
-	for (int i = 0; i < USAGE_WORDS; i++)
-		from->words[i] = word(i, pending);
-	from->sum = usage_sum_recorded() + pending;
-	from->timed = track_io_timing;
-	if (unlikely(from->timed))
-	{
-		/* so that the end looks at the times */
-		from->sum = ~from->sum;
+	read_words(from, 0, USAGE_RARE, 0);
+	read_words(from, USAGE_BLOCKS, USAGE_IO_FIRST, 0);
+	if (unlikely(from->rare != usage_rare()))
+		read_words(from, USAGE_RARE, USAGE_BLOCKS, 0);
+	if (from->waits != tally.waits)
+		read_words(from, USAGE_IO_FIRST, USAGE_WORDS, settle());
+	note_sums(from);
+	/* the times grow only while the server times its I/O */
+	if (unlikely(track_io_timing || from->timed))
 		compat_io_nanoseconds(from->io_ns);
-	}
+	from->timed = track_io_timing;
 }
 
 static pg_noinline void
@@ -91,31 +103,29 @@ grow_times(usage *from, used *to)
 
 	compat_io_nanoseconds(io_ns);
 	for (int i = 0; i < USAGE_IO; i++)
+	{
 		to->io_ns[i] = ((to->grown & USAGE_TIMED) != 0 ? to->io_ns[i] : 0) + io_ns[i] - from->io_ns[i];
+		from->io_ns[i] = io_ns[i];
+	}
 	to->grown |= USAGE_TIMED;
+	from->timed = track_io_timing;
 }
 
 /* By the server's own times of I/O where it takes them, else by the probes'. */
 HOT_CODE pg_noinline void
 usage_grow(usage *from, used *to)
 {
-	uint64		pending = settle();
+	bool		timed = track_io_timing || from->timed;
 
-#pragma GCC unroll 16
-	for (int i = 0; i < USAGE_WORDS; i++)
-	{
-		uint64		grown = word(i, pending) - from->words[i];
-
-		if (likely(grown == 0) || (i >= USAGE_IO_FIRST && from->timed))
-			continue;
-		from->words[i] += grown;
-		to->words[i] = ((to->grown >> i & 1) != 0 ? to->words[i] : 0) + grown;
-		to->grown |= 1 << i;
-	}
-	if (unlikely(from->timed))
+	grow_words(from, to, 0, USAGE_RARE, 0, true);
+	grow_words(from, to, USAGE_BLOCKS, USAGE_IO_FIRST, 0, true);
+	if (unlikely(from->rare != usage_rare()))
+		grow_words(from, to, USAGE_RARE, USAGE_BLOCKS, 0, true);
+	if (from->waits != tally.waits)
+		grow_words(from, to, USAGE_IO_FIRST, USAGE_WORDS, settle(), !timed);
+	note_sums(from);
+	if (unlikely(timed))
 		grow_times(from, to);
-	else
-		from->sum = usage_sum_recorded() + pending;
 }
 
 HOT_CODE pg_noinline void

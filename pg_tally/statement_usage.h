@@ -19,8 +19,11 @@
 #include "statement_time.h"
 #include "tally_statements.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Of tally_counts, from the second of blocks on: the other blocks, the WAL, the I/O by the probes' times. */
 #define USAGE_BLOCKS 9
+#define USAGE_RARE 3				/* of these, from here on those of temporary tables and files */
 #define USAGE_WAL 3
 #define USAGE_IO 4
 #define USAGE_IO_FIRST (USAGE_BLOCKS + USAGE_WAL)
@@ -38,8 +41,10 @@ typedef struct usage
 {
 	uint64		tick;
 	uint64		hits;				/* shared blocks found */
-	uint64		sum;				/* usage_sum() with these words; another number where `timed` */
-	bool		timed;				/* the server times its I/O, in io_ns */
+	uint64		sum;				/* usage_sum() with these words ... */
+	uint64		rare;				/* ... and of these, usage_rare() */
+	uint32		waits;				/* tally.waits then */
+	bool		timed;				/* the server timed its I/O, in io_ns */
 	uint64		words[USAGE_WORDS];
 	uint64		io_ns[USAGE_IO];
 } usage;
@@ -54,12 +59,6 @@ typedef struct used
 	uint64		io_ns[USAGE_IO];
 } used;
 
-/* A wait that is not recorded yet and counts for nothing here, as nearly all: its index. */
-extern uint32 usage_plain_pending;
-
-/* A new slot: indexes stand for other statistics. */
-extern void usage_begin_process(void);
-extern uint64 usage_sum_settled(void);
 extern void usage_read(usage *from);
 extern void usage_grow(usage *from, used *to);
 extern void usage_add_grown(tally_local_statement *local, const used *from);
@@ -72,32 +71,45 @@ used_nothing(used *to)
 	to->grown = 0;
 }
 
-/* Of all but the blocks found, without the wait that is not recorded yet. Where WAL is written, its bytes grow. */
+/* Of temporary tables and files. */
 static pg_attribute_always_inline uint64
-usage_sum_recorded(void)
+usage_rare(void)
 {
-	const BufferUsage *b = &pgBufferUsage;
-	const uint64 *io_ticks = &pending_sums.ticks[WAITS_BLOCK_READ];
+	const BufferUsage *b = server.buffers;
+
+	return (uint64) (b->local_blks_hit + b->local_blks_read + b->local_blks_dirtied + b->local_blks_written +
+					 b->temp_blks_read + b->temp_blks_written);
+}
+
+/* Of all but the blocks found. Where WAL is written, its bytes grow; where I/O takes time, it is a wait. */
+static pg_attribute_always_inline uint64
+usage_sum(void)
+{
+	const BufferUsage *b = server.buffers;
 
 	return (uint64) (b->shared_blks_read + b->shared_blks_dirtied + b->shared_blks_written + b->local_blks_hit +
 					 b->local_blks_read + b->local_blks_dirtied + b->local_blks_written + b->temp_blks_read +
 					 b->temp_blks_written) +
-		pgWalUsage.wal_bytes + io_ticks[0] + io_ticks[1] + io_ticks[2] + io_ticks[3];
+		server.wal->wal_bytes + tally.waits;
 }
 
-static pg_attribute_always_inline uint64
-usage_sum(void)
+/* Nothing is known of the sums, as before the first stretch. */
+static inline void
+usage_forget(usage *from)
 {
-	return likely(tally.slot.book->pend == usage_plain_pending) ? usage_sum_recorded() : usage_sum_settled();
+	from->sum = UINT64_MAX;
+	from->rare = UINT64_MAX;
+	from->waits = tally.waits - 1;
+	from->timed = true;
 }
 
-/* `from`: all zeros, or used before. */
+/* `from`: forgotten, or used before. */
 static pg_attribute_always_inline void
 usage_begin(usage *from)
 {
-	if (unlikely(usage_sum() != from->sum) || unlikely(track_io_timing))
+	if (unlikely(usage_sum() != from->sum))
 		usage_read(from);
-	from->hits = pgBufferUsage.shared_blks_hit;
+	from->hits = (uint64) server.buffers->shared_blks_hit;
 	from->tick = probe_now();
 }
 
@@ -105,8 +117,9 @@ usage_begin(usage *from)
 static inline void
 usage_begin_first(usage *from)
 {
+	usage_forget(from);
 	usage_read(from);
-	from->hits = pgBufferUsage.shared_blks_hit;
+	from->hits = (uint64) server.buffers->shared_blks_hit;
 	from->tick = probe_now();
 }
 
@@ -126,7 +139,7 @@ usage_end(usage *from, used *to)
 	uint64		ticks = usage_ticks(from->tick);
 
 	to->ticks += ticks;
-	to->hits += (uint64) pgBufferUsage.shared_blks_hit - from->hits;
+	to->hits += (uint64) server.buffers->shared_blks_hit - from->hits;
 	if (unlikely(usage_sum() != from->sum))
 		usage_grow(from, to);
 	return ticks;
@@ -140,5 +153,7 @@ usage_add(tally_local_statement *local, const used *from)
 	if (unlikely(from->grown != 0))
 		usage_add_grown(local, from);
 }
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_STATEMENT_USAGE_H */

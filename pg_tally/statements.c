@@ -4,8 +4,8 @@
  *	  Calls, rows, blocks and times of statements, from the server's own hooks.
  *
  * Counted as in pg_stat_statements: an execution when its executor ends (so a failed one does not count,
- * and a cursor counts once), time and blocks within ExecutorRun and ExecutorFinish; a utility statement
- * when it is done.
+ * and a cursor counts once), time and blocks within ExecutorRun, and within ExecutorFinish where that has something to
+ * do; a utility statement when it is done.
  *
  * This code runs at every statement, after other code has evicted it from the caches, so the common path
  * is short and straight, and the rest is out of line.
@@ -34,21 +34,22 @@
 #include "temp_files.h"
 #include "statement_usage.h"
 
-statements_settings statements_settings_now HOT_DATA;
+statements_settings statements_settings_now HOT_SMALL;
 
 static const tally_statement_key uncounted = {0};	/* of a level that only nests others */
 
 /* Where a stretch at the top level begins: of planning, of an executor's run, or a utility statement. */
-static usage top_usage HOT_DATA;
+static usage top_usage HOT_DATA __attribute__((aligned(64)));
 
 /* What a hook calls: the hook before it, or the server's function. NULL: there is none. */
-static post_parse_analyze_hook_type previous_analyze HOT_DATA = NULL;
-static planner_hook_type previous_planner HOT_DATA = standard_planner;
-static ExecutorStart_hook_type previous_start HOT_DATA = standard_ExecutorStart;
-static ExecutorRun_hook_type previous_run HOT_DATA = standard_ExecutorRun;
-static ExecutorFinish_hook_type previous_finish HOT_DATA = standard_ExecutorFinish;
-static ExecutorEnd_hook_type previous_end HOT_DATA = standard_ExecutorEnd;
-static ProcessUtility_hook_type previous_utility HOT_DATA = standard_ProcessUtility;
+static post_parse_analyze_hook_type previous_analyze HOT_SMALL = NULL;
+static planner_hook_type previous_planner HOT_SMALL = standard_planner;
+static ExecutorStart_hook_type previous_start HOT_SMALL = standard_ExecutorStart;
+static ExecutorRun_hook_type previous_run HOT_SMALL = standard_ExecutorRun;
+static ExecutorFinish_hook_type previous_finish HOT_SMALL = standard_ExecutorFinish;
+static ExecutorFinish_hook_type servers_finish HOT_SMALL = standard_ExecutorFinish;
+static ExecutorEnd_hook_type previous_end HOT_SMALL = standard_ExecutorEnd;
+static ProcessUtility_hook_type previous_utility HOT_SMALL = standard_ProcessUtility;
 
 /* Workers of a parallel query count for their leader (statement_time.h), not by themselves. */
 static pg_attribute_always_inline bool
@@ -80,11 +81,11 @@ statements_jump(sigjmp_buf target, uint64 now)
 	bool		known = detour_jump_target(target, &stack);
 	bool		cancelled;
 
-	if (nesting.jumping || (nesting.depth == 0 && !top))
+	if (nesting.jumping != 0 || (nesting.depth == 0 && !top))
 		return;
-	nesting.jumping = true;
+	nesting.jumping = 1;
 	cancelled = geterrcode() == ERRCODE_QUERY_CANCELED;
-	nesting.jumping = false;
+	nesting.jumping = 0;
 	if (top || known)
 		nesting_leave(top, stack, cancelled);
 	if (top)
@@ -95,18 +96,18 @@ HOT_CODE void
 statements_message(tally_message message, uint64 arrival)
 {
 	level_pop_first();
-	nesting.jumping = false;
-	statement_time_message_begin(message, arrival);
+	nesting.jumping = 0;
+	statement_time_message_begin(message, arrival, statements_asked());
 }
 
 void
 statements_begin(void)
 {
 	level_pop_first();
-	nesting.jumping = false;
+	nesting.jumping = 0;
 	nesting.open = 0;
 	statement_time_begin_process();
-	usage_begin_process();
+	usage_forget(&top_usage);
 }
 
 void
@@ -132,18 +133,6 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 	/* levels are not kept while the level is off: until the next message, all is taken to be within another statement */
 	if (TALLY_LEVEL_OF(before) == TALLY_LEVEL_OFF && MyBackendType == B_BACKEND && nesting.executors == 0)
 		nesting.executors = 1;
-}
-
-/* No executor outlives its transaction; an error does not end them one by one. */
-static void
-transaction_ends(XactEvent event, void *arg)
-{
-	const uint32 ends = 1 << XACT_EVENT_COMMIT | 1 << XACT_EVENT_ABORT | 1 << XACT_EVENT_PREPARE;
-
-	if ((ends >> event & 1) == 0)
-		return;
-	nesting.open = 0;
-	statement_time.plain = NULL;
 }
 
 /* ---------------------------------------------------------------- names */
@@ -194,7 +183,7 @@ name_message(const tally_statement_key *key)
 static pg_attribute_always_inline int64
 now_us(void)
 {
-	return GetCurrentStatementStartTimestamp() +
+	return server.statement_start() +
 		(int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 }
 
@@ -305,31 +294,55 @@ analyze_other(const ParseState *pstate, const Query *query, const JumbleState *j
 		statement_time.local = statement_time_find(&key);
 }
 
+/* Another library has the hook too, or no message is measured. */
 static pg_noinline void
 analyze_after(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
 	/* the hook before may clear it */
 	uint64		id = query->queryId;
 
-	previous_analyze(pstate, query, jumble);
-	analyze_other(pstate, query, jumble, id);
+	if (previous_analyze != NULL)
+		previous_analyze(pstate, query, jumble);
+	if (!is_idle())
+		analyze_other(pstate, query, jumble, id);
+}
+
+/* The next statement of a message that has none yet, if it is cached. */
+static pg_attribute_always_inline bool
+analyze_plainly(const Query *query)
+{
+	uint64		id = query->queryId;
+	tally_local_statement *local;
+
+	if (unlikely(nesting.depth != 0 || nesting_depth() != 0 || statement_time.named || id == 0))
+		return false;
+	if (query->utilityStmt != NULL && !utility_counts(query->utilityStmt))
+		return false;
+	local = tally_cache_latest(&statement_time.cache, id, *server.database, server.user());
+	if (unlikely(local == NULL))
+		return false;
+	statement_time_set_owner(&local->key, local);
+	return true;
 }
 
 HOT_CODE static void
 analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
-	uint64		id = query->queryId;
-	tally_statement_key key;
-	tally_local_statement *local;
+	/* in memory: registers that outlast a call would have to be saved, and restored */
+	ParseState *volatile its_state;
+	Query	   *volatile its_query;
+	compat_jumble_state *volatile its_jumble;
 
-	if (unlikely(previous_analyze != NULL))
+	if (unlikely(!statement_time.live || previous_analyze != NULL))
+	{
 		analyze_after(pstate, query, jumble);
-	else if (likely(statement_time.live && nesting.depth == 0 && !statement_time.named && id != 0) &&
-			 (query->utilityStmt == NULL || utility_counts(query->utilityStmt)) &&
-			 (key = key_of(id), likely((local = tally_cache_latest(&statement_time.cache, &key)) != NULL)))
-		statement_time_set_owner(&local->key, local);
-	else if (!is_idle())
-		analyze_other(pstate, query, jumble, id);
+		return;
+	}
+	its_state = pstate;
+	its_query = query;
+	its_jumble = jumble;
+	if (!likely(analyze_plainly(query)) && !is_idle())
+		analyze_other(its_state, its_query, its_jumble, its_query->queryId);
 }
 
 /* ---------------------------------------------------------------- hooks: planning */
@@ -377,13 +390,14 @@ plan_messages(Query *parse, const char *source, int options, ParamListInfo param
 	uint64		ticks;
 	uint64		hits;
 	uint64		seq;
+	char		frame;
 
 	usage_begin(&top_usage);
-	level_push_first(LEVEL_PLANNER, &local);
+	level_push_first(LEVEL_PLANNER, &frame);
 	result = previous_planner(parse, source, options, params COMPAT_EXPLAIN);
 	level_pop_first();
 	ticks = usage_ticks(top_usage.tick);
-	hits = (uint64) pgBufferUsage.shared_blks_hit - top_usage.hits;
+	hits = (uint64) server.buffers->shared_blks_hit - top_usage.hits;
 	if (unlikely(usage_sum() != top_usage.sum) || unlikely((local = statement_time_at_hand()) == NULL))
 	{
 		add_messages_long_planning(ticks, hits, result, source);
@@ -521,9 +535,10 @@ static pg_attribute_always_inline void
 step_messages(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
 	uint64		ticks;
+	char		frame;
 
 	usage_begin(&top_usage);
-	level_push_first(LEVEL_EXECUTOR, &ticks);
+	level_push_first(LEVEL_EXECUTOR, &frame);
 	call_step(query, finish, direction, count, once);
 	level_pop_first();
 	if (likely(statement_time.plain == query))
@@ -611,7 +626,10 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE
 		run_other(query, direction, count, COMPAT_ONCE);
 }
 
-/* Is there nothing to finish: no trigger, no data-modifying CTE? */
+/*
+ * Is there nothing to finish: no trigger, no data-modifying CTE? Then the server's function takes less time than two
+ * readings of the clock, so it is not timed.
+ */
 static pg_attribute_always_inline bool
 finishes_plainly(const EState *estate)
 {
@@ -626,27 +644,12 @@ finishes_plainly(const EState *estate)
 	return true;
 }
 
-/* Nothing to finish: only its time counts. */
-static pg_noinline void
-finish_timed(QueryDesc *query)
-{
-	uint64		start = probe_now();
-	open_query *o;
-
-	previous_finish(query);
-	o = open_find(query);
-	if (o != NULL)
-		o->used.ticks += usage_ticks(start);
-}
-
 static pg_noinline void
 finish_other(QueryDesc *query)
 {
 	/* within another statement that counts alone, nothing is open */
 	if (is_ignored() && open_find(query) == NULL)
 		previous_finish(query);
-	else if (open_find(query) != NULL && finishes_plainly(query->estate))
-		finish_timed(query);
 	else if (statement_time.plain == query && nesting.depth == 0)
 		step_messages(query, true, NoMovementScanDirection, 0, false);
 	else
@@ -656,19 +659,12 @@ finish_other(QueryDesc *query)
 HOT_CODE static void
 executor_finish(QueryDesc *query)
 {
-	uint64		start;
-
-	if (unlikely(statement_time.plain != query || !finishes_plainly(query->estate)))
-	{
-		if (is_idle())
-			previous_finish(query);
-		else
-			finish_other(query);
-		return;
-	}
-	start = probe_now();
-	previous_finish(query);
-	nesting.queries->used.ticks += usage_ticks(start);
+	if (likely(previous_finish == servers_finish && finishes_plainly(query->estate)))
+		previous_finish(query);
+	else if (is_idle())
+		previous_finish(query);
+	else
+		finish_other(query);
 }
 
 static pg_noinline void
@@ -694,7 +690,7 @@ add_jit(tally_local_statement *local, const JitInstrumentation *jit)
 
 /* The temporary files that were closed since. */
 static pg_noinline void
-add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
+add_temp_files(const tally_statement_key *key, const temp_file_sums *before)
 {
 	tally_local_statement *local = statement_time_local(key);
 
@@ -702,8 +698,8 @@ add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 		return;
 	tally_seq_begin(&local->seq);
 	local->more = 1;
-	local->counts.temp_files += temp_files_ever - files;
-	local->counts.temp_bytes += temp_bytes_ever - bytes;
+	local->counts.temp_files += temp_files_ever.files - before->files;
+	local->counts.temp_bytes += temp_files_ever.bytes - before->bytes;
 	tally_seq_end(&local->seq);
 }
 
@@ -751,8 +747,7 @@ end_other(QueryDesc *query)
 	open_query *o;
 	tally_statement_key key;
 	tally_local_statement *local;
-	uint64		temp_files;
-	uint64		temp_bytes;
+	temp_file_sums temp_files;
 
 	if (statement_time.plain == query)
 		statement_time.plain = NULL;
@@ -771,7 +766,6 @@ end_other(QueryDesc *query)
 	local = local_entry(&key, query->sourceText, query->plannedstmt->stmt_location,
 					 query->plannedstmt->stmt_len, NULL);
 	temp_files = o->temp_files;
-	temp_bytes = o->temp_bytes;
 	if (likely(local != NULL))
 	{
 		add_ended(local, query, &o->used);
@@ -782,8 +776,8 @@ end_other(QueryDesc *query)
 		add_nested_parts(query, &key, o->parts);
 	open_forget(o);
 	previous_end(query);
-	if (unlikely(temp_files_ever != temp_files))
-		add_temp_files(&key, temp_files, temp_bytes);
+	if (unlikely(temp_files_ever.files != temp_files.files))
+		add_temp_files(&key, &temp_files);
 }
 
 HOT_CODE static pg_noinline void
@@ -792,7 +786,7 @@ end_messages(QueryDesc *query, tally_local_statement *local)
 	open_query *o = nesting.queries;
 
 	/* SET ROLE may have been part of it */
-	if (unlikely(local->key.user_id != GetUserId()))
+	if (unlikely(local->key.user_id != server.user()))
 	{
 		end_other(query);
 		return;
@@ -804,8 +798,8 @@ end_messages(QueryDesc *query, tally_local_statement *local)
 	statement_time.plain = NULL;
 	previous_end(query);
 	o = nesting.queries;
-	if (unlikely(temp_files_ever != o->temp_files))
-		add_temp_files(&statement_time.owner, o->temp_files, o->temp_bytes);
+	if (unlikely(temp_files_ever.files != o->temp_files.files))
+		add_temp_files(&statement_time.owner, &o->temp_files);
 }
 
 HOT_CODE static void
@@ -895,8 +889,7 @@ utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUti
 	usage		before;
 	statement_time_nested parts;
 	bool		split_it;
-	uint64		temp_files = temp_files_ever;
-	uint64		temp_bytes = temp_bytes_ever;
+	temp_file_sums temp_files = temp_files_ever;
 	uint64		seq;
 	int			level;
 
@@ -944,8 +937,8 @@ utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUti
 	if (split_it)
 		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
 	tally_seq_publish(&local->seq, seq);
-	if (unlikely(temp_files_ever != temp_files))
-		add_temp_files(&key, temp_files, temp_bytes);
+	if (unlikely(temp_files_ever.files != temp_files.files))
+		add_temp_files(&key, &temp_files);
 }
 
 /* The message's statement has ended, and its local entry is not at hand, or it was SET ROLE. */
@@ -968,8 +961,7 @@ utility_messages(PlannedStmt *pstmt, const char *source, bool read_only, Process
 	int			length = pstmt->stmt_len;
 	tally_local_statement *local;
 	used		taken;
-	uint64		temp_files = temp_files_ever;
-	uint64		temp_bytes = temp_bytes_ever;
+	temp_file_sums temp_files = temp_files_ever;
 	uint64		seq;
 
 	used_nothing(&taken);
@@ -979,7 +971,7 @@ utility_messages(PlannedStmt *pstmt, const char *source, bool read_only, Process
 	level_pop_first();
 	usage_end(&top_usage, &taken);
 	local = statement_time_at_hand();
-	if (unlikely(local == NULL || local->key.user_id != GetUserId()))
+	if (unlikely(local == NULL || local->key.user_id != server.user()))
 	{
 		local = find_ended_utility(source, location, length);
 		if (local == NULL)
@@ -988,8 +980,8 @@ utility_messages(PlannedStmt *pstmt, const char *source, bool read_only, Process
 	seq = tally_seq_begin(&local->seq);
 	add_utility(local, &taken, completion);
 	tally_seq_publish(&local->seq, seq);
-	if (unlikely(temp_files_ever != temp_files))
-		add_temp_files(&local->key, temp_files, temp_bytes);
+	if (unlikely(temp_files_ever.files != temp_files.files))
+		add_temp_files(&local->key, &temp_files);
 }
 
 HOT_CODE static void
@@ -1022,5 +1014,4 @@ statements_install(void)
 	TAKE_HOOK(ExecutorFinish_hook, previous_finish, executor_finish);
 	TAKE_HOOK(ExecutorEnd_hook, previous_end, executor_end);
 	TAKE_HOOK(ProcessUtility_hook, previous_utility, utility);
-	RegisterXactCallback(transaction_ends, NULL);
 }

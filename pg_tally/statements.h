@@ -16,6 +16,8 @@
 #include "probe.h"
 #include "tally_statements.h"
 
+#pragma GCC visibility push(hidden)
+
 typedef enum statements_setting
 {
 	STATEMENTS_NONE,
@@ -63,5 +65,7 @@ statements_wanted(void)
 {
 	return tally.on && statements_asked();
 }
+
+#pragma GCC visibility pop
 
 #endif							/* PG_TALLY_STATEMENTS_H */

@@ -11,15 +11,14 @@
 #include "probe_table.h"
 #include "temp_files.h"
 
-uint64		temp_files_ever HOT_DATA = 0;
-uint64		temp_bytes_ever HOT_DATA = 0;
+temp_file_sums temp_files_ever HOT_SMALL __attribute__((aligned(16)));
 
 /* pgstat_report_tempfile(size_t filesize) */
 DETOUR_HANDLER static void
 before_report(uintptr_t filesize, uintptr_t unused)
 {
-	temp_files_ever++;
-	temp_bytes_ever += filesize;
+	temp_files_ever.files++;
+	temp_files_ever.bytes += filesize;
 }
 
 void

@@ -36,7 +36,7 @@ static const struct
 	[WAL_BUFFERS_FULL] = {"wal::buffers_full", "times"},
 };
 
-wal_seen	wal_last;
+wal_seen	wal_last HOT_SMALL;
 
 static uint32 indexes[WAL_FIGURES];	/* in the book */
 
@@ -57,15 +57,16 @@ void
 wal_skip(void)
 {
 	wal_last.usage = pgWalUsage;
-	wal_last.buffers_full = compat_wal_buffers_full();
+	wal_last.buffers_full = *server.wal_buffers_full;
 }
 
 void
 wal_record(void)
 {
 	wal_seen	then = wal_last;
-	int64		full = compat_wal_buffers_full();
+	int64		full = *server.wal_buffers_full;
 	uint64		grown[WAL_FIGURES];
+	uint64		seq;
 
 	wal_skip();
 	/* its leader adds a parallel worker's to its own */
@@ -75,12 +76,14 @@ wal_record(void)
 	grown[WAL_IMAGES] = (uint64) (wal_last.usage.wal_fpi - then.usage.wal_fpi);
 	grown[WAL_BYTES] = wal_last.usage.wal_bytes - then.usage.wal_bytes;
 	grown[WAL_BUFFERS_FULL] = (uint64) (full >= then.buffers_full ? full - then.buffers_full : full);
+#pragma GCC unroll 4
 	for (int i = 0; i < WAL_FIGURES; i++)
-	{
-		if (grown[i] == 0)
-			continue;
-		if (unlikely(indexes[i] == PROBE_UNTOUCHED))
+		if (unlikely(indexes[i] == PROBE_UNTOUCHED) && grown[i] != 0)
 			indexes[i] = probe_touch_unit(figures[i].name, TALLY_VALUE, figures[i].unit);
-		tally_record_plain(&tally.slot, indexes[i], grown[i]);
-	}
+	seq = tally_seq_begin(&tally.slot.book->seq);
+#pragma GCC unroll 4
+	for (int i = 0; i < WAL_FIGURES; i++)
+		if (grown[i] != 0 && likely(indexes[i] != TALLY_NONE))
+			tally_add_plain(&tally.slot, indexes[i], grown[i]);
+	tally_seq_publish(&tally.slot.book->seq, seq);
 }

@@ -12,7 +12,7 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "executor/instrument.h"
+#include "server.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -37,8 +37,8 @@ extern void wal_record(void);
 static inline bool
 wal_grown(void)
 {
-	return pgWalUsage.wal_records != wal_last.usage.wal_records ||
-		compat_wal_buffers_full() != wal_last.buffers_full;
+	return server.wal->wal_records != wal_last.usage.wal_records ||
+		*server.wal_buffers_full != wal_last.buffers_full;
 }
 
 /* The caller has cleared tally.on. */

@@ -329,19 +329,18 @@ tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
 	tally_record_as(slot, index, value, true);
 }
 
+/* Between tally_seq_begin and tally_seq_publish. */
 TALLY_HOT void
-tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
+tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 {
 	tally_book *book = slot->book;
 	uint32_t	run = book->run;
 	uint32_t	pend = book->pend;
 	uint64_t	start = book->run_start;
-	uint64_t	seq;
 
 	/* the clocks of two processors may differ slightly; time is conserved all the same */
 	if (now < start)
 		now = start;
-	seq = tally_seq_begin(&book->seq);
 	/* others can write this memory, so check the bounds; TALLY_NONE is outside */
 	if (pend < slot->limit)
 	{
@@ -360,7 +359,16 @@ tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	book->run = next;
 	book->run_start = now;
-	tally_seq_publish(&book->seq, seq);
+}
+
+TALLY_HOT void
+tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
+{
+	uint64_t   *seq = &slot->book->seq;
+	uint64_t	odd = tally_seq_begin(seq);
+
+	tally_switch_within(slot, next, now, plain);
+	tally_seq_publish(seq, odd);
 }
 
 /* Close the running account at `now` and run `next`. */

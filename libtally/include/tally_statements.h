@@ -269,19 +269,19 @@ typedef struct tally_holder
 /* One per claimed slot; for the slot's thread only. */
 typedef struct tally_cache
 {
+	tally_current *current;			/* this, the next three and `latest`: for every statement */
+	tally_local_statement *local;
+	uint32_t	clock;				/* counts uses */
+	uint32_t	passing;			/* of the first TALLY_PASSING, how many are taken */
 	tally_segment *segment;			/* NULL: not open */
 	uint32_t	slot;
 	uint32_t	limit;				/* local entries that have memory */
-	uint32_t	clock;				/* counts uses */
 	tally_holder holder;			/* the slot's owner */
-	tally_current *current;
-	tally_local_statement *local;
-	uint64_t	tags[TALLY_LOCAL_STATEMENTS]; /* hash of each local entry's key, 0 free */
+	uint8_t		latest[TALLY_SEEN] __attribute__((aligned(64)));	/* the local entry found last, by the id's lowest bits */
 	uint32_t	stamps[TALLY_LOCAL_STATEMENTS];	/* the clock at its last use */
-	uint32_t	passing;			/* of the first TALLY_PASSING, how many are taken */
+	uint64_t	tags[TALLY_LOCAL_STATEMENTS]; /* hash of each local entry's key, 0 free */
 	uint32_t	hints[TALLY_LOCAL_STATEMENTS];	/* number of each one's shared entry, or TALLY_NONE: not known */
 	uint16_t	seen[TALLY_SEEN];	/* upper 16 bits of the hashes of statements that passed through them */
-	uint8_t		latest[TALLY_SEEN];	/* the local entry that was found last, by the lowest bits of the id */
 } tally_cache;
 
 typedef struct tally_statement_text
@@ -456,15 +456,19 @@ tally_cache_search(tally_cache *cache, const tally_statement_key *key)
 	return NULL;
 }
 
-/* The statement's local entry if it was the latest of its kind to be found, else NULL. */
+/*
+ * The local entry of a statement that the client sent, if it was the latest of its kind to be found, else NULL. By the
+ * key's members: they are compared where they are, and no key is made of them.
+ */
 TALLY_HOT tally_local_statement *
-tally_cache_latest(tally_cache *cache, const tally_statement_key *key)
+tally_cache_latest(tally_cache *cache, uint64_t id, uint32_t database_id, uint32_t user_id)
 {
-	uint32_t	index = cache->latest[key->id % TALLY_SEEN];
+	uint32_t	index = cache->latest[id % TALLY_SEEN];
 	tally_local_statement *local = &cache->local[index];
 
 	/* that of another statement, or a free one */
-	if (__builtin_expect(!tally_local_statement_is(local, key) || cache->tags[index] == 0, 0))
+	if (__builtin_expect(local->key.id != id || local->key.database_id != database_id || local->key.user_id != user_id ||
+						 local->key.toplevel != 1 || local->state != 1 || !tally_local_statement_usable(local), 0))
 		return NULL;
 	cache->stamps[index] = ++cache->clock;
 	return local;
@@ -474,7 +478,8 @@ tally_cache_latest(tally_cache *cache, const tally_statement_key *key)
 TALLY_HOT tally_local_statement *
 tally_cache_find(tally_cache *cache, const tally_statement_key *key)
 {
-	tally_local_statement *local = tally_cache_latest(cache, key);
+	tally_local_statement *local = key->toplevel == 1 ?
+		tally_cache_latest(cache, key->id, key->database_id, key->user_id) : NULL;
 
 	return __builtin_expect(local != NULL, 1) ? local : tally_cache_search(cache, key);
 }

@@ -17,6 +17,11 @@
 #define VICTIMS 60
 #define VICTIMS_AT_ONCE 4
 #define VICTIM_IDS 150
+/*
+ * A lock that a process without a CPU holds for longer than the bounded wait costs a count, which the library reports.
+ * More than these, of hundreds of thousands, are a defect.
+ */
+#define FEW 40
 
 /* What one writer may have counted, and what it has counted for certain. */
 typedef struct oracle
@@ -25,6 +30,7 @@ typedef struct oracle
 	uint64_t	made[IDS + 1];
 	uint64_t	all_begun;
 	uint64_t	all_made;
+	uint64_t	refused;			/* no entry was to be had, so it was not counted */
 	uint64_t	ticks;
 	uint64_t	stop;
 } oracle;
@@ -53,7 +59,10 @@ execute(oracle *me, tally_cache *cache, uint64_t id, uint64_t ticks)
 	me->begun[id]++;
 	__atomic_store_n(&me->all_begun, me->all_begun + 1, __ATOMIC_SEQ_CST);
 	if (test_execute(cache, &key, ticks, "select $1 from somewhere") == NULL)
-		_exit(1);
+	{
+		__atomic_store_n(&me->refused, me->refused + 1, __ATOMIC_SEQ_CST);
+		return;
+	}
 	__atomic_store_n(&me->all_made, me->all_made + 1, __ATOMIC_SEQ_CST);
 	me->made[id]++;
 	me->ticks += ticks;
@@ -81,28 +90,56 @@ work(void *argument)
 	return 0;
 }
 
+static uint64_t
+sum_of(size_t member)
+{
+	uint64_t	sum = 0;
+
+	for (int w = 0; w < VICTIMS; w++)
+		sum += __atomic_load_n((uint64_t *) ((char *) &oracles[w] + member), __ATOMIC_SEQ_CST);
+	return sum;
+}
+
+/*
+ * How many flushes the library has given up: each lacks the counts of one statement, and has left its entry pinned until
+ * the next repair.
+ */
+static uint64_t
+flushes_dropped(void)
+{
+	uint64_t	dropped = __atomic_load_n(&segment.header->statements_dropped, __ATOMIC_SEQ_CST);
+	uint64_t	refused = sum_of(offsetof(oracle, refused));
+
+	assert_true(dropped <= FEW);
+	return dropped > refused ? dropped - refused : 0;
+}
+
 static void
 many_writers_of_the_same_sets_agree_with_their_oracles(void **state)
 {
 	pid_t		pids[WRITERS];
 	test_reading reading;
 	uint64_t	ticks = 0,
-				total = 0;
+				total = 0,
+				executions = 0,
+				dropped,
+				short_of = 0;
 
 	(void) state;
 	for (int i = 0; i < WRITERS; i++)
 		pids[i] = test_child(work, &oracles[i]);
 	for (int i = 0; i < WRITERS; i++)
 		assert_int_equal(test_wait(pids[i]), 0);
-	assert_int_equal(segment.header->statements_dropped, 0);
+	dropped = flushes_dropped();
+	if (dropped > 0)
+		tally_statements_repair(&segment);
 	assert_int_equal(segment.header->statements_evicted, 0);
 	assert_int_equal(segment.header->statements_lost, 0);
 	assert_int_equal(tally_statements_count(&segment), IDS);
 	assert_statements_at_rest(&segment);
 	test_read(&segment, &reading);
 	assert_int_equal(reading.count, IDS);
-	assert_int_equal(reading.executions, WRITERS * EXECUTIONS);
-	assert_int_equal(reading.in_histograms, WRITERS * EXECUTIONS);
+	assert_int_equal(reading.in_histograms, reading.executions);
 	for (uint32_t i = 0; i < reading.count; i++)
 	{
 		const test_statement *found = &reading.statements[i];
@@ -110,14 +147,23 @@ many_writers_of_the_same_sets_agree_with_their_oracles(void **state)
 
 		for (int w = 0; w < WRITERS; w++)
 			made += oracles[w].made[found->key.id];
-		assert_int_equal(found->counts.exec.count, made);
-		assert_int_equal(found->counts.rows, 3 * made);
+		assert_true(found->counts.exec.count <= made);
+		short_of += found->counts.exec.count < made;
+		assert_int_equal(found->counts.rows, 3 * found->counts.exec.count);
+		executions += found->counts.exec.count;
 		total += found->counts.exec.total;
 	}
+	assert_true(short_of <= dropped);
+	assert_int_equal(reading.executions, executions);
+	assert_int_equal(reading.in_parts, total);
 	for (int w = 0; w < WRITERS; w++)
 		ticks += oracles[w].ticks;
-	assert_int_equal(total, ticks);
-	assert_int_equal(reading.in_parts, ticks);
+	if (dropped == 0)
+	{
+		assert_int_equal(executions + sum_of(offsetof(oracle, refused)), WRITERS * EXECUTIONS);
+		assert_int_equal(total, ticks);
+	}
+	assert_true(total <= ticks);
 	test_read_free(&reading);
 }
 
@@ -146,16 +192,6 @@ work_until_stopped(void *argument)
 	return 0;
 }
 
-static uint64_t
-sum_of(size_t member)
-{
-	uint64_t	sum = 0;
-
-	for (int w = 0; w < VICTIMS; w++)
-		sum += __atomic_load_n((uint64_t *) ((char *) &oracles[w] + member), __ATOMIC_SEQ_CST);
-	return sum;
-}
-
 static void
 a_reader_sums_exactly_while_writers_flush(void **state)
 {
@@ -176,7 +212,8 @@ a_reader_sums_exactly_while_writers_flush(void **state)
 
 		test_read(&segment, &reading);
 		max = sum_of(offsetof(oracle, all_begun));
-		assert_true(reading.executions >= min && reading.executions <= max);
+		assert_true(reading.executions <= max);
+		assert_true(reading.executions >= min || flushes_dropped() > 0);
 		assert_true(reading.in_histograms == reading.executions);
 		again += reading.again;
 		readings++;
@@ -190,7 +227,8 @@ a_reader_sums_exactly_while_writers_flush(void **state)
 		flushes += tally_set_at(&segment, s)->flushes;
 	assert_true(flushes > 1000);
 	assert_true(again < 1000);
-	assert_int_equal(segment.header->statements_dropped, 0);
+	if (flushes_dropped() > 0)
+		tally_statements_repair(&segment);
 	assert_statements_at_rest(&segment);
 }
 
@@ -225,7 +263,6 @@ writers_killed_at_random_instants_are_counted_once(void **state)
 	tally_statements_repair(&segment);
 	assert_at_rest(&segment);
 	assert_statements_at_rest(&segment);
-	assert_int_equal(segment.header->statements_dropped, 0);
 	assert_true(segment.header->statements_lost <= VICTIMS);
 	test_read(&segment, &reading);
 	for (uint64_t id = 1; id <= VICTIM_IDS; id++)
@@ -244,7 +281,7 @@ writers_killed_at_random_instants_are_counted_once(void **state)
 		assert_true(count <= begun);
 		short_of += count < made;
 	}
-	assert_true(short_of <= segment.header->statements_lost);
+	assert_true(short_of <= segment.header->statements_lost + flushes_dropped());
 	assert_true(reading.executions > 1000);
 	test_read_free(&reading);
 }
@@ -272,6 +309,7 @@ resetting_some_statements_leaves_the_others_exact(void **state)
 	pid_t		pids[WRITERS];
 	tally_statement_filter all = {0};
 	test_reading reading;
+	uint64_t	short_of = 0;
 
 	(void) state;
 	for (int i = 0; i < WRITERS; i++)
@@ -291,13 +329,16 @@ resetting_some_statements_leaves_the_others_exact(void **state)
 
 		for (int w = 0; w < WRITERS; w++)
 			made += oracles[w].made[id];
+		assert_true(count <= made);
 		if (id > VICTIM_IDS / 2)
-			assert_int_equal(count, made);
+			short_of += count < made;
 		else
 			assert_true(count < made);
 	}
 	test_read_free(&reading);
-	assert_int_equal(segment.header->statements_dropped, 0);
+	assert_true(short_of <= flushes_dropped());
+	if (flushes_dropped() > 0)
+		tally_statements_repair(&segment);
 	tally_statements_reset(&segment, &all);
 	assert_int_equal(tally_statements_count(&segment), 0);
 	assert_statements_at_rest(&segment);

@@ -40,11 +40,10 @@ impl Answer {
     /// Of the last seconds of a reading, or else of its interval.
     pub fn of(reading: &Reading) -> Answer {
         let case = Case::of(reading);
-        let measured =
-            case.interval.level != Level::Off || case.interval.instrumented_seconds > 0.0;
+        let measured = case.whole.level != Level::Off || case.whole.instrumented_seconds > 0.0;
         let diagnoses = diagnose(&case);
         Answer {
-            diagnosed_seconds: case.interval.interval_seconds,
+            diagnosed_seconds: case.whole.interval_seconds,
             healthy: measured.then_some(diagnoses.is_empty()),
             diagnoses,
             uncovered: reading.uncovered_processes.unwrap_or(0),

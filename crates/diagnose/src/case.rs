@@ -2,6 +2,7 @@
 //! What the rules look at, and the questions that several of them ask.
 
 use segment::interval::{AccountRow, Interval, SessionRow};
+use segment::kernel::KernelView;
 use view::blocking::Forest;
 use view::io::Checkpoint;
 use view::statements::{beginning, ActivityRow, PlanRow, StatementRow, Statements};
@@ -17,8 +18,8 @@ const TEXT: usize = 70;
 /// The figures of some time.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'c> {
-    /// The ledger and everything that comes with it.
-    pub interval: &'c Interval,
+    /// The ledger and everything that comes with it. Rules ask [`Case::interval`].
+    pub whole: &'c Interval,
     /// The sessions of a recording, whose activities are known from samples: the interval has none then.
     pub sampled: &'c [SessionRow],
     /// The statements of the same time; `None`: they are not counted.
@@ -47,7 +48,7 @@ impl<'c> Case<'c> {
         let last = reading.io.as_ref().and_then(|io| io.checkpoint.as_ref());
         let recent = last.filter(|it| it.ended.is_some_and(|ended| ended >= since));
         Case {
-            interval,
+            whole: interval,
             sampled: &[],
             statements: statements.as_ref(),
             checkpoints: recent.map_or(&[], std::slice::from_ref),
@@ -59,9 +60,25 @@ impl<'c> Case<'c> {
 }
 
 impl<'c> Case<'c> {
+    /// The figures of everybody but tally itself.
+    pub(crate) fn interval(&self) -> &'c Interval {
+        self.whole.without_own()
+    }
+
+    /// The kernel's view of all processes.
+    pub(crate) fn kernel(&self) -> &'c KernelView {
+        &self.whole.kernel
+    }
+
+    /// The statements that clients sent, most time first, without tally's own.
+    pub(crate) fn statement_rows(&self) -> impl Iterator<Item = &'c StatementRow> {
+        let rows = self.statements.map_or(&[][..], |it| &it.rows);
+        rows.iter().filter(|row| row.toplevel && row.queryid.is_some() && !row.own)
+    }
+
     /// The sessions of the interval, without tally's own; none of a recording.
     pub(crate) fn live_sessions(&self) -> impl Iterator<Item = &'c SessionRow> {
-        self.interval.sessions.iter().filter(|row| !row.is_own())
+        self.whole.sessions.iter().filter(|row| !row.is_own())
     }
 
     /// The sessions of the interval or of the recording, without tally's own.
@@ -75,7 +92,7 @@ impl<'c> Case<'c> {
     }
 }
 
-impl Case<'_> {
+impl<'c> Case<'c> {
     /// Time of the clients' sessions that was not idle, seconds.
     pub(crate) fn load(&self) -> f64 {
         self.seconds_of(|_| true)
@@ -87,10 +104,10 @@ impl Case<'_> {
     }
 
     /// The accounts of the clients' sessions that are not idle.
-    pub(crate) fn accounts(&self) -> impl Iterator<Item = &AccountRow> {
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &'c AccountRow> {
         let of_client =
             |a: &&AccountRow| !a.idle && !matches!(&*a.phase, "background" | "replication" | "off");
-        self.interval.ledger.iter().filter(of_client)
+        self.interval().ledger.iter().filter(of_client)
     }
 
     /// `seconds` as a part of the load, at most 1: workers and the kernel's figures may exceed it.
@@ -100,20 +117,18 @@ impl Case<'_> {
 
     /// Measured time.
     pub(crate) fn length(&self) -> f64 {
-        self.interval.instrumented_seconds.max(1e-9)
+        self.whole.instrumented_seconds.max(1e-9)
     }
 
     /// The statement of a client that spent most time in the accounts that `wanted` accepts, and how much.
     pub(crate) fn statement(
         &self,
         wanted: impl Fn(&ActivityRow) -> bool,
-    ) -> Option<(&StatementRow, f64)> {
+    ) -> Option<(&'c StatementRow, f64)> {
         let seconds = |row: &StatementRow| -> f64 {
             row.activities.iter().filter(|a| wanted(a)).map(|a| a.seconds).sum()
         };
-        let asked = |row: &&StatementRow| row.toplevel && row.queryid.is_some() && !row.own;
-        let rows = self.statements?.rows.iter().filter(asked);
-        let row = rows.max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
+        let row = self.statement_rows().max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
         Some((row, seconds(row))).filter(|(_, seconds)| *seconds > 0.0)
     }
 

@@ -134,7 +134,20 @@ pub struct Diagnosis {
     pub consequence_of: Option<Rule>,
 }
 
+/// What takes no time of sessions now (dead rows, an open transaction) counts as if it took so many sessions.
+const STANDING: f64 = 0.1;
+
 impl Diagnosis {
+    /// How far up it belongs in an interval of this length: its time, and how sure its cause is.
+    pub(crate) fn weight(&self, length: f64) -> f64 {
+        let sure = match self.confidence {
+            Confidence::Certain | Confidence::Likely => 1.0,
+            Confidence::Possible => 0.5,
+        };
+        let seconds = if self.seconds > 0.0 { self.seconds } else { STANDING * length };
+        sure * seconds
+    }
+
     /// The first sentence: what is wrong, and whether something else causes it.
     pub fn headline(&self) -> String {
         let cause = self.consequence_of.map_or("", |_| "As a consequence: ");

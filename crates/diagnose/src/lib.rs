@@ -16,10 +16,12 @@ pub use diagnosis::{Confidence, Diagnosis, Rule};
 
 /// What is wrong, the worst first; empty: the server is healthy.
 ///
-/// A diagnosis that another one explains comes right behind that one.
+/// The worst is what takes most time, less where the cause is merely possible ([`Diagnosis::weight`]). A diagnosis that
+/// another one explains comes right behind that one.
 pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
     let mut found: Vec<Diagnosis> = rules::ALL.iter().flat_map(|rule| rule(case)).collect();
-    found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let weight = |it: &Diagnosis| it.weight(case.length());
+    found.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     let rules: Vec<Rule> = found.iter().map(|it| it.rule).collect();
     let cause = |of: Rule| rules.iter().position(|rule| rule.explains().contains(&of));
     let mut placed: Vec<(usize, Diagnosis)> = found

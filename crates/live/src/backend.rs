@@ -2,6 +2,8 @@
 //! Cancels a statement or ends a session: through the server, with the rights of the connection's role, and
 //! never by a signal of our own.
 
+use std::sync::mpsc::{channel, Receiver};
+
 use error::Error;
 use postgres::Client;
 use process::Proc;
@@ -54,6 +56,28 @@ pub fn send(
         Ok(_) => Err(ended()),
         Err(error) => Err(refused(error)),
     }
+}
+
+/// The same in a thread, for who must not wait for the server: it may take ten seconds to accept a connection. The
+/// answer comes through the channel.
+///
+/// # Errors
+///
+/// There is no thread, or no second handle of the segment.
+pub fn send_aside(
+    deed: Deed,
+    session: SessionId,
+    segment: &Segment,
+    target: Option<&str>,
+) -> Result<Receiver<Result<(), Error>>, Error> {
+    let (segment, target) = (segment.again()?, target.map(str::to_owned));
+    let (answer, answers) = channel();
+    let work = move || {
+        // Fails if the view has ended.
+        let _ = answer.send(send(deed, session, &segment, target.as_deref()));
+    };
+    std::thread::Builder::new().name("backend".to_string()).spawn(work)?;
+    Ok(answers)
 }
 
 fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {

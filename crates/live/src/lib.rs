@@ -5,6 +5,7 @@
 pub mod backend;
 pub mod blocking;
 pub mod coverage;
+pub mod device_rows;
 pub mod devices;
 pub mod extension;
 pub mod follower;

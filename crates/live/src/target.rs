@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use postgres::Client;
-use segment::segment_path::{name_of as named, NAME_PREFIX};
+use segment::segment_path::{client_of, name_of as named, NAME_PREFIX};
 use segment::{Segment, SegmentPath, ToSegmentPath};
 
 use crate::postmaster_file::PostmasterFile;
@@ -135,11 +135,20 @@ pub struct Found {
 
 /// All files in a folder that are named like a server's segment, by name.
 pub fn in_folder(folder: &Path) -> Vec<Found> {
+    files_in(folder, |name| named(name).is_some())
+}
+
+/// All files in a folder that are named like a client's segment, by name.
+pub fn clients_in(folder: &Path) -> Vec<Found> {
+    files_in(folder, |name| client_of(name).is_some())
+}
+
+fn files_in(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<Found> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
         .flatten()
-        .filter(|entry| entry.file_name().to_str().and_then(named).is_some())
+        .filter(|entry| entry.file_name().to_str().is_some_and(&wanted))
         .map(|entry| entry.path())
         .collect();
     paths.sort();
@@ -180,6 +189,34 @@ fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
                 .collect();
             Err(Error::Usage(format!(
                 "several servers with pg_tally run on this machine; name one:{list}"
+            )))
+        }
+    }
+}
+
+/// The segment that TARGET leads to; without one, that of the only client which runs.
+pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
+    if target.is_some() {
+        return open(target);
+    }
+    let mut running: Vec<(PathBuf, Segment)> = clients_in(Path::new(DEFAULT_FOLDER))
+        .into_iter()
+        .filter_map(|found| Some((found.path, found.segment.ok()?)))
+        .filter(|(_, segment)| segment.server_runs() != Some(false))
+        .collect();
+    match running.len() {
+        1 => Ok(running.remove(0).1),
+        0 => Err(Error::Failed(format!(
+            "no Java process with the agent runs on this machine ({DEFAULT_FOLDER} holds no segment \
+             of one); start it with -javaagent:pgtally-agent.jar"
+        ))),
+        _ => {
+            let list: String = running
+                .iter()
+                .map(|(path, it)| format!("\n  {}  {}", path.display(), it.header().host))
+                .collect();
+            Err(Error::Usage(format!(
+                "several Java processes with the agent run on this machine; name one:{list}"
             )))
         }
     }

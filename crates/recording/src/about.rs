@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The format that this version writes, and the latest that it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The contents of recording.json.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A Parquet file with rows of one table, written whole or read whole.
 
+mod chunk;
 mod encoding;
+mod numbers;
 mod read;
+mod schema;
+mod series;
+mod sorted_dictionary;
 mod write;
 
 use crate::error::Error;
@@ -14,8 +19,6 @@ pub(crate) use encoding::Effort;
 pub(crate) use read::{read, read_columns};
 pub(crate) use write::write;
 
-/// The key of the series in the metadata.
-const SERIES_KEY: &str = "pgtally.series";
 /// Files keep times in milliseconds: the other digits of a time of day are noise, which takes space.
 const MILLISECOND_US: i64 = 1000;
 

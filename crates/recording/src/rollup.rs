@@ -7,7 +7,6 @@ mod round;
 use crate::batch::Batch;
 use crate::plan_rows::PlanRow;
 use crate::rows::{FrameRow, RelationRow, StatementRow};
-use crate::statement::shortened;
 use crate::statistics::StatRow;
 use crate::store::Compaction;
 use crate::table::Table;
@@ -54,11 +53,6 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
         coarsen(batch, step * SECOND_US);
     }
     round::apply(batch);
-    for row in &mut batch.statements {
-        // A sum has more digits again.
-        row.exec_squares = shortened(row.exec_squares);
-        row.plan_squares = shortened(row.plan_squares);
-    }
 }
 
 /// Add a row to the sum of those of its key; rows come in the order of time.

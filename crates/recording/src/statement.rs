@@ -31,13 +31,15 @@ fn scaled(n: u64, ratio: f64) -> u64 {
     (n as f64 * ratio).round() as u64
 }
 
-/// Binary digits of a sum of squares: enough for a deviation of a thousandth of the mean. Further
-/// digits are noise, which does not compress.
-const DIGITS: u32 = 24;
+/// Binary digits of a sum of squares: a deviation of 3 % of the mean is right within 4 % of itself.
+/// Further digits are noise, which does not compress.
+pub(crate) const DIGITS: u32 = 14;
 
-/// A sum of squares, truncated to these digits.
+/// A sum of squares, rounded to these digits.
 pub(crate) fn shortened(squares: f64) -> f64 {
-    f64::from_bits(squares.to_bits() & !((1 << (f64::MANTISSA_DIGITS - DIGITS)) - 1))
+    const STEP: u64 = 1 << (f64::MANTISSA_DIGITS - DIGITS);
+    // A carry out of the mantissa raises the exponent, as it should.
+    f64::from_bits((squares.to_bits() + STEP / 2) & !(STEP - 1))
 }
 
 /// The row of a statement, without interval and time.
@@ -148,9 +150,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn truncated_sums_of_squares_keep_the_deviation() {
+    fn rounded_sums_of_squares_keep_the_deviation() {
         assert_eq!((shortened(0.0), shortened(12.0)), (0.0, 12.0));
-        let off = shortened(1.0 / 3.0) * 3.0 - 1.0;
-        assert!(off != 0.0 && off.abs() < 1e-6, "{off}");
+        assert_eq!(shortened(16.0 - 1e-9), 16.0);
+        // A thousand calls whose times deviate by 3 % of their mean, in ns.
+        for mean in (100_000..200_000).map(f64::from) {
+            let (calls, deviation) = (1000.0, 0.03 * mean);
+            let squares = shortened(calls * (mean * mean + deviation * deviation));
+            let found = (squares / calls - mean * mean).sqrt();
+            assert!((found / deviation - 1.0).abs() < 0.04, "{mean}: {found}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The rows of `statistics` and `histograms`.
 //!
-//! Each file of these tables names its series in its metadata too, by the number in the column
-//! `series`, so that a reader of millions of rows need not compare texts.
+//! Each series has a number in its file, in the column `series`, and its texts in every row. A reader
+//! of millions of rows takes the texts of the first row of each series, and compares no others.
+//! Format 1 repeated them in the file's metadata.
 
 use crate::series::{Series, SeriesText};
 use crate::table::{column, merging, Cell, Cells, Column, Columns, Shape, Table, Unit};
@@ -18,8 +19,8 @@ const FIRST: [Column; 7] = [
     Column { name: "kind", shape: Shape::Text, unit: Unit::Text },
     Column { name: "unit", shape: Shape::Text, unit: Unit::Text },
 ];
-/// Columns that repeat the metadata.
-const REPEATED: [&str; 4] = ["process", "name", "kind", "unit"];
+/// The texts of a series, in the order of [`SeriesText`].
+pub(crate) const TEXTS: [&str; 4] = ["process", "name", "kind", "unit"];
 
 /// Series by number, in the order of their first rows.
 #[derive(Default)]
@@ -59,10 +60,15 @@ fn first_columns<'r>(rows: impl Iterator<Item = (u64, i64, &'r Arc<Series>)>) ->
     all.into()
 }
 
-/// The series that the metadata of a file names.
+/// The series that the metadata of a file of format 1 names.
 pub(crate) fn of_metadata(text: &str) -> Vec<Arc<Series>> {
     let texts: Vec<SeriesText> = serde_json::from_str(text).unwrap_or_default();
     texts.iter().map(|text| Arc::new(Series::of_text(text))).collect()
+}
+
+/// The series with the texts in the columns [`TEXTS`].
+pub(crate) fn of_texts([process, name, kind, unit]: [Arc<str>; 4]) -> Arc<Series> {
+    Arc::new(Series::of_text(&SeriesText { process, name, kind, unit }))
 }
 
 /// Defines a row of a series.
@@ -97,15 +103,7 @@ macro_rules! series_table {
             }
 
             fn repeats() -> &'static [&'static str] {
-                &REPEATED
-            }
-
-            fn metadata(rows: &[Self]) -> Option<String> {
-                let mut numbers = Numbers::default();
-                for row in rows {
-                    numbers.of(&row.series);
-                }
-                serde_json::to_string(&numbers.texts).ok()
+                &TEXTS
             }
 
             fn store(rows: &[Self]) -> Vec<Cells> {

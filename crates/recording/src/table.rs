@@ -155,7 +155,7 @@ pub struct Columns {
     pub rows: usize,
     /// The columns by name.
     pub cells: Vec<(String, Cells)>,
-    /// The series in the file's metadata.
+    /// The file's series, by number.
     pub series: Vec<Arc<Series>>,
 }
 
@@ -181,13 +181,9 @@ pub trait Table: Sized + Clone + 'static {
     const NAME: &'static str;
     /// Its columns.
     fn columns() -> Vec<Column>;
-    /// Columns for other readers: this one takes them from the metadata.
+    /// Columns for other readers: this one takes them from [`Columns::series`].
     fn repeats() -> &'static [&'static str] {
         &[]
-    }
-    /// The metadata of a file with these rows.
-    fn metadata(_rows: &[Self]) -> Option<String> {
-        None
     }
     /// The rows as columns, in the order of [`Table::columns`].
     fn store(rows: &[Self]) -> Vec<Cells>;

@@ -108,7 +108,7 @@ fn invalid_ranges_and_directories_are_errors() {
     assert!(matches!(elsewhere, Error::NoSuchHost { .. }), "{elsewhere}");
     let file = folder.path().join("recording.json");
     let about = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, about.replace("\"format\": 1", "\"format\": 99")).unwrap();
+    std::fs::write(&file, about.replace("\"format\": 2", "\"format\": 99")).unwrap();
     let newer = Recording::open(folder.path(), None).unwrap_err();
     assert!(matches!(newer, Error::Newer { found: 99, .. }), "{newer}");
     std::fs::write(&file, "{").unwrap();

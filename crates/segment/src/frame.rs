@@ -9,6 +9,7 @@ use crate::directory::{Stat, StatKind};
 use crate::kernel::KernelView;
 use crate::level::Level;
 use crate::overflows::Overflows;
+use crate::own;
 use crate::segment::Segment;
 pub use crate::sessions::Population;
 use crate::sessions::{self, SessionRow};
@@ -147,6 +148,16 @@ impl Frame {
     /// Whether nothing is missing but perhaps time at level off.
     pub fn is_whole(&self) -> bool {
         self.overflow_in_interval.is_zero() && self.nameless == 0 && self.torn_sessions == 0
+    }
+
+    /// The same without the statistics of tally's own sessions; `None`: they have none.
+    pub(crate) fn without_own(&self) -> Option<Frame> {
+        let is_own = |it: &FrameStat| own::is_process(&it.process);
+        self.statistics.iter().any(is_own).then(|| {
+            let mut others = self.clone();
+            others.statistics.retain(|it| !is_own(it));
+            others
+        })
     }
 
     /// Ticks of sessions while the level was off.

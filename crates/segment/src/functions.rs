@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Probed functions in an interval: calls, inclusive and exclusive time, and callers.
 //!
-//! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`.
+//! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`. Methods of a Java client have the same
+//! names, with their package in place of the phase.
 
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
@@ -31,6 +32,12 @@ pub struct FunctionRow {
     pub exclusive_seconds: f64,
     /// `exclusive_seconds` of one timed call; `None` without one.
     pub exclusive_mean_seconds: Option<f64>,
+    /// Of a client's methods: calls that ended by an exception.
+    pub thrown: u64,
+    /// CPU time of the timed calls; `None` if it is not measured.
+    pub cpu_inclusive_seconds: Option<f64>,
+    /// The same, less that of probed functions that they called.
+    pub cpu_exclusive_seconds: Option<f64>,
     #[serde(skip)]
     totals: Box<FunctionTotals>,
 }
@@ -44,6 +51,10 @@ pub struct FunctionTotals {
     pub exclusive: u64,
     /// See [`FunctionRow::counted`].
     pub counted: u64,
+    /// See [`FunctionRow::thrown`].
+    pub thrown: u64,
+    /// Ticks of [`FunctionRow::cpu_inclusive_seconds`] and [`FunctionRow::cpu_exclusive_seconds`].
+    pub cpu: [Option<u64>; 2],
 }
 
 impl FunctionRow {
@@ -61,6 +72,9 @@ impl FunctionRow {
             exclusive_seconds,
             exclusive_mean_seconds: (inclusive.count > 0)
                 .then(|| exclusive_seconds / inclusive.count as f64),
+            thrown: totals.thrown,
+            cpu_inclusive_seconds: totals.cpu[0].map(seconds),
+            cpu_exclusive_seconds: totals.cpu[1].map(seconds),
             totals: Box::new(totals),
         }
     }
@@ -72,6 +86,13 @@ impl FunctionRow {
             totals.inclusive.merge(&row.totals.inclusive);
             totals.exclusive = totals.exclusive.saturating_add(row.totals.exclusive);
             totals.counted = totals.counted.saturating_add(row.counted);
+            totals.thrown = totals.thrown.saturating_add(row.thrown);
+            for (sum, cpu) in totals.cpu.iter_mut().zip(row.totals.cpu) {
+                *sum = match (*sum, cpu) {
+                    (Some(a), Some(b)) => Some(a.saturating_add(b)),
+                    (one, other) => one.or(other),
+                };
+            }
         }
         let name = rows.first().map_or("", |row| &row.name);
         Self::of([name, ""], totals, ticks_per_second)
@@ -118,6 +139,12 @@ pub enum CallFigure {
     Exclusive,
     /// Calls that were only counted.
     Counted,
+    /// The time of calls that ended by an exception, which is in the others too.
+    Thrown,
+    /// Their CPU time, with all that they called.
+    CpuInclusive,
+    /// Their CPU time, less that of probed functions that they called.
+    CpuExclusive,
 }
 
 /// The parts of a statistic's name; `None` if it is not of functions.
@@ -134,6 +161,9 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
                 "inclusive" => CallFigure::Inclusive,
                 "exclusive" => CallFigure::Exclusive,
                 "counted" => CallFigure::Counted,
+                "thrown" => CallFigure::Thrown,
+                "cpu_inclusive" => CallFigure::CpuInclusive,
+                "cpu_exclusive" => CallFigure::CpuExclusive,
                 _ => return None,
             };
             Some(Name::Function { key: [name, phase], figure })
@@ -161,6 +191,9 @@ pub(crate) fn rows(sums: &FrameTotals<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
                     CallFigure::Inclusive => totals.inclusive = total.clone(),
                     CallFigure::Exclusive => totals.exclusive = total.change.total,
                     CallFigure::Counted => totals.counted = total.change.count,
+                    CallFigure::Thrown => totals.thrown = total.change.count,
+                    CallFigure::CpuInclusive => totals.cpu[0] = Some(total.change.total),
+                    CallFigure::CpuExclusive => totals.cpu[1] = Some(total.change.total),
                 }
             }
             Some(Name::Edge { caller, callee }) => edges.push(EdgeRow {

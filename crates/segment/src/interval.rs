@@ -82,6 +82,9 @@ pub struct Interval {
     /// Their numbers at its end; recorded intervals have them too.
     #[serde(skip)]
     pub population: Vec<Population>,
+    /// The figures without those of tally's own sessions, for who asks what is wrong: [`Interval::without_own`].
+    #[serde(skip)]
+    pub others: Option<Box<Interval>>,
     /// Those that ended within it.
     pub ended: EndedRow,
     /// The time of all sessions by phase and activity; most first.
@@ -174,6 +177,7 @@ impl Interval {
             overflow_in_interval: frame.overflow_in_interval,
             sessions: frame.sessions.clone(),
             population: frame.population.clone(),
+            others: None,
             ended: EndedRow {
                 sessions: frame.ended_sessions,
                 seconds: clock.seconds(frame.ended_ticks),
@@ -198,6 +202,18 @@ impl Interval {
         };
         interval.waits = interval.waits_of_ledger();
         interval
+    }
+
+    /// As [`Interval::of`], with what [`Interval::without_own`] needs.
+    pub fn with_others(frame: &Frame) -> Interval {
+        let others = frame.without_own().map(|frame| Box::new(Interval::of(&frame)));
+        Interval { others, ..Interval::of(frame) }
+    }
+
+    /// All figures that come from statistics (ledger, commands, commits, locks, files) without tally's own
+    /// sessions; sessions, their numbers and the kernel's view are in the interval itself.
+    pub fn without_own(&self) -> &Interval {
+        self.others.as_deref().unwrap_or(self)
     }
 
     /// The ledger without CPU time, by activity; most first.
@@ -239,6 +255,6 @@ impl From<Frame> for Interval {
     fn from(mut frame: Frame) -> Interval {
         // Moved, not cloned: there may be many.
         let sessions = std::mem::take(&mut frame.sessions);
-        Interval { sessions, ..Interval::of(&frame) }
+        Interval { sessions, ..Interval::with_others(&frame) }
     }
 }

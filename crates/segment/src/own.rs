@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What tally itself does on a server: which sessions and statements are its own. Everything that marks or merges them
-//! asks here.
+//! What tally itself does on a server: which processes and statements are its own. Everything that marks, merges or leaves
+//! them out asks here.
 
 /// application_name of its sessions, unless the connection string gives another one.
 pub const APPLICATION: &str = "tally";
 /// How the texts of its statements begin.
 pub const MARK: &str = "/* tally */";
 
-/// Whether a session of this application_name is its own.
-pub fn is_session(application: &str) -> bool {
-    application == APPLICATION
+/// The kind of process that the extension gives to sessions of [`APPLICATION`]: they have groups, statistics and
+/// recorded rows of their own (`pg_tally/probe.c`).
+pub const PROCESS: &str = "client backend (tally)";
+
+/// Whether processes of this kind are its own sessions.
+pub fn is_process(kind: &str) -> bool {
+    kind == PROCESS
 }
 
 /// Whether a statement of this text is its own: no session of others has sent it first.

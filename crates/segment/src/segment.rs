@@ -91,6 +91,12 @@ impl Segment {
         Segment::from_file(file, path)
     }
 
+    /// The same file once more, for another thread.
+    pub fn again(&self) -> Result<Segment, Error> {
+        let file = self.file.try_clone().map_err(|e| open_error(self.path(), "read it", e))?;
+        Segment::from_file(file, self.segment_path.clone())
+    }
+
     pub(crate) fn from_file(file: File, segment_path: SegmentPath) -> Result<Segment, Error> {
         let path = segment_path.path().to_path_buf();
         let metadata = file.metadata().map_err(|source| Error::Io {

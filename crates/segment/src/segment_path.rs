@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The start of a server's segment's name; device and inode of the data directory follow.
 pub const NAME_PREFIX: &str = "pg_tally.";
+/// The start of the name of a Java client's segment; its pid follows.
+pub const CLIENT_PREFIX: &str = "pg_tally.java.";
 const ROOT: u32 = 0;
 
 /// A segment's path, and its required owner if that is known.
@@ -56,6 +58,12 @@ impl SegmentPath {
                 name(owner)
             ),
             None if uid == own_uid() => return Ok(()),
+            None if self.client().is_some_and(|pid| this_host::user_of(pid) == Some(uid)) => {
+                return Ok(())
+            }
+            None if self.client().is_some() => {
+                "and no process of that user has the pid in its name; run this as that user".into()
+            }
             None => match (std::fs::metadata(&header.host), self.named()) {
                 (Ok(data), _) if data.uid() != uid => format!(
                     "while the data directory that it names, {}, belongs to {}; remove it",
@@ -78,6 +86,11 @@ impl SegmentPath {
         Err(Error::Foreign { path: self.path.clone(), owner: name(uid), why })
     }
 
+    /// The pid in the file's name, if it is that of a client's segment.
+    fn client(&self) -> Option<i32> {
+        client_of(self.path.file_name()?.to_str()?)
+    }
+
     /// Device and inode in the file's name, if it is that of a server's segment.
     fn named(&self) -> Option<(u64, u64)> {
         name_of(self.path.file_name()?.to_str()?)
@@ -93,6 +106,12 @@ pub fn name_of(name: &str) -> Option<(u64, u64)> {
     };
     let (device, inode) = name.strip_prefix(NAME_PREFIX)?.split_once('.')?;
     Some((hex(device)?, hex(inode)?))
+}
+
+/// The pid in the name of a client's segment, `pg_tally.java.<pid>`; `None` for other names.
+pub fn client_of(name: &str) -> Option<i32> {
+    let pid = name.strip_prefix(CLIENT_PREFIX)?;
+    pid.bytes().all(|byte| byte.is_ascii_digit()).then(|| pid.parse().ok()).flatten()
 }
 
 /// The effective user of this process.
@@ -139,5 +158,14 @@ mod tests {
         for other in ["pg_tally.fe00", "pg_tally.fe00.2a5f31.tmp.77", "pg_tally..1", "pg_tallyx"] {
             assert_eq!(name_of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_clients_segment_is_named_by_its_process() {
+        assert_eq!(client_of("pg_tally.java.4711"), Some(4711));
+        for other in ["pg_tally.java.", "pg_tally.java.4711.new.4711", "pg_tally.fe00.2a5f31"] {
+            assert_eq!(client_of(other), None, "{other}");
+        }
+        assert_eq!(name_of("pg_tally.java.4711"), None);
     }
 }

@@ -226,7 +226,7 @@ impl SessionAccount {
 impl SessionRow {
     /// Whether it is tally's own: it asks the server while it watches.
     pub fn is_own(&self) -> bool {
-        own::is_session(&self.application)
+        own::is_process(&self.kind)
     }
 }
 

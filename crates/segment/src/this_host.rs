@@ -63,6 +63,11 @@ pub fn own_boot_id() -> String {
         .map_or_else(|_| String::new(), |s| s.trim().to_string())
 }
 
+/// The user that a process of this number runs as; `None` if there is none.
+pub fn user_of(pid: i32) -> Option<u32> {
+    std::fs::metadata(format!("/proc/{pid}")).ok().map(|it| it.uid())
+}
+
 /// The name of a user, by /etc/passwd.
 pub fn passwd_name(uid: u32) -> Option<String> {
     std::fs::read_to_string("/etc/passwd").ok()?.lines().find_map(|line| {

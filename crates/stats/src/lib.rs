@@ -2,6 +2,7 @@
 
 //! Statistics: the half-widths and tests that costs, studies, reports and comparisons use.
 
+mod change_point;
 mod correlation;
 mod difference;
 mod estimate;
@@ -13,6 +14,7 @@ mod separation;
 pub mod simulation;
 mod student;
 
+pub use change_point::{change_point, ChangePoint};
 pub use correlation::lag_one;
 pub use difference::Difference;
 pub use estimate::{Estimate, FEWEST_ROUNDS};

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::cell::{Cell, Values};
 use super::file::{Design, Fit, FitKind, Source};
-use super::journal::Kept;
 use super::material::Given;
 use super::plan::{Plan, Point};
 use super::usl;
+use experiment::journal::Kept;
 use stats::{holm, Estimate};
 
 /// Significance level of the tests, over all arms and points.

@@ -7,18 +7,8 @@ use super::answer::Answer;
 use super::cell::Cell;
 use super::file::{Chart, ChartKind, Read, Show};
 use super::plan::{Plan, Point};
-use super::svg::{bars, lines, Bar, Frame, Line, Spot};
-
-/// A finished chart.
-#[derive(Debug, Clone)]
-pub struct Drawn {
-    /// Heading.
-    pub title: String,
-    /// The drawing, with its legend.
-    pub svg: Markup,
-    /// Text below it.
-    pub caption: String,
-}
+use experiment::page::Drawn;
+use experiment::svg::{bars, lines, Bar, Frame, Line, Spot};
 
 /// All charts of a study.
 pub fn of(plan: &Plan, cells: &[Cell], answer: &Answer) -> Vec<Drawn> {
@@ -209,13 +199,13 @@ mod tests {
     use crate::answer::complete;
     use crate::cell::{Machine, Proof, Series};
     use crate::file::Study;
-    use crate::journal::{Head, Kept};
     use crate::stock;
+    use experiment::journal::{Head, Kept};
     use live::host::Watch;
 
     fn kept() -> Kept {
         let (server, version) = ("15".into(), "0".into());
-        let head = Head { quick: false, directories: Vec::new(), server, version };
+        let head = Head { quick: false, directories: Vec::new(), seconds: None, server, version };
         Kept { head, host: Watch::start().host("tsc"), left_out: Vec::new() }
     }
 

@@ -2,9 +2,9 @@
 //! The table of fitted curves: their figures with 95 % intervals.
 
 use super::answer::{Answer, Fitted};
-use super::numbers::{figures, none, rounded};
 use super::plan::Plan;
 use super::usl::Within;
+use experiment::numbers::{figures, none, rounded};
 use view::table::{Cell, Table, Tone};
 
 const DIGITS: usize = 3;

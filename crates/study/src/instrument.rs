@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::background::Background;
 use super::file::{Instrument, Stop};
-use super::words::Words;
+use experiment::background::Background;
+use experiment::words::Words;
 
 /// How long it may take to become ready.
 const PATIENCE: Duration = Duration::from_secs(30);

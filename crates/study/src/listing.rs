@@ -4,12 +4,12 @@
 use postgres::{Client, SimpleQueryMessage};
 use segment::Segment;
 
-use super::background::last_lines;
 use super::cell::Mark;
 use super::file::{From, Listing, Study};
 use super::material::Material;
 use super::server::ArmServer;
 use error::Error;
+use experiment::background::last_lines;
 use view::events::{rows, Row};
 use view::table::Table;
 

@@ -10,10 +10,10 @@ use postgres::Client;
 use segment::{Level, LevelSwitch};
 
 use super::file::Settings;
-use super::journal::replace;
 use super::plan::Plan;
 use super::server::{fixed_settings, ArmServer};
 use error::Error;
+use experiment::journal::replace;
 
 /// The file with the current arm's settings, included at the end of postgresql.conf.
 const FILE: &str = "toggled.conf";

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use scratch::{Cluster, Load, RunningPgbench};
 
-use super::background::Background;
 use super::file::{Arm, Builtin, Study};
 use super::plan::Point;
-use super::words::Words;
 use error::Error;
+use experiment::background::Background;
+use experiment::words::Words;
 
 /// A running load.
 #[derive(Debug)]

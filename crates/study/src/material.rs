@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::background::number_of;
 use super::cell::{Series, Values};
 use super::expression::Expression;
 use super::file::{Arm, From, Measured, Per, Read, Source, Study, Take};
 use super::plan::Point;
 use super::processes::Usage;
+use experiment::background::number_of;
 
 /// What was measured in a cell or a part of one.
 #[derive(Debug, Clone, Default)]

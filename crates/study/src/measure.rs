@@ -8,7 +8,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::background::Background;
 use super::cell::{Cell, Machine, Values};
 use super::file::{Measured, Study};
 use super::load::{transactions, Line, Running, Wanted};
@@ -19,6 +18,7 @@ use super::window::{Seen, Watched, Window};
 use super::worst::Worst;
 use super::{instrument, latency, listing};
 use error::Error;
+use experiment::background::Background;
 
 const POLL: Duration = Duration::from_millis(10);
 /// How often processes are sampled that may end at any time.
@@ -221,7 +221,7 @@ impl Run<'_> {
         match &self.load {
             Running::Pgbench { run, .. } => Error::Failed(format!(
                 "the load {what}; pgbench printed:\n{}",
-                super::background::last_lines(&run.so_far(), 8)
+                experiment::background::last_lines(&run.so_far(), 8)
             )),
             Running::Command(command) => {
                 Error::Failed(format!("the load {what}:\n{}", command.last_lines(8)))

@@ -2,17 +2,15 @@
 //! The answer as one HTML page without scripts or requests; it contains its raw data. All text is
 //! untrusted and goes through [`Visible`].
 
-use maud::{html, Markup, PreEscaped, DOCTYPE};
+use maud::{html, Markup};
 
 use super::answer::{Answer, Verdict};
 use super::cell::Cell;
-use super::charts::Drawn;
 use super::plan::Plan;
 use super::text::{facts, verdicts};
-use view::html::{head_and_body, Visible};
+use experiment::page::{figures, frame, table_sections, Drawn};
+use view::html::Visible;
 use view::table::{csv, Table};
-
-const STYLE: &str = include_str!("page.css");
 
 /// Render the page.
 pub fn render(
@@ -22,44 +20,22 @@ pub fn render(
     tables: &[Table],
     charts: &[Drawn],
 ) -> String {
-    let policy = "default-src 'none'; style-src 'unsafe-inline'";
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (Visible(&answer.title)) }
-                style { (PreEscaped(STYLE)) }
-            } "\n"
-            body { main {
-                header {
-                    h1 { (Visible(&answer.title)) }
-                    p.question { (Visible(&answer.question)) }
-                    @if let Some(source) = &answer.source {
-                        p.faint { "Source of the question: " (Visible(source)) }
-                    }
-                } "\n"
-                @if !answer.comparisons.is_empty() { (findings(answer)) }
-                @for Drawn { title, svg, caption } in charts {
-                    figure {
-                        figcaption { h2 { (Visible(title)) } } (svg) p.faint { (Visible(caption)) }
-                    } "\n"
-                }
-                @for table in tables {
-                    section { h2 { (Visible(&table.title)) }
-                        div.scroll { table { (head_and_body(table)) } }
-                    } "\n"
-                }
-                (listings(plan, cells))
-                (method(plan, answer))
-                (raw(answer, cells))
-            } }
+    let body = html! {
+        header {
+            h1 { (Visible(&answer.title)) }
+            p.question { (Visible(&answer.question)) }
+            @if let Some(source) = &answer.source {
+                p.faint { "Source of the question: " (Visible(source)) }
+            }
         } "\n"
+        @if !answer.comparisons.is_empty() { (findings(answer)) }
+        (figures(charts))
+        (table_sections(tables))
+        (listings(plan, cells))
+        (method(plan, answer))
+        (raw(answer, cells))
     };
-    page.into_string()
+    frame(&answer.title, body)
 }
 
 /// Longer lists of inconclusive changes, and of the A/A control's, are collapsed: the tables contain

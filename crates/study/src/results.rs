@@ -4,15 +4,22 @@
 use std::path::Path;
 
 use crate::answer::{self, Answer};
+use crate::cell::Cell;
 use crate::file::Study;
 use crate::plan::Plan;
-use crate::{charts, journal, page, tables, text};
+use crate::{charts, page, tables, text};
 use error::Error;
+use experiment::journal;
 use view::table::Table;
 
 /// Parse a study. Errors name the file.
 pub fn parse(name: &str, text: &str) -> Result<Study, Error> {
     Study::parse(text).map_err(|error| Error::Usage(format!("{name}: {error}")))
+}
+
+/// Whether a run's directory has any cells.
+pub fn any(folder: &Path) -> bool {
+    journal::read::<Cell>(folder).is_ok_and(|(_, cells, _)| !cells.is_empty())
 }
 
 /// Write the results into a run's directory: results.json, tables.txt, the tables as CSV, report.html.

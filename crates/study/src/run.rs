@@ -6,20 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::answer;
 use super::cell::Cell;
 use super::file::{Design, Study};
 use super::gate;
-use super::journal::{Head, Journal};
 use super::measure::{measure, Taken, Task};
-use super::order::Order;
 use super::plan::Plan;
 use super::server::{missing_extension, ArmServer, Here, Opened};
 use super::toggle;
 use error::Error;
+use experiment::journal::{Head, Journal};
+use experiment::order::Order;
+use experiment::progress;
 use live::host::Watch;
 
 /// Fewer blocks never end a run early: the rank test cannot reach 0.05 with them.
@@ -70,13 +71,14 @@ pub fn run(wish: Wish) -> Result<(), Error> {
     let head = Head {
         quick: wish.quick,
         directories: wish.directories.clone(),
+        seconds: None,
         server: server_version()?,
         version: env!("CARGO_PKG_VERSION").into(),
     };
     let host = Watch::start().host("");
     let (journal, cells) = Journal::open(&wish.folder, &wish.text, head, host)?;
     let found = cells.len();
-    let bar = progress_bar(plan.cells(), found);
+    let bar = progress::cells(plan.cells(), found);
     let again_left = plan.cells().div_ceil(AGAIN_SHARE);
     let mut runner = Runner {
         plan,
@@ -286,17 +288,6 @@ impl Runner {
             self.plan.arms[arm].title()
         ));
     }
-}
-
-/// A progress bar on standard error; invisible unless that is a terminal.
-fn progress_bar(cells: usize, found: usize) -> ProgressBar {
-    let bar = ProgressBar::new(cells as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} cell {pos} of {len}, {msg}") {
-        bar.set_style(style);
-    }
-    bar.set_position(found as u64);
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 fn server_version() -> Result<String, Error> {

@@ -8,16 +8,16 @@ use std::process::Command;
 use scratch::{Builder, Cluster, Load};
 use segment::{Segment, SegmentPath};
 
-use super::background::last_lines;
 use super::cell::Proof;
 use super::clock_source::ClockSource;
 use super::file::{Arm, ArmLevel};
-use super::file_systems::{FileSystem, USUAL_BYTES};
 use super::plan::Plan;
 use super::storage::{check_free_space, move_wal};
 use super::views;
-use super::words::Words;
 use error::Error;
+use experiment::background::last_lines;
+use experiment::file_systems::{FileSystem, USUAL_BYTES};
+use experiment::words::Words;
 use live::instrumented;
 
 /// Result of [`ArmServer::open`].

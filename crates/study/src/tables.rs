@@ -4,8 +4,8 @@
 use super::answer::{Answer, Comparison, Verdict};
 use super::file::{self, Better, Read, Rows, Show};
 use super::fit_table;
-use super::numbers::{figures, none, rounded, with_half_width};
 use super::plan::{Plan, Point};
+use experiment::numbers::{figures, none, rounded, with_half_width};
 use view::table::{Cell, Table, Tone};
 
 /// All tables of a study.

@@ -80,12 +80,3 @@ pub fn verdicts(answer: &Answer) -> Vec<(Verdict, String)> {
         })
         .collect()
 }
-
-/// Formats a duration.
-pub fn length(seconds: f64) -> String {
-    match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
-}

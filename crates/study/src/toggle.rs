@@ -14,7 +14,6 @@ use super::cell::{Cell, Machine};
 use super::live::Live;
 use super::load::{Running, Wanted};
 use super::material::{evaluate, Given, Material};
-use super::order::Order;
 use super::plan::{Plan, Point};
 use super::processes::{Census, Usage};
 use super::server::ArmServer;
@@ -22,6 +21,7 @@ use crate::cost::contrast::Slice;
 use crate::cost::meter::Meter;
 use crate::cost::CostOf;
 use error::Error;
+use experiment::order::Order;
 use live::host::Watch;
 
 /// How often to look for new and ended backends.

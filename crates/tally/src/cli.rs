@@ -7,8 +7,9 @@ use std::io::IsTerminal;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::{
-    blocking, clock, cost, demo, diff, disable, doctor, enable, events, functions, generate, level,
-    ls, record, report, serve, statements, status, study, top, trace,
+    blocking, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, functions,
+    generate, level, ls, methods, record, report, serve, statements, status, storage, study, top,
+    trace,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -58,7 +59,8 @@ Examples:
   tally cost                              what measuring costs
   tally trace PID                         everything that a session does, in order
   tally clock                             whether the machine's clock is reliable
-  tally study run NAME --quick            run a built-in experiment in minutes";
+  tally study run NAME --quick            run a built-in experiment in minutes
+  tally storage run NAME --quick          time a copy or a backup on busy storage";
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -89,6 +91,8 @@ pub enum Verb {
     Report(report::ReportArgs),
     /// Serve a live report to browsers and metrics to Prometheus
     Serve(serve::ServeArgs),
+    /// Write Grafana dashboards and Prometheus alert rules for these metrics into a directory
+    Dashboards(dashboards::DashboardsArgs),
     /// Compare two recordings: what changed by more than noise
     Diff(diff::DiffArgs),
     /// Measure what a level (or statements) costs, by toggling it on live backends
@@ -97,10 +101,14 @@ pub enum Verb {
     Clock(clock::ClockArgs),
     /// Run a controlled experiment: arms, a workload, randomised order, an A/A control
     Study(study::StudyArgs),
+    /// Time commands, such as a backup, during a steady load on storage
+    Storage(storage::StorageArgs),
     /// Show or set how much is measured: permanently, for a time, or periodically
     Level(level::LevelArgs),
     /// Time functions of the server; list those that can be timed
     Functions(functions::FunctionsArgs),
+    /// List the methods of a Java application that take most time: elapsed and CPU, with and without callees
+    Methods(methods::MethodsArgs),
     /// Print everything that a session does, in order: each message, statement, wait and commit
     Trace(trace::TraceArgs),
     /// Print the man page, or write all of them into a directory

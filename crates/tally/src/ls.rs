@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally ls`: lists the segments on this machine, including unreadable and damaged ones.
+//! `tally ls`: lists the segments of servers and clients on this machine, including unreadable and damaged ones.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -64,7 +64,8 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
             std::fs::read_dir(folder)
                 .map_err(|error| Error::Failed(format!("{}: {error}", folder.display())))?;
         }
-        rows.extend(target::in_folder(folder).into_iter().map(Row::of));
+        let found = target::in_folder(folder).into_iter().chain(target::clients_in(folder));
+        rows.extend(found.map(Row::of));
     }
     if args.json {
         return view::output::json(&rows);
@@ -142,7 +143,7 @@ fn table(rows: &[(&Row, &Readable)]) -> Table {
             "LEVEL",
             "STATE",
             "SERVER",
-            "DATA DIRECTORY",
+            "DATA DIRECTORY OR PROGRAM",
         ],
         1..6,
     );

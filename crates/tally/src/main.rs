@@ -2,13 +2,14 @@
 //! `tally`: shows where a PostgreSQL server's time goes, and what measuring costs.
 //!
 //! One module per verb. What verbs share is in crates: `live` (finding and reading a server), `view`
-//! (tables, units, output), `report`, `study`, `error`.
+//! (tables, units, output), `report`, `study`, `storage`, `error`.
 
 mod arguments;
 mod blocking;
 mod cli;
 mod clock;
 mod cost;
+mod dashboards;
 mod demo;
 mod diff;
 mod disable;
@@ -20,11 +21,13 @@ mod functions;
 mod generate;
 mod level;
 mod ls;
+mod methods;
 mod record;
 mod report;
 mod serve;
 mod statements;
 mod status;
+mod storage;
 mod study;
 mod top;
 mod trace;
@@ -55,12 +58,15 @@ fn main() -> ExitCode {
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args, color),
         Verb::Serve(args) => serve::run(args),
+        Verb::Dashboards(args) => dashboards::run(args),
         Verb::Diff(args) => diff::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
+        Verb::Storage(args) => storage::run(args),
         Verb::Study(args) => study::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
+        Verb::Methods(args) => methods::run(args),
         Verb::Trace(args) => trace::run(args, color),
         Verb::Man(args) => generate::man(args, Cli::command()),
         Verb::Completions(args) => generate::completions(args, Cli::command()),

@@ -156,6 +156,8 @@ struct Seen {
     more_than_listed: usize,
     circles: usize,
     workers: usize,
+    /// Waits for another waiter of the same lock, in its queue.
+    in_queue: usize,
     kinds: BTreeMap<u8, usize>,
 }
 
@@ -269,6 +271,10 @@ fn blockers_equal_those_of_the_server() {
             *seen.kinds.entry(it.lock.kind).or_default() += 1;
             seen.workers += usize::from(!members.contains(&it.pid));
         }
+        let lock_of = |pid: &i32| blocked.iter().find(|it| it.pid == *pid).map(|it| &it.lock);
+        let waits = our.0.iter().flat_map(|(pid, them)| them.iter().map(move |it| (pid, it)));
+        let queues = |(a, b): &(&i32, &i32)| lock_of(a).is_some_and(|it| lock_of(b) == Some(it));
+        seen.in_queue += waits.filter(queues).count();
         // The transactions end; a waiter that gets its lock meanwhile is done as well.
         let all: Vec<&Session> = graphs.iter().flatten().collect();
         while all.iter().any(|session| session.is_busy()) {
@@ -293,4 +299,5 @@ fn blockers_equal_those_of_the_server() {
         assert!(seen.kinds.contains_key(&kind), "no lock of type {kind}: {seen:?}");
     }
     assert!(seen.circles > 0 && seen.workers > 0 && seen.more_than_listed > 0, "{seen:?}");
+    assert!(seen.in_queue > 0, "{seen:?}");
 }

@@ -349,15 +349,17 @@ const READS: &str = "\\set r random(1, 800000)\n\
 
 /// Records a server for `seconds` under that load, in 40 intervals.
 fn record(cluster: &Cluster, seconds: u64, to: &Path) {
+    // However long the recorder takes, the load lasts longer: an interval without it would have no commands.
     let load = cluster.pgbench().load(Load::Script(READS.to_string())).clients(2);
-    let load = load.duration(Duration::from_secs(seconds + 2)).spawn().unwrap();
+    let mut load = load.duration(Duration::from_secs(600)).spawn().unwrap();
     let mut command = tally();
     command.arg("record").arg(support::segment(cluster)).arg("-o").arg(to);
     let interval = seconds * 1000 / 40;
     command.args(["--duration", &format!("{seconds}s"), "--interval", &format!("{interval}ms")]);
     command.args(["--detail", &format!("{}ms", 2 * interval)]);
     output(&mut command);
-    load.wait().unwrap();
+    assert!(load.running(), "{}", load.so_far());
+    load.kill();
 }
 
 /// A short recording has few blocks with statements; the executions of the statement tell.

@@ -378,11 +378,92 @@ fn servers_that_are_idle_or_merely_busy_are_healthy() {
         ("all", &[&thinking, &load, &extended, &maintain, &sleep]),
     ];
     for (name, load) in loads {
-        let Examined { answer, findings } = examine(&cluster, 3, load);
-        assert_eq!(answer["diagnoses"], serde_json::json!([]), "{name}: {answer:#}");
-        assert_eq!(answer["healthy"], true);
-        assert_eq!(findings[0]["text"], "Healthy: nothing is wrong.", "{name}: {findings:#}");
+        assert_healthy(name, &examine(&cluster, 3, load));
     }
+}
+
+/// Runs a client program of the server's maker.
+fn run(cluster: &Cluster, name: &str, args: &[&str]) {
+    let mut command = cluster.os_user().command(&cluster.binaries().program(name), cluster.dir());
+    command.args(["-U", cluster.user(), "-p", &cluster.port().to_string(), "-h"]);
+    let done = command.arg(cluster.host()).args(args).current_dir(cluster.dir()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The same again and again.
+fn runs<'c>(
+    cluster: &'c Cluster,
+    name: &'static str,
+    args: &'static [&str],
+) -> impl Fn(&AtomicBool) + Sync + 'c {
+    move |stop| {
+        while !stop.load(Ordering::Relaxed) {
+            run(cluster, name, args);
+        }
+    }
+}
+
+#[test]
+fn monitoring_autovacuum_dumps_and_batches_are_no_problem() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("autovacuum_naptime", "1s")
+            .setting("checkpoint_timeout", "1h"),
+    );
+    cluster.pgbench_init(2).unwrap();
+    cluster
+        .psql(
+            "create table t (id int primary key, v int, filler text); \
+               insert into t select n, 0, repeat('x', 50) from generate_series(1, 20000) n",
+        )
+        .unwrap();
+    cluster.psql("vacuum analyze t").unwrap();
+    let dump: &[&str] = &["-d", "postgres", "-t", "t", "--clean", "-f", "dump.sql"];
+    run(&cluster, "pg_dump", dump);
+    // Whatever watches the server connects for each look.
+    let monitor = |stop: &AtomicBool| {
+        while !stop.load(Ordering::Relaxed) {
+            let mut client = cluster.connect().unwrap();
+            client
+                .batch_execute(
+                    "select count(*), max(now() - xact_start) from pg_stat_activity; \
+                     select sum(n_dead_tup), sum(seq_scan) from pg_stat_user_tables; \
+                     select sum(blks_hit), sum(blks_read) from pg_stat_database; \
+                     select sum(pg_relation_size(oid)) from pg_class where relkind in ('r', 'i')",
+                )
+                .unwrap();
+            drop(client);
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    };
+    let churn = again(&cluster, |client| {
+        client.batch_execute("update t set v = v + 1 where id <= 5000").unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+    });
+    let batch = again(&cluster, |client| {
+        client.batch_execute("update t set v = v + 1").unwrap();
+    });
+    let whole: &[&str] = &["-d", "postgres", "-f", "/dev/null"];
+    let dumps = runs(&cluster, "pg_dump", whole);
+    let restore: &[&str] = &["-d", "postgres", "-q", "-1", "-f", "dump.sql"];
+    let restores = runs(&cluster, "psql", restore);
+    let loads: [(&str, &[&Load]); 5] = [
+        ("monitoring", &[&monitor]),
+        ("autovacuum", &[&churn, &monitor]),
+        ("a dump", &[&dumps]),
+        ("a batch by itself", &[&batch]),
+        ("a restore", &[&restores]),
+    ];
+    for (name, load) in loads {
+        assert_healthy(name, &examine(&cluster, 2, load));
+    }
+}
+
+fn assert_healthy(name: &str, Examined { answer, findings }: &Examined) {
+    assert_eq!(answer["diagnoses"], serde_json::json!([]), "{name}: {answer:#}");
+    assert_eq!(answer["healthy"], true);
+    assert_eq!(findings[0]["text"], "Healthy: nothing is wrong.", "{name}: {findings:#}");
 }
 
 #[test]

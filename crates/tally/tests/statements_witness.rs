@@ -60,6 +60,9 @@ const OTHERS_ENTRY: f64 = 0.3;
 const CLOCKS: f64 = 0.0005;
 /// One in this many times may differ by more: another process had the CPU between the two clock readings.
 const INTERRUPTED: usize = 500;
+/// One in this many times may be shorter: another process had the CPU while the executor finished, which we do not time
+/// where there is nothing to finish.
+const INTERRUPTED_AT_END: usize = 5000;
 /// The same in an emulator: the first time the code between the two readings runs, it is translated.
 const TRANSLATED: usize = 50;
 
@@ -280,7 +283,7 @@ fn times_agree(
     let long = (sum_ours / sum_theirs - 1.0).abs() < near;
     [
         longer.are_at_most(most, "times outside not much longer"),
-        shorter.are_at_most(0, "times outside no shorter"),
+        shorter.are_at_most(INTERRUPTED_AT_END, "times outside no shorter"),
         by_server.are_at_most(0, "times by the server"),
         long,
     ] == [true; 4]

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use live::backend::{send, Deed, SessionId};
 use postgres::{Client, NoTls};
+use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
 use serde_json::Value;
 use support::tmux::Tmux;
@@ -172,6 +173,28 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
     tmux.press(&["k", "y"]);
     tmux.until_seen("the server terminates session");
     eventually("its end", || !alive(pid));
+    thread.join().unwrap().unwrap();
+}
+
+/// A stopped postmaster accepts no connection: nobody waits for it but the request.
+#[test]
+fn a_server_that_does_not_accept_does_not_freeze_the_screen() {
+    let cluster = server();
+    let (_root, pid) = forgetful(&cluster);
+    let (_, thread) = waiter(&cluster);
+    eventually("it is blocked", || json(&cluster, "0.2")["blocking"]["blocked"] == 1);
+    let tmux = top(&cluster, cluster.user(), &segment(&cluster).display().to_string());
+    let postmaster = Pid::from_raw(cluster.postmaster_pid().unwrap() as i32).unwrap();
+    kill_process(postmaster, Signal::STOP).unwrap();
+    tmux.press(&["k", "y"]);
+    tmux.until_seen(&format!("asking the server to terminate session {pid}"));
+    tmux.press(&["k", "y"]);
+    tmux.until_seen("the server has not answered yet");
+    tmux.press(&["F1"]);
+    tmux.until_seen("open a row into its phases");
+    tmux.press(&["Escape"]);
+    kill_process(postmaster, Signal::CONT).unwrap();
+    tmux.until_seen(&format!("the server terminates session {pid}"));
     thread.join().unwrap().unwrap();
 }
 

@@ -26,6 +26,29 @@ fn a_role_sees_of_others_only_that_they_exist() {
     assert!(as_role("poor", "select 1::bigint from tally.reset()").is_err());
 }
 
+/// A session that sends nothing more is shown as its last message made it.
+#[test]
+fn a_name_that_the_last_message_set_is_seen_while_the_session_is_idle() {
+    let cluster = shared();
+    create_views(&cluster);
+    let mut other = cluster.connect().unwrap();
+    let pid: i32 = other.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let mut client = cluster.connect().unwrap();
+    let mut shown = |name: &str, kind: &str| {
+        other.batch_execute(&format!("set application_name = '{name}'")).unwrap();
+        // It is idle as soon as it waits for the next message.
+        let seen =
+            "select application_name, kind from tally.sessions where pid = $1 and phase = 'idle'";
+        support::eventually("the name is shown", || {
+            let row = client.query_opt(seen, &[&pid]).unwrap();
+            row.is_some_and(|row| (row.get(0), row.get(1)) == (name, kind))
+        });
+    };
+    shown("billing", "client backend");
+    shown("tally", "client backend (tally)");
+    shown("billing again", "client backend");
+}
+
 #[test]
 fn the_views_add_up() {
     let cluster = shared();

@@ -14,6 +14,7 @@ pub mod host_metrics;
 pub mod html;
 pub mod io;
 pub mod locks;
+pub mod methods;
 pub mod moment;
 pub mod output;
 pub mod page;

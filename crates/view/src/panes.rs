@@ -199,11 +199,7 @@ type F = Field<SessionRow>;
 /// The columns of sessions.
 const SESSIONS: &[F] = &[
     F::new("pid", "PID", Unit::Number, |it, _| it.pid.to_string().into()),
-    F::new("kind", "KIND", Unit::Text, |it, _| match it.is_own() {
-        true => format!("{} (tally)", it.kind).into(),
-        false => it.kind.as_str().into(),
-    })
-    .expendable(6),
+    F::new("kind", "KIND", Unit::Text, |it, _| it.kind.as_str().into()).expendable(6),
     F::new("user", "USER", Unit::Text, |it, _| it.user.as_deref().into()).expendable(5),
     F::new("database", "DATABASE", Unit::Text, |it, _| it.database.as_deref().into()).expendable(4),
     F::new("phase", "PHASE", Unit::Text, |it, _| {

@@ -78,7 +78,8 @@ fn lwlock(lock: &str, mode: &str, phase: &str, parts: [(u64, u64); 3], failed: u
 
 fn function(name: &str, phase: &str, calls: &[u64], exclusive: u64, counted: u64) -> FunctionRow {
     let inclusive = total(calls.iter().copied());
-    FunctionRow::of([name, phase], FunctionTotals { inclusive, exclusive, counted }, 1e9)
+    let totals = FunctionTotals { inclusive, exclusive, counted, ..FunctionTotals::default() };
+    FunctionRow::of([name, phase], totals, 1e9)
 }
 
 fn edge(caller: &str, callee: &str, count: u64, seconds: f64) -> EdgeRow {
@@ -454,6 +455,7 @@ pub fn interval() -> Interval {
             session(4210, "background", "background", "Activity:CheckpointerMain"),
         ],
         population: Vec::new(),
+        others: None,
         ended: EndedRow { sessions: 3, seconds: 0.4 },
         ledger,
         waits: Vec::new(),

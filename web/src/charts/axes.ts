@@ -46,13 +46,18 @@ export function timeAxis(ink: () => Ink, zone: () => Zone): uPlot.Axis {
 // Round figures of bytes are powers of two.
 const BYTE_STEPS = Array.from({ length: 46 }, (_, power) => 2 ** power);
 
+/** Ticks of sessions are plain numbers: the axis says what they count. */
+const LABEL_HEIGHT = 15;
+
 export function valueAxis(unit: Unit, ink: () => Ink): uPlot.Axis {
     const binary = unit === "bytes" || unit === "bytes_per_second";
+    const label = unit === "sessions" ? { label: unit, labelFont: FONT, labelSize: LABEL_HEIGHT, labelGap: 0 } : {};
     return {
         scale: "y",
         stroke: () => ink().faint,
         font: FONT,
-        size: AXIS_WIDTH,
+        ...label,
+        size: AXIS_WIDTH - (label.labelSize ?? 0),
         gap: 6,
         space: 34,
         ...(binary ? { incrs: BYTE_STEPS } : {}),

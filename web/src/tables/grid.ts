@@ -196,6 +196,12 @@ export class Grid {
         });
         const detail = table.details?.[i];
         if (this.pictures && detail) this.illustrate(i, cells[0], detail);
+        else if (cells[0]?.classList.contains("query")) this.shorten(cells[0]);
+    }
+
+    /** Two lines of a statement; all of it where the pointer is. */
+    private shorten(cell: HTMLTableCellElement): void {
+        cell.replaceChildren(element("span", { class: "clamp", title: cell.textContent }, ...cell.childNodes));
     }
 
     private illustrate(i: number, first: HTMLTableCellElement | undefined, detail: Detail): void {

@@ -2,7 +2,7 @@
 //! Time that clients take, and how they use their sessions.
 
 use super::locks::name;
-use super::matters;
+use super::{matters, much};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use segment::interval::{AccountRow, SessionRow};
@@ -21,15 +21,18 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     const FEWEST: u64 = 100;
     /// Part of the client's time that it waits by itself.
     const WAITING: f64 = 0.5;
-    /// Part of the calls that are of one statement.
+    /// Part of all calls that are of one statement, where it is not known who sent them.
     const SAME: f64 = 0.8;
+    /// Calls of one statement for each of the session's commands: with Parse in a round trip of its own there are
+    /// two commands a call. Many statements once each (pg_dump) are no habit that could be changed.
+    const SAME_OF_SESSION: f64 = 0.4;
     /// Part of the commands that are of one session.
     const MOST: f64 = 0.8;
 
     // Of one session if sessions are known, else of all of them.
     let ledger = |phase: &str| -> (u64, f64) {
         let of = |a: &&AccountRow| &*a.phase == phase && a.class == WaitClass::Client;
-        let sums = case.interval.ledger.iter().filter(of);
+        let sums = case.interval().ledger.iter().filter(of);
         sums.fold((0, 0.0), |(n, s), a| (n + a.timing.count, s + a.timing.seconds))
     };
     let session = |s: &SessionRow, phase: &str| -> (u64, f64) {
@@ -43,17 +46,17 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         None => (ledger(IN_TRANSACTION), ledger("idle").0, case.load()),
     };
     let per_transaction = between as f64 / ended.max(1) as f64;
-    if between < FEWEST || per_transaction < MANY || waited < WAITING * (waited + busy) {
+    let waits = much(case, waited) && waited >= WAITING * (waited + busy);
+    if between < FEWEST || per_transaction < MANY || !waits {
         return Vec::new();
     }
-    let calls = |row: &&view::statements::StatementRow| row.toplevel && row.queryid.is_some();
-    let rows = || case.statements.into_iter().flat_map(|it| it.rows.iter().filter(calls));
-    let all: u64 = rows().map(|row| row.calls).sum();
-    let most = rows().max_by_key(|row| row.calls);
-    let Some(most) = most.filter(|row| row.calls as f64 >= SAME * all as f64 || worst.is_some())
-    else {
-        return Vec::new();
+    let all: u64 = case.statement_rows().map(|row| row.calls).sum();
+    let most = case.statement_rows().max_by_key(|row| row.calls);
+    let fewest = match worst {
+        Some(_) => SAME_OF_SESSION * between as f64,
+        None => SAME * all as f64,
     };
+    let Some(most) = most.filter(|row| row.calls as f64 >= fewest) else { return Vec::new() };
     let who = worst.or_else(|| most_commands(case, MOST));
     let who = who.map_or_else(|| "its clients".to_string(), name);
     vec![Diagnosis {
@@ -92,19 +95,33 @@ fn most_commands<'c>(case: &Case<'c>, part: f64) -> Option<&'c SessionRow> {
     (most.commands as f64 >= part * all as f64).then_some(most)
 }
 
+/// The application_name of a dump.
+const DUMP: &str = "pg_dump";
+
+/// Whether this is how pg_dump reads a table (dumpTableData_copy, pg_dump.c).
+fn is_of_dump(text: &str) -> bool {
+    text.starts_with("COPY ") && text.trim_end_matches(';').ends_with(") TO stdout")
+}
+
 /// Sessions wait until clients take their results.
 pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the load.
     const MUCH: f64 = 0.2;
     const WRITE: &str = "Client:ClientWrite";
 
-    let seconds = case.seconds_of(|a| &*a.activity == WRITE);
-    if !matters(case, seconds, MUCH) {
-        return Vec::new();
-    }
     let wait = |s: &SessionRow| -> f64 {
         s.accounts.iter().filter(|a| &*a.activity == WRITE).map(|a| a.seconds).sum()
     };
+    // A dump goes as fast as its file. Its sessions are known while they last, its statements afterwards.
+    let dumping = case.sessions().filter(|it| it.application == DUMP).map(wait).sum::<f64>();
+    let dumped = case.statement_rows().filter(|row| is_of_dump(row.text())).map(|row| {
+        row.activities.iter().filter(|a| &*a.activity == WRITE).map(|a| a.seconds).sum::<f64>()
+    });
+    let dumps = dumping.max(dumped.sum());
+    let seconds = case.seconds_of(|a| &*a.activity == WRITE) - dumps;
+    if !matters(case, seconds, MUCH) {
+        return Vec::new();
+    }
     let of_statement = |a: &ActivityRow| &*a.activity == WRITE;
     let mut evidence = Vec::new();
     if let Some(session) =
@@ -138,14 +155,16 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Sessions that end in a second.
     const MANY: f64 = 5.0;
 
-    let rate = case.interval.ended.sessions as f64 / case.length();
+    // Parallel workers end, too, but no client has sent them Terminate.
+    let ends = case.interval().commands.iter().find(|it| it.kind == "Terminate");
+    let ended = ends.map_or(0, |it| it.read.count);
+    let rate = ended as f64 / case.length();
     let seconds = case.seconds_of(|a| matches!(&*a.phase, "startup" | "terminate"));
     if rate < MANY || !matters(case, seconds, MUCH) {
         return Vec::new();
     }
-    let each = seconds / case.interval.ended.sessions.max(1) as f64;
-    let commands =
-        case.interval.commands_handled as f64 / case.interval.ended.sessions.max(1) as f64;
+    let each = seconds / ended as f64;
+    let commands = case.interval().commands_handled as f64 / ended as f64;
     vec![Diagnosis {
         rule: Rule::Connections,
         text: format!(

@@ -13,7 +13,7 @@ const SLOW_SYNC: f64 = 0.005;
 
 /// Syncs of the WAL are slow, and commits wait for them.
 pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
-    let commits = &case.interval.commits;
+    let commits = &case.interval().commits;
     let seconds = commits.sync.seconds + commits.queue.seconds + commits.write.seconds;
     let mean = commits.sync.mean_seconds.unwrap_or(0.0);
     if !matters(case, seconds, MUCH) || mean < SLOW_SYNC {
@@ -53,7 +53,7 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
     if !matters(case, seconds, MUCH) {
         return Vec::new();
     }
-    let each = case.interval.commits.replication.mean_seconds;
+    let each = case.interval().commits.replication.mean_seconds;
     vec![Diagnosis {
         rule: Rule::Replication,
         text: format!(

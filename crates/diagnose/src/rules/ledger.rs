@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What the kernel adds to the ledger: processors, and time that cannot be explained.
 
-use super::matters;
+use super::{matters, much};
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use view::statements::ActivityRow;
@@ -12,12 +12,12 @@ pub fn processors(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the load.
     const MUCH: f64 = 0.3;
 
-    let kernel = &case.interval.kernel;
-    let length = kernel.of_seconds.unwrap_or(case.interval.interval_seconds).max(1e-9);
+    let kernel = case.kernel();
+    let length = kernel.of_seconds.unwrap_or(case.whole.interval_seconds).max(1e-9);
     // Of the kernel's figures, which may cover another time than the ledger.
     let queued = kernel.run_queue_seconds / length * case.length();
     let wanted = kernel.cpu_account_seconds / length;
-    let cores = case.interval.cores as f64;
+    let cores = case.whole.cores as f64;
     if !kernel.available || wanted <= cores || !matters(case, queued, MUCH) {
         return Vec::new();
     }
@@ -28,7 +28,7 @@ pub fn processors(case: &Case<'_>) -> Vec<Diagnosis> {
         text: format!(
             "The processors are full: on average {} sessions wanted one of {}.",
             two(wanted),
-            case.interval.cores
+            case.whole.cores
         ),
         seconds: queued,
         share: Some(case.share(queued)),
@@ -53,8 +53,12 @@ pub fn processors(case: &Case<'_>) -> Vec<Diagnosis> {
 
 /// The kernel saw sessions waiting in places that the ledger does not know.
 pub fn unexplained(case: &Case<'_>) -> Vec<Diagnosis> {
-    let kernel = &case.interval.kernel;
-    if kernel.samples == 0 || kernel.unexplained_share - kernel.unexplained_error <= 0.01 {
+    /// Part of the busy time, beyond its error.
+    const MUCH: f64 = 0.01;
+
+    let kernel = case.kernel();
+    let share = kernel.unexplained_share - kernel.unexplained_error;
+    if kernel.samples == 0 || share <= MUCH || !much(case, case.load()) {
         return Vec::new();
     }
     let calls: Vec<String> = kernel

@@ -68,7 +68,7 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     let blocker = case.blocking.and_then(blocker);
     let middle = case.blocking.and_then(|it| queue(it.roots.first()?));
     let ddl = middle.is_some_and(|(_, wait)| wait.mode == "AccessExclusiveLock");
-    let waits = case.interval.activities_where(|a| a.class == WaitClass::Lock);
+    let waits = case.interval().activities_where(|a| a.class == WaitClass::Lock);
     let kinds: Vec<String> = waits
         .iter()
         .take(3)
@@ -232,7 +232,7 @@ fn remedy(tranche: &str) -> &'static str {
 /// Sessions queue for a lightweight lock.
 pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     let waits = case
-        .interval
+        .interval()
         .activities_where(|a| a.class == WaitClass::Lwlock && !a.idle && &*a.phase != "background");
     let Some(worst) = waits.first() else { return Vec::new() };
     let seconds = worst.timing.seconds;
@@ -248,7 +248,7 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     )];
     let of_statement = |a: &ActivityRow| a.activity == worst.activity;
     evidence.extend(case.whose(seconds, of_statement));
-    let held = case.interval.lwlocks.iter().filter(|row| &*row.lock == tranche);
+    let held = case.interval().lwlocks.iter().filter(|row| &*row.lock == tranche);
     if let Some(row) = held.max_by(|a, b| a.held.seconds.total_cmp(&b.held.seconds)) {
         evidence.push(format!(
             "It is held longest in phase {} ({}): {} in total, {} each.",

@@ -38,10 +38,17 @@ pub const ALL: &[Find] = &[
     ledger::unexplained,
 ];
 
-/// Less load than this many sessions on average is no trouble for anybody.
-const LOAD: f64 = 0.05;
+/// What takes less than this many sessions on average is no trouble for anybody, whatever part of the load it is ...
+const SESSIONS: f64 = 0.05;
+/// ... nor what takes less time than this in a short interval, seconds.
+const SHORT: f64 = 0.2;
 
-/// Whether `seconds` are at least this part of the load, and the load matters.
+/// Whether `seconds` are much by themselves.
+fn much(case: &Case<'_>, seconds: f64) -> bool {
+    seconds >= (SESSIONS * case.length()).max(SHORT)
+}
+
+/// Whether `seconds` are much by themselves, and at least this part of the load.
 fn matters(case: &Case<'_>, seconds: f64, part: f64) -> bool {
-    case.load() >= LOAD * case.length() && seconds >= part * case.load()
+    much(case, seconds) && seconds >= part * case.load()
 }

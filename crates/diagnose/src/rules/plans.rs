@@ -18,11 +18,7 @@ pub fn changed(case: &Case<'_>) -> Vec<Diagnosis> {
     const MORE: f64 = 0.001;
 
     let Some(statements) = case.statements else { return Vec::new() };
-    let rows = statements
-        .rows
-        .iter()
-        .filter(|row| row.toplevel && !row.own && matters(case, row.seconds, MUCH));
-    rows.filter_map(|row| {
+    case.statement_rows().filter(|row| matters(case, row.seconds, MUCH)).filter_map(|row| {
         let (now, before) = change(case.plans, row)?;
         let worse = now.mean_seconds >= LONGER * before.mean_seconds
             && now.mean_seconds >= before.mean_seconds + MORE;

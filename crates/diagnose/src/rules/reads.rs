@@ -4,6 +4,7 @@
 use super::matters;
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use segment::files::FileRow;
 use view::statements::ActivityRow;
 use view::units::{count, duration, maybe_duration, percent};
 
@@ -21,7 +22,7 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let reads =
-        case.interval.activities_where(|a| is_read(&a.activity) && &*a.phase != "background");
+        case.interval().activities_where(|a| is_read(&a.activity) && &*a.phase != "background");
     let Some(row) = reads.first() else { return Vec::new() };
     let mean = row.timing.mean_seconds.unwrap_or(0.0);
     let of_statement = |a: &ActivityRow| is_read(&a.activity);
@@ -49,6 +50,7 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
                       statements first, then shared_buffers.";
         (Rule::BufferMisses, text, advice)
     };
+    evidence.extend(slowest(case));
     if let Some(p50) = row.timing.p50_seconds {
         evidence.push(format!("Half of the reads take less than {}.", duration(p50)));
     }
@@ -63,4 +65,19 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
         section: "files",
         consequence_of: None,
     }]
+}
+
+/// The files whose reads take longest on average.
+fn slowest(case: &Case<'_>) -> Option<String> {
+    let reads = case.interval().files.iter().filter(|it| &*it.operation == "read");
+    let of_tables = reads.filter(|it| it.tablespace.is_some() && it.timing.count > 0);
+    let mean = |it: &FileRow| it.timing.mean_seconds.unwrap_or(0.0);
+    let worst = of_tables.max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
+    Some(format!(
+        "Slowest reads: files {} in tablespace {}, {} each, {} in total.",
+        worst.file,
+        worst.tablespace.as_deref().unwrap_or_default(),
+        duration(mean(worst)),
+        duration(worst.timing.seconds)
+    ))
 }

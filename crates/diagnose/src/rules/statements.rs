@@ -12,8 +12,7 @@ const BLOCK: f64 = 8192.0;
 
 /// The statements that clients sent and that took time, most first.
 fn rows<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c StatementRow> {
-    let rows = case.statements.map_or(&[][..], |it| &it.rows);
-    rows.iter().filter(|row| row.toplevel && row.queryid.is_some() && row.execution.count > 0)
+    case.statement_rows().filter(|row| row.execution.count > 0)
 }
 
 /// Whether it wrote temporary files.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reading a Parquet file.
 
-use super::{failed, scale, MILLISECOND_US, SERIES_KEY};
+use super::series::FileSeries;
+use super::{failed, scale, MILLISECOND_US};
 use crate::error::Error;
-use crate::statistics::of_metadata;
 use crate::table::{Cells, Column, Columns, Shape, Table, Unit};
 use parquet::basic::Type as Physical;
 use parquet::column::reader::{get_typed_column_reader, ColumnReader, ColumnReaderImpl};
@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 /// Columns that were renamed without a change of the format: the old name, the new one.
 const RENAMED: [(&str, &str); 1] = [("overflow_lost_folds", "overflow_lost_merges")]; // old name
+
+/// Limit of the values for which memory is reserved at once.
+const MAX_RESERVED: usize = 1 << 20;
 
 fn current_name(name: &str) -> &str {
     RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
@@ -42,9 +45,7 @@ pub(crate) fn read_columns(
     let read = std::panic::AssertUnwindSafe(|| -> Result<(), ParquetError> {
         let reader = SerializedFileReader::new(file)?;
         let metadata = reader.metadata().file_metadata();
-        let pairs = metadata.key_value_metadata().into_iter().flatten();
-        let named = pairs.filter(|pair| pair.key == SERIES_KEY).find_map(|pair| pair.value.clone());
-        let series = named.map_or_else(Vec::new, |text| of_metadata(&text));
+        let mut series = FileSeries::of(metadata);
         let positions: HashMap<String, usize> = (0..)
             .zip(metadata.schema_descr().columns())
             .filter_map(|(at, column)| {
@@ -54,7 +55,7 @@ pub(crate) fn read_columns(
         for group in 0..reader.num_row_groups() {
             let group = reader.get_row_group(group)?;
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            let mut columns = Columns { rows, cells: Vec::new(), series: series.clone() };
+            let mut columns = Columns { rows, cells: Vec::new(), series: Vec::new() };
             for column in wanted {
                 if let Some(&at) = positions.get(column.name) {
                     let mut cells = get(&*group, at, column.shape, rows)?;
@@ -64,6 +65,7 @@ pub(crate) fn read_columns(
                     columns.cells.push((column.name.to_string(), cells));
                 }
             }
+            columns.series = series.up_to(&*group, &positions, columns.longs("series"))?;
             see(&columns);
         }
         Ok(())
@@ -89,7 +91,9 @@ where
         return Err(ParquetError::General("a column of another type".to_string()));
     }
     let mut typed: ColumnReaderImpl<T> = get_typed_column_reader(reader);
-    let mut read = Read { values: Vec::new(), defined: Vec::new(), repeated: Vec::new() };
+    // The number of rows may be damaged.
+    let values = Vec::with_capacity(rows.min(MAX_RESERVED));
+    let mut read = Read { values, defined: Vec::new(), repeated: Vec::new() };
     let mut have = 0;
     while have < rows {
         let (records, ..) = typed.read_records(

@@ -7,24 +7,27 @@
 //! largest: the sum of the hour stays the same to the nanosecond.
 
 use crate::batch::Batch;
+use crate::rows::StatementRow;
+use crate::statement;
 use std::collections::HashMap;
 use std::hash::Hash;
 
 /// Binary digits of a rounded time: it is off by half a step, and by another half where a remainder
 /// was added, so by 1/1,024 at most.
 const DIGITS: u32 = 11;
+const SECOND_US: i64 = 1_000_000;
 
-/// The step to which a time is rounded.
-fn step(n: i128) -> i128 {
-    let digits = i128::BITS - n.unsigned_abs().leading_zeros();
-    1 << digits.saturating_sub(DIGITS)
+/// The step to which a time is rounded for these binary digits.
+fn step(n: i128, digits: u32) -> i128 {
+    let all = i128::BITS - n.unsigned_abs().leading_zeros();
+    1 << all.saturating_sub(digits)
 }
 
-/// Round the times of one series, in the order of time.
-fn round(times: &mut [i128]) {
+/// Round the times of one series to these digits, in the order of time.
+fn round(times: &mut [i128], digits: u32) {
     let mut left = 0;
     for time in times.iter_mut() {
-        let step = step(*time);
+        let step = step(*time, digits);
         if step == 1 {
             continue;
         }
@@ -40,17 +43,19 @@ fn round(times: &mut [i128]) {
     }
 }
 
-/// Round times series by series; each series' times come in the order of time.
+/// Round times series by series to these digits; each series' times come in the order of time.
 fn each<'r, K: Hash + Eq, N: Copy + Into<i128> + TryFrom<i128> + 'r>(
     cells: impl Iterator<Item = (K, &'r mut N)>,
+    digits: u32,
 ) {
     let mut groups: HashMap<K, Vec<&mut N>> = HashMap::new();
-    for (key, cell) in cells {
+    // A zero stays one, and most columns are zero in most rows.
+    for (key, cell) in cells.filter(|(_, cell)| Into::<i128>::into(**cell) != 0) {
         groups.entry(key).or_default().push(cell);
     }
     for cells in groups.into_values() {
         let mut times: Vec<i128> = cells.iter().map(|cell| (**cell).into()).collect();
-        round(&mut times);
+        round(&mut times, digits);
         for (cell, time) in cells.into_iter().zip(times) {
             // Rounding leaves the range of the type only if the time was damaged.
             *cell = N::try_from(time).unwrap_or(*cell);
@@ -60,20 +65,44 @@ fn each<'r, K: Hash + Eq, N: Copy + Into<i128> + TryFrom<i128> + 'r>(
 
 /// A time of which nobody needs the sum, rounded.
 fn rounded(time: u64) -> u64 {
-    let step = step(i128::from(time)) as u64;
+    let step = step(i128::from(time), DIGITS) as u64;
     time.saturating_add(step / 2) / step * step
 }
 
-/// Round the times of statistics, of statements' accounts and of sessions: most of an hour's rows.
+/// Round the times of statements. Their sums keep as many digits as the sums of squares, with which
+/// they give the deviation. Extremes stay exact: what was cut off one is in no other.
+fn statements(rows: &mut [StatementRow]) {
+    macro_rules! sums {
+        ($digits:expr; $($field:ident)*) => {
+            $(each(rows.iter_mut().map(|row| (row.key(), &mut row.$field)), $digits);)*
+        };
+    }
+    sums! { statement::DIGITS; exec_ns plan_ns }
+    sums! {
+        DIGITS; read_ns write_ns temp_read_ns temp_write_ns server_read_ns server_write_ns
+        server_temp_read_ns server_temp_write_ns worker_ns jit_generation_ns jit_inlining_ns
+        jit_optimization_ns jit_emission_ns
+    }
+    for row in rows {
+        let second = row.last_us.div_euclid(SECOND_US) * SECOND_US;
+        row.last_us = second.max(row.first_us);
+        // A sum of rows has more digits again.
+        row.exec_squares = statement::shortened(row.exec_squares);
+        row.plan_squares = statement::shortened(row.plan_squares);
+    }
+}
+
+/// Round the times of statistics, statements and sessions: most of an hour's rows.
 pub(super) fn apply(batch: &mut Batch) {
     let times = batch.statistics.iter_mut().filter(|row| row.series.is_time());
-    each(times.map(|row| (row.series.clone(), &mut row.total)));
+    each(times.map(|row| (row.series.clone(), &mut row.total)), DIGITS);
     let parts = batch.statement_accounts.iter_mut();
-    each(parts.map(|row| ((row.key(), row.account.clone()), &mut row.total_ns)));
+    each(parts.map(|row| ((row.key(), row.account.clone()), &mut row.total_ns)), DIGITS);
+    statements(&mut batch.statements);
     let sessions = &mut batch.session_history;
     sessions.sort_by_key(|row| row.frame);
-    each(sessions.iter_mut().map(|row| (row.pid, &mut row.busy_ns)));
-    each(sessions.iter_mut().map(|row| (row.pid, &mut row.cpu_ns)));
+    each(sessions.iter_mut().map(|row| (row.pid, &mut row.busy_ns)), DIGITS);
+    each(sessions.iter_mut().map(|row| (row.pid, &mut row.cpu_ns)), DIGITS);
     for row in sessions {
         row.since_ns = rounded(row.since_ns);
         row.transaction_ns = row.transaction_ns.map(rounded);
@@ -88,11 +117,11 @@ mod tests {
     #[test]
     fn short_times_stay_and_long_ones_lose_their_last_digits() {
         let mut times = [0, 1, 2047, 1_000_000_007, 17, 0];
-        round(&mut times);
+        round(&mut times, DIGITS);
         assert_eq!((times[0], times[1], times[2], times[4], times[5]), (0, 1, 2047, 17, 0));
         assert_eq!(times[3], 1_000_000_007, "the largest has what is left");
         let mut times = [1_000_000_007, 1_000_000_007, 5];
-        round(&mut times);
+        round(&mut times, DIGITS);
         assert_eq!(times.iter().sum::<i128>(), 2_000_000_019);
         assert!(times.contains(&(1907 * 524_288)), "{times:?}");
     }
@@ -100,7 +129,7 @@ mod tests {
     #[test]
     fn a_remainder_that_is_large_for_the_next_time_waits_for_a_larger_one() {
         let mut times = [2077 << 2, 3085 << 3, 2099 << 1];
-        round(&mut times);
+        round(&mut times, DIGITS);
         assert!((times[2] - 4198).abs() <= 4, "{times:?}");
     }
 
@@ -114,7 +143,7 @@ mod tests {
                 .map(|(up, n)| i128::from(n) << up)
                 .collect();
             let mut rounded = times.clone();
-            round(&mut rounded);
+            round(&mut rounded, DIGITS);
             prop_assert_eq!(times.iter().sum::<i128>(), rounded.iter().sum::<i128>());
             let largest = rounded.iter().map(|n| n.abs()).max().unwrap_or(0);
             let off = |(before, after): (&i128, &i128)| ((before - after).abs(), before.abs());

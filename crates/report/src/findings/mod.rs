@@ -59,7 +59,7 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     let blocker = material.sessions.as_ref().and_then(|it| it.blockers.first());
     let found = diagnose(&Case {
         sampled: material.sessions.as_ref().map_or(&[], |it| &it.sessions),
-        interval: &material.whole,
+        whole: &material.whole,
         statements,
         checkpoints: &checkpoints,
         blocking: blocker.map(|it| &it.forest).or(material.blocking.as_ref()),

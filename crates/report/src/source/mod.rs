@@ -19,7 +19,7 @@ use std::path::Path;
 use recording::{FrameRow, Range, Recording};
 use segment::Interval;
 
-use super::material::{Latency, Material};
+use super::material::{Latency, Material, SessionHistory};
 use super::range::Edge;
 use columns::Columns;
 use error::Error;
@@ -45,23 +45,24 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     let recording = Recording::open(wanted.directory, wanted.host)?;
     let range = range(wanted, &recording)?;
     let heads = recording.frame_rows(range)?;
-    say("computing sums");
-    let sum = recording.sum(range)?;
-    let whole = Interval::of(&sum);
-    say("computing time series");
     let main = Columns::of(&heads, range, columns::MAIN);
-    let points = columns::points(&recording, range, &main, &sum, &heads)?;
-    let moments = columns::moments(&heads, range, &main, &points);
-    let latency = latency(&recording, range)?;
-    say("reading the statements");
-    let statements = recording.statements(range)?;
-    let mut statements = statements.map(|it| Statements::between(None, &std::sync::Arc::new(it)));
+    // Nearly all the time goes to decompressing and decoding, of different tables here and there.
+    let details = || details(&recording, range, &heads);
+    let (whole, points, details) = std::thread::scope(|scope| -> Result<_, Error> {
+        let details = scope.spawn(details);
+        say("computing sums");
+        let sum = recording.sum(range)?;
+        say("computing time series");
+        let points = columns::points(&recording, range, &main, &sum, &heads)?;
+        say("reading statements and sessions");
+        let details = details.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
+        Ok((Interval::with_others(&sum), points, details))
+    })?;
+    let Details { latency, mut statements, sessions } = details;
     if let Some(all) = &mut statements {
         all.interval_seconds = Some(whole.interval_seconds);
-        all.plans = PlanRow::recorded(recording.plans(range)?);
     }
-    say("reading the sessions");
-    let sessions = sessions::sessions(&recording, range, &heads)?;
+    let moments = columns::moments(&heads, range, &main, &points);
     let about = recording.about();
     let rows = recording.settings(range)?;
     let settings = annotations::settings(&rows, range);
@@ -94,6 +95,24 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         problems: recording.problems(),
         whole,
     })
+}
+
+/// What is read apart from the statistics.
+struct Details {
+    latency: Vec<Latency>,
+    statements: Option<Statements>,
+    sessions: Option<SessionHistory>,
+}
+
+fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<Details, Error> {
+    let latency = latency(recording, range)?;
+    let statements = recording.statements(range)?;
+    let mut statements = statements.map(|it| Statements::between(None, &std::sync::Arc::new(it)));
+    if let Some(all) = &mut statements {
+        all.plans = PlanRow::recorded(recording.plans(range)?);
+    }
+    let sessions = sessions::sessions(recording, range, heads)?;
+    Ok(Details { latency, statements, sessions })
 }
 
 /// Microseconds since 1970 in seconds.

@@ -4,16 +4,15 @@
 mod check;
 mod read;
 mod show;
-mod time;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use experiment::time::Time;
 pub use read::{Better, From, Measured, Per, Read, Source, Take, When};
 pub use show::{Chart, ChartKind, Fit, FitKind, Listing, Rows, Show, Table};
-pub use time::Time;
 
 /// A study as written in its file.
 #[derive(Debug, Clone, Deserialize)]

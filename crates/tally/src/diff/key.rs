@@ -4,7 +4,7 @@
 use recording::Series;
 use segment::directory::StatKind;
 use segment::locks::{LwlockFigure, Name};
-use segment::{commits, files, functions, interval, locks};
+use segment::{commits, files, functions, interval, locks, own};
 
 use super::comparison::{Per, What};
 
@@ -26,8 +26,11 @@ pub enum Key {
 }
 
 impl Key {
-    /// The key of a series; `None` if it is not compared.
+    /// The key of a series; `None` if it is not compared, as what tally itself does is not.
     pub fn of(series: &Series) -> Option<Key> {
+        if own::is_process(&series.process) {
+            return None;
+        }
         let stat = &*series.stat;
         let clients = &*series.process == CLIENTS;
         let process = series.process.clone();
@@ -55,6 +58,8 @@ impl Key {
                 functions::CallFigure::Inclusive => INCLUSIVE,
                 functions::CallFigure::Exclusive => EXCLUSIVE,
                 functions::CallFigure::Counted => COUNTED,
+                // Exceptions and CPU times of a client's methods are not compared.
+                _ => return None,
             };
             return Some(Key::Row(What::Function { process, function: function.into(), part }));
         }
@@ -102,6 +107,7 @@ mod tests {
         assert_eq!(own, Some(Key::Row(What::Process { process, activity })));
         assert_eq!(account(CLIENTS, "idle::wait::Client:ClientRead"), None);
         assert_eq!(account(CLIENTS, "off::uninstrumented"), None);
+        assert_eq!(account(own::PROCESS, name), None);
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn read(
         let Some(read) = recording.statements(readings(columns, late, *first, *last))? else {
             continue;
         };
-        for row in model::Statements::between(None, &Arc::new(read)).rows {
+        for row in others(read) {
             let line = all.lines.entry(what(&row)).or_default();
             line.seconds.resize(blocks, 0.0);
             line.seconds[block] += row.seconds;
@@ -68,7 +68,7 @@ pub fn read(
     let whole = readings(columns, late, *first, *last);
     if let Some(read) = recording.statements(whole)? {
         let plans = PlanRow::recorded(recording.plans(whole)?);
-        for row in model::Statements::between(None, &Arc::new(read)).rows {
+        for row in others(read) {
             let executions = calls(&row);
             // The one used last comes first.
             let plan = plans.iter().find(|plan| plan.key == row.key).cloned().map(Arc::new);
@@ -79,6 +79,11 @@ pub fn read(
         }
     }
     Ok((!all.lines.is_empty()).then_some(all))
+}
+
+/// What a reading has, without tally's own statements: how often a recorder asks is no difference of servers.
+fn others(read: segment::Statements) -> impl Iterator<Item = model::StatementRow> {
+    model::Statements::between(None, &Arc::new(read)).rows.into_iter().filter(|row| !row.own)
 }
 
 /// The readings of statements that belong to these columns. From the recording's beginning on, they end with a

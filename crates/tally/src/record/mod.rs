@@ -4,7 +4,6 @@
 mod args;
 mod clocks;
 mod command;
-mod devices;
 mod duty;
 mod plans;
 mod recorder;

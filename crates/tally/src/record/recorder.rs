@@ -10,7 +10,6 @@ use recording::{
 use segment::{Header, Level, SegmentPath, Statements};
 
 use super::clocks::{Clocks, Happening};
-use super::devices::DeviceRows;
 use super::duty::Duty;
 use super::plans::{PlanRows, Span};
 use super::sessions::SessionRows;
@@ -19,6 +18,7 @@ use super::summary::Summary;
 use super::vacuum;
 use super::RecordArgs;
 use error::Error;
+use live::device_rows::DeviceRows;
 use live::follower::{Details, Figures, Follower, Step, Taken, Wanted};
 use live::machine::{self, Processors};
 use view::events::Row;

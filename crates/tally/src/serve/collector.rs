@@ -216,10 +216,11 @@ impl Collector {
         let latest = self.run.as_ref().and_then(Run::statements);
         let latest = latest.cloned();
         // If it cannot be read, the page has the rest.
-        let now = self
-            .run
-            .as_mut()
-            .map(|run| page::Now { blocking: run.blocking().ok(), vacuum: run.vacuum() });
+        let now = self.run.as_mut().map(|run| page::Now {
+            blocking: run.blocking().ok(),
+            vacuum: run.vacuum(),
+            plans: run.plans().unwrap_or_default(),
+        });
         let now = now.unwrap_or_default();
         let document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
         let tag = Some(format!("\"{:x}-{}\"", self.started, self.look));

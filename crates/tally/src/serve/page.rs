@@ -13,7 +13,7 @@ use view::blocking::Forest;
 use view::document::{Document, Fact, Live};
 use view::html::Visible;
 use view::page;
-use view::statements::Statements;
+use view::statements::{PlanRow, Statements};
 use view::units::duration;
 use view::vacuum::Vacuum;
 
@@ -36,6 +36,8 @@ pub struct Now {
     pub blocking: Option<Forest>,
     /// How far vacuum is behind.
     pub vacuum: Option<Vacuum>,
+    /// The plans of the statements.
+    pub plans: Vec<PlanRow>,
 }
 
 /// The report of the history; `None` if it is empty.
@@ -46,11 +48,14 @@ pub fn document(
     pace: Pace,
 ) -> Result<Option<Document>, Error> {
     let Some(kept) = history.all() else { return Ok(None) };
-    let material = Material {
+    let mut material = Material {
         blocking: now.blocking,
         vacuum: now.vacuum,
         ..material(kept, history, latest, pace)
     };
+    if let Some(statements) = &mut material.statements {
+        statements.plans = now.plans;
+    }
     let mut document = assemble::document(material, &TimeZone::system())?;
     document.live = Some(Live { url: FIGURES.to_string() });
     Ok(Some(document))
@@ -62,7 +67,7 @@ fn material(
     latest: Option<&std::sync::Arc<segment::Statements>>,
     pace: Pace,
 ) -> Material {
-    let whole = Interval::of(&kept.sum);
+    let whole = Interval::with_others(&kept.sum);
     let statements = latest.map(|latest| {
         let mut all = Statements::between(kept.statements, latest);
         all.interval_seconds = Some(whole.interval_seconds);

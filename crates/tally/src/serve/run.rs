@@ -8,6 +8,7 @@ use live::blocking::Blocking;
 use live::vacuum::Watch;
 use segment::{Frame, Segment, SegmentPath, Statements};
 use view::blocking::Forest;
+use view::statements::PlanRow;
 use view::vacuum::Vacuum;
 
 /// A second reader of the segment, in addition to the one for intervals.
@@ -70,6 +71,11 @@ impl Run {
         frame.clock.ticks_per_second = self.ticks_per_second;
         self.previous = Some(snapshot);
         Ok(frame)
+    }
+
+    /// The plans of the statements.
+    pub fn plans(&self) -> Result<Vec<PlanRow>, segment::Error> {
+        PlanRow::all(&self.segment)
     }
 
     /// Who blocks whom now.

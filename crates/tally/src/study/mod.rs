@@ -8,9 +8,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use error::Error;
+use experiment::progress::length;
 use study::about::{About, Size};
-use study::results::{parse, write};
-use study::{journal, run, server, stock, text};
+use study::results::{any, parse, write};
+use study::{run, server, stock, text};
 use view::table::Table;
 
 pub use args::{StudyArgs, StudyRunArgs, StudyVerb};
@@ -36,7 +37,7 @@ fn list(json: bool) -> Result<(), Error> {
     }
     let mut columns = Table::with_headings(&["NAME", "QUICK", "PROPER", "TITLE"], 1..3);
     for about in all {
-        let time = |size: &Size| text::length(size.expected_seconds);
+        let time = |size: &Size| length(size.expected_seconds);
         columns.push_texts(vec![about.name, time(&about.quick), time(&about.proper), about.title]);
     }
     Ok(write!(out, "{columns}")?)
@@ -61,7 +62,7 @@ fn show(name: &str, file: bool, json: bool) -> Result<(), Error> {
     writeln!(out, "points   {}", about.points.join(", "))?;
     writeln!(out, "reads    {}", about.reads.join(", "))?;
     for (name, size) in [("quick", &about.quick), ("proper", &about.proper)] {
-        let time = text::length(size.expected_seconds);
+        let time = length(size.expected_seconds);
         writeln!(out, "{name:<8} {} cells in {} blocks, about {time}", size.cells, size.blocks)?;
     }
     Ok(())
@@ -84,7 +85,7 @@ fn run_one(args: &StudyRunArgs) -> Result<(), Error> {
     };
     let result = run::run(wish);
     // Partial results are results, too.
-    if result.is_err() && journal::read(&folder).is_ok_and(|(_, cells, _)| !cells.is_empty()) {
+    if result.is_err() && any(&folder) {
         write(&folder)?;
     }
     result?;

@@ -44,6 +44,9 @@ pub fn run(
                 source.turn(screen);
                 break;
             }
+            if source.news(screen) {
+                break;
+            }
             let wait = due.map_or(NAP, |due| due.saturating_duration_since(now));
             let Some(event) = input.next(wait.min(NAP))? else {
                 continue;

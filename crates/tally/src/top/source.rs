@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Sources of the full-screen view's intervals: a running server, or a recording.
 
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::screen::{Ask, Screen};
+use super::screen::{Ask, Request, Screen};
 use super::views;
 use error::Error;
-use live::backend::send;
+use live::backend::send_aside;
 use live::follower::Follower;
 
 /// The first interval is short, so that something appears soon.
@@ -22,6 +23,10 @@ pub trait Source {
     fn answer(&mut self, ask: Ask, screen: &mut Screen);
     /// Called after user input: checks what is needed now.
     fn wanted(&mut self, screen: &mut Screen);
+    /// Called again and again: whether the screen has changed by itself, as by a server's answer.
+    fn news(&mut self, _screen: &mut Screen) -> bool {
+        false
+    }
 }
 
 /// A running server.
@@ -33,6 +38,8 @@ pub struct Live {
     due: Instant,
     /// Length of an interval.
     length: Duration,
+    /// What the server was asked to do, and where its answer will be.
+    asked: Option<(Request, Receiver<Result<(), Error>>)>,
 }
 
 impl Live {
@@ -40,9 +47,30 @@ impl Live {
     pub fn new(follower: Follower, target: Option<&str>, screen: &Screen) -> Live {
         let due = Instant::now() + FIRST.min(screen.length);
         let target = target.map(String::from);
-        let mut live = Live { follower, target, due, length: screen.length };
+        let mut live = Live { follower, target, due, length: screen.length, asked: None };
         live.ask_for_more(screen);
         live
+    }
+
+    /// Asks the server to cancel or to end a session, and returns the notice until it answers.
+    fn send(&mut self, request: Request) -> String {
+        if let Some((before, _)) = &self.asked {
+            return format!("the server has not answered yet: {}", before.asked());
+        }
+        let sent = match self.follower.segment() {
+            Some(segment) => {
+                send_aside(request.deed, request.session, segment, self.target.as_deref())
+            }
+            None => Err(Error::Failed("the server is not running".into())),
+        };
+        match sent {
+            Ok(answers) => {
+                let notice = request.asked();
+                self.asked = Some((request, answers));
+                notice
+            }
+            Err(error) => request.failed(&error.to_string()),
+        }
     }
 
     /// Asks for what this pane shows. Returns whether that changed.
@@ -76,18 +104,7 @@ impl Source for Live {
             Ask::Further(_) => {
                 screen.notice = Some("this is the newest interval; l resumes".into());
             }
-            Ask::Session(request) => {
-                let sent = match self.follower.segment() {
-                    Some(segment) => {
-                        send(request.deed, request.session, segment, self.target.as_deref())
-                    }
-                    None => Err(Error::Failed("the server is not running".into())),
-                };
-                screen.notice = Some(match sent {
-                    Ok(()) => request.done(),
-                    Err(error) => request.failed(&error.to_string()),
-                });
-            }
+            Ask::Session(request) => screen.notice = Some(self.send(request)),
             Ask::Seek(_) => {
                 screen.notice = Some("not among the kept intervals".into());
             }
@@ -103,5 +120,18 @@ impl Source for Live {
         if self.ask_for_more(screen) {
             self.due = Instant::now();
         }
+    }
+
+    fn news(&mut self, screen: &mut Screen) -> bool {
+        let Some((request, answers)) = &self.asked else { return false };
+        let result = match answers.try_recv() {
+            Ok(Ok(())) => request.done(),
+            Ok(Err(error)) => request.failed(&error.to_string()),
+            Err(TryRecvError::Disconnected) => request.failed("no answer"),
+            Err(TryRecvError::Empty) => return false,
+        };
+        self.asked = None;
+        screen.notice = Some(result);
+        true
     }
 }

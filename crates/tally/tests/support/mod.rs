@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 pub mod file_kinds;
 pub mod gate;
 pub mod installation;
+pub mod java;
 pub mod lazy;
 pub mod pty;
 pub mod readings;

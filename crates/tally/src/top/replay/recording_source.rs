@@ -159,7 +159,7 @@ impl RecordingSource {
         has_spread: bool,
         kernel: &[KernelRow],
     ) -> Reading {
-        let mut interval = Interval::of(frame);
+        let mut interval = Interval::with_others(frame);
         let details = self.details(&interval);
         interval.kernel = self.witness(kernel, details);
         let detail_seconds = self.recording.about().detail_ns as f64 * 1e-9;

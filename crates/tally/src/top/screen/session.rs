@@ -28,6 +28,14 @@ impl Request {
         }
     }
 
+    /// What the server is asked for.
+    pub fn asked(&self) -> String {
+        match self.deed {
+            Deed::Cancel => format!("asking the server to cancel the statement of {}", self.name),
+            Deed::Terminate => format!("asking the server to terminate {}", self.name),
+        }
+    }
+
     /// What was done.
     pub fn done(&self) -> String {
         match self.deed {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.agent;
+
+import java.lang.instrument.Instrumentation;
+import java.util.List;
+import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.agent.builder.AgentBuilder.RedefinitionStrategy;
+import net.bytebuddy.agent.builder.ResettableClassFileTransformer;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.description.method.MethodDescription;
+import net.bytebuddy.description.type.TypeDescription;
+import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.dynamic.scaffold.TypeValidation;
+import net.bytebuddy.matcher.ElementMatcher;
+import net.bytebuddy.matcher.ElementMatchers;
+import net.bytebuddy.utility.JavaModule;
+import org.pgtally.probe.Methods;
+import org.pgtally.segment.Segment;
+
+/** Puts the probes into methods, of classes that are loaded and of those to come, and takes them out again. */
+final class Instrumenter {
+    /** Parts of the Java platform, and this agent, never are instrumented: the probes themselves call them. */
+    private static final ElementMatcher.Junction<TypeDescription> IGNORED = ElementMatchers
+            .<TypeDescription>nameStartsWith("java.").or(ElementMatchers.nameStartsWith("javax."))
+            .or(ElementMatchers.nameStartsWith("jdk.")).or(ElementMatchers.nameStartsWith("sun."))
+            .or(ElementMatchers.nameStartsWith("com.sun.")).or(ElementMatchers.nameStartsWith("org.pgtally.agent."))
+            .or(ElementMatchers.nameStartsWith("org.pgtally.probe."))
+            .or(ElementMatchers.nameStartsWith("org.pgtally.segment."))
+            .or(ElementMatchers.nameStartsWith("org.pgtally.shaded."));
+
+    private final Instrumentation instrumentation;
+    private final ResettableClassFileTransformer transformer;
+
+    Instrumenter(Instrumentation instrumentation, List<Glob> globs, Methods methods, Segment segment) {
+        this.instrumentation = instrumentation;
+        Advice advice = Advice.withCustomMapping().bind(new MethodId.Binding(methods)).to(MethodAdvice.class,
+                ClassFileLocator.ForClassLoader.ofSystemLoader());
+        transformer = new AgentBuilder.Default(new ByteBuddy().with(TypeValidation.DISABLED))
+                .disableClassFormatChanges()
+                .with(RedefinitionStrategy.RETRANSFORMATION)
+                .with(new Failures(segment))
+                .ignore(IGNORED.or(ElementMatchers.isInterface()))
+                .type(it -> globs.stream().anyMatch(glob -> glob.matchesType(it.getName())))
+                .transform((builder, type, loader, module, domain) -> builder.visit(advice.on(wanted(globs, segment, type))))
+                .installOn(instrumentation);
+    }
+
+    /** Methods with code of their own that a pattern matches. Each is listed in the segment. */
+    private static ElementMatcher<MethodDescription> wanted(List<Glob> globs, Segment segment, TypeDescription type) {
+        return method -> {
+            boolean code = !method.isAbstract() && !method.isNative();
+            boolean written = method.isMethod() && !method.isSynthetic() && !method.isBridge();
+            boolean wanted = written && globs.stream()
+                    .anyMatch(glob -> glob.matches(type.getName(), method.getName(), method.isPublic()));
+            if (wanted) {
+                segment.probe("function " + Names.of(type, method),
+                        code ? null : method.isNative() ? "it is native" : "it is abstract");
+            }
+            return wanted && code;
+        };
+    }
+
+    /** Gives every class its own code back. */
+    void remove() {
+        transformer.reset(instrumentation, RedefinitionStrategy.RETRANSFORMATION);
+    }
+
+    /** A class that cannot be instrumented stays as it is, and is reported. */
+    private static final class Failures extends AgentBuilder.Listener.Adapter {
+        private final Segment segment;
+
+        Failures(Segment segment) {
+            this.segment = segment;
+        }
+
+        @Override
+        public void onError(String type, ClassLoader loader, JavaModule module, boolean loaded, Throwable error) {
+            segment.note(true, "could not instrument " + type + ": " + error);
+        }
+    }
+}

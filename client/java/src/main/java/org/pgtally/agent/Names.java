@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.agent;
+
+import net.bytebuddy.description.method.MethodDescription;
+import net.bytebuddy.description.type.TypeDescription;
+import org.pgtally.probe.MethodName;
+
+/** The names of methods that are instrumented. */
+final class Names {
+    private Names() {
+    }
+
+    static MethodName of(TypeDescription type, MethodDescription method) {
+        StringBuilder parameters = new StringBuilder();
+        for (TypeDescription it : method.getParameters().asTypeList().asErasures()) {
+            String name = it.getActualName();
+            parameters.append(parameters.length() == 0 ? "" : ",").append(name.substring(name.lastIndexOf('.') + 1));
+        }
+        return MethodName.of(type.getName(), method.getName(), parameters.toString());
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.agent;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** What is given to the agent: {@code key=value} separated by commas. */
+final class Options {
+    private static final String KNOWN = "methods, cpu, histograms, threads, statistics, directory, file, keep";
+    private static final int MOST_THREADS = 4096;
+    private static final int MOST_STATISTICS = 4096;
+
+    /** The driver's public methods, the ones within that may wait, and the connection pool. */
+    private static final List<Glob> DRIVER = List.of(
+            Glob.ofPublic("org.postgresql.Driver#connect"),
+            Glob.ofPublic("org.postgresql.jdbc.Pg*"),
+            Glob.of("org.postgresql.core.v3.QueryExecutorImpl#execute"),
+            Glob.of("org.postgresql.core.v3.QueryExecutorImpl#fetch"),
+            Glob.of("org.postgresql.core.v3.QueryExecutorImpl#sendQuery"),
+            Glob.of("org.postgresql.core.v3.QueryExecutorImpl#processResults"),
+            Glob.of("org.postgresql.core.v3.ConnectionFactoryImpl#openConnectionImpl"),
+            Glob.of("org.postgresql.core.VisibleBufferedInputStream#readMore"),
+            Glob.of("org.postgresql.core.PGStream#flush"),
+            Glob.of("org.postgresql.core.PGStream#receiveTupleV3"),
+            Glob.ofPublic("com.zaxxer.hikari.HikariDataSource#getConnection"),
+            Glob.of("com.zaxxer.hikari.pool.ProxyConnection#close"));
+
+    /** {@code off}: stop measuring. */
+    boolean off;
+    List<Glob> methods = DRIVER;
+    boolean cpu;
+    boolean histograms = true;
+    int threads = 256;
+    int statistics = 2048;
+    Path file = defaultFile(Path.of("/dev/shm"));
+    /** The file stays when the process ends. */
+    boolean keep;
+
+    private Options() {
+    }
+
+    /** @throws IllegalArgumentException with a message for the user */
+    static Options parse(String text) {
+        Options options = new Options();
+        for (String part : text == null ? new String[0] : text.split(",")) {
+            if (!part.isBlank()) {
+                options.set(part.strip());
+            }
+        }
+        return options;
+    }
+
+    private void set(String part) {
+        int equals = part.indexOf('=');
+        String key = equals < 0 ? part : part.substring(0, equals);
+        String value = equals < 0 ? "on" : part.substring(equals + 1);
+        switch (key) {
+        case "off":
+            off = true;
+            break;
+        case "methods":
+            methods = globs(value);
+            break;
+        case "cpu":
+            cpu = flag(key, value);
+            break;
+        case "histograms":
+            histograms = flag(key, value);
+            break;
+        case "keep":
+            keep = flag(key, value);
+            break;
+        case "threads":
+            threads = number(key, value, 1, MOST_THREADS);
+            break;
+        case "statistics":
+            statistics = number(key, value, 64, MOST_STATISTICS);
+            break;
+        case "directory":
+            file = defaultFile(Path.of(value));
+            break;
+        case "file":
+            file = Path.of(value).toAbsolutePath();
+            break;
+        default:
+            throw new IllegalArgumentException("there is no option \"" + key + "\"; there are " + KNOWN + ", and off");
+        }
+    }
+
+    private static Path defaultFile(Path folder) {
+        return folder.toAbsolutePath().resolve("pg_tally.java." + ProcessHandle.current().pid());
+    }
+
+    /** Several patterns, separated by colons; {@code driver} stands for the default. */
+    private static List<Glob> globs(String value) {
+        List<Glob> globs = new ArrayList<>();
+        for (String glob : value.split(":")) {
+            if (glob.equals("driver")) {
+                globs.addAll(DRIVER);
+            } else {
+                globs.add(Glob.of(glob));
+            }
+        }
+        return globs;
+    }
+
+    private static boolean flag(String key, String value) {
+        switch (value) {
+        case "on":
+        case "true":
+            return true;
+        case "off":
+        case "false":
+            return false;
+        default:
+            throw new IllegalArgumentException(key + "=" + value + ": write on or off");
+        }
+    }
+
+    private static int number(String key, String value, int min, int max) {
+        try {
+            int number = Integer.parseInt(value);
+            if (number >= min && number <= max) {
+                return number;
+            }
+        } catch (NumberFormatException e) {
+            // Reported below.
+        }
+        throw new IllegalArgumentException(key + "=" + value + ": write a number from " + min + " to " + max);
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.agent;
+
+import java.io.IOException;
+import java.lang.instrument.Instrumentation;
+import org.pgtally.probe.Methods;
+import org.pgtally.probe.Probe;
+import org.pgtally.probe.Session;
+import org.pgtally.segment.Segment;
+
+/** Switches measuring on and off. Loaded by the bootstrap loader, as all that it uses. */
+public final class Switch {
+    private static final Methods METHODS = new Methods();
+    private static final long SWEEP_MS = 1000;
+
+    private static Segment segment;
+    private static Instrumenter instrumenter;
+    private static Thread sweeper;
+    private static GarbageCollections collections;
+
+    private Switch() {
+    }
+
+    /**
+     * Does what the options say.
+     *
+     * @param version of the agent
+     */
+    public static synchronized void apply(String text, String version, Instrumentation instrumentation)
+            throws IOException {
+        Options options = Options.parse(text);
+        if (options.off) {
+            off();
+        } else if (Probe.isOn()) {
+            Report.line("this process is measured already, in " + segment.path() + "; switch it off first");
+        } else {
+            on(options, version, instrumentation);
+        }
+    }
+
+    private static void on(Options options, String version, Instrumentation instrumentation)
+            throws IOException {
+        long cost = WarmUp.run(options.file, options.cpu, options.histograms);
+        segment = new Segment(options.file, options.threads, options.statistics,
+                new Segment.About(System.getProperty("sun.java.command", "java"), "pgtally-agent " + version,
+                        "Java " + System.getProperty("java.version")));
+        segment.note(false, "a call of a timed method takes about " + cost + " ns more (measured at start)");
+        Probe.use(new Session(segment, METHODS, options.cpu, options.histograms));
+        instrumenter = new Instrumenter(instrumentation, options.methods, METHODS, segment);
+        collections = collections(segment);
+        sweeper = new Thread(() -> sweep(segment), "pgtally");
+        sweeper.setDaemon(true);
+        sweeper.start();
+        if (!options.keep) {
+            Segment made = segment;
+            Runtime.getRuntime().addShutdownHook(new Thread(made::remove, "pgtally end"));
+        }
+    }
+
+    /** Null where this Java has no module jdk.management. */
+    private static GarbageCollections collections(Segment segment) {
+        try {
+            return GarbageCollections.listen(segment);
+        } catch (LinkageError e) {
+            return null;
+        }
+    }
+
+    /** Merges threads that have ended, for as long as this segment is in use. */
+    private static void sweep(Segment mine) {
+        try {
+            while (!Thread.interrupted()) {
+                Thread.sleep(SWEEP_MS);
+                mine.sweep();
+            }
+        } catch (InterruptedException e) {
+            // It is switched off.
+        }
+    }
+
+    private static void off() {
+        if (!Probe.isOn()) {
+            Report.line("this process is not measured");
+            return;
+        }
+        Probe.use(null);
+        instrumenter.remove();
+        sweeper.interrupt();
+        if (collections != null) {
+            collections.stop();
+        }
+        segment.remove();
+        instrumenter = null;
+        segment = null;
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.agent;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import org.pgtally.probe.MethodName;
+import org.pgtally.probe.Methods;
+import org.pgtally.probe.Probe;
+import org.pgtally.probe.Session;
+import org.pgtally.segment.Segment;
+
+/**
+ * Runs the probe before the application does, in a segment of its own that is removed at once. Otherwise the first
+ * method would be charged for the loading, linking and compiling of the probe.
+ */
+final class WarmUp {
+    private static final int BLOCKS = 200;
+    private static final int CALLS = 100;
+
+    private WarmUp() {
+    }
+
+    /**
+     * Runs it.
+     *
+     * @return what a call costs, ns: the median of the later blocks
+     */
+    static long run(Path file, boolean cpu, boolean histograms) throws IOException {
+        Segment segment = new Segment(file.resolveSibling(file.getFileName() + ".warm"), 1, 64,
+                new Segment.About("", "", ""));
+        try {
+            Methods methods = new Methods();
+            int method = methods.number(MethodName.of("org.pgtally.WarmUp", "call", ""));
+            long[] costs = new long[BLOCKS];
+            Thread thread = new Thread(() -> calls(method, costs), "pgtally warm-up");
+            Probe.use(new Session(segment, methods, cpu, histograms));
+            thread.start();
+            thread.join();
+            long[] later = Arrays.copyOfRange(costs, BLOCKS / 2, BLOCKS);
+            Arrays.sort(later);
+            return later[later.length / 2];
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return 0;
+        } finally {
+            Probe.use(null);
+            segment.remove();
+        }
+    }
+
+    private static void calls(int method, long[] costs) {
+        Throwable thrown = new IllegalStateException();
+        for (int block = 0; block < costs.length; block++) {
+            long begin = System.nanoTime();
+            for (int i = 0; i < CALLS; i++) {
+                Probe.exit(Probe.enter(method), null);
+            }
+            costs[block] = (System.nanoTime() - begin) / CALLS;
+            Probe.exit(Probe.enter(method), thrown);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.probe;
+
+/** Where the calls of one thread are counted. Used by that thread alone. */
+abstract class Recorder {
+    final Session session;
+
+    Recorder(Session session) {
+        this.session = session;
+    }
+
+    abstract Frame enter(int method);
+
+    abstract void exit(Frame frame, boolean thrown);
+}

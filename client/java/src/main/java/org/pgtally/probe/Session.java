@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.probe;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import org.pgtally.segment.Book;
+import org.pgtally.segment.Segment;
+
+/** One time of measuring, from when the agent is switched on until it is switched off. */
+public final class Session {
+    private static final MethodHandle IS_VIRTUAL = isVirtual();
+
+    final Segment segment;
+    final Methods methods;
+    private final boolean histograms;
+    private final ThreadMXBean cpuClock;
+    private SharedBooks shared;
+
+    /** With processor times, or without: each takes a system call at the beginning and at the end of a call. */
+    public Session(Segment segment, Methods methods, boolean cpu, boolean histograms) {
+        this.segment = segment;
+        this.methods = methods;
+        this.histograms = histograms;
+        ThreadMXBean clock = cpu ? ManagementFactory.getThreadMXBean() : null;
+        cpuClock = clock != null && clock.isCurrentThreadCpuTimeSupported() ? clock : null;
+    }
+
+    /** Where it is written. */
+    public Segment segment() {
+        return segment;
+    }
+
+    boolean timesCpu() {
+        return cpuClock != null;
+    }
+
+    boolean keepsHistograms() {
+        return histograms;
+    }
+
+    /** Of the calling thread, ns; of a virtual one 0, since the virtual machine knows none. */
+    long cpuTime() {
+        try {
+            return Math.max(0, cpuClock.getCurrentThreadCpuTime());
+        } catch (UnsupportedOperationException e) {
+            return 0;
+        }
+    }
+
+    /** For the calling thread. */
+    Recorder recorder(Thread thread) {
+        try {
+            if (virtual(thread)) {
+                SharedBooks books = shared();
+                return books == null ? new NoRecorder(this) : new VirtualRecorder(this, books);
+            }
+            Book book = segment.claim("thread", thread, org.pgtally.segment.Threads.current(), thread.getName());
+            return book == null ? new NoRecorder(this) : new ThreadRecorder(this, book);
+        } catch (RuntimeException | Error e) {
+            return new NoRecorder(this);
+        }
+    }
+
+    private synchronized SharedBooks shared() {
+        if (shared == null) {
+            shared = SharedBooks.of(this);
+        }
+        return shared;
+    }
+
+    private static boolean virtual(Thread thread) {
+        try {
+            return IS_VIRTUAL != null && (boolean) IS_VIRTUAL.invokeExact(thread);
+        } catch (Throwable e) {
+            return false;
+        }
+    }
+
+    /** Java 21 has virtual threads. */
+    private static MethodHandle isVirtual() {
+        try {
+            return MethodHandles.publicLookup().findVirtual(Thread.class, "isVirtual",
+                    MethodType.methodType(boolean.class));
+        } catch (ReflectiveOperationException e) {
+            return null;
+        }
+    }
+}

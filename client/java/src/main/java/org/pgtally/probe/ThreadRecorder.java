@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.probe;
+
+import org.pgtally.segment.Book;
+import org.pgtally.segment.Segment;
+
+/** Of a platform thread, which has a slot and a book of its own: at every instant one account runs. */
+final class ThreadRecorder extends CallStack {
+    private final Book book;
+    private final MethodIndexes places;
+
+    ThreadRecorder(Session session, Book book) {
+        super(session);
+        this.book = book;
+        places = new MethodIndexes(session, book);
+    }
+
+    @Override
+    int touch(int method) {
+        return places.touch(method);
+    }
+
+    @Override
+    void begun(int at, long now) {
+        book.begin();
+        book.run(at + Methods.ACCOUNT, now);
+        book.publish();
+    }
+
+    @Override
+    void ended(Frame call, int caller, long now, long elapsed, long cpu, boolean outermost, boolean thrown) {
+        int failures = thrown ? places.failures(call.at) : 0;
+        book.begin();
+        book.run(caller == 0 ? Segment.IDLE : caller + Methods.ACCOUNT, now);
+        record(book, call, elapsed, cpu, outermost);
+        if (failures > 0) {
+            book.addPlain(failures, elapsed);
+        }
+        book.publish();
+    }
+
+    @Override
+    boolean follow() {
+        boolean on = session.segment.follow(book);
+        int running = book.running();
+        if (on == (running == Segment.OFF)) {
+            book.begin();
+            book.run(on ? Segment.IDLE : Segment.OFF, System.nanoTime());
+            book.publish();
+        }
+        return on;
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.probe;
+
+/**
+ * Of a virtual thread. There may be millions, so they have no slots: what a call took is added to one of a few books
+ * when the call ends. Their calls are exact; the accounts of a second do not show them.
+ */
+final class VirtualRecorder extends CallStack {
+    private final SharedBooks books;
+
+    VirtualRecorder(Session session, SharedBooks books) {
+        super(session);
+        this.books = books;
+    }
+
+    @Override
+    int touch(int method) {
+        // Indexes differ from book to book: those here count methods.
+        return method + 1;
+    }
+
+    @Override
+    void begun(int at, long now) {
+        // No account.
+    }
+
+    @Override
+    void ended(Frame call, int caller, long now, long elapsed, long cpu, boolean outermost, boolean thrown) {
+        SharedBooks.Shared shared = books.take();
+        try {
+            int method = call.at - 1;
+            int at = shared.places.touch(method);
+            if (at > 0) {
+                call.at = at;
+                int failures = thrown ? shared.places.failures(at) : 0;
+                shared.follow(session);
+                shared.book.begin();
+                record(shared.book, call, elapsed, cpu, outermost);
+                if (failures > 0) {
+                    shared.book.addPlain(failures, elapsed);
+                }
+                shared.book.publish();
+            }
+        } finally {
+            shared.give();
+        }
+    }
+
+    @Override
+    boolean follow() {
+        return (session.segment.levelWord() & 0xff) != 0;
+    }
+}

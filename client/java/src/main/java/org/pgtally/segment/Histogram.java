@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.segment;
+
+/** Where a value is counted in a histogram of a book (FORMAT.md, section 5). */
+final class Histogram {
+    private static final long LAST = Layout.HIST_BUCKETS - 1;
+
+    private Histogram() {
+    }
+
+    /** The bucket of a value. */
+    static int bucket(long value) {
+        int octave = 63 - Long.numberOfLeadingZeros(value | 8);
+        if (octave > 43 || value < 0) {
+            return (int) LAST;
+        }
+        return octave * 8 + (int) ((value << 3) >>> octave) - 24;
+    }
+
+    /** The first byte of a statistic's histogram, from the beginning of the book. */
+    static int begin(int statisticsPerBook, int index) {
+        return Layout.BOOK_SIZE + statisticsPerBook * Layout.HEAD_SIZE + index / Layout.CHUNK * Layout.CHUNK_BYTES
+                + index % Layout.CHUNK * Layout.OCTAVE * 8;
+    }
+
+    /** Bytes from there to a bucket: an octave is a row further on. */
+    static int offset(int bucket) {
+        return bucket / Layout.OCTAVE * Layout.ROW_BYTES + bucket % Layout.OCTAVE * 8;
+    }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.segment;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The segment that this process writes: slots for its threads, names, events.
+ *
+ * <p>Every method but {@link #levelWord} locks, so none is for the hot path.
+ */
+public final class Segment {
+    private static final int GROUPS = 4;
+    private static final int KIND_NOTE = 1;
+    private static final int KIND_WARNING = 2;
+
+    private final SegmentFile file;
+    private Directory directory;
+    private Merger merger;
+    private final List<Book> live = new ArrayList<>();
+    private int idle;
+    private int off;
+
+    /** What a segment says about this process. */
+    public static final class About {
+        /** The measured program. */
+        public final String host;
+        /** The creator, with its version. */
+        public final String producer;
+        /** The virtual machine. */
+        public final String server;
+
+        /** These texts, which are cut where they are too long. */
+        public About(String host, String producer, String server) {
+            this.host = host;
+            this.producer = producer;
+            this.server = server;
+        }
+    }
+
+    /**
+     * Creates the file.
+     *
+     * @param slots threads that have statistics at the same time
+     * @param statistics of each thread, at most 4,096
+     * @throws IOException where it cannot be created; nothing is left behind
+     */
+    public Segment(Path path, int slots, int statistics, About about) throws IOException {
+        file = SegmentFile.create(path, slots, GROUPS, statistics, it -> {
+            Memory.putText(it.head, Layout.H_HOST, 256, about.host);
+            Memory.putText(it.head, Layout.H_PRODUCER, 64, about.producer);
+            Memory.putText(it.head, Layout.H_SERVER, 64, about.server);
+            directory = new Directory(it);
+            idle = directory.register("idle::application", Directory.ACCOUNT, "ticks", Directory.CLASS_ACTIVITY);
+            off = directory.register("off::uninstrumented", Directory.ACCOUNT, "ticks", Directory.CLASS_OTHER);
+            merger = new Merger(it, directory);
+            merger.openLastGroup();
+        });
+    }
+
+    /** Where it is. */
+    public Path path() {
+        return file.path;
+    }
+
+    /** The level in the low 8 bits, 0: nothing is measured; above, the number of resets. */
+    public int levelWord() {
+        return Memory.opaqueIntAt(file.head, Layout.H_LEVEL_WORD);
+    }
+
+    /** Index, in every book, of the account of the time outside measured methods. */
+    public static final int IDLE = 1;
+    /** Index, in every book, of the account of the time at level off. */
+    public static final int OFF = 2;
+
+    /**
+     * A slot for a thread. Its account {@link #IDLE} runs.
+     *
+     * @param owner the thread; once it has ended, {@link #sweep} merges the slot. Null: the slot stays
+     * @param number the kernel's number of the thread
+     * @return null if there is no space
+     */
+    public synchronized Book claim(String kind, Thread owner, int number, String name) {
+        int slot = free();
+        if (slot == Layout.NONE && sweep() > 0) {
+            slot = free();
+        }
+        if (slot == Layout.NONE) {
+            Memory.addLong(file.head, Layout.H_OVERFLOW_SLOTS, 1);
+            return null;
+        }
+        ByteBuffer head = file.head;
+        int at = file.entryAt(slot);
+        int generation = head.getInt(at + Layout.S_GENERATION) + 1;
+        Memory.putInt(head, at, Layout.CLAIMING);
+        head.putInt(at + Layout.S_PID, number);
+        head.putLong(at + Layout.S_CLAIMED_BOOT_NS, Host.bootNs());
+        head.putInt(at + Layout.S_MERGED, 0);
+        head.putInt(at + Layout.S_GENERATION, generation);
+        int seq = head.getInt(at + Layout.S_IDENTITY_SEQ) | 1;
+        Memory.putInt(head, at + Layout.S_IDENTITY_SEQ, seq);
+        Memory.putText(head, at + Layout.S_KIND, 64, kind);
+        Memory.putText(head, at + Layout.S_DATABASE, 64, "");
+        Memory.putText(head, at + Layout.S_USER, 64, System.getProperty("user.name", ""));
+        Memory.putText(head, at + Layout.S_APPLICATION, 64, name);
+        Memory.putInt(head, at + Layout.S_IDENTITY_SEQ, seq + 1);
+        Book book = new Book(file, slot, generation, owner);
+        long now = System.nanoTime();
+        head.putLong(at + Layout.S_CLAIMED_TICK, now);
+        try {
+            book.open(now, levelWord(), false);
+        } catch (IOException e) {
+            Memory.addLong(head, Layout.H_REFUSED_MEMORY, 1);
+            merger.free(slot);
+            return null;
+        }
+        book.name(IDLE, idle);
+        book.name(OFF, off);
+        book.begin();
+        book.run((book.levelWord() & 0xff) == 0 ? OFF : IDLE, now);
+        book.publish();
+        Memory.putInt(head, at, Layout.LIVE);
+        live.add(book);
+        return book;
+    }
+
+    private int free() {
+        for (int slot = 0; slot < file.slots; slot++) {
+            if (Memory.intAt(file.head, file.entryAt(slot)) == Layout.FREE) {
+                return slot;
+            }
+        }
+        return Layout.NONE;
+    }
+
+    /**
+     * Merges the slots of threads that have ended.
+     *
+     * @return how many
+     */
+    public synchronized int sweep() {
+        endLevel();
+        int before = live.size();
+        live.removeIf(book -> {
+            boolean ended = book.owner != null && !book.owner.isAlive();
+            if (ended) {
+                merger.merge(book);
+            }
+            return ended;
+        });
+        return before - live.size();
+    }
+
+    /** A level with an end ends, although no thread reads the level's end. */
+    private void endLevel() {
+        ByteBuffer head = file.head;
+        long until = Memory.longAt(head, Layout.H_LEVEL_UNTIL);
+        if (until != 0 && System.nanoTime() - until >= 0
+                && Memory.changeLong(head, Layout.H_LEVEL_UNTIL, until, 0)) {
+            int word = Memory.intAt(head, Layout.H_LEVEL_WORD);
+            int then = Memory.intAt(head, Layout.H_LEVEL_THEN);
+            Memory.changeInt(head, Layout.H_LEVEL_WORD, word, word & ~0xff | then & 0xff);
+        }
+    }
+
+    /** Whether something is measured, after the book has followed the level word. */
+    public boolean follow(Book book) {
+        return book.follow(levelWord());
+    }
+
+    /** Number of a timer, in ticks of 1 ns; negative without space. */
+    public int timer(String name) {
+        return directory.register(name, Directory.TIMER, "ticks", 0);
+    }
+
+    /** Number of a count of something; negative without space. */
+    public int value(String name, String unit) {
+        return directory.register(name, Directory.VALUE, unit, 0);
+    }
+
+    /** Number of an account; 0, the account of what did not fit, without space. */
+    public int account(String name) {
+        return directory.register(name, Directory.ACCOUNT, "ticks", Directory.CLASS_OTHER);
+    }
+
+    /** Lists something that is observed, or, with a reason, that is not. */
+    public void probe(String name, String leftOut) {
+        directory.probe(name, leftOut);
+    }
+
+    /**
+     * Indexes for statistics of a book; the caller is its owner.
+     *
+     * @param from the first, counted from the first index taken, that has a histogram
+     * @param to and the first after it that has none
+     * @param count how many, a multiple of 8
+     * @return the first index; negative without space
+     */
+    public int grow(Book book, int from, int to, int count) {
+        return book.grow(from, to, count);
+    }
+
+    /** Gives an index of a book its statistic; the caller is its owner. A negative number is ignored. */
+    public void name(Book book, int index, int statistic) {
+        if (statistic >= 0) {
+            book.name(index, statistic);
+        }
+    }
+
+    /** Counts time for which a book had no space. */
+    public void lost() {
+        Memory.addLong(file.head, Layout.H_OVERFLOW_STATS, 1);
+    }
+
+    /** Enters a text in the ring of events. */
+    public synchronized void note(boolean warning, String text) {
+        ByteBuffer head = file.head;
+        long number = Memory.addLong(head, Layout.H_EVENT_COUNT, 1) + 1;
+        int at = file.eventsAt + (int) ((number - 1) % file.events) * Layout.EVENT_SIZE;
+        Memory.putLongFully(head, at, 0);
+        head.putLong(at + Layout.E_TICK, System.nanoTime());
+        head.putInt(at + Layout.E_PID, (int) ProcessHandle.current().pid());
+        head.putInt(at + Layout.E_KIND, warning ? KIND_WARNING : KIND_NOTE);
+        Memory.putText(head, at + Layout.E_TEXT, Layout.EVENT_SIZE - Layout.E_TEXT, text);
+        Memory.putLong(head, at, number);
+    }
+
+    /** Removes the file. */
+    public void remove() {
+        file.remove();
+    }
+}

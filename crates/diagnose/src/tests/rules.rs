@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Each rule that a test with a server does not plant: what it finds, and below which size it is silent.
+
+use segment::delta::{Change, Total};
+use segment::directory::{Stat, StatKind};
+use segment::interval::{AccountRow, ClockInfo};
+use segment::kernel::KernelView;
+use segment::{Histogram, Interval};
+use view::statements::Statements;
+
+use crate::{diagnose, Case, Diagnosis, Rule};
+
+/// Seconds of the interval.
+const LENGTH: f64 = 10.0;
+
+fn account((name, count, seconds): (&str, u64, f64)) -> AccountRow {
+    let stat = Stat::new(name.to_string(), StatKind::Account, "ticks".to_string());
+    let change = Change { count, total: (seconds * 1e9) as u64, ..Change::default() };
+    let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
+    AccountRow::of(&stat, Total { change, histogram: Histogram::new() }, &clock)
+}
+
+/// Ten seconds with these accounts (name, number, seconds) and nothing else.
+pub(super) fn interval(accounts: &[(&str, u64, f64)]) -> Interval {
+    let mut interval = view::sample::interval();
+    (interval.interval_seconds, interval.instrumented_seconds) = (LENGTH, LENGTH);
+    interval.cores = 4;
+    interval.ledger = accounts.iter().copied().map(account).collect();
+    interval.sessions.clear();
+    interval.commands.clear();
+    interval.lwlocks.clear();
+    interval.commits = segment::commits::Commits::default();
+    interval.kernel = KernelView::default();
+    interval
+}
+
+pub(super) fn case(interval: &Interval) -> Case<'_> {
+    Case {
+        whole: interval,
+        sampled: &[],
+        statements: None,
+        checkpoints: &[],
+        blocking: None,
+        plans: &[],
+        vacuum: None,
+    }
+}
+
+/// One statement that reads 10,000 blocks for a row, and took this long.
+pub(super) fn full_scan(seconds: f64) -> Statements {
+    let mut statements = view::sample::statements();
+    statements.rows.truncate(1);
+    let row = &mut statements.rows[0];
+    (row.calls, row.rows, row.seconds) = (10, 10, seconds);
+    row.blocks.shared_hit = 100_000;
+    row.activities.clear();
+    statements
+}
+
+/// What is found of these accounts.
+fn of(accounts: &[(&str, u64, f64)]) -> Vec<Diagnosis> {
+    diagnose(&case(&interval(accounts)))
+}
+
+fn rules(found: &[Diagnosis]) -> Vec<Rule> {
+    found.iter().map(|it| it.rule).collect()
+}
+
+/// The same accounts, a hundredth of the time: the same shares of almost nothing.
+fn is_silent_about_little(accounts: &[(&str, u64, f64)]) {
+    let little: Vec<_> =
+        accounts.iter().map(|(name, n, seconds)| (*name, n / 100, seconds / 100.0)).collect();
+    assert_eq!(rules(&of(&little)), []);
+}
+
+#[test]
+fn standbys_that_commits_wait_for() {
+    let accounts = [("commit::wait::IPC:SyncRep", 100, 8.0), ("execute::cpu", 100, 2.0)];
+    let found = of(&accounts);
+    assert_eq!(rules(&found), [Rule::Replication]);
+    assert!(found[0].text.contains("80.0 % of the sessions' time"), "{}", found[0].text);
+    is_silent_about_little(&accounts);
+    assert_eq!(rules(&of(&[accounts[1]])), []);
+}
+
+#[test]
+fn slow_reads_are_the_device_and_many_fast_ones_are_misses() {
+    let cpu = ("execute::cpu", 100, 1.0);
+    let slow = [("execute::wait::IO:DataFileRead", 100, 2.0), cpu];
+    let found = of(&slow);
+    assert_eq!(rules(&found), [Rule::SlowDevice]);
+    assert!(found[0].text.contains("slow: 20 ms each"), "{}", found[0].text);
+    // Which files they are.
+    let evidence = found[0].evidence.join(" ");
+    assert!(evidence.contains("Slowest reads: files main in tablespace 16385, "), "{evidence}");
+    let many = [("execute::wait::IO:DataFileRead", 20_000, 2.0), cpu];
+    let found = of(&many);
+    assert_eq!(rules(&found), [Rule::BufferMisses]);
+    assert!(found[0].text.contains("2k/s, 100 us each"), "{}", found[0].text);
+    is_silent_about_little(&slow);
+    is_silent_about_little(&many);
+}
+
+#[test]
+fn planning_that_takes_longer_than_executing() {
+    let interval = interval(&[("simple query::cpu", 1000, 5.0)]);
+    let mut statements = view::sample::statements();
+    statements.rows.truncate(1);
+    let planned = |statements: &mut Statements, planning: f64| {
+        let row = &mut statements.rows[0];
+        (row.planning.seconds, row.execution.seconds) = (planning, 1.0);
+        let case = Case { statements: Some(statements), ..case(&interval) };
+        rules(&diagnose(&case))
+    };
+    assert_eq!(planned(&mut statements, 3.0), [Rule::Planning]);
+    assert_eq!(planned(&mut statements, 0.9), []);
+    statements.rows[0].own = true;
+    assert_eq!(planned(&mut statements, 3.0), []);
+}
+
+#[test]
+fn processors_that_all_are_busy() {
+    let mut interval = interval(&[("execute::cpu", 1000, 60.0)]);
+    let full = |run_queue_seconds, cpu_account_seconds| KernelView {
+        available: true,
+        run_queue_seconds,
+        cpu_account_seconds,
+        ..KernelView::default()
+    };
+    interval.kernel = full(25.0, 60.0);
+    let found = diagnose(&case(&interval));
+    assert_eq!(rules(&found), [Rule::Processors]);
+    assert!(
+        found[0].text.contains("on average 6.00 sessions wanted one of 4"),
+        "{}",
+        found[0].text
+    );
+    // Four sessions on four processors wait for none, and other programs may take them from two.
+    for (queue, cpu) in [(1.0, 39.0), (25.0, 39.0), (5.0, 60.0)] {
+        interval.kernel = full(queue, cpu);
+        assert_eq!(rules(&diagnose(&case(&interval))), [], "{queue} {cpu}");
+    }
+}
+
+#[test]
+fn time_that_is_not_explained_beyond_its_error() {
+    let mut interval = interval(&[("execute::cpu", 1000, 5.0)]);
+    let view = |share, error| KernelView {
+        samples: 1000,
+        unexplained_share: share,
+        unexplained_error: error,
+        unexplained_seconds: share * 5.0,
+        ..KernelView::default()
+    };
+    for (share, error, expected) in
+        [(0.05, 0.01, vec![Rule::Unexplained]), (0.011, 0.002, vec![]), (0.0, 0.0, vec![])]
+    {
+        interval.kernel = view(share, error);
+        assert_eq!(rules(&diagnose(&case(&interval))), expected, "{share}");
+    }
+    interval.kernel = view(0.5, 0.01);
+    interval.ledger = vec![account(("execute::cpu", 10, 0.1))];
+    assert_eq!(rules(&diagnose(&case(&interval))), [], "half of nothing");
+}
+
+#[test]
+fn what_tally_itself_does_counts_in_no_share() {
+    let startup = ("startup::cpu", 20, 0.9);
+    let mut whole = interval(&[startup, ("execute::wait::IO:DataFileRead", 20, 0.9)]);
+    assert_eq!(rules(&diagnose(&case(&whole))), [Rule::SlowDevice]);
+    whole.others = Some(Box::new(interval(&[])));
+    assert_eq!(rules(&diagnose(&case(&whole))), []);
+    let mut statements = full_scan(1.0);
+    let found = |statements: &Statements| {
+        let interval = interval(&[("execute::cpu", 10, 1.0)]);
+        rules(&diagnose(&Case { statements: Some(statements), ..case(&interval) }))
+    };
+    assert_eq!(found(&statements), [Rule::MissingIndex]);
+    statements.rows[0].own = true;
+    assert_eq!(found(&statements), []);
+}
+
+#[test]
+fn parallel_workers_that_end_are_no_connections() {
+    let mut interval = interval(&[("startup::cpu", 500, 2.0), ("execute::cpu", 500, 2.0)]);
+    interval.ended.sessions = 500;
+    assert_eq!(rules(&diagnose(&case(&interval))), []);
+    let mut ends = view::sample::interval().commands.remove(0);
+    ends.kind = "Terminate".into();
+    ends.read.count = 500;
+    interval.commands = vec![ends];
+    let found = diagnose(&case(&interval));
+    assert_eq!(rules(&found), [Rule::Connections]);
+    assert!(found[0].text.starts_with("50 sessions/s"), "{}", found[0].text);
+}
+
+#[test]
+fn a_dump_goes_as_fast_as_its_file_and_is_no_slow_client() {
+    let interval =
+        interval(&[("execute::wait::Client:ClientWrite", 500, 5.0), ("execute::cpu", 500, 2.0)]);
+    let mut statements = view::sample::statements();
+    statements.rows.truncate(1);
+    let row = &mut statements.rows[0];
+    row.activities.truncate(1);
+    (row.activities[0].activity, row.activities[0].seconds) = ("Client:ClientWrite".into(), 4.8);
+    let mut found = |text: &str| {
+        statements.rows[0].query = Some(text.into());
+        rules(&diagnose(&Case { statements: Some(&statements), ..case(&interval) }))
+    };
+    assert_eq!(found("COPY public.t (id, v) TO stdout"), []);
+    assert_eq!(found("copy (select * from t) to stdout"), [Rule::SlowClients]);
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The directory of a run: the study as it was run, and its cells, each added when it ends. An
+//! interrupted run resumes from it.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use error::Error;
+use live::host::Host;
+
+const STUDY: &str = "study.toml";
+const CELLS: &str = "cells.jsonl";
+const HEAD: &str = "run.json";
+
+/// How the cells were run. A run may only resume with an equal head.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// Whether it is the quick variant.
+    pub quick: bool,
+    /// Directories given in place of those of the arms.
+    pub directories: Vec<PathBuf>,
+    /// Another length of the cells than the study's, seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Version of the program that is measured or makes the load: PostgreSQL, fio.
+    pub server: String,
+    /// Version of tally.
+    pub version: String,
+}
+
+/// What the directory holds about a run, apart from its cells: run.json.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Kept {
+    /// How the cells were run.
+    pub head: Head,
+    /// The machine.
+    pub host: Host,
+    /// Names of arms that were left out, with the reason.
+    #[serde(default)]
+    pub left_out: Vec<(String, String)>,
+}
+
+/// The open directory of a run.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    /// Lock on the directory: one run at a time writes there.
+    _lock: File,
+    cells: File,
+    /// The content of run.json.
+    pub kept: Kept,
+}
+
+impl Journal {
+    /// Open the directory for a new or resumed run. Returns its cells too. Fails if another run uses it
+    /// or if its cells belong to a different run.
+    pub fn open<C: DeserializeOwned>(
+        folder: &Path,
+        text: &str,
+        head: Head,
+        host: Host,
+    ) -> Result<(Self, Vec<C>), Error> {
+        std::fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
+        let lock = File::open(folder).map_err(|error| at(folder, &error))?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            Error::Failed(format!("{}: another run is at work there", folder.display()))
+        })?;
+        let study = folder.join(STUDY);
+        let mut kept = Kept { head, host, left_out: Vec::new() };
+        let mut cells = Vec::new();
+        if study.exists() {
+            let same = std::fs::read_to_string(&study).is_ok_and(|kept| kept == text);
+            let before = read_kept(folder)?;
+            if !same || before.head != kept.head {
+                return Err(Error::Failed(format!(
+                    "{} has cells of another run: {}; give another directory with -o, or remove \
+                     this one",
+                    folder.display(),
+                    if same {
+                        "another variant, server or version"
+                    } else {
+                        "the study file differs"
+                    }
+                )));
+            }
+            kept = before;
+            cells = read_cells(folder)?;
+            drop_cut_line(&folder.join(CELLS))?;
+        } else {
+            write_kept(folder, &kept)?;
+            replace(&study, text.as_bytes())?;
+        }
+        let path = folder.join(CELLS);
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(|error| at(&path, &error))?;
+        Ok((Self { folder: folder.into(), _lock: lock, cells: file, kept }, cells))
+    }
+
+    /// Append a cell and flush it to disk.
+    pub fn add(&mut self, cell: &impl Serialize) -> Result<(), Error> {
+        let line = serde_json::to_string(cell)? + "\n";
+        self.cells
+            .write_all(line.as_bytes())
+            .and_then(|()| self.cells.sync_data())
+            .map_err(|error| at(&self.folder.join(CELLS), &error))
+    }
+
+    /// Record that an arm is left out, and why.
+    pub fn leave_out(&mut self, arm: &str, why: &str) -> Result<(), Error> {
+        self.kept.left_out.push((arm.into(), why.into()));
+        write_kept(&self.folder, &self.kept)
+    }
+}
+
+fn write_kept(folder: &Path, kept: &Kept) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(kept)? + "\n";
+    replace(&folder.join(HEAD), text.as_bytes())
+}
+
+/// Read a run's directory: the text of the study, the cells, and the content of run.json.
+pub fn read<C: DeserializeOwned>(folder: &Path) -> Result<(String, Vec<C>, Kept), Error> {
+    let kept = read_kept(folder)?;
+    let path = folder.join(STUDY);
+    let study = std::fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
+    Ok((study, read_cells(folder)?, kept))
+}
+
+fn read_kept(folder: &Path) -> Result<Kept, Error> {
+    let path = folder.join(HEAD);
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Error::Failed(format!(
+            "{}: {error}; is that the directory of a study's run?",
+            path.display()
+        ))
+    })?;
+    serde_json::from_str(&text)
+        .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
+}
+
+fn read_cells<C: DeserializeOwned>(folder: &Path) -> Result<Vec<C>, Error> {
+    let path = folder.join(CELLS);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(at(&path, &error)),
+    };
+    let mut cells = Vec::new();
+    let last = text.lines().count();
+    for (number, line) in text.lines().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(cell) => cells.push(cell),
+            // A kill may have cut the last line short.
+            Err(_) if number + 1 == last && !text.ends_with('\n') => {}
+            Err(error) => {
+                return Err(Error::Failed(format!(
+                    "{}, line {}: {error}",
+                    path.display(),
+                    number + 1
+                )))
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// Remove a last line that a kill cut short.
+fn drop_cut_line(path: &Path) -> Result<(), Error> {
+    let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    match whole == bytes.len() {
+        true => Ok(()),
+        false => replace(path, &bytes[..whole]),
+    }
+}
+
+/// Replace a file at once.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    view::output::replace(path, bytes).map_err(|error| at(path, &error))
+}
+
+fn at(path: &Path, error: &std::io::Error) -> Error {
+    Error::Failed(format!("{}: {error}", path.display()))
+}

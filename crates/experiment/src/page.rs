@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The page of an answer: one HTML file without scripts or requests. All text is untrusted and goes
+//! through [`Visible`].
+
+use maud::{html, Markup, PreEscaped, DOCTYPE};
+
+use view::html::{head_and_body, Visible};
+use view::table::Table;
+
+const STYLE: &str = include_str!("page.css");
+
+/// A finished chart.
+#[derive(Debug, Clone)]
+pub struct Drawn {
+    /// Heading.
+    pub title: String,
+    /// The drawing, with its legend.
+    pub svg: Markup,
+    /// Text below it.
+    pub caption: String,
+}
+
+/// The page around its body.
+pub fn frame(title: &str, body: Markup) -> String {
+    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (Visible(title)) }
+                style { (PreEscaped(STYLE)) }
+            } "\n"
+            body { main { (body) } }
+        } "\n"
+    };
+    page.into_string()
+}
+
+/// Charts with headings and captions.
+pub fn figures(charts: &[Drawn]) -> Markup {
+    html! {
+        @for Drawn { title, svg, caption } in charts {
+            figure {
+                figcaption { h2 { (Visible(title)) } } (svg) p.faint { (Visible(caption)) }
+            } "\n"
+        }
+    }
+}
+
+/// Tables, each a section.
+pub fn table_sections(tables: &[Table]) -> Markup {
+    html! {
+        @for table in tables {
+            section { h2 { (Visible(&table.title)) }
+                div.scroll { table { (head_and_body(table)) } }
+            } "\n"
+        }
+    }
+}

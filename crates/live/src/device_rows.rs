@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Rows of the server's devices and of its processes' I/O, from the kernel's counters.
+
+use std::sync::Arc;
+
+use device::{Devices, DiskCounters, GroupCounters, IoCounters, Reading};
+use recording::{Batch, DeviceRow, ServerIoRow, SettingRow};
+
+use crate::devices::Answer;
+
+/// Makes rows of the changes between readings of one server's counters.
+#[derive(Debug, Default)]
+pub struct DeviceRows {
+    found: Option<Arc<Devices>>,
+    before: Option<Reading>,
+    /// The processes, which not each reading has, and when they were read.
+    server: Option<(GroupCounters, u64)>,
+}
+
+impl DeviceRows {
+    /// Adds changes since the previous reading, and descriptions of locations and devices if they
+    /// were resolved again.
+    pub fn add(&mut self, (found, reading): Answer, batch: &mut Batch) {
+        let direct: Vec<_> =
+            found.locations.iter().flat_map(|at| found.under(at)).map(|it| it.number).collect();
+        if let Some(before) = &self.before {
+            let interval_ns = reading.devices_ns.saturating_sub(before.devices_ns);
+            for (number, now) in &reading.devices {
+                let (Ok(now), Some(Ok(then))) = (now, before.devices.get(number)) else { continue };
+                // Another device may have taken the same number.
+                if then.sequence == now.sequence {
+                    let direct = direct.contains(number);
+                    batch.devices.push(device_row(then, now, interval_ns, direct));
+                }
+            }
+        }
+        if let Ok(now) = &reading.server {
+            let before = self.server.replace((now.clone(), reading.processes_ns));
+            if let Some((then, since)) = before.filter(|(then, _)| then.started == now.started) {
+                let interval_ns = reading.processes_ns.saturating_sub(since);
+                batch.server_io.push(io_row(&then, now, interval_ns));
+            }
+        }
+        if self.found.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &found)) {
+            batch.settings.extend(describe(&found));
+        }
+        (self.found, self.before) = (Some(found), Some(reading));
+    }
+}
+
+fn device_row(
+    then: &DiskCounters,
+    now: &DiskCounters,
+    interval_ns: u64,
+    direct: bool,
+) -> DeviceRow {
+    let more = |of: fn(&DiskCounters) -> u64| of(now).saturating_sub(of(then));
+    let ns = |of: fn(&DiskCounters) -> u64| more(of).saturating_mul(1_000_000);
+    let bytes = |of: fn(&DiskCounters) -> u64| more(of).saturating_mul(512);
+    let flushes = now.flushes.zip(then.flushes);
+    DeviceRow {
+        device: now.name.as_str().into(),
+        interval_ns,
+        direct,
+        reads: more(|c| c.reads),
+        read_bytes: bytes(|c| c.sectors_read),
+        read_ns: ns(|c| c.read_ms),
+        writes: more(|c| c.writes),
+        written_bytes: bytes(|c| c.sectors_written),
+        write_ns: ns(|c| c.write_ms),
+        flushes: flushes.map(|(now, then)| now.count.saturating_sub(then.count)),
+        flush_ns: flushes.map(|(now, then)| now.ms.saturating_sub(then.ms) * 1_000_000),
+        busy_ns: ns(|c| c.busy_ms),
+        queue_ns: ns(|c| c.queue_ms),
+        in_flight: now.in_flight,
+        ..DeviceRow::default()
+    }
+}
+
+fn io_row(then: &GroupCounters, now: &GroupCounters, interval_ns: u64) -> ServerIoRow {
+    let more = |of: fn(&IoCounters) -> u64| of(&now.total).saturating_sub(of(&then.total));
+    ServerIoRow {
+        interval_ns,
+        processes: now.processes.len() as u64,
+        refused: now.refused as u64,
+        reads: more(|c| c.reads),
+        read_bytes: more(|c| c.read_bytes),
+        writes: more(|c| c.writes),
+        written_bytes: more(|c| c.written_bytes),
+        device_read_bytes: more(|c| c.device_read_bytes),
+        device_written_bytes: more(|c| c.device_written_bytes),
+        ..ServerIoRow::default()
+    }
+}
+
+/// Locations of the server's files and their devices, as text.
+fn describe(devices: &Devices) -> Vec<SettingRow> {
+    let mut rows = Vec::new();
+    let mut add = |name: String, value: String| {
+        rows.push(SettingRow {
+            group: "machine".into(),
+            name: name.into(),
+            value: value.into(),
+            source: "kernel".into(),
+            ..SettingRow::default()
+        });
+    };
+    for location in &devices.locations {
+        let name = match &location.kind {
+            device::LocationKind::Data => "data directory".to_string(),
+            device::LocationKind::Wal => "write-ahead log".to_string(),
+            device::LocationKind::Tablespace { oid } => format!("tablespace {oid}"),
+            device::LocationKind::Log => "server log".to_string(),
+            _ => location.path.display().to_string(),
+        };
+        let mut value = location.path.display().to_string();
+        if let Some(system) = location.file_system.and_then(|at| devices.file_systems.get(at)) {
+            value.push_str(&format!(" on {} ({}", system.kind, system.options));
+            value.push_str(&format!(",{})", system.super_options));
+        }
+        let under: Vec<&str> = devices.under(location).iter().map(|d| d.name.as_str()).collect();
+        if !under.is_empty() {
+            value.push_str(&format!(" on {}", under.join(", ")));
+        }
+        add(name, value);
+    }
+    for device in &devices.devices {
+        let mut parts = Vec::new();
+        parts.extend(device.model.as_ref().map(|model| format!("model {}", model.trim())));
+        parts.extend(device.size_bytes.map(|size| format!("{size} bytes")));
+        parts.extend(device.rotational.map(|is| format!("rotational {is}")));
+        parts.extend(device.scheduler.as_ref().map(|name| format!("scheduler {name}")));
+        parts.extend(device.write_cache.as_ref().map(|name| format!("cache {name}")));
+        if !parts.is_empty() {
+            add(format!("device {}", device.name), parts.join(", "));
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::System;
+
+    #[test]
+    fn devices_have_rows_from_the_second_reading_on() {
+        let (system, pid) = (System::live(), std::process::id());
+        let found = Arc::new(Devices::resolve(&system, &std::env::temp_dir(), Some(pid)));
+        let (mut rows, mut batch) = (DeviceRows::default(), Batch::default());
+        rows.add((found.clone(), Reading::take(&found)), &mut batch);
+        assert!(batch.devices.is_empty() && batch.server_io.is_empty());
+        assert!(!std::mem::take(&mut batch.settings).is_empty());
+        rows.add((found.clone(), Reading::take(&found)), &mut batch);
+        assert!(batch.settings.is_empty());
+        let server = &batch.server_io[0];
+        assert!(server.processes >= 1 && server.interval_ns > 0);
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Whether and when the level of a series changed.
+//!
+//! Each moment that leaves enough values on both sides is tried. The one whose two halves have the
+//! least sum of absolute deviations from their medians is the candidate: outliers move medians little. The
+//! means of its halves are then compared as [`Difference`] does, correlation in time included, and the
+//! probability is multiplied by the number of moments tried (C. E. Bonferroni).
+
+use super::{Difference, Ratio, FEWEST};
+
+/// Probability of finding a change where there is none.
+const ALPHA: f64 = 0.01;
+
+/// A change of level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangePoint {
+    /// Number of the first value after the change.
+    pub at: usize,
+    /// Mean before it.
+    pub before: f64,
+    /// Mean after it.
+    pub after: f64,
+    /// Half the width of the 95 % interval of their difference.
+    pub half_width: f64,
+    /// Probability of a change like this by chance, over all moments tried.
+    pub p: f64,
+}
+
+/// The clearest change of a series; `None` if chance could have made it, or for too few values.
+pub fn change_point(values: &[f64]) -> Option<ChangePoint> {
+    let last = values.len().checked_sub(FEWEST)?;
+    let tried = FEWEST..=last;
+    let number = tried.clone().count();
+    let cost = |at: &usize| deviation(&values[..*at]) + deviation(&values[*at..]);
+    let costs = tried.map(|at| (at, cost(&at)));
+    let (at, _) = costs.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (first, second) = values.split_at(at);
+    let level = |part: &[f64]| Ratio::of(part, &vec![1.0; part.len()]);
+    let (before, after) = (level(first)?, level(second)?);
+    let difference = Difference::of(&before, &after);
+    let p = (difference.p? * number as f64).min(1.0);
+    (p < ALPHA).then_some(ChangePoint {
+        at,
+        before: before.value,
+        after: after.value,
+        half_width: difference.half_width.unwrap_or(0.0),
+        p,
+    })
+}
+
+/// The sum of absolute deviations from the median.
+fn deviation(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted[sorted.len() / 2];
+    values.iter().map(|value| (value - median).abs()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::Normal;
+
+    #[test]
+    fn a_change_is_found_where_it_was_made() {
+        let mut dice = Normal(5);
+        for at in [10, 30, 50] {
+            let values: Vec<f64> =
+                (0..60).map(|n| if n < at { 100.0 } else { 60.0 } + 5.0 * dice.normal()).collect();
+            let found = change_point(&values).unwrap();
+            assert!(found.at.abs_diff(at) <= 1, "{found:?}");
+            assert!((found.after - found.before + 40.0).abs() < 2.0 * found.half_width + 1.0);
+        }
+    }
+
+    #[test]
+    fn outliers_are_no_change() {
+        let mut dice = Normal(6);
+        let values: Vec<f64> = (0..60)
+            .map(|n| 100.0 + dice.normal() + if n % 17 == 3 { -80.0 } else { 0.0 })
+            .collect();
+        assert_eq!(change_point(&values), None);
+    }
+
+    #[test]
+    fn steady_series_have_a_change_in_less_than_one_case_of_a_hundred() {
+        let mut dice = Normal(7);
+        let found = (0..500)
+            .filter(|_| {
+                let values: Vec<f64> = (0..60).map(|_| 100.0 + dice.normal()).collect();
+                change_point(&values).is_some()
+            })
+            .count();
+        assert!(found <= 10, "{found}");
+        assert_eq!(change_point(&[1.0; 60]), None);
+        assert_eq!(change_point(&[1.0; 15]), None);
+        assert_eq!(change_point(&[]), None);
+    }
+}

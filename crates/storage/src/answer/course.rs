@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The course of a cell: its log as series and runs, with times in seconds since measuring began.
+
+use crate::log::{Line, Sample};
+use crate::victim::Ran;
+
+/// A moment of the background.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Its begin; negative during the warm-up.
+    pub from: f64,
+    /// Its end.
+    pub to: f64,
+    /// Operations (or transactions) per second.
+    pub rate: f64,
+    /// Operations per second that were due; `None` for a load without a schedule.
+    pub wanted: Option<f64>,
+    /// Mean response time, seconds; `None` if no operation ended.
+    pub response: Option<f64>,
+    /// The 99th percentile, seconds; `None` where it is not known.
+    pub p99: Option<f64>,
+    /// Share of reads among the operations; `None` without any.
+    pub reads: Option<f64>,
+    /// Bytes per second.
+    pub bytes: f64,
+    /// Operations behind the schedule.
+    pub owed: u64,
+    /// Dirty bytes, as a share of the kernel's limit.
+    pub dirty: f64,
+}
+
+/// A run of a victim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Its name.
+    pub name: String,
+    /// Its time in the study; `None` without background.
+    pub at: Option<f64>,
+    /// When it really began.
+    pub began: f64,
+    /// How it went.
+    pub ran: Ran,
+}
+
+/// A cell.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Course {
+    /// Name of the arm.
+    pub arm: String,
+    /// Number of the block, from 0.
+    pub block: usize,
+    /// When measuring began, seconds since 1970: the origin of all other times.
+    pub origin: f64,
+    /// Why the warm-up ended; `None` if it did not.
+    pub warm_up: Option<String>,
+    /// The background, warm-up included.
+    pub points: Vec<Point>,
+    /// Runs of victims.
+    pub runs: Vec<Run>,
+    /// Limits that were set while measuring.
+    pub limits: Vec<(f64, String)>,
+    /// Dropped operations.
+    pub dropped: u64,
+    /// Why it is incomplete; `None` if it is complete.
+    pub early: Option<String>,
+}
+
+impl Course {
+    /// From the lines of a cell's log; `None` if it has not begun.
+    pub fn of(lines: &[Line]) -> Option<Course> {
+        let Some(Line::Begin { arm, block, .. }) = lines.first() else { return None };
+        let mut course = Course {
+            arm: arm.clone(),
+            block: *block,
+            early: Some("it was killed".into()),
+            ..Course::default()
+        };
+        let measuring = lines.iter().find_map(|line| match line {
+            Line::Measuring { time, why } => Some((*time, why.clone())),
+            _ => None,
+        });
+        course.warm_up = measuring.as_ref().map(|it| it.1.clone());
+        let begin = measuring.map_or(f64::INFINITY, |it| it.0);
+        let first = lines.iter().find_map(|line| match line {
+            Line::Sample(sample) => Some(sample.from),
+            _ => None,
+        });
+        // Without a measured part, the background's start is the origin.
+        let origin = if begin.is_finite() { begin } else { first.unwrap_or(0.0) };
+        course.origin = origin;
+        let has_background = first.is_some();
+        for line in lines {
+            match line {
+                Line::Sample(sample) => course.points.push(point(sample, origin)),
+                Line::Transactions(second) if !has_background => course.points.push(Point {
+                    from: second.to - 1.0 - origin,
+                    to: second.to - origin,
+                    rate: second.rate,
+                    wanted: None,
+                    response: Some(second.mean),
+                    p99: None,
+                    reads: None,
+                    bytes: 0.0,
+                    owed: 0,
+                    dirty: 0.0,
+                }),
+                Line::Victim { name, at, ran } => course.runs.push(Run {
+                    name: name.clone(),
+                    at: *at,
+                    began: ran.began - origin,
+                    ran: ran.clone(),
+                }),
+                Line::Limit { time, text } if *time >= begin => {
+                    course.limits.push((time - origin, text.clone()));
+                }
+                Line::Dropped { operations, .. } => course.dropped += operations,
+                Line::End { early, .. } => course.early = early.clone(),
+                _ => {}
+            }
+        }
+        Some(course)
+    }
+
+    /// Whether a victim with background ran during a point, or ended at most `after` seconds before it.
+    pub fn is_busy(&self, point: &Point, after: f64) -> bool {
+        self.runs
+            .iter()
+            .filter(|run| run.at.is_some())
+            .any(|run| point.to > run.began && point.from < run.began + run.ran.seconds + after)
+    }
+
+    /// Seconds of a victim without background.
+    pub fn base(&self, name: &str) -> Option<f64> {
+        let run = self.runs.iter().find(|run| run.at.is_none() && run.name == name)?;
+        run.ran.failure.is_none().then_some(run.ran.seconds)
+    }
+
+    /// Its measured part.
+    pub fn measured(&self) -> impl Iterator<Item = &Point> {
+        // A point may begin a little before the end of the warm-up, by rounding.
+        self.points.iter().filter(|point| point.from > -0.01)
+    }
+}
+
+fn point(sample: &Sample, origin: f64) -> Point {
+    let seconds = sample.seconds();
+    let memory = sample.memory;
+    Point {
+        from: sample.from - origin,
+        to: sample.to - origin,
+        rate: sample.rate(),
+        wanted: Some(sample.wanted as f64 / seconds),
+        response: sample.responses.map(|it| it.mean),
+        p99: sample.responses.map(|it| it.p99),
+        reads: (sample.made() > 0).then(|| sample.reads as f64 / sample.made() as f64),
+        bytes: (sample.read_bytes + sample.written_bytes) as f64 / seconds,
+        owed: sample.owed,
+        dirty: memory.dirty as f64 / memory.dirty_limit.max(1) as f64,
+    }
+}

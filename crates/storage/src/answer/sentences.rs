@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The answer in words.
+
+use view::units;
+
+use super::{Answer, CellRow, Slowdown, WaitRow};
+
+/// The answer in words: for each arm whether it stayed steady, then how much slower the victims were.
+pub fn sentences(answer: &Answer) -> Vec<String> {
+    let mut all = Vec::new();
+    for arm in &answer.arms {
+        let cells: Vec<&CellRow> =
+            answer.cells.iter().filter(|cell| cell.arm == arm.name && cell.seconds > 0.0).collect();
+        all.extend(cells.iter().filter_map(|cell| lost(&arm.title, cell)));
+        let steady = cells.iter().filter(|cell| cell.lost.is_none()).count();
+        if steady > 0 && steady == cells.len() {
+            all.push(format!("{}: the background stayed steady.", arm.title));
+        }
+        for slow in answer.slowdowns.iter().filter(|it| it.arm == arm.name) {
+            let divided = answer
+                .slowdowns
+                .iter()
+                .any(|it| (&it.arm, &it.victim) == (&slow.arm, &slow.victim) && it.when == "after");
+            if divided != (slow.when == "all") {
+                all.push(slower(&arm.title, slow));
+            }
+        }
+    }
+    for it in answer.impacts.iter().filter(|it| it.of == "rate" || it.resolved) {
+        let half = it.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
+        let what = if it.of == "rate" { "rate" } else { "mean response time" };
+        let verdict = if it.resolved { "" } else { " (inconclusive)" };
+        all.push(format!(
+            "{}: while {} ran, the {what} of the load changed by {:+.1} %{half}{verdict}.",
+            answer.arm_title(&it.arm),
+            it.victim,
+            it.percent
+        ));
+    }
+    for arm in &answer.arms {
+        let grown = answer.waits.iter().filter(|it| it.arm == arm.name && it.during > it.quiet);
+        let grown: Vec<String> = grown
+            .take(3)
+            .map(|it| {
+                let WaitRow { process, activity, quiet, during, .. } = it;
+                format!("{activity} of {process} from {quiet:.2} to {during:.2}")
+            })
+            .collect();
+        if !grown.is_empty() {
+            let list = grown.join(", ");
+            all.push(format!("{}: average sessions grew most in {list}.", arm.title));
+        }
+    }
+    for it in &answer.comparisons {
+        let title = answer.arm_title(&it.arm);
+        let base = answer.arms.first().map_or("", |arm| arm.title.as_str());
+        let half = it.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
+        let verdict = if it.resolved { "" } else { " (inconclusive)" };
+        all.push(format!(
+            "{title}: {} takes {:+.1} %{half} of the time in {base}{verdict}.",
+            it.victim, it.percent
+        ));
+    }
+    all
+}
+
+fn lost(title: &str, cell: &CellRow) -> Option<String> {
+    let lost = cell.lost.as_ref()?;
+    let half = lost.rate_half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
+    let rate = format!(
+        "the rate went from {:.0} to {:.0}/s ({:+.1} %{half})",
+        lost.rate_before, lost.rate_after, lost.rate_percent
+    );
+    let cause = lost.cause.as_ref().map_or(String::new(), |why| format!("; {why}"));
+    Some(format!(
+        "{title}, block {}: steadiness was lost {:.1} s (-{:.1} s) after the start: {rate}, the mean response \
+         time from {} to {}{cause}.",
+        cell.block + 1,
+        lost.at,
+        lost.uncertain,
+        units::duration(lost.response_before),
+        units::duration(lost.response_after),
+    ))
+}
+
+fn slower(title: &str, slow: &Slowdown) -> String {
+    let when = match slow.when {
+        "before" => " before steadiness was lost",
+        "after" => " after steadiness was lost",
+        _ => "",
+    };
+    let interval = match slow.interval {
+        Some((low, high)) => format!(" ({low:.2} to {high:.2})"),
+        None => format!(" (of {} runs: too few for an interval)", slow.runs),
+    };
+    format!(
+        "{title}: {} took {:.2} times as long as without background{interval}{when}.",
+        slow.victim, slow.factor
+    )
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally methods`: prints the calls and times of a Java client's methods, which the agent in client/java measures.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Args;
+use segment::functions::FunctionRow;
+use segment::interval::Timing;
+use segment::{Interval, Segment};
+use serde::Serialize;
+
+use crate::arguments::interval;
+use error::Error;
+use live::target;
+use view::methods::{self, MethodSort};
+
+/// Arguments of `tally methods`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Start the application with -javaagent:pgtally-agent.jar, or attach the agent to it:
+java -jar pgtally-agent.jar PID. By default the methods of PostgreSQL's JDBC driver are timed.
+
+Without --sort this prints five tables: by number of calls, and by elapsed and CPU time, each
+inclusive and in callees. CPU times need the agent's option cpu=on.
+
+Examples:
+  tally methods
+  tally methods --interval 10 --sort excl --top 20
+  tally methods /dev/shm/pg_tally.java.4711 --json")]
+pub struct MethodsArgs {
+    /// The segment of a Java process; not needed if only one with the agent runs
+    pub target: Option<String>,
+    /// One table in this order
+    #[arg(long, value_name = "BY")]
+    pub sort: Option<MethodSort>,
+    /// Methods in each table
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub top: usize,
+    /// Only the calls that end in this time from now on (500ms, 2s, 1min); the default is since the agent was started
+    #[arg(long, short, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Duration>,
+    /// Print JSON (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The calls of an interval, as `--json` prints them.
+#[derive(Debug, Serialize)]
+struct Methods<'i> {
+    pid: u32,
+    program: &'i str,
+    java: &'i str,
+    interval_seconds: f64,
+    wall_seconds: f64,
+    busy_seconds: f64,
+    exact: bool,
+    methods_timed: usize,
+    methods: Vec<Method<'i>>,
+    collections: Vec<Collections<'i>>,
+}
+
+/// What one garbage collector did.
+#[derive(Debug, Serialize)]
+struct Collections<'i> {
+    collector: &'i str,
+    count: u64,
+    seconds: f64,
+    max_seconds: Option<f64>,
+}
+
+/// The garbage collections of an interval.
+fn collections(interval: &Interval) -> Vec<Collections<'_>> {
+    let mut rows = Vec::new();
+    for it in &interval.statistics {
+        if let Some(collector) = it.name.strip_prefix("gc::") {
+            let (count, seconds, max_seconds) = (it.count, it.total, it.max);
+            rows.push(Collections { collector, count, seconds, max_seconds });
+        }
+    }
+    rows
+}
+
+/// One method of it.
+#[derive(Debug, Serialize)]
+struct Method<'i> {
+    package: &'i str,
+    method: &'i str,
+    calls: u64,
+    thrown: u64,
+    inclusive: Timing,
+    exclusive_seconds: f64,
+    callees_seconds: f64,
+    cpu_inclusive_seconds: Option<f64>,
+    cpu_exclusive_seconds: Option<f64>,
+    cpu_callees_seconds: Option<f64>,
+}
+
+impl<'i> Method<'i> {
+    fn of(row: &'i FunctionRow) -> Self {
+        Self {
+            package: &row.phase,
+            method: &row.name,
+            calls: row.calls,
+            thrown: row.thrown,
+            inclusive: row.inclusive,
+            exclusive_seconds: row.exclusive_seconds,
+            callees_seconds: methods::callees(row),
+            cpu_inclusive_seconds: row.cpu_inclusive_seconds,
+            cpu_exclusive_seconds: row.cpu_exclusive_seconds,
+            cpu_callees_seconds: methods::cpu_callees(row),
+        }
+    }
+}
+
+/// Prints the methods of a Java process.
+pub fn run(args: &MethodsArgs) -> Result<(), Error> {
+    let mut segment = target::open_client(args.target.as_deref())?;
+    let interval = measured(&mut segment, args.interval)?;
+    let rows = &interval.functions;
+    if args.json {
+        let sort = args.sort.unwrap_or(MethodSort::Incl);
+        let header = segment.header();
+        return view::output::json(&Methods {
+            pid: header.server_pid,
+            program: &header.host,
+            java: &header.server,
+            interval_seconds: interval.interval_seconds,
+            wall_seconds: interval.wall_seconds,
+            busy_seconds: interval.busy_seconds,
+            exact: interval.exact,
+            methods_timed: interval.functions_probed,
+            methods: sort.sorted(rows).into_iter().map(Method::of).collect(),
+            collections: collections(&interval),
+        });
+    }
+    if args.sort.is_some_and(MethodSort::needs_cpu) && !rows.is_empty() && !methods::has_cpu(rows) {
+        return Err(Error::Failed(
+            "CPU times are not measured; start the agent with its option cpu=on".into(),
+        ));
+    }
+    let mut out = view::escape::stdout();
+    write!(out, "{}", head(&segment, &interval))?;
+    if rows.is_empty() {
+        return Ok(writeln!(out, "{}", nothing(&interval))?);
+    }
+    let terminal = std::io::stdout().is_terminal();
+    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    let width = size.map_or(WIDTH, |(width, _)| usize::from(width));
+    if let Some(sort) = args.sort {
+        return Ok(out.write_all(methods::table(rows, sort, args.top).text(width).as_bytes())?);
+    }
+    for (title, table) in methods::tables(rows, args.top) {
+        writeln!(out, "\n{title}")?;
+        out.write_all(table.text(width).as_bytes())?;
+    }
+    if !methods::has_cpu(rows) {
+        writeln!(out, "\nCPU times are not measured; the agent's option cpu=on adds them")?;
+    }
+    Ok(())
+}
+
+/// Width if the output is not a terminal: enough for every column.
+const WIDTH: usize = 200;
+
+fn measured(segment: &mut Segment, length: Option<Duration>) -> Result<Interval, Error> {
+    let before = match length {
+        Some(length) => {
+            let before = segment.snapshot(None)?;
+            std::thread::sleep(length);
+            Some(before)
+        }
+        None => None,
+    };
+    let after = segment.snapshot(before.as_ref())?;
+    Ok(Interval::between(segment, before.as_ref(), &after))
+}
+
+fn head(segment: &Segment, interval: &Interval) -> String {
+    let header = segment.header();
+    let calls: u64 = interval.functions.iter().map(|row| row.calls).sum();
+    let exact =
+        if interval.exact { "" } else { "\nIncomplete: something had no space; see tally status" };
+    format!(
+        "{}  {}  pid {}\n{} of {} methods called, {calls} calls in {:.1} s; threads spent {:.3} s in \
+         them{exact}\n{}",
+        header.server,
+        header.host,
+        header.server_pid,
+        interval.functions.len(),
+        interval.functions_probed,
+        interval.interval_seconds,
+        interval.busy_seconds,
+        garbage(interval),
+    )
+}
+
+/// A line for each collector that ran.
+fn garbage(interval: &Interval) -> String {
+    collections(interval)
+        .iter()
+        .map(|it| {
+            let longest = it.max_seconds.unwrap_or(0.0) * 1e3;
+            format!(
+                "garbage collection: {} {} times, {:.3} s, longest {longest:.0} ms\n",
+                it.collector, it.count, it.seconds
+            )
+        })
+        .collect()
+}
+
+fn nothing(interval: &Interval) -> &'static str {
+    if interval.functions_probed == 0 {
+        "no class with a method to be timed has been loaded; the agent's option methods= says which"
+    } else {
+        "none of the methods was called to its end"
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Java programs of client/java, with the agent, which tests drive step by step.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{output, tally};
+
+/// A Java, the agent and the programs.
+#[derive(Debug, Clone)]
+pub struct Java {
+    pub program: PathBuf,
+}
+
+fn built() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../client/java/target")
+}
+
+/// The agent.
+pub fn agent() -> PathBuf {
+    built().join("pgtally-agent.jar")
+}
+
+/// Where the programs are.
+pub fn classes() -> PathBuf {
+    built().join("test-classes")
+}
+
+/// Java in the path, if the agent was built. Without it the test is left out, unless PGTALLY_JAVA_REQUIRED is set.
+pub fn java() -> Option<Java> {
+    let java = Java { program: "java".into() };
+    if agent().exists() && java.version().is_some() {
+        return Some(java);
+    }
+    assert!(std::env::var_os("PGTALLY_JAVA_REQUIRED").is_none(), "no Java, or no {:?}", agent());
+    eprintln!("left out: Java or {} is missing (make agent)", agent().display());
+    None
+}
+
+/// Java in the path, and the newest other one of this machine.
+pub fn all() -> Vec<Java> {
+    let Some(first) = java() else { return Vec::new() };
+    let folders = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    let others = folders.map(|it| Java { program: it.path().join("bin/java") });
+    let newest =
+        others.filter_map(|it| Some((it.version()?, it))).max_by_key(|(version, _)| *version);
+    let newest = newest.filter(|(version, _)| Some(*version) > first.version()).map(|(_, it)| it);
+    std::iter::once(first).chain(newest).collect()
+}
+
+impl Java {
+    /// Its major version.
+    pub fn version(&self) -> Option<u32> {
+        let output = Command::new(&self.program).arg("-version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        text.split('"').nth(1)?.split(['.', '-']).next()?.parse().ok()
+    }
+
+    /// Starts a program with the agent and these options, and waits until it is ready.
+    pub fn start(&self, options: &str, program: &[&str]) -> Running {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let segment = folder.path().join("segment");
+        let agent =
+            format!("-javaagent:{}=file={},{options}", agent().display(), segment.display());
+        let mut running = self.spawn(&[&agent], program, folder);
+        running.until("ready");
+        running
+    }
+
+    /// Starts a program with these arguments of the virtual machine.
+    pub fn spawn(&self, arguments: &[&str], program: &[&str], folder: TempDir) -> Running {
+        let libraries = built().join("lib").join("*");
+        let path = format!("{}:{}", classes().display(), libraries.display());
+        let mut child = Command::new(&self.program)
+            .args(["-Xverify:all", "-cp", &path])
+            .args(arguments)
+            .args(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Running { child, input, lines, folder }
+    }
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Running {
+    pub child: Child,
+    input: ChildStdin,
+    lines: BufReader<ChildStdout>,
+    folder: TempDir,
+}
+
+impl Running {
+    /// Where its segment is.
+    pub fn segment(&self) -> PathBuf {
+        self.folder.path().join("segment")
+    }
+
+    /// Waits for this line of its output; returns those before it.
+    pub fn until(&mut self, wanted: &str) -> Vec<String> {
+        let mut before = Vec::new();
+        loop {
+            let mut line = String::new();
+            let length = self.lines.read_line(&mut line).unwrap();
+            assert!(length > 0, "it ended before \"{wanted}\": {before:?} {}", self.errors());
+            match line.trim_end() {
+                line if line == wanted => return before,
+                line => before.push(line.to_string()),
+            }
+        }
+    }
+
+    /// Lets it go on.
+    pub fn go(&mut self) {
+        self.input.write_all(b"\n").unwrap();
+    }
+
+    /// Lets it go on to its last step.
+    pub fn finish(&mut self) -> Vec<String> {
+        self.go();
+        self.until("done")
+    }
+
+    /// What `tally methods --json` says.
+    pub fn methods(&self) -> Value {
+        let text = output(tally().args(["methods", "--json"]).arg(self.segment()));
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// For how long its main thread was ready to run and had no CPU so far, seconds.
+    pub fn run_delay(&self) -> f64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let main = tasks.flatten().map(|it| it.path()).filter(|task| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "java")
+        });
+        let delays = main.map(|task| {
+            let text = std::fs::read_to_string(task.join("schedstat")).unwrap();
+            text.split(' ').nth(1).unwrap().parse::<f64>().unwrap() / 1e9
+        });
+        delays.sum()
+    }
+
+    /// Lets it end, which it must do well; returns what it wrote to standard error.
+    pub fn end(mut self) -> String {
+        self.go();
+        let status = self.child.wait().unwrap();
+        let errors = self.errors();
+        assert!(status.success(), "{status}: {errors}");
+        errors
+    }
+
+    fn errors(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(mut errors) = self.child.stderr.take() {
+            let _ = std::io::Read::read_to_string(&mut errors, &mut text);
+        }
+        text
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A method's row.
+pub fn row<'v>(json: &'v Value, method: &str) -> &'v Value {
+    let rows = json["methods"].as_array().unwrap();
+    rows.iter().find(|it| it["method"] == method).unwrap_or(&Value::Null)
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Tables of a client's methods: the five of the original study, or one in an order of choice.
+
+use std::cmp::Ordering;
+
+use segment::functions::FunctionRow;
+
+use crate::table::field::{Field, Picked};
+use crate::table::{Row, Table, Unit};
+
+/// An order of methods; most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum MethodSort {
+    /// By number of calls
+    Count,
+    /// By elapsed time, with what they called
+    Incl,
+    /// By elapsed time, without what they called
+    Excl,
+    /// By elapsed time of what they called
+    Callees,
+    /// By CPU time, with what they called
+    Cpu,
+    /// By CPU time, without what they called
+    CpuExcl,
+    /// By CPU time of what they called
+    CpuCallees,
+    /// By calls that ended by an exception
+    Thrown,
+}
+
+impl MethodSort {
+    /// Those of the tables that are printed without a choice.
+    const TABLES: [MethodSort; 5] = [
+        MethodSort::Count,
+        MethodSort::Incl,
+        MethodSort::Callees,
+        MethodSort::Cpu,
+        MethodSort::CpuCallees,
+    ];
+
+    fn title(self) -> &'static str {
+        match self {
+            MethodSort::Count => "number of calls",
+            MethodSort::Incl => "elapsed time, inclusive",
+            MethodSort::Excl => "elapsed time, exclusive",
+            MethodSort::Callees => "elapsed time in timed methods that they called",
+            MethodSort::Cpu => "CPU time, inclusive",
+            MethodSort::CpuExcl => "CPU time, exclusive",
+            MethodSort::CpuCallees => "CPU time in timed methods that they called",
+            MethodSort::Thrown => "exceptions",
+        }
+    }
+
+    /// Whether it needs CPU times.
+    pub fn needs_cpu(self) -> bool {
+        matches!(self, MethodSort::Cpu | MethodSort::CpuExcl | MethodSort::CpuCallees)
+    }
+
+    fn figure(self, row: &FunctionRow) -> f64 {
+        match self {
+            MethodSort::Count => row.calls as f64,
+            MethodSort::Incl => row.inclusive.seconds,
+            MethodSort::Excl => row.exclusive_seconds,
+            MethodSort::Callees => callees(row),
+            MethodSort::Cpu => row.cpu_inclusive_seconds.unwrap_or(0.0),
+            MethodSort::CpuExcl => row.cpu_exclusive_seconds.unwrap_or(0.0),
+            MethodSort::CpuCallees => cpu_callees(row).unwrap_or(0.0),
+            MethodSort::Thrown => row.thrown as f64,
+        }
+    }
+
+    /// The rows in this order, equal ones by name.
+    pub fn sorted(self, rows: &[FunctionRow]) -> Vec<&FunctionRow> {
+        let mut rows: Vec<&FunctionRow> = rows.iter().collect();
+        rows.sort_by(|a, b| match self.figure(b).total_cmp(&self.figure(a)) {
+            Ordering::Equal => (&a.name, &a.phase).cmp(&(&b.name, &b.phase)),
+            order => order,
+        });
+        rows
+    }
+}
+
+/// Time in timed methods that a method called.
+pub fn callees(row: &FunctionRow) -> f64 {
+    (row.inclusive.seconds - row.exclusive_seconds).max(0.0)
+}
+
+/// The same of its CPU time, if that is measured.
+pub fn cpu_callees(row: &FunctionRow) -> Option<f64> {
+    Some((row.cpu_inclusive_seconds? - row.cpu_exclusive_seconds?).max(0.0))
+}
+
+type F = Field<FunctionRow>;
+
+const FIELDS: &[F] = &[
+    F::new("calls", "Count", Unit::Count, |it, _| it.calls.into()),
+    F::new("thrown", "Thrown", Unit::Count, |it, _| it.thrown.into()),
+    F::new("seconds", "Elapsed", Unit::Seconds, |it, _| it.inclusive.seconds.into()),
+    F::new("exclusive", "Exclusive", Unit::Seconds, |it, _| it.exclusive_seconds.into()),
+    F::new("callees", "Callees", Unit::Seconds, |it, _| callees(it).into()),
+    F::new("mean", "Mean", Unit::Seconds, |it, _| it.inclusive.mean_seconds.into()),
+    F::new("p99", "p99", Unit::Seconds, |it, _| it.inclusive.p99_seconds.into()),
+    F::new("cpu", "CPU", Unit::Seconds, |it, _| it.cpu_inclusive_seconds.into()),
+    F::new("cpu_exclusive", "CPU excl", Unit::Seconds, |it, _| it.cpu_exclusive_seconds.into()),
+    F::new("cpu_callees", "CPU callees", Unit::Seconds, |it, _| cpu_callees(it).into()),
+    F::new("method", "Method", Unit::Text, |it, _| method(it).into()),
+];
+
+/// `jdbc::PgResultSet.getString(int)`.
+pub fn method(row: &FunctionRow) -> String {
+    format!("{}::{}", row.phase, row.name)
+}
+
+/// Whether the CPU times of any of them are known.
+pub fn has_cpu(rows: &[FunctionRow]) -> bool {
+    rows.iter().any(|row| row.cpu_inclusive_seconds.is_some())
+}
+
+/// The first of them in this order.
+pub fn table(rows: &[FunctionRow], sort: MethodSort, top: usize) -> Table {
+    let keys = if has_cpu(rows) {
+        "calls, thrown, seconds, exclusive, callees, cpu, cpu_exclusive, cpu_callees, method"
+    } else {
+        "calls, thrown, seconds, exclusive, callees, mean, p99, method"
+    };
+    let figures = Picked::of_pane(FIELDS, keys);
+    let lines = sort.sorted(rows).into_iter().take(top);
+    let lines = lines.map(|row| Row::new(method(row), figures.cells(row, 0.0))).collect();
+    Table::of(figures.columns.clone(), lines)
+}
+
+/// The tables of the original study, with their titles; without CPU times those of elapsed time.
+pub fn tables(rows: &[FunctionRow], top: usize) -> Vec<(String, Table)> {
+    let known = |sort: &MethodSort| has_cpu(rows) || !sort.needs_cpu();
+    MethodSort::TABLES
+        .into_iter()
+        .filter(known)
+        .map(|sort| (format!("Top {top} by {}", sort.title()), table(rows, sort, top)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segment::functions::FunctionTotals;
+
+    fn row(name: &str, exclusive: u64, cpu: Option<u64>) -> FunctionRow {
+        let totals =
+            FunctionTotals { exclusive, cpu: [cpu, cpu], thrown: 1, ..FunctionTotals::default() };
+        FunctionRow::of([name, "jdbc"], totals, 1e9)
+    }
+
+    #[test]
+    fn rows_are_in_the_order_of_the_figure_and_equal_ones_by_name() {
+        let rows = [row("b", 1, None), row("a", 1, None), row("c", 2, None)];
+        let names = |sort: MethodSort| -> Vec<String> {
+            sort.sorted(&rows).iter().map(|row| row.name.to_string()).collect()
+        };
+        assert_eq!(names(MethodSort::Excl), ["c", "a", "b"]);
+        assert_eq!(names(MethodSort::Thrown), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn without_cpu_times_there_are_three_tables() {
+        assert_eq!(tables(&[row("a", 1, None)], 5).len(), 3);
+        assert_eq!(tables(&[row("a", 1, Some(2))], 5).len(), 5);
+    }
+}
