@@ -11,6 +11,8 @@
 
 #include "postgres.h"
 
+#include "access/xlogdefs.h"
+#include "datatype/timestamp.h"
 #include "executor/instrument.h"
 
 #pragma GCC visibility push(hidden)
