@@ -234,28 +234,43 @@ set_kind(tally_message message, const message_kind *kind)
 	tally.message = message;
 }
 
-/* It has its type. While the level is off, only the phase is kept, for when it is raised. */
+/* It has its type, while the level is off: only the phase is kept, for when it is raised. */
 static pg_attribute_always_inline void
-after_read(int byte)
+after_read_off(int byte)
+{
+	tally_message message = message_of(byte);
+
+	tally.slot.book->calls[CALLS_MESSAGES]++;
+	tally.slot.book->transaction = 0;
+	tally.read_begun = false;
+	set_kind(message, begin_kind(message));
+}
+
+/* It has its type, while the level is not off. */
+static pg_attribute_always_inline void
+after_read_on(int byte)
 {
 	tally_message message = message_of(byte);
 	const message_kind *kind = begin_kind(message);
 	uint64		arrival;
 
 	tally.slot.book->calls[CALLS_MESSAGES]++;
-	if (unlikely(!tally.on))
-	{
-		tally.slot.book->transaction = 0;
-		tally.read_begun = false;
-		set_kind(message, kind);
-		return;
-	}
 	tally.on = false;
 	arrival = likely(tally.read_waited) ? after_wait(kind) : after_no_wait(kind);
 	tally.on = true;
 	set_kind(message, kind);
 	tally.handle_start = arrival;
 	statements_message(message, arrival);
+}
+
+/* It has its type; the level may have changed while it was waited for. */
+static pg_noinline void
+after_read(int byte)
+{
+	if (tally.on)
+		after_read_on(byte);
+	else
+		after_read_off(byte);
 }
 
 static int	(*original_getbyte) (void) HOT_SMALL = NULL;
@@ -294,6 +309,25 @@ copy_getbyte(void)
 	return byte;
 }
 
+/* The level is off, or the process is not yet seen to read messages, or reads within COPY FROM STDIN. */
+static pg_noinline int
+other_getbyte(void)
+{
+	int			byte;
+
+	if (!tally.reads_messages && !begin_main_loop())
+		return original_getbyte();
+	if (*server.query != NULL)
+		return copy_getbyte();
+	before_read();
+	byte = original_getbyte();
+	if (unlikely(tally.on))
+		after_read(byte);
+	else
+		after_read_off(byte);
+	return byte;
+}
+
 /*
  * Instead of pq_getbyte. It need not keep the registers that a caller saves, as other handlers do: pq_getbyte itself
  * loses them all, because it may call libc.
@@ -303,13 +337,14 @@ probe_getbyte(void)
 {
 	int			byte;
 
-	if (unlikely(!tally.reads_messages) && !begin_main_loop())
-		return original_getbyte();
-	if (unlikely(*server.query != NULL))
-		return copy_getbyte();
+	if (unlikely(!tally.on || !tally.reads_messages || *server.query != NULL))
+		return other_getbyte();
 	before_read();
 	byte = original_getbyte();
-	after_read(byte);
+	if (likely(tally.on))
+		after_read_on(byte);
+	else
+		after_read(byte);
 	return byte;
 }
 

@@ -335,7 +335,8 @@ analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 
 	if (unlikely(!statement_time.live || previous_analyze != NULL))
 	{
-		analyze_after(pstate, query, jumble);
+		if (previous_analyze != NULL || !is_idle())
+			analyze_after(pstate, query, jumble);
 		return;
 	}
 	its_state = pstate;
