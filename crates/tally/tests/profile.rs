@@ -4,7 +4,8 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command as Program, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -194,6 +195,74 @@ fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
     assert_eq!(same["per"], "command");
     let beyond = |it: &Value| it["beyond_chance"] == true;
     assert!(!same["functions"].as_array().unwrap().iter().any(beyond), "{same:#}");
+}
+
+/// Samples that perf took of these processes, by file and function.
+fn by_perf(data: &Path, pids: &[i32]) -> HashMap<(String, String), f64> {
+    let mut command = Program::new("perf");
+    command.args(["script", "-F", "pid,ip,sym,dso", "-i"]).arg(data);
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let mut found = HashMap::new();
+    for line in text.lines() {
+        // 12345  55d0c0ffee hash_bytes (/usr/lib/postgresql/15/bin/postgres)
+        let (rest, file) = line.trim().trim_end_matches(')').rsplit_once(" (").unwrap();
+        let mut words = rest.split_whitespace();
+        let pid = words.next().unwrap().parse().unwrap();
+        if pids.contains(&pid) {
+            let file = file.rsplit('/').next().unwrap().to_string();
+            let name = words.nth(1).unwrap_or_default().to_string();
+            *found.entry((file, name)).or_default() += 1.0;
+        }
+    }
+    found
+}
+
+#[test]
+fn functions_have_the_shares_that_perf_finds() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("perf.data");
+    let (function, libc) = (again(&cluster, FUNCTION), again(&cluster, LIBC));
+    let load: [&Load; 2] = [&function, &libc];
+    let (profile, pids) = while_working(&load, || {
+        std::thread::sleep(Duration::from_millis(500));
+        let mut perf = Program::new("perf")
+            .args(["record", "-q", "-a", "-e", "cpu-clock", "-F", "397", "-o"])
+            .arg(&data)
+            .args(["--", "sleep", "5"])
+            .spawn()
+            .unwrap_or_else(|error| panic!("perf (package linux-perf): {error}"));
+        let mut command = tally();
+        command
+            .args(["profile", "--json", "--seconds", "5", "--hertz", "499"])
+            .arg(segment(&cluster));
+        let profile = Profile(serde_json::from_str(&output(&mut command)).unwrap());
+        assert!(perf.wait().unwrap().success());
+        let sql = "select pid from pg_stat_activity where query ~ '^/[*] (function|libc)'";
+        let rows = cluster.connect().unwrap().query(sql, &[]).unwrap();
+        let pids: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+        (profile, pids)
+    });
+    assert_eq!(pids.len(), 2);
+    let theirs = by_perf(&data, &pids);
+    let is_load = |it: &Value| profile.query(it).contains("*/");
+    let (of_theirs, of_ours) = (theirs.values().sum::<f64>(), profile.samples(is_load));
+    assert!(of_theirs > 300.0 && of_ours > 300.0, "{of_theirs} and {of_ours} samples");
+
+    // Those with more than 2 % of perf's samples; the two do not sample at the same instants, nor begin and end together.
+    let mut compared = 0;
+    for ((file, name), count) in theirs.iter().filter(|(_, count)| **count > 0.02 * of_theirs) {
+        if file == "[kernel.kallsyms]" || name == "[unknown]" {
+            continue;
+        }
+        let same =
+            |it: &Value| is_load(it) && profile.innermost(it) == (file.as_str(), name.as_str());
+        let (here, there) = (profile.samples(same) / of_ours, count / of_theirs);
+        let error = (there * (1.0 - there) * (1.0 / of_ours + 1.0 / of_theirs)).sqrt();
+        assert!((here - there).abs() < 5.0 * error + 0.03, "{file} {name}: {here} and {there}");
+        compared += 1;
+    }
+    assert!(compared >= 2, "{theirs:?}");
 }
 
 #[test]

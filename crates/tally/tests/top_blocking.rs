@@ -265,7 +265,7 @@ fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
     eventually("all are blocked", || json(&cluster, "0.2")["blocking"]["blocked"] == 3);
     let path = segment(&cluster);
     let seen = std::thread::scope(|scope| {
-        let args = ["top", "--json", "--count", "15", "--interval", "1"];
+        let args = ["top", "--json", "--count", "18", "--interval", "1"];
         let top = scope.spawn(move || output(tally().args(args).arg(path)));
         std::thread::sleep(std::time::Duration::from_millis(2500));
         root.batch_execute("rollback").unwrap();
@@ -275,7 +275,7 @@ fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
     let wrong = |it: &Value| it["diagnoses"][0]["rule"] == "locks";
     assert!(seen[..6].iter().all(wrong), "{:#?}", seen[5]);
     assert_eq!(seen[5]["blocking"]["blocked"], 0);
-    assert!(!wrong(&seen[14]), "{:#}", seen[14]["diagnoses"]);
+    assert!(!wrong(&seen[17]), "{:#}", seen[17]["diagnoses"]);
     let lengths: Vec<f64> =
         seen.iter().map(|it| it["diagnosed_seconds"].as_f64().unwrap()).collect();
     assert!((0.5..1.5).contains(&lengths[0]) && lengths[5] > 5.0, "{lengths:?}");
