@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use error::Error;
-use segment::{AccountNumber, Interval, Segment, StatementKey};
+use segment::kernel::KernelView;
+use segment::{AccountNumber, Interval, Segment, StatementKey, WaitClass};
 
 use crate::cpu_sampler::{Account as Sampled, Addresses, CpuSample, CpuSamples};
 use crate::maps::Maps;
@@ -275,7 +276,7 @@ pub fn assemble(
     cut_in.sort_by_key(|it| std::cmp::Reverse(it.1));
     quality.cut_in = cut_in.into_iter().map(|it| it.0.to_string()).collect();
     quality.stripped = assembler.symbols.stripped().map(|it| it.to_string()).collect();
-    let kernel = interval.kernel.available.then_some(&interval.kernel);
+    let kernel = of_all(interval);
     let profile = Profile {
         format: FORMAT.to_string(),
         time: interval.time,
@@ -321,6 +322,14 @@ impl Seen {
             false => self.names.get(&pid).cloned().unwrap_or_else(|| "(ended)".into()),
         }
     }
+}
+
+/// The kernel's account, if it has all processes of the ledger: it forgets those that end.
+fn of_all(interval: &Interval) -> Option<&KernelView> {
+    let on_cpu = interval.ledger.iter().filter(|it| it.class == WaitClass::Cpu);
+    let cpu: f64 = on_cpu.map(|it| it.timing.seconds).sum();
+    let kernel = &interval.kernel;
+    (kernel.available && kernel.cpu_account_seconds >= 0.99 * cpu).then_some(kernel)
 }
 
 /// The exact ledger with the samples of each account; accounts that only samples have are added.

@@ -94,8 +94,11 @@ fn head(profile: &Profile) -> Vec<String> {
     let on_cpu = quality.cpu_samples as f64 / profile.hertz;
     let mut line =
         format!("On CPU: {} by {} samples", duration(on_cpu), whole(quality.cpu_samples));
-    if let Some(kernel) = profile.on_cpu_seconds {
-        let _ = write!(line, ", {} by the kernel's own account", duration(kernel));
+    match profile.on_cpu_seconds {
+        Some(kernel) => {
+            let _ = write!(line, ", {} by the kernel's own account", duration(kernel));
+        }
+        None => line.push_str("; the kernel's own account does not have all of it"),
     }
     if !profile.kernel {
         line.push_str(
