@@ -67,7 +67,7 @@ fn a_server_is_served_through_a_connection_with_the_figures_of_its_file() {
     let mut compared = 0;
     for line in here.lines() {
         let (name, value) = line.rsplit_once(' ').unwrap();
-        // What clients committed stands still; the reader's own session writes nothing.
+        // What clients committed does not change any more; the reader's own session writes nothing.
         let still = ["pgtally_commit", "pgtally_wal_records_total{process=\"client backend\"}"];
         if !still.iter().any(|start| name.starts_with(start)) {
             continue;
