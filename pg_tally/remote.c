@@ -17,20 +17,18 @@
 #include <unistd.h>
 
 #include "catalog/pg_authid.h"
-#include "common/pg_lzcompress.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
 #include "pg_tally.h"
+#include "remote_packing.h"
 #include "remote_reading.h"
 #include "views.h"
 
 #define READINGS 20					/* attempts at a reading of one instant */
 #define CLOCK_PAIRS 5
-#define COMPRESS_FROM 4096			/* bytes */
-#define COMPRESS_UP_TO (64 * 1024 * 1024)
 
 /* What this session's reader has. */
 static struct
@@ -166,37 +164,6 @@ read_clocks(const tally_segment *segment, uint64 *tick, uint64 *ns)
 
 /* ---------------------------------------------------------------- the answer */
 
-static bytea *
-bytea_of(const char *bytes, int32 size)
-{
-	bytea	   *value = palloc(size + VARHDRSZ);
-
-	SET_VARSIZE(value, size + VARHDRSZ);
-	memcpy(VARDATA(value), bytes, size);
-	return value;
-}
-
-/* Compressed by pglz where that helps; then *raw_size is not 0. */
-static bytea *
-packed(const StringInfo changes, int32 *raw_size)
-{
-	*raw_size = 0;
-	if (changes->len >= COMPRESS_FROM && changes->len <= COMPRESS_UP_TO)
-	{
-		bytea	   *value = palloc(PGLZ_MAX_OUTPUT(changes->len) + VARHDRSZ);
-		int32		size = pglz_compress(changes->data, changes->len, VARDATA(value), PGLZ_strategy_default);
-
-		if (size >= 0)
-		{
-			*raw_size = changes->len;
-			SET_VARSIZE(value, size + VARHDRSZ);
-			return value;
-		}
-		pfree(value);
-	}
-	return bytea_of(changes->data, changes->len);
-}
-
 /* tally.segment_changes(mark, parts): a row. */
 SQL_FUNCTION(pg_tally_segment_changes)
 {
@@ -230,7 +197,7 @@ SQL_FUNCTION(pg_tally_segment_changes)
 	read_clocks(segment, &tick, &ns);
 	realtime_ns = clock_ns(CLOCK_REALTIME);
 	put_ticks(&ticks, &r, tick);
-	value = packed(&changes, &raw_size);
+	value = remote_pack(&changes, (r.parts & REMOTE_ZSTD) != 0, &raw_size);
 
 	rows_begin(&rows, fcinfo);
 	reader.mark = random_number();
@@ -240,7 +207,7 @@ SQL_FUNCTION(pg_tally_segment_changes)
 	rows_count(&rows, realtime_ns);
 	rows_put(&rows, BoolGetDatum(sees_all));
 	rows_put(&rows, Int32GetDatum((int32) sysconf(_SC_NPROCESSORS_ONLN)));
-	rows_put(&rows, PointerGetDatum(bytea_of(ticks.data, ticks.len)));
+	rows_put(&rows, PointerGetDatum(remote_bytea(ticks.data, ticks.len)));
 	rows_put(&rows, Int32GetDatum(raw_size));
 	rows_put(&rows, PointerGetDatum(value));
 	rows_end(&rows);

@@ -15,6 +15,8 @@
 #define REMOTE_STATEMENTS	0x1		/* and what sessions execute */
 #define REMOTE_PLANS		0x2
 #define REMOTE_RELATIONS	0x4
+/* ... and what it can do. */
+#define REMOTE_ZSTD			0x8		/* unpack zstd */
 
 typedef struct remote_reading
 {

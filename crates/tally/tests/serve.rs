@@ -8,6 +8,7 @@ use std::io::{BufRead, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use support::reachable::{Reachable, PASSWORD};
 use support::serving::{self as serve, field, Serving};
 
 #[test]
@@ -49,6 +50,44 @@ fn counters_of_two_scrapes_differ_by_exactly_the_work_between_them() {
         let fell = now.is_some_and(|now| now < field(&before, name));
         assert!(!fell, "{name}: {} -> {now:?}", field(&before, name));
     }
+}
+
+#[test]
+fn a_server_is_served_through_a_connection_with_the_figures_of_its_file() {
+    let server = Reachable::start(&[("autovacuum", "off")]);
+    server.cluster.pgbench_init(1).unwrap();
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
+    command.env("PGPASSWORD", PASSWORD);
+    let options = ["--no-token", "--statements", "9"];
+    let remote = Serving::of(command, &server.string("watcher"), "127.0.0.1:0", &options);
+    let local = Serving::start(&server.cluster, &["--statements", "9"]);
+    assert_eq!(serve::load(&server.cluster, 2, 30), 60);
+    let (there, here) = (remote.metrics(), local.metrics());
+    assert!(field(&here, "pgtally_commits_total") >= 60.0);
+    let mut compared = 0;
+    for line in here.lines() {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        // What clients committed does not change any more; the reader's own session writes nothing.
+        let still = ["pgtally_commit", "pgtally_wal_records_total{process=\"client backend\"}"];
+        if !still.iter().any(|start| name.starts_with(start)) {
+            continue;
+        }
+        let (value, brought): (f64, f64) = (value.parse().unwrap(), field(&there, name));
+        // The length of a tick is measured by each reader.
+        assert!((value - brought).abs() <= 1e-4 * value, "{name}: {value} {brought}");
+        compared += 1;
+    }
+    assert!(compared > 20, "{compared}");
+    let update = |metrics: &str| -> Vec<f64> {
+        let calls = "pgtally_statement_calls_total{queryid=";
+        let lines = metrics.lines().filter(|line| line.starts_with(calls));
+        let mut calls: Vec<f64> = lines.map(serve::value).filter(|calls| *calls == 60.0).collect();
+        calls.truncate(5);
+        calls
+    };
+    assert_eq!(update(&there), [60.0; 5]);
+    assert_eq!(update(&here), [60.0; 5]);
+    support::eventually("the page has the first interval", || remote.report().is_some());
 }
 
 #[test]

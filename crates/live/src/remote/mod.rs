@@ -3,6 +3,7 @@
 //! call in the session (pg_tally/remote.c).
 
 mod changes;
+mod packing;
 mod pglz;
 
 use std::fs::File;
@@ -77,17 +78,9 @@ impl Connection {
     }
 
     fn apply(&self, row: &Row, image: &File) -> Result<Moment, segment::Error> {
-        let (raw_size, packed): (i32, &[u8]) = (row.get(6), row.get(7));
-        let raw;
-        let changes = match usize::try_from(raw_size) {
-            Ok(0) => packed,
-            Ok(size) => {
-                raw = pglz::unpack(packed, size);
-                raw.as_deref().ok_or_else(|| self.error("its answer is damaged"))?
-            }
-            Err(_) => return Err(self.error("its answer is damaged")),
-        };
-        changes::apply(changes, image, LARGEST).map_err(|why| self.error(why))?;
+        let changes = packing::unpack(row.get(7), row.get(6))
+            .ok_or_else(|| self.error("its answer is damaged"))?;
+        changes::apply(&changes, image, LARGEST).map_err(|why| self.error(why))?;
         let number = |column| row.get::<i64>(column) as u64;
         let tick = number(1);
         let slots = changes::slot_ticks(row.get(5), tick);
@@ -106,7 +99,8 @@ impl Origin for Connection {
     fn bring(&mut self, image: &File, parts: Parts) -> Result<Moment, segment::Error> {
         let first = self.mark == 0;
         let client = self.client.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let answer = client.query_one(CHANGES, &[&self.mark, &i32::from(parts.0)]);
+        let answer =
+            client.query_one(CHANGES, &[&self.mark, &(i32::from(parts.0) | packing::ZSTD)]);
         let row = answer.map_err(|error| match error.hint() {
             Some(hint) => self.error(format!("{} ({hint})", error.message())),
             None => self.error(error.message()),

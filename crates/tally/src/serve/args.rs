@@ -15,6 +15,10 @@ use crate::connection::ConnectionFlags;
 The page shows the last minutes, from memory; /metrics has everything since the segment was made
 (docs/reference-metrics.md). Clients can only read.
 
+--otlp sends the same metrics, and the events as log records, to an OpenTelemetry receiver, by OTLP
+over HTTP. OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and the other variables of
+OpenTelemetry's specification are read (docs/opentelemetry.md).
+
 The page contains statement texts, so a token is required: a random one, printed with the page's
 address, or the one in --token-file. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket
 (unix:PATH) is accessible to its owner only and needs no token. Only this machine can connect unless
@@ -25,14 +29,15 @@ Examples:
   tally serve --listen 127.0.0.1:0 --history 30min /var/lib/postgresql/15/main
   tally serve --statements 20
   openssl rand -hex 32 >token; chmod 600 token; tally serve --listen 0.0.0.0:9188 --token-file token
-  tally serve --listen unix:/run/pgtally.sock")]
+  tally serve --listen unix:/run/pgtally.sock
+  tally serve --otlp http://127.0.0.1:4318 --listen none")]
 pub struct ServeArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
     /// How to connect to it
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Address to listen on, or unix:PATH; port 0 chooses a free one
+    /// Address to listen on, or unix:PATH; port 0 chooses a free one; with --otlp also none
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
     pub listen: super::Address,
     /// Use the token in this file instead of a random one
@@ -50,6 +55,12 @@ pub struct ServeArgs {
     /// Include the top N statements in the metrics, and all others as one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub statements: Option<u32>,
+    /// Send metrics and events to the OTLP/HTTP receiver at this URL, or the environment's
+    #[arg(long, value_name = "URL", num_args = 0..=1)]
+    pub otlp: Option<Option<String>>,
+    /// How often to send metrics [default: OTEL_METRIC_EXPORT_INTERVAL, or 10s]
+    #[arg(long, value_name = "TIME", value_parser = sent_interval, requires = "otlp")]
+    pub otlp_interval: Option<Duration>,
     /// Print the addresses as JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
@@ -57,6 +68,10 @@ pub struct ServeArgs {
 
 fn served_interval(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_millis(100), Duration::from_secs(60))
+}
+
+fn sent_interval(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(1), Duration::from_secs(3600))
 }
 
 fn served_history(text: &str) -> Result<Duration, String> {

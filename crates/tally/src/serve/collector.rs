@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::history::History;
 use super::metrics::{self, Family, Form, NamedStatements, Present};
+use super::otlp::Otlp;
 use super::page::{self, Pace, Page};
 use super::run::Run;
 use error::Error;
@@ -89,13 +90,14 @@ pub struct Collector {
     look: u64,
     kept: Vec<(What, u64, Answer)>,
     families: Option<(Instant, Option<f64>, Vec<Family>)>,
+    otlp: Option<Otlp>,
     statements_read: Instant,
     asked: Option<Instant>,
 }
 
 impl Collector {
-    /// A collector for the segment at `place`.
-    pub fn new(place: SegmentSource, settings: &Settings) -> Collector {
+    /// A collector for the segment at `place`, which also sends what it reads by `otlp`.
+    pub fn new(place: SegmentSource, settings: &Settings, otlp: Option<Otlp>) -> Collector {
         let detail = (settings.history / COLUMNS).max(settings.interval);
         let wanted = Wanted { figures: Figures::Frames, ..Wanted::default() };
         Collector {
@@ -111,6 +113,7 @@ impl Collector {
             look: 0,
             kept: Vec::new(),
             families: None,
+            otlp,
             statements_read: Instant::now(),
             asked: None,
         }
@@ -122,14 +125,15 @@ impl Collector {
         self.look();
         let mut due = Instant::now() + self.interval;
         loop {
-            match requests.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            let next = self.otlp.as_ref().map_or(due, |otlp| otlp.due().min(due));
+            match requests.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(request) => {
                     let answer = self.answer(request.what).map_err(|error| error.to_string());
                     // Fails if the client has disconnected.
                     let _ = request.answer.send(answer);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return self.finish(),
             }
             let now = Instant::now();
             if now >= due {
@@ -137,6 +141,33 @@ impl Collector {
                 // Missed intervals are not made up for: the next one is longer.
                 due = (due + self.interval).max(now + self.interval / 2);
             }
+            if self.otlp.as_ref().is_some_and(|otlp| now >= otlp.due()) {
+                self.send();
+            }
+        }
+    }
+
+    /// Queues a reading of the metrics for the OTLP receiver.
+    fn send(&mut self) {
+        if let Some(otlp) = &mut self.otlp {
+            otlp.begin();
+        }
+        let read = self.collect();
+        let counted = self.run.as_ref().map(Run::counted);
+        // What cannot be read now is reported by the next look.
+        if let (Some(otlp), Ok((_, families))) = (&mut self.otlp, read) {
+            otlp.reading(&families, counted);
+        }
+    }
+
+    /// Sends what happened last.
+    fn finish(mut self) {
+        if self.otlp.is_some() {
+            self.look();
+            self.send();
+        }
+        if let Some(otlp) = self.otlp {
+            otlp.finish();
         }
     }
 
@@ -152,6 +183,9 @@ impl Collector {
                 Step::Attached { .. } => {
                     self.run = Run::open(&self.place).ok();
                     if let Some(header) = self.follower.segment().map(Segment::header) {
+                        if let Some(otlp) = &mut self.otlp {
+                            otlp.attached(header);
+                        }
                         self.history.restarted(&format!("{}, {}", header.server, header.host));
                     }
                     self.history.forget_statements(self.run.as_ref().and_then(Run::statements));
@@ -165,7 +199,12 @@ impl Collector {
                         self.history.mark(time, "reset", "totals were reset");
                     }
                 }
-                Step::Events(rows) => self.history.note(rows),
+                Step::Events(rows) => {
+                    if let Some(otlp) = &self.otlp {
+                        otlp.events(&rows);
+                    }
+                    self.history.note(rows);
+                }
                 Step::Ended(why) => self.ended(why),
                 Step::Absent(why) => self.ended(&why.to_string()),
                 Step::Interval(_) => {}
@@ -256,7 +295,10 @@ impl Collector {
     }
 
     fn collect(&mut self) -> Result<(Option<f64>, Vec<Family>), Error> {
-        let Some(run) = &mut self.run else { return Ok((None, metrics::collect(None))) };
+        let delivery = self.otlp.as_ref().map(Otlp::delivery);
+        let Some(run) = &mut self.run else {
+            return Ok((None, metrics::collect(None, delivery.as_ref())));
+        };
         let frame = run.frame()?;
         let events = run.events()?;
         let mut statements = None;
@@ -269,6 +311,6 @@ impl Collector {
         }
         let statements = statements.as_ref().zip(self.named.as_ref());
         let present = Present { frame: &frame, events, statements };
-        Ok((Some(run.created()), metrics::collect(Some(&present))))
+        Ok((Some(run.created()), metrics::collect(Some(&present), delivery.as_ref())))
     }
 }

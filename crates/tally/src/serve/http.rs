@@ -78,6 +78,20 @@ pub fn serve(
     Ok(served?)
 }
 
+/// Wait until a signal asks for the end.
+pub fn until_signal() -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        Ok(())
+    })
+}
+
 async fn accept<S, F>(service: Service, mut next: impl FnMut() -> F) -> std::io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -18,19 +18,24 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A Unix-domain socket that only its owner can access.
     Unix(PathBuf),
+    /// No address.
+    None,
 }
 
 impl std::str::FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self::None);
+        }
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self::Unix(path.into()));
         }
         let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
         local.as_deref().unwrap_or(text).parse().map(Self::Tcp).map_err(|_| {
             "an address and a port are needed, as in 127.0.0.1:9188 or [::1]:9188, or a socket's \
-             path, as in unix:/run/pgtally.sock"
+             path, as in unix:/run/pgtally.sock, or none with --otlp"
                 .to_string()
         })
     }
@@ -46,7 +51,7 @@ impl Address {
                     ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
                 }
             },
-            Self::Unix(_) => true,
+            Self::Unix(_) | Self::None => true,
         }
     }
 }
@@ -72,13 +77,14 @@ impl Drop for Remove {
 }
 
 impl Listener {
-    /// Starts to listen.
-    pub fn open(address: &Address) -> Result<Listener, Error> {
+    /// Starts to listen, unless there is no address.
+    pub fn open(address: &Address) -> Result<Option<Listener>, Error> {
         match address {
             Address::Tcp(address) => TcpListener::bind(address)
-                .map(Listener::Tcp)
+                .map(|listener| Some(Listener::Tcp(listener)))
                 .map_err(|error| Error::Failed(refused(*address, &error))),
-            Address::Unix(path) => unix(path),
+            Address::Unix(path) => unix(path).map(Some),
+            Address::None => Ok(None),
         }
     }
 
@@ -147,7 +153,9 @@ mod tests {
     #[test]
     fn only_loopback_addresses_and_sockets_are_local() {
         let local = |text: &str| text.parse::<Address>().unwrap().is_local();
-        for text in ["127.0.0.1:0", "localhost:9188", "[::1]:1", "127.8.9.1:5", "unix:/tmp/x"] {
+        for text in
+            ["127.0.0.1:0", "localhost:9188", "[::1]:1", "127.8.9.1:5", "unix:/tmp/x", "none"]
+        {
             assert!(local(text), "{text}");
         }
         for text in ["0.0.0.0:9188", "[::]:9188", "192.168.1.1:1", "[::ffff:10.0.0.1]:1"] {

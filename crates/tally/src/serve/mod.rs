@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally serve`: serves the last minutes as a live page, and everything since the segment was created
-//! as metrics. Clients can only read.
+//! as metrics. Clients can only read. [`otlp`] sends the same metrics, and the events, elsewhere.
 //!
 //! [`collector`] is the only thread that reads the server; [`http`] sends it requests.
 
@@ -11,6 +11,7 @@ mod history;
 mod http;
 mod listen;
 mod metrics;
+mod otlp;
 mod page;
 mod run;
 
@@ -26,6 +27,7 @@ use error::Error;
 use gate::Gate;
 use listen::Listener;
 use live::target::{self, SegmentSource};
+use otlp::Otlp;
 
 pub use args::ServeArgs;
 
@@ -34,8 +36,9 @@ pub use listen::Address;
 /// The addresses, as `--json` prints them (docs/reference-json.md).
 #[derive(Debug, Serialize)]
 struct Serving {
-    page: String,
-    metrics: String,
+    page: Option<String>,
+    metrics: Option<String>,
+    otlp: Option<String>,
     segment: String,
     token: bool,
 }
@@ -43,6 +46,12 @@ struct Serving {
 /// Serve until a signal asks for the end.
 pub fn run(args: &ServeArgs) -> Result<(), Error> {
     let token = token(args)?;
+    let otlp = otlp_settings(args)?;
+    if otlp.is_none() && args.listen == Address::None {
+        return Err(Error::Usage(
+            "--listen none leaves nothing to do without --otlp, which sends the metrics".into(),
+        ));
+    }
     if !args.listen.is_local() && args.token_file.is_none() {
         return Err(Error::Usage(
             "anybody who reaches this address could read the server's statements: give \
@@ -55,12 +64,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
     // Report errors now, rather than on the page.
     drop(place.open()?);
     let listener = Listener::open(&args.listen)?;
-    print_addresses(args, &listener.url()?, &place, &token)?;
-    let gate = Gate {
-        own_names_only: is_tcp(&args.listen) && args.listen.is_local(),
-        cookie: gate::cookie_name(listener.port()?),
-        token: token.secret().map(str::to_string),
-    };
+    let sent_to = otlp.as_ref().map(|otlp| otlp.metrics.shown());
+    let otlp = otlp.map(|settings| Otlp::start(settings, &place)).transpose()?;
+    print_addresses(args, listener.as_ref(), sent_to, &place, &token)?;
     let settings = Settings {
         interval: args.interval,
         history: args.history,
@@ -69,13 +75,33 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
     let (requests, received) = channel();
     let collector = std::thread::Builder::new()
         .name("collector".to_string())
-        .spawn(move || Collector::new(place, &settings).work(&received))?;
-    let served = http::serve(listener, gate, requests);
+        .spawn(move || Collector::new(place, &settings, otlp).work(&received))?;
+    let served = match listener {
+        Some(listener) => {
+            let gate = Gate {
+                own_names_only: is_tcp(&args.listen) && args.listen.is_local(),
+                cookie: gate::cookie_name(listener.port()?),
+                token: token.secret().map(str::to_string),
+            };
+            http::serve(listener, gate, requests)
+        }
+        None => {
+            let served = http::until_signal();
+            drop(requests);
+            served
+        }
+    };
     // The collector ends when the last sender of requests is dropped.
     if collector.join().is_err() {
         return Err(Error::Failed("the thread that reads the server has failed".into()));
     }
     served
+}
+
+fn otlp_settings(args: &ServeArgs) -> Result<Option<otlp::Settings>, Error> {
+    let Some(url) = &args.otlp else { return Ok(None) };
+    let get = |name: &str| std::env::var(name).ok();
+    otlp::Settings::of(url.as_deref(), args.otlp_interval, &get).map(Some)
 }
 
 fn is_tcp(address: &Address) -> bool {
@@ -112,33 +138,43 @@ fn token(args: &ServeArgs) -> Result<Token, Error> {
 
 fn print_addresses(
     args: &ServeArgs,
-    url: &str,
+    listener: Option<&Listener>,
+    otlp: Option<String>,
     place: &SegmentSource,
     token: &Token,
 ) -> Result<(), Error> {
     let mut out = view::escape::stdout();
-    let metrics = match &args.listen {
+    let url = listener.map(Listener::url).transpose()?;
+    let metrics = url.as_ref().map(|url| match &args.listen {
         Address::Tcp(_) => format!("{url}metrics"),
-        Address::Unix(_) => url.to_string(),
-    };
+        _ => url.clone(),
+    });
     let secret = match token {
         Token::Random(secret) => format!("?token={secret}"),
         _ => String::new(),
     };
     if args.json {
         let segment = place.to_string();
-        let (page, token) = (format!("{url}{secret}"), token.secret().is_some());
-        serde_json::to_writer(&mut out, &Serving { page, metrics, segment, token })?;
+        let (page, token) = (url.map(|url| url + &secret), token.secret().is_some());
+        serde_json::to_writer(&mut out, &Serving { page, metrics, otlp, segment, token })?;
         writeln!(out)?;
         return Ok(out.flush()?);
     }
-    let (once, how) = match (token, &args.listen) {
-        (Token::None, Address::Tcp(_)) => ("", "; any user of this machine can read it"),
-        (Token::None, Address::Unix(_)) => ("", "; this user alone can read it"),
-        (Token::Random(_), _) => (&*secret, ", with Authorization: Bearer and that token"),
-        (Token::File(_), _) => ("?token=...", ", with Authorization: Bearer and the file's token"),
-    };
-    writeln!(out, "Open {url}{once}\nmetrics  {metrics}{how}\nCtrl-C stops it")?;
+    if let (Some(url), Some(metrics)) = (url, metrics) {
+        let (once, how) = match (token, &args.listen) {
+            (Token::None, Address::Tcp(_)) => ("", "; any user of this machine can read it"),
+            (Token::None, _) => ("", "; this user alone can read it"),
+            (Token::Random(_), _) => (&*secret, ", with Authorization: Bearer and that token"),
+            (Token::File(_), _) => {
+                ("?token=...", ", with Authorization: Bearer and the file's token")
+            }
+        };
+        writeln!(out, "Open {url}{once}\nmetrics  {metrics}{how}")?;
+    }
+    if let Some(otlp) = otlp {
+        writeln!(out, "sent to  {otlp}")?;
+    }
+    writeln!(out, "Ctrl-C stops it")?;
     Ok(out.flush()?)
 }
 

@@ -8,6 +8,8 @@ use live::blocking::Blocking;
 use live::target::SegmentSource;
 use live::vacuum::Watch;
 use segment::{Frame, Segment, Statements};
+
+use super::otlp::Counted;
 use view::blocking::Forest;
 use view::statements::PlanRow;
 use view::vacuum::Vacuum;
@@ -63,6 +65,12 @@ impl Run {
     /// When the segment was created, seconds since 1970.
     pub fn created(&self) -> f64 {
         self.segment.header().created_realtime_ns as f64 * 1e-9
+    }
+
+    /// Since when the totals that were read last count, and how often they were reset.
+    pub fn counted(&self) -> Counted {
+        let resets = self.previous.as_ref().map_or(0, |snapshot| snapshot.resets);
+        Counted { since: self.created(), resets }
     }
 
     /// Totals since the start.

@@ -12,6 +12,7 @@ pub mod gate;
 pub mod installation;
 pub mod java;
 pub mod lazy;
+pub mod otlp;
 pub mod pty;
 pub mod reachable;
 pub mod readings;

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -56,10 +57,26 @@ impl Serving {
         Self::by(command, cluster, "127.0.0.1:0", &["--no-token"])
     }
 
-    fn by(mut command: Command, cluster: &Cluster, listen: &str, arguments: &[&str]) -> Serving {
+    /// With variables of the environment and without an address; its messages go to `messages`.
+    pub fn sending(
+        target: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+        messages: &Path,
+    ) -> Serving {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
+        command.envs(environment.iter().copied()).stderr(std::fs::File::create(messages).unwrap());
+        Self::of(command, target, "none", arguments)
+    }
+
+    fn by(command: Command, cluster: &Cluster, listen: &str, arguments: &[&str]) -> Serving {
+        Self::of(command, cluster.data_dir().to_str().unwrap(), listen, arguments)
+    }
+
+    /// Of a target, which may be a connection string.
+    pub fn of(mut command: Command, target: &str, listen: &str, arguments: &[&str]) -> Serving {
         let mut child = command
-            .arg("serve")
-            .arg(cluster.data_dir())
+            .args(["serve", target])
             .args(["--json", "--listen", listen])
             .args(arguments)
             .stdout(Stdio::piped())
@@ -68,13 +85,17 @@ impl Serving {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let started: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let page = started["page"].as_str().unwrap().to_string();
+        let page = started["page"].as_str().unwrap_or_default().to_string();
         let address = page.trim_start_matches("http://");
         let address = match page.starts_with("http://") {
             true => address.split('/').next().unwrap().to_string(),
             false => address.to_string(),
         };
         Serving { child, page, address }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn address(&self) -> &str {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Converts histograms to Prometheus' classic and native buckets.
+//! Converts histograms to classic buckets and to exponential ones: Prometheus' native histograms and those of
+//! OpenTelemetry.
 //!
 //! Our buckets are 1/16 wide. Each is assigned as a whole by its middle, so counts are exact and
 //! bounds are off by at most 6.25 %.
@@ -49,24 +50,39 @@ pub struct Native {
     pub deltas: Vec<i64>,
 }
 
-/// Native buckets; `None` if some values have no bucket, so that the buckets would not add up.
-pub fn native(spread: &Spread) -> Option<Native> {
+/// Exponential buckets, of which native ones are one notation and OpenTelemetry's another.
+#[derive(Debug, Default, PartialEq)]
+pub struct Exponential {
+    /// Number of values up to [`ZERO`].
+    pub zero: u64,
+    /// Used buckets. Number `i` ends at `2^(i / 2^SCHEMA)`, which is part of it.
+    pub counts: BTreeMap<i32, u64>,
+}
+
+/// Exponential buckets; `None` if some values have no bucket, so that the buckets would not add up.
+pub fn exponential(spread: &Spread) -> Option<Exponential> {
     if spread.placed() != spread.count {
         return None;
     }
-    let mut native = Native::default();
-    let mut counts: BTreeMap<i32, u64> = BTreeMap::new();
+    let mut exponential = Exponential::default();
     for (middle, n) in &spread.buckets {
-        if *middle <= ZERO {
-            native.zero = native.zero.saturating_add(*n);
+        let count = if *middle <= ZERO {
+            &mut exponential.zero
         } else {
             let index = (middle.log2() * A_DOUBLING).ceil() as i32;
-            let count = counts.entry(index).or_default();
-            *count = count.saturating_add(*n);
-        }
+            exponential.counts.entry(index).or_default()
+        };
+        *count = count.saturating_add(*n);
     }
+    Some(exponential)
+}
+
+/// Native buckets; `None` if some values have no bucket.
+pub fn native(spread: &Spread) -> Option<Native> {
+    let exponential = exponential(spread)?;
+    let mut native = Native { zero: exponential.zero, ..Native::default() };
     let (mut next, mut before) = (0, 0i64);
-    for (index, count) in counts {
+    for (index, count) in exponential.counts {
         match native.spans.last_mut() {
             Some((_, length)) if index == next => *length += 1,
             _ => native.spans.push((index - next, 1)),

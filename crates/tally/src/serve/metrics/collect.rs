@@ -26,14 +26,39 @@ pub struct Present<'p> {
     pub statements: Option<(&'p Statements, &'p NamedStatements)>,
 }
 
-/// All metrics; without a server only `pgtally_up` 0 and the build info.
-pub fn collect(present: Option<&Present<'_>>) -> Vec<Family> {
+/// What has become of readings and events that are sent by OTLP.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Delivery {
+    /// When counting started, seconds since 1970.
+    pub since: f64,
+    /// Of readings of all metrics.
+    pub readings: Fate,
+    /// Of events.
+    pub events: Fate,
+}
+
+/// Numbers of readings or of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Fate {
+    /// Accepted by the receiver.
+    pub accepted: u64,
+    /// Given up: refused, or dropped because too many waited.
+    pub dropped: u64,
+    /// Not accepted yet.
+    pub waiting: u64,
+}
+
+/// All metrics; without a server only `pgtally_up` 0, the build info, and what `delivery` is.
+pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Vec<Family> {
     let mut up = Family::new("pgtally_up", Gauge, "Whether the server's segment is read.");
     up.number([], if present.is_some() { 1.0 } else { 0.0 });
     let mut build =
         Family::new("pgtally_build_info", Gauge, "The version that serves this; always 1.");
     build.number([("version", env!("CARGO_PKG_VERSION"))], 1.0);
     let mut families = vec![up, build];
+    if let Some(delivery) = delivery {
+        delivered(delivery, &mut families);
+    }
     if let Some(present) = present {
         let interval = Interval::of(present.frame);
         about(present, &interval, &mut families);
@@ -58,6 +83,31 @@ fn one(families: &mut Vec<Family>, name: &'static str, kind: Kind, help: &'stati
     let mut family = Family::new(name, kind, help);
     family.number([], value);
     families.push(family);
+}
+
+fn delivered(delivery: &Delivery, families: &mut Vec<Family>) {
+    let mut accepted = Family::new(
+        "pgtally_otlp_accepted_total",
+        Counter,
+        "Readings and events that the OTLP receiver has accepted.",
+    );
+    let mut dropped = Family::new(
+        "pgtally_otlp_dropped_total",
+        Counter,
+        "Readings and events that it refused, or that were dropped because too many waited.",
+    );
+    let mut waiting = Family::new(
+        "pgtally_otlp_waiting",
+        Gauge,
+        "Readings and events that it has not accepted yet.",
+    );
+    for (what, fate) in [("readings", &delivery.readings), ("events", &delivery.events)] {
+        let labels = [("what", what)];
+        accepted.number_since(labels, fate.accepted as f64, delivery.since);
+        dropped.number_since(labels, fate.dropped as f64, delivery.since);
+        waiting.number(labels, fate.waiting as f64);
+    }
+    families.extend([accepted, dropped, waiting]);
 }
 
 fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>) {

@@ -38,6 +38,8 @@ pub struct Sample {
     pub labels: Vec<(&'static str, String)>,
     /// Its value.
     pub value: Value,
+    /// When it started, seconds since 1970; `None`: when the segment was created.
+    pub since: Option<f64>,
 }
 
 /// The value of a sample.
@@ -106,7 +108,20 @@ impl Family {
     pub fn push<const N: usize>(&mut self, labels: [(&'static str, &str); N], value: Value) {
         let labels =
             labels.into_iter().map(|(name, value)| (name, visible(value).into_owned())).collect();
-        self.samples.push(Sample { labels, value });
+        self.samples.push(Sample { labels, value, since: None });
+    }
+
+    /// Adds a number that started at `since`, seconds since 1970.
+    pub fn number_since<const N: usize>(
+        &mut self,
+        labels: [(&'static str, &str); N],
+        value: f64,
+        since: f64,
+    ) {
+        self.number(labels, value);
+        if let Some(sample) = self.samples.last_mut() {
+            sample.since = Some(since);
+        }
     }
 
     /// Its name without `_total`, as OpenMetrics requires.

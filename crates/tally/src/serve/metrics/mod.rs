@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `/metrics`: totals since the segment was created, for Prometheus (docs/reference-metrics.md).
 //!
-//! [`collect`] builds each [`family`] of metrics; [`text`] and [`protobuf`] write them.
+//! [`collect`] builds each [`family`] of metrics; [`text`] and [`protobuf`] write them, and [`super::otlp`] sends them.
 
 mod accept;
 mod buckets;
@@ -12,8 +12,9 @@ mod statements;
 mod text;
 
 pub use accept::Form;
-pub use collect::{collect, Present};
-pub use family::Family;
+pub use buckets::{exponential, SCHEMA, ZERO};
+pub use collect::{collect, Delivery, Fate, Present};
+pub use family::{Family, Kind, Sample, Spread, Value};
 pub use statements::NamedStatements;
 
 /// The families in a format; `created` is when the counters started, seconds since 1970.

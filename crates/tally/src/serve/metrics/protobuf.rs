@@ -37,7 +37,7 @@ fn metric_of(sample: &Sample, kind: Kind, created: Option<f64>) -> Metric {
     };
     let mut metric =
         Metric { label: sample.labels.iter().map(label).collect(), ..Metric::default() };
-    let created = created.map(timestamp);
+    let created = sample.since.or(created).map(timestamp);
     match &sample.value {
         Value::Number(number) if kind == Kind::Counter => {
             metric.counter = Some(Counter { value: Some(*number), created });

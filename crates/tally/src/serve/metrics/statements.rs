@@ -26,8 +26,8 @@ pub struct NamedStatements {
     /// Last figures of the other statements.
     last: HashMap<StatementKey, Figures>,
     others: Figures,
-    /// Whether there was a reading before.
-    begun: bool,
+    /// When the first reading was, seconds since 1970.
+    begun: Option<f64>,
 }
 
 fn figures(row: &StatementRow) -> Figures {
@@ -42,7 +42,7 @@ impl NamedStatements {
             named: HashSet::new(),
             last: HashMap::new(),
             others: Figures::default(),
-            begun: false,
+            begun: None,
         }
     }
 
@@ -57,7 +57,7 @@ impl NamedStatements {
             let before = match self.last.get(&row.key) {
                 Some(before) => *before,
                 // Figures from before the first reading do not count.
-                None if !self.begun => now,
+                None if self.begun.is_none() => now,
                 None => Figures::default(),
             };
             for ((sum, now), before) in self.others.iter_mut().zip(now).zip(before) {
@@ -91,7 +91,7 @@ impl NamedStatements {
             .filter(|row| !self.named.contains(&row.key))
             .map(|row| (row.key, figures(row)))
             .collect();
-        self.begun = true;
+        self.begun.get_or_insert_with(|| segment::clock::realtime_ns() as f64 * 1e-9);
     }
 
     /// Adds the metrics of statements.
@@ -132,7 +132,7 @@ impl NamedStatements {
         }
         let other = [("queryid", "other"), ("database", ""), ("user", ""), ("toplevel", "")];
         for (family, value) in own.iter_mut().zip(self.others) {
-            family.number(other, value);
+            family.number_since(other, value, self.begun.unwrap_or(0.0));
         }
         families.extend(own);
         let mut known = Family::new(

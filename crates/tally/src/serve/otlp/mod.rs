@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Sends the metrics of `/metrics` and the events to an OpenTelemetry receiver, by OTLP over HTTP
+//! (docs/opentelemetry.md).
+//!
+//! The collector's thread makes requests of readings and events and puts them into two bounded
+//! [`queue`]s. A [`sender`] thread for each takes them out, so a slow receiver never delays a reading.
+
+mod attribute;
+mod logs;
+mod metrics;
+mod queue;
+mod resource;
+mod sender;
+mod settings;
+mod starts;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use error::Error;
+use live::target::SegmentSource;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use segment::clock::realtime_ns;
+use segment::Header;
+use view::events::Row;
+
+use super::metrics::{Delivery, Family};
+use queue::Queue;
+use sender::{Sender, Signal};
+use starts::Starts;
+
+pub use settings::Settings;
+pub use starts::Counted;
+
+/// Max. number of events in a request.
+const EVENTS: usize = 500;
+/// How long the last readings and events may take at the end.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What is to be sent, and the threads that send it.
+#[derive(Debug)]
+pub struct Otlp {
+    place: SegmentSource,
+    every: Duration,
+    due: Instant,
+    resource: Resource,
+    extra: Vec<(String, String)>,
+    starts: Starts,
+    since: f64,
+    readings: Arc<Queue>,
+    events: Arc<Queue>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Otlp {
+    /// Starts the threads. `place` says which server it is while none can be read.
+    pub fn start(settings: Settings, place: &SegmentSource) -> Result<Otlp, Error> {
+        let since = realtime_ns() as f64 * 1e-9;
+        let (readings, events) = (Arc::new(Queue::default()), Arc::new(Queue::default()));
+        let mut threads = Vec::new();
+        for (signal, target, queue) in
+            [(Signal::Metrics, settings.metrics, &readings), (Signal::Logs, settings.logs, &events)]
+        {
+            let sender = Sender::new(signal, target, Arc::clone(queue))?;
+            let thread = std::thread::Builder::new().name(format!("otlp {}", signal.name()));
+            threads.push(thread.spawn(move || sender.work())?);
+        }
+        Ok(Otlp {
+            resource: resource::of(place, None, &settings.resource),
+            extra: settings.resource,
+            place: place.clone(),
+            every: settings.every,
+            due: Instant::now(),
+            starts: Starts::default(),
+            since,
+            readings,
+            events,
+            threads,
+        })
+    }
+
+    /// When the next reading is due.
+    pub fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Another run of the server is read.
+    pub fn attached(&mut self, header: &Header) {
+        self.resource = resource::of(&self.place, Some(header), &self.extra);
+    }
+
+    /// A reading is being taken, whether it succeeds or not.
+    pub fn begin(&mut self) {
+        // Missed readings are not made up for.
+        self.due = (self.due + self.every).max(Instant::now() + self.every / 2);
+    }
+
+    /// Queues a reading of these counters.
+    pub fn reading(&mut self, families: &[Family], counted: Option<Counted>) {
+        let counted = counted.unwrap_or(Counted { since: self.since, resets: 0 });
+        let time = realtime_ns();
+        self.starts.begin(counted, time);
+        let request = metrics::request(families, &mut self.starts, time, &self.resource);
+        self.readings.push(request, 1);
+    }
+
+    /// Queues events.
+    pub fn events(&self, rows: &[Row]) {
+        for rows in rows.chunks(EVENTS) {
+            self.events.push(logs::request(rows, realtime_ns(), &self.resource), rows.len() as u64);
+        }
+    }
+
+    /// What has become of all readings and events.
+    pub fn delivery(&self) -> Delivery {
+        let (readings, events) = (self.readings.fate(), self.events.fate());
+        Delivery { since: self.since, readings, events }
+    }
+
+    /// Sends what waits, for a limited time.
+    pub fn finish(self) {
+        let until = Instant::now() + FAREWELL;
+        self.readings.close(until);
+        self.events.close(until);
+        for thread in self.threads {
+            // A thread that failed has left its queue as it is; the counts below tell.
+            let _ = thread.join();
+        }
+        for (queue, what) in [(&self.readings, "readings of all metrics"), (&self.events, "events")]
+        {
+            let fate = queue.fate();
+            let lost = fate.dropped + fate.waiting;
+            if lost > 0 {
+                eprintln!(
+                    "tally: otlp: {lost} of {} {what} were not accepted",
+                    lost + fate.accepted
+                );
+            }
+        }
+    }
+}
