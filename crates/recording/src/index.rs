@@ -21,6 +21,8 @@ pub(crate) struct Index {
     pub frames: Vec<FrameRow>,
     pub servers: HashMap<u32, ServerRow>,
     first: u64,
+    /// The run of the server of each interval: side by side, because millions of rows ask for it.
+    runs: Vec<u32>,
     /// The position of each number in `frames`, plus one; empty where numbers are too far apart.
     positions: Vec<u32>,
 }
@@ -41,7 +43,8 @@ impl Index {
             }
         }
         let servers = servers.into_iter().map(|row| (row.server, row)).collect();
-        Index { frames, servers, first, positions }
+        let runs = frames.iter().map(|row| row.server).collect();
+        Index { frames, servers, first, runs, positions }
     }
 
     /// The position of an interval in `frames`.
@@ -56,6 +59,11 @@ impl Index {
     /// The interval of this number.
     pub fn get(&self, frame: u64) -> Option<&FrameRow> {
         self.frames.get(self.position(frame)?)
+    }
+
+    /// The run of the server of the interval of this number.
+    pub fn run(&self, frame: u64) -> Option<u32> {
+        self.runs.get(self.position(frame)?).copied()
     }
 
     /// Ticks in a second in the interval of this number.

@@ -142,7 +142,15 @@ pub(crate) fn text_of(row: &TextRow) -> Text {
 
 /// The histogram of these buckets and counts.
 pub(crate) fn histogram(buckets: &[u64], counts: &[u64]) -> Histogram {
-    Histogram::of_buckets(buckets.iter().map(|b| *b as usize).zip(counts.iter().copied()))
+    Histogram::of_buckets(self::buckets(buckets, counts))
+}
+
+/// These buckets with their counts.
+pub(crate) fn buckets<'r>(
+    buckets: &'r [u64],
+    counts: &'r [u64],
+) -> impl Iterator<Item = (usize, u64)> + 'r {
+    buckets.iter().map(|b| *b as usize).zip(counts.iter().copied())
 }
 
 #[cfg(test)]

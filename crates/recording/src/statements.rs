@@ -108,5 +108,5 @@ fn add_latency(all: &mut BTreeMap<u64, Latency>, index: &Index, range: Range, ro
     });
     // The row of a statement may cover only a part of the detail interval.
     latency.interval_ns = latency.interval_ns.max(row.interval_ns);
-    latency.histogram.merge(&statement::histogram(&row.buckets, &row.counts));
+    latency.histogram.add_buckets(statement::buckets(&row.buckets, &row.counts));
 }

@@ -10,7 +10,7 @@ use crate::rows::FrameRow;
 use crate::series::Series;
 use crate::statement;
 use crate::statistics::{HistogramRow, StatRow};
-use crate::table::{columns, unsigned, Column, Columns};
+use crate::table::{columns, unsigned, Cells, Column, Columns};
 use segment::delta::{Change, Extreme, Total};
 use segment::frame::FrameStat;
 use segment::{Frame, Histogram};
@@ -90,9 +90,18 @@ impl Sum {
     }
 
     pub fn add_histogram(&mut self, row: &HistogramRow) {
-        merge::min(&mut self.min, row.min);
-        merge::max(&mut self.max, row.max);
-        self.histogram.merge(&statement::histogram(&row.buckets, &row.counts));
+        let buckets = statement::buckets(&row.buckets, &row.counts);
+        self.add_spread([row.min, row.max], buckets);
+    }
+
+    fn add_spread(
+        &mut self,
+        [min, max]: [Option<u64>; 2],
+        buckets: impl Iterator<Item = (usize, u64)>,
+    ) {
+        merge::min(&mut self.min, min);
+        merge::max(&mut self.max, max);
+        self.histogram.add_buckets(buckets);
     }
 }
 
@@ -124,6 +133,11 @@ pub(crate) fn number_columns() -> Vec<Column> {
     columns::<StatRow>(&["frame", "series", "count", "total", "bytes", "follows"])
 }
 
+/// The columns of `histograms` that are merged.
+fn spread_columns() -> Vec<Column> {
+    columns::<HistogramRow>(&["frame", "time", "series", "min", "max", "buckets", "counts"])
+}
+
 /// These columns of a row group.
 pub(crate) struct Numbers<'c> {
     pub frame: &'c [i64],
@@ -152,9 +166,122 @@ impl<'c> Numbers<'c> {
     }
 }
 
+/// These columns of a row group of `histograms`.
+struct Spreads<'c> {
+    frame: &'c [i64],
+    time: &'c [i64],
+    series: &'c [i64],
+    extremes: [&'c [Option<i64>]; 2],
+    buckets: &'c [Vec<i64>],
+    counts: &'c [Vec<i64>],
+}
+
+impl<'c> Spreads<'c> {
+    /// `None`: a column is missing or too short.
+    fn of(columns: &'c Columns) -> Option<Spreads<'c>> {
+        let whole = |len: usize| (len == columns.rows).then_some(());
+        let longs = |name| {
+            let cells = columns.longs(name);
+            whole(cells.len()).map(|()| cells)
+        };
+        let extreme = |name| match columns.find(name) {
+            Cells::OptLong(cells) => whole(cells.len()).map(|()| cells.as_slice()),
+            _ => None,
+        };
+        let lists = |name| match columns.find(name) {
+            Cells::Longs(cells) => whole(cells.len()).map(|()| cells.as_slice()),
+            _ => None,
+        };
+        Some(Spreads {
+            frame: longs("frame")?,
+            time: longs("time")?,
+            series: longs("series")?,
+            extremes: [extreme("min")?, extreme("max")?],
+            buckets: lists("buckets")?,
+            counts: lists("counts")?,
+        })
+    }
+
+    fn extremes(&self, row: usize) -> [Option<u64>; 2] {
+        self.extremes.map(|cells| cells[row].map(unsigned))
+    }
+
+    fn buckets(&self, row: usize) -> impl Iterator<Item = (usize, u64)> + 'c {
+        let buckets = self.buckets[row].iter().map(|bucket| unsigned(*bucket) as usize);
+        buckets.zip(self.counts[row].iter().map(|count| unsigned(*count)))
+    }
+}
+
+/// The distributions of the wanted series in each detail interval, by the number of its last interval.
+struct Latencies<'i, W> {
+    index: &'i Index,
+    wanted: W,
+    by_frame: BTreeMap<u64, Latency>,
+}
+
+impl<W: Fn(&Series) -> bool> Latencies<'_, W> {
+    /// An interval without values of the wanted series counts too.
+    fn of(&mut self, frame: u64, time_us: i64) -> &mut Histogram {
+        let latency = self.by_frame.entry(frame).or_insert_with(|| Latency {
+            time_us,
+            interval_ns: 0,
+            seconds_per_tick: 1.0 / self.index.ticks_per_second(frame),
+            histogram: Histogram::new(),
+        });
+        &mut latency.histogram
+    }
+
+    /// With the length of each.
+    fn finish(mut self) -> Vec<Latency> {
+        let mut frames = self.index.frames.iter().peekable();
+        for (frame, latency) in &mut self.by_frame {
+            while let Some(head) = frames.next_if(|head| head.frame <= *frame) {
+                latency.interval_ns = latency.interval_ns.saturating_add(head.interval_ns);
+            }
+        }
+        self.by_frame.into_values().collect()
+    }
+}
+
+/// Add a row group of a file of `histograms`, whose rows are never made: most of the time would go to
+/// memory for their lists.
+fn add_spreads<W: Fn(&Series) -> bool>(
+    sums: &mut BTreeMap<u32, Sums>,
+    latencies: &mut Latencies<'_, W>,
+    columns: &Columns,
+) {
+    let Some(spreads) = Spreads::of(columns) else { return };
+    let wanted: Vec<bool> =
+        columns.series.iter().map(|series| (latencies.wanted)(series)).collect();
+    for row in 0..columns.rows {
+        let frame = unsigned(spreads.frame[row]);
+        let number = unsigned(spreads.series[row]) as usize;
+        let (Some(run), Some(series)) = (latencies.index.run(frame), columns.series.get(number))
+        else {
+            continue;
+        };
+        let sum = sums.entry(run).or_default().of(series);
+        sum.add_spread(spreads.extremes(row), spreads.buckets(row));
+        let latency = latencies.of(frame, spreads.time[row]);
+        if wanted[number] {
+            latency.add_buckets(spreads.buckets(row));
+        }
+    }
+}
+
 impl Recording {
     /// The sum of all intervals of a range, with histograms.
     pub fn sum(&self, range: Range) -> Result<Frame, Error> {
+        Ok(self.sum_and_latencies(range, |_| false)?.0)
+    }
+
+    /// The same, and the distribution of all values of the wanted series in each detail interval: each
+    /// file is read once.
+    pub fn sum_and_latencies(
+        &self,
+        range: Range,
+        wanted: impl Fn(&Series) -> bool,
+    ) -> Result<(Frame, Vec<Latency>), Error> {
         let index = self.index(range)?;
         self.report_missing(&index, range);
         let mut sums: BTreeMap<u32, Sums> = BTreeMap::new();
@@ -166,11 +293,19 @@ impl Recording {
                 sum.totals.add(StatTotals::of(row));
             }
         }
-        self.each_row(range, |row: HistogramRow| {
-            if let Some(head) = index.get(row.frame) {
-                sums.entry(head.server).or_default().of(&row.series).add_histogram(&row);
+        let mut latencies = Latencies { index: &index, wanted, by_frame: BTreeMap::new() };
+        let see = |columns: &Columns| add_spreads(&mut sums, &mut latencies, columns);
+        let journal = self.each_columns::<HistogramRow>(range, &spread_columns(), see)?;
+        for row in &journal.histograms {
+            let Some(head) = index.get(row.frame) else { continue };
+            sums.entry(head.server).or_default().of(&row.series).add_histogram(row);
+            let wanted = (latencies.wanted)(&row.series);
+            let latency = latencies.of(row.frame, row.time_us);
+            if wanted {
+                latency.add_buckets(statement::buckets(&row.buckets, &row.counts));
             }
-        })?;
+        }
+        let latencies = latencies.finish();
         let mut whole: Option<Frame> = None;
         for frames in runs(&index) {
             let Some(mut frame) = index.frame_of(&frames) else { continue };
@@ -188,36 +323,8 @@ impl Recording {
                 None => whole = Some(frame),
             }
         }
-        whole.ok_or_else(|| Error::Empty { path: self.directory().to_path_buf() })
-    }
-
-    /// The distribution of all values of the wanted series in each detail interval.
-    pub fn latencies(
-        &self,
-        range: Range,
-        wanted: impl Fn(&Series) -> bool,
-    ) -> Result<Vec<Latency>, Error> {
-        let index = self.index(range)?;
-        let mut latencies: BTreeMap<u64, Latency> = BTreeMap::new();
-        // An interval without values of the wanted series counts too.
-        self.each_row(range, |row: HistogramRow| {
-            let latency = latencies.entry(row.frame).or_insert_with(|| Latency {
-                time_us: row.time_us,
-                interval_ns: 0,
-                seconds_per_tick: 1.0 / index.ticks_per_second(row.frame),
-                histogram: Histogram::new(),
-            });
-            if wanted(&row.series) {
-                latency.histogram.merge(&statement::histogram(&row.buckets, &row.counts));
-            }
-        })?;
-        let mut frames = index.frames.iter().peekable();
-        for (frame, latency) in &mut latencies {
-            while let Some(head) = frames.next_if(|head| head.frame <= *frame) {
-                latency.interval_ns = latency.interval_ns.saturating_add(head.interval_ns);
-            }
-        }
-        Ok(latencies.into_values().collect())
+        let whole = whole.ok_or_else(|| Error::Empty { path: self.directory().to_path_buf() })?;
+        Ok((whole, latencies))
     }
 }
 
@@ -236,18 +343,18 @@ fn add_columns(sums: &mut BTreeMap<u32, Sums>, index: &Index, columns: &Columns)
     // The rows of a series are adjacent, and so are those of a run of the server.
     let mut at: Option<(i64, u32, usize)> = None;
     for row in 0..columns.rows {
-        let Some(head) = index.get(unsigned(numbers.frame[row])) else { continue };
+        let Some(run) = index.run(unsigned(numbers.frame[row])) else { continue };
         let number = numbers.series[row];
         let position = match at {
-            Some((series, server, at)) if (series, server) == (number, head.server) => at,
+            Some((series, known, at)) if (series, known) == (number, run) => at,
             _ => {
                 let Some(series) = columns.series.get(unsigned(number) as usize) else { continue };
-                let position = sums.entry(head.server).or_default().position(series);
-                at = Some((number, head.server, position));
+                let position = sums.entry(run).or_default().position(series);
+                at = Some((number, run, position));
                 position
             }
         };
-        let Some(sums) = sums.get_mut(&head.server) else { continue };
+        let Some(sums) = sums.get_mut(&run) else { continue };
         sums.sums[position].1.totals.add(numbers.totals(row));
     }
 }

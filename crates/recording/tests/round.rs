@@ -79,12 +79,37 @@ fn latencies_are_the_histograms_of_the_detail_intervals() {
     let wanted = |series: &recording::Series| {
         series.stat.kind == StatKind::Timer && series.stat.command().is_some()
     };
-    let latencies = recording.latencies(recording.range(), wanted).unwrap();
+    let (sum, latencies) = recording.sum_and_latencies(recording.range(), wanted).unwrap();
     assert_eq!(latencies.len(), 10);
     assert!(latencies.iter().all(|it| it.interval_ns.abs_diff(10_000_000_000) < 20));
     let values: u64 = latencies.iter().map(|it| it.histogram.count()).sum();
-    let sum = Interval::of(&recording.sum(recording.range()).unwrap());
-    assert_eq!(values, sum.commands_handled);
+    assert_eq!(values, Interval::of(&sum).commands_handled);
+}
+
+/// Bytes that this thread has read so far.
+fn bytes_read() -> u64 {
+    let counts = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    counts.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap()
+}
+
+#[test]
+fn a_sum_with_latencies_reads_no_more_than_the_sum_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut maker = Maker::new(folder.path());
+    maker.seconds(100);
+    maker.writer.close().unwrap();
+    let recording = Recording::open(folder.path(), None).unwrap();
+    let range = recording.range();
+    let begin = bytes_read();
+    recording.sum(range).unwrap();
+    let alone = bytes_read() - begin;
+    let begin = bytes_read();
+    let (_, latencies) = recording.sum_and_latencies(range, |_| true).unwrap();
+    let both = bytes_read() - begin;
+    assert_eq!(latencies.len(), 10);
+    // Reading the counters themselves adds a hundred bytes or so.
+    assert!(both <= alone + 200, "{both} bytes, {alone} for the sum");
+    assert!(alone > 10_000, "{alone} bytes for the sum");
 }
 
 #[test]

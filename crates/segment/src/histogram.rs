@@ -80,10 +80,19 @@ impl Histogram {
     /// A histogram of these buckets and counts; impossible buckets are left out.
     pub fn of_buckets(buckets: impl IntoIterator<Item = (usize, u64)>) -> Histogram {
         let mut histogram = Histogram::new();
-        for (bucket, n) in buckets {
-            histogram.add_counts(bucket, Counts::Wide(&[n]));
-        }
+        histogram.add_buckets(buckets);
         histogram
+    }
+
+    /// Add these counts to their buckets; impossible buckets are left out.
+    pub fn add_buckets(&mut self, buckets: impl IntoIterator<Item = (usize, u64)>) {
+        for (bucket, n) in buckets {
+            let known = bucket.checked_sub(self.first).and_then(|at| self.counts.get_mut(at));
+            match known {
+                Some(count) => *count = count.saturating_add(n),
+                None => self.add_counts(bucket, Counts::Wide(&[n])),
+            }
+        }
     }
 
     /// Values in it.

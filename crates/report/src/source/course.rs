@@ -3,7 +3,7 @@
 
 use recording::{FrameRow, Range, Recording};
 
-use super::{columns, latency};
+use super::{columns, sum_and_latency};
 use crate::material::Latency;
 use crate::point::Point;
 use error::Error;
@@ -47,14 +47,13 @@ pub fn course(
     heads: &[FrameRow],
     step: i64,
 ) -> Result<Course, Error> {
-    let sum = recording.sum(range)?;
+    let (sum, mut latency) = sum_and_latency(recording, range)?;
     let columns = columns::Columns::since_beginning(range, step, usual(heads));
     let mut points = columns::points(recording, range, &columns, &sum, heads)?;
     let seconds = step as f64 * 1e-6;
     for (at, point) in points.iter_mut().enumerate() {
         point.start = at as f64 * seconds;
     }
-    let mut latency = latency(recording, range)?;
     latency.iter_mut().for_each(|it| it.start -= range.from_us as f64 * 1e-6);
     Ok(Course { step: seconds, points, latency, cores: sum.cores })
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use recording::{FrameRow, Range, Recording};
-use segment::Interval;
+use segment::{Frame, Interval};
 
 use super::material::{Latency, Material, SessionHistory};
 use super::range::Edge;
@@ -48,17 +48,17 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     let main = Columns::of(&heads, range, columns::MAIN);
     // Nearly all the time goes to decompressing and decoding, of different tables here and there.
     let details = || details(&recording, range, &heads);
-    let (whole, points, details) = std::thread::scope(|scope| -> Result<_, Error> {
+    let (whole, points, latency, details) = std::thread::scope(|scope| -> Result<_, Error> {
         let details = scope.spawn(details);
         say("computing sums");
-        let sum = recording.sum(range)?;
+        let (sum, latency) = sum_and_latency(&recording, range)?;
         say("computing time series");
         let points = columns::points(&recording, range, &main, &sum, &heads)?;
         say("reading statements and sessions");
         let details = details.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
-        Ok((Interval::with_others(&sum), points, details))
+        Ok((Interval::with_others(&sum), points, latency, details))
     })?;
-    let Details { latency, mut statements, sessions } = details;
+    let Details { mut statements, sessions } = details;
     if let Some(all) = &mut statements {
         all.interval_seconds = Some(whole.interval_seconds);
     }
@@ -99,20 +99,18 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
 
 /// What is read apart from the statistics.
 struct Details {
-    latency: Vec<Latency>,
     statements: Option<Statements>,
     sessions: Option<SessionHistory>,
 }
 
 fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<Details, Error> {
-    let latency = latency(recording, range)?;
     let statements = recording.statements(range)?;
     let mut statements = statements.map(|it| Statements::between(None, &std::sync::Arc::new(it)));
     if let Some(all) = &mut statements {
         all.plans = PlanRow::recorded(recording.plans(range)?);
     }
     let sessions = sessions::sessions(recording, range, heads)?;
-    Ok(Details { latency, statements, sessions })
+    Ok(Details { statements, sessions })
 }
 
 /// Microseconds since 1970 in seconds.
@@ -145,21 +143,20 @@ fn range(wanted: &Wanted<'_>, recording: &Recording) -> Result<Range, Error> {
     Ok(recording.clip(edge(wanted.from), edge(wanted.to))?)
 }
 
-/// Command latency to handle, each detail interval; between them, where there are none,
-/// are gaps.
-fn latency(recording: &Recording, range: Range) -> Result<Vec<Latency>, Error> {
-    let all = recording
-        .latencies(range, |series| series.stat.command().is_some_and(|(_, handle)| handle))?;
-    Ok(all
-        .into_iter()
-        .map(|it| {
-            let length = it.interval_ns as f64 * 1e-9;
-            Latency {
-                start: seconds(it.time_us) - length,
-                seconds: length,
-                seconds_per_tick: it.seconds_per_tick,
-                histogram: it.histogram,
-            }
-        })
-        .collect())
+/// The sum of a range, and command latency to handle, each detail interval; between them, where there
+/// are none, are gaps.
+fn sum_and_latency(recording: &Recording, range: Range) -> Result<(Frame, Vec<Latency>), Error> {
+    let (sum, all) = recording.sum_and_latencies(range, |series| {
+        series.stat.command().is_some_and(|(_, handle)| handle)
+    })?;
+    let latency = all.into_iter().map(|it| {
+        let length = it.interval_ns as f64 * 1e-9;
+        Latency {
+            start: seconds(it.time_us) - length,
+            seconds: length,
+            seconds_per_tick: it.seconds_per_tick,
+            histogram: it.histogram,
+        }
+    });
+    Ok((sum, latency.collect()))
 }
