@@ -49,10 +49,10 @@ bound() {
 fresh_debian() {
     base=$servers/cache/fresh-$1/base
     if [ ! -d "$base" ]; then
-        mkdir -p "$servers/cache/fresh-$1/packages"
+        mkdir -p "$servers/cache/fresh-$1" "$servers/cache/debian-$1"
         rm -rf --one-file-system "$base.new"
         bound unshare --mount --pid --fork --kill-child --mount-proc debootstrap --variant=minbase \
-            --cache-dir="$servers/cache/fresh-$1/packages" "$1" "$base.new" http://deb.debian.org/debian >"$base.log" 2>&1 || {
+            --cache-dir="$servers/cache/debian-$1" "$1" "$base.new" http://deb.debian.org/debian >"$base.log" 2>&1 || {
             tail -n 5 "$base.log" >&2
             return 1
         }
