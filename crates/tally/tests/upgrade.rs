@@ -95,12 +95,12 @@ fn an_updated_extension_equals_a_new_one_and_statements_survive() {
     let mut new = database(&cluster, "new");
     new.batch_execute("create extension pg_tally").unwrap();
     let expected = objects(&mut new);
-    assert!(expected.len() > 40, "{expected:#?}");
+    assert!(expected.len() > 30, "{}", expected.len());
     let calls = "select sum(calls)::bigint::text from tally.statements where query like 'insert into kept %'";
     for version in EARLIER {
         let mut old = database(&cluster, version);
         old.batch_execute(&format!("create extension pg_tally version '{version}'")).unwrap();
-        assert_ne!(objects(&mut old), expected, "version {version} has nothing to update");
+        assert!(objects(&mut old) != expected, "version {version} has nothing to update");
         old.batch_execute("create table kept (a int)").unwrap();
         for n in 0..25 {
             old.batch_execute(&format!("insert into kept values ({n})")).unwrap();
@@ -112,7 +112,15 @@ fn an_updated_extension_equals_a_new_one_and_statements_survive() {
         let calls = |client: &mut Client| one(client, calls);
         let before = calls(&mut old);
         old.batch_execute("alter extension pg_tally update").unwrap();
-        assert_eq!(objects(&mut old), expected, "updated from version {version}");
+        let updated = objects(&mut old);
+        let differs = |a: &[String], b: &[String]| -> Vec<String> {
+            a.iter().filter(|it| !b.contains(it)).cloned().collect()
+        };
+        assert_eq!(
+            (differs(&updated, &expected), differs(&expected, &updated)),
+            (vec![], vec![]),
+            "updated from version {version}; and new"
+        );
         assert_eq!(calls(&mut old), before);
         // What the update added works; the new function is called with its defaults.
         assert_eq!(one(&mut old, "select count(*)::text from tally.segment_changes()"), "1");
