@@ -4,11 +4,12 @@
 # make check        format, lints, unit tests, one server test; under 3 minutes when built
 # make test         all tests with one server; then the core tests with PostgreSQL 16 to 19
 # make test-matrix  the latter alone; script/servers fetches the servers into build/servers
-# make test-all     every test with every server, and PostgreSQL's own tests on three; hours
+# make test-all     every test with every server, PostgreSQL's own tests on three, packages and images; hours
 # make lint         format and lints alone
 # make agent        the Java agent, where Maven and a JDK are installed
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
-# make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian
+# make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian 12 and 13
+# make test-containers                  builds the images of packaging/ and uses what is in them; as root
 # make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded; SERVER=17 selects a server
 # make instructions                     what a transaction executes, by callgrind; minutes
 # make attack, stress                   half an hour each
@@ -97,6 +98,7 @@ test-matrix: build build/bootstrapped-tests
 test-all: build build/bootstrapped-tests
 	script/test-matrix --all
 	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
+	+$(MAKE) test-packages test-containers
 
 # PostgreSQL's own tests, without and with the extension; about ten minutes.
 check-server: build
@@ -117,8 +119,13 @@ deb: $(PAGE)
 	@script/bootstrap --packages
 	script/deb
 
+# Status 3: it cannot be tested here, which the script says.
 test-packages: deb
-	script/test-packages
+	script/test-packages || [ $$? = 3 ]
+	{ script/deb trixie && script/test-packages trixie; } || [ $$? = 3 ]
+
+test-containers: deb
+	script/test-containers || [ $$? = 3 ]
 
 # Attacks on a live server, with 1,000 rounds of random bytes; about 30 minutes. `make test` runs 20 rounds.
 attack: build build/bootstrapped-tests
@@ -188,4 +195,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target
 
-.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench deb test-packages lint install install-command uninstall clean agent
+.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench deb test-packages test-containers lint install install-command uninstall clean agent

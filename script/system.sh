@@ -44,6 +44,32 @@ bound() {
     setpriv --pdeathsig KILL "$@"
 }
 
+# fresh_debian SUITE DIRECTORY: a Debian that nothing but debootstrap has touched, with the sources of its updates. What was
+# made once is copied.
+fresh_debian() {
+    base=$servers/cache/fresh-$1/base
+    if [ ! -d "$base" ]; then
+        mkdir -p "$servers/cache/fresh-$1" "$servers/cache/debian-$1"
+        rm -rf --one-file-system "$base.new"
+        bound unshare --mount --pid --fork --kill-child --mount-proc debootstrap --variant=minbase \
+            --cache-dir="$servers/cache/debian-$1" "$1" "$base.new" http://deb.debian.org/debian >"$base.log" 2>&1 || {
+            tail -n 5 "$base.log" >&2
+            return 1
+        }
+        # The server may have been built against a later minor version than that of the release.
+        for source in "debian $1" "debian $1-updates" "debian-security $1-security"; do
+            echo "deb http://deb.debian.org/$source main"
+        done > "$base.new/etc/apt/sources.list"
+        printf '#!/bin/sh\nexit 101\n' > "$base.new/usr/sbin/policy-rc.d"
+        chmod 755 "$base.new/usr/sbin/policy-rc.d"
+        echo '127.0.0.1 localhost' > "$base.new/etc/hosts"
+        cp /etc/resolv.conf "$base.new/etc/resolv.conf"
+        mv "$base.new" "$base"
+    fi
+    mkdir -p "$2"
+    cp -a "$base/." "$2"
+}
+
 # Mounts what a system needs and runs a command in it: enter_system DIRECTORY DOWNLOADS COMMAND...
 # The project is at its own path. The binds are not recursive where they could contain the system itself. DOWNLOADS is
 # a directory for apt, or empty.

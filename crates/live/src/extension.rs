@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The extension's SQL in a database: created by `enable --database`, dropped by `disable`.
+//! The extension's SQL in a database: created or updated by `enable --database`, dropped by `disable`.
 //!
 //! `enable` leaves a note in the extension's comment, which only the extension's owner can write.
 //! `disable` drops the extensions with this note and keeps others.
@@ -10,6 +10,17 @@ use error::Error;
 
 /// At the end of the comment of an extension that `enable` has created.
 const NOTE: &str = " (created by \"tally enable\")";
+
+/// What `enable` did in a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Made {
+    /// Created it.
+    New,
+    /// Updated it from this version to that.
+    Updated(String, String),
+    /// Nothing: the installed version is there.
+    Nothing,
+}
 
 /// What `disable` found in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,11 +33,11 @@ pub enum Dropped {
     Kept(String),
 }
 
-/// Create the extension. Returns false if it exists already.
+/// Create the extension, or update an earlier version of it.
 ///
 /// An error if another owner's schema has the name: its functions would be called by mistake, with
 /// the caller's rights.
-pub fn create(client: &mut Client, database: &str) -> Result<bool, Error> {
+pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
     let row = client.query_one(
         "select exists (select from pg_extension where extname = 'pg_tally'), \
                 (select pg_get_userbyid(nspowner)::text from pg_namespace where nspname = 'tally'), \
@@ -48,7 +59,7 @@ pub fn create(client: &mut Client, database: &str) -> Result<bool, Error> {
         )));
     }
     if there {
-        return Ok(false);
+        return update(client);
     }
     let comment = client.query_opt(
         "select coalesce(comment, '') from pg_available_extensions where name = 'pg_tally'",
@@ -60,7 +71,22 @@ pub fn create(client: &mut Client, database: &str) -> Result<bool, Error> {
     client.batch_execute(&format!(
         "CREATE EXTENSION pg_tally; COMMENT ON EXTENSION pg_tally IS '{comment}'"
     ))?;
-    Ok(true)
+    Ok(Made::New)
+}
+
+/// Update the extension to the version that is installed, if there is a way to it.
+fn update(client: &mut Client) -> Result<Made, Error> {
+    let row = client.query_opt(
+        "select e.extversion, a.default_version::text \
+         from pg_extension e join pg_available_extensions a on a.name = e.extname \
+              cross join lateral pg_extension_update_paths(a.name) p \
+         where e.extname = 'pg_tally' and p.source = e.extversion and p.target = a.default_version \
+               and p.path is not null",
+        &[],
+    )?;
+    let Some(row) = row else { return Ok(Made::Nothing) };
+    client.batch_execute("ALTER EXTENSION pg_tally UPDATE")?;
+    Ok(Made::Updated(row.get(0), row.get(1)))
 }
 
 /// The databases that allow connections.

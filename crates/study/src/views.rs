@@ -38,6 +38,7 @@ pub fn create(cluster: &Cluster) -> Result<(), Error> {
 fn script_in(folder: &Path) -> Option<PathBuf> {
     std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).find(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("pg_tally--") && name.ends_with(".sql")
+        // Scripts of updates have two versions in their names.
+        name.starts_with("pg_tally--") && name.ends_with(".sql") && name.matches("--").count() == 1
     })
 }

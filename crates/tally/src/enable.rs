@@ -10,8 +10,9 @@ use crate::arguments::Level;
 use crate::connection::ConnectionFlags;
 use clap::{Args, ValueEnum};
 use error::Error;
+use live::extension::{self, Made};
 use live::library_list::{Change, LibraryList};
-use live::{extension, server, target};
+use live::{server, target};
 
 /// Arguments of `tally enable`.
 #[derive(Debug, Args)]
@@ -36,7 +37,7 @@ pub struct EnableArgs {
     /// How much to measure
     #[arg(long, value_enum, default_value_t = Level::Waits)]
     pub level: Level,
-    /// Also create the extension's SQL views in this database; may be repeated
+    /// Also create or update the extension's SQL views in this database; may be repeated
     #[arg(long, value_name = "NAME")]
     pub database: Vec<String>,
 }
@@ -56,9 +57,10 @@ pub fn run(args: &EnableArgs) -> Result<(), Error> {
     server::require_superuser(&mut client)?;
     load_here(&mut client)?;
     // First, so that nothing else changes if a schema of that name exists.
+    let mut made = Vec::new();
     for database in &args.database {
         let mut client = server::connect_database(args.target.as_deref(), database)?;
-        extension::create(&mut client, database)?;
+        made.push(extension::create(&mut client, database)?);
     }
 
     let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
@@ -84,8 +86,12 @@ pub fn run(args: &EnableArgs) -> Result<(), Error> {
     for line in own_lists(&mut client)? {
         writeln!(out, "  not covered  {line}")?;
     }
-    for database in &args.database {
-        writeln!(out, "  SQL          schema tally in database {database}")?;
+    for (database, made) in args.database.iter().zip(&made) {
+        write!(out, "  SQL          schema tally in database {database}")?;
+        match made {
+            Made::Updated(from, to) => writeln!(out, ", updated from version {from} to {to}")?,
+            Made::New | Made::Nothing => writeln!(out)?,
+        }
     }
     Ok(())
 }

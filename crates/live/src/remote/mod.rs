@@ -65,8 +65,8 @@ impl Connection {
         if !row.get::<bool>(1) {
             return Err(Error::Failed(format!(
                 "{server}: the extension pg_tally in database {database} is of an earlier version, which \
-                 cannot be read from elsewhere; install the current one, then run DROP EXTENSION \
-                 pg_tally and CREATE EXTENSION pg_tally"
+                 cannot be read from elsewhere; install the current one, restart the server if it preloads \
+                 pg_tally, then run ALTER EXTENSION pg_tally UPDATE in that database"
             )));
         }
         let client = Mutex::new(client);

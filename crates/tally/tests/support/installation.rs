@@ -13,6 +13,7 @@ pub struct Installation {
     /// Paths of the real installation.
     bin: PathBuf,
     lib: PathBuf,
+    extensions: PathBuf,
 }
 
 impl Installation {
@@ -22,25 +23,25 @@ impl Installation {
         let root = tempfile::tempdir().unwrap();
         // Servers run as another user, who must be able to read it.
         std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let made = Self { bin: config("--bindir"), lib: config("--pkglibdir"), root };
+        let share = config("--sharedir");
+        let extensions = share.join("extension");
+        let made = Self { bin: config("--bindir"), lib: config("--pkglibdir"), extensions, root };
         // Programs are copied, since they would follow a link back to the real installation.
         made.fill(&made.bin, |from, to| std::fs::copy(from, to).map(drop));
         made.fill(&made.lib, |from, to| symlink(from, to));
         made.link_libraries();
-        let share = config("--sharedir");
         made.fill(&share, |from, to| match from.ends_with("extension") {
             true => Ok(()),
             false => symlink(from, to),
         });
-        let extension = share.join("extension");
-        made.fill(&extension, |from, to| symlink(from, to));
+        made.fill(&made.extensions, |from, to| symlink(from, to));
 
         std::fs::copy(super::library(), made.at(&made.lib).join("pg_tally.so")).unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally");
         for entry in std::fs::read_dir(source).unwrap().flatten() {
             let name = entry.file_name().into_string().unwrap();
             if name.ends_with(".control") || name.ends_with(".sql") {
-                std::fs::copy(entry.path(), made.at(&extension).join(name)).unwrap();
+                std::fs::copy(entry.path(), made.extensions().join(name)).unwrap();
             }
         }
         made
@@ -79,6 +80,11 @@ impl Installation {
 
     pub fn libraries(&self) -> PathBuf {
         self.at(&self.lib)
+    }
+
+    /// Where the extensions' control files and scripts are.
+    pub fn extensions(&self) -> PathBuf {
+        self.at(&self.extensions)
     }
 
     pub fn pg_config(&self) -> PathBuf {

@@ -134,7 +134,11 @@ pub fn create_views_in(client: &mut postgres::Client) {
         .unwrap()
         .flatten()
         .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|extension| extension == "sql"))
+        .find(|path| {
+            // Scripts of updates have two versions in their names.
+            let name = path.file_name().unwrap().to_string_lossy();
+            name.ends_with(".sql") && name.matches("--").count() == 1
+        })
         .unwrap();
     let sql: String = std::fs::read_to_string(script)
         .unwrap()

@@ -497,14 +497,6 @@ COMMENT ON VIEW tally.status IS 'state of pg_tally: settings in force, capacitie
 CREATE VIEW tally.probes AS SELECT * FROM tally.probe_rows();
 COMMENT ON VIEW tally.probes IS 'probes: installed, or left out and why; calls by live processes';
 
-CREATE FUNCTION tally.segment_changes(mark bigint DEFAULT 0, parts integer DEFAULT 7,
-    OUT next_mark bigint, OUT tick bigint, OUT monotonic_ns bigint, OUT realtime_ns bigint, OUT sees_all boolean,
-    OUT processors integer, OUT slot_ticks bytea, OUT raw_size integer, OUT changes bytea)
-RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_segment_changes'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;
-COMMENT ON FUNCTION tally.segment_changes(bigint, integer) IS
-    'for the command tally on another machine: what of the segment has changed since its last call in this session';
-
 GRANT USAGE ON SCHEMA tally TO PUBLIC;
 GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.blocking, tally.status,
     tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.files, tally.relations,
