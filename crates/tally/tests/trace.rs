@@ -16,7 +16,7 @@ use postgres::{Client, NoTls};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use rustix::process::{kill_process, Pid, Signal};
-use scratch::Cluster;
+use scratch::{Cluster, StopMode};
 use segment::Segment;
 use serde_json::Value;
 use support::strace::{Call, Strace};
@@ -263,6 +263,100 @@ fn reads_of_a_join_are_charged_to_the_scan_that_makes_them() {
     };
     assert_eq!(rows("Seq Scan on a"), Some(Some(20_000)));
     assert_eq!(rows("Aggregate"), Some(Some(1)));
+}
+
+#[test]
+fn parallel_workers_have_traces_of_their_own() {
+    let cluster = server();
+    cluster
+        .psql("create table a as select i, repeat('x', 200) t from generate_series(1, 40000) i; analyze a")
+        .unwrap();
+    let (mut client, pid) = session(&cluster);
+    client
+        .batch_execute(
+            "set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off;
+             set min_parallel_table_scan_size = 0; set parallel_setup_cost = 0; set parallel_tuple_cost = 0",
+        )
+        .unwrap();
+    let row = client
+        .query_one(
+            "select pg_relation_filepath('a'), relpages from pg_class where relname = 'a'",
+            &[],
+        )
+        .unwrap();
+    let (file, pages): (String, i32) = (row.get(0), row.get(1));
+    let tracer =
+        Tracer::start(&cluster, &[&pid.to_string(), "--json", "--nodes"]).wait_for(&mut client);
+    client.batch_execute("select count(*) from a").unwrap();
+    let lines = tracer.stop();
+    let traces = of(&lines, "trace");
+    let workers = traces.iter().filter(|it| it["leader_pid"].as_i64() == Some(i64::from(pid)));
+    assert_eq!((traces.len(), workers.count()), (3, 2), "{traces:?}");
+    let reads = of(&lines, "wait").into_iter().filter(|it| it["file"] == file.as_str());
+    let mut blocks: Vec<u64> = reads
+        .filter(|it| it["operation"] == "read")
+        .map(|it| {
+            assert_ne!(it["pid"].as_i64(), Some(i64::from(pid)), "{it}");
+            assert!(it["node"].is_u64(), "{it}");
+            it["block"].as_u64().unwrap()
+        })
+        .collect();
+    let read = blocks.len();
+    blocks.sort_unstable();
+    blocks.dedup();
+    // Some are in the shared buffers still.
+    assert!(read > pages as usize / 2 && read == blocks.len(), "{read} reads of {pages} pages");
+    for sums in of(&lines, "sums") {
+        assert_ne!(sums["equals_ledger"], false, "{sums}");
+    }
+}
+
+#[test]
+fn cursors_outlive_the_trace_and_errors_leave_no_node_behind() {
+    let cluster = server();
+    cluster
+        .psql(
+            "create table a as select i, repeat('x', 200) t from generate_series(1, 20000) i;
+             create table b as select i, repeat('y', 400) t from generate_series(1, 20000) i",
+        )
+        .unwrap();
+    let (mut client, pid) = session(&cluster);
+    let arguments = [&pid.to_string(), "--json", "--nodes"];
+    let tracer = Tracer::start(&cluster, &arguments).wait_for(&mut client);
+    client
+        .batch_execute(
+            "begin; declare kept cursor with hold for select i from a;
+             declare lost cursor for select 1 / (i - 15000) from a; fetch 10 from kept; fetch 10 from lost",
+        )
+        .unwrap();
+    drop(tracer.stop());
+    client.batch_execute("fetch 10 from lost; savepoint s").unwrap();
+    assert!(client.batch_execute("fetch all from lost").is_err());
+    client.batch_execute("rollback to s").unwrap();
+
+    let tracer = Tracer::start(&cluster, &arguments).wait_for(&mut client);
+    client.batch_execute("fetch 10 from kept; select count(*) from b; commit").unwrap();
+    client.batch_execute("fetch 10 from kept; close kept; select count(*) from b").unwrap();
+    let lines = tracer.stop();
+    let waits = of(&lines, "wait");
+    let reads = waits.iter().filter(|it| it["activity"] == "IO:DataFileRead");
+    assert!(reads.filter(|it| it["node"].is_u64()).count() > 2_000);
+    let idle: Vec<_> = waits.iter().filter(|it| it["activity"] == "Client:ClientRead").collect();
+    assert!(idle.len() > 2 && idle.iter().all(|it| it["node"].is_null()), "{idle:?}");
+    assert!(!cluster.log().contains("terminated by signal"));
+}
+
+#[test]
+fn a_server_that_stops_ends_the_trace_with_an_error() {
+    let mut cluster = server();
+    let (mut client, pid) = session(&cluster);
+    let mut tracer = Tracer::start(&cluster, &[&pid.to_string(), "--json"]).wait_for(&mut client);
+    cluster.stop(StopMode::Immediate).unwrap();
+    assert_eq!(tracer.child.wait().unwrap().code(), Some(1));
+    let errors = std::fs::read_to_string(tracer.output.with_file_name("errors")).unwrap();
+    assert!(errors.contains("the server has stopped or was restarted"), "{errors}");
+    // What it did until then is there.
+    assert_eq!(of(&tracer.lines(), "sums").len(), 1);
 }
 
 #[test]
