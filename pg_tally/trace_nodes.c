@@ -8,7 +8,7 @@
  * through that pointer is its parent's: MultiExecProcNode of a bitmap index scan, the beginning and the end of a node, and a
  * node whose pointer the server sets again, as it does for a hash join over shared memory.
  *
- * A node has no room for us, so the function must know whose it is: there is one for each of 512 slots, and each node takes
+ * A node has no field for us, so the function must know whose it is: there is one for each of 512 slots, and each node takes
  * a slot until its query ends, even if the trace ends before. Nodes that find none are their parents'.
  *
  * An error leaves a query by longjmp: the step that contains it restores the number (trace_steps.c), and the reset of the
