@@ -26,6 +26,7 @@
 #include "blocking_events.h"
 #include "locks.h"
 #include "probe.h"
+#include "trace.h"
 
 /* Look-ups are after 0.1, 0.3, 0.6, 1.0 s, ...: each slice is longer than the one before by this, up to a second. */
 #define SLICE_MS 100
@@ -168,6 +169,8 @@ publish(void)
 	{
 		tally_block(&tally.slot, &found);
 		blocking_events_report(&found, probe_now());
+		if (trace_on)
+			trace_lock(&found);
 		waiting.published = true;
 	}
 	errno = saved_errno;
@@ -233,6 +236,8 @@ blocking_sleep(epoll_function sleep, int ep, struct epoll_event *ev, int n, int 
 	if (lock == NULL)
 		return sleep(ep, ev, n, ms);
 	begin_sleep(lock);
+	if (trace_on)
+		publish();
 	for (;;)
 	{
 		int			slice = until_next(probe_now());

@@ -32,6 +32,7 @@
 #include "locks.h"
 #include "pending_wait.h"
 #include "statement_nesting.h"
+#include "trace.h"
 #include "wal_usage.h"
 
 typedef enum commit_part
@@ -156,6 +157,9 @@ commits_record(void)
 		if (pending_sums.of[class].count != 0)
 			record(part, pending_sums.of[class].ticks);
 	}
+	if (unlikely(trace_on))
+		trace_commit(commit.start, commit.end, led ? TALLY_COMMIT_LEADER
+					 : commit.asynchronous ? TALLY_COMMIT_ASYNCHRONOUS : TALLY_COMMIT_GROUP_COMMITTED);
 	commit.start = 0;
 }
 

@@ -453,6 +453,14 @@ files_path(char *path, size_t size)
 		fit(file_names_inside(whole), path, size);
 }
 
+int64
+files_ends_at(void)
+{
+	const descriptor *d = files_note.fd >= 0 && files_note.fd < DESCRIPTORS ? &descriptors[files_note.fd] : NULL;
+
+	return d == NULL ? -1 : files_note.operation == FILE_READ ? d->read_end : d->write_end;
+}
+
 uint64
 files_longest_sync(char *path, size_t size)
 {

@@ -64,6 +64,8 @@ extern uint64 files_slru_ticks;
 extern uint64 files_longest_sync(char *path, size_t size);
 /* The path of the noted operation's file, as the server names it. */
 extern void files_path(char *path, size_t size);
+/* Where in its file the noted operation ended; -1: not known. */
+extern int64 files_ends_at(void);
 extern const char *files_operation_name(file_operation operation);
 
 /*

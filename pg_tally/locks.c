@@ -21,6 +21,7 @@
 #include "probe_table.h"
 #include "settings.h"
 #include "temp_files.h"
+#include "trace.h"
 #include "tally_read.h"
 
 #define DETOURS (LWLOCKS_DETOURS + HEAVYLOCKS_DETOURS)
@@ -43,6 +44,12 @@ static struct
 	uint32		after;				/* this many waits; 0: none failed */
 	uint32		waits;				/* since the last try */
 }			retry;
+
+void
+locks_choose_waits(void)
+{
+	locks_at_waits = locks_installed || retry.after != 0 || trace_on;
+}
 
 static const lock_detour *
 detour_number(int i)
@@ -159,7 +166,7 @@ switch_to(bool wanted)
 		retry.after = 0;
 	else
 		try_again_later(wanted, error);
-	locks_at_waits = locks_installed || retry.after != 0;
+	locks_choose_waits();
 }
 
 /* ---------------------------------------------------------------- balance */
@@ -211,7 +218,7 @@ locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired)
 	else if (usable[LOCKS_LIGHTWEIGHT])
 		(void) switch_all(true);
 	locks_installed = any_on();
-	locks_at_waits = locks_installed || retry.after != 0;
+	locks_choose_waits();
 }
 
 /* ---------------------------------------------------------------- following */
@@ -240,7 +247,7 @@ locks_follow(void)
 	else
 	{
 		retry.after = 0;
-		locks_at_waits = locks_installed;
+		locks_choose_waits();
 	}
 	if (locks_installed)
 		lwlocks_ready();
@@ -274,6 +281,8 @@ locks_jump(sigjmp_buf target, uint64 now)
 void
 locks_before_wait(uint32 event)
 {
+	if (trace_on)
+		trace_wait_begins();
 	if (locks_installed)
 		lwlocks_before_wait(event);
 	if (unlikely(retry.after != 0) && ++retry.waits >= retry.after)

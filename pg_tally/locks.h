@@ -35,6 +35,8 @@ typedef struct lock_detour
 /* locks.c: their installation */
 extern bool locks_installed;
 extern bool locks_at_waits;			/* locks_before_wait has something to do */
+/* Has it? Also when a trace of this process begins or ends. */
+extern void locks_choose_waits(void);
 extern uint64 locks_block_ticks;	/* a wait this long is reported with its blockers */
 extern void locks_prepare(void);
 extern void locks_begin(void);

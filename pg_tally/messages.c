@@ -32,6 +32,7 @@
 #include "probe_table.h"
 #include "statements.h"
 #include "tally_read.h"
+#include "trace.h"
 
 static const struct
 {
@@ -295,7 +296,7 @@ begin_main_loop(void)
 	}
 	if (!tally.claimed || ClientAuthInProgress || MyProcPort == NULL)
 		return false;
-	tally.reads_messages = seen;
+	tally.reads_messages = seen && !trace_on;
 	return true;
 }
 
@@ -309,7 +310,10 @@ copy_getbyte(void)
 	return byte;
 }
 
-/* The level is off, or the process is not yet seen to read messages, or reads within COPY FROM STDIN. */
+/*
+ * The level is off, or the process is not yet seen to read messages, or reads within COPY FROM STDIN; or it is traced: to
+ * this function alone it looks as if it had not been seen to read messages (begin_main_loop).
+ */
 static pg_noinline int
 other_getbyte(void)
 {
@@ -322,7 +326,11 @@ other_getbyte(void)
 	before_read();
 	byte = original_getbyte();
 	if (unlikely(tally.on))
+	{
 		after_read(byte);
+		if (trace_on)
+			trace_message();
+	}
 	else
 		after_read_off(byte);
 	return byte;

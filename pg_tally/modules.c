@@ -16,6 +16,7 @@
 #include "plans.h"
 #include "probe.h"
 #include "statements.h"
+#include "trace.h"
 #include "views.h"
 #include "wal_usage.h"
 
@@ -34,6 +35,7 @@ const module modules[] = {
 	{.name = "blocking",.begin = blocking_begin,.jump = blocking_jump,.process_exit = blocking_process_exit},
 	{.name = "pending wait",.begin = pending_begin},
 	{.name = "commits",.begin = commits_begin},
+	{.name = "trace",.begin = trace_begin,.follow = trace_follow,.process_exit = trace_process_exit},
 	{.name = "WAL",.begin = wal_begin,.retry_names = wal_retry_names},
 };
 

@@ -100,6 +100,7 @@ segment_open(tally_segment *opened)
 	options.plans = options.statements == 0 ? 0 : (uint32) settings->plans;
 	options.files = (uint32) settings->files;
 	options.relations = (uint32) settings->relations;
+	options.traces = (uint32) settings->traces;
 	options.mode = (uint32) pg_file_create_mode;
 	options.level = (tally_level) settings->level;
 	options.host = DataDir;

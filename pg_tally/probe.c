@@ -36,6 +36,7 @@
 #include "own_segment.h"
 #include "probe.h"
 #include "statements.h"
+#include "trace.h"
 #include "walsender_stream.h"
 #include "wal_usage.h"
 
@@ -514,6 +515,8 @@ probe_enter_phase(tally_phase phase)
 		statement_time_cut(now);
 		probe_set_phase(phase);
 		tally_switch_plain(&tally.slot, tally.cpu, now);
+		if (trace_on)
+			trace_switch();
 		tally.on = true;
 	}
 	else
@@ -616,5 +619,7 @@ probe_identify(void)
 	}
 	tally.application = application_name;
 	tally.identified = complete;
+	if (complete)
+		trace_identified();
 	errno = saved_errno;
 }

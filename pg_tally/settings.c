@@ -211,6 +211,8 @@ static const setting others[] = {
 	PGC_POSTMASTER, PGC_INT, &values.plans, 400, 0, 100000},
 	{"pg_tally.max_files", "Maximum number of files whose unsynced writes are counted; 0: none.",
 	PGC_POSTMASTER, PGC_INT, &values.files, 4096, 0, 1000000},
+	{"pg_tally.max_traces", "Maximum number of processes that are traced at a time; 0: none.",
+	PGC_POSTMASTER, PGC_INT, &values.traces, 16, 0, 64},
 	{"pg_tally.max_relations", "Maximum number of relations with statistics of their files; 0: none.",
 	PGC_POSTMASTER, PGC_INT, &values.relations, 1000, 0, 1000000},
 };

@@ -28,6 +28,7 @@ typedef struct settings_values
 	int			statements;
 	int			files;
 	int			relations;
+	int			traces;
 	bool		statements_save;	/* over a restart */
 	bool		directory_on_disk;	/* the directory need not be on tmpfs */
 	char		level_refused[160];	/* the message about an invalid level; empty when the level is valid */

@@ -15,17 +15,26 @@
 #include "files.h"
 #include "pg_tally.h"
 #include "slow_waits.h"
+#include "trace.h"
 
 uint64		slow_min_ticks HOT_SMALL = UINT64_MAX;
 
 static int	threshold_ms = -1;
+static bool	watch_all = false;
 
 void
 slow_set_threshold(int ms)
 {
 	threshold_ms = ms;
 	/* no processor's counter is slower than 1 GHz; the rest is checked where it matters */
-	slow_min_ticks = ms < 0 ? UINT64_MAX : (uint64) ms * 1000000u;
+	slow_min_ticks = watch_all ? 0 : ms < 0 ? UINT64_MAX : (uint64) ms * 1000000u;
+}
+
+void
+slow_watch_all(bool all)
+{
+	watch_all = all;
+	slow_set_threshold(threshold_ms);
 }
 
 /* "Lock:transactionid", or NULL where waiting is not being slow. */
@@ -53,8 +62,15 @@ slow_check(uint32 index, uint64 ticks)
 {
 	int			saved_errno = errno;
 	double		seconds = (double) ticks * tally_seconds_per_tick(tally.slot.segment);
-	const char *operation = slow_event(tally.slot.heads[index].stat);
+	const char *operation;
 
+	if (trace_on)
+	{
+		trace_wait(index, ticks);
+		if (threshold_ms < 0 || seconds * 1000 < threshold_ms)
+			return;
+	}
+	operation = slow_event(tally.slot.heads[index].stat);
 	if (operation != NULL && seconds * 1000 >= threshold_ms)
 	{
 		const file_note *n = &files_note;

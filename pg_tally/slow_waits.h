@@ -18,6 +18,8 @@ extern uint64 slow_min_ticks;
 
 /* The threshold in ms, -1: nothing is slow. */
 extern void slow_set_threshold(int ms);
+/* Check all waits, for a trace of this process. */
+extern void slow_watch_all(bool all);
 /* A wait that may have been slow, before it is recorded: its index in the book. */
 extern void slow_check(uint32 index, uint64 ticks);
 /* The noted operation on a file has failed. */

@@ -16,6 +16,7 @@
 #include "message_end.h"
 #include "pending_wait.h"
 #include "probe.h"
+#include "trace.h"
 #include "walsender_stream.h"
 
 void
@@ -32,4 +33,6 @@ walsender_stream_check(void)
 	message_end(now);
 	probe_set_phase(PHASE_REPLICATION);
 	tally_switch_plain(&tally.slot, tally.cpu, now);
+	if (trace_on)
+		trace_switch();
 }

@@ -11,6 +11,7 @@
  *	  tally.h				everything else: open, claim, name, set the level, reset, retire
  *	  tally_statements.h	statements, with their own hot path
  *	  tally_files.h			unsynced files and relations
+ *	  tally_trace.h			rings in which single processes write what they do
  *	  tally_read.h			bounded reads by another process
  *
  * A process opens the segment (tally_open), claims a slot (tally_claim, tally_begin), records, and
@@ -37,6 +38,7 @@ typedef struct tally_options
 	uint32_t	plans;				/* of statements: 0: none are kept; up to 100,000 */
 	uint32_t	files;				/* files with unsynced writes; 0: none are kept; .. 1,000,000 */
 	uint32_t	relations;			/* 0: none are kept; .. 1,000,000 */
+	uint32_t	traces;				/* processes that can be traced at a time: 0 .. TALLY_TRACES_MAX */
 	uint32_t	mode;				/* file mode: 0600 or 0640 */
 	tally_level level;				/* of a new segment */
 	tally_clock_kind clock;			/* 0: the best there is */

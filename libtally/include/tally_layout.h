@@ -81,8 +81,12 @@ typedef enum tally_level
 	TALLY_LEVEL_LOCKS = 2
 } tally_level;
 
-/* The level word: the level in the low 8 bits, the number of resets in the upper 24. */
-#define TALLY_LEVEL_OF(word) ((word) & 0xFFu)
+/*
+ * The level word: the level in the low 4 bits, the number of resets in the upper 24. The 4 bits between change when
+ * traces are armed or withdrawn (tally_trace.h), so that all writers look; they are 0 while there is none.
+ */
+#define TALLY_LEVEL_OF(word) ((word) & 0xFu)
+#define TALLY_TRACES_OF(word) ((word) >> 4 & 0xFu)
 #define TALLY_RESETS_OF(word) ((word) >> 8)
 
 /* Bits of tally_header.flags. */
@@ -146,7 +150,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	tally_region local_relations;	/* 936: of TALLY_LOCAL_RELATIONS tally_local_relation, one per slot */
 	tally_region plans;				/* 952: tally_plan (tally_plans.h) */
 	tally_region plan_memory;		/* 968: uint64_t for each of them: 1: it has memory */
-	unsigned char pad8[1024 - 984];
+	tally_region traces;			/* 984: tally_trace with its records (tally_trace.h) */
+	unsigned char pad8[1024 - 1000];
 
 	/* the level word, alone on its cache line: read at every probe, written rarely */
 	uint32_t	level_word;			/* 1024 */
@@ -159,7 +164,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	locks_since;		/* 1064: at that level since this tick; 0: it is lower */
 	uint32_t	pause;				/* 1072: TALLY_PAUSE_*: what writers skip for now */
 	uint32_t	configured_level;	/* 1076: 1 + the level that the configuration last set; 0 none */
-	unsigned char pad3[72];
+	uint64_t	traces_armed;		/* 1080: a bit for each ring of traces that has memory */
+	unsigned char pad3[64];
 
 	/* rarely written, by anyone; atomic */
 	uint64_t	overflow_slots;		/* 1152: claims refused */
@@ -559,6 +565,8 @@ TALLY_ASSERT(offsetof(tally_header, unsynced) == 904);
 TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
 TALLY_ASSERT(offsetof(tally_header, pause) == 1072);
 TALLY_ASSERT(offsetof(tally_header, configured_level) == 1076);
+TALLY_ASSERT(offsetof(tally_header, traces) == 984);
+TALLY_ASSERT(offsetof(tally_header, traces_armed) == 1080);
 TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
 TALLY_ASSERT(offsetof(tally_header, merge_lock) == 1280);
 TALLY_ASSERT(offsetof(tally_header, system_id) == 808);

@@ -13,6 +13,7 @@
 #include "tally_files.h"
 #include "tally_plans.h"
 #include "tally_statements.h"
+#include "tally_trace.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,6 +50,7 @@ TALLY_REGION(tally_statement_at, tally_statement, statements)
 TALLY_REGION(tally_unsynced_at, tally_unsynced, unsynced)
 TALLY_REGION(tally_relation_at, tally_relation, relations)
 TALLY_REGION(tally_plan_at, tally_plan, plans)
+TALLY_REGION(tally_trace_at, tally_trace, traces)
 TALLY_REGION(tally_plan_memory_at, uint64_t, plan_memory)
 /* By slot. */
 TALLY_REGION(tally_current_of, tally_current, caches)

@@ -9,6 +9,7 @@
 #include "internal.h"
 #include "tally_plans.h"
 #include "tally_statements.h"
+#include "tally_trace.h"
 
 #include <errno.h>
 #include <string.h>
@@ -57,6 +58,7 @@ tally_layout(const tally_options *options, tally_header *header)
 		options->events < 16 || options->events > 65536 ||
 		(options->statements != 0 && (options->statements < 100 || options->statements > 1000000)) ||
 		options->files > 1000000 || options->relations > 1000000 || options->plans > 100000 ||
+		options->traces > TALLY_TRACES_MAX ||
 		(options->plans != 0 && options->statements == 0))
 		return EINVAL;
 
@@ -105,6 +107,9 @@ tally_layout(const tally_options *options, tally_header *header)
 		at = put_region(&header->plan_memory, at, tally_plan_entries(options->plans), sizeof(uint64_t), LINE);
 		at = put_region(&header->plans, at, tally_plan_entries(options->plans), sizeof(tally_plan), PAGE);
 	}
+	if (options->traces != 0)
+		at = put_region(&header->traces, at, options->traces,
+				   sizeof(tally_trace) + TALLY_TRACE_RECORDS * sizeof(tally_trace_record), PAGE);
 	header->segment_size = at;
 	return 0;
 }

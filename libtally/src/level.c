@@ -36,7 +36,7 @@ tally_set_level_until(tally_segment *segment, tally_level level, uint64_t until,
 	__atomic_store_n(&header->level_then, (uint32_t) then, __ATOMIC_RELAXED);
 	__atomic_store_n(&header->level_until, until, __ATOMIC_RELEASE);
 	do
-		next = (word & ~0xFFu) | (uint32_t) level;
+		next = (word & ~0xFu) | (uint32_t) level;
 	while (!__atomic_compare_exchange_n(&header->level_word, &word, next, false,
 										__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 	account_locks(header, word, next, tally_now(segment->clock));

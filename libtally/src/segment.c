@@ -55,6 +55,7 @@ header_fits(const tally_header *header, uint64_t file_size)
 	options.files = header->unsynced.count * TALLY_FILE_WAYS;
 	options.relations = header->relations.count == 0 ? 0 : header->relations.count - 1;
 	options.plans = header->plans.count;
+	options.traces = header->traces.count;
 	memset(&layout, 0, sizeof(layout));
 	if (header->unsynced.count > UINT32_MAX / TALLY_FILE_WAYS ||
 		header->sets.count > UINT32_MAX / TALLY_STATEMENTS_PER_SET ||

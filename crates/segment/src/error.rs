@@ -17,7 +17,7 @@ pub enum Error {
     Permission {
         /// The file that was to be opened.
         path: PathBuf,
-        /// "read it" or "change its level".
+        /// "read it", "change its level" or "trace its processes".
         wish: &'static str,
         /// The owner's name, or number where it has no name.
         owner: String,
@@ -85,6 +85,12 @@ pub enum Error {
     /// The clock of the segment does not exist on this machine.
     #[error("{path}: its times are of the processor's time-stamp counter, which this machine does not have; read it where it was written")]
     Clock {
+        /// The file that was opened.
+        path: PathBuf,
+    },
+    /// The server keeps no rings for traces.
+    #[error("{path}: this server traces no processes (pg_tally.max_traces = 0, or an older pg_tally); set it and restart the server")]
+    NoTraces {
         /// The file that was opened.
         path: PathBuf,
     },

@@ -62,6 +62,8 @@ pub(crate) struct Regions {
     pub relations: Option<RelationRegions>,
     /// `None`: no plans are kept.
     pub plans: Option<PlanRegions>,
+    /// `None`: no process can be traced.
+    pub traces: Option<Region>,
 }
 
 /// The regions of statements.
@@ -213,6 +215,14 @@ pub(crate) fn parse_header(
             memory: region("the memory of plans", header::PLAN_MEMORY, (count, count), 8)?,
         }),
     };
+    let traces = match u32_at(head, header::TRACES + 8) {
+        0 => None,
+        _ => {
+            let size =
+                layout::trace::SIZE + layout::TRACE_RECORDS as usize * layout::trace_record::SIZE;
+            Some(region("traces", header::TRACES, (1, 64), size)?)
+        }
+    };
     let entries = (slots + groups, slots + groups);
     let book_size = layout::book_size(stats_per_book as usize);
     let regions = Regions {
@@ -226,6 +236,7 @@ pub(crate) fn parse_header(
         statements,
         relations,
         plans,
+        traces,
     };
     Ok((
         Header {

@@ -3,6 +3,9 @@
 
 use crate::layout::{header, u32_at, u64_at};
 
+/// Bits of the level word that are the level. The four above change when traces are armed or withdrawn.
+pub(crate) const LEVEL: u32 = 0xF;
+
 /// How much the writers of a segment measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
@@ -19,7 +22,7 @@ pub enum Level {
 impl Level {
     /// The level in a level word.
     pub fn of_word(word: u32) -> Level {
-        match word & 0xFF {
+        match word & LEVEL {
             0 => Level::Off,
             1 => Level::Waits,
             2 => Level::Locks,

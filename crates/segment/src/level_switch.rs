@@ -5,7 +5,7 @@
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::layout::{header, u32_at, u64_at, HEADER_SIZE};
-use crate::level::{Level, LevelEnd, LevelSetting};
+use crate::level::{Level, LevelEnd, LevelSetting, LEVEL};
 use crate::segment::Segment;
 use crate::segment_path::ToSegmentPath;
 use rustix::fs::OFlags;
@@ -163,7 +163,7 @@ impl LevelSwitch {
         // The upper bits count resets, which may be made in the same instant.
         let before = word
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
-                Some(word & !0xFF | u32::from(level.number()))
+                Some(word & !LEVEL | u32::from(level.number()) & LEVEL)
             })
             .unwrap_or_else(|word| word);
         let before = Level::of_word(before);

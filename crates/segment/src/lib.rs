@@ -8,7 +8,7 @@
 //!
 //! A reader never writes or maps the file. It uses `pread`, so a truncated, replaced or hostile file
 //! gives an [`Error`] and nothing worse. An [`Origin`] may bring the bytes
-//! from elsewhere. Only [`LevelSwitch`] maps and writes one page. [`layout`] and
+//! from elsewhere. Only [`LevelSwitch`] and [`TraceSwitch`] map and write pages. [`layout`] and
 //! `libtally/include/tally_layout.h` define the layout; golden files in `format/golden/` keep them equal.
 
 /// Methods that return a field, one a line.
@@ -68,6 +68,7 @@ pub mod statements;
 mod this_host;
 mod timing;
 mod total;
+mod traces;
 mod tranches;
 mod wait_class;
 pub mod wal;
@@ -101,5 +102,9 @@ pub use sessions::Population;
 pub use snapshot::Snapshot;
 pub use statements::{InFlight, Statement, StatementKey, Statements, StatementsDelta};
 pub use this_host::passwd_name;
+pub use traces::{
+    Ledger, TraceEnd, TraceFile, TraceKind, TraceReader, TraceRecord, TraceRequest, TraceState,
+    TraceStep, TraceSwitch, Traced,
+};
 pub use tranches::Tranches;
 pub use wait_class::WaitClass;

@@ -10,7 +10,7 @@ use error::Error;
 use crate::{
     blocking, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, functions,
     generate, level, ls, methods, profile, record, report, serve, statements, status, storage,
-    study, top,
+    study, top, trace,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -61,6 +61,7 @@ Examples:
   tally serve                             a live page, and metrics for Prometheus
   tally diff A B                          what differs between two recordings
   tally cost                              what measuring costs
+  tally trace PID                         everything that a session does, in order
   tally clock                             whether the machine's clock is reliable
   tally study run NAME --quick            run a built-in experiment in minutes
   tally storage run NAME --quick          time a copy or a backup on busy storage";
@@ -114,6 +115,8 @@ pub enum Verb {
     Profile(profile::ProfileArgs),
     /// List the methods of a Java application that take most time: elapsed and CPU, with and without callees
     Methods(methods::MethodsArgs),
+    /// Print everything that a session does, in order: each message, statement, wait and commit
+    Trace(trace::TraceArgs),
     /// Print the man page, or write all of them into a directory
     #[command(hide = true)]
     Man(generate::ManArgs),
@@ -142,6 +145,7 @@ impl Verb {
             Verb::Cost(args) => (&args.connection, &mut args.target),
             Verb::Level(args) => args.connection_and_target(),
             Verb::Functions(args) => (&args.connection, &mut args.target),
+            Verb::Trace(args) => args.connection_and_target(),
             Verb::Demo(_)
             | Verb::Ls(_)
             | Verb::Report(_)

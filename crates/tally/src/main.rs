@@ -32,6 +32,7 @@ mod status;
 mod storage;
 mod study;
 mod top;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         Verb::Functions(args) => functions::run(args),
         Verb::Profile(args) => profile::run(args, color),
         Verb::Methods(args) => methods::run(args),
+        Verb::Trace(args) => trace::run(args, color),
         Verb::Man(args) => generate::man(args, Cli::command()),
         Verb::Completions(args) => generate::completions(args, Cli::command()),
     })

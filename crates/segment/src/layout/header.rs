@@ -40,7 +40,8 @@ offsets! {
     LOCAL_RELATIONS    = 936, "Region.";
     PLANS              = 952, "Region; empty if no plans are kept, like the next one.";
     PLAN_MEMORY        = 968, "Region.";
-    LEVEL_WORD         = 1024, "U32: level in the low 8 bits, resets above; the live part of the header begins here.";
+    TRACES             = 984, "Region; empty if no process can be traced.";
+    LEVEL_WORD         = 1024, "U32: level in the low 4 bits, 4 bits for traces, resets above; the live part of the header begins here.";
     RESET_TICK         = 1032, "U64.";
     LEVEL_UNTIL        = 1040, "U64: tick at which the level ends by itself, 0 never.";
     LEVEL_THEN         = 1048, "U32: the level after that.";
@@ -48,6 +49,7 @@ offsets! {
     LOCKS_SINCE        = 1064, "U64: tick since when the level is locks or above, 0: it is not.";
     PAUSE              = 1072, "U32: bit 0: statements are paused.";
     CONFIGURED_LEVEL   = 1076, "U32: 1 + the level last set by the server's configuration, 0 none.";
+    TRACES_ARMED       = 1080, "U64: a bit for each ring of traces that has memory.";
     OVERFLOW_SLOTS     = 1152, "U64.";
     OVERFLOW_STATS     = 1160, "U64.";
     OVERFLOW_DIRECTORY = 1168, "U64.";

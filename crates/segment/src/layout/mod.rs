@@ -23,6 +23,7 @@ mod relations;
 mod slots;
 mod statements;
 mod tables;
+mod traces;
 
 pub use relations::{file_sums, local_relation, relation};
 pub use slots::{
@@ -34,6 +35,7 @@ pub use statements::{
     unsynced,
 };
 pub use tables::{directory, event, probe};
+pub use traces::{trace, trace_record, TRACE_RECORDS};
 
 /// The first eight bytes of a segment.
 pub const MAGIC: &[u8; 8] = b"TALLYSEG";

@@ -12,6 +12,7 @@ Enter         open a row into its phases or contexts, or the page of a
               rows, cpu, io, lock, lwlock, client, ipc; r reverses it
 c k           cancel the statement of the session under the cursor, or
               terminate the session (panes Sessions and Locks); asks first
+T             trace that session for 3 s: all that it does, in order
 / F4          filter: rows that contain a text; Esc removes it
 i             show or hide idle accounts and nested statements
 p Space       pause, resume; intervals are still kept

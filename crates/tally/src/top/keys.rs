@@ -17,6 +17,8 @@ pub enum Action {
     Pane(usize),
     /// Show the next pane, or the one before.
     NextPane(isize),
+    /// Trace the session for a few seconds.
+    Trace,
     /// Move the cursor by a number of rows.
     Move(isize),
     /// Move the cursor by a number of pages.
@@ -90,6 +92,7 @@ pub fn action(key: KeyEvent) -> Option<Action> {
         KeyCode::Char(digit @ '0'..='9') => Action::Pane(digit as usize - '0' as usize),
         KeyCode::Char('c') => Action::Session(Deed::Cancel),
         KeyCode::Char('k') => Action::Session(Deed::Terminate),
+        KeyCode::Char('T') => Action::Trace,
         KeyCode::Tab => Action::NextPane(1),
         KeyCode::BackTab => Action::NextPane(-1),
         KeyCode::Up => Action::Move(-1),
@@ -134,7 +137,7 @@ mod tests {
     #[test]
     fn every_key_of_the_help_page_does_something() {
         let plain = |code| action(KeyEvent::new(code, KeyModifiers::NONE));
-        for c in "0123456789ckes<>r/ipd?hq gG,.[]tl+-xXWm".chars() {
+        for c in "0123456789ckTes<>r/ipd?hq gG,.[]tl+-xXWm".chars() {
             assert!(plain(KeyCode::Char(c)).is_some(), "{c}");
         }
         for n in [1, 4, 6, 10] {

@@ -108,7 +108,7 @@ fn answer(
                 false => "mouse off".to_string(),
             }
         }
-        Ask::Quit | Ask::Session(_) | Ask::Further(_) | Ask::Seek(_) => {
+        Ask::Quit | Ask::Session(_) | Ask::Trace { .. } | Ask::Further(_) | Ask::Seek(_) => {
             source.answer(ask, screen);
             return Ok(());
         }

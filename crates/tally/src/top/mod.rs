@@ -22,6 +22,7 @@ mod screen;
 mod source;
 mod terminal;
 mod text;
+mod tracing;
 mod trend;
 mod views;
 

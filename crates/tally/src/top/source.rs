@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use super::screen::{Ask, Request, Screen};
+use super::tracing::{Tracing, LENGTH};
 use super::views;
 use error::Error;
 use live::backend::send_aside;
@@ -40,6 +41,8 @@ pub struct Live {
     length: Duration,
     /// What the server was asked to do, and where its answer will be.
     asked: Option<(Request, Receiver<Result<(), Error>>)>,
+    /// The trace in progress.
+    tracing: Option<Tracing>,
 }
 
 impl Live {
@@ -47,7 +50,8 @@ impl Live {
     pub fn new(follower: Follower, target: Option<&str>, screen: &Screen) -> Live {
         let due = Instant::now() + FIRST.min(screen.length);
         let target = target.map(String::from);
-        let mut live = Live { follower, target, due, length: screen.length, asked: None };
+        let mut live =
+            Live { follower, target, due, length: screen.length, asked: None, tracing: None };
         live.ask_for_more(screen);
         live
     }
@@ -71,6 +75,48 @@ impl Live {
             }
             Err(error) => request.failed(&error.to_string()),
         }
+    }
+
+    /// Begins a trace, and returns the notice until it is over.
+    fn trace(&mut self, pid: i32, name: String) -> String {
+        let seconds = LENGTH.as_secs();
+        if let Some(before) = &self.tracing {
+            return format!("{} is still being traced", before.name);
+        }
+        let notice = format!("tracing {name} for {seconds} s");
+        self.tracing = Some(Tracing::start(pid, name, self.target.as_deref()));
+        notice
+    }
+
+    /// Whether the trace is over, and on the screen.
+    fn traced(&mut self, screen: &mut Screen) -> bool {
+        let Some(tracing) = &mut self.tracing else { return false };
+        let Some(result) = tracing.result() else { return false };
+        match result {
+            Ok(lines) => {
+                screen.notice = Some(format!("trace of {}; Esc goes back", tracing.name));
+                screen.show_trace(lines);
+            }
+            Err(error) => {
+                screen.notice = Some(format!("{} is not traced: {error}", tracing.name));
+            }
+        }
+        self.tracing = None;
+        true
+    }
+
+    /// The server's answer to what it was asked to do.
+    fn answered(&mut self, screen: &mut Screen) -> bool {
+        let Some((request, answers)) = &self.asked else { return false };
+        let result = match answers.try_recv() {
+            Ok(Ok(())) => request.done(),
+            Ok(Err(error)) => request.failed(&error.to_string()),
+            Err(TryRecvError::Disconnected) => request.failed("no answer"),
+            Err(TryRecvError::Empty) => return false,
+        };
+        self.asked = None;
+        screen.notice = Some(result);
+        true
     }
 
     /// Asks for what this pane shows. Returns whether that changed.
@@ -104,6 +150,7 @@ impl Source for Live {
             Ask::Further(_) => {
                 screen.notice = Some("this is the newest interval; l resumes".into());
             }
+            Ask::Trace { pid, name } => screen.notice = Some(self.trace(pid, name)),
             Ask::Session(request) => screen.notice = Some(self.send(request)),
             Ask::Seek(_) => {
                 screen.notice = Some("not among the kept intervals".into());
@@ -123,15 +170,6 @@ impl Source for Live {
     }
 
     fn news(&mut self, screen: &mut Screen) -> bool {
-        let Some((request, answers)) = &self.asked else { return false };
-        let result = match answers.try_recv() {
-            Ok(Ok(())) => request.done(),
-            Ok(Err(error)) => request.failed(&error.to_string()),
-            Err(TryRecvError::Disconnected) => request.failed("no answer"),
-            Err(TryRecvError::Empty) => return false,
-        };
-        self.asked = None;
-        screen.notice = Some(result);
-        true
+        self.answered(screen) | self.traced(screen)
     }
 }

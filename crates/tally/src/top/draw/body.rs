@@ -155,6 +155,17 @@ pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], ar
     frame.render_widget(Paragraph::new(lines), area);
 }
 
+/// Draws a trace. The cursor is the first visible line.
+pub fn trace(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+    let Some(text) = &screen.trace else { return };
+    screen.page = usize::from(area.height);
+    screen.cursor = screen.cursor.min(text.len().saturating_sub(screen.page));
+    let shown = text.iter().skip(screen.cursor).take(screen.page);
+    let lines: Vec<Line<'_>> =
+        shown.map(|line| Line::raw(fit(line, usize::from(area.width), false))).collect();
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
 /// A section of a page.
 fn section_lines(screen: &Screen, section: &Section, width: usize) -> Vec<Line<'static>> {
     let title = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);

@@ -30,7 +30,7 @@ pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
 }
 
 fn keys(screen: &Screen) -> String {
-    if screen.statement.is_some() {
+    if screen.statement.is_some() || screen.trace.is_some() {
         return "q quit  ? help  Esc back  Up Down scroll  Left Right past  x export".to_string();
     }
     if screen.view() == View::Diagnoses {
@@ -41,8 +41,8 @@ fn keys(screen: &Screen) -> String {
     let order = screen.wish.sort.name();
     let turned = if screen.wish.reverse { " reversed" } else { "" };
     let session = match screen.view() {
-        View::Sessions => "c cancel  k terminate  ",
-        View::Locks if screen.below().is_some() => "c cancel  k terminate  ",
+        View::Sessions => "c cancel  k terminate  T trace  ",
+        View::Locks if screen.below().is_some() => "c cancel  k terminate  T trace  ",
         _ => "",
     };
     format!(

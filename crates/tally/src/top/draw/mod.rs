@@ -42,6 +42,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     let names = head::tabs(screen, tabs);
     frame.render_widget(Paragraph::new(names), tabs);
     match screen.sections() {
+        _ if screen.trace.is_some() => body::trace(frame, screen, body),
         _ if screen.view() == View::Diagnoses => diagnoses::draw(frame, screen, body),
         Some(page) => body::sections(frame, screen, &page, body),
         None => body::table(frame, screen, body),

@@ -88,6 +88,7 @@ impl Screen {
             Action::Save => return Some(Ask::Save),
             Action::Mouse => return Some(Ask::Mouse),
             Action::Session(deed) => self.ask(deed),
+            Action::Trace => return self.ask_for_trace(),
             Action::Pane(pane) => self.show(pane),
             Action::NextPane(by) => self.show(turn(self.pane, by, PANES.len())),
             Action::Move(by) => self.cursor = self.cursor.saturating_add_signed(by),
@@ -111,6 +112,7 @@ impl Screen {
             Action::Order(sort) => (self.wish.sort, self.wish.reverse) = (sort, false),
             Action::Reverse => self.wish.reverse = !self.wish.reverse,
             Action::Filter => self.mode = Mode::Filter(self.wish.filter.clone()),
+            Action::Clear if self.trace.is_some() => self.leave_trace(),
             Action::Clear if self.statement.is_some() => self.leave_statement(),
             Action::Clear if self.session.is_some() => self.leave_session(),
             Action::Clear => self.wish.filter.clear(),
@@ -174,6 +176,7 @@ impl Screen {
         self.top = 0;
         self.statement = None;
         self.session = None;
+        self.trace = None;
     }
 
     /// Back to the table, with the cursor on the statement if it is still there.
@@ -188,6 +191,9 @@ impl Screen {
     }
 
     fn toggle(&mut self) {
+        if self.trace.is_some() {
+            return self.leave_trace();
+        }
         if self.statement.is_some() {
             return self.leave_statement();
         }

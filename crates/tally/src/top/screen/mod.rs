@@ -82,6 +82,13 @@ pub enum Ask {
     Mouse,
     /// Have the server cancel a statement or end a session.
     Session(Request),
+    /// Trace a session for a few seconds.
+    Trace {
+        /// Its process.
+        pid: i32,
+        /// What to call it.
+        name: String,
+    },
     /// Show an interval beyond the kept ones, by this number of intervals.
     Further(i64),
     /// Show a time beyond the kept intervals, seconds since 1970.
@@ -133,6 +140,8 @@ pub struct Screen {
     pub statement: Option<StatementKey>,
     /// The session whose page is shown instead of the pane.
     pub session: Option<SessionId>,
+    /// The trace of a session that is shown instead of the pane, line by line.
+    pub trace: Option<Vec<String>>,
     /// What keys act on.
     pub mode: Mode,
     /// What happened to the server, until the next interval.
@@ -173,6 +182,7 @@ impl Screen {
             spots: Spots::default(),
             statement: None,
             session: None,
+            trace: None,
             mode: Mode::Normal,
             message: None,
             notice: None,

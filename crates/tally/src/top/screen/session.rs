@@ -121,6 +121,29 @@ impl Screen {
         }
     }
 
+    /// Has the session under the cursor, or of the page, traced.
+    pub(super) fn ask_for_trace(&mut self) -> Option<Ask> {
+        match self.session() {
+            Ok(row) => Some(Ask::Trace { pid: row.pid, name: session_name(row) }),
+            Err(why) => {
+                self.notice = Some(why.to_string());
+                None
+            }
+        }
+    }
+
+    /// Shows a trace instead of the pane.
+    pub fn show_trace(&mut self, lines: Vec<String>) {
+        self.trace = Some(lines);
+        self.cursor = 0;
+    }
+
+    /// Back to what was shown before.
+    pub(super) fn leave_trace(&mut self) {
+        self.trace = None;
+        self.cursor = 0;
+    }
+
     /// The answer to the question.
     pub(super) fn answered(&mut self, request: Request, yes: bool) -> Option<Ask> {
         if !yes {

@@ -311,6 +311,27 @@ fn a_session_is_cancelled_or_terminated_after_a_question() {
     assert!(screen.notice.as_ref().unwrap().contains("recording"));
 }
 
+#[test]
+fn a_trace_of_a_session_replaces_the_pane_until_esc() {
+    let mut screen = blocked();
+    press(&mut screen, "1T");
+    assert!(screen.notice.as_ref().unwrap().contains("pane Sessions"));
+    press(&mut screen, "4");
+    let row = screen.reading().unwrap().interval.sessions[0].clone();
+    let name = view::blocking::session_name(&row);
+    assert_eq!(press(&mut screen, "T"), Some(Ask::Trace { pid: row.pid, name }));
+    screen.show_trace((1..=100).map(|n| format!("  line {n} of the trace")).collect());
+    let shown = drawn(&mut screen, 80, 24);
+    assert!(shown.contains("  line 1 of the trace") && !shown.contains("line 90 "), "{shown}");
+    // It stays while intervals come, and scrolls.
+    later(&mut screen, 1.0, 1);
+    press(&mut screen, "G");
+    assert!(drawn(&mut screen, 80, 24).contains("line 100 of the trace"));
+    press(&mut screen, "\x1b");
+    assert!(!drawn(&mut screen, 80, 24).contains("of the trace"));
+    assert_eq!(screen.view(), View::Sessions);
+}
+
 /// Another interval, this many seconds after the first, with this many commands.
 fn later(screen: &mut Screen, seconds: f64, commands: u64) {
     let mut reading = Box::new(sample::reading());

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What the accounts of one process say at one of its transitions, to compare its trace with.
+
+use crate::error::Error;
+use crate::layout::{self, book, entry, head, state, u32_at, u64_at};
+use crate::segment::Segment;
+use crate::statements::seqlock::Tries;
+use std::collections::BTreeMap;
+
+/// The accounts of a process up to the tick at which its running account began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ledger {
+    /// That tick.
+    pub tick: u64,
+    /// The account that runs since then.
+    pub running: Option<u32>,
+    /// How many resets it has seen.
+    pub resets: u32,
+    /// Ticks of each account, by directory number: of accounts alone.
+    pub ticks: BTreeMap<u32, u64>,
+}
+
+impl Segment {
+    /// The ledger of a slot while this owner has it; `None`: it has ended, or the writer was too fast.
+    pub fn ledger(&self, slot: u32, generation: u32) -> Result<Option<Ledger>, Error> {
+        if slot >= self.header().slots {
+            return Ok(None);
+        }
+        let is_same = || -> Result<bool, Error> {
+            let at = self.regions.entries.entry(slot);
+            Ok(self.read_u32(at + entry::GENERATION as u64)? == generation
+                && self.read_u32(at + entry::STATE as u64)? == state::LIVE)
+        };
+        let at = self.regions.books.entry(slot);
+        let most = self.header().stats_per_book as usize;
+        let used = (self.read_u32(at + book::USED as u64)? as usize).min(most);
+        let mut bytes = vec![0; book::SIZE + used * head::SIZE];
+        if !is_same()? || !self.read_under_seq(at, &mut bytes, &Tries::new(true))? || !is_same()? {
+            return Ok(None);
+        }
+        let mut ticks = BTreeMap::new();
+        let pend = u32_at(&bytes, book::PEND) as usize;
+        for index in 0..used {
+            let at = book::SIZE + index * head::SIZE;
+            let Some(stat) = u32_at(&bytes, at + head::STAT).checked_sub(1) else { continue };
+            if !self.is_account(stat)? {
+                continue;
+            }
+            let pending =
+                if index == pend { (1, u64_at(&bytes, book::PEND_TICKS)) } else { (0, 0) };
+            let count = u64_at(&bytes, at + head::COUNT) + pending.0;
+            if count != 0 {
+                ticks.insert(stat, u64_at(&bytes, at + head::TOTAL).saturating_add(pending.1));
+            }
+        }
+        let run = u32_at(&bytes, book::RUN) as usize;
+        let stat = (run < used).then(|| u32_at(&bytes, book::SIZE + run * head::SIZE + head::STAT));
+        Ok(Some(Ledger {
+            tick: u64_at(&bytes, book::RUN_START),
+            running: stat.and_then(|stat| stat.checked_sub(1)),
+            resets: u32_at(&bytes, book::RESETS),
+            ticks,
+        }))
+    }
+
+    fn is_account(&self, stat: u32) -> Result<bool, Error> {
+        let region = self.regions.directory;
+        Ok(stat < region.count
+            && self.read_u32(region.entry(stat) + layout::directory::KIND as u64)? == ACCOUNT)
+    }
+
+    /// The name of a statistic, by directory number.
+    pub fn stat_name(&self, stat: u32) -> Result<Option<String>, Error> {
+        let region = self.regions.directory;
+        if stat >= region.count {
+            return Ok(None);
+        }
+        let mut bytes = [0; layout::directory::SIZE];
+        self.read(region.entry(stat), &mut bytes)?;
+        let name = layout::text_at(&bytes, layout::directory::NAME, 96);
+        Ok((!name.is_empty()).then_some(name))
+    }
+}
+
+/// Kind of a statistic in the directory: an account.
+const ACCOUNT: u32 = 1;
+
+impl Segment {
+    /// The slot of a process that pg_tally sees, by its pid.
+    pub fn slot_of(&self, pid: i32) -> Result<Option<u32>, Error> {
+        let slots = self.header().slots;
+        let mut found = None;
+        self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
+            let live = u32_at(bytes, entry::STATE) == state::LIVE;
+            if index < slots && live && layout::i32_at(bytes, entry::PID) == pid {
+                found = Some(index);
+            }
+        })?;
+        Ok(found)
+    }
+}

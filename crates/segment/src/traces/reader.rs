@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Following one ring: what was written since the last time, and how much of it was overwritten before it was read.
+//!
+//! Concurrency contract. The writer clears a record's number, writes the record, stores its number, and then the head. The
+//! reader copies records up to the head, reads the head again, and ignores what may have been overwritten meanwhile. Each
+//! record's number says which generation and position it has; one with another number counts as lost.
+
+use super::{generation_of, TraceRecord, TraceState};
+use crate::error::Error;
+use crate::layout::{trace, trace_record, u64_at, TRACE_RECORDS};
+use crate::segment::Segment;
+use std::sync::atomic::{fence, Ordering};
+
+/// Records that are copied at a time.
+const BATCH: u64 = 512;
+
+/// Who writes a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traced {
+    /// The process.
+    pub pid: i32,
+    /// The leader of a parallel worker.
+    pub leader_pid: Option<i32>,
+    /// Its slot.
+    pub slot: u32,
+    /// Which owner of the slot it is.
+    pub slot_generation: u32,
+    /// When the trace began, tick.
+    pub begun: u64,
+}
+
+/// A ring that is followed.
+#[derive(Debug)]
+pub struct TraceReader {
+    ring: u32,
+    generation: u32,
+    position: u64,
+}
+
+impl TraceReader {
+    /// For a ring that was armed with this generation.
+    pub(super) fn new(ring: u32, generation: u32) -> TraceReader {
+        TraceReader { ring, generation, position: 0 }
+    }
+
+    /// Which ring it is.
+    pub fn ring(&self) -> u32 {
+        self.ring
+    }
+
+    fn at(&self, segment: &Segment) -> Result<u64, Error> {
+        let region = segment.regions.traces.filter(|region| self.ring < region.count);
+        let missing = || Error::Damaged {
+            path: segment.path().to_path_buf(),
+            what: "it has no such ring of traces".into(),
+        };
+        Ok(region.ok_or_else(missing)?.entry(self.ring))
+    }
+
+    /// The state of the ring; `Free` if it has another generation by now.
+    pub fn state(&self, segment: &Segment) -> Result<TraceState, Error> {
+        let claim = segment.read_u32(self.at(segment)? + trace::CLAIM as u64)?;
+        let ours = generation_of(claim) == self.generation;
+        Ok(if ours { TraceState::of(claim) } else { TraceState::Free })
+    }
+
+    /// Who writes it, or has written it; `None`: nobody has taken it yet, or it is another's by now.
+    pub fn traced(&self, segment: &Segment) -> Result<Option<Traced>, Error> {
+        if !matches!(self.state(segment)?, TraceState::Running | TraceState::Ended) {
+            return Ok(None);
+        }
+        let at = self.at(segment)?;
+        // The writer fills this in before its first record.
+        if segment.read_u64(at + trace::HEAD as u64)? == 0 {
+            return Ok(None);
+        }
+        let word = |field: usize| segment.read_u32(at + field as u64);
+        let leader_pid = word(trace::LEADER_PID)? as i32;
+        Ok(Some(Traced {
+            pid: word(trace::OWNER_PID)? as i32,
+            leader_pid: (leader_pid != 0).then_some(leader_pid),
+            slot: word(trace::SLOT)?,
+            slot_generation: word(trace::SLOT_GENERATION)?,
+            begun: segment.read_u64(at + trace::BEGUN as u64)?,
+        }))
+    }
+
+    /// Pass what was written since the last call to `see`, with how many records were lost before it. Returns how many were
+    /// lost after the last one.
+    pub fn poll(
+        &mut self,
+        segment: &Segment,
+        mut see: impl FnMut(u64, TraceRecord),
+    ) -> Result<u64, Error> {
+        let at = self.at(segment)?;
+        let head_at = at + trace::HEAD as u64;
+        let mut lost = 0;
+        let mut bytes = Vec::new();
+        let mut head = segment.read_u64(head_at)?;
+        // Whatever a damaged ring says, this ends: each turn moves on, and a ring has so many records.
+        let mut turns = 2 * TRACE_RECORDS;
+        while self.position < head && turns > 0 {
+            turns -= 1;
+            let oldest = head.saturating_sub(TRACE_RECORDS);
+            if self.position < oldest {
+                lost += oldest - self.position;
+                self.position = oldest;
+            }
+            let first = self.position % TRACE_RECORDS;
+            let count = (head - self.position).min(BATCH).min(TRACE_RECORDS - first);
+            bytes.resize(count as usize * trace_record::SIZE, 0);
+            fence(Ordering::Acquire);
+            let records = at + trace::SIZE as u64;
+            segment.read(records + first * trace_record::SIZE as u64, &mut bytes)?;
+            fence(Ordering::Acquire);
+            head = segment.read_u64(head_at)?;
+            // The one after the head may be in change.
+            let whole_from = (head + 1).saturating_sub(TRACE_RECORDS);
+            for record in bytes.chunks_exact(trace_record::SIZE) {
+                let number = u64::from(self.generation) << 40 | (self.position + 1);
+                if self.position < whole_from || u64_at(record, trace_record::NUMBER) != number {
+                    lost += 1;
+                } else {
+                    see(std::mem::take(&mut lost), TraceRecord::of(record));
+                }
+                self.position += 1;
+            }
+        }
+        Ok(lost)
+    }
+}

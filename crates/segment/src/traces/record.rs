@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One record of a ring. No content is trusted: what is unknown becomes [`TraceKind::Other`].
+
+use crate::blocked::LockTag;
+use crate::layout::{trace_record as at, u32_at, u64_at};
+
+/// What a process did, or what happened to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceRecord {
+    /// When: of what has a length its beginning.
+    pub tick: u64,
+    /// How long, ticks.
+    pub ticks: u64,
+    /// The plan's node that ran.
+    pub node: Option<u16>,
+    /// What it was.
+    pub kind: TraceKind,
+}
+
+/// A step of a statement's execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TraceStep {
+    /// Planning.
+    Plan,
+    /// The executor starts: relations are opened and locked.
+    Start,
+    /// The executor runs.
+    Run,
+    /// Triggers and data-modifying parts that are left.
+    Finish,
+    /// The executor ends.
+    End,
+    /// A utility statement.
+    Utility,
+    /// A step of a later version.
+    Other(u8),
+}
+
+impl TraceStep {
+    fn of(number: u8) -> TraceStep {
+        match number {
+            1 => TraceStep::Plan,
+            2 => TraceStep::Start,
+            3 => TraceStep::Run,
+            4 => TraceStep::Finish,
+            5 => TraceStep::End,
+            6 => TraceStep::Utility,
+            other => TraceStep::Other(other),
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            TraceStep::Plan => "plan",
+            TraceStep::Start => "start",
+            TraceStep::Run => "run",
+            TraceStep::Finish => "finish",
+            TraceStep::End => "end",
+            TraceStep::Utility => "utility",
+            TraceStep::Other(_) => "step",
+        }
+    }
+}
+
+/// Why a process writes no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceEnd {
+    /// The reader has withdrawn the request.
+    Withdrawn,
+    /// The process has ended.
+    Exited,
+    /// The level is off.
+    LevelOff,
+    /// The reader has not renewed the request in time.
+    NotRenewed,
+}
+
+/// The object of a wait.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum TraceFile {
+    /// A part of a relation.
+    Relation {
+        /// OID of its tablespace.
+        tablespace: u32,
+        /// OID of its database; 0: shared.
+        database: u32,
+        /// Number of its file.
+        file: u32,
+        /// 0 main, 1 fsm, 2 vm, 3 init.
+        fork: u8,
+        /// Block of the relation, if it is known.
+        block: Option<u32>,
+    },
+    /// A file of this kind: a directory number whose name begins with `trace::`.
+    Kind(u32),
+}
+
+/// What a record reports. Accounts are directory numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TraceKind {
+    /// The trace begins; this account runs.
+    Begin {
+        /// The account.
+        account: Option<u32>,
+    },
+    /// It ends.
+    End(Option<TraceEnd>),
+    /// A wait.
+    Wait {
+        /// Its account.
+        account: Option<u32>,
+        /// The account that ran after it.
+        next: Option<u32>,
+        /// It was an operation on a file: number of the operation, errno value or 0, bytes moved, and the file if it is known.
+        file: Option<(u8, u8, u64, Option<TraceFile>)>,
+    },
+    /// A message of the client arrived: number of its kind, and the account that runs.
+    Message {
+        /// Number of its kind.
+        kind: u8,
+        /// The account.
+        account: Option<u32>,
+    },
+    /// Another account runs.
+    Switch {
+        /// The account.
+        account: Option<u32>,
+    },
+    /// The server has analysed a statement.
+    Statement {
+        /// Its id.
+        id: u64,
+        /// How many steps it is within.
+        depth: u8,
+    },
+    /// A step begins.
+    StepBegin {
+        /// Which.
+        step: TraceStep,
+        /// The statement's id.
+        id: u64,
+        /// How many steps it is within.
+        depth: u8,
+    },
+    /// A step ends.
+    StepEnd {
+        /// Which.
+        step: TraceStep,
+        /// The statement's id.
+        id: u64,
+        /// How many steps it is within.
+        depth: u8,
+        /// Rows so far.
+        rows: u64,
+        /// An error ends it.
+        failed: bool,
+    },
+    /// The wait in progress is for this lock.
+    Lock {
+        /// The lock.
+        lock: LockTag,
+        /// Mode: a LOCKMODE.
+        mode: u16,
+        /// The first of those who block it.
+        blockers: Vec<i32>,
+        /// How many block it.
+        count: u8,
+    },
+    /// A commit: 1 leader, 2 group-committed, 3 asynchronous.
+    Commit(u8),
+    /// A part of the name of a node.
+    Node {
+        /// The node above.
+        parent: Option<u16>,
+        /// Which part of its name this is.
+        part: u8,
+        /// The part.
+        name: Vec<u8>,
+    },
+    /// What a node has returned.
+    NodeEnd {
+        /// Rows.
+        rows: u64,
+        /// How often it was asked for one.
+        calls: u64,
+    },
+    /// All totals began again at zero.
+    Reset,
+    /// A record of a later version.
+    Other(u8),
+}
+
+impl TraceRecord {
+    /// The record in these bytes, of [`at::SIZE`].
+    pub fn of(bytes: &[u8]) -> TraceRecord {
+        let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
+        let word = |i: usize| u32_at(bytes, at::WORDS + 4 * i);
+        let long = |i: usize| u64::from(word(i)) | u64::from(word(i + 1)) << 32;
+        let (op, more, failed) = (byte(at::OP), byte(at::MORE), byte(at::FAILED));
+        let node = u16::from_ne_bytes([byte(at::NODE), byte(at::NODE + 1)]);
+        let (stat, next) = (u32_at(bytes, at::STAT), u32_at(bytes, at::NEXT));
+        let account = stat.checked_sub(1);
+        let kind = match byte(at::KIND) {
+            1 => TraceKind::Begin { account },
+            2 => TraceKind::End(match op {
+                1 => Some(TraceEnd::Withdrawn),
+                2 => Some(TraceEnd::Exited),
+                3 => Some(TraceEnd::LevelOff),
+                4 => Some(TraceEnd::NotRenewed),
+                _ => None,
+            }),
+            3 => TraceKind::Wait {
+                account,
+                next: next.checked_sub(1),
+                file: op.checked_sub(1).map(|op| {
+                    let file = match more.checked_sub(1) {
+                        Some(fork) => Some(TraceFile::Relation {
+                            tablespace: word(0),
+                            database: word(1),
+                            file: word(2),
+                            fork,
+                            block: Some(word(3)).filter(|&block| block != u32::MAX),
+                        }),
+                        None => word(0).checked_sub(1).map(TraceFile::Kind),
+                    };
+                    (op, failed, long(4), file)
+                }),
+            },
+            4 => TraceKind::Message { kind: op, account },
+            5 => TraceKind::Switch { account },
+            6 => TraceKind::Statement { id: long(0), depth: more },
+            7 => TraceKind::StepBegin { step: TraceStep::of(op), id: long(0), depth: more },
+            8 => TraceKind::StepEnd {
+                step: TraceStep::of(op),
+                id: long(0),
+                depth: more,
+                rows: long(2),
+                failed: failed != 0,
+            },
+            9 => {
+                let pids = [stat, next, word(4), word(5)].map(|pid| pid as i32);
+                TraceKind::Lock {
+                    lock: LockTag {
+                        fields: [word(0), word(1), word(2)],
+                        field4: node,
+                        kind: op,
+                        method: more,
+                    },
+                    mode: word(3) as u16,
+                    blockers: pids[..usize::from(failed).min(pids.len())].to_vec(),
+                    count: failed,
+                }
+            }
+            10 => TraceKind::Commit(op),
+            11 => TraceKind::Node {
+                parent: stat.checked_sub(1).map(|parent| parent as u16),
+                part: op,
+                name: bytes
+                    .get(at::WORDS..at::WORDS + usize::from(more).min(24))
+                    .unwrap_or_default()
+                    .to_vec(),
+            },
+            12 => TraceKind::NodeEnd { rows: long(0), calls: long(2) },
+            13 => TraceKind::Reset,
+            other => TraceKind::Other(other),
+        };
+        let node = if matches!(kind, TraceKind::Lock { .. }) { 0 } else { node };
+        TraceRecord {
+            tick: u64_at(bytes, at::TICK),
+            ticks: u64_at(bytes, at::TICKS),
+            node: node.checked_sub(1),
+            kind,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_content_of_a_record_panics() {
+        for kind in 0..=255u8 {
+            for fill in [0u8, 1, 24, 25, 255] {
+                let mut bytes = [fill; at::SIZE];
+                bytes[at::KIND] = kind;
+                let record = TraceRecord::of(&bytes);
+                if let TraceKind::Node { name, .. } = &record.kind {
+                    assert!(name.len() <= 24);
+                }
+                if let TraceKind::Lock { blockers, .. } = &record.kind {
+                    assert!(blockers.len() <= 4);
+                }
+            }
+        }
+        assert_eq!(TraceRecord::of(&[]).kind, TraceKind::Other(0));
+    }
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Asking processes for traces: rings are armed, renewed and withdrawn.
+//!
+//! Concurrency contract. Those that arm rings take turns by a lock on the file. A ring whose time has passed belongs to
+//! nobody; arming it gives it another generation, so that what its last writer or reader may still do shows.
+
+use super::{claim_of, generation_of, TraceReader, TraceState};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::layout::{header, trace, trace_record, HEADER_SIZE, TRACE_RECORDS};
+use crate::segment::Segment;
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+/// A request that is not renewed ends after this time, s.
+const LEASE: f64 = 5.0;
+/// Limit of the wait for others that arm rings.
+const TURN: Duration = Duration::from_secs(2);
+const NAP: Duration = Duration::from_millis(10);
+/// What is left of the file system to others: a quarter, at most this (libtally/src/memory.c).
+const HEADROOM: u64 = 256 << 20;
+const PAGE: usize = 4096;
+
+/// Which processes are asked for a trace. Empty texts fit all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceRequest {
+    /// This process; `None`: sessions by the texts below.
+    pub pid: Option<i32>,
+    /// Not the process itself, but parallel workers that it leads.
+    pub workers: bool,
+    /// With the nodes of plans.
+    pub nodes: bool,
+    /// Sessions with this application_name.
+    pub application: String,
+    /// Sessions of this user.
+    pub user: String,
+    /// Sessions in this database.
+    pub database: String,
+}
+
+/// A page of the file that is mapped for writing.
+#[derive(Debug)]
+struct Page {
+    at: NonNull<u8>,
+}
+
+// SAFETY: the page belongs to its owner until it is dropped, and is only accessed by atomic operations.
+unsafe impl Send for Page {}
+
+impl Page {
+    fn map(file: &File, offset: u64) -> std::io::Result<Page> {
+        // SAFETY: a new mapping, of nothing that this process has; the caller has checked that the file is that long.
+        let at = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                PAGE,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                file,
+                offset,
+            )
+        }?;
+        NonNull::new(at.cast()).map(|at| Page { at }).ok_or(std::io::ErrorKind::OutOfMemory.into())
+    }
+
+    fn u32(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= PAGE);
+        // SAFETY: within the page, which stays mapped as long as self lives, and aligned.
+        unsafe { self.at.add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
+    fn u64(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= PAGE);
+        // SAFETY: as above.
+        unsafe { self.at.add(offset).cast::<AtomicU64>().as_ref() }
+    }
+
+    fn text(&self, offset: usize, text: &str) {
+        for i in 0..64 {
+            let byte = if i < 63 { text.as_bytes().get(i).copied().unwrap_or(0) } else { 0 };
+            debug_assert!(offset + i < PAGE);
+            // SAFETY: as above.
+            unsafe { self.at.add(offset + i).cast::<AtomicU8>().as_ref() }
+                .store(byte, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: nothing refers into the page any more: references borrow self.
+        let _ = unsafe { rustix::mm::munmap(self.at.as_ptr().cast(), PAGE) };
+    }
+}
+
+/// A ring that this process has armed.
+#[derive(Debug)]
+struct Armed {
+    ring: u32,
+    generation: u32,
+    page: Page,
+    request: TraceRequest,
+}
+
+/// The rings that this process has armed. They are withdrawn when it is dropped; if this process is killed, the traced
+/// processes stop by themselves.
+///
+/// Needs the right to write the segment, so the server's user or root. Writers never truncate a segment; a user who may write
+/// the file and truncates it kills this process.
+#[derive(Debug)]
+pub struct TraceSwitch {
+    path: PathBuf,
+    file: File,
+    region: crate::layout::Region,
+    header: Page,
+    clock: Clock,
+    armed: Vec<Armed>,
+}
+
+impl TraceSwitch {
+    /// For the traces of this segment.
+    pub fn open(segment: &Segment) -> Result<TraceSwitch, Error> {
+        let path = segment.path();
+        let wish = "trace its processes";
+        let io = |source| Error::Io { path: path.to_path_buf(), wish, source };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+            .open(path)
+            .map_err(|e| crate::segment::open_error(path, wish, e))?;
+        // The checks of a reader, on the very file that will be written.
+        let checked =
+            Segment::from_file(file.try_clone().map_err(io)?, segment.segment_path().clone())?;
+        let region = checked.regions.traces.ok_or_else(|| Error::NoTraces { path: path.into() })?;
+        if !region.offset.is_multiple_of(PAGE as u64) || !region.stride.is_multiple_of(PAGE as u32)
+        {
+            return Err(Error::Damaged {
+                path: path.into(),
+                what: "its rings of traces are not at pages".into(),
+            });
+        }
+        debug_assert_eq!(HEADER_SIZE, PAGE);
+        let header = Page::map(&file, 0).map_err(io)?;
+        let clock = *checked.clock();
+        Ok(TraceSwitch { path: path.into(), file, region, header, clock, armed: Vec::new() })
+    }
+
+    fn io(&self, source: std::io::Error) -> Error {
+        Error::Io { path: self.path.clone(), wish: "trace its processes", source }
+    }
+
+    /// How many rings the segment has.
+    pub fn rings(&self) -> u32 {
+        self.region.count
+    }
+
+    /// Arm up to `most` rings for a request, and have all processes look. Returns a reader for each; fewer, or none, if
+    /// others use the rest.
+    pub fn arm(&mut self, request: &TraceRequest, most: u32) -> Result<Vec<TraceReader>, Error> {
+        let _turn = Turn::take(&self.file).ok_or_else(|| {
+            self.io(std::io::Error::new(
+                std::io::ErrorKind::TimedOut,
+                "another process keeps it locked",
+            ))
+        })?;
+        let mut readers = Vec::new();
+        for ring in 0..self.region.count {
+            if readers.len() as u32 >= most {
+                break;
+            }
+            if let Some(armed) = self.arm_ring(ring, request)? {
+                readers.push(TraceReader::new(ring, armed.generation));
+                self.armed.push(armed);
+            }
+        }
+        self.announce();
+        Ok(readers)
+    }
+
+    /// `None`: another reader uses it.
+    fn arm_ring(&self, ring: u32, request: &TraceRequest) -> Result<Option<Armed>, Error> {
+        if self.armed.iter().any(|armed| armed.ring == ring) {
+            return Ok(None);
+        }
+        let at = self.region.entry(ring);
+        let armed_bit = 1u64 << ring;
+        let bits = self.header.u64(header::TRACES_ARMED);
+        // One that was never armed has no memory: it is reserved before it is touched.
+        self.reserve(at, PAGE as u64)?;
+        let page = Page::map(&self.file, at).map_err(|e| self.io(e))?;
+        let claim = page.u32(trace::CLAIM).load(Ordering::Acquire);
+        let free = TraceState::of(claim) == TraceState::Free
+            || page.u64(trace::UNTIL).load(Ordering::Acquire) < self.clock.now();
+        if !free {
+            return Ok(None);
+        }
+        self.reserve(at + PAGE as u64, TRACE_RECORDS * trace_record::SIZE as u64)?;
+        // 24 bits, and never 0.
+        let generation = generation_of(claim) % 0xFF_FFFF + 1;
+        page.u32(trace::CLAIM).store(claim_of(generation, TraceState::Free), Ordering::Release);
+        let flags = u32::from(request.workers) | u32::from(request.nodes) << 1;
+        page.u32(trace::FLAGS).store(flags, Ordering::Relaxed);
+        page.u32(trace::PID).store(request.pid.unwrap_or(0) as u32, Ordering::Relaxed);
+        page.u32(trace::READER_PID).store(std::process::id(), Ordering::Relaxed);
+        page.u64(trace::READER_BOOT_NS).store(crate::clock::boottime_ns(), Ordering::Relaxed);
+        page.text(trace::APPLICATION, &request.application);
+        page.text(trace::USER, &request.user);
+        page.text(trace::DATABASE, &request.database);
+        page.u32(trace::OWNER_PID).store(0, Ordering::Relaxed);
+        page.u64(trace::HEAD).store(0, Ordering::Relaxed);
+        page.u64(trace::UNTIL).store(self.lease(), Ordering::Relaxed);
+        page.u32(trace::CLAIM).store(claim_of(generation, TraceState::Armed), Ordering::Release);
+        bits.fetch_or(armed_bit, Ordering::AcqRel);
+        Ok(Some(Armed { ring, generation, page, request: request.clone() }))
+    }
+
+    fn lease(&self) -> u64 {
+        self.clock.now().saturating_add(self.clock.ticks(LEASE))
+    }
+
+    /// Reserve memory, as long as enough is left to others.
+    fn reserve(&self, offset: u64, length: u64) -> Result<(), Error> {
+        let full = || self.io(std::io::ErrorKind::StorageFull.into());
+        let fs = rustix::fs::fstatvfs(&self.file).map_err(|e| self.io(e.into()))?;
+        let headroom = (fs.f_blocks * fs.f_frsize / 4).min(HEADROOM);
+        if fs.f_blocks != 0 && fs.f_bavail * fs.f_frsize < headroom + length {
+            return Err(full());
+        }
+        loop {
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, length) {
+                Ok(()) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(self.io(e.into())),
+            }
+        }
+    }
+
+    /// Change the level word, so that all processes look for requests at their next probe.
+    fn announce(&self) {
+        let word = self.header.u32(header::LEVEL_WORD);
+        let next = |word: u32| (word & !0xF0) | ((word >> 4 & 0xF) % 15 + 1) << 4;
+        let _ = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| Some(next(word)));
+    }
+
+    /// At least once a second: the requests go on. One for a process that has not answered is announced again.
+    pub fn renew(&self) {
+        let until = self.lease();
+        let mut waits = false;
+        for armed in &self.armed {
+            let claim = armed.page.u32(trace::CLAIM).load(Ordering::Acquire);
+            if generation_of(claim) != armed.generation {
+                continue;
+            }
+            armed.page.u64(trace::UNTIL).store(until, Ordering::Release);
+            waits |= TraceState::of(claim) == TraceState::Armed
+                && armed.request.pid.is_some()
+                && !armed.request.workers;
+        }
+        if waits {
+            self.announce();
+        }
+    }
+
+    /// The process of this ring has ended and everything is read: another one that the request is for may take it. Returns its
+    /// reader.
+    pub fn again(&mut self, reader: &TraceReader) -> Result<Option<TraceReader>, Error> {
+        let Some(i) = self.armed.iter().position(|armed| armed.ring == reader.ring()) else {
+            return Ok(None);
+        };
+        let armed = self.armed.swap_remove(i);
+        self.withdraw(&armed);
+        let request = armed.request.clone();
+        let ring = armed.ring;
+        drop(armed);
+        let again = self.arm_ring(ring, &request)?;
+        let reader = again.as_ref().map(|armed| TraceReader::new(ring, armed.generation));
+        self.armed.extend(again);
+        Ok(reader)
+    }
+
+    fn withdraw(&self, armed: &Armed) {
+        let word = armed.page.u32(trace::CLAIM);
+        let _ = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |claim| {
+            (generation_of(claim) == armed.generation)
+                .then_some(claim_of(armed.generation, TraceState::Free))
+        });
+    }
+
+    /// Stop all: processes that are traced notice at their next record. What they have written stays to be read until the
+    /// switch is dropped.
+    pub fn stop(&self) {
+        for armed in &self.armed {
+            let word = armed.page.u32(trace::CLAIM);
+            let _ = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |claim| {
+                (generation_of(claim) == armed.generation)
+                    .then_some(claim_of(armed.generation, TraceState::Ended))
+            });
+        }
+        self.announce();
+    }
+}
+
+impl Drop for TraceSwitch {
+    fn drop(&mut self) {
+        let _turn = Turn::take(&self.file);
+        for armed in &self.armed {
+            self.withdraw(armed);
+            self.header.u64(header::TRACES_ARMED).fetch_and(!(1 << armed.ring), Ordering::AcqRel);
+            // The page with the generation stays; the records are given back.
+            let _ = rustix::fs::fallocate(
+                &self.file,
+                FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+                self.region.entry(armed.ring) + PAGE as u64,
+                TRACE_RECORDS * trace_record::SIZE as u64,
+            );
+        }
+        self.announce();
+        // The last one leaves no trace in the word.
+        if self.header.u64(header::TRACES_ARMED).load(Ordering::Acquire) == 0 {
+            self.header.u32(header::LEVEL_WORD).fetch_and(!0xF0, Ordering::AcqRel);
+        }
+    }
+}
+
+/// The lock on the file, while rings are armed or given back.
+struct Turn<'f>(&'f File);
+
+impl Turn<'_> {
+    /// `None`: others keep it.
+    fn take(file: &File) -> Option<Turn<'_>> {
+        let began = Instant::now();
+        loop {
+            match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Some(Turn(file)),
+                Err(_) if began.elapsed() < TURN => std::thread::sleep(NAP),
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(self.0, FlockOperation::Unlock);
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally trace`: everything that a session does, in order.
+
+mod follow;
+mod json;
+mod names;
+mod perfetto;
+mod story;
+mod summary;
+mod text;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use error::Error;
+use segment::{Segment, Traced};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::arguments::interval;
+use crate::connection::ConnectionFlags;
+use names::Names;
+use story::{Story, Unit};
+
+/// Arguments of `tally trace`.
+#[derive(Debug, Default, Args)]
+#[command(after_help = "\
+Prints each message of the traced sessions with what was done for it: steps of the statement,
+each wait with its event and object, commits. At the end it prints sums, and whether the trace
+equals the ledger of the same process. Sessions that are not traced pay nothing.
+
+A process is traced from its next wait or message on, so one that is idle appears when its
+client speaks. Parallel workers of a traced process are traced too. A trace needs a ring in the
+segment for each process (pg_tally.max_traces). Tracing needs the right to write the segment
+(the server's user or root).
+
+-o writes a file: NAME.pftrace for ui.perfetto.dev, NAME.jsonl for JSON lines, else text.
+
+Examples:
+  sudo -u postgres tally trace 12345
+  sudo -u postgres tally trace 12345 --nodes --seconds 10 -o slow.pftrace
+  sudo -u postgres tally trace --application billing --slower-than 500ms
+  sudo -u postgres tally trace --database shop --statement -4711 --seconds 60 --json")]
+pub struct TraceArgs {
+    /// The process to trace; omit it to choose sessions by the options below
+    #[arg(value_name = "PID")]
+    pid: Option<String>,
+    /// The segment, data directory or connection string
+    #[arg(value_name = "TARGET")]
+    target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
+    /// Trace sessions with this application_name
+    #[arg(long, value_name = "NAME")]
+    pub application: Option<String>,
+    /// Trace sessions of this user
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Trace sessions in this database
+    #[arg(long, value_name = "NAME")]
+    pub database: Option<String>,
+    /// Trace at most so many sessions at a time
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub sessions: u32,
+    /// Print only messages that execute the statement of this query id
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
+    pub statement: Option<i64>,
+    /// Print only messages that took at least this long: seconds, or with a unit (500ms)
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub slower_than: Option<Duration>,
+    /// Charge waits to the nodes of plans, and count their rows
+    #[arg(long)]
+    pub nodes: bool,
+    /// Stop after this time; otherwise when interrupted, or when the process ends
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub seconds: Option<Duration>,
+    /// Print each wait, also those that repeat
+    #[arg(long)]
+    pub all: bool,
+    /// Write to this file: .pftrace (Perfetto), .jsonl (JSON lines), else text
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON lines (docs/reference-json.md)
+    #[arg(long, conflicts_with = "output")]
+    pub json: bool,
+    /// Whether a screen shows the trace, so that nothing else is printed
+    #[arg(skip)]
+    pub quiet: bool,
+}
+
+impl TraceArgs {
+    /// The flags, and TARGET, which may stand in the place of PID.
+    pub fn connection_and_target(&mut self) -> (&ConnectionFlags, &mut Option<String>) {
+        let is_target = |first: &String| first.parse::<i32>().is_err();
+        match self.target.is_none() && self.pid.as_ref().is_some_and(is_target) {
+            true => (&self.connection, &mut self.pid),
+            false => (&self.connection, &mut self.target),
+        }
+    }
+}
+
+/// What a sink may ask for.
+pub(super) struct Context {
+    /// The server's segment.
+    pub segment: Segment,
+    /// Names of what records have as numbers.
+    pub names: Names,
+    /// The tick that output counts from.
+    pub origin: u64,
+    /// The same instant, ns since 1970.
+    pub origin_realtime_ns: u64,
+}
+
+impl Context {
+    /// Nanoseconds from the origin to a tick; one before it is negative.
+    pub fn ns(&self, tick: u64) -> i64 {
+        let clock = self.segment.clock();
+        let ns = |ticks: u64| (clock.seconds(ticks) * 1e9).round() as i64;
+        if tick >= self.origin {
+            ns(tick - self.origin)
+        } else {
+            -ns(self.origin - tick)
+        }
+    }
+
+    /// The same of a length.
+    pub fn length_ns(&self, ticks: u64) -> i64 {
+        (self.segment.clock().seconds(ticks) * 1e9).round() as i64
+    }
+}
+
+/// Where a trace goes.
+pub(super) trait Sink {
+    /// The trace of a process begins.
+    fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error>;
+    /// A message of it is over, or a part of it.
+    fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error>;
+    /// All that can be printed now.
+    fn flush(&mut self) -> Result<(), Error>;
+    /// The trace is over.
+    fn finish(&mut self, context: &mut Context, stories: &[Story]) -> Result<(), Error>;
+}
+
+/// Trace processes and print what they do.
+pub fn run(args: &TraceArgs, color: bool) -> Result<(), Error> {
+    let chosen = Chosen::of(args)?;
+    let mut sink = sink(args, color)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    follow::follow(args, &chosen, sink.as_mut(), &stop)
+}
+
+/// Traces one process of TARGET with its nodes and writes the text, until `stop`.
+pub fn for_a_while(
+    pid: i32,
+    target: Option<&str>,
+    seconds: Duration,
+    out: Box<dyn Write>,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let args =
+        TraceArgs { nodes: true, seconds: Some(seconds), quiet: true, ..TraceArgs::default() };
+    let out = Box::new(view::escape::Escaping::new(out));
+    let mut sink = text::Text::new(out, text::Options { color: false, all: false });
+    follow::follow(&args, &Chosen { pid: Some(pid), target }, &mut sink, stop)
+}
+
+/// What the words without an option name.
+pub(super) struct Chosen<'a> {
+    /// The process; `None`: sessions, by options.
+    pub pid: Option<i32>,
+    /// The server.
+    pub target: Option<&'a str>,
+}
+
+impl Chosen<'_> {
+    /// The first word is a process id, or else TARGET.
+    fn of(args: &TraceArgs) -> Result<Chosen<'_>, Error> {
+        let (first, target) = (args.pid.as_deref(), args.target.as_deref());
+        let pid = first.map(str::parse::<i32>);
+        let named = [&args.application, &args.user, &args.database].iter().any(|it| it.is_some());
+        match (pid, target) {
+            (Some(Ok(pid)), _) if pid <= 0 => {
+                Err(Error::Usage(format!("{pid} is not a process id")))
+            }
+            (Some(Ok(_)), _) if named => Err(Error::Usage(
+                "a process id cannot be used with --application, --user or --database".into(),
+            )),
+            (Some(Ok(pid)), target) => Ok(Chosen { pid: Some(pid), target }),
+            (Some(Err(_)), Some(_)) => Err(Error::Usage(format!(
+                "\"{}\" is not a process id",
+                first.unwrap_or_default()
+            ))),
+            (Some(Err(_)) | None, _)
+                if named || args.statement.is_some() || args.slower_than.is_some() =>
+            {
+                Ok(Chosen { pid: None, target: first.or(target) })
+            }
+            _ => Err(Error::Usage(
+                "name a process id (PID), or choose sessions by --application, --user, --database, \
+                 --statement or --slower-than"
+                    .into(),
+            )),
+        }
+    }
+}
+
+fn sink(args: &TraceArgs, color: bool) -> Result<Box<dyn Sink>, Error> {
+    let text = |out: Box<dyn Write>, color| {
+        Box::new(text::Text::new(out, text::Options { color, all: args.all })) as Box<dyn Sink>
+    };
+    let Some(path) = &args.output else {
+        let out = Box::new(BufWriter::new(view::escape::Escaping::new(std::io::stdout())));
+        return Ok(if args.json { Box::new(json::Json::new(out)) } else { text(out, color) });
+    };
+    let out = Box::new(BufWriter::new(create(path)?));
+    Ok(match path.extension().and_then(|it| it.to_str()) {
+        Some("pftrace" | "perfetto" | "perfetto-trace") => Box::new(perfetto::Perfetto::new(out)),
+        Some("jsonl" | "json") => Box::new(json::Json::new(out)),
+        _ => text(out, false),
+    })
+}
+
+fn create(path: &Path) -> Result<File, Error> {
+    File::create(path).map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Names of what records have as numbers: accounts, statements, files, locks.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use error::Error;
+use segment::{LockTag, Segment, TraceFile};
+
+use super::story::{FileWait, LockWait};
+
+/// Statements are read again no sooner than this, for one whose text was missing before ...
+const SELDOM: Duration = Duration::from_millis(100);
+/// ... and for a new one: what is printed was done before the last read that is younger.
+const OFTEN: Duration = Duration::from_millis(10);
+
+/// An account's name in its parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Account {
+    /// "execute".
+    pub phase: String,
+    /// "cpu", or the event of a wait: "IO:DataFileRead".
+    pub activity: String,
+    /// The wait for a client's next message.
+    pub idle: bool,
+}
+
+/// The names that were needed so far.
+#[derive(Debug, Default)]
+pub struct Names {
+    accounts: RefCell<HashMap<u32, Account>>,
+    statements: HashMap<u64, String>,
+    missing: HashSet<u64>,
+    read: Option<Instant>,
+}
+
+/// As the extension numbers them (pg_tally/probe.h).
+const MESSAGES: [&str; 14] = [
+    "Query",
+    "Parse",
+    "Bind",
+    "Describe",
+    "Execute",
+    "Close",
+    "Sync",
+    "Flush",
+    "FunctionCall",
+    "CopyData",
+    "CopyDone",
+    "CopyFail",
+    "Terminate",
+    "Other",
+];
+
+/// As the extension numbers them (pg_tally/files.h).
+const OPERATIONS: [&str; 11] = [
+    "read",
+    "write",
+    "extend",
+    "sync",
+    "writeback",
+    "prefetch",
+    "truncate",
+    "open",
+    "close",
+    "unlink",
+    "rename",
+];
+
+const MODES: [&str; 9] = [
+    "",
+    "AccessShareLock",
+    "RowShareLock",
+    "RowExclusiveLock",
+    "ShareUpdateExclusiveLock",
+    "ShareLock",
+    "ShareRowExclusiveLock",
+    "ExclusiveLock",
+    "AccessExclusiveLock",
+];
+
+/// The name of a kind of message.
+pub fn message(kind: u8) -> &'static str {
+    MESSAGES.get(usize::from(kind)).copied().unwrap_or("Other")
+}
+
+/// The name of an operation on a file.
+pub fn operation(number: u8) -> &'static str {
+    OPERATIONS.get(usize::from(number)).copied().unwrap_or("operation")
+}
+
+/// The name of a lock's mode.
+pub fn mode(number: u16) -> &'static str {
+    MODES.get(usize::from(number)).copied().unwrap_or("")
+}
+
+/// A lock, as pg_locks would show it.
+pub fn lock(tag: &LockTag) -> String {
+    let [a, b, c] = tag.fields;
+    match tag.kind {
+        0 => format!("relation {b} of database {a}"),
+        1 => format!("extension of relation {b} of database {a}"),
+        2 => format!("frozen ids of database {a}"),
+        3 => format!("page {c} of relation {b}"),
+        4 => format!("tuple ({c},{}) of relation {b}", tag.field4),
+        5 => format!("transaction {a}"),
+        6 => format!("virtual transaction {a}/{b}"),
+        7 => format!("speculative token {b} of transaction {a}"),
+        8 => format!("object {c} of class {b}"),
+        9 => format!("user lock {a}/{b}/{c}"),
+        10 => format!("advisory lock {a}/{b}/{c}/{}", tag.field4),
+        other => format!("lock of type {other}"),
+    }
+}
+
+/// What a wait was for, in short, but for the block; empty: nothing is known.
+pub fn object(
+    names: &Names,
+    segment: &Segment,
+    file: Option<&FileWait>,
+    lock_of: Option<&LockWait>,
+) -> String {
+    if let Some(wait) = lock_of {
+        let mut text = format!("{} {}", mode(wait.mode), lock(&wait.lock));
+        if !wait.blockers.is_empty() {
+            let pids: Vec<String> = wait.blockers.iter().map(i32::to_string).collect();
+            text += &format!(", blocked by {}", pids.join(", "));
+        }
+        return text;
+    }
+    file.and_then(|wait| names.file(segment, wait)).unwrap_or_default()
+}
+
+impl Names {
+    /// The account of that directory number.
+    pub fn account(&self, segment: &Segment, stat: Option<u32>) -> Account {
+        let unknown = Account { phase: "unknown".into(), activity: "unknown".into(), idle: false };
+        let Some(stat) = stat else { return unknown };
+        if let Some(account) = self.accounts.borrow().get(&stat) {
+            return account.clone();
+        }
+        let Ok(Some(name)) = segment.stat_name(stat) else { return unknown };
+        let (phase, rest) = name.split_once("::").unwrap_or((&name, ""));
+        let activity = rest.strip_prefix("wait::").unwrap_or(rest);
+        let account = Account {
+            phase: phase.into(),
+            activity: activity.into(),
+            idle: matches!(phase, "idle" | "idle in transaction")
+                && activity.starts_with("Client:"),
+        };
+        self.accounts.borrow_mut().insert(stat, account.clone());
+        account
+    }
+
+    /// A file: its path in the data directory, without the number of its part; or its kind.
+    pub fn file(&self, segment: &Segment, wait: &FileWait) -> Option<String> {
+        match wait.file.as_ref()? {
+            TraceFile::Relation { tablespace, database, file, fork, .. } => {
+                let fork = match fork {
+                    0 => "",
+                    1 => "_fsm",
+                    2 => "_vm",
+                    _ => "_init",
+                };
+                Some(match (tablespace, database) {
+                    (1664, _) => format!("global/{file}{fork}"),
+                    (1663, database) => format!("base/{database}/{file}{fork}"),
+                    (space, database) => format!("pg_tblspc/{space}/{database}/{file}{fork}"),
+                })
+            }
+            TraceFile::Kind(stat) => {
+                let name = segment.stat_name(*stat).ok().flatten()?;
+                Some(name.strip_prefix("trace::")?.to_string())
+            }
+        }
+    }
+
+    /// The text of a statement, on one line, if the server keeps it.
+    pub fn statement(&mut self, segment: &mut Segment, id: u64) -> Result<Option<&str>, Error> {
+        let known = self.statements.contains_key(&id);
+        let pause = if !known && self.missing.insert(id) { OFTEN } else { SELDOM };
+        if !known && self.read.is_none_or(|read| read.elapsed() >= pause) {
+            self.read = Some(Instant::now());
+            if let Some(read) = segment.statements()? {
+                for statement in read.statements() {
+                    let Some(text) = &statement.text else { continue };
+                    let line = text.shown.split_whitespace().collect::<Vec<_>>().join(" ");
+                    self.statements.insert(statement.key.id, line);
+                }
+            }
+        }
+        Ok(self.statements.get(&id).map(String::as_str))
+    }
+}

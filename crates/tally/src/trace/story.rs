@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: PostgreSQL
+//! From the records of one process to what it did, message by message, and its time account by account.
+//!
+//! A record says when something ended or changed; what ran in between follows. The time adds up to the process's
+//! ledger exactly, which [`Story::check`] compares as often as it is given one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use segment::{Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceRecord, TraceStep, Traced};
+
+/// Items of a message that are kept until it ends.
+const MOST_ITEMS: usize = 50_000;
+/// Ledgers that wait to be compared: more come only while records are lost.
+const MOST_LEDGERS: usize = 64;
+
+/// A file operation of a wait.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileWait {
+    /// Number of the operation.
+    pub operation: u8,
+    /// errno value; 0: it succeeded.
+    pub error: u8,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Which file, if it is known.
+    pub file: Option<TraceFile>,
+}
+
+/// The lock of a wait.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LockWait {
+    /// The lock.
+    pub lock: LockTag,
+    /// LOCKMODE.
+    pub mode: u16,
+    /// The first of those who block it.
+    pub blockers: Vec<i32>,
+    /// How many block it.
+    pub count: u8,
+}
+
+/// A node of a plan, as far as the trace has named it.
+pub type NodeId = u16;
+
+/// What a process did; ticks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// An account ran for a while without a wait.
+    Cpu { start: u64, ticks: u64, account: Option<u32> },
+    /// A wait.
+    Wait {
+        start: u64,
+        ticks: u64,
+        account: Option<u32>,
+        node: Option<NodeId>,
+        file: Option<FileWait>,
+        lock: Option<LockWait>,
+    },
+    /// The server has analysed a statement.
+    Statement { start: u64, id: u64, depth: u8 },
+    /// A step begins.
+    Begin { start: u64, step: TraceStep, id: u64, depth: u8 },
+    /// It ends.
+    End { start: u64, end: u64, step: TraceStep, id: u64, depth: u8, rows: u64, failed: bool },
+    /// A commit, which contains waits before it in the list.
+    Commit { start: u64, ticks: u64, kind: u8 },
+    /// A node of a plan that starts.
+    Node { start: u64, node: NodeId, parent: Option<NodeId>, name: String },
+    /// What a node has returned.
+    NodeEnd { start: u64, node: NodeId, rows: u64, calls: u64 },
+    /// Records were overwritten before they were read.
+    Lost { start: u64, records: u64 },
+    /// All totals began again at zero.
+    Reset { start: u64 },
+}
+
+/// What belongs together: a message with all that was done for it, a time without one, or work without messages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// Number of the message's kind; `None`: no message was handled.
+    pub message: Option<u8>,
+    /// When it began, tick.
+    pub start: u64,
+    /// When it ended; `None`: a part of one that goes on.
+    pub end: Option<u64>,
+    /// Whether parts of it were passed on before.
+    pub continued: bool,
+    /// What happened, in order.
+    pub items: Vec<Item>,
+}
+
+/// Whether the trace equals the ledger.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Conservation {
+    /// Ticks that were compared.
+    pub ticks: u64,
+    /// Waits in them.
+    pub waits: u64,
+    /// Comparisons.
+    pub times: u64,
+    /// The first account that differed: ticks in the trace, in the ledger.
+    pub difference: Option<(u32, u64, u64)>,
+}
+
+/// One traced process.
+#[derive(Debug)]
+pub struct Story {
+    /// Who it is.
+    pub who: Traced,
+    /// Ticks of each account since the beginning, by directory number.
+    pub ticks: BTreeMap<u32, u64>,
+    /// Waits of each account.
+    pub waits: BTreeMap<u32, u64>,
+    /// Records lost.
+    pub lost: u64,
+    /// Why it ended.
+    pub ended: Option<Option<TraceEnd>>,
+    /// Whether it equals the ledger.
+    pub conservation: Conservation,
+    /// Up to here the accounts are booked: a transition of the ledger.
+    at: u64,
+    /// Up to here items say what ran.
+    shown: u64,
+    running: Option<u32>,
+    known: bool,
+    unit: Unit,
+    steps: Vec<u64>,
+    lock: Option<LockWait>,
+    names: HashMap<NodeId, (Option<NodeId>, Vec<u8>)>,
+    naming: Option<NodeId>,
+    ledgers: Vec<Ledger>,
+    base: Option<Base>,
+}
+
+/// What the next comparison counts from.
+#[derive(Debug)]
+struct Base {
+    ticks: BTreeMap<u32, u64>,
+    waits: u64,
+    ledger: Ledger,
+}
+
+impl Story {
+    /// Of a process whose trace begins.
+    pub fn new(who: Traced) -> Story {
+        Story {
+            who,
+            ticks: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            lost: 0,
+            ended: None,
+            conservation: Conservation::default(),
+            at: who.begun,
+            shown: who.begun,
+            running: None,
+            known: false,
+            unit: Unit::of(None, who.begun),
+            steps: Vec::new(),
+            lock: None,
+            names: HashMap::new(),
+            naming: None,
+            ledgers: Vec::new(),
+            base: None,
+        }
+    }
+
+    /// The ledger of the same process, read before the records that are fed next.
+    pub fn check(&mut self, ledger: Ledger) {
+        if ledger.tick >= self.at && self.ledgers.len() < MOST_LEDGERS {
+            self.ledgers.push(ledger);
+        }
+    }
+
+    /// The session waits for its client since `tick`, and all records before are read: the message is over. The record of that
+    /// wait comes when it ends.
+    pub fn idles(&mut self, tick: u64, out: &mut Vec<Unit>) {
+        if tick >= self.at && self.unit.message.is_some() {
+            self.advance(tick);
+            self.cut(Some(tick), out);
+            self.unit = Unit::of(None, tick);
+        }
+    }
+
+    /// Pass on what has happened of the unit in progress: of work that has no messages.
+    pub fn flush(&mut self, out: &mut Vec<Unit>) {
+        if self.unit.message.is_none() && !self.unit.items.is_empty() {
+            self.cut(None, out);
+        }
+    }
+
+    /// The trace is over: what is left.
+    pub fn finish(&mut self, out: &mut Vec<Unit>) {
+        if !self.unit.items.is_empty() || self.unit.message.is_some() {
+            let end = self.ended.map(|_| self.shown);
+            self.cut(end, out);
+        }
+    }
+
+    /// A record, and how many were lost before it. What is complete goes to `out`. `is_idle`: is that account the wait for
+    /// a client's next message?
+    pub fn feed(
+        &mut self,
+        lost: u64,
+        record: TraceRecord,
+        is_idle: impl Fn(u32) -> bool,
+        out: &mut Vec<Unit>,
+    ) {
+        if lost > 0 {
+            self.lost(record.tick, lost, out);
+        }
+        self.name_node(&record);
+        let TraceRecord { tick, ticks, node, kind } = record;
+        match kind {
+            TraceKind::Begin { account } => {
+                (self.at, self.shown) = (tick, tick);
+                (self.running, self.known) = (account, true);
+                self.unit = Unit::of(None, tick);
+            }
+            TraceKind::End(reason) => {
+                self.show(tick);
+                self.ended = Some(reason);
+            }
+            TraceKind::Wait { account, next, file } => {
+                self.advance(tick);
+                let ends = account.is_some_and(is_idle) && self.unit.message.is_some();
+                if ends {
+                    self.cut(Some(tick), out);
+                    self.unit = Unit::of(None, tick);
+                }
+                self.wait(tick, ticks, account, node, file);
+                (self.running, self.known) = (next, true);
+                self.compare();
+            }
+            TraceKind::Message { kind, account } => {
+                self.advance(tick);
+                self.cut(Some(tick), out);
+                self.unit = Unit::of(Some(kind), tick);
+                (self.running, self.known) = (account, true);
+                self.steps.clear();
+            }
+            TraceKind::Switch { account } => {
+                self.advance(tick);
+                (self.running, self.known) = (account, true);
+            }
+            TraceKind::Statement { id, depth } => {
+                self.show(tick);
+                self.push(Item::Statement { start: tick, id, depth });
+            }
+            TraceKind::StepBegin { step, id, depth } => {
+                self.show(tick);
+                self.steps.truncate(usize::from(depth));
+                self.steps.push(tick);
+                self.push(Item::Begin { start: tick, step, id, depth });
+            }
+            TraceKind::StepEnd { step, id, depth, rows, failed } => {
+                self.show(tick);
+                // One that began before the trace has no beginning.
+                let start = self.steps.get(usize::from(depth)).copied().unwrap_or(self.unit.start);
+                self.steps.truncate(usize::from(depth));
+                self.push(Item::End { start, end: tick, step, id, depth, rows, failed });
+            }
+            TraceKind::Lock { lock, mode, blockers, count } => {
+                self.lock = Some(LockWait { lock, mode, blockers, count });
+            }
+            TraceKind::Commit(kind) => self.push(Item::Commit { start: tick, ticks, kind }),
+            TraceKind::NodeEnd { rows, calls } => {
+                self.show(tick);
+                if let Some(node) = node {
+                    self.push(Item::NodeEnd { start: tick, node, rows, calls });
+                }
+            }
+            TraceKind::Reset => self.push(Item::Reset { start: tick }),
+            TraceKind::Node { .. } | TraceKind::Other(_) => self.show(tick),
+        }
+        if self.unit.items.len() >= MOST_ITEMS {
+            self.cut(None, out);
+        }
+    }
+
+    fn wait(
+        &mut self,
+        start: u64,
+        ticks: u64,
+        account: Option<u32>,
+        node: Option<NodeId>,
+        file: Option<(u8, u8, u64, Option<TraceFile>)>,
+    ) {
+        if let Some(account) = account {
+            *self.ticks.entry(account).or_default() += ticks;
+            *self.waits.entry(account).or_default() += 1;
+        }
+        let file =
+            file.map(|(operation, error, bytes, file)| FileWait { operation, error, bytes, file });
+        let lock = self.lock.take();
+        self.push(Item::Wait { start, ticks, account, node, file, lock });
+        let end = start.saturating_add(ticks);
+        (self.at, self.shown) = (self.at.max(end), self.shown.max(end));
+    }
+
+    fn cut(&mut self, end: Option<u64>, out: &mut Vec<Unit>) {
+        let next = Unit {
+            continued: end.is_none(),
+            ..Unit::of(self.unit.message, end.unwrap_or(self.unit.start))
+        };
+        let mut unit = std::mem::replace(&mut self.unit, next);
+        unit.end = end;
+        if unit.message.is_some() || !unit.items.is_empty() {
+            out.push(unit);
+        }
+    }
+
+    fn push(&mut self, item: Item) {
+        self.unit.items.push(item);
+    }
+
+    /// The running account ran until `tick`, a transition.
+    fn advance(&mut self, tick: u64) {
+        while let Some(checked) = self.ledgers.first().map(|ledger| ledger.tick) {
+            if checked > tick {
+                break;
+            }
+            self.book(checked);
+            self.compare();
+        }
+        self.book(tick);
+        self.show(tick);
+    }
+
+    fn book(&mut self, tick: u64) {
+        if let Some(account) = self.running.filter(|_| self.known && tick > self.at) {
+            *self.ticks.entry(account).or_default() += tick - self.at;
+        }
+        self.at = self.at.max(tick);
+    }
+
+    /// The same as an item, up to anything that happened. Another processor's clock may say that it was a little earlier.
+    fn show(&mut self, tick: u64) {
+        if tick <= self.shown {
+            return;
+        }
+        let start = std::mem::replace(&mut self.shown, tick);
+        if self.known {
+            self.push(Item::Cpu { start, ticks: tick - start, account: self.running });
+        }
+    }
+
+    fn lost(&mut self, tick: u64, records: u64, out: &mut Vec<Unit>) {
+        self.lost += records;
+        self.push(Item::Lost { start: self.at, records });
+        self.cut(None, out);
+        self.unit = Unit::of(None, tick);
+        (self.at, self.shown) = (self.at.max(tick), self.shown.max(tick));
+        self.known = false;
+        (self.base, self.lock) = (None, None);
+        self.ledgers.clear();
+        self.steps.clear();
+    }
+
+    /// Compare with a ledger of this very tick.
+    fn compare(&mut self) {
+        while let Some(ledger) = self.ledgers.first() {
+            if ledger.tick > self.at {
+                return;
+            }
+            let ledger = self.ledgers.remove(0);
+            // One that is not at a transition of the trace: the trace was not known there.
+            if ledger.tick != self.at || !self.known {
+                continue;
+            }
+            let waits = self.waits.values().sum();
+            match self.base.take().filter(|base| base.ledger.resets == ledger.resets) {
+                None => {}
+                Some(base) => {
+                    let grown = |now: &BTreeMap<u32, u64>, then: &BTreeMap<u32, u64>, stat: u32| {
+                        let of = |map: &BTreeMap<u32, u64>| map.get(&stat).copied().unwrap_or(0);
+                        of(now).wrapping_sub(of(then))
+                    };
+                    let stats = self.ticks.keys().chain(ledger.ticks.keys());
+                    let different = stats
+                        .map(|&stat| {
+                            let traced = grown(&self.ticks, &base.ticks, stat);
+                            (stat, traced, grown(&ledger.ticks, &base.ledger.ticks, stat))
+                        })
+                        .find(|(_, traced, ledger)| traced != ledger);
+                    let kept = &mut self.conservation;
+                    kept.difference = kept.difference.or(different);
+                    kept.ticks += ledger.tick - base.ledger.tick;
+                    kept.waits += waits - base.waits;
+                    kept.times += 1;
+                }
+            }
+            self.base = Some(Base { ticks: self.ticks.clone(), waits, ledger });
+        }
+    }
+
+    /// Names come in parts; a node is passed on when its name is whole.
+    fn name_node(&mut self, record: &TraceRecord) {
+        let whole = |it: &mut Self, node: NodeId, start: u64| {
+            if let Some((parent, name)) = it.names.get(&node) {
+                let name = String::from_utf8_lossy(name);
+                let name = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+                let parent = *parent;
+                it.push(Item::Node { start, node, parent, name });
+            }
+        };
+        let named = match (&record.kind, record.node) {
+            (TraceKind::Node { parent, part, name }, Some(node)) => {
+                Some((node, *parent, *part, name))
+            }
+            _ => None,
+        };
+        let continues =
+            named.is_some_and(|(node, _, part, _)| part > 0 && self.naming == Some(node));
+        if let Some(node) = self.naming.take_if(|_| !continues) {
+            whole(self, node, record.tick);
+        }
+        if let Some((node, parent, part, name)) = named {
+            let known = self.names.entry(node).or_default();
+            if part == 0 {
+                *known = (parent, Vec::new());
+            }
+            known.1.extend_from_slice(name);
+            self.naming = Some(node);
+        }
+    }
+}
+
+impl Unit {
+    fn of(message: Option<u8>, start: u64) -> Unit {
+        Unit { message, start, end: None, continued: false, items: Vec::new() }
+    }
+}
+
+impl Item {
+    /// When it ended, tick.
+    pub fn end(&self) -> u64 {
+        match self {
+            Item::Cpu { start, ticks, .. }
+            | Item::Wait { start, ticks, .. }
+            | Item::Commit { start, ticks, .. } => start.saturating_add(*ticks),
+            Item::End { end, .. } => *end,
+            Item::Statement { start, .. }
+            | Item::Begin { start, .. }
+            | Item::Node { start, .. }
+            | Item::NodeEnd { start, .. }
+            | Item::Lost { start, .. }
+            | Item::Reset { start } => *start,
+        }
+    }
+}

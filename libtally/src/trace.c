@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * trace.c
+ *	  Rings for traces: which process takes which (tally_trace.h).
+ */
+#include "internal.h"
+#include "tally_trace.h"
+
+#include <string.h>
+
+/* Is that text asked for, or none? */
+static bool
+text_fits(const char *asked, const char *is)
+{
+	return asked[0] == '\0' || (is != NULL && strncmp(asked, is, TALLY_TEXT_MAX - 1) == 0);
+}
+
+static bool
+request_fits(const tally_trace *trace, const tally_traced *who)
+{
+	if (trace->pid != 0)
+		return trace->pid == (trace->flags & TALLY_TRACE_WORKERS ? who->leader_pid : who->pid);
+	return who->session && who->pid != trace->reader_pid && text_fits(trace->application, who->application) &&
+		text_fits(trace->user, who->user) && text_fits(trace->database, who->database);
+}
+
+bool
+tally_trace_take(const tally_slot *slot, const tally_traced *who, tally_tracer *tracer)
+{
+	const tally_segment *segment = slot->segment;
+	uint64_t	now = tally_now(segment->clock);
+
+	for (uint32_t i = 0; i < segment->cold.traces.count; i++)
+	{
+		tally_trace *trace;
+		uint32_t	claim;
+
+		/* one that was never armed has no memory */
+		if (segment->header->traces_armed >> i == 0)
+			break;
+		if ((segment->header->traces_armed >> i & 1) == 0)
+			continue;
+		trace = tally_trace_at(segment, i);
+		claim = __atomic_load_n(&trace->claim, __ATOMIC_ACQUIRE);
+		if (TALLY_TRACE_STATE(claim) != TALLY_TRACE_ARMED || now > trace->until || !request_fits(trace, who) ||
+			!__atomic_compare_exchange_n(&trace->claim, &claim,
+										 TALLY_TRACE_CLAIM(TALLY_TRACE_GENERATION(claim), TALLY_TRACE_RUNNING),
+										 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		trace->owner_pid = who->pid;
+		trace->leader_pid = who->leader_pid;
+		trace->slot = slot->index;
+		trace->slot_generation = slot->entry->generation;
+		trace->begun = slot->book->run_start;
+		*tracer = (tally_tracer) {
+			.trace = trace,
+			.records = (tally_trace_record *) (trace + 1),
+			.claim = TALLY_TRACE_CLAIM(TALLY_TRACE_GENERATION(claim), TALLY_TRACE_RUNNING),
+		};
+		return true;
+	}
+	return false;
+}
+
+void
+tally_trace_leave(tally_tracer *tracer)
+{
+	uint32_t	claim = tracer->claim;
+
+	if (tracer->trace != NULL)
+		__atomic_compare_exchange_n(&tracer->trace->claim, &claim,
+									TALLY_TRACE_CLAIM(TALLY_TRACE_GENERATION(claim), TALLY_TRACE_ENDED),
+									false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	tracer->trace = NULL;
+}
