@@ -6,7 +6,7 @@
  * PostgreSQL's own compression is always there. zstd packs to three fifths of its size in less time; the
  * server's executable links it where it was built with it, so it is looked up among what is loaded, not loaded.
  */
-#include "postgres.h"
+#include "compat.h"
 
 #include <dlfcn.h>
 #include <string.h>
