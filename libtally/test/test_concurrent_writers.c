@@ -5,6 +5,7 @@
  */
 #include "support.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,9 @@ live(oracle *me, uint64_t *seed)
 
 	if (tally_claim(&segment, &identity, &slot) != 0)
 	{
+		/* all slots are in use: let one of their owners run */
 		me->refused++;
+		sched_yield();
 		return;
 	}
 	cpu = tally_touch(&slot, cpu_stat);
