@@ -39,7 +39,7 @@ struct Series {
 
 /// Nanoseconds of seconds since 1970.
 fn nanoseconds(seconds: f64) -> u64 {
-    (seconds.max(0.0) * 1e9) as u64
+    (seconds.max(0.0) * 1e9).round() as u64
 }
 
 impl Starts {
