@@ -58,9 +58,9 @@ fn a_server_is_served_through_a_connection_with_the_figures_of_its_file() {
     server.cluster.pgbench_init(1).unwrap();
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
     command.env("PGPASSWORD", PASSWORD);
-    let options = ["--no-token", "--statements", "9"];
+    let options = ["--no-token", "--statements", "100"];
     let remote = Serving::of(command, &server.string("watcher"), "127.0.0.1:0", &options);
-    let local = Serving::start(&server.cluster, &["--statements", "9"]);
+    let local = Serving::start(&server.cluster, &["--statements", "100"]);
     assert_eq!(serve::load(&server.cluster, 2, 30), 60);
     let (there, here) = (remote.metrics(), local.metrics());
     assert!(field(&here, "pgtally_commits_total") >= 60.0);
