@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use pq::{Client, Conninfo};
 use process::Proc;
 use segment::segment_path::{client_of, name_of as named, NAME_PREFIX};
-use segment::{Segment, SegmentPath, ToSegmentPath};
+use segment::{Level, Segment, SegmentPath, ToSegmentPath};
 
 use crate::postmaster_file::PostmasterFile;
 pub use crate::segment_source::SegmentSource;
@@ -236,6 +236,23 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
             )))
         }
     }
+}
+
+/// Fail with the remedy if the segment's server has stopped, or measures nothing.
+pub fn need_measured(segment: &Segment) -> Result<(), Error> {
+    if segment.server_runs() == Some(false) {
+        return Err(Error::Failed(format!(
+            "{}: its server ({}) is not running any more",
+            segment.path().display(),
+            segment.header().host
+        )));
+    }
+    if segment.level()? == Level::Off {
+        return Err(Error::Failed(
+            "nothing is measured at level off: set another (tally level waits)".into(),
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

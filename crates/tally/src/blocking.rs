@@ -11,7 +11,7 @@ use error::Error;
 use live::blocking::Blocking;
 use live::{hangup, target};
 use rustix::event::PollFlags;
-use segment::{Level, Segment};
+use segment::Segment;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use view::blocking::Forest;
@@ -68,18 +68,7 @@ pub fn run(args: &BlockingArgs) -> Result<(), Error> {
         }
     }
     let mut segment = target::open(args.target.as_deref())?;
-    if segment.server_runs() == Some(false) {
-        return Err(Error::Failed(format!(
-            "{}: its server ({}) is not running any more",
-            segment.path().display(),
-            segment.header().host
-        )));
-    }
-    if segment.level()? == Level::Off {
-        return Err(Error::Failed(
-            "nothing is measured at level off: set another (tally level waits)".into(),
-        ));
-    }
+    target::need_measured(&segment)?;
     let mut blocking = Blocking::default();
     loop {
         show(args, &mut segment, &mut blocking)?;

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use error::Error;
 use live::target;
-use segment::{
-    Level, Segment, TraceEnd, TraceReader, TraceRequest, TraceState, TraceSwitch, Traced,
-};
+use segment::{Segment, TraceEnd, TraceReader, TraceRequest, TraceState, TraceSwitch, Traced};
 
 use super::names::Names;
 use super::story::{Item, Story, Unit};
@@ -59,18 +57,7 @@ pub fn follow(
 
 /// Can this server be traced?
 fn ready(segment: &Segment, chosen: &Chosen) -> Result<(), Error> {
-    if segment.server_runs() == Some(false) {
-        return Err(Error::Failed(format!(
-            "{}: its server ({}) is not running any more",
-            segment.path().display(),
-            segment.header().host
-        )));
-    }
-    if segment.level()? == Level::Off {
-        return Err(Error::Failed(
-            "nothing is measured at level off: set another (tally level waits)".into(),
-        ));
-    }
+    target::need_measured(segment)?;
     match chosen.pid {
         Some(pid) if !has_slot(segment, pid)? => Err(Error::Failed(format!(
             "process {pid} is none of this server's that pg_tally sees (tally top --view sessions lists them)"
