@@ -146,8 +146,8 @@ const TYPES: [&str; 12] = [
     "applytransaction",
 ];
 
-/// Locks' modes (lock.c).
-const MODES: [&str; 9] = [
+/// Names of locks' modes by number; 0 is none (lock.c).
+pub const MODES: [&str; 9] = [
     "INVALID",
     "AccessShareLock",
     "RowShareLock",

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use error::Error;
 use segment::{LockTag, Segment, TraceFile};
+use view::blocking::MODES;
 
 use super::story::{FileWait, LockWait};
 
@@ -68,18 +69,6 @@ const OPERATIONS: [&str; 11] = [
     "rename",
 ];
 
-const MODES: [&str; 9] = [
-    "",
-    "AccessShareLock",
-    "RowShareLock",
-    "RowExclusiveLock",
-    "ShareUpdateExclusiveLock",
-    "ShareLock",
-    "ShareRowExclusiveLock",
-    "ExclusiveLock",
-    "AccessExclusiveLock",
-];
-
 /// The name of a kind of message.
 pub fn message(kind: u8) -> &'static str {
     MESSAGES.get(usize::from(kind)).copied().unwrap_or("Other")
@@ -92,7 +81,7 @@ pub fn operation(number: u8) -> &'static str {
 
 /// The name of a lock's mode.
 pub fn mode(number: u16) -> &'static str {
-    MODES.get(usize::from(number)).copied().unwrap_or("")
+    MODES.get(usize::from(number)).copied().filter(|_| number != 0).unwrap_or("")
 }
 
 /// A lock, as pg_locks would show it.
