@@ -96,12 +96,42 @@ sums_of_entry(uint32_t entry, tally_relation_operation operation)
 	return sums;
 }
 
+static bool
+is_entry_of(uint32_t entry, uint32_t n)
+{
+	tally_relation_key key = key_of(n);
+	tally_relation *relation = tally_relation_at(&segment, entry);
+
+	return __atomic_load_n(&relation->state, __ATOMIC_ACQUIRE) >= TALLY_RELATION_USED &&
+		relation->tag == tally_relation_hash(&key);
+}
+
+/* Of all entries of that relation: processes that create it at once may create more than one. */
+static bool
+try_read_relation(uint32_t n, tally_relation_operation operation, tally_file_sums *sums)
+{
+	memset(sums, 0, sizeof(*sums));
+	for (uint32_t entry = 1; entry <= ENTRIES; entry++)
+	{
+		tally_file_sums its;
+
+		if (!is_entry_of(entry, n))
+			continue;
+		if (!try_read(entry, operation, &its))
+			return false;
+		add_sums(sums, &its);
+	}
+	return true;
+}
+
 static tally_file_sums
 sums_of(uint32_t n, tally_relation_operation operation)
 {
-	tally_relation_key key = key_of(n);
+	tally_file_sums sums;
 
-	return sums_of_entry(tally_relation_find(&segment, &key), operation);
+	while (!try_read_relation(n, operation, &sums))
+		;
+	return sums;
 }
 
 static uint64_t
@@ -297,11 +327,9 @@ a_reader_finds_each_operation_once_during_flushes(void **state)
 	for (int i = 0; i < 3000; i++)
 	{
 		uint32_t	n = (uint32_t) (test_random(&seed) % MANY);
-		tally_relation_key key = key_of(n);
-		uint32_t	entry = tally_relation_find(&segment, &key);
 		uint64_t	before = __atomic_load_n(&oracle[n], __ATOMIC_SEQ_CST);
 		tally_file_sums sums;
-		bool		rested = try_read(entry, TALLY_RELATION_READ, &sums);
+		bool		rested = try_read_relation(n, TALLY_RELATION_READ, &sums);
 		uint64_t	after = __atomic_load_n(&oracle[n], __ATOMIC_SEQ_CST);
 
 		if (!rested)
@@ -315,6 +343,39 @@ a_reader_finds_each_operation_once_during_flushes(void **state)
 	assert_true(read > 100);
 	for (uint32_t n = 0; n < MANY; n++)
 		assert_int_equal(sums_of(n, TALLY_RELATION_READ).count, oracle[n]);
+	assert_int_equal(pins(), 0);
+}
+
+/* Another process creates the relation's entry while this one does. */
+static void
+create_meanwhile(const char *where)
+{
+	if (strcmp(where, "relation being made") != 0)
+		return;
+	tally_test_hook = NULL;
+	add(&relations, 1, TALLY_RELATION_READ, 10);
+}
+
+static void
+two_that_create_one_relation_at_once_count_for_it(void **state)
+{
+	tally_slot	other;
+	tally_relations others;
+	uint32_t	entries = 0;
+
+	(void) state;
+	test_claim(&segment, "other", &other);
+	assert_int_equal(tally_relations_open(&other, &others), 0);
+	tally_test_hook = create_meanwhile;
+	add(&others, 1, TALLY_RELATION_READ, 13);
+	for (uint32_t entry = 1; entry <= ENTRIES; entry++)
+		entries += is_entry_of(entry, 1);
+	assert_int_equal(entries, 2);
+	assert_int_equal(sums_of(1, TALLY_RELATION_READ).count, 2);
+	assert_int_equal(sums_of(1, TALLY_RELATION_READ).max, 13);
+	tally_retire(&other);
+	tally_retire(&slot);
+	assert_int_equal(sums_of(1, TALLY_RELATION_READ).count, 2);
 	assert_int_equal(pins(), 0);
 }
 
@@ -387,6 +448,7 @@ main(void)
 		TEST(a_stale_entry_number_counts_for_the_others),
 		TEST(a_reset_zeroes_all_relations),
 		TEST(a_segment_without_relations_returns_enoent),
+		TEST(two_that_create_one_relation_at_once_count_for_it),
 		TEST(a_reader_finds_each_operation_once_during_flushes),
 		TEST(operations_of_a_writer_killed_in_a_flush_count_once_or_as_lost),
 	};
