@@ -9,6 +9,7 @@
 # make agent        the Java agent, where Maven and a JDK are installed
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
 # make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian 12 and 13
+# make test-cgroup2                     tests limits of devices by cgroup v2, in a virtual machine; as root
 # make test-containers                  builds the images of packaging/ and uses what is in them; as root
 # make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded; SERVER=17 selects a server
 # make instructions                     what a transaction executes, by callgrind; minutes
@@ -98,7 +99,7 @@ test-matrix: build build/bootstrapped-tests
 test-all: build build/bootstrapped-tests
 	script/test-matrix --all
 	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
-	+$(MAKE) test-packages test-containers
+	+$(MAKE) test-packages test-containers test-cgroup2
 
 # PostgreSQL's own tests, without and with the extension; about ten minutes.
 check-server: build
@@ -123,6 +124,9 @@ deb: $(PAGE)
 test-packages: deb
 	script/test-packages || [ $$? = 3 ]
 	{ script/deb trixie && script/test-packages trixie; } || [ $$? = 3 ]
+
+test-cgroup2: build-command
+	script/test-cgroup2 || [ $$? = 3 ]
 
 test-containers: deb
 	script/test-containers || [ $$? = 3 ]
@@ -195,4 +199,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target
 
-.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench deb test-packages test-containers lint install install-command uninstall clean agent
+.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
