@@ -282,9 +282,109 @@ fn operations_are_those_that_strace_counts_and_victims_are_reported() {
     let recording = workspace.path("out/recordings/one-0");
     let text = output(tally().arg("report").arg(&recording));
     assert!(text.contains("IO:Read") && text.contains("IO:Write"), "{text}");
+    let text = output(tally().args(["top", "--once", "--replay"]).arg(&recording));
+    assert!(text.contains("IO:Write"), "{text}");
     // The same command has nothing left to do.
     let again: Value = serde_json::from_str(&output(&mut workspace.run(STEADY))).unwrap();
     assert_eq!(again["runs"], answer["runs"]);
+}
+
+/// A program `fio` that has the real one also log each operation, into files beginning with `log`.
+fn logging_fio(workspace: &Workspace) -> std::ffi::OsString {
+    let programs = workspace.path("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let real = std::env::split_paths(&path).map(|it| it.join("fio")).find(|it| it.exists());
+    let script = format!(
+        "#!/bin/sh\nfor job; do :; done\n[ -f \"$job\" ] && sed -i 's|^\\[global\\]|&\\nwrite_lat_log={}.'$$'|' \"$job\"\n\
+         exec {} \"$@\"\n",
+        workspace.path("log").display(),
+        real.expect("fio is installed").display()
+    );
+    let program = programs.join("fio");
+    std::fs::write(&program, script).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, executable).unwrap();
+    std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path))).unwrap()
+}
+
+#[test]
+fn durations_are_those_of_fios_own_log() {
+    let workspace = Workspace::new();
+    let load = STEADY
+        .split("[archive]")
+        .next()
+        .unwrap()
+        .replace("\"9s\"", "\"5s\"")
+        .replace("again = false", "");
+    let text = format!("{load}[[arm]]\nname = \"one\"\n");
+    let mut command = workspace.run(&text);
+    output(command.env("PATH", logging_fio(&workspace)));
+    let recording = |name: &str| workspace.path("out/recordings").join(name);
+    let text = output(tally().arg("diff").args([recording("one-0"), recording("again-0")]));
+    assert!(text.contains("IO:Write"), "{text}");
+
+    // Milliseconds since the thread's start, nanoseconds, direction, bytes, offset.
+    let mut logged: [Vec<f64>; 2] = Default::default();
+    for entry in std::fs::read_dir(workspace.folder.path()).unwrap().flatten() {
+        if !entry.file_name().to_string_lossy().contains("_lat.") {
+            continue;
+        }
+        for line in std::fs::read_to_string(entry.path()).unwrap().lines() {
+            let fields: Vec<f64> = line.split(", ").map_while(|it| it.parse().ok()).collect();
+            logged[fields[2] as usize].push(fields[1] * 1e-9);
+        }
+    }
+    let mut lines = workspace.lines("one-0");
+    lines.extend(workspace.lines("again-0"));
+    assert_eq!(sum(&lines, "reads"), logged[0].len() as u64);
+    assert_eq!(sum(&lines, "writes"), logged[1].len() as u64);
+    let all = logged.concat();
+    let samples: Vec<&Value> = lines.iter().filter(|line| line["what"] == "sample").collect();
+    let operations =
+        |line: &&Value| (line["reads"].as_u64().unwrap() + line["writes"].as_u64().unwrap()) as f64;
+    let of = |line: &&Value, name: &str| line["durations"][name].as_f64().unwrap_or(0.0);
+    let mean =
+        samples.iter().map(|it| operations(it) * of(it, "mean")).sum::<f64>() / all.len() as f64;
+    let max = samples.iter().map(|it| of(it, "max")).fold(0.0, f64::max);
+    // fio's bins are 1.6 % wide.
+    let near = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 0.02;
+    let logged_mean = all.iter().sum::<f64>() / all.len() as f64;
+    assert!(near(mean, logged_mean), "{mean} s, logged {logged_mean}");
+    let logged_max = all.iter().copied().fold(0.0, f64::max);
+    assert!(near(max, logged_max), "{max} s, logged {logged_max}");
+}
+
+#[test]
+fn what_is_owed_is_dropped_if_the_study_says_so() {
+    if !can_limit() {
+        return;
+    }
+    let workspace = Workspace::new();
+    let text = LIMITED
+        .replace("\"26s\"", "\"8s\"")
+        .replace("warm_up", "owed = \"dropped\"\nowed_limit = \"1s\"\nwarm_up")
+        .replace("LIMITS", "scheduler = \"none\"\nlimits = [{ write_bytes = \"64kB\" }]");
+    let answer: Value = serde_json::from_str(&output(&mut workspace.run(&text))).unwrap();
+    let cell = &answer["cells"][0];
+    // 100 writes/s are wanted and 8 possible: about 92 are dropped in each of the ten seconds.
+    let lines = workspace.lines("device-0");
+    let dropped: u64 = lines
+        .iter()
+        .filter(|line| line["what"] == "dropped")
+        .map(|line| line["operations"].as_u64().unwrap())
+        .sum();
+    assert!((200..2000).contains(&dropped), "{dropped}");
+    assert!(cell["dropped"].as_u64().unwrap() > 0, "{cell}");
+    // Never much more than the limit is owed.
+    let most = lines
+        .iter()
+        .filter(|line| line["what"] == "sample")
+        .map(|line| line["owed"].as_u64().unwrap())
+        .max();
+    assert!(most.unwrap() < 1000, "{most:?}");
+    workspace.nothing_is_left();
+    no_limit_is_left("65536");
 }
 
 #[test]

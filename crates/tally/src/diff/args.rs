@@ -26,7 +26,8 @@ pub struct DiffArgs {
     /// Recording to compare (after)
     #[arg(value_name = "B", value_parser = Selection::parse)]
     pub b: Selection,
-    /// Express time per commit or per command [default: commits if there are enough, else commands]
+    /// Express time per commit, per command or per second [default: commits if there are enough, else
+    /// commands; seconds if no clients were recorded]
     #[arg(long, value_enum)]
     pub per: Option<Per>,
     /// With recordings of several machines: the machine to compare

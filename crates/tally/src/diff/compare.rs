@@ -40,7 +40,7 @@ pub struct Pair<'s> {
     pub per: Per,
 }
 
-/// The units that both sides can be counted by, the one closest to a transaction first.
+/// The units of work that both sides can be counted by, the one closest to a transaction first.
 pub fn units(a: &Side, b: &Side) -> Vec<Per> {
     let both = |per| [a, b].iter().all(|side| side.count(&Key::Unit(per)) > 0);
     let often = [a, b].iter().all(|side| {
@@ -53,7 +53,10 @@ pub fn units(a: &Side, b: &Side) -> Vec<Per> {
 
 /// Number of units in each compared column.
 fn number(side: &Side, per: Per) -> Vec<f64> {
-    side.line(&Key::Unit(per), |amount| amount.count)
+    match per {
+        Per::Second => side.column_seconds(),
+        _ => side.line(&Key::Unit(per), |amount| amount.count),
+    }
 }
 
 /// Series that belong to one row.
@@ -82,8 +85,14 @@ impl Pair<'_> {
             table.extend(self.row(what, key));
         }
         rows.statements = self.statements();
-        let accounts: Sum<'_> =
-            keys.into_iter().filter(|key| matches!(key, Key::Row(What::Account { .. }))).collect();
+        // Without clients: all processes.
+        let clients = self.a.has_clients() || self.b.has_clients();
+        let is_summed = |key: &Key| match key {
+            Key::Row(What::Account { .. }) => true,
+            Key::Row(What::Process { .. }) => !clients,
+            _ => false,
+        };
+        let accounts: Sum<'_> = keys.into_iter().filter(|key| is_summed(key)).collect();
         rows.totals = units.iter().filter_map(|per| self.total(&accounts, *per)).collect();
         rows.judge();
         rows

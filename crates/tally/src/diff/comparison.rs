@@ -62,6 +62,8 @@ pub enum Per {
     Commit,
     /// Client messages that were handled
     Command,
+    /// Seconds: for recordings without clients, and loads of a fixed rate
+    Second,
 }
 
 impl Per {
@@ -70,6 +72,7 @@ impl Per {
         match self {
             Per::Commit => "commit",
             Per::Command => "command",
+            Per::Second => "second",
         }
     }
 }

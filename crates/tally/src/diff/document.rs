@@ -152,6 +152,7 @@ fn facts(it: &Comparison, zone: &TimeZone) -> Vec<Fact> {
             "commits: client transactions that wrote WAL; time of read-only ones is included"
         }
         Per::Command => "commands: handled client messages",
+        Per::Second => "seconds: the sessions or threads on average in each activity",
     };
     let noise = format!(
         "estimated from {} blocks of A and {} of B; ± is the half-width of a 95 % confidence \
@@ -225,7 +226,8 @@ fn totals(it: &Comparison) -> Table {
         Column::new("a_per_second", "A a second", Unit::PerSecond).expendable(3),
         Column::new("b_per_second", "B a second", Unit::PerSecond).expendable(2),
     ]);
-    let note = "Busy time of client sessions, waits included.".to_string();
+    let whose = if it.rows.accounts.is_empty() { "all processes" } else { "client sessions" };
+    let note = format!("Busy time of {whose}, waits included.");
     let mut table = Table::new("totals", "Total time", columns).noted(Some(note));
     for total in &it.rows.totals {
         let mut row: Vec<Cell> = vec![total.per.name().into()];

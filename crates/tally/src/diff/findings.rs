@@ -26,7 +26,9 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
         found.extend(culprit(it, total).map(|text| note("statements", text)));
         found.push(note("totals", change(total)));
         found.extend(reasons(it, total).map(|text| note("accounts", text)));
-        found.push(note("totals", rate(total)));
+        if total.per != Per::Second {
+            found.push(note("totals", rate(total)));
+        }
     }
     found.extend(set_up(it).map(|text| note("configuration", text)));
     found.extend(one_sided(it).map(|text| note("statements", text)));

@@ -61,12 +61,20 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
     let b = Side::read("B", &args.b, args.host_b.as_deref().or(args.host.as_deref()))?;
     let shared = shared(&a, &b)?;
     progress.set_message("comparing");
-    let units = units(&a, &b);
+    let mut units = units(&a, &b);
     let per = match args.per {
+        Some(Per::Second) => Per::Second,
         Some(per) if units.contains(&per) => per,
         Some(per) => return Err(nothing_to_count_by(&a, &b, per)),
-        None => *units.first().ok_or_else(|| nothing_to_count_by(&a, &b, Per::Command))?,
+        // Clients on one side only: what is the same work is for the user to say.
+        None if [&a, &b].iter().any(|side| side.has_clients()) => {
+            *units.first().ok_or_else(|| nothing_to_count_by(&a, &b, Per::Command))?
+        }
+        None => Per::Second,
     };
+    if per == Per::Second {
+        units.push(per);
+    }
     let mut left_out: Vec<String> = shared.into_iter().collect();
     left_out.extend([&a, &b].into_iter().filter_map(partial));
     left_out.extend(configuration::unknown(&a, &b)?);
@@ -218,7 +226,7 @@ fn nothing_to_count_by(a: &Side, b: &Side, per: Per) -> Error {
     };
     let remedy = match per {
         Per::Commit => "--per command counts by commands",
-        Per::Command => "give a time in which clients were served",
+        Per::Command | Per::Second => "give a time in which clients were served, or --per second",
     };
     Error::Failed(format!(
         "no {} of a client was recorded in {which}, so there is no time per unit; {remedy}",

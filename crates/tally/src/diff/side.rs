@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use recording::{FrameRow, Range, Recording, StatTotals};
 
 use super::columns::{Columns, State};
+use super::comparison::What;
 use super::key::Key;
 use super::machine::Processors;
 use super::selection::Selection;
@@ -90,10 +91,23 @@ impl Side {
         self.lines.get(key).map_or(0, |line| line.iter().map(|amount| amount.count).sum())
     }
 
+    /// Whether there are figures of clients.
+    pub fn has_clients(&self) -> bool {
+        let of_clients = |key: &Key| match key {
+            Key::Unit(_) | Key::Row(What::Account { .. }) => true,
+            Key::Row(_) => false,
+        };
+        self.lines.keys().any(of_clients)
+    }
+
     /// Compared time, seconds.
     pub fn seconds(&self) -> f64 {
-        let ns = |at: &usize| self.columns.states[*at].covered_ns;
-        self.kept.iter().map(ns).sum::<u64>() as f64 * 1e-9
+        self.column_seconds().iter().sum()
+    }
+
+    /// The recorded seconds of each compared column.
+    pub fn column_seconds(&self) -> Vec<f64> {
+        self.kept.iter().map(|at| self.columns.states[*at].covered_ns as f64 * 1e-9).collect()
     }
 
     /// Recorded time, seconds.
