@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use error::Error;
 use segment::clock::monotonic_ns;
 use segment::kernel::Watch;
-use segment::{Frame, Interval, Level, Segment, SegmentPath, Snapshot};
+use segment::{Frame, Interval, Segment, SegmentPath, Snapshot};
 
 use crate::assemble::{self, Found, How, Seen};
 use crate::event::Event;
@@ -44,7 +44,7 @@ pub struct Recorded {
     pub server_stopped: bool,
 }
 
-/// Take a profile of the segment's server. `turn` is called several times per second with the time passed,
+/// Take a profile of the segment's server, which must run and measure. `turn` is called several times per second with the time passed,
 /// and ends the profile by returning false.
 pub fn record(
     path: &SegmentPath,
@@ -52,7 +52,7 @@ pub fn record(
     mut turn: impl FnMut(Duration) -> bool,
 ) -> Result<Recorded, Error> {
     let mut segment = Segment::open(path)?;
-    check(&segment)?;
+    need_pids(&segment)?;
     // Samplers read through one of their own, since a snapshot changes what is known of the directory.
     let shared = Segment::open(path)?;
     let processes = Processes::default();
@@ -109,23 +109,15 @@ pub fn record(
     Ok(Recorded { profile, timeline, server_stopped })
 }
 
-fn check(segment: &Segment) -> Result<(), Error> {
-    let path = segment.path().display();
-    if segment.server_runs() == Some(false) {
-        let host = &segment.header().host;
-        return Err(Error::Failed(format!("{path}: its server ({host}) is not running any more")));
+/// Samples have pids.
+fn need_pids(segment: &Segment) -> Result<(), Error> {
+    match segment.knows_pids() {
+        true => Ok(()),
+        false => Err(Error::Failed(format!(
+            "{}: the server's processes are of another pid namespace; run tally where the server runs",
+            segment.path().display()
+        ))),
     }
-    if !segment.knows_pids() {
-        return Err(Error::Failed(format!(
-            "{path}: the server's processes are of another pid namespace; run tally where the server runs"
-        )));
-    }
-    if segment.level()? == Level::Off {
-        return Err(Error::Failed(
-            "nothing is measured at level off: set another (tally level waits)".into(),
-        ));
-    }
-    Ok(())
 }
 
 fn interval(

@@ -16,6 +16,7 @@ use ::profile::recorder::{self, Options, Recorded};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::target;
+use segment::Segment;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use view::units::duration;
 
@@ -47,6 +48,7 @@ fn record(args: &ProfileArgs) -> Result<Recorded, Error> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let path = target::source(args.target.as_deref())?.file("tally profile")?.clone();
+    target::need_measured(&Segment::open(&path)?)?;
     let transactions = Transactions::start(&path);
     let progress = ProgressBar::new(args.seconds.as_millis() as u64)
         .with_style(ProgressStyle::with_template("{bar:40} {msg}").expect("a fixed template"));
