@@ -42,7 +42,12 @@ pub fn run(args: &ProfileArgs, color: bool) -> Result<(), Error> {
 }
 
 fn record(args: &ProfileArgs) -> Result<Recorded, Error> {
-    let options = Options { duration: args.seconds, hertz: args.hertz, system: args.system };
+    let options = Options {
+        duration: args.seconds,
+        hertz: args.hertz,
+        system: args.system,
+        unwind: args.unwind.into(),
+    };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
