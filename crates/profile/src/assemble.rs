@@ -204,6 +204,7 @@ pub fn assemble(
         quality.lost += samples.lost;
         quality.throttled += samples.throttled;
         quality.other_samples += samples.others;
+        quality.unwound_stacks += samples.unwound;
         for sample in &samples.samples {
             let ours = matches!(sample.account, Sampled::Known(_) | Sampled::Moved)
                 || seen.ours.contains(&sample.pid);

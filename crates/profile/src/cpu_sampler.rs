@@ -19,6 +19,7 @@ use crate::event::{Clock, Event, Whom};
 use crate::processes::Processes;
 use crate::ring::{Record, Ring, Sample};
 use crate::thread;
+use crate::unwinder::Unwinder;
 
 /// How long a thread sleeps at most; it then looks whether to stop.
 const NAP_MS: i32 = 50;
@@ -73,6 +74,8 @@ pub struct CpuSamples {
     pub first: bool,
     /// Samples of processes outside the server that were not kept.
     pub others: u64,
+    /// Stacks that were unwound by tables, not by frame pointers.
+    pub unwound: u64,
 }
 
 /// A sampler of one CPU.
@@ -98,7 +101,7 @@ impl CpuSampler {
     }
 
     fn of(cpu: u32, clock: Clock, owner: Event, everything: bool) -> io::Result<CpuSampler> {
-        let ring = Mutex::new(Ring::of(&owner)?);
+        let ring = Mutex::new(Ring::of(&owner, clock.stacks)?);
         Ok(CpuSampler { cpu, clock, owner, everything, ring })
     }
 
@@ -131,6 +134,7 @@ impl CpuSampler {
         &self,
         segment: &Segment,
         processes: &Processes,
+        mut unwinder: Unwinder<'_>,
         all: bool,
         stop: &AtomicBool,
     ) -> Result<CpuSamples, Error> {
@@ -154,17 +158,22 @@ impl CpuSampler {
                         Ok(account) => account,
                         Err(error) => return failure = Some(error),
                     };
-                    if account == Account::NoSlot && !all && !processes.is_ours(sample.pid) {
+                    let ours = account != Account::NoSlot || processes.is_ours(sample.pid);
+                    if !ours && !all {
                         return found.others += 1;
                     }
-                    let stack = intern(&mut stacks, &mut found.stacks, &sample);
+                    let user = if ours { unwinder.frames(&sample) } else { sample.user };
+                    let stack = intern(&mut stacks, &mut found.stacks, sample.kernel, user);
                     let Sample { pid, time, .. } = sample;
                     found.samples.push(CpuSample { pid, time, stack, account });
                 }
             });
             match failure {
                 Some(error) => return Err(error),
-                None if ends => return Ok(found),
+                None if ends => {
+                    found.unwound = unwinder.by_table;
+                    return Ok(found);
+                }
                 None => {}
             }
         }
@@ -210,12 +219,11 @@ fn account_of(
 fn intern(
     known: &mut HashMap<Addresses, u32>,
     stacks: &mut Vec<Addresses>,
-    sample: &Sample<'_>,
+    kernel: &[u64],
+    user: &[u64],
 ) -> u32 {
-    let addresses = Addresses {
-        frames: [sample.kernel, sample.user].concat().into(),
-        kernel: sample.kernel.len() as u32,
-    };
+    let addresses =
+        Addresses { frames: [kernel, user].concat().into(), kernel: kernel.len() as u32 };
     if let Some(number) = known.get(&addresses) {
         return *number;
     }

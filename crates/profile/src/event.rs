@@ -7,6 +7,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::registers;
+
 /// Whom a clock samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whom {
@@ -23,6 +25,8 @@ pub struct Clock {
     pub period_ns: u64,
     /// Whether the kernel's part is sampled too.
     pub kernel: bool,
+    /// Whether samples have the registers and a copy of the end of the process's stack.
+    pub stacks: bool,
 }
 
 /// `struct perf_event_attr` as of Linux 4.8 (PERF_ATTR_SIZE_VER5), which all later kernels accept.
@@ -61,6 +65,12 @@ const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 
+const SAMPLE_REGS_USER: u64 = 1 << 12;
+const SAMPLE_STACK_USER: u64 = 1 << 13;
+
+/// Bytes of a stack that are copied: those of a server's deep ones are 5 to 12 kB. A multiple of 8.
+const STACK_BYTES: u32 = 16 << 10;
+
 const DISABLED: u64 = 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
@@ -84,6 +94,11 @@ impl Event {
         attributes.flags |= DISABLED | EXCLUDE_IDLE;
         if !clock.kernel {
             attributes.flags |= EXCLUDE_KERNEL;
+        }
+        if clock.stacks {
+            attributes.sample_type |= SAMPLE_REGS_USER | SAMPLE_STACK_USER;
+            attributes.sample_regs_user = registers::SAMPLED;
+            attributes.sample_stack_user = STACK_BYTES;
         }
         open(&attributes, cpu, whom)
     }

@@ -108,7 +108,8 @@ impl Image {
     }
 }
 
-fn read(path: &Path) -> Option<Vec<u8>> {
+/// The content of a file that is not too large.
+pub fn read(path: &Path) -> Option<Vec<u8>> {
     let length = fs::metadata(path).ok().filter(|it| it.is_file())?.len();
     (length <= LARGEST).then(|| fs::read(path).ok()).flatten()
 }

@@ -3,9 +3,10 @@
 //! sessions with what they wait for, each with its account and statement as the segment has them.
 //!
 //! [`recorder`] lets `cpu_sampler` and `wall_sampler` run and makes a [`Profile`] of what they find;
-//! `symbols` gives addresses names. A profile is kept as JSON, added up by [`sums`], compared by
+//! `unwinder` finds the stacks of code without frame pointers, and `symbols` gives addresses names. A profile is kept as JSON, added up by [`sums`], compared by
 //! [`compare`], and exported.
 
+mod address_space;
 mod assemble;
 pub mod compare;
 mod cpu_sampler;
@@ -19,6 +20,7 @@ pub mod pprof;
 mod processes;
 mod profile;
 pub mod recorder;
+mod registers;
 mod ring;
 #[cfg(test)]
 mod sample;
@@ -26,6 +28,8 @@ pub mod sums;
 mod symbols;
 mod thread;
 pub mod timeline;
+mod unwind_table;
+mod unwinder;
 mod wall_sampler;
 
 pub use kernel_symbols::KERNEL;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 /// A mapped range that may be executed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Range {
     begin: u64,
     end: u64,
@@ -14,8 +14,19 @@ struct Range {
     path: Arc<str>,
 }
 
+/// An executable range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapped<'m> {
+    /// Its addresses.
+    pub range: std::ops::Range<u64>,
+    /// Offset in the file of its beginning.
+    pub offset: u64,
+    /// Its path; "[vdso]"; empty where there is no file.
+    pub path: &'m str,
+}
+
 /// The executable ranges of a process.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Maps(Vec<Range>);
 
 impl Maps {
@@ -39,6 +50,15 @@ impl Maps {
             executable.then_some(Range { begin, end, offset, path })
         };
         Maps(text.lines().filter_map(range).collect())
+    }
+
+    /// All of them, by address.
+    pub fn all(&self) -> impl Iterator<Item = Mapped<'_>> {
+        self.0.iter().map(|it| Mapped {
+            range: it.begin..it.end,
+            offset: it.offset,
+            path: &it.path,
+        })
     }
 
     /// The file at an address, and the offset in it.

@@ -20,10 +20,10 @@ pub(crate) struct Allowed {
 
 /// Open a sampler for each CPU, with as much as is allowed: everything with the kernel's part; else the
 /// server's processes, with it or without.
-pub(crate) fn open(period_ns: u64, system: bool) -> Result<Allowed, Error> {
+pub(crate) fn open(period_ns: u64, system: bool, stacks: bool) -> Result<Allowed, Error> {
     let cpus = online_cpus();
     let each = |everything: bool, kernel: bool| -> io::Result<Allowed> {
-        let clock = Clock { period_ns, kernel };
+        let clock = Clock { period_ns, kernel, stacks };
         let one = |cpu: &u32| match everything {
             true => CpuSampler::of_everything(*cpu, clock),
             false => CpuSampler::of_processes(*cpu, clock),

@@ -87,6 +87,9 @@ pub struct Quality {
     pub cut_stacks: u64,
     /// Files in which most of them end: their code has no frame pointers.
     pub cut_in: Vec<String>,
+    /// Samples whose stack in the process was found by unwind tables, since code on it keeps no frame pointers.
+    #[serde(default)]
+    pub unwound_stacks: u64,
     /// Samples with frames in the process.
     pub user_stacks: u64,
     /// Instants at which all sessions were read.

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Takes a profile: lets the samplers run for some time between two snapshots.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use error::Error;
 use segment::clock::monotonic_ns;
 use segment::kernel::Watch;
-use segment::{Frame, Interval, Level, Segment, SegmentPath, Snapshot};
+use segment::{Frame, Interval, Segment, SegmentPath, Snapshot};
 
+use crate::address_space::{AddressSpaces, Learner};
 use crate::assemble::{self, Found, How, Seen};
 use crate::event::Event;
 use crate::maps::Maps;
 use crate::permission::{self, Allowed};
 use crate::processes::Processes;
 use crate::profile::{Profile, Scope};
+use crate::registers;
 use crate::timeline::Timeline;
+use crate::unwinder::Unwinder;
+
+pub use crate::unwinder::Unwind;
 use crate::wall_sampler;
 
 /// How to sample.
@@ -28,6 +33,8 @@ pub struct Options {
     pub hertz: f64,
     /// Whether to sample all processes of the machine.
     pub system: bool,
+    /// How stacks of the server's processes are found.
+    pub unwind: Unwind,
 }
 
 /// How often new processes are looked for.
@@ -44,7 +51,7 @@ pub struct Recorded {
     pub server_stopped: bool,
 }
 
-/// Take a profile of the segment's server. `turn` is called several times per second with the time passed,
+/// Take a profile of the segment's server, which must run and measure. `turn` is called several times per second with the time passed,
 /// and ends the profile by returning false.
 pub fn record(
     path: &SegmentPath,
@@ -52,14 +59,21 @@ pub fn record(
     mut turn: impl FnMut(Duration) -> bool,
 ) -> Result<Recorded, Error> {
     let mut segment = Segment::open(path)?;
-    check(&segment)?;
+    need_pids(&segment)?;
     // Samplers read through one of their own, since a snapshot changes what is known of the directory.
     let shared = Segment::open(path)?;
     let processes = Processes::default();
     let mut seen = Seen::default();
     seen.add(&segment, &processes.refresh(&segment)?)?;
     let period_ns = (1e9 / options.hertz).round() as u64;
-    let allowed = permission::open(period_ns, options.system)?;
+    let unwind = if registers::SAMPLED == 0 { Unwind::FramePointer } else { options.unwind };
+    let stacks = unwind != Unwind::FramePointer;
+    let allowed = permission::open(period_ns, options.system, stacks)?;
+    let spaces = AddressSpaces::default();
+    let mut learner = Learner::new(&spaces);
+    if stacks {
+        seen.teach(&mut learner, &processes, &processes.running());
+    }
     let mut clocks = Clocks::new(&allowed);
     clocks.follow(&processes)?;
     let stop = AtomicBool::new(false);
@@ -70,7 +84,12 @@ pub fn record(
         let samplers: Vec<_> = allowed
             .samplers
             .iter()
-            .map(|it| scope.spawn(|| it.collect(&shared, &processes, options.system, &stop)))
+            .map(|it| {
+                scope.spawn(|| {
+                    let unwinder = Unwinder::new(&spaces, unwind);
+                    it.collect(&shared, &processes, unwinder, options.system, &stop)
+                })
+            })
             .collect();
         let mut kernel = Watch::without_samples(&segment);
         let before = segment.snapshot(None)?;
@@ -87,7 +106,13 @@ pub fn record(
                 break;
             }
             std::thread::sleep(left.min(TURN));
-            seen.add(&segment, &processes.refresh(&segment)?)?;
+            let mut new: HashSet<i32> = processes.refresh(&segment)?.into_iter().collect();
+            // What has loaded code since it was looked at.
+            new.extend(spaces.take_stale());
+            seen.add(&segment, &new.iter().copied().collect::<Vec<_>>())?;
+            if stacks {
+                seen.teach(&mut learner, &processes, &new);
+            }
             let others = processes.others();
             if options.system {
                 seen.add_others(&others);
@@ -109,23 +134,15 @@ pub fn record(
     Ok(Recorded { profile, timeline, server_stopped })
 }
 
-fn check(segment: &Segment) -> Result<(), Error> {
-    let path = segment.path().display();
-    if segment.server_runs() == Some(false) {
-        let host = &segment.header().host;
-        return Err(Error::Failed(format!("{path}: its server ({host}) is not running any more")));
+/// Samples have pids.
+fn need_pids(segment: &Segment) -> Result<(), Error> {
+    match segment.knows_pids() {
+        true => Ok(()),
+        false => Err(Error::Failed(format!(
+            "{}: the server's processes are of another pid namespace; run tally where the server runs",
+            segment.path().display()
+        ))),
     }
-    if !segment.knows_pids() {
-        return Err(Error::Failed(format!(
-            "{path}: the server's processes are of another pid namespace; run tally where the server runs"
-        )));
-    }
-    if segment.level()? == Level::Off {
-        return Err(Error::Failed(
-            "nothing is measured at level off: set another (tally level waits)".into(),
-        ));
-    }
-    Ok(())
 }
 
 fn interval(
@@ -219,6 +236,15 @@ impl Seen {
             }
         }
         Ok(())
+    }
+
+    /// Let stacks of these processes be unwound.
+    fn teach(&self, learner: &mut Learner<'_>, processes: &Processes, pids: &HashSet<i32>) {
+        for pid in pids {
+            if let Some(maps) = self.maps.get(pid) {
+                learner.learn(*pid, maps, processes.postmaster());
+            }
+        }
     }
 
     fn add_others(&mut self, pids: &[i32]) {

@@ -9,9 +9,12 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::event::Event;
+use crate::registers::{Registers, SAMPLED};
 
-/// Pages of samples, a power of two. With the page of the head, they stay below the 516 kB for each CPU
-/// that a user may lock without privilege (kernel.perf_event_mlock_kb).
+/// Pages of samples, a power of two. With the page of the head, they are the 516 kB for each CPU that a user may lock
+/// without privilege (kernel.perf_event_mlock_kb), if pages have 4 kB.
+const PAGES_OF_STACKS: usize = 128;
+/// The same for samples without copies of stacks.
 const PAGES: usize = 64;
 
 /// Offsets in the first page (`struct perf_event_mmap_page`).
@@ -49,8 +52,12 @@ pub struct Sample<'r> {
     pub time: u64,
     /// Addresses in the kernel, innermost first.
     pub kernel: &'r [u64],
-    /// Addresses in the process, innermost first.
+    /// Addresses in the process, innermost first, as frame pointers have them.
     pub user: &'r [u64],
+    /// Its registers in the process, if samples have them.
+    pub registers: Option<Registers>,
+    /// The end of the process's stack.
+    pub stack: &'r [u8],
 }
 
 /// The ring of one event.
@@ -68,11 +75,11 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Map the ring of this event.
-    pub fn of(event: &Event) -> io::Result<Ring> {
+    /// Map the ring of this event, whose samples have copies of stacks or not.
+    pub fn of(event: &Event, stacks: bool) -> io::Result<Ring> {
         // SAFETY: a query without memory.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let length = (PAGES + 1) * page;
+        let length = (if stacks { PAGES_OF_STACKS } else { PAGES } + 1) * page;
         // SAFETY: a new shared mapping of the event, at an address of the kernel's choice.
         let memory = unsafe {
             libc::mmap(
@@ -149,7 +156,7 @@ impl Drop for Ring {
 }
 
 /// The body of a record; `None`: of no interest, or not as expected.
-fn decode<'c>(kind: u32, body: &[u8], chain: &'c mut Vec<u64>) -> Option<Record<'c>> {
+fn decode<'c>(kind: u32, body: &'c [u8], chain: &'c mut Vec<u64>) -> Option<Record<'c>> {
     let word = |at: usize| {
         body.get(8 * at..8 * at + 8).and_then(|it| it.try_into().ok()).map(u64::from_ne_bytes)
     };
@@ -177,10 +184,42 @@ fn decode<'c>(kind: u32, body: &[u8], chain: &'c mut Vec<u64>) -> Option<Record<
             let id = |at: usize| {
                 i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
             };
-            Some(Record::Sample(Sample { pid: id(0), tid: id(4), time, kernel, user }))
+            let (registers, stack) =
+                end_of_stack(&body[8 * (4 + length as usize)..]).unwrap_or_default();
+            Some(Record::Sample(Sample {
+                pid: id(0),
+                tid: id(4),
+                time,
+                kernel,
+                user,
+                registers,
+                stack,
+            }))
         }
         _ => None,
     }
+}
+
+/// Registers and the end of the stack, which follow a sample's addresses; `None`: they do not.
+fn end_of_stack(after: &[u8]) -> Option<(Option<Registers>, &[u8])> {
+    let word = |at: usize| {
+        after.get(8 * at..8 * at + 8).and_then(|it| it.try_into().ok()).map(u64::from_ne_bytes)
+    };
+    // No ABI: a thread of the kernel, which has no registers of a process.
+    if word(0)? == 0 {
+        return None;
+    }
+    let count = SAMPLED.count_ones() as usize;
+    let values: Vec<u64> = (1..=count).map_while(word).collect();
+    let size = usize::try_from(word(1 + count)?).ok()?;
+    let begin = 8 * (2 + count);
+    let copied = after.get(begin..begin.checked_add(size)?)?;
+    // How much of it is the stack's.
+    let used = match size {
+        0 => 0,
+        _ => usize::try_from(word((begin + size) / 8)?).ok()?,
+    };
+    Some((Registers::of(&values), copied.get(..used)?))
 }
 
 #[cfg(test)]
@@ -204,9 +243,41 @@ mod tests {
     fn a_sample_has_the_frames_of_kernel_and_process() {
         let words = [9, ids(7, 8), 1_000, 5, CONTEXT_KERNEL, 9, 10, CONTEXT_USER, 11];
         let mut chain = Vec::new();
-        let expected = Sample { pid: 7, tid: 8, time: 1_000, kernel: &[9, 10], user: &[11] };
-        let found = decode(RECORD_SAMPLE, &body(&words), &mut chain);
+        let expected = Sample {
+            pid: 7,
+            tid: 8,
+            time: 1_000,
+            kernel: &[9, 10],
+            user: &[11],
+            registers: None,
+            stack: &[],
+        };
+        let bytes = body(&words);
+        let found = decode(RECORD_SAMPLE, &bytes, &mut chain);
         assert_eq!(found, Some(Record::Sample(expected)));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_sample_has_registers_and_the_used_part_of_the_stack_s_copy() {
+        let head = [9, ids(7, 8), 1_000, 2, CONTEXT_USER, 11];
+        let stack = [2, 1, 2, 3, 24, 0xa, 0xb, 0xc, 16];
+        let mut chain = Vec::new();
+        let bytes = body(&[&head[..], &stack[..]].concat());
+        let Some(Record::Sample(found)) = decode(RECORD_SAMPLE, &bytes, &mut chain) else {
+            panic!("no sample")
+        };
+        assert_eq!(found.registers, Some(Registers { fp: 1, sp: 2, ip: 3, lr: 0 }));
+        assert_eq!((found.user, found.stack), (&[11][..], &body(&[0xa, 0xb])[..]));
+        // Whatever sizes it claims, what is not there is not read.
+        for at in 6..15 {
+            for value in [u64::MAX, 1 << 40, 25, 7] {
+                let mut words = [&head[..], &stack[..]].concat();
+                words[at] = value;
+                decode(RECORD_SAMPLE, &body(&words), &mut chain);
+            }
+            decode(RECORD_SAMPLE, &bytes[..8 * at], &mut chain);
+        }
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //!
 //!     cargo run --release -p tally --example profile_cost [ROUNDS [SECONDS]]
 //!
-//! Runs a scratch server with a select-only load, and `target/release/tally profile` at 99 and 999 Hz. A round has
-//! SECONDS (3) of each rate, of no profile, and of no profile again as control, in random order. Prints the
-//! change of CPU time per command against no profile, with the half-width of its 95 % interval.
+//! Runs a scratch server with a select-only load, and `target/release/tally profile` at 99 and 999 Hz, and at 999 Hz without
+//! copies of stacks. A round has SECONDS (3) of each, of no profile, and of no profile again as control, in
+//! random order; 13 rounds take less than four minutes. Prints the change of CPU time per command against no profile, with the half-width of its 95 % interval.
 
 mod bench;
 
@@ -22,13 +22,18 @@ use stats::Estimate;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Samples per second; `None`: no profile. The second of those is the control.
-const ARMS: [(&str, Option<u32>); 4] =
-    [("no profile", None), ("control", None), ("99 Hz", Some(99)), ("999 Hz", Some(999))];
+/// Samples per second, and how stacks are found; `None`: no profile. The second of those is the control.
+const ARMS: [(&str, Option<(u32, &str)>); 5] = [
+    ("no profile", None),
+    ("control", None),
+    ("99 Hz", Some((99, "auto"))),
+    ("999 Hz", Some((999, "auto"))),
+    ("999 Hz, frame pointers", Some((999, "frame-pointer"))),
+];
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
-    let rounds: u32 = args.next().map_or(Ok(24), |text| text.parse())?;
+    let rounds: u32 = args.next().map_or(Ok(13), |text| text.parse())?;
     let seconds: u32 = args.next().map_or(Ok(3), |text| text.parse())?;
     let block = Duration::from_secs(seconds.into());
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
@@ -51,8 +56,7 @@ fn main() -> Result<()> {
     for _ in 0..rounds {
         order.shuffle(&mut rand::rng());
         for &arm in &order {
-            let mut profile =
-                ARMS[arm].1.map(|hertz| start(root, &path, hertz, block)).transpose()?;
+            let mut profile = ARMS[arm].1.map(|how| start(root, &path, how, block)).transpose()?;
             let tally = profile.as_ref().map(Child::id);
             let processor = || tally.map_or(Ok(0), bench::processor_ns);
             let (before, begun) =
@@ -103,9 +107,14 @@ fn on_cpu(segment: &Segment) -> u64 {
 }
 
 /// A profile that samples already and lasts longer than a block.
-fn start(root: &Path, segment: &Path, hertz: u32, block: Duration) -> Result<Child> {
+fn start(
+    root: &Path,
+    segment: &Path,
+    (hertz, unwind): (u32, &str),
+    block: Duration,
+) -> Result<Child> {
     let mut profile = Command::new(root.join("target/release/tally"))
-        .args(["profile", "--json", "--hertz", &hertz.to_string()])
+        .args(["profile", "--json", "--hertz", &hertz.to_string(), "--unwind", unwind])
         .args(["--seconds", &(block.as_secs() + 10).to_string()])
         .arg(segment)
         .stdout(Stdio::null())

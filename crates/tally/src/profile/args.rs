@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::connection::ConnectionFlags;
-use clap::{Args, Subcommand};
+use ::profile::recorder;
+use clap::{Args, Subcommand, ValueEnum};
 use view::duration::within;
 
 use crate::arguments::positive;
@@ -47,6 +48,9 @@ pub struct ProfileArgs {
     /// Sample all processes of the machine, not only the server's
     #[arg(long)]
     pub system: bool,
+    /// How stacks of the server's processes are found
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Unwind::Auto)]
+    pub unwind: Unwind,
     /// Write to this file; may be repeated
     #[arg(long, short, value_name = "FILE")]
     pub output: Vec<PathBuf>,
@@ -59,6 +63,27 @@ pub struct ProfileArgs {
     /// Another action than to sample
     #[command(subcommand)]
     pub action: Option<ProfileAction>,
+}
+
+/// How a stack is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Unwind {
+    /// By frame pointers, and by unwind tables where code on the stack keeps none
+    Auto,
+    /// By frame pointers: less work for each sample
+    FramePointer,
+    /// By unwind tables (.eh_frame)
+    Dwarf,
+}
+
+impl From<Unwind> for recorder::Unwind {
+    fn from(unwind: Unwind) -> recorder::Unwind {
+        match unwind {
+            Unwind::Auto => recorder::Unwind::Auto,
+            Unwind::FramePointer => recorder::Unwind::FramePointer,
+            Unwind::Dwarf => recorder::Unwind::Dwarf,
+        }
+    }
 }
 
 /// What can be done with profiles.

@@ -16,6 +16,7 @@ use ::profile::recorder::{self, Options, Recorded};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::target;
+use segment::Segment;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use view::units::duration;
 
@@ -41,12 +42,18 @@ pub fn run(args: &ProfileArgs, color: bool) -> Result<(), Error> {
 }
 
 fn record(args: &ProfileArgs) -> Result<Recorded, Error> {
-    let options = Options { duration: args.seconds, hertz: args.hertz, system: args.system };
+    let options = Options {
+        duration: args.seconds,
+        hertz: args.hertz,
+        system: args.system,
+        unwind: args.unwind.into(),
+    };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let path = target::source(args.target.as_deref())?.file("tally profile")?.clone();
+    target::need_measured(&Segment::open(&path)?)?;
     let transactions = Transactions::start(&path);
     let progress = ProgressBar::new(args.seconds.as_millis() as u64)
         .with_style(ProgressStyle::with_template("{bar:40} {msg}").expect("a fixed template"));

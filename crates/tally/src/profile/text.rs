@@ -150,7 +150,7 @@ fn warnings(profile: &Profile) -> Vec<String> {
     if quality.cut_stacks * 20 > quality.user_stacks {
         let names: Vec<&str> = quality.cut_in.iter().map(|it| Profile::short(it)).collect();
         lines.push(format!(
-            "! {} % of the stacks are cut: no frame pointers in code of {}",
+            "! {} % of the stacks are cut, in code of {}",
             percent(quality.cut_stacks as f64 / quality.user_stacks.max(1) as f64),
             names.join(", ")
         ));

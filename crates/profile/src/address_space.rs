@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What is needed to unwind the stacks of the server's processes, for all samplers.
+//!
+//! The recorder's thread reads files and tables; samplers only look up. A process that they do not know is a child of
+//! the postmaster, which had the same files at the same addresses when it was forked. What it loads later is read when
+//! a sampler has met it.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use framehop::{MayAllocateDuringUnwind, Module, Unwinder};
+
+use crate::maps::{Mapped, Maps};
+use crate::registers::Walk;
+use crate::unwind_table::UnwindTable;
+
+/// The files of a process, and how to unwind in them.
+pub struct AddressSpace {
+    /// By address.
+    files: Vec<File>,
+    /// The same for the walk from frame to frame.
+    pub unwinder: Walk<Arc<[u8]>, MayAllocateDuringUnwind>,
+}
+
+/// Code of a file in memory.
+struct File {
+    range: Range<u64>,
+    /// What to add to an address of the file.
+    bias: u64,
+    /// `None`: it has none.
+    table: Option<Arc<UnwindTable>>,
+}
+
+impl AddressSpace {
+    fn of(maps: &Maps, mut table_of: impl FnMut(&str) -> Option<Arc<UnwindTable>>) -> AddressSpace {
+        let mut files: Vec<File> = Vec::new();
+        let mut unwinder = Walk::new();
+        for Mapped { range, offset, path } in maps.all() {
+            // Generated code, and the kernel's own in a process, have none.
+            let table = if path.starts_with('/') { table_of(path) } else { None };
+            let address = table.as_ref().and_then(|it| it.address(offset));
+            let bias = address.map_or(0, |it| range.start.wrapping_sub(it));
+            // Pages that were changed in memory are ranges of their own.
+            match files.last_mut() {
+                Some(last) if table.is_some() && same(&last.table, &table) && last.bias == bias => {
+                    last.range.end = range.end;
+                }
+                _ => files.push(File { range, bias, table }),
+            }
+        }
+        for file in &files {
+            let Some(table) = &file.table else { continue };
+            let (range, base) = (file.range.clone(), file.bias);
+            unwinder.add_module(Module::new(String::new(), range, base, table.sections()));
+        }
+        AddressSpace { files, unwinder }
+    }
+
+    /// Whether the function at an address keeps a frame pointer; `None`: no file is known there.
+    pub fn keeps_frame_pointer(&self, address: u64) -> Option<bool> {
+        let after = self.files.partition_point(|it| it.range.start <= address);
+        let file = self.files.get(after.checked_sub(1)?)?;
+        let known = file.range.contains(&address);
+        let of_file =
+            |it: &Arc<UnwindTable>| it.keeps_frame_pointer(address.wrapping_sub(file.bias));
+        known.then(|| file.table.as_ref().is_some_and(of_file))
+    }
+}
+
+fn same(a: &Option<Arc<UnwindTable>>, b: &Option<Arc<UnwindTable>>) -> bool {
+    matches!((a, b), (Some(a), Some(b)) if Arc::ptr_eq(a, b))
+}
+
+/// The address spaces of all processes of the server.
+#[derive(Default)]
+pub struct AddressSpaces {
+    known: RwLock<Known>,
+    /// Processes in which a sampler has met code that is not known.
+    stale: Mutex<HashSet<i32>>,
+}
+
+#[derive(Default)]
+struct Known {
+    of_process: HashMap<i32, Arc<AddressSpace>>,
+    postmaster: i32,
+}
+
+/// Reads what samplers need; for the recorder's thread alone.
+pub struct Learner<'s> {
+    spaces: &'s AddressSpaces,
+    /// Equal ones are kept once: forked processes have the same.
+    by_maps: HashMap<Maps, Arc<AddressSpace>>,
+    tables: HashMap<String, Option<Arc<UnwindTable>>>,
+}
+
+impl AddressSpaces {
+    /// That of a process; of one that has just begun it is the postmaster's.
+    pub fn of(&self, pid: i32) -> Option<Arc<AddressSpace>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let found = known.of_process.get(&pid).or_else(|| known.of_process.get(&known.postmaster));
+        found.cloned()
+    }
+
+    /// Code was met that the process had not loaded when it was looked at.
+    pub fn is_stale(&self, pid: i32) {
+        self.stale.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
+    }
+
+    /// Processes to look at again.
+    pub fn take_stale(&self) -> HashSet<i32> {
+        std::mem::take(&mut *self.stale.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<'s> Learner<'s> {
+    /// What it reads is for those who use `spaces`.
+    pub fn new(spaces: &'s AddressSpaces) -> Learner<'s> {
+        Learner { spaces, by_maps: HashMap::new(), tables: HashMap::new() }
+    }
+
+    /// A process has these files now.
+    pub fn learn(&mut self, pid: i32, maps: &Maps, postmaster: i32) {
+        let space = match self.by_maps.get(maps) {
+            Some(space) => space.clone(),
+            None => {
+                let root = match postmaster {
+                    0 => PathBuf::from("/"),
+                    pid => Path::new("/proc").join(pid.to_string()).join("root"),
+                };
+                let tables = &mut self.tables;
+                let space = Arc::new(AddressSpace::of(maps, |path| {
+                    if let Some(known) = tables.get(path) {
+                        return known.clone();
+                    }
+                    let inside = root.join(path.trim_start_matches('/'));
+                    let read = |path: &Path| UnwindTable::read(path).map(Arc::new);
+                    let table = read(&inside).or_else(|| read(Path::new(path)));
+                    tables.insert(path.to_string(), table.clone());
+                    table
+                }));
+                self.by_maps.insert(maps.clone(), space.clone());
+                space
+            }
+        };
+        let mut known = self.spaces.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.postmaster = postmaster;
+        known.of_process.insert(pid, space);
+    }
+}
