@@ -31,8 +31,9 @@ pub fn client(directory: &Path, range: Range, columns: &columns::Columns) -> Res
         )));
     }
     Ok(Client {
-        program: recording.host().to_string(),
-        java: sum.server.name.to_string(),
+        // Without its arguments, which may have passwords.
+        program: sum.server.host.split(' ').next().unwrap_or_default().to_string(),
+        java: sum.server.name.clone(),
         points: columns::points(&recording, range, columns, &sum, &heads)?,
     })
 }
