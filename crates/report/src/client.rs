@@ -12,7 +12,7 @@ use super::point::{Figures, Point};
 
 /// The section that shows it.
 pub const SECTION: &str = "client";
-/// The accounts of a virtual machine that stands still (client/java).
+/// The account of a virtual machine that has stopped all threads to collect garbage (client/java).
 pub const COLLECTION: &str = "garbage collection";
 const OTHER: &str = "other safepoint";
 /// Correlations that chance gives as often are not reported.
@@ -75,7 +75,7 @@ pub fn finding(material: &Material) -> Option<Finding> {
     let mean = average(&pauses);
     let most = pauses.iter().copied().fold(0.0, f64::max);
     let mut text = format!(
-        "The client ({}) stood still for garbage collection {} % of the time, max {} %",
+        "The client ({}) paused for garbage collection {} % of the time, max {} %",
         client.program,
         percent(mean),
         percent(most)

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_few_values_or_constant_ones_nothing_is_said() {
+    fn too_few_values_or_constant_ones_have_no_likeness() {
         assert_eq!(likeness(&[1.0, 2.0], &[1.0, 2.0]), None);
         assert_eq!(likeness(&[1.0; 30], &spikes(30, &[4])), None);
     }
