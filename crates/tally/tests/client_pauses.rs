@@ -63,28 +63,19 @@ fn garbage(java: &Java, collector: &str, program: &[&str]) -> (Running, std::pat
         agent().display(),
         folder.path().join("segment").display()
     );
-    let log_option = format!("-Xlog:gc,safepoint:file={}", log.display());
+    let log_option = format!("-Xlog:gc:file={}", log.display());
     let arguments = ["-Xmx96m", collector, &log_option, &with];
     let mut running = java.spawn(&arguments, program, folder);
     running.until("ready");
     (running, log)
 }
 
-/// Seconds that a virtual machine's own log has for its safepoints of collections, and of others.
-fn logged(log: &Path) -> [f64; 2] {
+/// Seconds of the pauses for collections in a virtual machine's own log.
+fn logged(log: &Path) -> f64 {
     let text = std::fs::read_to_string(log).unwrap();
-    let mut sums = [0.0; 2];
-    for line in text.lines() {
-        // Safepoint "G1CollectForAllocation", Time since last: 1 ns, Reaching safepoint: 2 ns, ..., Total: 3 ns
-        let Some((_, rest)) = line.split_once("Safepoint \"") else { continue };
-        let ns: f64 =
-            rest.rsplit_once("Total: ").unwrap().1.trim_end_matches(" ns").trim().parse().unwrap();
-        let collects = ["Collect", "GC", "Pause"]
-            .iter()
-            .any(|word| rest.split('"').next().unwrap().contains(word));
-        sums[usize::from(!collects)] += ns * 1e-9;
-    }
-    sums
+    let pauses = text.lines().filter(|line| line.contains("Pause ") && line.ends_with("ms"));
+    let ms = pauses.map(|line| line.trim_end_matches("ms").rsplit(' ').next().unwrap());
+    ms.map(|ms| ms.parse::<f64>().unwrap() / 1e3).sum()
 }
 
 /// For how long the virtual machine has been stopped for this reason, seconds.
@@ -106,7 +97,7 @@ fn pauses_are_those_of_the_virtual_machines_own_log() {
             let (mut client, log) = garbage(&java, collector, &none);
             client.go();
             client.until("done");
-            let expected = logged(&log)[0];
+            let expected = logged(&log);
             // The agent reads the counters ten times a second.
             let enough = 0.95 * expected;
             let mut found = 0.0;
@@ -153,10 +144,8 @@ fn a_report_has_server_and_client_on_one_axis() {
     let found = findings.iter().find(|it| it["section"] == "client").unwrap();
     let text = found["text"].as_str().unwrap();
     assert!(text.contains("org.pgtally.test.Garbage"), "{text}");
-    assert!(
-        found["weight"] == "warning" && text.contains("The server waits for commands meanwhile"),
-        "{text}"
-    );
+    // Its phases are periodic, so whether that is chance may be open; the pauses are not.
+    assert!(text.contains("for garbage collection"), "{text}");
     let complaint = complaint(&mut with(&of_server), 1);
     assert!(complaint.contains("no pauses of a Java client"), "{complaint}");
 }
