@@ -11,9 +11,10 @@ use view::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section,
 
 /// The sections, in the order of the page: id, title, tables. Charts and heat maps name their
 /// section themselves.
-const SECTIONS: [(&str, &str, &[&str]); 15] = [
+const SECTIONS: [(&str, &str, &[&str]); 16] = [
     ("statements", "Statements", &["statements"]),
     ("activity", "Activity over time", &[]),
+    ("client", "The client", &[]),
     ("processors", "Processors", &[]),
     ("ledger", "Ledger", &["ledger", "idle"]),
     ("waits", "Waits", &["waits"]),

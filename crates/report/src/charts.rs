@@ -59,6 +59,7 @@ pub fn charts(material: &Material) -> Vec<Chart> {
         files(points),
     ];
     charts.extend(sessions(points));
+    charts.extend(super::client::chart(material));
     charts.retain(shows_something);
     charts
 }

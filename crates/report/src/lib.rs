@@ -6,6 +6,7 @@
 
 pub mod assemble;
 mod charts;
+pub mod client;
 mod cost;
 pub mod courses;
 mod facts;

@@ -5,6 +5,7 @@
 use segment::interval::SessionRow;
 use segment::{Histogram, Interval, RelationRow};
 
+use super::client::Client;
 use super::measured_cost::MeasuredCost;
 use super::point::Point;
 use view::blocking::{Forest, Party};
@@ -63,6 +64,8 @@ pub struct Material {
     pub relations: Vec<RelationRow>,
     /// The cost of the level, if it was measured.
     pub cost: Option<MeasuredCost>,
+    /// A Java client of the server, recorded at the same time.
+    pub client: Option<Client>,
     /// The devices under the server.
     pub devices: Vec<Device>,
     /// Problems of the recording itself.

@@ -336,6 +336,7 @@ fn make() -> Material {
             output: "pgbench (15.20)\ntps = 571.3 (without initial connection time)\n".to_string(),
         }],
         relations: Vec::new(),
+        client: None,
         cost: None,
         devices: vec![Device {
             name: "nvme0n1 (data, WAL)".to_string(),

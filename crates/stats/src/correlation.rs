@@ -22,3 +22,77 @@ pub fn lag_one(values: &[f64], share: f64) -> f64 {
         0.0
     }
 }
+
+/// How far two series go together in time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Likeness {
+    /// Pearson's correlation.
+    pub r: f64,
+    /// The share of all displacements of one series against the other that give as much: both keep
+    /// their course over time, so values that depend on those before them do not count as independent.
+    pub chance: f64,
+}
+
+/// Fewest values of which [`likeness`] says something: a displacement has to be one of many.
+const FEWEST: usize = 20;
+
+/// The likeness of two series of the same length; `None` for fewer than 20 values, or if one never changes.
+///
+/// The test displaces one series circularly by each possible number of steps (J. Besag, P. Clifford:
+/// Generalized Monte Carlo significance tests, Biometrika 1989).
+pub fn likeness(a: &[f64], b: &[f64]) -> Option<Likeness> {
+    if a.len() != b.len() || a.len() < FEWEST {
+        return None;
+    }
+    let (a, b) = (standardised(a)?, standardised(b)?);
+    let displaced = |by: usize| -> f64 {
+        let others = b.iter().cycle().skip(by);
+        a.iter().zip(others).map(|(x, y)| x * y).sum()
+    };
+    let r = displaced(0);
+    let as_much = (0..a.len()).filter(|by| displaced(*by).abs() >= r.abs() - 1e-12).count();
+    Some(Likeness { r, chance: as_much as f64 / a.len() as f64 })
+}
+
+/// The values less their mean, with squares that add up to 1.
+fn standardised(values: &[f64]) -> Option<Vec<f64>> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let length = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>().sqrt();
+    let differ = length.is_finite() && length > 1e-12 * mean.abs().max(1e-12);
+    differ.then(|| values.iter().map(|v| (v - mean) / length).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some spikes at irregular distances.
+    fn spikes(n: usize, at: &[usize]) -> Vec<f64> {
+        (0..n).map(|i| if at.contains(&i) { 1.0 } else { 0.0 }).collect()
+    }
+
+    #[test]
+    fn series_that_rise_together_are_alike_and_displaced_ones_are_not() {
+        let a = spikes(60, &[3, 11, 12, 25, 41, 42, 43, 57]);
+        let b: Vec<f64> =
+            a.iter().enumerate().map(|(i, v)| 5.0 + 2.0 * v + 0.01 * (i % 7) as f64).collect();
+        let alike = likeness(&a, &b).unwrap();
+        assert!(alike.r > 0.99 && alike.chance == 1.0 / 60.0, "{alike:?}");
+        let other = spikes(60, &[1, 8, 17, 19, 30, 36, 50, 53]);
+        assert!(likeness(&a, &other).unwrap().chance > 0.05);
+    }
+
+    #[test]
+    fn a_period_that_both_have_is_not_taken_for_many_coincidences() {
+        // Every 10th displacement gives exactly as much.
+        let a: Vec<f64> = (0..60).map(|i| f64::from(i % 10 == 0)).collect();
+        let alike = likeness(&a, &a).unwrap();
+        assert!((alike.r - 1.0).abs() < 1e-9 && (alike.chance - 0.1).abs() < 1e-9, "{alike:?}");
+    }
+
+    #[test]
+    fn too_few_values_or_constant_ones_have_no_likeness() {
+        assert_eq!(likeness(&[1.0, 2.0], &[1.0, 2.0]), None);
+        assert_eq!(likeness(&[1.0; 30], &spikes(30, &[4])), None);
+    }
+}

@@ -58,6 +58,30 @@ struct Methods<'i> {
     methods_timed: usize,
     methods: Vec<Method<'i>>,
     collections: Vec<Collections<'i>>,
+    pauses: Vec<Pause<'i>>,
+}
+
+/// Time for which the virtual machine stopped all threads.
+#[derive(Debug, Serialize)]
+struct Pause<'i> {
+    reason: &'i str,
+    count: u64,
+    seconds: f64,
+}
+
+/// The pauses of an interval, by their reason.
+fn pauses(interval: &Interval) -> Vec<Pause<'_>> {
+    let rows = interval.ledger.iter().filter(|row| &*row.phase == "pause");
+    rows.map(|row| {
+        let (count, seconds) = (row.timing.count, row.timing.seconds);
+        Pause { reason: &row.activity, count, seconds }
+    })
+    .collect()
+}
+
+/// Time of threads in timed methods: all that is not idle, without the virtual machine's own pauses.
+fn in_methods(interval: &Interval) -> f64 {
+    interval.busy_seconds - pauses(interval).iter().map(|it| it.seconds).sum::<f64>()
 }
 
 /// What one garbage collector did.
@@ -127,11 +151,12 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
             java: &header.server,
             interval_seconds: interval.interval_seconds,
             wall_seconds: interval.wall_seconds,
-            busy_seconds: interval.busy_seconds,
+            busy_seconds: in_methods(&interval),
             exact: interval.exact,
             methods_timed: interval.functions_probed,
             methods: sort.sorted(rows).into_iter().map(Method::of).collect(),
             collections: collections(&interval),
+            pauses: pauses(&interval),
         });
     }
     if args.sort.is_some_and(MethodSort::needs_cpu) && !rows.is_empty() && !methods::has_cpu(rows) {
@@ -190,13 +215,17 @@ fn head(segment: &Segment, interval: &Interval) -> String {
         interval.functions.len(),
         interval.functions_probed,
         interval.interval_seconds,
-        interval.busy_seconds,
+        in_methods(interval),
         garbage(interval),
     )
 }
 
-/// A line for each collector that ran.
+/// A line for each collector that ran, and for each reason of pauses.
 fn garbage(interval: &Interval) -> String {
+    let pauses = pauses(interval);
+    let pauses = pauses.iter().map(|it| {
+        format!("all threads stopped: {} {} times, {:.3} s\n", it.reason, it.count, it.seconds)
+    });
     collections(interval)
         .iter()
         .map(|it| {
@@ -206,6 +235,7 @@ fn garbage(interval: &Interval) -> String {
                 it.collector, it.count, it.seconds
             )
         })
+        .chain(pauses)
         .collect()
 }
 

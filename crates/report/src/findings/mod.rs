@@ -40,6 +40,7 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings.extend(throughput_changed(material, zone));
     findings.extend(locks_note(interval));
     findings.extend(statement(material));
+    findings.extend(super::client::finding(material));
     findings.extend(storage::findings(material, zone));
     findings
 }

@@ -6,6 +6,7 @@
 //! is read in passes that hold sums only; a day takes no more memory than its columns.
 
 mod annotations;
+mod client;
 mod columns;
 pub mod course;
 mod sessions;
@@ -37,6 +38,8 @@ pub struct Wanted<'w> {
     pub from: Option<Edge>,
     /// ... to there.
     pub to: Option<Edge>,
+    /// The recording of a Java client of this server.
+    pub client: Option<&'w Path>,
 }
 
 /// Read a recording; `say` is called with what is being done.
@@ -62,6 +65,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     if let Some(all) = &mut statements {
         all.interval_seconds = Some(whole.interval_seconds);
     }
+    let client = wanted.client.map(|it| client::client(it, range, &main)).transpose()?;
     let moments = columns::moments(&heads, range, &main, &points);
     let about = recording.about();
     let rows = recording.settings(range)?;
@@ -70,6 +74,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     let detail = latency.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
     Ok(Material {
         blocking: None,
+        client,
         vacuum: vacuum(&recording, range)?,
         recording: wanted.directory.display().to_string(),
         host: recording.host().to_string(),

@@ -20,6 +20,7 @@ Examples:
   tally report /srv/recording -o report.html
   tally report /srv/recording --from -1h -o last-hour.html
   tally cost --json /srv/data >cost.json; tally report /srv/recording --cost cost.json
+  tally report /srv/recording --client /srv/shop -o report.html      # with a Java client
   tally report /srv/recording --from 14:30 --to 14:45 --json | jq .totals")]
 pub struct ReportArgs {
     /// The recording's directory
@@ -34,6 +35,9 @@ pub struct ReportArgs {
     /// With a recording of several machines: the machine to report
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// The recording of a Java client of the server, made at the same time from its agent's segment
+    #[arg(long, value_name = "DIR")]
+    pub client: Option<PathBuf>,
     /// Report the cost that `tally cost --json` measured, instead of an estimate
     #[arg(long, value_name = "FILE")]
     pub cost: Option<PathBuf>,

@@ -23,6 +23,7 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
         host: args.host.as_deref(),
         from: args.from,
         to: args.to,
+        client: args.client.as_deref(),
     };
     let document = make(&wanted, args.cost.as_deref())?;
     args.output.write(&document, || &document, color)
@@ -30,7 +31,8 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
 
 /// Write the page of a whole recording into `file`.
 pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
-    let document = make(&Wanted { directory, host: None, from: None, to: None }, None)?;
+    let document =
+        make(&Wanted { directory, host: None, from: None, to: None, client: None }, None)?;
     output::write(file, page::page(&document)?.as_bytes())
 }
 

@@ -111,6 +111,7 @@ fn material(
         settings: Vec::new(),
         runs: Vec::new(),
         relations: Vec::new(),
+        client: None,
         cost: None,
         devices: Vec::new(),
         problems: Vec::new(),

@@ -11,7 +11,7 @@ import org.pgtally.segment.Segment;
 /** Switches measuring on and off. Loaded by the bootstrap loader, as all that it uses. */
 public final class Switch {
     private static final Methods METHODS = new Methods();
-    private static final long SWEEP_MS = 1000;
+    private static final int POLLS_A_SWEEP = 10;
 
     private static Segment segment;
     private static Instrumenter instrumenter;
@@ -48,7 +48,8 @@ public final class Switch {
         Probe.use(new Session(segment, METHODS, options.cpu, options.histograms));
         instrumenter = new Instrumenter(instrumentation, options.methods, METHODS, segment);
         collections = collections(segment);
-        sweeper = new Thread(() -> sweep(segment), "pgtally");
+        Pauses pauses = Pauses.watch(segment);
+        sweeper = new Thread(() -> sweep(segment, pauses), "pgtally");
         sweeper.setDaemon(true);
         sweeper.start();
         if (!options.keep) {
@@ -66,12 +67,17 @@ public final class Switch {
         }
     }
 
-    /** Merges threads that have ended, for as long as this segment is in use. */
-    private static void sweep(Segment mine) {
+    /** Reads what the virtual machine did, and merges threads that have ended, for as long as this segment is in use. */
+    private static void sweep(Segment mine, Pauses pauses) {
         try {
-            while (!Thread.interrupted()) {
-                Thread.sleep(SWEEP_MS);
-                mine.sweep();
+            for (int poll = 1; !Thread.interrupted(); poll++) {
+                Thread.sleep(Pauses.POLL_MS);
+                if (pauses != null) {
+                    pauses.poll();
+                }
+                if (poll % POLLS_A_SWEEP == 0) {
+                    mine.sweep();
+                }
             }
         } catch (InterruptedException e) {
             // It is switched off.

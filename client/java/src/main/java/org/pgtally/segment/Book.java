@@ -111,6 +111,12 @@ public final class Book {
         words.put(at + 1, words.get(at + 1) + 1);
     }
 
+    /** So many events more, or fewer. */
+    public void addCount(int index, long more) {
+        int at = HEADS + index * HEAD;
+        words.put(at + 1, words.get(at + 1) + more);
+    }
+
     /** Bytes, rows or the like that the events of a statistic moved. */
     public void addAmount(int index, long amount) {
         int at = HEADS + index * HEAD + Layout.AMOUNT / 8;

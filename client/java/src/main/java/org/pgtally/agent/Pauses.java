@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.agent;
+
+import java.io.IOException;
+import java.util.regex.Pattern;
+import org.pgtally.segment.Book;
+import org.pgtally.segment.Segment;
+
+/**
+ * The time for which the virtual machine stopped all threads, as accounts of a slot of its own: at any instant it runs
+ * the application, collects garbage, or is at a safepoint for another reason.
+ *
+ * <p>From HotSpot's own counters, in nanoseconds. They are read every {@link #POLL_MS}: what was counted since then is
+ * charged to the end of that time, so sums are exact and their place in time is so to that length.
+ */
+final class Pauses {
+    static final long POLL_MS = 100;
+
+    private static final int COLLECTING = 0;
+    private static final int OTHER = 1;
+
+    private final Segment segment;
+    private final VmCounters counters;
+    private final Book book;
+    private final int first;
+    private final int[] safepoints;
+    private final int[] stopped;
+    private final int[] collections;
+    private final int[] collecting;
+    private long safepointsBefore;
+    private long stoppedBefore;
+    private long collectionsBefore;
+    private long collectingBefore;
+
+    private Pauses(Segment segment, VmCounters counters, Book book, int first) {
+        this.segment = segment;
+        this.counters = counters;
+        this.book = book;
+        this.first = first;
+        safepoints = counters.named(Pattern.compile("sun\\.rt\\.safepoints"));
+        stopped = counters.named(Pattern.compile("sun\\.rt\\.safepointTime"));
+        collections = counters.named(Pattern.compile("sun\\.gc\\.collector\\.\\d+\\.invocations"));
+        collecting = counters.named(Pattern.compile("sun\\.gc\\.collector\\.\\d+\\.time"));
+    }
+
+    /** From now on they are measured; null, with the reason in the table of probes, where that cannot be. */
+    static Pauses watch(Segment segment) {
+        String reason;
+        try {
+            VmCounters counters = VmCounters.open();
+            // Times are in ns: on Linux, HotSpot's frequency of ticks is a constant.
+            if (counters.named(Pattern.compile("sun\\.rt\\.safepointTime")).length == 0) {
+                throw new IOException("there is none of safepoints");
+            }
+            Book book = segment.claim("virtual machine", null, (int) ProcessHandle.current().pid(), "pauses");
+            int first = book == null ? -1 : segment.grow(book, 0, 0, 8);
+            if (first >= 0) {
+                segment.name(book, first + COLLECTING, segment.account("pause::garbage collection"));
+                segment.name(book, first + OTHER, segment.account("pause::other safepoint"));
+                segment.probe("pauses", null);
+                Pauses pauses = new Pauses(segment, counters, book, first);
+                pauses.read(true);
+                return pauses;
+            }
+            reason = "no space in the segment";
+        } catch (IOException | RuntimeException e) {
+            reason = "the virtual machine publishes no counters (PerfDisableSharedMem?): " + e.getMessage();
+        }
+        segment.probe("pauses", reason);
+        return null;
+    }
+
+    /** Charges what happened since the last time. Called by one thread. */
+    void poll() {
+        boolean on = segment.follow(book);
+        if (on == (book.running() == Segment.OFF)) {
+            book.begin();
+            book.run(on ? Segment.IDLE : Segment.OFF, System.nanoTime());
+            book.publish();
+        }
+        read(!on);
+    }
+
+    private void read(boolean only) {
+        long many;
+        long length;
+        long ofCollections;
+        long inCollections;
+        do {
+            // A safepoint between two of these readings would be in one only.
+            many = counters.value(safepoints);
+            length = counters.value(stopped);
+            ofCollections = counters.value(collections);
+            inCollections = counters.value(collecting);
+        } while (many != counters.value(safepoints));
+        if (!only && many != safepointsBefore) {
+            charge(many - safepointsBefore, length - stoppedBefore, ofCollections - collectionsBefore,
+                    inCollections - collectingBefore);
+        }
+        safepointsBefore = many;
+        stoppedBefore = length;
+        collectionsBefore = ofCollections;
+        collectingBefore = inCollections;
+    }
+
+    private void charge(long many, long length, long ofCollections, long inCollections) {
+        long now = System.nanoTime();
+        long other = Math.max(0, length - inCollections);
+        long otherMany = Math.max(0, many - ofCollections);
+        book.begin();
+        if (ofCollections > 0) {
+            book.run(first + COLLECTING, now - inCollections - other);
+            book.addCount(first + COLLECTING, ofCollections - 1);
+        }
+        book.run(first + OTHER, now - other);
+        book.addCount(first + OTHER, otherMany - 1);
+        book.run(Segment.IDLE, now);
+        book.publish();
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A Java client of the server on the server's time axis: how long its virtual machine stopped all
+//! threads, and whether the server waited for commands meanwhile.
+
+use stats::{likeness, Likeness};
+use view::document::{Chart, Finding, Series, Unit, Weight};
+use view::units::{percent, two};
+
+use super::charts::{line, lines, values};
+use super::material::Material;
+use super::point::{Figures, Point};
+
+/// The section that shows it.
+pub const SECTION: &str = "client";
+/// The account of a virtual machine that has stopped all threads to collect garbage (client/java).
+pub const COLLECTION: &str = "garbage collection";
+const OTHER: &str = "other safepoint";
+/// Correlations that chance gives as often are not reported.
+const CHANCE: f64 = 0.05;
+/// Pauses of less than this part of the time are not worth a warning.
+const WORTH: f64 = 0.01;
+
+/// A client's recording.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Its program.
+    pub program: String,
+    /// Its virtual machine.
+    pub java: String,
+    /// What it did, at the points of the server.
+    pub points: Vec<Point>,
+}
+
+impl Client {
+    /// An activity's share of the time, at each point of the server.
+    fn share(&self, activity: &str) -> Vec<Option<f64>> {
+        let own = |figures: &Figures, seconds: f64| {
+            let of = figures.activities.iter().filter(|it| &*it.0 == activity);
+            Some(of.map(|it| it.1).sum::<f64>() / seconds)
+        };
+        values(&self.points, own)
+    }
+}
+
+/// Server and client on one axis.
+pub fn chart(material: &Material) -> Option<Chart> {
+    let client = material.client.as_ref()?;
+    let read = values(&material.points, |f, seconds| Some(f.read_seconds / seconds));
+    Some(Chart {
+        note: Some(format!(
+            "Of {} ({}): the part of the time for which its virtual machine stopped all threads. Of \
+             the server: sessions that wait for the next command, on average.",
+            client.program, client.java
+        )),
+        series: vec![
+            Series { class: Some("client"), ..line("server: reading commands", read) },
+            line("client: garbage collection", client.share(COLLECTION)),
+            line("client: other safepoints", client.share(OTHER)),
+        ],
+        ..lines("client", SECTION, "The client's pauses and the server's reading", Unit::Sessions)
+    })
+}
+
+/// What of the server's reading goes with the client's garbage collection.
+pub fn finding(material: &Material) -> Option<Finding> {
+    let client = material.client.as_ref()?;
+    let collecting = client.share(COLLECTION);
+    let read = values(&material.points, |f, seconds| Some(f.read_seconds / seconds));
+    let both: Vec<(f64, f64)> =
+        collecting.iter().zip(&read).filter_map(|(c, r)| Some(((*c)?, (*r)?))).collect();
+    if both.is_empty() {
+        return None;
+    }
+    let (pauses, reading): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
+    let mean = average(&pauses);
+    let most = pauses.iter().copied().fold(0.0, f64::max);
+    let mut text = format!(
+        "The client ({}) paused for garbage collection {} % of the time, max {} %",
+        client.program,
+        percent(mean),
+        percent(most)
+    );
+    let alike = likeness(&pauses, &reading);
+    match alike {
+        Some(it) if it.r > 0.0 && it.chance <= CHANCE => {
+            text.push_str(&with(&pauses, &reading, it))
+        }
+        _ => text.push_str(". Whether the server waits for it then is inconclusive"),
+    }
+    let weight = match alike {
+        Some(it) if it.r > 0.0 && it.chance <= CHANCE && mean >= WORTH => Weight::Warning,
+        _ => Weight::Note,
+    };
+    Some(Finding { section: SECTION, weight, text: text + ".", details: Vec::new() })
+}
+
+/// The reading while the client collected much, and little.
+fn with(pauses: &[f64], reading: &[f64], likeness: Likeness) -> String {
+    let mean = average(pauses);
+    let of = |much: bool| {
+        let chosen: Vec<f64> = pauses
+            .iter()
+            .zip(reading)
+            .filter(|(pause, _)| (**pause > mean) == much)
+            .map(|(_, read)| *read)
+            .collect();
+        average(&chosen)
+    };
+    format!(
+        ". The server waits for commands meanwhile: {} sessions on average while it collects more than \
+         that, else {} (correlation {:.2}; {} % of displaced series give as much)",
+        two(of(true)),
+        two(of(false)),
+        likeness.r,
+        percent(likeness.chance)
+    )
+}
+
+fn average(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// The sample with a client that collects garbage at these points.
+    fn material(collecting: impl Fn(usize) -> bool, waits_for_it: bool) -> Material {
+        let mut material = sample::material();
+        let mut points = Vec::new();
+        for (at, point) in material.points.iter_mut().enumerate() {
+            let Some(figures) = &mut point.figures else {
+                points.push(point.clone());
+                continue;
+            };
+            let share = if collecting(at) { 0.6 } else { 0.05 };
+            figures.read_seconds =
+                (1.0 + if waits_for_it { 2.0 * share } else { 0.0 }) * point.seconds;
+            let activities = vec![(COLLECTION.into(), share * point.seconds)];
+            let figures = Some(Figures { activities, ..Figures::default() });
+            points.push(Point { figures, ..point.clone() });
+        }
+        let client = Client { program: "shop.jar".into(), java: "Java 17".into(), points };
+        material.client = Some(client);
+        material
+    }
+
+    #[test]
+    fn a_server_that_waits_for_a_client_that_collects_garbage_is_a_warning() {
+        let material = material(|at| at * at % 11 < 3, true);
+        let found = finding(&material).unwrap();
+        assert_eq!(found.weight, Weight::Warning);
+        assert!(
+            found.text.contains("max 60.0 %") && found.text.contains("correlation 1.00"),
+            "{}",
+            found.text
+        );
+        let chart = chart(&material).unwrap();
+        assert_eq!(chart.series.len(), 3);
+        assert!(chart.series[1].values.contains(&Some(0.6)));
+    }
+
+    #[test]
+    fn without_a_common_course_it_is_inconclusive() {
+        let found = finding(&material(|at| at * at % 11 < 3, false)).unwrap();
+        assert_eq!(found.weight, Weight::Note);
+        assert!(found.text.contains("inconclusive"), "{}", found.text);
+        assert_eq!(finding(&sample::material()), None);
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The recording of a Java client of the server, at the server's points.
+
+use std::path::Path;
+
+use error::Error;
+use recording::{Range, Recording};
+
+use super::{columns, sum_and_latency};
+use crate::client::{Client, COLLECTION};
+
+/// Reads what a client did in the server's time.
+pub fn client(directory: &Path, range: Range, columns: &columns::Columns) -> Result<Client, Error> {
+    let recording = Recording::open(directory, None)?;
+    let shown = directory.display();
+    let own = recording.range();
+    if own.to_us <= range.from_us || range.to_us <= own.from_us {
+        return Err(Error::Failed(format!(
+            "{shown} has nothing of the time of the server's recording; record both at the same time"
+        )));
+    }
+    let range =
+        recording.clip(Some(range.from_us.max(own.from_us)), Some(range.to_us.min(own.to_us)))?;
+    let heads = recording.frame_rows(range)?;
+    let (sum, _) = sum_and_latency(&recording, range)?;
+    let pauses = |name: &str| name.strip_prefix("pause::") == Some(COLLECTION);
+    if !sum.statistics.iter().any(|it| pauses(&it.stat.name)) {
+        return Err(Error::Failed(format!(
+            "{shown} has no pauses of a Java client; record the segment of its agent: tally record \
+             /dev/shm/pg_tally.java.PID -o DIR"
+        )));
+    }
+    Ok(Client {
+        // Without its arguments, which may have passwords.
+        program: sum.server.host.split(' ').next().unwrap_or_default().to_string(),
+        java: sum.server.name.clone(),
+        points: columns::points(&recording, range, columns, &sum, &heads)?,
+    })
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The pauses of a Java client's virtual machine: they are those of its own log, and a report of the server shows them
+//! on the server's time axis.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::path::Path;
+use std::process::{Child, Command};
+
+use scratch::Cluster;
+use serde_json::Value;
+use support::java::{agent, all, java, Java, Running};
+use support::{complaint, eventually, output, tally};
+
+/// A recorder that runs until it is stopped.
+struct Recorder(Child);
+
+impl Recorder {
+    fn start(segment: &Path, directory: &Path) -> Recorder {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
+        command.arg("record").arg(segment).arg("-o").arg(directory).args(["--interval", "200ms"]);
+        let recorder = Recorder(command.stderr(std::process::Stdio::null()).spawn().unwrap());
+        eventually("it records", || directory.join("journal").exists() || directory.exists());
+        recorder
+    }
+
+    fn stop(mut self) {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server that listens on an address, which the driver needs.
+fn server() -> (Cluster, String) {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut cluster = support::plain()
+        .setting("shared_preload_libraries", "pg_tally")
+        .setting("listen_addresses", "127.0.0.1")
+        .setting("port", &free.to_string())
+        .create()
+        .unwrap();
+    let socket = |port| cluster.dir().join(format!(".s.PGSQL.{port}"));
+    std::os::unix::fs::symlink(socket(free), socket(cluster.port())).unwrap();
+    cluster.start().unwrap();
+    (cluster, format!("jdbc:postgresql://127.0.0.1:{free}/postgres?sslmode=disable"))
+}
+
+/// A client with this collector and a small heap, which keeps a log of its collections.
+fn garbage(java: &Java, collector: &str, program: &[&str]) -> (Running, std::path::PathBuf) {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let log = folder.path().join("gc.log");
+    let with = format!(
+        "-javaagent:{}=file={}",
+        agent().display(),
+        folder.path().join("segment").display()
+    );
+    let log_option = format!("-Xlog:gc:file={}", log.display());
+    let arguments = ["-Xmx96m", collector, &log_option, &with];
+    let mut running = java.spawn(&arguments, program, folder);
+    running.until("ready");
+    (running, log)
+}
+
+/// Seconds of the pauses for collections in a virtual machine's own log.
+fn logged(log: &Path) -> f64 {
+    let text = std::fs::read_to_string(log).unwrap();
+    let pauses = text.lines().filter(|line| line.contains("Pause ") && line.ends_with("ms"));
+    let ms = pauses.map(|line| line.trim_end_matches("ms").rsplit(' ').next().unwrap());
+    ms.map(|ms| ms.parse::<f64>().unwrap() / 1e3).sum()
+}
+
+/// For how long the virtual machine has been stopped for this reason, seconds.
+fn stopped(client: &Running, reason: &str) -> f64 {
+    let json = client.methods();
+    let pauses = json["pauses"].as_array().unwrap();
+    pauses
+        .iter()
+        .filter(|it| it["reason"] == reason)
+        .map(|it| it["seconds"].as_f64().unwrap())
+        .sum()
+}
+
+#[test]
+fn pauses_are_those_of_the_virtual_machines_own_log() {
+    for java in all() {
+        for collector in ["-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UseParallelGC"] {
+            let none = ["org.pgtally.test.Garbage", "none", "none", "0", "2", "500"];
+            let (mut client, log) = garbage(&java, collector, &none);
+            client.go();
+            client.until("done");
+            let expected = logged(&log);
+            // The agent reads the counters ten times a second.
+            let enough = 0.95 * expected;
+            let mut found = 0.0;
+            eventually("the last collections are charged", || {
+                found = stopped(&client, "garbage collection");
+                found >= enough
+            });
+            assert!(
+                expected > 0.02 && found <= 1.02 * expected,
+                "{collector}: {found} s of {expected} s"
+            );
+            client.end();
+        }
+    }
+}
+
+#[test]
+fn a_report_has_server_and_client_on_one_axis() {
+    let Some(java) = java() else { return };
+    let (cluster, url) = server();
+    let folder = tempfile::tempdir().unwrap();
+    let (of_server, of_client) = (folder.path().join("server"), folder.path().join("client"));
+    let program = ["org.pgtally.test.Garbage", &url, "postgres", "2", "9", "700"];
+    let (mut client, _) = garbage(&java, "-XX:+UseSerialGC", &program);
+    let recorders = [
+        Recorder::start(&support::segment(&cluster), &of_server),
+        Recorder::start(&client.segment(), &of_client),
+    ];
+    client.finish();
+    recorders.into_iter().for_each(Recorder::stop);
+    client.end();
+    let with = |client: &Path| {
+        let mut command = tally();
+        command.arg("report").arg(&of_server).arg("--json").arg("--client").arg(client);
+        command
+    };
+    let report: Value = serde_json::from_str(&output(&mut with(&of_client))).unwrap();
+    let charts = report["charts"].as_array().unwrap();
+    let chart = charts.iter().find(|chart| chart["id"] == "client").unwrap();
+    let names: Vec<&str> =
+        chart["series"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names[..2], ["server: reading commands", "client: garbage collection"]);
+    let findings = report["findings"].as_array().unwrap();
+    let found = findings.iter().find(|it| it["section"] == "client").unwrap();
+    let text = found["text"].as_str().unwrap();
+    assert!(text.contains("org.pgtally.test.Garbage"), "{text}");
+    // Its phases are periodic, so whether that is chance may be open; the pauses are not.
+    assert!(text.contains("for garbage collection"), "{text}");
+    let complaint = complaint(&mut with(&of_server), 1);
+    assert!(complaint.contains("no pauses of a Java client"), "{complaint}");
+}
