@@ -21,7 +21,7 @@ impl Recorder {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
         command.arg("record").arg(segment).arg("-o").arg(directory).args(["--interval", "200ms"]);
         let recorder = Recorder(command.stderr(std::process::Stdio::null()).spawn().unwrap());
-        eventually("it records", || directory.join("journal").exists() || directory.exists());
+        eventually("it records", || directory.exists());
         recorder
     }
 
@@ -99,15 +99,17 @@ fn pauses_are_those_of_the_virtual_machines_own_log() {
             client.until("done");
             let expected = logged(&log);
             // The agent reads the counters ten times a second.
-            let enough = 0.95 * expected;
-            let mut found = 0.0;
-            eventually("the last collections are charged", || {
-                found = stopped(&client, "garbage collection");
-                found >= enough
-            });
+            // G1 counts its collections without their preparation, which is in the safepoint's rest.
+            let least = if collector.contains("G1") { 0.85 } else { 0.95 };
+            let mut found = [0.0; 2];
+            let complete = || {
+                found = ["garbage collection", "other safepoint"].map(|it| stopped(&client, it));
+                found[0] >= least * expected && found[0] + found[1] >= 0.95 * expected
+            };
+            eventually("the last collections are charged", complete);
             assert!(
-                expected > 0.02 && found <= 1.02 * expected,
-                "{collector}: {found} s of {expected} s"
+                expected > 0.02 && found[0] <= 1.02 * expected,
+                "{collector}: {found:?} s of {expected} s"
             );
             client.end();
         }

@@ -27,10 +27,10 @@ final class Pauses {
     private final int[] stopped;
     private final int[] collections;
     private final int[] collecting;
-    private long safepointsBefore;
-    private long stoppedBefore;
     private long collectionsBefore;
     private long collectingBefore;
+    private long othersBefore;
+    private long inOthersBefore;
 
     private Pauses(Segment segment, VmCounters counters, Book book, int first) {
         this.segment = segment;
@@ -81,6 +81,11 @@ final class Pauses {
         read(!on);
     }
 
+    /**
+     * HotSpot counts a safepoint when it begins, its collection when that ends, and its length a little after the threads
+     * go on. So the safepoints' rest is the difference of sums that may be behind for a moment: it is charged when it
+     * exceeds what it ever was.
+     */
     private void read(boolean only) {
         long many;
         long length;
@@ -93,27 +98,30 @@ final class Pauses {
             ofCollections = counters.value(collections);
             inCollections = counters.value(collecting);
         } while (many != counters.value(safepoints));
-        if (!only && many != safepointsBefore) {
-            charge(many - safepointsBefore, length - stoppedBefore, ofCollections - collectionsBefore,
-                    inCollections - collectingBefore);
+        long others = Math.max(othersBefore, many - ofCollections);
+        long inOthers = Math.max(inOthersBefore, length - inCollections);
+        if (!only) {
+            charge(ofCollections - collectionsBefore, inCollections - collectingBefore, others - othersBefore,
+                    inOthers - inOthersBefore);
         }
-        safepointsBefore = many;
-        stoppedBefore = length;
         collectionsBefore = ofCollections;
         collectingBefore = inCollections;
+        othersBefore = others;
+        inOthersBefore = inOthers;
     }
 
-    private void charge(long many, long length, long ofCollections, long inCollections) {
+    private void charge(long ofCollections, long inCollections, long others, long inOthers) {
+        if (ofCollections == 0 && inCollections == 0 && inOthers == 0) {
+            return;
+        }
         long now = System.nanoTime();
-        long other = Math.max(0, length - inCollections);
-        long otherMany = Math.max(0, many - ofCollections);
         book.begin();
         if (ofCollections > 0) {
-            book.run(first + COLLECTING, now - inCollections - other);
+            book.run(first + COLLECTING, now - inCollections - inOthers);
             book.addCount(first + COLLECTING, ofCollections - 1);
         }
-        book.run(first + OTHER, now - other);
-        book.addCount(first + OTHER, otherMany - 1);
+        book.run(first + OTHER, now - inOthers);
+        book.addCount(first + OTHER, others - 1);
         book.run(Segment.IDLE, now);
         book.publish();
     }
