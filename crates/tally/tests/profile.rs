@@ -275,12 +275,16 @@ fn a_profile_ends_with_its_server() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Its samplers run once it has the ring of an event.
-    let maps = format!("/proc/{}/maps", command.id());
-    while !std::fs::read_to_string(&maps).unwrap_or_default().contains("[perf_event]") {
+    // Its last thread starts with the clocks; a sampler for each processor, that one, and the first.
+    let threads = std::thread::available_parallelism().unwrap().get() + 2;
+    let tasks = format!("/proc/{}/task", command.id());
+    while std::fs::read_dir(&tasks).unwrap().count() < threads {
         assert!(command.try_wait().unwrap().is_none(), "it has ended");
         std::thread::sleep(Duration::from_millis(10));
     }
+    // Something to sample.
+    let busy = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done";
+    assert!(Program::new("sh").args(["-c", busy]).status().unwrap().success());
     cluster.stop(StopMode::Fast).unwrap();
     let output = command.wait_with_output().unwrap();
     let (text, errors) =
