@@ -100,11 +100,11 @@ fn pauses_are_those_of_the_virtual_machines_own_log() {
             let expected = logged(&log);
             // The agent reads the counters ten times a second.
             // G1 counts its collections without their preparation, which is in the safepoint's rest.
-            let least = if collector.contains("G1") { 0.85 } else { 0.95 };
+            let min = if collector.contains("G1") { 0.85 } else { 0.95 };
             let mut found = [0.0; 2];
             let complete = || {
                 found = ["garbage collection", "other safepoint"].map(|it| stopped(&client, it));
-                found[0] >= least * expected && found[0] + found[1] >= 0.95 * expected
+                found[0] >= min * expected && found[0] + found[1] >= 0.95 * expected
             };
             eventually("the last collections are charged", complete);
             assert!(
