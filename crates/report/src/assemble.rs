@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 
 use super::findings::findings;
 use super::material::Material;
-use super::{charts, cost, facts, latency, load, marks, tables, text_tables};
+use super::{charts, client, cost, facts, latency, load, marks, tables, text_tables};
 use error::Error;
 use view::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section, Totals};
 
@@ -41,7 +41,8 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         note: Some("what it printed".to_string()),
         text: run.output.clone(),
     }));
-    let charts = charts::charts(&material);
+    let mut charts = charts::charts(&material);
+    charts.extend(client::chart(&material));
     let heatmaps: Vec<_> = latency::heatmap(&material).into_iter().collect();
     let mut sections: Vec<Section> = SECTIONS
         .iter()

@@ -59,7 +59,6 @@ pub fn charts(material: &Material) -> Vec<Chart> {
         files(points),
     ];
     charts.extend(sessions(points));
-    charts.extend(super::client::chart(material));
     charts.retain(shows_something);
     charts
 }

@@ -7,8 +7,8 @@ use view::document::{Chart, Finding, Series, Unit, Weight};
 use view::units::{percent, two};
 
 use super::charts::{line, lines, values};
-use super::material::Material;
-use super::point::{Figures, Point};
+use super::material::{Client, Material};
+use super::point::Figures;
 
 /// The section that shows it.
 pub const SECTION: &str = "client";
@@ -20,26 +20,13 @@ const CHANCE: f64 = 0.05;
 /// Pauses of less than this part of the time are not worth a warning.
 const WORTH: f64 = 0.01;
 
-/// A client's recording.
-#[derive(Debug, Clone)]
-pub struct Client {
-    /// Its program.
-    pub program: String,
-    /// Its virtual machine.
-    pub java: String,
-    /// What it did, at the points of the server.
-    pub points: Vec<Point>,
-}
-
-impl Client {
-    /// An activity's share of the time, at each point of the server.
-    fn share(&self, activity: &str) -> Vec<Option<f64>> {
-        let own = |figures: &Figures, seconds: f64| {
-            let of = figures.activities.iter().filter(|it| &*it.0 == activity);
-            Some(of.map(|it| it.1).sum::<f64>() / seconds)
-        };
-        values(&self.points, own)
-    }
+/// An activity's share of the time, at each point of the server.
+fn share(client: &Client, activity: &str) -> Vec<Option<f64>> {
+    let own = |figures: &Figures, seconds: f64| {
+        let of = figures.activities.iter().filter(|it| &*it.0 == activity);
+        Some(of.map(|it| it.1).sum::<f64>() / seconds)
+    };
+    values(&client.points, own)
 }
 
 /// Server and client on one axis.
@@ -54,8 +41,8 @@ pub fn chart(material: &Material) -> Option<Chart> {
         )),
         series: vec![
             Series { class: Some("client"), ..line("server: reading commands", read) },
-            line("client: garbage collection", client.share(COLLECTION)),
-            line("client: other safepoints", client.share(OTHER)),
+            line("client: garbage collection", share(client, COLLECTION)),
+            line("client: other safepoints", share(client, OTHER)),
         ],
         ..lines("client", SECTION, "The client's pauses and the server's reading", Unit::Sessions)
     })
@@ -64,7 +51,7 @@ pub fn chart(material: &Material) -> Option<Chart> {
 /// What of the server's reading goes with the client's garbage collection.
 pub fn finding(material: &Material) -> Option<Finding> {
     let client = material.client.as_ref()?;
-    let collecting = client.share(COLLECTION);
+    let collecting = share(client, COLLECTION);
     let read = values(&material.points, |f, seconds| Some(f.read_seconds / seconds));
     let both: Vec<(f64, f64)> =
         collecting.iter().zip(&read).filter_map(|(c, r)| Some(((*c)?, (*r)?))).collect();
@@ -123,6 +110,7 @@ fn average(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::point::Point;
     use crate::sample;
 
     /// The sample with a client that collects garbage at these points.

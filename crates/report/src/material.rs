@@ -5,7 +5,6 @@
 use segment::interval::SessionRow;
 use segment::{Histogram, Interval, RelationRow};
 
-use super::client::Client;
 use super::measured_cost::MeasuredCost;
 use super::point::Point;
 use view::blocking::{Forest, Party};
@@ -14,6 +13,17 @@ use view::events::Row;
 use view::io::Device;
 use view::statements::Statements;
 use view::vacuum::Vacuum;
+
+/// A Java client's recording.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Its program.
+    pub program: String,
+    /// Its virtual machine.
+    pub java: String,
+    /// What it did, at the points of the server.
+    pub points: Vec<Point>,
+}
 
 /// Everything that a report shows.
 #[derive(Debug, Clone)]

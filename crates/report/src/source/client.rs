@@ -7,7 +7,8 @@ use error::Error;
 use recording::{Range, Recording};
 
 use super::{columns, sum_and_latency};
-use crate::client::{Client, COLLECTION};
+use crate::client::COLLECTION;
+use crate::material::Client;
 
 /// Reads what a client did in the server's time.
 pub fn client(directory: &Path, range: Range, columns: &columns::Columns) -> Result<Client, Error> {
