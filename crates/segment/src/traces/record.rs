@@ -132,6 +132,8 @@ pub enum TraceKind {
         kind: u8,
         /// The account.
         account: Option<u32>,
+        /// Whether the messages before have left a transaction open, if it is known.
+        in_transaction: Option<bool>,
     },
     /// Another account runs.
     Switch {
@@ -240,7 +242,15 @@ impl TraceRecord {
                     (op, failed, long(4), file)
                 }),
             },
-            4 => TraceKind::Message { kind: op, account },
+            4 => TraceKind::Message {
+                kind: op,
+                account,
+                in_transaction: match more {
+                    1 => Some(false),
+                    2 => Some(true),
+                    _ => None,
+                },
+            },
             5 => TraceKind::Switch { account },
             6 => TraceKind::Statement { id: long(0), depth: more },
             7 => TraceKind::StepBegin { step: TraceStep::of(op), id: long(0), depth: more },

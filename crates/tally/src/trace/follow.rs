@@ -243,6 +243,8 @@ impl Trace<'_> {
             if self.is_asked_for(context, &unit) {
                 self.passed += 1;
                 self.sink.unit(context, who, &unit)?;
+            } else {
+                self.sink.left_out(context, who, &unit)?;
             }
         }
         Ok(())

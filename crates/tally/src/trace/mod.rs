@@ -161,6 +161,15 @@ pub(super) trait Sink {
     fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error>;
     /// A message of it is over, or a part of it.
     fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error>;
+    /// The same of one that was not asked for.
+    fn left_out(
+        &mut self,
+        _context: &mut Context,
+        _who: &Traced,
+        _unit: &Unit,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
     /// The trace of a process is over.
     fn ended(&mut self, _context: &mut Context, _who: &Traced) -> Result<(), Error> {
         Ok(())
@@ -247,6 +256,10 @@ impl Sink for Both {
 
     fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
         self.0.iter_mut().try_for_each(|sink| sink.unit(context, who, unit))
+    }
+
+    fn left_out(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
+        self.0.iter_mut().try_for_each(|sink| sink.left_out(context, who, unit))
     }
 
     fn ended(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {

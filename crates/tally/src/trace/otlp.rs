@@ -90,6 +90,20 @@ impl Otlp {
         })
     }
 
+    fn add(
+        &mut self,
+        context: &mut Context,
+        who: &Traced,
+        unit: &Unit,
+        asked: bool,
+    ) -> Result<(), Error> {
+        if let Some(spans) = &mut self.spans {
+            let Context { segment, names, .. } = &*context;
+            spans.unit(&|account| names.account(segment, account), who, unit, asked);
+        }
+        self.collect(context)
+    }
+
     /// The spans that are complete by now.
     fn collect(&mut self, context: &mut Context) -> Result<(), Error> {
         let done = self.spans.as_mut().map(Spans::take).unwrap_or_default();
@@ -140,10 +154,11 @@ impl Sink for Otlp {
     }
 
     fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
-        if let Some(spans) = &mut self.spans {
-            spans.unit(context, who, unit);
-        }
-        self.collect(context)
+        self.add(context, who, unit, true)
+    }
+
+    fn left_out(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
+        self.add(context, who, unit, false)
     }
 
     fn ended(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {

@@ -9,14 +9,16 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use segment::{SlotTexts, TraceParent, TraceStep, Traced, WaitClass};
 
-use super::names;
+use super::names::{self, Account};
 use super::story::{Item, Unit};
-use super::Context;
 
 /// Parts of a statement that become spans.
 const MOST_PARTS: usize = 128;
 /// Statements of a leader that its workers are looked for in.
 const REMEMBERED: usize = 16;
+
+/// What an account's number means.
+type Accounts<'a> = &'a dyn Fn(Option<u32>) -> Account;
 
 /// A span's own name, and the trace that it is in.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,6 +100,10 @@ pub struct Work {
     pub left_out: u64,
     parts: Vec<Item>,
     executed: bool,
+    /// Its last message is one that is answered.
+    answered: bool,
+    /// Since its last message, which is not answered yet, the session has waited for its client.
+    pause: Option<Vec<Item>>,
     parent: Option<TraceParent>,
 }
 
@@ -106,12 +112,12 @@ impl Work {
         Work { start, end: start, message, ..Work::default() }
     }
 
-    fn add(&mut self, context: &Context, item: &Item, from: u64) {
+    fn add(&mut self, accounts: Accounts, item: &Item, from: u64) {
         self.end = self.end.max(item.end());
         match item {
             Item::Cpu { ticks, .. } => *self.times.entry("cpu").or_default() += ticks,
             Item::Wait { ticks, account, .. } => {
-                let account = context.names.account(&context.segment, *account);
+                let account = accounts(*account);
                 *self.times.entry(class(&account.activity)).or_default() += ticks;
                 self.waits += 1;
                 self.part(item, *ticks, from);
@@ -166,6 +172,11 @@ pub fn class(activity: &str) -> &'static str {
         WaitClass::Ipc => "ipc",
         _ => "other",
     }
+}
+
+/// Is that message's answer the end of a statement? Those of the extended protocol are answered together, at Sync.
+fn is_answered(kind: u8) -> bool {
+    !matches!(names::message(kind), "Parse" | "Bind" | "Describe" | "Execute" | "Close" | "Flush")
 }
 
 fn start(item: &Item) -> u64 {
@@ -229,31 +240,45 @@ impl Spans {
         self.sessions.insert(who.pid, session);
     }
 
-    /// A message, or a part of one.
-    pub fn unit(&mut self, context: &Context, who: &Traced, unit: &Unit) {
+    /// A message, or a part of one. One that was not `asked` for only says where a statement or transaction ends.
+    pub fn unit(&mut self, accounts: Accounts, who: &Traced, unit: &Unit, asked: bool) {
         let Some(mut session) = self.sessions.remove(&who.pid) else { return };
         match (unit.message, who.leader_pid) {
-            (Some(kind), _) => self.message(context, &mut session, kind, unit),
-            (None, Some(_)) => {
+            (Some(kind), _) => self.message(accounts, &mut session, kind, unit, asked),
+            (None, Some(_)) if asked => {
                 let work = session.work.get_or_insert_with(|| Work::at(unit.start, None));
                 for item in &unit.items {
-                    work.add(context, item, self.from);
+                    work.add(accounts, item, self.from);
                 }
             }
-            // The wait for the client between two messages.
-            (None, None) => {}
+            (None, Some(_)) => {}
+            // A wait for the client: between two statements, or within one.
+            (None, None) => {
+                if let Some(pause) = session.work.as_mut().and_then(|work| work.pause.as_mut()) {
+                    pause.extend_from_slice(&unit.items);
+                }
+            }
         }
         self.sessions.insert(who.pid, session);
     }
 
-    fn message(&mut self, context: &Context, session: &mut Session, kind: u8, unit: &Unit) {
-        if let Some(work) = session.work.take_if(|work| !unit.continued && unit.start != work.end) {
-            // Messages between were not asked for, or lost.
-            self.statement(session, work, false);
+    fn message(
+        &mut self,
+        accounts: Accounts,
+        session: &mut Session,
+        kind: u8,
+        unit: &Unit,
+        asked: bool,
+    ) {
+        if !unit.continued {
+            self.arrives(accounts, session, kind, unit);
         }
-        let begins = matches!(names::message(kind), "Query" | "Parse" | "Bind" | "FunctionCall");
-        if let Some(work) = session.work.take_if(|it| begins && !unit.continued && it.executed) {
-            self.statement(session, work, true);
+        let goes_on = unit.idle.map(|idle| accounts(Some(idle)).phase != "idle");
+        if !asked && session.work.is_none() {
+            if goes_on == Some(false) {
+                self.transaction(session);
+            }
+            return;
         }
         for item in &unit.items {
             if let Item::Statement { start, depth: 0, .. } = item {
@@ -264,16 +289,44 @@ impl Spans {
                 }
             }
             let work = session.work.get_or_insert_with(|| Work::at(unit.start, Some(kind)));
-            work.add(context, item, self.from);
+            work.add(accounts, item, self.from);
         }
         let work = session.work.get_or_insert_with(|| Work::at(unit.start, Some(kind)));
         if let Some(end) = unit.end {
             work.end = end;
         }
-        let Some(idle) = unit.idle else { return };
-        let goes_on = context.names.account(&context.segment, Some(idle)).phase != "idle";
-        if let Some(work) = session.work.take() {
-            self.statement(session, work, goes_on);
+        work.answered = is_answered(kind);
+        match (goes_on, session.work.take()) {
+            (Some(goes_on), Some(work)) if work.answered => self.statement(session, work, goes_on),
+            (Some(_), Some(work)) => {
+                session.work = Some(Work { pause: Some(Vec::new()), ..work });
+            }
+            (_, work) => session.work = work,
+        }
+    }
+
+    /// A message arrives: what was before is over, unless it belongs to the same statement.
+    fn arrives(&mut self, accounts: Accounts, session: &mut Session, kind: u8, unit: &Unit) {
+        let name = names::message(kind);
+        let begins = matches!(name, "Query" | "Parse" | "Bind" | "FunctionCall");
+        if let Some(mut work) = session.work.take() {
+            let pause = work.pause.take().unwrap_or_default();
+            if unit.start != pause.last().map_or(work.end, Item::end) {
+                // Messages between were lost.
+                self.statement(session, work, false);
+            } else if work.answered && !name.starts_with("Copy") {
+                self.statement(session, work, unit.in_transaction.unwrap_or(false));
+            } else if begins && work.executed {
+                self.statement(session, work, unit.in_transaction.unwrap_or(true));
+            } else {
+                for item in &pause {
+                    work.add(accounts, item, self.from);
+                }
+                session.work = Some(work);
+            }
+        }
+        if session.work.is_none() && unit.in_transaction == Some(false) {
+            self.transaction(session);
         }
     }
 
@@ -409,5 +462,171 @@ impl Spans {
         for (worker, work) in std::mem::take(&mut self.workers) {
             self.worker(&worker, work, None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: u32 = 1;
+    const IN_TRANSACTION: u32 = 2;
+    const WHO: Traced = Traced { pid: 7, leader_pid: None, slot: 0, slot_generation: 0, begun: 0 };
+
+    fn accounts(stat: Option<u32>) -> Account {
+        let phase = if stat == Some(IDLE) { "idle" } else { "idle in transaction" };
+        Account { phase: phase.into(), activity: "Client:ClientRead".into(), idle: true }
+    }
+
+    /// Messages of a session, each 10 ticks long; a wait for the client takes 10, too.
+    struct Told {
+        spans: Spans,
+        now: u64,
+        asked: bool,
+    }
+
+    impl Told {
+        fn new() -> Told {
+            let mut spans = Spans::new(1000);
+            spans.session(&WHO, SlotTexts::default());
+            Told { spans, now: 0, asked: true }
+        }
+
+        /// A message, whether a transaction was open when it arrived, and the wait for the client after it.
+        fn message(&mut self, name: &str, in_transaction: bool, idle: Option<u32>) {
+            let kind = (0..14).find(|&kind| names::message(kind) == name);
+            let start = self.now;
+            let runs = |step| Item::Begin { start, step, id: 1, depth: 0 };
+            let items = match name {
+                "Query" => vec![Item::Statement { start, id: 1, depth: 0 }, runs(TraceStep::Run)],
+                "Execute" => vec![runs(TraceStep::Run)],
+                _ => Vec::new(),
+            };
+            self.now += 10;
+            let unit = Unit {
+                message: kind,
+                start,
+                end: Some(self.now),
+                idle,
+                in_transaction: Some(in_transaction),
+                continued: false,
+                items,
+            };
+            self.spans.unit(&accounts, &WHO, &unit, self.asked);
+            if idle.is_some() {
+                let wait = Item::Wait {
+                    start: self.now,
+                    ticks: 10,
+                    account: idle,
+                    node: None,
+                    file: None,
+                    lock: None,
+                };
+                let start = self.now;
+                self.now += 10;
+                let unit = Unit {
+                    message: None,
+                    idle: None,
+                    start,
+                    end: Some(self.now),
+                    items: vec![wait],
+                    ..unit
+                };
+                self.spans.unit(&accounts, &WHO, &unit, self.asked);
+            }
+        }
+
+        /// Statements by their first message, and when they began and ended; transactions by how many statements they have.
+        fn done(mut self) -> (Vec<(&'static str, u64, u64, bool)>, Vec<u64>) {
+            self.spans.ended(WHO.pid);
+            let (mut statements, mut transactions) = (Vec::new(), Vec::new());
+            for span in self.spans.take() {
+                match span.subject {
+                    Subject::Statement(work) => {
+                        let name = work.message.map_or("", names::message);
+                        statements.push((name, span.start, span.end, span.parent.is_some()));
+                    }
+                    Subject::Transaction(count) => transactions.push(count),
+                    _ => {}
+                }
+            }
+            (statements, transactions)
+        }
+    }
+
+    #[test]
+    fn messages_that_come_before_they_are_waited_for_are_no_transaction() {
+        let mut told = Told::new();
+        told.message("Bind", false, None);
+        told.message("Execute", true, None);
+        told.message("Sync", true, None);
+        told.message("Close", false, None);
+        told.message("Sync", false, None);
+        told.message("Query", false, Some(IDLE));
+        let (statements, transactions) = told.done();
+        let expected =
+            vec![("Bind", 0, 30, false), ("Close", 30, 50, false), ("Query", 50, 60, false)];
+        assert_eq!(statements, expected);
+        assert!(transactions.is_empty(), "{transactions:?}");
+    }
+
+    #[test]
+    fn statements_before_one_sync_are_a_transaction_and_so_is_a_block() {
+        let mut told = Told::new();
+        for (first, in_transaction) in [("Bind", false), ("Bind", true)] {
+            told.message(first, in_transaction, None);
+            told.message("Execute", true, None);
+        }
+        told.message("Sync", true, None);
+        for in_transaction in [false, true, true] {
+            told.message("Query", in_transaction, None);
+        }
+        told.message("Query", false, Some(IDLE));
+        let (statements, transactions) = told.done();
+        let within: Vec<bool> = statements.iter().map(|(.., within)| *within).collect();
+        assert_eq!(within, [true, true, true, true, true, false], "{statements:?}");
+        assert_eq!(transactions, [2, 3]);
+    }
+
+    #[test]
+    fn a_wait_for_the_rest_of_a_statement_does_not_end_it() {
+        let mut told = Told::new();
+        told.message("Parse", false, None);
+        told.message("Flush", true, Some(IN_TRANSACTION));
+        told.message("Bind", true, None);
+        told.message("Execute", true, Some(IN_TRANSACTION));
+        told.message("Sync", true, Some(IDLE));
+        let (statements, transactions) = told.done();
+        assert_eq!(statements, [("Parse", 0, 70, false)]);
+        assert!(transactions.is_empty(), "{transactions:?}");
+
+        // What comes is another statement: the first has ended before the wait.
+        let mut told = Told::new();
+        told.message("Bind", false, None);
+        told.message("Execute", true, Some(IN_TRANSACTION));
+        told.message("Bind", true, None);
+        told.message("Execute", true, None);
+        told.message("Sync", true, Some(IDLE));
+        let (statements, transactions) = told.done();
+        assert_eq!(statements, [("Bind", 0, 20, true), ("Bind", 30, 60, true)]);
+        assert_eq!(transactions, [2]);
+    }
+
+    #[test]
+    fn a_message_that_was_not_asked_for_ends_a_transaction() {
+        let mut told = Told::new();
+        told.message("Query", false, Some(IN_TRANSACTION));
+        told.asked = false;
+        told.message("Query", true, Some(IN_TRANSACTION));
+        told.asked = true;
+        told.message("Query", true, Some(IN_TRANSACTION));
+        told.asked = false;
+        told.message("Query", true, Some(IDLE));
+        told.asked = true;
+        told.message("Query", false, Some(IDLE));
+        let (statements, transactions) = told.done();
+        let within: Vec<bool> = statements.iter().map(|(.., within)| *within).collect();
+        assert_eq!(within, [true, true, false]);
+        assert_eq!(transactions, [2]);
     }
 }

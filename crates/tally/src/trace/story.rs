@@ -89,6 +89,8 @@ pub struct Unit {
     pub end: Option<u64>,
     /// The account of the wait for the client that has ended it; `None`: something else has.
     pub idle: Option<u32>,
+    /// Whether a transaction was open when it arrived, if it is known.
+    pub in_transaction: Option<bool>,
     /// Whether parts of it were passed on before.
     pub continued: bool,
     /// What happened, in order.
@@ -239,10 +241,10 @@ impl Story {
                 (self.running, self.known) = (next, true);
                 self.compare();
             }
-            TraceKind::Message { kind, account } => {
+            TraceKind::Message { kind, account, in_transaction } => {
                 self.advance(tick);
                 self.cut(Some(tick), out);
-                self.unit = Unit::of(Some(kind), tick);
+                self.unit = Unit { in_transaction, ..Unit::of(Some(kind), tick) };
                 (self.running, self.known) = (account, true);
                 self.steps.clear();
             }
@@ -448,7 +450,15 @@ impl Story {
 
 impl Unit {
     fn of(message: Option<u8>, start: u64) -> Unit {
-        Unit { message, start, end: None, idle: None, continued: false, items: Vec::new() }
+        Unit {
+            message,
+            start,
+            end: None,
+            idle: None,
+            in_transaction: None,
+            continued: false,
+            items: Vec::new(),
+        }
     }
 }
 
