@@ -18,6 +18,7 @@
 
 #include "locks.h"
 #include "pending_wait.h"
+#include "server.h"
 #include "slow_waits.h"
 #include "tally_regions.h"
 #include "trace.h"
@@ -96,11 +97,12 @@ put_wait(uint32 index, uint64 ticks, uint64 ended)
 }
 
 static void
-put_message(uint64 arrival)
+put_message(uint64 arrival, tally_trace_transaction transaction)
 {
 	tally_trace_record record = {
 		.kind = TALLY_TRACE_MESSAGE,
 		.op = (uint8) tally.message,
+		.more = (uint8) transaction,
 		.tick = arrival,
 		.stat = stat_of(tally.cpu),
 	};
@@ -119,7 +121,7 @@ static void
 put_first_message(uint64 now)
 {
 	if (unlikely(starts) && tally.handle_start >= tracer.trace->begun && tally.handle_start <= now)
-		put_message(tally.handle_start);
+		put_message(tally.handle_start, TALLY_TRANSACTION_NOT_KNOWN);
 }
 
 /* Write the wait that has ended and is not recorded yet. The caller has cleared tally.on. */
@@ -187,7 +189,8 @@ trace_message(void)
 	if (is_wanted(tally.slot.book->run_start))
 	{
 		settle();
-		put_message(tally.slot.book->run_start);
+		put_message(tally.slot.book->run_start,
+					server.in_transaction() ? TALLY_TRANSACTION_OPEN : TALLY_TRANSACTION_NONE);
 	}
 	tally.on = on;
 }

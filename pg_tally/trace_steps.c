@@ -14,6 +14,7 @@
 #include "tcop/utility.h"
 
 #include "trace.h"
+#include "trace_context.h"
 #include "trace_nodes.h"
 
 static post_parse_analyze_hook_type previous_analyze;
@@ -60,6 +61,14 @@ static int	depth = 0;				/* steps that are going on: what begins now is within s
 			trace_step(TALLY_TRACE_STEP_END, step, id, depth, rows, false); \
 	} while (0)
 
+/* Statements within others belong to the trace of the outermost. */
+static inline void
+client_context(const char *source)
+{
+	if (trace_on && depth == 0)
+		trace_context(source);
+}
+
 static void
 analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
@@ -68,8 +77,10 @@ analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 
 	if (previous_analyze != NULL)
 		previous_analyze(pstate, query, jumble);
-	if (trace_on)
-		trace_step(TALLY_TRACE_STATEMENT, 0, id, depth, 0, false);
+	if (!trace_on)
+		return;
+	trace_step(TALLY_TRACE_STATEMENT, 0, id, depth, 0, false);
+	client_context(pstate->p_sourcetext);
 }
 
 static PlannedStmt *
@@ -94,6 +105,7 @@ start(QueryDesc *query, int flags)
 {
 	ExecutorStart_hook_type next = previous_start != NULL ? previous_start : standard_ExecutorStart;
 
+	client_context(query->sourceText);
 	STEP(TALLY_STEP_START, id_of(query), 0, next(query, flags));
 	if (trace_nodes)
 		trace_nodes_start(query);
@@ -133,6 +145,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 {
 	ProcessUtility_hook_type next = previous_utility != NULL ? previous_utility : standard_ProcessUtility;
 
+	client_context(source);
 	/* a ROLLBACK may free the statement, so its id is read before */
 	STEP(TALLY_STEP_UTILITY, (uint64) pstmt->queryId, completion != NULL ? completion->nprocessed : 0,
 		 next(pstmt, source, read_only, context, params, environment, dest, completion));

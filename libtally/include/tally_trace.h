@@ -55,7 +55,7 @@ typedef enum tally_trace_kind
 	TALLY_TRACE_BEGIN = 1,			/* from tick on; stat runs */
 	TALLY_TRACE_END = 2,			/* op: tally_trace_reason */
 	TALLY_TRACE_WAIT = 3,			/* from tick on, for ticks: stat; then next runs; a file's operation: see below */
-	TALLY_TRACE_MESSAGE = 4,		/* arrived: op: its kind, as the producer numbers them; stat runs */
+	TALLY_TRACE_MESSAGE = 4,		/* arrived: op: its kind, as the producer numbers them; stat runs; more: tally_trace_transaction */
 	TALLY_TRACE_SWITCH = 5,			/* stat runs, without a wait or message */
 	TALLY_TRACE_STATEMENT = 6,		/* the server has analysed it; as the next two */
 	TALLY_TRACE_STEP_BEGIN = 7,		/* op: tally_trace_step; word[0..1]: the statement's id; more: how many it is within */
@@ -64,8 +64,16 @@ typedef enum tally_trace_kind
 	TALLY_TRACE_COMMIT = 10,		/* from tick on, for ticks; op: tally_trace_commit */
 	TALLY_TRACE_NODE = 11,			/* of a plan that starts: node, stat: its parent's; next: relation; word: its name */
 	TALLY_TRACE_NODE_END = 12,		/* node; word[0..1]: rows; word[2..3]: calls */
-	TALLY_TRACE_RESET = 13			/* all totals begin again at zero */
+	TALLY_TRACE_RESET = 13,			/* all totals begin again at zero */
+	TALLY_TRACE_CONTEXT = 14		/* of the client's trace, for the statement that follows or was just analysed: op: its flags; word[0..3]: its id; word[4..5]: the span */
 } tally_trace_kind;
+
+typedef enum tally_trace_transaction
+{
+	TALLY_TRANSACTION_NOT_KNOWN = 0,
+	TALLY_TRANSACTION_NONE = 1,		/* the messages before have left none open */
+	TALLY_TRANSACTION_OPEN = 2
+} tally_trace_transaction;
 
 typedef enum tally_trace_reason
 {

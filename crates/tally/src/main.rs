@@ -23,6 +23,7 @@ mod generate;
 mod level;
 mod ls;
 mod methods;
+mod otlp;
 mod profile;
 mod record;
 mod report;

@@ -98,4 +98,25 @@ impl Segment {
         })?;
         Ok(found)
     }
+
+    /// The names of a slot's owner, while it has the slot.
+    pub fn slot_texts(&self, slot: u32, generation: u32) -> Result<Option<SlotTexts>, Error> {
+        if slot >= self.header().slots {
+            return Ok(None);
+        }
+        let mut bytes = [0; entry::SIZE];
+        self.read(self.regions.entries.entry(slot), &mut bytes)?;
+        let ours = u32_at(&bytes, entry::GENERATION) == generation;
+        let text = |at: usize| layout::text_at(&bytes, at, 64);
+        Ok(ours.then(|| SlotTexts { user: text(entry::USER), database: text(entry::DATABASE) }))
+    }
+}
+
+/// Whom a process works for; empty where there is no name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlotTexts {
+    /// Its user.
+    pub user: String,
+    /// Its database.
+    pub database: String,
 }

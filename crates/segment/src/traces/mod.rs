@@ -9,9 +9,9 @@ mod reader;
 mod record;
 mod switch;
 
-pub use ledger::Ledger;
+pub use ledger::{Ledger, SlotTexts};
 pub use reader::{TraceReader, Traced};
-pub use record::{TraceEnd, TraceFile, TraceKind, TraceRecord, TraceStep};
+pub use record::{TraceEnd, TraceFile, TraceKind, TraceParent, TraceRecord, TraceStep};
 pub use switch::{TraceRequest, TraceSwitch};
 
 /// State of a ring.

@@ -96,6 +96,17 @@ pub enum TraceFile {
     Kind(u32),
 }
 
+/// Which span of a client's trace has caused a statement (W3C Trace Context).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceParent {
+    /// The trace.
+    pub trace: [u8; 16],
+    /// The span.
+    pub span: [u8; 8],
+    /// Bit 0: the client samples it.
+    pub flags: u8,
+}
+
 /// What a record reports. Accounts are directory numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TraceKind {
@@ -121,6 +132,8 @@ pub enum TraceKind {
         kind: u8,
         /// The account.
         account: Option<u32>,
+        /// Whether the messages before have left a transaction open, if it is known.
+        in_transaction: Option<bool>,
     },
     /// Another account runs.
     Switch {
@@ -187,6 +200,8 @@ pub enum TraceKind {
     },
     /// All totals began again at zero.
     Reset,
+    /// The client's trace, of the statement analysed just before, or that starts next.
+    Context(TraceParent),
     /// A record of a later version.
     Other(u8),
 }
@@ -227,7 +242,15 @@ impl TraceRecord {
                     (op, failed, long(4), file)
                 }),
             },
-            4 => TraceKind::Message { kind: op, account },
+            4 => TraceKind::Message {
+                kind: op,
+                account,
+                in_transaction: match more {
+                    1 => Some(false),
+                    2 => Some(true),
+                    _ => None,
+                },
+            },
             5 => TraceKind::Switch { account },
             6 => TraceKind::Statement { id: long(0), depth: more },
             7 => TraceKind::StepBegin { step: TraceStep::of(op), id: long(0), depth: more },
@@ -263,6 +286,11 @@ impl TraceRecord {
             },
             12 => TraceKind::NodeEnd { rows: long(0), calls: long(2) },
             13 => TraceKind::Reset,
+            14 => TraceKind::Context(TraceParent {
+                trace: std::array::from_fn(|i| byte(at::WORDS + i)),
+                span: std::array::from_fn(|i| byte(at::WORDS + 16 + i)),
+                flags: op,
+            }),
             other => TraceKind::Other(other),
         };
         let node = if matches!(kind, TraceKind::Lock { .. }) { 0 } else { node };

@@ -186,6 +186,7 @@ impl Trace<'_> {
             if let Some(mut story) = ring.story.take() {
                 story.finish(&mut units);
                 self.pass(context, &story.who, units)?;
+                self.sink.ended(context, &story.who)?;
                 self.done.push(story);
             }
             if let Some(reader) = switch.again(&ring.reader)? {
@@ -216,7 +217,7 @@ impl Trace<'_> {
             if compares || is_new {
                 let ledger = segment.ledger(story.who.slot, story.who.slot_generation)?;
                 if let Some(ledger) = ledger {
-                    idle = ledger.running.is_some_and(is_idle).then_some(ledger.tick);
+                    idle = ledger.running.filter(|&it| is_idle(it)).map(|it| (ledger.tick, it));
                     story.check(ledger);
                 }
             }
@@ -224,8 +225,8 @@ impl Trace<'_> {
                 story.feed(lost, record, is_idle, &mut units);
             })?;
             story.lost += lost;
-            if let Some(tick) = idle {
-                story.idles(tick, &mut units);
+            if let Some((tick, account)) = idle {
+                story.idles(tick, Some(account), &mut units);
             }
             if flushes {
                 story.flush(&mut units);
@@ -242,6 +243,8 @@ impl Trace<'_> {
             if self.is_asked_for(context, &unit) {
                 self.passed += 1;
                 self.sink.unit(context, who, &unit)?;
+            } else {
+                self.sink.left_out(context, who, &unit)?;
             }
         }
         Ok(())
@@ -271,6 +274,7 @@ impl Trace<'_> {
             let mut units = Vec::new();
             story.finish(&mut units);
             self.pass(context, &story.who, units)?;
+            self.sink.ended(context, &story.who)?;
             self.done.push(story);
         }
         self.sink.finish(context, &self.done)?;

@@ -63,6 +63,8 @@ struct Line<'a> {
     records: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     leader_pid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
 }
 
 /// The last line of a process.
@@ -188,6 +190,10 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<Line<'a>,
             Line { records: Some(*records), ..base("lost", *start, None, context) }
         }
         Item::Reset { start } => base("reset", *start, None, context),
+        Item::Context { start, parent } => Line {
+            traceparent: Some(names::traceparent(parent)),
+            ..base("context", *start, None, context)
+        },
     })
 }
 

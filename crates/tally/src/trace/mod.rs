@@ -4,7 +4,9 @@
 mod follow;
 mod json;
 mod names;
+mod otlp;
 mod perfetto;
+mod spans;
 mod story;
 mod summary;
 mod text;
@@ -18,6 +20,7 @@ use std::time::Duration;
 
 use clap::Args;
 use error::Error;
+use live::target;
 use segment::{Segment, Traced};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -38,12 +41,15 @@ client speaks. Parallel workers of a traced process are traced too. A trace need
 segment for each process (pg_tally.max_traces). Tracing needs the right to write the segment
 (the server's user or root).
 
--o writes a file: NAME.pftrace for ui.perfetto.dev, NAME.jsonl for JSON lines, else text.
+-o writes a file: NAME.pftrace for ui.perfetto.dev, NAME.otlp.json for spans in OTLP/JSON,
+NAME.jsonl for JSON lines, else text. --otlp sends the spans to an OpenTelemetry receiver: a
+statement belongs to the trace that its comment /*traceparent='00-...'*/ or application_name names.
 
 Examples:
   sudo -u postgres tally trace 12345
   sudo -u postgres tally trace 12345 --nodes --seconds 10 -o slow.pftrace
   sudo -u postgres tally trace --application billing --slower-than 500ms
+  sudo -u postgres tally trace --application billing --otlp http://127.0.0.1:4318
   sudo -u postgres tally trace --database shop --statement -4711 --seconds 60 --json")]
 pub struct TraceArgs {
     /// The process to trace; omit it to choose sessions by the options below
@@ -88,9 +94,19 @@ pub struct TraceArgs {
     /// Print JSON lines (docs/reference-json.md)
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
+    /// Send spans to the OTLP/HTTP receiver at this URL, or the environment's (docs/opentelemetry.md)
+    #[arg(long, value_name = "URL", num_args = 0..=1)]
+    pub otlp: Option<Option<String>>,
+    /// In spans: waits and steps that took at least this long have spans of their own
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = span_length)]
+    pub span_from: Duration,
     /// Whether a screen shows the trace, so that nothing else is printed
     #[arg(skip)]
     pub quiet: bool,
+}
+
+fn span_length(text: &str) -> Result<Duration, String> {
+    view::duration::within(text, Duration::from_millis(1), Duration::from_secs(3600))
 }
 
 impl TraceArgs {
@@ -128,6 +144,11 @@ impl Context {
         }
     }
 
+    /// When a tick was, ns since 1970.
+    pub fn realtime_ns(&self, tick: u64) -> u64 {
+        self.origin_realtime_ns.saturating_add_signed(self.ns(tick))
+    }
+
     /// The same of a length.
     pub fn length_ns(&self, ticks: u64) -> i64 {
         (self.segment.clock().seconds(ticks) * 1e9).round() as i64
@@ -140,6 +161,19 @@ pub(super) trait Sink {
     fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error>;
     /// A message of it is over, or a part of it.
     fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error>;
+    /// The same of one that was not asked for.
+    fn left_out(
+        &mut self,
+        _context: &mut Context,
+        _who: &Traced,
+        _unit: &Unit,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+    /// The trace of a process is over.
+    fn ended(&mut self, _context: &mut Context, _who: &Traced) -> Result<(), Error> {
+        Ok(())
+    }
     /// All that can be printed now.
     fn flush(&mut self) -> Result<(), Error>;
     /// The trace is over.
@@ -149,7 +183,7 @@ pub(super) trait Sink {
 /// Trace processes and print what they do.
 pub fn run(args: &TraceArgs, color: bool) -> Result<(), Error> {
     let chosen = Chosen::of(args)?;
-    let mut sink = sink(args, color)?;
+    let mut sink = sink(args, chosen.target, color)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -212,7 +246,46 @@ impl Chosen<'_> {
     }
 }
 
-fn sink(args: &TraceArgs, color: bool) -> Result<Box<dyn Sink>, Error> {
+/// What is written, and what is sent.
+struct Both(Vec<Box<dyn Sink>>);
+
+impl Sink for Both {
+    fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {
+        self.0.iter_mut().try_for_each(|sink| sink.session(context, who))
+    }
+
+    fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
+        self.0.iter_mut().try_for_each(|sink| sink.unit(context, who, unit))
+    }
+
+    fn left_out(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
+        self.0.iter_mut().try_for_each(|sink| sink.left_out(context, who, unit))
+    }
+
+    fn ended(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {
+        self.0.iter_mut().try_for_each(|sink| sink.ended(context, who))
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.0.iter_mut().try_for_each(|sink| sink.flush())
+    }
+
+    fn finish(&mut self, context: &mut Context, stories: &[Story]) -> Result<(), Error> {
+        self.0.iter_mut().try_for_each(|sink| sink.finish(context, stories))
+    }
+}
+
+fn sink(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn Sink>, Error> {
+    let Some(url) = &args.otlp else { return written(args, target, color) };
+    let sent = otlp::Otlp::to(url.as_deref(), target::source(target)?, args.span_from)?;
+    let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(sent)];
+    if args.output.is_some() || args.json {
+        sinks.push(written(args, target, color)?);
+    }
+    Ok(Box::new(Both(sinks)))
+}
+
+fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn Sink>, Error> {
     let text = |out: Box<dyn Write>, color| {
         Box::new(text::Text::new(out, text::Options { color, all: args.all })) as Box<dyn Sink>
     };
@@ -221,6 +294,10 @@ fn sink(args: &TraceArgs, color: bool) -> Result<Box<dyn Sink>, Error> {
         return Ok(if args.json { Box::new(json::Json::new(out)) } else { text(out, color) });
     };
     let out = Box::new(BufWriter::new(create(path)?));
+    if path.to_string_lossy().ends_with(".otlp.json") {
+        let place = target::source(target)?;
+        return Ok(Box::new(otlp::Otlp::file(out, place, args.span_from)?));
+    }
     Ok(match path.extension().and_then(|it| it.to_str()) {
         Some("pftrace" | "perfetto" | "perfetto-trace") => Box::new(perfetto::Perfetto::new(out)),
         Some("jsonl" | "json") => Box::new(json::Json::new(out)),

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use error::Error;
-use segment::{LockTag, Segment, TraceFile};
+use segment::{LockTag, Segment, TraceFile, TraceParent};
 use view::blocking::MODES;
 
 use super::story::{FileWait, LockWait};
@@ -82,6 +82,12 @@ pub fn operation(number: u8) -> &'static str {
 /// The name of a lock's mode.
 pub fn mode(number: u16) -> &'static str {
     MODES.get(usize::from(number)).copied().filter(|_| number != 0).unwrap_or("")
+}
+
+/// As W3C Trace Context writes it.
+pub fn traceparent(parent: &TraceParent) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!("00-{}-{}-{:02x}", hex(&parent.trace), hex(&parent.span), parent.flags)
 }
 
 /// A lock, as pg_locks would show it.

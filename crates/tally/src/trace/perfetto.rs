@@ -266,6 +266,10 @@ impl Perfetto {
                 let notes = vec![number("records", *records as i64)];
                 self.instant(context, work, *start, "records lost".into(), notes)
             }
+            Item::Context { start, parent } => {
+                let notes = vec![text("traceparent", super::names::traceparent(parent))];
+                self.instant(context, work, *start, "traceparent".into(), notes)
+            }
             Item::Reset { start } => {
                 self.instant(context, work, *start, "totals reset".into(), Vec::new())
             }

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use segment::{Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceRecord, TraceStep, Traced};
+use segment::{
+    Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceParent, TraceRecord, TraceStep, Traced,
+};
 
 /// Items of a message that are kept until it ends.
 const MOST_ITEMS: usize = 50_000;
@@ -72,6 +74,8 @@ pub enum Item {
     Lost { start: u64, records: u64 },
     /// All totals began again at zero.
     Reset { start: u64 },
+    /// The span of the client that the statement belongs to.
+    Context { start: u64, parent: TraceParent },
 }
 
 /// What belongs together: a message with all that was done for it, a time without one, or work without messages.
@@ -83,6 +87,10 @@ pub struct Unit {
     pub start: u64,
     /// When it ended; `None`: a part of one that goes on.
     pub end: Option<u64>,
+    /// The account of the wait for the client that has ended it; `None`: something else has.
+    pub idle: Option<u32>,
+    /// Whether a transaction was open when it arrived, if it is known.
+    pub in_transaction: Option<bool>,
     /// Whether parts of it were passed on before.
     pub continued: bool,
     /// What happened, in order.
@@ -173,9 +181,10 @@ impl Story {
 
     /// The session waits for its client since `tick`, and all records before are read: the message is over. The record of that
     /// wait comes when it ends.
-    pub fn idles(&mut self, tick: u64, out: &mut Vec<Unit>) {
+    pub fn idles(&mut self, tick: u64, account: Option<u32>, out: &mut Vec<Unit>) {
         if tick >= self.at && self.unit.message.is_some() {
             self.advance(tick);
+            self.unit.idle = account;
             self.cut(Some(tick), out);
             self.unit = Unit::of(None, tick);
         }
@@ -224,6 +233,7 @@ impl Story {
                 self.advance(tick);
                 let ends = account.is_some_and(is_idle) && self.unit.message.is_some();
                 if ends {
+                    self.unit.idle = account;
                     self.cut(Some(tick), out);
                     self.unit = Unit::of(None, tick);
                 }
@@ -231,10 +241,10 @@ impl Story {
                 (self.running, self.known) = (next, true);
                 self.compare();
             }
-            TraceKind::Message { kind, account } => {
+            TraceKind::Message { kind, account, in_transaction } => {
                 self.advance(tick);
                 self.cut(Some(tick), out);
-                self.unit = Unit::of(Some(kind), tick);
+                self.unit = Unit { in_transaction, ..Unit::of(Some(kind), tick) };
                 (self.running, self.known) = (account, true);
                 self.steps.clear();
             }
@@ -269,11 +279,24 @@ impl Story {
                     self.push(Item::NodeEnd { start: tick, node, rows, calls });
                 }
             }
+            TraceKind::Context(parent) => self.context(tick, parent),
             TraceKind::Reset => self.push(Item::Reset { start: tick }),
             TraceKind::Node { .. } | TraceKind::Other(_) => self.show(tick),
         }
         if self.unit.items.len() >= MOST_ITEMS {
             self.cut(None, out);
+        }
+    }
+
+    /// A statement names it when it is analysed, and again when it starts.
+    fn context(&mut self, tick: u64, parent: TraceParent) {
+        self.show(tick);
+        let known = self.unit.items.iter().rev().find_map(|item| match item {
+            Item::Context { parent, .. } => Some(*parent),
+            _ => None,
+        });
+        if known != Some(parent) {
+            self.push(Item::Context { start: tick, parent });
         }
     }
 
@@ -427,7 +450,15 @@ impl Story {
 
 impl Unit {
     fn of(message: Option<u8>, start: u64) -> Unit {
-        Unit { message, start, end: None, continued: false, items: Vec::new() }
+        Unit {
+            message,
+            start,
+            end: None,
+            idle: None,
+            in_transaction: None,
+            continued: false,
+            items: Vec::new(),
+        }
     }
 }
 
@@ -444,7 +475,8 @@ impl Item {
             | Item::Node { start, .. }
             | Item::NodeEnd { start, .. }
             | Item::Lost { start, .. }
-            | Item::Reset { start } => *start,
+            | Item::Reset { start }
+            | Item::Context { start, .. } => *start,
         }
     }
 }

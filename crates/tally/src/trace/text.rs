@@ -262,6 +262,10 @@ impl Text {
                 Item::Reset { start } => {
                     self.line(context, unit, *start, None, 0, "-- all totals were reset --")?;
                 }
+                Item::Context { start, parent } => {
+                    let what = format!("traceparent {}", names::traceparent(parent));
+                    self.line(context, unit, *start, None, *depth, &what)?;
+                }
                 Item::Cpu { .. } | Item::Wait { .. } => {}
             }
         }

@@ -65,13 +65,15 @@ impl Collector {
         let configuration = format!(
             "receivers:\n  otlp:\n    protocols:\n      http:\n        endpoint: 127.0.0.1:{port}\n        \
              tls: {{cert_file: {}, key_file: {}}}\nexporters:\n  file/metrics: {{path: {}}}\n  \
-             file/logs: {{path: {}}}\nservice:\n  telemetry: {{metrics: {{level: none}}}}\n  pipelines:\n    \
+             file/logs: {{path: {}}}\n  file/traces: {{path: {}}}\nservice:\n  telemetry: {{metrics: {{level: none}}}}\n  pipelines:\n    \
              metrics: {{receivers: [otlp], exporters: [file/metrics]}}\n    \
-             logs: {{receivers: [otlp], exporters: [file/logs]}}\n",
+             logs: {{receivers: [otlp], exporters: [file/logs]}}\n    \
+             traces: {{receivers: [otlp], exporters: [file/traces]}}\n",
             at("certificate.pem"),
             at("key.pem"),
             at("metrics.json"),
             at("logs.json"),
+            at("traces.json"),
         );
         std::fs::write(folder.path().join("config.yaml"), configuration).unwrap();
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
@@ -114,6 +116,11 @@ impl Collector {
         requests.iter().flat_map(|it| list(it, "resourceLogs", "scopeLogs", "logRecords")).collect()
     }
 
+    /// All spans.
+    pub fn spans(&self) -> Vec<Value> {
+        spans(&self.requests("traces.json"))
+    }
+
     /// Ends it, so that all it has received is in its files.
     pub fn stop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
@@ -134,6 +141,11 @@ fn list(request: &Value, resources: &str, scopes: &str, items: &str) -> Vec<Valu
     let of_resource = request[resources].as_array().unwrap();
     assert_eq!(of_resource.len(), 1);
     of_resource[0][scopes][0][items].as_array().unwrap().clone()
+}
+
+/// The spans of requests.
+pub fn spans(requests: &[Value]) -> Vec<Value> {
+    requests.iter().flat_map(|it| list(it, "resourceSpans", "scopeSpans", "spans")).collect()
 }
 
 /// An attribute's value as text.

@@ -11,6 +11,7 @@ use segment::{Frame, Interval};
 
 use super::family::{Family, Kind, Spread, Value};
 use super::statements::NamedStatements;
+use crate::otlp::queue::Fate;
 use view::statements::Statements;
 
 use Kind::{Counter, Gauge, Histogram, Summary};
@@ -35,17 +36,6 @@ pub struct Delivery {
     pub readings: Fate,
     /// Of events.
     pub events: Fate,
-}
-
-/// Numbers of readings or of events.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Fate {
-    /// Accepted by the receiver.
-    pub accepted: u64,
-    /// Given up: refused, or dropped because too many waited.
-    pub dropped: u64,
-    /// Not accepted yet.
-    pub waiting: u64,
 }
 
 /// All metrics; without a server only `pgtally_up` 0, the build info, and what `delivery` is.

@@ -13,7 +13,7 @@ mod text;
 
 pub use accept::Form;
 pub use buckets::{exponential, SCHEMA, ZERO};
-pub use collect::{collect, Delivery, Fate, Present};
+pub use collect::{collect, Delivery, Present};
 pub use family::{Family, Kind, Sample, Spread, Value};
 pub use statements::NamedStatements;
 

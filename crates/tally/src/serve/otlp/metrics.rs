@@ -18,8 +18,8 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 
 use super::super::metrics::{exponential, Family, Kind, Sample, Spread, Value, SCHEMA, ZERO};
-use super::attribute::{of_label, scope};
 use super::starts::Starts;
+use crate::otlp::attribute::{of_label, scope};
 
 const CUMULATIVE: i32 = AggregationTemporality::Cumulative as i32;
 

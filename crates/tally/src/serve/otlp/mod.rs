@@ -5,13 +5,8 @@
 //! The collector's thread makes requests of readings and events and puts them into two bounded
 //! [`queue`]s. A [`sender`] thread for each takes them out, so a slow receiver never delays a reading.
 
-mod attribute;
 mod logs;
 mod metrics;
-mod queue;
-mod resource;
-mod sender;
-mod settings;
 mod starts;
 
 use std::sync::Arc;
@@ -26,17 +21,55 @@ use segment::Header;
 use view::events::Row;
 
 use super::metrics::{Delivery, Family};
-use queue::Queue;
-use sender::{Sender, Signal};
+use crate::otlp::queue::Queue;
+use crate::otlp::resource;
+use crate::otlp::sender::{Sender, Signal};
+use crate::otlp::settings::{self, Target};
 use starts::Starts;
 
-pub use settings::Settings;
 pub use starts::Counted;
 
 /// Max. number of events in a request.
 const EVENTS: usize = 500;
 /// How long the last readings and events may take at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How often to send readings by default.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// What is sent where.
+#[derive(Debug)]
+pub struct Settings {
+    /// The receiver of metrics.
+    pub metrics: Target,
+    /// The receiver of events.
+    pub logs: Target,
+    /// How often readings are sent.
+    pub every: Duration,
+    /// Attributes of the resource, from the user.
+    pub resource: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// From `--otlp URL` (or without a URL) and `--otlp-interval`; `get` reads the environment.
+    pub fn of(
+        url: Option<&str>,
+        every: Option<Duration>,
+        get: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Settings, Error> {
+        let every = match every {
+            Some(every) => every,
+            None => settings::milliseconds("OTEL_METRIC_EXPORT_INTERVAL", get)?.unwrap_or(EVERY),
+        };
+        let target = |signal| settings::target(url, signal, get);
+        Ok(Settings {
+            metrics: target(Signal::Metrics)?,
+            logs: target(Signal::Logs)?,
+            every,
+            resource: settings::resource(get)?,
+        })
+    }
+}
 
 /// What is to be sent, and the threads that send it.
 #[derive(Debug)]

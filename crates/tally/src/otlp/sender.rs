@@ -14,6 +14,7 @@ use flate2::Compression;
 use jiff::fmt::rfc2822;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::Message;
 use rand::Rng;
 use ureq::http::header::RETRY_AFTER;
@@ -41,6 +42,8 @@ pub enum Signal {
     Metrics,
     /// Events.
     Logs,
+    /// Spans.
+    Traces,
 }
 
 impl Signal {
@@ -49,6 +52,7 @@ impl Signal {
         match self {
             Signal::Metrics => "metrics",
             Signal::Logs => "logs",
+            Signal::Traces => "traces",
         }
     }
 
@@ -57,10 +61,11 @@ impl Signal {
         match self {
             Signal::Metrics => "/v1/metrics",
             Signal::Logs => "/v1/logs",
+            Signal::Traces => "/v1/traces",
         }
     }
 
-    /// How many data points or log records an answer rejects, and why.
+    /// How many data points, log records or spans an answer rejects, and why.
     fn rejected(self, answer: &[u8]) -> Option<(u64, String)> {
         let (number, text) = match self {
             Signal::Metrics => {
@@ -71,6 +76,10 @@ impl Signal {
                 let answer = ExportLogsServiceResponse::decode(answer).ok()?.partial_success?;
                 (answer.rejected_log_records, answer.error_message)
             }
+            Signal::Traces => {
+                let answer = ExportTraceServiceResponse::decode(answer).ok()?.partial_success?;
+                (answer.rejected_spans, answer.error_message)
+            }
         };
         Some((u64::try_from(number).unwrap_or(0), text))
     }
@@ -79,7 +88,7 @@ impl Signal {
 /// The outcome of a request.
 #[derive(Debug, PartialEq)]
 enum Outcome {
-    /// Accepted, but for this number of data points or records.
+    /// Accepted, but for this number of data points, records or spans.
     Accepted(u64, String),
     /// To be sent again, after this time if the receiver asks for one.
     Later(Option<Duration>, String),
@@ -170,6 +179,7 @@ impl Sender {
             let of = match self.signal {
                 Signal::Metrics => "data points",
                 Signal::Logs => "records",
+                Signal::Traces => "spans",
             };
             let what = format!("{} rejected {rejected} {of}: {}", self.target.shown(), shown(why));
             self.report(what);

@@ -8,10 +8,19 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::metrics::Fate;
-
 /// Max. size of all requests that wait, bytes.
 const BYTES: usize = 16 << 20;
+
+/// What has become of readings, events or spans.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Fate {
+    /// Accepted by the receiver.
+    pub accepted: u64,
+    /// Given up: refused, or dropped because too many waited.
+    pub dropped: u64,
+    /// Not accepted yet.
+    pub waiting: u64,
+}
 
 /// Requests that wait.
 #[derive(Debug, Default)]
@@ -61,7 +70,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a request with this number of readings or events.
+    /// Adds a request with this number of readings, events or spans.
     pub fn push(&self, body: Vec<u8>, items: u64) {
         let mut state = self.lock();
         state.bytes += body.len();
@@ -91,7 +100,7 @@ impl Queue {
         }
     }
 
-    /// Removes a request: `rejected` of its readings or events were refused, or all if `None`.
+    /// Removes a request: `rejected` of what it has were refused, or all if `None`.
     pub fn settle(&self, taken: &Taken, rejected: Option<u64>) {
         let mut state = self.lock();
         // Else it was dropped meanwhile.

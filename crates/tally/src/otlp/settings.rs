@@ -14,22 +14,6 @@ use super::sender::Signal;
 
 /// Where the specification expects a receiver.
 const DEFAULT: &str = "http://localhost:4318";
-/// How often to send readings by default.
-const EVERY: Duration = Duration::from_secs(10);
-
-/// What is sent where.
-#[derive(Debug)]
-pub struct Settings {
-    /// The receiver of metrics.
-    pub metrics: Target,
-    /// The receiver of events.
-    pub logs: Target,
-    /// How often readings are sent.
-    pub every: Duration,
-    /// Attributes of the resource, from the user.
-    pub resource: Vec<(String, String)>,
-}
-
 /// A receiver of one signal.
 pub struct Target {
     /// The whole URL.
@@ -88,35 +72,29 @@ impl Variables<'_> {
     }
 }
 
-impl Settings {
-    /// From `--otlp URL` (or without a URL) and `--otlp-interval`; `get` reads the environment.
-    pub fn of(
-        url: Option<&str>,
-        every: Option<Duration>,
-        get: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Settings, Error> {
-        let target = |signal| target(url, &Variables { get, signal });
-        let every = match every {
-            Some(every) => every,
-            None => milliseconds("OTEL_METRIC_EXPORT_INTERVAL", get)?.unwrap_or(EVERY),
-        };
-        let mut resource = match get("OTEL_RESOURCE_ATTRIBUTES") {
-            Some(list) => pairs("OTEL_RESOURCE_ATTRIBUTES", &list)?,
-            None => Vec::new(),
-        };
-        if let Some(name) = get("OTEL_SERVICE_NAME").filter(|name| !name.is_empty()) {
-            resource.push(("service.name".to_string(), name));
-        }
-        let (metrics, logs) = (target(Signal::Metrics)?, target(Signal::Logs)?);
-        Ok(Settings { metrics, logs, every, resource })
+/// Attributes of the resource, from the user.
+pub fn resource(get: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(String, String)>, Error> {
+    let mut resource = match get("OTEL_RESOURCE_ATTRIBUTES") {
+        Some(list) => pairs("OTEL_RESOURCE_ATTRIBUTES", &list)?,
+        None => Vec::new(),
+    };
+    if let Some(name) = get("OTEL_SERVICE_NAME").filter(|name| !name.is_empty()) {
+        resource.push(("service.name".to_string(), name));
     }
+    Ok(resource)
 }
 
 fn usage(text: String) -> Error {
     Error::Usage(text)
 }
 
-fn target(url: Option<&str>, variables: &Variables<'_>) -> Result<Target, Error> {
+/// The receiver of a signal: `--otlp URL` (or without a URL) and the environment, which `get` reads.
+pub fn target(
+    url: Option<&str>,
+    signal: Signal,
+    get: &dyn Fn(&str) -> Option<String>,
+) -> Result<Target, Error> {
+    let variables = &Variables { get, signal };
     let path = variables.signal.path();
     let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", variables.signal.name().to_uppercase());
     let url = match (url, variables.find("ENDPOINT")) {
@@ -201,7 +179,8 @@ fn below(base: &Uri, path: &str) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| base.clone())
 }
 
-fn milliseconds(
+/// A variable with a number of milliseconds.
+pub fn milliseconds(
     name: &str,
     get: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<Duration>, Error> {
@@ -264,16 +243,19 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
 mod tests {
     use super::*;
 
-    fn of(url: Option<&str>, variables: &[(&str, &str)]) -> Result<Settings, Error> {
-        let get = |name: &str| {
+    fn get<'v>(variables: &'v [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'v {
+        |name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
-        };
-        Settings::of(url, None, &get)
+        }
+    }
+
+    fn of(url: Option<&str>, variables: &[(&str, &str)]) -> Result<[Target; 2], Error> {
+        let of = |signal| target(url, signal, &get(variables));
+        Ok([of(Signal::Metrics)?, of(Signal::Logs)?])
     }
 
     fn urls(url: Option<&str>, variables: &[(&str, &str)]) -> [String; 2] {
-        let settings = of(url, variables).unwrap();
-        [settings.metrics.url.to_string(), settings.logs.url.to_string()]
+        of(url, variables).unwrap().map(|target| target.url.to_string())
     }
 
     #[test]
@@ -300,11 +282,11 @@ mod tests {
                 ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "a=b"),
             ],
         );
-        let settings = settings.unwrap();
-        assert_eq!(settings.logs.headers[0].1, "Bearer s3cret");
-        assert_eq!(settings.metrics.headers.len(), 1);
-        assert!(settings.logs.exposes_headers());
-        assert!(!format!("{settings:?}").contains("s3cret"));
+        let [metrics, logs] = settings.unwrap();
+        assert_eq!(logs.headers[0].1, "Bearer s3cret");
+        assert_eq!(metrics.headers.len(), 1);
+        assert!(logs.exposes_headers());
+        assert!(!format!("{logs:?}").contains("s3cret"));
         for bad in ["s3cret", "a=s3cret%zz", "a=s3cret%0a", "s3 cret=1"] {
             let error = of(None, &[("OTEL_EXPORTER_OTLP_HEADERS", bad)]).unwrap_err();
             assert!(error.is_usage());
@@ -331,20 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn the_resource_and_the_interval_come_from_the_environment_too() {
-        let settings = of(
-            None,
-            &[
-                ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=prod,team=a%2Cb"),
-                ("OTEL_SERVICE_NAME", "shop-db"),
-                ("OTEL_METRIC_EXPORT_INTERVAL", "60000"),
-            ],
-        );
-        let settings = settings.unwrap();
-        assert_eq!(settings.every, Duration::from_secs(60));
+    fn the_resource_comes_from_the_environment_too() {
+        let variables = [
+            ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=prod,team=a%2Cb"),
+            ("OTEL_SERVICE_NAME", "shop-db"),
+        ];
         let pair = |key: &str, value: &str| (key.to_string(), value.to_string());
         assert_eq!(
-            settings.resource,
+            resource(&get(&variables)).unwrap(),
             [
                 pair("deployment.environment.name", "prod"),
                 pair("team", "a,b"),
