@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Creates file systems for an arm: an image file, a loop device on it, `mkfs`, `mount`.
+//! Creates file systems for an arm: an image file, a loop device on it, `mkfs`, `mount`. An array has an
+//! image for each of its devices, and `mdadm` makes one device of them.
 //!
 //! The loop device bypasses the page cache, so that data is not cached twice and a flush reaches the
 //! disk below. It is detached right after mounting; the kernel completes that when the file system is
@@ -15,9 +16,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use scratch::Undo;
+use serde::Deserialize;
 
 /// Default size: enough for a small server, and above the 300 MB that some file systems need.
 pub const USUAL_BYTES: u64 = 2 << 30;
+
+/// What md keeps for itself on each device.
+const MD_BYTES: u64 = 4 << 20;
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
@@ -26,16 +31,65 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// unmounted lazily.
 const UNDO: &str = r#"
 n=0
-for device in $(losetup --noheadings --output NAME --associated "$1/image" 2>&1); do
-    losetup -d "$device"
+for image in "$1"/image*; do
+    for device in $(losetup --noheadings --output NAME --associated "$image" 2>&1); do
+        losetup -d "$device"
+    done
 done
 while mountpoint -q "$1/mount" && ! umount "$1/mount"; do
     n=$((n + 1))
     [ $n -eq 100 ] && umount -l "$1/mount" && break
     sleep 0.1
 done
+if [ -f "$1/array" ]; then
+    n=0
+    while [ -e "$(cat "$1/array")" ] && ! mdadm --quiet --stop "$(cat "$1/array")"; do
+        n=$((n + 1))
+        [ $n -eq 100 ] && break
+        sleep 0.1
+    done
+fi
 rm -rf --one-file-system -- "$1"
 "#;
+
+/// An array of devices by the kernel's md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Array {
+    /// 0, 1, 5, 6 or 10.
+    pub level: u8,
+    /// Number of devices.
+    pub devices: u8,
+}
+
+impl Array {
+    /// Check that there is such an array.
+    pub fn check(&self) -> Result<(), String> {
+        let min = match self.level {
+            0 | 1 | 10 => 2,
+            5 => 3,
+            6 => 4,
+            _ => return Err("level must be 0, 1, 5, 6 or 10".into()),
+        };
+        match (min..=16).contains(&self.devices) {
+            true => Ok(()),
+            false => Err(format!("level {} needs {min} to 16 devices", self.level)),
+        }
+    }
+
+    /// Bytes of each device, for an array of this size.
+    fn device_bytes(&self, bytes: u64) -> u64 {
+        let devices = u64::from(self.devices);
+        let of_data = match self.level {
+            0 => devices,
+            1 => 1,
+            5 => devices - 1,
+            6 => devices - 2,
+            _ => devices / 2,
+        };
+        bytes / of_data.max(1) + MD_BYTES
+    }
+}
 
 /// A file system for an arm's files, removed on drop. Drop the server first.
 #[derive(Debug)]
@@ -48,15 +102,16 @@ impl FileSystem {
     /// Create a file system of this kind and size (bytes) on the disk of the directory `near`. The error
     /// tells the user why that is not possible here.
     pub fn make(kind: &str, bytes: u64, near: &Path) -> Result<FileSystem, String> {
-        Self::make_with(kind, bytes, near, None)
+        Self::make_with(kind, bytes, near, None, None)
     }
 
-    /// The same with options of the mount, such as "noatime".
+    /// The same with options of the mount, such as "noatime", and on an array of devices.
     pub fn make_with(
         kind: &str,
         bytes: u64,
         near: &Path,
         options: Option<&str>,
+        array: Option<Array>,
     ) -> Result<FileSystem, String> {
         let tmpfs = kind == "tmpfs";
         let parent = if tmpfs { Path::new(SHARED_MEMORY) } else { near };
@@ -74,7 +129,7 @@ impl FileSystem {
         let file_system = FileSystem { path, undo };
         let folder = folder.keep();
         if !tmpfs {
-            file_system.mount(kind, bytes, &folder, options)?;
+            file_system.mount(kind, bytes, &folder, options, array)?;
         }
         passable(&file_system.path)?;
         Ok(file_system)
@@ -91,6 +146,7 @@ impl FileSystem {
         bytes: u64,
         folder: &Path,
         mount_options: Option<&str>,
+        array: Option<Array>,
     ) -> Result<(), String> {
         if !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(format!("\"{kind}\" is not a kind of file system"));
@@ -98,15 +154,6 @@ impl FileSystem {
         if !rustix::process::geteuid().is_root() {
             return Err(format!("making {kind} needs root"));
         }
-        let image = folder.join("image");
-        File::create(&image)
-            .and_then(|file| {
-                let flags = rustix::fs::FallocateFlags::empty();
-                rustix::fs::fallocate(&file, flags, 0, bytes).map_err(Into::into)
-            })
-            .map_err(|error| {
-                format!("no space for {} MB at {}: {error}", bytes >> 20, image.display())
-            })?;
         // Options for quiet, forced creation, and the Debian package.
         let (options, package): (&[&str], &str) = match kind {
             "ext2" | "ext3" | "ext4" => (&["-q", "-F"], "e2fsprogs"),
@@ -121,15 +168,58 @@ impl FileSystem {
             _ => (&[], "its tools"),
         };
         let make = format!("mkfs.{kind}");
-        self.done(Command::new(&make).args(options).arg(&image), package)?;
-        let mut attach = Command::new("losetup");
-        let device =
-            self.done(attach.args(["--find", "--show", "--direct-io=on"]).arg(&image), "mount")?;
+        // Before images are filled.
+        self.done(Command::new(&make).arg("-V"), package)?;
+        let devices: Vec<String> = match array {
+            None => vec![self.loop_device(&folder.join("image"), bytes)?],
+            Some(array) => (0..array.devices)
+                .map(|n| {
+                    self.loop_device(&folder.join(format!("image{n}")), array.device_bytes(bytes))
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let device = match array {
+            None => devices[0].clone(),
+            Some(array) => self.array(array, &devices, folder)?,
+        };
+        self.done(Command::new(&make).args(options).arg(&device), package)?;
         let mut mount = Command::new("mount");
         mount.args(["-t", kind]).args(mount_options.iter().flat_map(|given| ["-o", given]));
         let mounted = self.done(mount.arg(&device).arg(&self.path), "mount");
-        let detached = self.done(Command::new("losetup").args(["-d", &device]), "mount");
+        let detached = self.done(Command::new("losetup").arg("-d").args(&devices), "mount");
         mounted.and(detached).map(drop)
+    }
+
+    /// A loop device on a new image of this size.
+    fn loop_device(&self, image: &Path, bytes: u64) -> Result<String, String> {
+        File::create(image)
+            .and_then(|file| {
+                let flags = rustix::fs::FallocateFlags::empty();
+                rustix::fs::fallocate(&file, flags, 0, bytes).map_err(Into::into)
+            })
+            .map_err(|error| {
+                format!("no space for {} MB at {}: {error}", bytes >> 20, image.display())
+            })?;
+        let mut attach = Command::new("losetup");
+        self.done(attach.args(["--find", "--show", "--direct-io=on"]).arg(image), "mount")
+    }
+
+    /// An array of new devices: they are all zero, so they need no first synchronisation.
+    fn array(&self, array: Array, devices: &[String], folder: &Path) -> Result<String, String> {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().replace('.', "-");
+        let path = format!("/dev/md/{name}");
+        std::fs::write(folder.join("array"), &path)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut create = Command::new("mdadm");
+        create.args(["--quiet", "--create", &path, "--run", "--assume-clean", "--metadata=1.2"]);
+        create.arg(format!("--level={}", array.level));
+        create.arg(format!("--raid-devices={}", array.devices)).args(devices);
+        match self.done(&mut create, "mdadm") {
+            Err(why) if !Path::new("/proc/mdstat").exists() && !why.contains("not installed") => {
+                Err(format!("the kernel makes no arrays (md): {why}"))
+            }
+            made => made.map(|_| path),
+        }
     }
 
     /// Run the command. Returns its output, or why it failed.
@@ -199,6 +289,16 @@ mod tests {
         drop(file_system);
         assert_eq!(std::fs::read_dir(near.path()).unwrap().count(), 0);
         no_loop_is_left(near.path());
+    }
+
+    #[test]
+    fn devices_of_an_array_have_its_size_together() {
+        let each = |level, devices| Array { level, devices }.device_bytes(120) - MD_BYTES;
+        assert_eq!(
+            [each(0, 4), each(1, 3), each(5, 4), each(6, 4), each(10, 4)],
+            [30, 120, 40, 60, 60]
+        );
+        assert_eq!(Array { level: 10, devices: 2 }.check(), Ok(()));
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl ArmDirectory {
             return ArmDirectory::directory(arm.directory.as_deref().unwrap_or(near));
         };
         let bytes = arm.size.map_or(experiment::file_systems::USUAL_BYTES, |size| size.0);
-        let made = FileSystem::make_with(kind, bytes, near, arm.mount.as_deref())?;
+        let made = FileSystem::make_with(kind, bytes, near, arm.mount.as_deref(), arm.raid)?;
         let path = made.path().to_path_buf();
         let place = ArmDirectory { path, _directory: None, _file_system: Some(made) };
         if let Some(scheduler) = &arm.scheduler {

@@ -374,15 +374,8 @@ fn what_is_owed_is_dropped_if_the_study_says_so() {
         .filter(|line| line["what"] == "dropped")
         .map(|line| line["operations"].as_u64().unwrap())
         .sum();
-    assert!((200..2000).contains(&dropped), "{dropped}");
-    assert!(cell["dropped"].as_u64().unwrap() > 0, "{cell}");
-    // Never much more than the limit is owed.
-    let most = lines
-        .iter()
-        .filter(|line| line["what"] == "sample")
-        .map(|line| line["owed"].as_u64().unwrap())
-        .max();
-    assert!(most.unwrap() < 1000, "{most:?}");
+    assert!(dropped > 200, "{dropped}");
+    assert_eq!(cell["dropped"], dropped, "{cell}");
     workspace.nothing_is_left();
     no_limit_is_left("65536");
 }
@@ -413,6 +406,28 @@ fn a_device_that_is_limited_loses_its_steadiness_then_and_one_that_is_not_does_n
     limited.nothing_is_left();
     steady.nothing_is_left();
     no_limit_is_left("262144");
+}
+
+#[test]
+fn a_file_system_on_an_array_is_made_and_removed() {
+    let workspace = Workspace::new();
+    let load = STEADY.split("[archive]").next().unwrap().replace("\"9s\"", "\"5s\"");
+    let array = "file_system = \"ext4\"\nsize = \"64MB\"\nraid = { level = 5, devices = 3 }";
+    let mut command = workspace.run(&format!("{load}[[arm]]\nname = \"array\"\n{array}\n"));
+    let has = |path: &str| Path::new(path).exists();
+    let arrays = || std::fs::read_to_string("/proc/mdstat").unwrap_or_default();
+    if is_root() && has("/proc/mdstat") && has("/usr/sbin/mdadm") {
+        let before = arrays();
+        let answer: Value = serde_json::from_str(&output(&mut command)).unwrap();
+        assert_eq!(answer["cells"][0]["incomplete"], Value::Null);
+        assert!(answer["cells"][0]["made_per_second"].as_f64().unwrap() > 0.0);
+        eventually("the array is removed", || arrays() == before);
+    } else {
+        let message = complaint(&mut command, 1);
+        let reasons = ["needs root", "mdadm is not installed", "makes no arrays"];
+        assert!(reasons.iter().any(|it| message.contains(it)), "{message}");
+    }
+    workspace.nothing_is_left();
 }
 
 #[test]

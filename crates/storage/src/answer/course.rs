@@ -61,6 +61,9 @@ pub struct Course {
     pub limits: Vec<(f64, String)>,
     /// Dropped operations.
     pub dropped: u64,
+    /// Share of the measured time in which some task of the machine waited for I/O; `None` where the kernel
+    /// does not tell.
+    pub stalled: Option<f64>,
     /// Why it is incomplete; `None` if it is complete.
     pub early: Option<String>,
 }
@@ -88,6 +91,7 @@ impl Course {
         // Without a measured part, the background's start is the origin.
         let origin = if begin.is_finite() { begin } else { first.unwrap_or(0.0) };
         course.origin = origin;
+        course.stalled = stalled(lines, begin);
         let has_background = first.is_some();
         for line in lines {
             match line {
@@ -140,6 +144,18 @@ impl Course {
         // A point may begin a little before the end of the warm-up, by rounding.
         self.points.iter().filter(|point| point.from > -0.01)
     }
+}
+
+/// The pressure of I/O (/proc/pressure/io, some) from this time on.
+fn stalled(lines: &[Line], begin: f64) -> Option<f64> {
+    let measured = lines.iter().filter_map(|line| match line {
+        Line::Sample(sample) if sample.to >= begin => Some(sample),
+        _ => None,
+    });
+    let (first, last) = (measured.clone().next()?, measured.last()?);
+    let seconds = last.to - first.to;
+    let us = last.memory.io_stalled_us.checked_sub(first.memory.io_stalled_us)?;
+    (last.memory.io_stalled_us > 0 && seconds > 0.0).then(|| us as f64 * 1e-6 / seconds)
 }
 
 fn point(sample: &Sample, origin: f64) -> Point {

@@ -99,6 +99,9 @@ pub struct CellRow {
     pub bytes_per_second: f64,
     /// Mean response time from the scheduled start, seconds.
     pub response_mean: Option<f64>,
+    /// Share of the time in which some task of the machine waited for I/O, 0 to 1; `null` where the
+    /// kernel does not tell.
+    pub io_stalled: Option<f64>,
     /// The loss of steadiness, if there was one.
     pub lost: Option<Loss>,
 }
@@ -256,6 +259,7 @@ fn cell(course: &Course) -> CellRow {
         dropped: course.dropped,
         bytes_per_second: weighted(&|it| it.bytes),
         response_mean: operations(&|it| it.response),
+        io_stalled: course.stalled,
         lost: steadiness::loss(course),
     }
 }

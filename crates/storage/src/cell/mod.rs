@@ -121,6 +121,10 @@ impl<'a> Cell<'a> {
             Engine::check(load).map_err(Error::Usage)?;
             let tree = Tree::of_files(load.files, &load.sizes, load.depth, load.width, study.seed);
             self.make_tree(&tree, &files)?;
+            // Before there are limits: it waits until the files are on the device.
+            if study.cold {
+                forget(&files);
+            }
         }
         let mut server = match &study.server {
             Some(wanted) => {
@@ -150,9 +154,6 @@ impl<'a> Cell<'a> {
         self.without_background()?;
         if self.stopped() {
             return Ok(());
-        }
-        if study.cold {
-            forget(&files);
         }
         if let Some(server) = &mut server {
             server.start_load(self.longest())?;

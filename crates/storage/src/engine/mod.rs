@@ -73,6 +73,8 @@ pub struct Engine {
     messages: Receiver<String>,
     last: Option<(f64, Vec<Totals>)>,
     began: Vec<Option<f64>>,
+    /// Operations of each thread that were due by the last report.
+    due: Vec<u64>,
     /// Removed when it ends.
     _job: tempfile::NamedTempFile,
 }
@@ -150,8 +152,8 @@ impl Engine {
                 |text| drop(message.send(text.to_string())),
             );
         })?;
-        let began = vec![None; threads.len()];
-        Ok(Engine { process, threads, documents, messages, last: None, began, _job: job })
+        let (began, due) = (vec![None; threads.len()], vec![0; threads.len()]);
+        Ok(Engine { process, threads, documents, messages, last: None, began, due, _job: job })
     }
 
     /// Threads that read, and threads that write.
@@ -219,8 +221,8 @@ impl Engine {
             (first, vec![Totals::default(); self.threads.len()])
         });
         let mut work = Work { from: then, to: time, ..Work::default() };
-        for (((thread, began), old), new) in
-            self.threads.iter().zip(&self.began).zip(&before).zip(&totals)
+        for ((((thread, began), counted), old), new) in
+            self.threads.iter().zip(&self.began).zip(&mut self.due).zip(&before).zip(&totals)
         {
             work.errors.extend(new.error.filter(|_| old.error.is_none()));
             let Some(began) = *began else { continue };
@@ -228,8 +230,9 @@ impl Engine {
             let old = Totals { began: Some(began), ..old.clone() };
             let done = new.operations.saturating_sub(old.operations);
             let bytes = new.bytes.saturating_sub(old.bytes);
-            let due = |time| schedule::due(thread, began, time);
-            work.wanted += due(time).saturating_sub(due(then));
+            // A thread whose first operation is slow is known late: what was due meanwhile counts now.
+            let due = schedule::due(thread, began, time).max(*counted);
+            work.wanted += due - std::mem::replace(counted, due);
             work.owed += owed(thread, &new, time);
             let (old_at, new_at) = (At { time: then, totals: &old }, At { time, totals: &new });
             let all = responses(thread, began, old_at, new_at);

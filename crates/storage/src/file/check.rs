@@ -51,10 +51,11 @@ fn arms(study: &Study) -> Result<(), String> {
         if arm.directory.is_some() && arm.file_system.is_some() {
             return Err(format!("arm \"{}\" has both directory and file_system", arm.name));
         }
-        let own = ["size", "mount", "scheduler", "limits"];
+        let own = ["size", "mount", "raid", "scheduler", "limits"];
         let has = [
             arm.size.is_some(),
             arm.mount.is_some(),
+            arm.raid.is_some(),
             arm.scheduler.is_some(),
             !arm.limits.is_empty(),
         ];
@@ -65,6 +66,9 @@ fn arms(study: &Study) -> Result<(), String> {
                 "arm \"{}\": {key} needs a file_system of its own, so that no other files are affected",
                 arm.name
             ));
+        }
+        if let Some(why) = arm.raid.as_ref().and_then(|it| it.check().err()) {
+            return Err(format!("arm \"{}\": raid: {why}", arm.name));
         }
         if arm.reads.or(arm.rate).is_some() && study.background.is_none() {
             return Err(format!("arm \"{}\": reads and rate need [background]", arm.name));
@@ -234,6 +238,16 @@ limits = [{ at = "3s", write_bytes = "1MB" }]
             ("name = \"one\"", "name = \"a/b\"", "arm.name"),
             ("name = \"one\"", "name = \"again\"", "A/A control"),
             ("file_system = \"ext4\"", "", "limits needs a file_system"),
+            (
+                "file_system = \"ext4\"",
+                "file_system = \"ext4\"\nraid = { level = 5, devices = 2 }",
+                "level 5 needs 3 to 16 devices",
+            ),
+            (
+                "file_system = \"ext4\"",
+                "file_system = \"ext4\"\nraid = { level = 4, devices = 3 }",
+                "level must be 0, 1, 5, 6 or 10",
+            ),
             ("write_bytes = \"1MB\"", "after = \"1MB\"", "a limit needs"),
             ("at = [\"5s\"]", "", "at or every"),
             ("\"cp\", \"a\"", "\"cp\", \"{archive}\"", "add [archive]"),

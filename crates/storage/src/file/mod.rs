@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use experiment::file_systems::Array;
 use experiment::time::Time;
 
 pub use check::AGAIN;
@@ -216,6 +217,8 @@ pub struct Arm {
     pub size: Option<Size>,
     /// Options of its mount.
     pub mount: Option<String>,
+    /// The array of devices that it is on; one device without.
+    pub raid: Option<Array>,
     /// The I/O scheduler of its device.
     pub scheduler: Option<String>,
     /// Limits of its device.
