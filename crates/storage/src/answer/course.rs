@@ -148,11 +148,11 @@ impl Course {
 
 /// The pressure of I/O (/proc/pressure/io, some) from this time on.
 fn stalled(lines: &[Line], begin: f64) -> Option<f64> {
-    let measured = lines.iter().filter_map(|line| match line {
+    let mut measured = lines.iter().filter_map(|line| match line {
         Line::Sample(sample) if sample.to >= begin => Some(sample),
         _ => None,
     });
-    let (first, last) = (measured.clone().next()?, measured.last()?);
+    let (first, last) = (measured.clone().next()?, measured.next_back()?);
     let seconds = last.to - first.to;
     let us = last.memory.io_stalled_us.checked_sub(first.memory.io_stalled_us)?;
     (last.memory.io_stalled_us > 0 && seconds > 0.0).then(|| us as f64 * 1e-6 / seconds)
