@@ -332,26 +332,17 @@ fn a_session_has_the_age_of_its_transaction_not_of_its_last_statement() {
     }
 }
 
-/// The server's port is one that was free; the socket's name stays.
 #[test]
 fn a_session_over_the_network_has_its_address() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut cluster = support::plain()
-        .setting("shared_preload_libraries", "pg_tally")
-        .setting("listen_addresses", "127.0.0.1")
-        .setting("port", &free.to_string())
-        .create()
-        .unwrap();
-    let socket = |port| cluster.dir().join(format!(".s.PGSQL.{port}"));
-    std::os::unix::fs::symlink(socket(free), socket(cluster.port())).unwrap();
-    cluster.start().unwrap();
+    let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let (cluster, port) = support::on_loopback(loaded);
     create_views(&cluster);
     cluster
         .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
         .unwrap();
     let connect = |application: &str| {
         let mut config = postgres::Config::new();
-        config.host("127.0.0.1").port(free).user("postgres").application_name(application);
+        config.host("127.0.0.1").port(port).user("postgres").application_name(application);
         config.connect(NoTls).unwrap()
     };
     let mut root = connect("far");

@@ -41,17 +41,9 @@ impl Drop for Recorder {
 
 /// A server that listens on an address, which the driver needs.
 fn server() -> (Cluster, String) {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut cluster = support::plain()
-        .setting("shared_preload_libraries", "pg_tally")
-        .setting("listen_addresses", "127.0.0.1")
-        .setting("port", &free.to_string())
-        .create()
-        .unwrap();
-    let socket = |port| cluster.dir().join(format!(".s.PGSQL.{port}"));
-    std::os::unix::fs::symlink(socket(free), socket(cluster.port())).unwrap();
-    cluster.start().unwrap();
-    (cluster, format!("jdbc:postgresql://127.0.0.1:{free}/postgres?sslmode=disable"))
+    let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let (cluster, port) = support::on_loopback(loaded);
+    (cluster, format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable"))
 }
 
 /// A client with this collector and a small heap, which keeps a log of its collections.

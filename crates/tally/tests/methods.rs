@@ -159,16 +159,8 @@ fn calls_of_virtual_threads_are_counted() {
 #[test]
 fn calls_of_the_driver_agree_with_proxies_that_count_them() {
     let Some(java) = java() else { return };
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut cluster = support::plain()
-        .setting("listen_addresses", "127.0.0.1")
-        .setting("port", &free.to_string())
-        .create()
-        .unwrap();
-    let socket = |port| cluster.dir().join(format!(".s.PGSQL.{port}"));
-    std::os::unix::fs::symlink(socket(free), socket(cluster.port())).unwrap();
-    cluster.start().unwrap();
-    let url = format!("jdbc:postgresql://127.0.0.1:{free}/postgres?sslmode=disable");
+    let (_cluster, port) = support::on_loopback(support::plain());
+    let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
     let mut driver =
         java.start("methods=driver", &["org.pgtally.test.Driver", &url, "postgres", "4", "200"]);
     let lines = driver.finish();

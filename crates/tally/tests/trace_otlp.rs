@@ -311,12 +311,7 @@ fn messages_that_come_at_once_or_in_parts_are_the_statements_that_they_are() {
     act(&mut raw);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.otlp.json");
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("tally"))
-        .args(["trace", &pid.to_string(), "-o", file.to_str().unwrap()])
-        .arg(segment(&cluster))
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = trace_into(&file, &cluster, pid);
     eventually("the session is traced", || {
         raw.pipeline(&[query("select clock_timestamp()")], 1);
         !named(&written(&file), "clock_timestamp").is_empty()
@@ -345,6 +340,16 @@ fn messages_that_come_at_once_or_in_parts_are_the_statements_that_they_are() {
     assert!(attribute(flushed, "pgtally.time.client").is_some(), "{flushed}");
 }
 
+/// A trace of that session into a file, until the session ends.
+fn trace_into(file: &Path, cluster: &Cluster, pid: i32) -> Child {
+    Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["trace", &pid.to_string(), "-o", file.to_str().unwrap()])
+        .arg(segment(cluster))
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
 /// The spans in a file, of whole lines.
 fn written(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -360,12 +365,7 @@ fn a_file_has_the_same_spans_and_an_absent_receiver_is_an_error() {
     let (mut client, pid) = session(&cluster);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.otlp.json");
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("tally"))
-        .args(["trace", &pid.to_string(), "-o", file.to_str().unwrap()])
-        .arg(segment(&cluster))
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = trace_into(&file, &cluster, pid);
     eventually("spans are written", || {
         client.batch_execute("select 4711 as wanted").unwrap();
         !named(&written(&file), "wanted").is_empty()

@@ -163,15 +163,7 @@ impl Work {
 
 /// The name of an activity's class in attributes.
 pub fn class(activity: &str) -> &'static str {
-    match WaitClass::of_name(activity).shown_as() {
-        WaitClass::Cpu => "cpu",
-        WaitClass::Io => "io",
-        WaitClass::Lock => "lock",
-        WaitClass::Lwlock => "lwlock",
-        WaitClass::Client => "client",
-        WaitClass::Ipc => "ipc",
-        _ => "other",
-    }
+    WaitClass::of_name(activity).shown_as().name()
 }
 
 /// Is that message's answer the end of a statement? Those of the extended protocol are answered together, at Sync.

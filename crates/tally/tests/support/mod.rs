@@ -45,6 +45,20 @@ pub fn plain() -> Builder {
     Cluster::builder().library(library())
 }
 
+/// A server that also listens on 127.0.0.1, and its port there, one that was free; its socket keeps its name.
+pub fn on_loopback(builder: Builder) -> (Cluster, u16) {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut cluster = builder
+        .setting("listen_addresses", "127.0.0.1")
+        .setting("port", &free.to_string())
+        .create()
+        .unwrap();
+    let socket = |port| cluster.dir().join(format!(".s.PGSQL.{port}"));
+    std::os::unix::fs::symlink(socket(free), socket(cluster.port())).unwrap();
+    cluster.start().unwrap();
+    (cluster, free)
+}
+
 /// Whether the server has this module of contrib; some makers' servers have none.
 pub fn has_module(name: &str) -> bool {
     let folder = scratch::Binaries::find().unwrap().config("--pkglibdir").unwrap();
