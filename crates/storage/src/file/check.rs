@@ -70,6 +70,9 @@ fn arms(study: &Study) -> Result<(), String> {
         if let Some(why) = arm.raid.as_ref().and_then(|it| it.check().err()) {
             return Err(format!("arm \"{}\": raid: {why}", arm.name));
         }
+        if arm.raid.is_some() && arm.file_system.as_deref() == Some("tmpfs") {
+            return Err(format!("arm \"{}\": raid needs devices, and tmpfs has none", arm.name));
+        }
         if arm.reads.or(arm.rate).is_some() && study.background.is_none() {
             return Err(format!("arm \"{}\": reads and rate need [background]", arm.name));
         }
@@ -242,6 +245,11 @@ limits = [{ at = "3s", write_bytes = "1MB" }]
                 "file_system = \"ext4\"",
                 "file_system = \"ext4\"\nraid = { level = 5, devices = 2 }",
                 "level 5 needs 3 to 16 devices",
+            ),
+            (
+                "file_system = \"ext4\"",
+                "file_system = \"tmpfs\"\nraid = { level = 1, devices = 2 }",
+                "tmpfs has none",
             ),
             (
                 "file_system = \"ext4\"",
