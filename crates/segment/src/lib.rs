@@ -103,7 +103,7 @@ pub use snapshot::Snapshot;
 pub use statements::{InFlight, Statement, StatementKey, Statements, StatementsDelta};
 pub use this_host::passwd_name;
 pub use traces::{
-    Ledger, SlotTexts, TraceEnd, TraceFile, TraceKind, TraceParent, TraceReader, TraceRecord,
+    Ledger, SlotTexts, TraceEnd, TraceFile, TraceKind, TraceNode, TraceParent, TraceReader, TraceRecord,
     TraceRequest, TraceState, TraceStep, TraceSwitch, Traced,
 };
 pub use tranches::Tranches;
