@@ -7,7 +7,7 @@ import { rowsOf, spansOf, type Row, type Span } from "./rows";
 
 /** Rows of a waterfall; what is left out is counted. */
 const MOST_ROWS = 500;
-/** Parts of a bar: neighbours are joined until there are no more. */
+/** Parts of a bar that can be told apart. */
 const MOST_PARTS = 300;
 /** Labels of the axis, about. */
 const LABELS = 6;
@@ -21,27 +21,29 @@ function piece(kind: string, from: number, to: number): HTMLElement {
     return it;
 }
 
-/** Parts in place, on a scale from `start` over `length` ns. Where many are too narrow to be seen, the widest of them stands. */
+/**
+ * Parts in place, on a scale from `start` over `length` ns. Of many, those within a part of the scale that is too narrow to be
+ * seen are drawn as one, in the colour of the kind that takes most of it.
+ */
 function parts(spans: readonly Span[], start: number, length: number): HTMLElement[] {
     const drawn: HTMLElement[] = [];
-    const cell = length / MOST_PARTS;
-    let held: Span | null = null;
-    let until = 0;
+    const cell = spans.length > MOST_PARTS ? length / MOST_PARTS : 0;
+    let sums = new Map<string, number>();
+    let [from, until] = [0, 0];
     const put = (): void => {
-        if (held !== null) drawn.push(piece(held.kind, (held.start - start) / length, (until - start) / length));
+        const [most] = [...sums].sort((a, b) => b[1] - a[1]);
+        if (most !== undefined) drawn.push(piece(most[0], (from - start) / length, (until - start) / length));
     };
     for (const span of spans) {
         const end = span.start + span.length;
-        const joins: boolean =
-            held !== null &&
-            ((held.kind === span.kind && span.start - until <= cell / 2) || (end - held.start <= cell && spans.length > MOST_PARTS));
-        if (held !== null && joins) {
-            until = Math.max(until, end);
-            if (span.length > held.length) held = { ...span, start: held.start };
-            continue;
+        const continues = sums.size === 1 && sums.has(span.kind) && span.start - until <= cell / 2;
+        if (!continues && (sums.size === 0 || end - from > cell)) {
+            put();
+            sums = new Map();
+            from = span.start;
         }
-        put();
-        [held, until] = [span, end];
+        sums.set(span.kind, (sums.get(span.kind) ?? 0) + span.length);
+        until = end;
     }
     put();
     return drawn;
