@@ -21,7 +21,7 @@ const read = (ns, length, more = {}) =>
 
 /** A query of 10 ms that reads twice in a node of its plan; then its worker, and a short message. */
 const lines = [
-    line("trace", 0, null),
+    line("trace", 0, null, { time: 1e9 }),
     line("statement", 0.1 * MS, null, { query: HOSTILE, queryid: 42, depth: 0 }),
     line("begin", 0.2 * MS, null, { name: "start", depth: 0 }),
     line("node", 0.3 * MS, null, { node: 0, name: "Aggregate" }),
@@ -45,7 +45,7 @@ const lines = [
     line("message", 15 * MS, 0.2 * MS, { message: "Sync" }),
     line("sums", undefined, undefined),
 ];
-const trace = { began: 1e9, left_out: 0, lines };
+const trace = { left_out: 0, lines };
 
 test("messages have their lines and their workers; waiting for the client is between them", () => {
     const messages = messagesOf(trace);

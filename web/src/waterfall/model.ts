@@ -30,14 +30,14 @@ export interface Line {
     readonly cpu_half_width_ns?: number | null;
     readonly records?: number;
     readonly leader_pid?: number;
+    /** Of `trace`: when it began, seconds since 1970. */
+    readonly time?: number;
     readonly records_lost?: number;
     readonly equals_ledger?: boolean | null;
 }
 
 export interface Trace {
     readonly lines: readonly Line[];
-    /** When it began, seconds since 1970. */
-    readonly began: number;
     /** Lines that were left out, because there were too many. */
     readonly left_out: number;
 }
@@ -72,6 +72,12 @@ const isIdle = (line: Line): boolean =>
     (line.what === "cpu" || (line.activity ?? "").startsWith("Client:"));
 
 const endOf = (line: Line): number => line.ns + (line.length_ns ?? 0);
+
+/** When a trace began, ns 0 of its lines: seconds since 1970. */
+export function beganAt(trace: Trace): number {
+    const first = trace.lines.find(({ what, time }) => what === "trace" && time !== undefined);
+    return first === undefined ? 0 : (first.time ?? 0) - first.ns / 1e9;
+}
 
 /** All messages of a trace, by their beginning. */
 export function messagesOf(trace: Trace): Message[] {

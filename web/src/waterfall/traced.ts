@@ -4,7 +4,7 @@ import { milliseconds } from "../clock";
 import { button, element } from "../dom";
 import { duration } from "../units";
 import { bar, waterfall } from "./draw";
-import { messagesOf, type Message, type Trace } from "./model";
+import { beganAt, messagesOf, type Message, type Trace } from "./model";
 
 /** Messages that are listed at first, and with each press of a button. */
 const PAGE = 200;
@@ -14,6 +14,7 @@ type Order = "time" | "longest";
 /** Fills a new element with a trace. */
 export function traced(trace: Trace): HTMLElement {
     const all = messagesOf(trace);
+    const began = beganAt(trace);
     const longest = all.reduce((most, { start, end }) => Math.max(most, end - start), 0);
     let order: Order = "time";
     let wanted = "";
@@ -31,7 +32,7 @@ export function traced(trace: Trace): HTMLElement {
         const head = element(
             "summary",
             {},
-            element("span", { class: "when" }, milliseconds(trace.began + message.start / 1e9, "local")),
+            element("span", { class: "when" }, milliseconds(began + message.start / 1e9, "local")),
             element("span", { class: "pid" }, String(message.pid)),
             element("span", { class: "took" }, duration((message.end - message.start) / 1e9)),
             bar(message, longest),

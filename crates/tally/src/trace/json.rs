@@ -20,6 +20,8 @@ struct Line<'a> {
     length_ns: Option<i64>,
     ticks: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     activity: Option<String>,
@@ -215,6 +217,7 @@ impl<W: Write> Sink for Json<W> {
             pid: who.pid,
             what: "trace",
             ns: context.ns(who.begun),
+            time: Some(context.realtime_ns(who.begun) as f64 * 1e-9),
             leader_pid: who.leader_pid,
             ..Line::default()
         })

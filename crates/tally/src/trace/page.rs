@@ -5,32 +5,17 @@ use std::path::PathBuf;
 
 use error::Error;
 use segment::Traced;
-use serde::Serialize;
-use serde_json::value::RawValue;
+use view::document::Trace;
 
 use super::json::Json;
 use super::story::{Story, Unit};
 use super::summary::Summary;
 use super::{Context, Sink};
 
-/// Bytes of lines that a page takes; a browser needs some ten times as much for them.
-const MOST_BYTES: usize = 32 << 20;
-
-/// What the page's script draws (web/src/waterfall/model.ts).
-#[derive(Debug, Serialize)]
-pub struct Drawn<'l> {
-    /// When the trace began, seconds since 1970.
-    pub began: f64,
-    /// Lines for which there was no room.
-    pub left_out: u64,
-    /// As `--json` prints them.
-    pub lines: Vec<&'l RawValue>,
-}
-
 /// The sink: it has the page when the trace is over.
 pub struct Page {
     lines: Json<Vec<u8>>,
-    left_out: u64,
+    trace: Trace,
     summary: Summary,
     title: String,
     page: String,
@@ -42,12 +27,19 @@ impl Page {
     pub fn new(title: String, path: Option<PathBuf>) -> Page {
         Page {
             lines: Json::new(Vec::new()),
-            left_out: 0,
+            trace: Trace::default(),
             summary: Summary::default(),
             title,
             page: String::new(),
             path,
         }
+    }
+
+    /// Keeps the lines that were written.
+    fn take(&mut self) -> Result<(), Error> {
+        let lines = std::mem::take(&mut self.lines.out);
+        let lines = std::str::from_utf8(&lines).unwrap_or_default();
+        Ok(lines.lines().try_for_each(|line| self.trace.push(line))?)
     }
 
     /// The page, once the trace is over.
@@ -58,16 +50,18 @@ impl Page {
 
 impl Sink for Page {
     fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {
-        self.lines.session(context, who)
+        self.lines.session(context, who)?;
+        self.take()
     }
 
     fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
         self.summary.add(context, unit);
-        if self.lines.out.len() > MOST_BYTES {
-            self.left_out += unit.items.len() as u64;
+        if self.trace.is_full() {
+            self.trace.left_out += unit.items.len() as u64;
             return Ok(());
         }
-        self.lines.unit(context, who, unit)
+        self.lines.unit(context, who, unit)?;
+        self.take()
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -76,14 +70,11 @@ impl Sink for Page {
 
     fn finish(&mut self, context: &mut Context, stories: &[Story]) -> Result<(), Error> {
         self.lines.finish(context, stories)?;
+        self.take()?;
         let mut text = Vec::new();
         self.summary.print(&mut text, context, stories)?;
-        let lines = std::str::from_utf8(&self.lines.out).unwrap_or_default();
-        let lines = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-        let began = context.origin_realtime_ns as f64 * 1e-9;
-        let drawn = Drawn { began, left_out: self.left_out, lines };
         let text = String::from_utf8_lossy(&text);
-        self.page = view::page::waterfall(&self.title, text.trim_start(), &drawn)?;
+        self.page = view::page::waterfall(&self.title, text.trim_start(), &self.trace)?;
         self.path.iter().try_for_each(|path| view::output::write(path, self.page.as_bytes()))
     }
 }
