@@ -106,7 +106,7 @@ start(QueryDesc *query, int flags)
 	ExecutorStart_hook_type next = previous_start != NULL ? previous_start : standard_ExecutorStart;
 
 	client_context(query->sourceText);
-	/* what is said of the nodes is within the step, whose statement says which plan it is */
+	/* records of nodes are within the step, whose statement tells which plan it is */
 	STEP(TALLY_STEP_START, id_of(query), 0,
 		 next(query, flags);
 		 if (trace_nodes)

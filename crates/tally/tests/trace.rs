@@ -619,7 +619,7 @@ fn processor_time_is_divided_among_nodes_as_explain_analyze_does() {
     let cluster = server();
     cluster.psql("create table t as select generate_series(1, 8000) i; analyze t").unwrap();
     let (mut client, pid) = session(&cluster);
-    // Some 10 us a row in the scan's filter, and twice as much in the aggregate: what EXPLAIN adds to a row is small beside it.
+    // Some 10 us a row in the scan's filter, and twice as much in the aggregate: EXPLAIN adds little to a row.
     let query = "select sum(length(repeat(md5(i::text), 1500))) from t where length(repeat(md5(i::text), 700)) > 0";
     client.batch_execute("set jit = off").unwrap();
     client.batch_execute(query).unwrap();
@@ -695,7 +695,9 @@ fn a_page_has_the_lines_and_every_key_of_them_is_documented() {
         client.batch_execute("select 1").unwrap();
         owner_of_the_first_ring(&path) == pid
     });
-    client.batch_execute("select count(*) from t where i <> '</script>'::text::bytea::text::int").err();
+    client
+        .batch_execute("select count(*) from t where i <> '</script>'::text::bytea::text::int")
+        .err();
     client.batch_execute("insert into t select count(*) from t /*traceparent='00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'*/").unwrap();
     drop(client);
     assert!(tracer.child.wait().unwrap().success());
@@ -710,9 +712,23 @@ fn a_page_has_the_lines_and_every_key_of_them_is_documented() {
     let document = document.split("\n# ").next().unwrap();
     let accounts = of(lines, "sums")[0]["accounts"].as_array().unwrap();
     for field in lines.iter().chain(accounts).flat_map(|line| line.as_object().unwrap().keys()) {
-        assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/reference-json.md");
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
     }
-    for what in ["message", "statement", "begin", "step", "cpu", "wait", "commit", "node", "node end", "context"] {
+    for what in [
+        "message",
+        "statement",
+        "begin",
+        "step",
+        "cpu",
+        "wait",
+        "commit",
+        "node",
+        "node end",
+        "context",
+    ] {
         assert!(!of(lines, what).is_empty(), "{what}");
         assert!(document.contains(&format!("`{what}`")), "{what} is not in docs/reference-json.md");
     }
@@ -720,7 +736,7 @@ fn a_page_has_the_lines_and_every_key_of_them_is_documented() {
 }
 
 #[test]
-fn a_loop_over_a_million_rows_is_whole_or_says_what_was_lost_and_takes_bounded_memory() {
+fn a_loop_over_a_million_rows_is_whole_or_counts_what_was_lost_and_takes_bounded_memory() {
     let cluster = server();
     cluster.psql("create table t as select generate_series(1, 3) i; analyze t").unwrap();
     let (mut client, pid) = session(&cluster);
@@ -744,8 +760,8 @@ fn a_loop_over_a_million_rows_is_whole_or_says_what_was_lost_and_takes_bounded_m
     let sums = of(&lines, "sums");
     assert_ne!(sums[0]["equals_ledger"], false, "{}", sums[0]);
     let lost = sums[0]["records_lost"].as_u64().unwrap();
-    let said: u64 = of(&lines, "lost").iter().map(|it| it["records"].as_u64().unwrap()).sum();
-    assert_eq!(said, lost);
+    let reported: u64 = of(&lines, "lost").iter().map(|it| it["records"].as_u64().unwrap()).sum();
+    assert_eq!(reported, lost);
     let runs = of(&lines, "step").into_iter().filter(|it| it["name"] == "run" && it["depth"] != 0);
     let runs = runs.count() as u64;
     // The cursor fetches 10 rows first, then 50 each.
@@ -754,7 +770,7 @@ fn a_loop_over_a_million_rows_is_whole_or_says_what_was_lost_and_takes_bounded_m
 }
 
 #[test]
-fn a_user_who_may_not_write_the_segment_is_told_so() {
+fn a_user_who_may_not_write_the_segment_learns_why() {
     if !rustix::process::geteuid().is_root() {
         println!("not tested: only root can run as another user");
         return;

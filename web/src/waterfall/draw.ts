@@ -7,7 +7,7 @@ import { rowsOf, spansOf, type Row, type Span } from "./rows";
 
 /** Rows of a waterfall; what is left out is counted. */
 const MOST_ROWS = 500;
-/** Parts of a bar that can be told apart. */
+/** Parts of a bar that can be distinguished. */
 const MOST_PARTS = 300;
 /** Labels of the axis, about. */
 const LABELS = 6;

@@ -43,8 +43,8 @@ impl TraceNode {
         let mut bytes = [0; trace::NODE + 4];
         segment.read(ring_at(segment, self.ring)?, &mut bytes)?;
         let claim = u32_at(&bytes, trace::CLAIM);
-        let runs = generation_of(claim) == self.generation
-            && TraceState::of(claim) == TraceState::Running;
+        let runs =
+            generation_of(claim) == self.generation && TraceState::of(claim) == TraceState::Running;
         let number = u32_at(&bytes, trace::NODE);
         Ok(runs.then(|| number.checked_sub(1).and_then(|it| u16::try_from(it).ok())))
     }

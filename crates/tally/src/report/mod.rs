@@ -37,11 +37,7 @@ pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
 }
 
 /// Builds the document, and shows progress on a terminal.
-fn make(
-    wanted: &Wanted<'_>,
-    cost: Option<&Path>,
-    trace: Option<&Path>,
-) -> Result<Document, Error> {
+fn make(wanted: &Wanted<'_>, cost: Option<&Path>, trace: Option<&Path>) -> Result<Document, Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     let document = report::of_recording(wanted, cost, trace, &|what| progress.set_message(what));

@@ -331,11 +331,8 @@ fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dy
 
 /// What a page of this trace is headed.
 fn title(args: &TraceArgs) -> String {
-    let options = [
-        ("application", &args.application),
-        ("user", &args.user),
-        ("database", &args.database),
-    ];
+    let options =
+        [("application", &args.application), ("user", &args.user), ("database", &args.database)];
     let chosen = options.iter().filter_map(|(name, it)| Some(format!("{name} {}", it.as_ref()?)));
     let chosen = match &args.pid {
         Some(pid) if pid.parse::<i32>().is_ok() => vec![format!("process {pid}")],

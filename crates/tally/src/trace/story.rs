@@ -10,7 +10,7 @@ use segment::{
     Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceParent, TraceRecord, TraceStep, Traced,
 };
 
-use super::node_time::{NodeUse, NodeTimes, Plan};
+use super::node_time::{NodeTimes, NodeUse, Plan};
 
 /// Items of a message that are kept until it ends.
 const MOST_ITEMS: usize = 50_000;

@@ -10,7 +10,7 @@ const MOST_BYTES: usize = 32 << 20;
 /// What the page's script draws (web/src/waterfall/model.ts).
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Trace {
-    /// Lines for which there was no room.
+    /// Lines for which there was no space.
     pub left_out: u64,
     /// As `tally trace --json` prints them.
     pub lines: Vec<Box<RawValue>>,
@@ -30,7 +30,7 @@ impl Trace {
     /// The section of a report in which it is drawn.
     pub const SECTION: &'static str = "trace";
 
-    /// Is there room for more?
+    /// Is it too long for a page to take more?
     pub fn is_full(&self) -> bool {
         self.bytes > MOST_BYTES
     }
@@ -38,7 +38,7 @@ impl Trace {
     /// Adds a line; the error says why it is none of a trace.
     pub fn push(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let any: Any = serde_json::from_str(line)?;
-        // Whether the trace is whole is said at its end.
+        // Its last lines say whether the trace is whole.
         if self.is_full() && any.what != "sums" {
             self.left_out += 1;
             return Ok(());
