@@ -40,6 +40,7 @@ pub use listen::Address;
 struct Serving {
     page: Option<String>,
     metrics: Option<String>,
+    trace: Option<String>,
     otlp: Option<String>,
     segment: String,
     token: bool,
@@ -152,6 +153,10 @@ fn print_addresses(
         Address::Tcp(_) => format!("{url}metrics"),
         _ => url.clone(),
     });
+    let trace = url.as_ref().filter(|_| args.allow_trace).map(|url| match &args.listen {
+        Address::Tcp(_) => format!("{url}trace"),
+        _ => url.clone(),
+    });
     let secret = match token {
         Token::Random(secret) => format!("?token={secret}"),
         _ => String::new(),
@@ -159,7 +164,7 @@ fn print_addresses(
     if args.json {
         let segment = place.to_string();
         let (page, token) = (url.map(|url| url + &secret), token.secret().is_some());
-        serde_json::to_writer(&mut out, &Serving { page, metrics, otlp, segment, token })?;
+        serde_json::to_writer(&mut out, &Serving { page, metrics, trace, otlp, segment, token })?;
         writeln!(out)?;
         return Ok(out.flush()?);
     }
@@ -173,6 +178,9 @@ fn print_addresses(
             }
         };
         writeln!(out, "Open {url}{once}\nmetrics  {metrics}{how}")?;
+        if let Some(trace) = trace {
+            writeln!(out, "traces   {trace}")?;
+        }
     }
     if let Some(otlp) = otlp {
         writeln!(out, "sent to  {otlp}")?;
