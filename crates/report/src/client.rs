@@ -158,7 +158,24 @@ mod tests {
         );
         let chart = chart(&material).unwrap();
         assert_eq!(chart.series.len(), 3);
-        assert!(chart.series[1].values.contains(&Some(0.6)));
+        let much = |value: &Option<f64>| value.is_some_and(|it| (it - 0.6).abs() < 1e-9);
+        assert!(chart.series[1].values.iter().any(much));
+    }
+
+    #[test]
+    fn intervals_of_the_client_count_for_the_points_that_they_overlap_with() {
+        let point = |start: f64, seconds: f64, collecting: f64| {
+            let activities = vec![(COLLECTION.into(), collecting)];
+            Point { start, seconds, figures: Some(Figures { activities, ..Figures::default() }) }
+        };
+        let points = vec![point(0.0, 1.0, 0.0), point(1.0, 1.0, 0.0), point(2.0, 1.0, 0.0)];
+        let client = Client {
+            program: String::new(),
+            java: String::new(),
+            points: vec![point(0.5, 1.0, 1.0), point(1.5, 0.75, 0.0)],
+        };
+        // Half of the first one is not more than half; a quarter of the last one is too little.
+        assert_eq!(share(&client, &points, COLLECTION), [None, Some(0.5), None]);
     }
 
     #[test]
