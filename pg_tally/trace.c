@@ -97,15 +97,42 @@ put_wait(uint32 index, uint64 ticks, uint64 ended)
 	tally_trace_put(&tracer, &record);
 }
 
+/*
+ * Ordinal of the message that is handled among those that the session was sent, without the data of COPY: its client, which
+ * cannot know how much of that was read after an error, counts them alike. 0: it is such data, or not all were counted.
+ */
+static uint64
+message_ordinal(void)
+{
+	static const tally_message data[] = {MESSAGE_COPY_DATA, MESSAGE_COPY_DONE, MESSAGE_COPY_FAIL};
+	const tally_book *book = tally.slot.book;
+	uint64		ordinal = book->calls[CALLS_MESSAGES];
+
+	if (book->born != tally.slot.entry->claimed_tick)
+		return 0;
+	for (int i = 0; i < (int) lengthof(data); i++)
+	{
+		uint32		handle = tally.kinds[data[i]].handle;
+
+		if (tally.message == data[i])
+			return 0;
+		if (handle < tally.slot.limit)
+			ordinal -= Min(ordinal, tally.slot.heads[handle].count);
+	}
+	return ordinal;
+}
+
 static void
 put_message(uint64 arrival, tally_trace_transaction transaction)
 {
+	uint64		ordinal = message_ordinal();
 	tally_trace_record record = {
 		.kind = TALLY_TRACE_MESSAGE,
 		.op = (uint8) tally.message,
 		.more = (uint8) transaction,
 		.tick = arrival,
 		.stat = stat_of(tally.cpu),
+		.word = {(uint32) ordinal, (uint32) (ordinal >> 32)},
 	};
 
 	starts = false;

@@ -55,7 +55,7 @@ typedef enum tally_trace_kind
 	TALLY_TRACE_BEGIN = 1,			/* from tick on; stat runs */
 	TALLY_TRACE_END = 2,			/* op: tally_trace_reason */
 	TALLY_TRACE_WAIT = 3,			/* from tick on, for ticks: stat; then next runs; a file's operation: see below */
-	TALLY_TRACE_MESSAGE = 4,		/* arrived: op: its kind, as the producer numbers them; stat runs; more: tally_trace_transaction */
+	TALLY_TRACE_MESSAGE = 4,		/* arrived: op: its kind, as the producer numbers them; stat runs; more: tally_trace_transaction; word[0..1]: its ordinal */
 	TALLY_TRACE_SWITCH = 5,			/* stat runs, without a wait or message */
 	TALLY_TRACE_STATEMENT = 6,		/* the server has analysed it; as the next two */
 	TALLY_TRACE_STEP_BEGIN = 7,		/* op: tally_trace_step; word[0..1]: the statement's id; more: how many it is within */
@@ -65,7 +65,9 @@ typedef enum tally_trace_kind
 	TALLY_TRACE_NODE = 11,			/* of a plan that starts: node, stat: its parent's; next: relation; word: its name */
 	TALLY_TRACE_NODE_END = 12,		/* node; word[0..1]: rows; word[2..3]: calls */
 	TALLY_TRACE_RESET = 13,			/* all totals begin again at zero */
-	TALLY_TRACE_CONTEXT = 14		/* of the client's trace, for the statement that follows or was just analysed: op: its flags; word[0..3]: its id; word[4..5]: the span */
+	TALLY_TRACE_CONTEXT = 14,		/* of the client's trace, for the statement that follows or was just analysed: op: its flags; word[0..3]: its id; word[4..5]: the span */
+	TALLY_TRACE_CALL = 15,			/* of a client, from tick on, for ticks: see below */
+	TALLY_TRACE_CALL_WAIT = 16		/* of it, from tick on, for ticks; next, word[0..1]: as of the call */
 } tally_trace_kind;
 
 typedef enum tally_trace_transaction
@@ -104,6 +106,10 @@ typedef enum tally_trace_commit
  * A wait that was an operation on a file: op: 1 + the operation, as the producer numbers them; failed: its errno value;
  * word[4..5]: bytes moved. Of a relation: word[0..2]: tablespace, database and number of its file; more: 1 + fork; word[3]:
  * block of the relation, TALLY_NONE: not known. Else more is 0, and word[0]: 1 + directory number of the kind of file.
+ *
+ * A client's call: op: 1 execution, 2 fetch; failed: 1: by an error; stat: a statistic whose name ends with the statement's id;
+ * next: the server's process; word[0..1]: ordinal of its first message, without data of COPY, 0: not known; word[2]: messages;
+ * word[3]: rows; word[4..5]: ticks for which garbage was collected meanwhile. Its waits come before it.
  *
  * A heavyweight lock: op, more, word[0..2], node: LOCKTAG's type, method, fields 1 to 3 and 4; word[3]: mode; failed: how
  * many block it; stat, next, word[4], word[5]: pids of the first of them.

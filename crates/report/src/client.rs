@@ -8,7 +8,7 @@ use view::units::{percent, two};
 
 use super::charts::{line, lines, values};
 use super::material::{Client, Material};
-use super::point::Figures;
+use super::point::{Figures, Point};
 
 /// The section that shows it.
 pub const SECTION: &str = "client";
@@ -17,16 +17,29 @@ pub const COLLECTION: &str = "garbage collection";
 const OTHER: &str = "other safepoint";
 /// Correlations that chance gives as often are not reported.
 const CHANCE: f64 = 0.05;
+/// The part of a point that the client's intervals must cover, or it is not compared.
+const COVERED: f64 = 0.5;
 /// Pauses of less than this part of the time are not worth a warning.
 const WORTH: f64 = 0.01;
 
-/// An activity's share of the time, at each point of the server.
-fn share(client: &Client, activity: &str) -> Vec<Option<f64>> {
-    let own = |figures: &Figures, seconds: f64| {
-        let of = figures.activities.iter().filter(|it| &*it.0 == activity);
-        Some(of.map(|it| it.1).sum::<f64>() / seconds)
+/// An activity's share of the time, at each point of the server of which the client's intervals cover half.
+fn share(client: &Client, points: &[Point], activity: &str) -> Vec<Option<f64>> {
+    let of = |figures: &Figures| -> f64 {
+        figures.activities.iter().filter(|it| &*it.0 == activity).map(|it| it.1).sum()
     };
-    values(&client.points, own)
+    let at = |point: &Point| {
+        let (mut covered, mut inside) = (0.0, 0.0);
+        for own in &client.points {
+            let end = (point.start + point.seconds).min(own.start + own.seconds);
+            let common = end - point.start.max(own.start);
+            if let Some(figures) = own.figures.as_ref().filter(|_| common > 0.0) {
+                covered += common;
+                inside += of(figures) / own.seconds * common;
+            }
+        }
+        (point.figures.is_some() && covered > COVERED * point.seconds).then(|| inside / covered)
+    };
+    points.iter().map(at).collect()
 }
 
 /// Server and client on one axis.
@@ -41,8 +54,8 @@ pub fn chart(material: &Material) -> Option<Chart> {
         )),
         series: vec![
             Series { class: Some("client"), ..line("server: reading commands", read) },
-            line("client: garbage collection", share(client, COLLECTION)),
-            line("client: other safepoints", share(client, OTHER)),
+            line("client: garbage collection", share(client, &material.points, COLLECTION)),
+            line("client: other safepoints", share(client, &material.points, OTHER)),
         ],
         ..lines("client", SECTION, "The client's pauses and the server's reading", Unit::Sessions)
     })
@@ -51,7 +64,7 @@ pub fn chart(material: &Material) -> Option<Chart> {
 /// What of the server's reading goes with the client's garbage collection.
 pub fn finding(material: &Material) -> Option<Finding> {
     let client = material.client.as_ref()?;
-    let collecting = share(client, COLLECTION);
+    let collecting = share(client, &material.points, COLLECTION);
     let read = values(&material.points, |f, seconds| Some(f.read_seconds / seconds));
     let both: Vec<(f64, f64)> =
         collecting.iter().zip(&read).filter_map(|(c, r)| Some(((*c)?, (*r)?))).collect();
@@ -110,7 +123,6 @@ fn average(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::point::Point;
     use crate::sample;
 
     /// The sample with a client that collects garbage at these points.
@@ -146,7 +158,24 @@ mod tests {
         );
         let chart = chart(&material).unwrap();
         assert_eq!(chart.series.len(), 3);
-        assert!(chart.series[1].values.contains(&Some(0.6)));
+        let much = |value: &Option<f64>| value.is_some_and(|it| (it - 0.6).abs() < 1e-9);
+        assert!(chart.series[1].values.iter().any(much));
+    }
+
+    #[test]
+    fn intervals_of_the_client_count_for_the_points_that_they_overlap_with() {
+        let point = |start: f64, seconds: f64, collecting: f64| {
+            let activities = vec![(COLLECTION.into(), collecting)];
+            Point { start, seconds, figures: Some(Figures { activities, ..Figures::default() }) }
+        };
+        let points = vec![point(0.0, 1.0, 0.0), point(1.0, 1.0, 0.0), point(2.0, 1.0, 0.0)];
+        let client = Client {
+            program: String::new(),
+            java: String::new(),
+            points: vec![point(0.5, 1.0, 1.0), point(1.5, 0.75, 0.0)],
+        };
+        // Half of the first one is not more than half; a quarter of the last one is too little.
+        assert_eq!(share(&client, &points, COLLECTION), [None, Some(0.5), None]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct Client {
     pub program: String,
     /// Its virtual machine.
     pub java: String,
-    /// What it did, at the points of the server.
+    /// What it did, at points of its own.
     pub points: Vec<Point>,
 }
 

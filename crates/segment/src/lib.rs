@@ -23,6 +23,7 @@ macro_rules! getters {
 mod blocked;
 pub mod book;
 mod book_counters;
+pub mod calls;
 pub mod clients;
 pub mod clock;
 pub mod commits;

@@ -11,9 +11,20 @@ use std::sync::Arc;
 /// State of an entry whose name is complete.
 const PUBLISHED: u32 = 2;
 /// Kind of an entry that names no statistic.
-const NAME: u32 = 4;
+pub(crate) const NAME: u32 = 4;
 
 impl Segment {
+    /// Shows each complete name of a kind.
+    pub(crate) fn each_name(&self, kind: u32, mut see: impl FnMut(&str)) -> Result<(), Error> {
+        self.each_entry(self.regions.directory, directory::SIZE, |_, bytes| {
+            if u32_at(bytes, directory::STATE) == PUBLISHED
+                && u32_at(bytes, directory::KIND) == kind
+            {
+                see(&text_at(bytes, directory::NAME, 96));
+            }
+        })
+    }
+
     /// Our number for the statistic of a head, if it is already known.
     pub(crate) fn known_stat(&self, stat: u32) -> Option<StatId> {
         self.ids.get(stat.checked_sub(1)? as usize).copied().flatten()

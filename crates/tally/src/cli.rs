@@ -8,9 +8,9 @@ use clap::{ColorChoice, Parser, Subcommand};
 use error::Error;
 
 use crate::{
-    blocking, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, functions,
-    generate, level, ls, methods, profile, record, report, serve, statements, status, storage,
-    study, top, trace,
+    blocking, calls, clock, cost, dashboards, demo, diff, disable, doctor, enable, events,
+    functions, generate, level, ls, methods, profile, record, report, serve, statements, status,
+    storage, study, top, trace,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -115,6 +115,8 @@ pub enum Verb {
     Profile(profile::ProfileArgs),
     /// List the methods of a Java application that take most time: elapsed and CPU, with and without callees
     Methods(methods::MethodsArgs),
+    /// List the statements of a Java application: time of execution, fetching and decoding, round trips, rows
+    Calls(calls::CallsArgs),
     /// Print everything that a session does, in order: each message, statement, wait and commit
     Trace(trace::TraceArgs),
     /// Print the man page, or write all of them into a directory
@@ -154,6 +156,7 @@ impl Verb {
             | Verb::Study(_)
             | Verb::Storage(_)
             | Verb::Methods(_)
+            | Verb::Calls(_)
             | Verb::Dashboards(_)
             | Verb::Man(_)
             | Verb::Completions(_) => return Ok(()),

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod blocking;
+mod calls;
 mod cli;
 mod clock;
 mod connection;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Verb::Functions(args) => functions::run(args),
         Verb::Profile(args) => profile::run(args, color),
         Verb::Methods(args) => methods::run(args),
+        Verb::Calls(args) => calls::run(args),
         Verb::Trace(args) => trace::run(args, color),
         Verb::Man(args) => generate::man(args, Cli::command()),
         Verb::Completions(args) => generate::completions(args, Cli::command()),

@@ -188,7 +188,8 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
 /// Width if the output is not a terminal: enough for every column.
 const WIDTH: usize = 200;
 
-fn measured(segment: &mut Segment, length: Option<Duration>) -> Result<Interval, Error> {
+/// What was measured in a time from now on, or since the beginning.
+pub fn measured(segment: &mut Segment, length: Option<Duration>) -> Result<Interval, Error> {
     let before = match length {
         Some(length) => {
             let before = segment.snapshot(None)?;

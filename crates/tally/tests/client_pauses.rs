@@ -7,6 +7,9 @@ mod support;
 
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use scratch::Cluster;
 use serde_json::Value;
@@ -83,20 +86,22 @@ fn stopped(client: &Running, reason: &str) -> f64 {
 
 #[test]
 fn pauses_are_those_of_the_virtual_machines_own_log() {
+    let _alone = alone();
     for java in all() {
         for collector in ["-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UseParallelGC"] {
-            let none = ["org.pgtally.test.Garbage", "none", "none", "0", "2", "500"];
+            let none = ["org.pgtally.test.Garbage", "none", "none", "0", "2", "800"];
             let (mut client, log) = garbage(&java, collector, &none);
             client.go();
             client.until("done");
             let expected = logged(&log);
             // The agent reads the counters ten times a second.
-            // G1 counts its collections without their preparation, which is in the safepoint's rest.
-            let min = if collector.contains("G1") { 0.6 } else { 0.9 };
+            // G1 counts its collections without their preparation, which is in the safepoint's rest; on a busy machine
+            // a part of it is in neither.
+            let (min, all) = if collector.contains("G1") { (0.6, 0.85) } else { (0.9, 0.95) };
             let mut found = [0.0; 2];
             let complete = || {
                 found = ["garbage collection", "other safepoint"].map(|it| stopped(&client, it));
-                found[0] >= min * expected && found[0] + found[1] >= 0.95 * expected
+                found[0] >= min * expected && found[0] + found[1] >= all * expected
             };
             eventually("the last collections are charged", complete);
             assert!(
@@ -108,38 +113,92 @@ fn pauses_are_those_of_the_virtual_machines_own_log() {
     }
 }
 
-#[test]
-fn a_report_has_server_and_client_on_one_axis() {
-    let Some(java) = java() else { return };
+/// One at a time: each needs the processors.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long another client has the server work, and lets it wait, ms, in turn: from the same range as the phases of the
+/// program, and in no relation to them (of 0.8 and more of all displaced series, if they begin up to 0.7 s apart).
+const OTHER_PHASES: [u64; 20] = [
+    635, 234, 375, 337, 709, 394, 480, 587, 449, 634, 578, 498, 688, 291, 287, 727, 791, 361, 629,
+    605,
+];
+
+/// Another client of the server, until the flag is cleared.
+fn other_client(cluster: &Cluster, on: &AtomicBool) {
+    let mut client = cluster.connect().unwrap();
+    for pair in OTHER_PHASES.chunks(2).cycle() {
+        if !on.load(Ordering::Relaxed) {
+            return;
+        }
+        client.query("select pg_sleep($1)", &[&(pair[0] as f64 / 1e3)]).unwrap();
+        std::thread::sleep(Duration::from_millis(pair[1]));
+    }
+}
+
+/// The report of a server and of this client, both recorded while the client has its phases.
+fn reported(java: &Java, threads: &str) -> (Value, tempfile::TempDir) {
     let (cluster, url) = server();
     let folder = tempfile::tempdir().unwrap();
     let (of_server, of_client) = (folder.path().join("server"), folder.path().join("client"));
-    let program = ["org.pgtally.test.Garbage", &url, "postgres", "2", "9", "700"];
-    let (mut client, _) = garbage(&java, "-XX:+UseSerialGC", &program);
+    let program = ["org.pgtally.test.Garbage", &url, "postgres", threads, "16", "800"];
+    let (mut client, _) = garbage(java, "-XX:+UseSerialGC", &program);
     let recorders = [
         Recorder::start(&support::segment(&cluster), &of_server),
         Recorder::start(&client.segment(), &of_client),
     ];
-    client.finish();
+    let on = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        if threads == "0" {
+            scope.spawn(|| other_client(&cluster, &on));
+        }
+        client.finish();
+        on.store(false, Ordering::Relaxed);
+    });
     recorders.into_iter().for_each(Recorder::stop);
     client.end();
-    let with = |client: &Path| {
-        let mut command = tally();
-        command.arg("report").arg(&of_server).arg("--json").arg("--client").arg(client);
-        command
-    };
-    let report: Value = serde_json::from_str(&output(&mut with(&of_client))).unwrap();
+    let mut command = tally();
+    command.arg("report").arg(&of_server).arg("--json").arg("--client").arg(&of_client);
+    (serde_json::from_str(&output(&mut command)).unwrap(), folder)
+}
+
+fn of_the_client(report: &Value) -> &Value {
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().find(|it| it["section"] == "client").unwrap()
+}
+
+#[test]
+fn a_server_that_waits_for_a_client_that_collects_garbage_is_found() {
+    let _alone = alone();
+    let Some(java) = java() else { return };
+    let (report, folder) = reported(&java, "2");
     let charts = report["charts"].as_array().unwrap();
     let chart = charts.iter().find(|chart| chart["id"] == "client").unwrap();
     let names: Vec<&str> =
         chart["series"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
     assert_eq!(names[..2], ["server: reading commands", "client: garbage collection"]);
-    let findings = report["findings"].as_array().unwrap();
-    let found = findings.iter().find(|it| it["section"] == "client").unwrap();
+    let found = of_the_client(&report);
     let text = found["text"].as_str().unwrap();
-    assert!(text.contains("org.pgtally.test.Garbage"), "{text}");
-    // Its phases are periodic, so whether that is chance may be open; the pauses are not.
-    assert!(text.contains("for garbage collection"), "{text}");
-    let complaint = complaint(&mut with(&of_server), 1);
+    for expected in ["org.pgtally.test.Garbage", "for garbage collection", "(correlation 0."] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert_eq!(found["weight"], "warning", "{text}");
+    let of_server = folder.path().join("server");
+    let mut command = tally();
+    command.arg("report").arg(&of_server).arg("--client").arg(&of_server);
+    let complaint = complaint(&mut command, 1);
     assert!(complaint.contains("no pauses of a Java client"), "{complaint}");
+}
+
+#[test]
+fn a_server_that_waits_at_other_times_than_the_client_collects_garbage_is_inconclusive() {
+    let _alone = alone();
+    let Some(java) = java() else { return };
+    let (report, _folder) = reported(&java, "0");
+    let found = of_the_client(&report);
+    let text = found["text"].as_str().unwrap();
+    assert!(text.contains("for garbage collection") && text.contains("inconclusive"), "{text}");
+    assert_eq!(found["weight"], "note", "{text}");
 }

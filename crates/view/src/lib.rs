@@ -3,6 +3,7 @@
 //! and the renderers for terminal, text, HTML and JSON.
 
 pub mod blocking;
+pub mod calls;
 pub mod document;
 pub mod duration;
 pub mod escape;

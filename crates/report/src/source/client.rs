@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The recording of a Java client of the server, at the server's points.
+//! The recording of a Java client of the server.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::client::COLLECTION;
 use crate::material::Client;
 
 /// Reads what a client did in the server's time.
-pub fn client(directory: &Path, range: Range, columns: &columns::Columns) -> Result<Client, Error> {
+pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
     let recording = Recording::open(directory, None)?;
     let shown = directory.display();
     let own = recording.range();
@@ -31,10 +31,11 @@ pub fn client(directory: &Path, range: Range, columns: &columns::Columns) -> Res
              /dev/shm/pg_tally.java.PID -o DIR"
         )));
     }
+    let columns = columns::Columns::of(&heads, range, columns::MAIN);
     Ok(Client {
         // Without its arguments, which may have passwords.
         program: sum.server.host.split(' ').next().unwrap_or_default().to_string(),
         java: sum.server.name.clone(),
-        points: columns::points(&recording, range, columns, &sum, &heads)?,
+        points: columns::points(&recording, range, &columns, &sum, &heads)?,
     })
 }

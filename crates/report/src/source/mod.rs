@@ -65,7 +65,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     if let Some(all) = &mut statements {
         all.interval_seconds = Some(whole.interval_seconds);
     }
-    let client = wanted.client.map(|it| client::client(it, range, &main)).transpose()?;
+    let client = wanted.client.map(|it| client::client(it, range)).transpose()?;
     let moments = columns::moments(&heads, range, &main, &points);
     let about = recording.about();
     let rows = recording.settings(range)?;

@@ -134,6 +134,8 @@ pub enum TraceKind {
         account: Option<u32>,
         /// Whether the messages before have left a transaction open, if it is known.
         in_transaction: Option<bool>,
+        /// Its ordinal in the session, without the data of COPY, if all were counted.
+        ordinal: Option<u64>,
     },
     /// Another account runs.
     Switch {
@@ -202,6 +204,30 @@ pub enum TraceKind {
     Reset,
     /// The client's trace, of the statement analysed just before, or that starts next.
     Context(TraceParent),
+    /// A client's call on the wire; its waits come before it.
+    Call {
+        /// Whether rows of a cursor, or of a COPY, are fetched.
+        fetches: bool,
+        /// An error ends it.
+        failed: bool,
+        /// Directory number of a statistic whose name ends with the statement's id.
+        statistic: Option<u32>,
+        /// The server's process.
+        pid: i32,
+        /// Ordinal of its first message, or of the one that would follow, without the data of COPY.
+        first: Option<u64>,
+        /// Messages, without the data of COPY.
+        messages: u32,
+        /// Rows received.
+        rows: u32,
+        /// Ticks for which garbage was collected meanwhile.
+        collecting: u64,
+    },
+    /// A wait for the server, of the call on this connection that comes next.
+    CallWait {
+        /// The server's process.
+        pid: i32,
+    },
     /// A record of a later version.
     Other(u8),
 }
@@ -250,6 +276,7 @@ impl TraceRecord {
                     2 => Some(true),
                     _ => None,
                 },
+                ordinal: Some(long(0)).filter(|&ordinal| ordinal != 0),
             },
             5 => TraceKind::Switch { account },
             6 => TraceKind::Statement { id: long(0), depth: more },
@@ -291,6 +318,17 @@ impl TraceRecord {
                 span: std::array::from_fn(|i| byte(at::WORDS + 16 + i)),
                 flags: op,
             }),
+            15 => TraceKind::Call {
+                fetches: op == 2,
+                failed: failed != 0,
+                statistic: account,
+                pid: next as i32,
+                first: Some(long(0)).filter(|&first| first != 0),
+                messages: word(2),
+                rows: word(3),
+                collecting: long(4),
+            },
+            16 => TraceKind::CallWait { pid: next as i32 },
             other => TraceKind::Other(other),
         };
         let node = if matches!(kind, TraceKind::Lock { .. }) { 0 } else { node };

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally trace`: everything that a session does, in order.
 
+mod calls;
 mod follow;
+mod join;
 mod json;
 mod names;
 mod node_time;
 mod otlp;
 mod page;
+mod parts;
 mod perfetto;
 mod sampler;
 mod spans;
@@ -52,6 +55,7 @@ Examples:
   sudo -u postgres tally trace 12345
   sudo -u postgres tally trace 12345 --nodes --seconds 10 -o slow.html
   sudo -u postgres tally trace --application billing --slower-than 500ms
+  sudo -u postgres tally trace 12345 --client /dev/shm/pg_tally.java.4711
   sudo -u postgres tally trace --application billing --otlp http://127.0.0.1:4318
   sudo -u postgres tally trace --database shop --statement -4711 --seconds 60 --json")]
 pub struct TraceArgs {
@@ -97,6 +101,9 @@ pub struct TraceArgs {
     /// Print JSON lines (docs/reference-json.md)
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
+    /// Print the calls of this Java client (its segment, docs/java.md) with what the server did for each, instead
+    #[arg(long, value_name = "SEGMENT", conflicts_with_all = ["otlp", "statement", "slower_than"])]
+    pub client: Option<String>,
     /// Send spans to the OTLP/HTTP receiver at this URL, or the environment's (docs/opentelemetry.md)
     #[arg(long, value_name = "URL", num_args = 0..=1)]
     pub otlp: Option<Option<String>>,
@@ -297,6 +304,9 @@ impl Sink for Both {
 }
 
 fn sink(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn Sink>, Error> {
+    if let Some(client) = &args.client {
+        return joined(args, client);
+    }
     let Some(url) = &args.otlp else { return written(args, target, color) };
     let sent = otlp::Otlp::to(url.as_deref(), target::source(target)?, args.span_from)?;
     let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(sent)];
@@ -304,6 +314,23 @@ fn sink(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn S
         sinks.push(written(args, target, color)?);
     }
     Ok(Box::new(Both(sinks)))
+}
+
+/// Calls of a client instead.
+fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
+    let extension = |path: &PathBuf| path.extension().map(|it| it.to_string_lossy().into_owned());
+    let kind = args.output.as_ref().and_then(extension).unwrap_or_default();
+    if matches!(kind.as_str(), "pftrace" | "perfetto" | "perfetto-trace") {
+        let message = "--client writes text or JSON lines: name the file .txt or .jsonl";
+        return Err(Error::Usage(message.into()));
+    }
+    let client = calls::Client::open(client)?;
+    let out: Box<dyn Write> = match &args.output {
+        Some(path) => Box::new(create(path)?),
+        None => Box::new(view::escape::Escaping::new(std::io::stdout())),
+    };
+    let json = args.json || matches!(kind.as_str(), "jsonl" | "json");
+    Ok(Box::new(join::Join::new(client, Box::new(BufWriter::new(out)), json)))
 }
 
 fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn Sink>, Error> {

@@ -93,6 +93,8 @@ pub struct Unit {
     pub idle: Option<u32>,
     /// Whether a transaction was open when it arrived, if it is known.
     pub in_transaction: Option<bool>,
+    /// The message's ordinal in the session, if it is known.
+    pub ordinal: Option<u64>,
     /// Whether parts of it were passed on before.
     pub continued: bool,
     /// What happened, in order.
@@ -251,10 +253,10 @@ impl Story {
                 (self.running, self.known) = (next, true);
                 self.compare();
             }
-            TraceKind::Message { kind, account, in_transaction } => {
+            TraceKind::Message { kind, account, in_transaction, ordinal } => {
                 self.advance(tick);
                 self.cut(Some(tick), out);
-                self.unit = Unit { in_transaction, ..Unit::of(Some(kind), tick) };
+                self.unit = Unit { in_transaction, ordinal, ..Unit::of(Some(kind), tick) };
                 (self.running, self.known) = (account, true);
                 self.steps.clear();
             }
@@ -300,7 +302,10 @@ impl Story {
                     self.node_times.starts(plan);
                 }
             }
-            TraceKind::Other(_) => self.show(tick),
+            // Calls are a client's.
+            TraceKind::Call { .. } | TraceKind::CallWait { .. } | TraceKind::Other(_) => {
+                self.show(tick)
+            }
         }
         if self.unit.items.len() >= MOST_ITEMS {
             self.cut(None, out);
@@ -345,6 +350,7 @@ impl Story {
     fn cut(&mut self, end: Option<u64>, out: &mut Vec<Unit>) {
         let next = Unit {
             continued: end.is_none(),
+            ordinal: self.unit.ordinal.filter(|_| end.is_none()),
             ..Unit::of(self.unit.message, end.unwrap_or(self.unit.start))
         };
         let mut unit = std::mem::replace(&mut self.unit, next);
@@ -487,6 +493,7 @@ impl Unit {
             end: None,
             idle: None,
             in_transaction: None,
+            ordinal: None,
             continued: false,
             items: Vec::new(),
         }

@@ -307,8 +307,12 @@ pub(super) fn ms(context: &Context, ticks: u64) -> String {
 }
 
 fn clock_time(context: &Context, tick: u64) -> String {
-    let ns = i128::from(context.origin_realtime_ns) + i128::from(context.ns(tick));
-    jiff::Timestamp::from_nanosecond(ns).map_or(String::new(), |time| {
+    time_of_day(context.realtime_ns(tick))
+}
+
+/// Of an instant, ns since 1970.
+pub(super) fn time_of_day(ns: u64) -> String {
+    jiff::Timestamp::from_nanosecond(ns.into()).map_or(String::new(), |time| {
         time.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S.%6f").to_string()
     })
 }

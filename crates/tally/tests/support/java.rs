@@ -14,6 +14,8 @@ use super::{output, tally};
 #[derive(Debug, Clone)]
 pub struct Java {
     pub program: PathBuf,
+    /// With the oldest driver that the agent knows, instead of the newest.
+    pub old_driver: bool,
 }
 
 fn built() -> PathBuf {
@@ -32,7 +34,7 @@ pub fn classes() -> PathBuf {
 
 /// Java in the path, if the agent was built. Without it the test is left out, unless PGTALLY_JAVA_REQUIRED is set.
 pub fn java() -> Option<Java> {
-    let java = Java { program: "java".into() };
+    let java = Java { program: "java".into(), old_driver: false };
     if agent().exists() && java.version().is_some() {
         return Some(java);
     }
@@ -45,7 +47,7 @@ pub fn java() -> Option<Java> {
 pub fn all() -> Vec<Java> {
     let Some(first) = java() else { return Vec::new() };
     let folders = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
-    let others = folders.map(|it| Java { program: it.path().join("bin/java") });
+    let others = folders.map(|it| Java { program: it.path().join("bin/java"), old_driver: false });
     let newest =
         others.filter_map(|it| Some((it.version()?, it))).max_by_key(|(version, _)| *version);
     let newest = newest.filter(|(version, _)| Some(*version) > first.version()).map(|(_, it)| it);
@@ -73,8 +75,9 @@ impl Java {
 
     /// Starts a program with these arguments of the virtual machine.
     pub fn spawn(&self, arguments: &[&str], program: &[&str], folder: TempDir) -> Running {
-        let libraries = built().join("lib").join("*");
-        let path = format!("{}:{}", classes().display(), libraries.display());
+        let libraries = ["old", "lib"].map(|it| built().join(it).join("*").display().to_string());
+        let libraries = &libraries[usize::from(!self.old_driver)..];
+        let path = format!("{}:{}", classes().display(), libraries.join(":"));
         let mut child = Command::new(&self.program)
             .args(["-Xverify:all", "-cp", &path])
             .args(arguments)
@@ -128,6 +131,12 @@ impl Running {
     pub fn finish(&mut self) -> Vec<String> {
         self.go();
         self.until("done")
+    }
+
+    /// What `tally calls --json` says.
+    pub fn calls(&self) -> Value {
+        let text = output(tally().args(["calls", "--json"]).arg(self.segment()));
+        serde_json::from_str(&text).unwrap()
     }
 
     /// What `tally methods --json` says.

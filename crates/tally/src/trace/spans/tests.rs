@@ -46,6 +46,7 @@ impl Client {
             end: Some(self.now),
             idle,
             in_transaction: Some(in_transaction),
+            ordinal: None,
             continued: false,
             items,
         };

@@ -10,6 +10,7 @@ public final class Attach {
             + "\n"
             + "OPTIONS, separated by commas (docs/java.md):\n"
             + "  methods=GLOB[:GLOB...]  CLASS or CLASS#METHOD with *, ** and ?; driver: the default\n"
+            + "  calls=off               no figures of the driver's statements\n"
             + "  cpu=on                  processor times, too: two system calls a call\n"
             + "  histograms=off          no percentiles, less memory\n"
             + "  directory=DIR           of the segment; the default is /dev/shm\n"

@@ -32,7 +32,8 @@ final class Instrumenter {
     private final Instrumentation instrumentation;
     private final ResettableClassFileTransformer transformer;
 
-    Instrumenter(Instrumentation instrumentation, List<Glob> globs, Methods methods, Segment segment) {
+    Instrumenter(Instrumentation instrumentation, List<Glob> globs, boolean calls, Methods methods,
+            Segment segment) {
         this.instrumentation = instrumentation;
         Advice advice = Advice.withCustomMapping().bind(new MethodId.Binding(methods)).to(MethodAdvice.class,
                 ClassFileLocator.ForClassLoader.ofSystemLoader());
@@ -41,6 +42,8 @@ final class Instrumenter {
                 .with(RedefinitionStrategy.RETRANSFORMATION)
                 .with(new Failures(segment))
                 .ignore(IGNORED.or(ElementMatchers.isInterface()))
+                .type(it -> calls && CallPoints.areIn(it.getName()))
+                .transform((builder, type, loader, module, domain) -> CallPoints.visit(builder, type, segment))
                 .type(it -> globs.stream().anyMatch(glob -> glob.matchesType(it.getName())))
                 .transform((builder, type, loader, module, domain) -> builder.visit(advice.on(wanted(globs, segment, type))))
                 .installOn(instrumentation);

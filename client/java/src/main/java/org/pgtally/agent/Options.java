@@ -7,7 +7,7 @@ import java.util.List;
 
 /** What is given to the agent: {@code key=value} separated by commas. */
 final class Options {
-    private static final String KNOWN = "methods, cpu, histograms, threads, statistics, directory, file, keep";
+    private static final String KNOWN = "methods, calls, cpu, histograms, threads, statistics, directory, file, keep";
     private static final int MOST_THREADS = 4096;
     private static final int MOST_STATISTICS = 4096;
 
@@ -29,6 +29,7 @@ final class Options {
     /** {@code off}: stop measuring. */
     boolean off;
     List<Glob> methods = DRIVER;
+    boolean calls = true;
     boolean cpu;
     boolean histograms = true;
     int threads = 256;
@@ -61,6 +62,9 @@ final class Options {
             break;
         case "methods":
             methods = globs(value);
+            break;
+        case "calls":
+            calls = flag(key, value);
             break;
         case "cpu":
             cpu = flag(key, value);

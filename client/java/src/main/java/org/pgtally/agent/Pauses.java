@@ -70,6 +70,11 @@ final class Pauses {
         return null;
     }
 
+    /** For how long garbage was collected so far, ns. Called by any thread. */
+    long collecting() {
+        return counters.value(collecting);
+    }
+
     /** Charges what happened since the last time. Called by one thread. */
     void poll() {
         boolean on = segment.follow(book);

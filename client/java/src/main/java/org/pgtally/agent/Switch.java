@@ -45,10 +45,14 @@ public final class Switch {
                 new Segment.About(System.getProperty("sun.java.command", "java"), "pgtally-agent " + version,
                         "Java " + System.getProperty("java.version")));
         segment.note(false, "a call of a timed method takes about " + cost + " ns more (measured at start)");
-        Probe.use(new Session(segment, METHODS, options.cpu, options.histograms));
-        instrumenter = new Instrumenter(instrumentation, options.methods, METHODS, segment);
+        Session session = new Session(segment, METHODS, options.cpu, options.histograms);
+        Probe.use(session);
+        instrumenter = new Instrumenter(instrumentation, options.methods, options.calls, METHODS, segment);
         collections = collections(segment);
         Pauses pauses = Pauses.watch(segment);
+        if (pauses != null) {
+            session.collecting(pauses::collecting);
+        }
         sweeper = new Thread(() -> sweep(segment, pauses), "pgtally");
         sweeper.setDaemon(true);
         sweeper.start();

@@ -3,6 +3,7 @@ package org.pgtally.probe;
 
 import java.util.Arrays;
 import org.pgtally.segment.Book;
+import org.pgtally.segment.Segment;
 
 /**
  * The instrumented calls that a thread is in, with their times. The classes below it say where the times go.
@@ -44,8 +45,7 @@ abstract class CallStack extends Recorder {
 
     @Override
     final Frame enter(int method) {
-        int word = session.segment.levelWord();
-        if (word != levelWord && !levelChanged(word) || (word & 0xff) == 0) {
+        if (!isOn()) {
             return null;
         }
         int at = method < indexes.length ? indexes[method] : 0;
@@ -103,6 +103,12 @@ abstract class CallStack extends Recorder {
         caller.calleesCpu += cpu;
         boolean outermost = --active[frame.at] == 0;
         ended(frame, caller == bottom ? 0 : caller.at, now, elapsed, cpu, outermost, thrown);
+    }
+
+    @Override
+    final boolean isOn() {
+        int word = session.segment.levelWord();
+        return (word == levelWord || levelChanged(word)) && Segment.isOn(word);
     }
 
     private boolean levelChanged(int word) {

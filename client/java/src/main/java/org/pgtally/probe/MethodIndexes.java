@@ -5,34 +5,26 @@ import java.util.Arrays;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
-/**
- * Where the statistics of methods are in one book.
- *
- * <p>Eight methods take a block of indexes: eight for inclusive times, which alone have histograms, then eight for
- * each other figure. So the histograms of a chunk are all in use, and the memory of the others is never needed.
- */
+/** Where the statistics of methods are in one book. */
 final class MethodIndexes {
-    private static final int BLOCK = 8;
-
     private final Session session;
     private final Segment segment;
     private final Book book;
-    private final int figures;
+    private final Blocks blocks;
+    private final Blocks blocksOfFailures;
     private int[] indexes = {};
     /** By index: the method. */
     private int[] methods = {};
     /** By index: that of the failures. */
     private int[] failures = {};
-    private int block;
-    private int usedOfBlock = BLOCK;
-    private int failureBlock;
-    private int usedFailures = BLOCK;
 
     MethodIndexes(Session session, Book book) {
         this.session = session;
         this.segment = session.segment;
         this.book = book;
-        figures = session.timesCpu() ? Methods.FIGURES_WITH_CPU : Methods.FIGURES;
+        int figures = session.timesCpu() ? Methods.FIGURES_WITH_CPU : Methods.FIGURES;
+        blocks = new Blocks(segment, book, figures, session.keepsHistograms());
+        blocksOfFailures = new Blocks(segment, book, 1, false);
     }
 
     /** The index of the method's inclusive time; negative: no space. */
@@ -47,15 +39,10 @@ final class MethodIndexes {
     }
 
     private int place(int method) {
-        if (usedOfBlock == BLOCK) {
-            int first = segment.grow(book, 0, session.keepsHistograms() ? BLOCK : 0, BLOCK * figures);
-            if (first < 0) {
-                return -1;
-            }
-            block = first;
-            usedOfBlock = 0;
+        int at = blocks.next();
+        if (at < 0) {
+            return -1;
         }
-        int at = block + usedOfBlock++;
         MethodName name = session.methods.name(method);
         segment.name(book, at, segment.timer(name.statistic("inclusive")));
         segment.name(book, at + Methods.EXCLUSIVE, segment.timer(name.statistic("exclusive")));
@@ -81,15 +68,10 @@ final class MethodIndexes {
     }
 
     private int placeFailures(int method) {
-        if (usedFailures == BLOCK) {
-            int first = segment.grow(book, 0, 0, BLOCK);
-            if (first < 0) {
-                return -1;
-            }
-            failureBlock = first;
-            usedFailures = 0;
+        int at = blocksOfFailures.next();
+        if (at < 0) {
+            return -1;
         }
-        int at = failureBlock + usedFailures++;
         segment.name(book, at, segment.timer(session.methods.name(method).statistic("thrown")));
         return at;
     }

@@ -7,10 +7,10 @@ import java.util.Map;
 /** The instrumented methods of this process, by number. Numbers are never given again. */
 public final class Methods {
     /** From a method's inclusive time to its other figures. */
-    static final int EXCLUSIVE = 8;
-    static final int ACCOUNT = 16;
-    static final int CPU_INCLUSIVE = 24;
-    static final int CPU_EXCLUSIVE = 32;
+    static final int EXCLUSIVE = Blocks.STEP;
+    static final int ACCOUNT = 2 * Blocks.STEP;
+    static final int CPU_INCLUSIVE = 3 * Blocks.STEP;
+    static final int CPU_EXCLUSIVE = 4 * Blocks.STEP;
     static final int FIGURES = 3;
     static final int FIGURES_WITH_CPU = 5;
 

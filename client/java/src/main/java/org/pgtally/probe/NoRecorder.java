@@ -16,4 +16,19 @@ final class NoRecorder extends Recorder {
     void exit(Frame frame, boolean thrown) {
         // No frame is from here.
     }
+
+    @Override
+    boolean isOn() {
+        return false;
+    }
+
+    @Override
+    CallBook takeCalls() {
+        return null;
+    }
+
+    @Override
+    void giveCalls(CallBook calls) {
+        // There is none.
+    }
 }

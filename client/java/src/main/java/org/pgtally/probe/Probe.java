@@ -19,15 +19,18 @@ public final class Probe {
      * @return to be given to {@link #exit}; null: this call is not measured
      */
     public static Frame enter(int method) {
+        Recorder recorder = recorder();
+        return recorder == null ? null : recorder.enter(method);
+    }
+
+    /** Of the calling thread; null: nothing is measured. */
+    static Recorder recorder() {
         Session now = session;
         if (now == null) {
             return null;
         }
         Recorder recorder = RECORDERS.get();
-        if (recorder == null || recorder.session != now) {
-            recorder = begin(now);
-        }
-        return recorder.enter(method);
+        return recorder == null || recorder.session != now ? begin(now) : recorder;
     }
 
     /** It ends, perhaps by an exception. */
@@ -53,5 +56,8 @@ public final class Probe {
     /** From now on methods are measured; null: no longer. */
     public static void use(Session next) {
         session = next;
+        if (next == null) {
+            Wires.forget();
+        }
     }
 }

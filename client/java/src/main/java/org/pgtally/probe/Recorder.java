@@ -12,4 +12,13 @@ abstract class Recorder {
     abstract Frame enter(int method);
 
     abstract void exit(Frame frame, boolean thrown);
+
+    /** Whether something is measured, after it has followed the level word. */
+    abstract boolean isOn();
+
+    /** Where the figures of statements are; null: nowhere. */
+    abstract CallBook takeCalls();
+
+    /** The calling thread has added what it had to add. */
+    abstract void giveCalls(CallBook calls);
 }

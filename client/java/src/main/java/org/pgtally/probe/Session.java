@@ -6,6 +6,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.util.function.LongSupplier;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
@@ -15,14 +16,18 @@ public final class Session {
 
     final Segment segment;
     final Methods methods;
+    final SqlTexts texts;
     private final boolean histograms;
     private final ThreadMXBean cpuClock;
+    /** For how long the virtual machine has collected garbage, ns. */
+    private volatile LongSupplier collecting = () -> 0;
     private SharedBooks shared;
 
     /** With processor times, or without: each takes a system call at the beginning and at the end of a call. */
     public Session(Segment segment, Methods methods, boolean cpu, boolean histograms) {
         this.segment = segment;
         this.methods = methods;
+        texts = new SqlTexts(segment);
         this.histograms = histograms;
         ThreadMXBean clock = cpu ? ManagementFactory.getThreadMXBean() : null;
         cpuClock = clock != null && clock.isCurrentThreadCpuTimeSupported() ? clock : null;
@@ -31,6 +36,15 @@ public final class Session {
     /** Where it is written. */
     public Segment segment() {
         return segment;
+    }
+
+    /** From now on this says for how long the virtual machine has collected garbage, ns. */
+    public void collecting(LongSupplier supplier) {
+        collecting = supplier;
+    }
+
+    long collecting() {
+        return collecting.getAsLong();
     }
 
     boolean timesCpu() {

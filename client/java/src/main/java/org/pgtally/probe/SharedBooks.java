@@ -12,11 +12,13 @@ final class SharedBooks {
     static final class Shared {
         final Book book;
         final MethodIndexes places;
+        final CallBook calls;
         private final AtomicBoolean taken = new AtomicBoolean();
 
         Shared(Session session, Book book) {
             this.book = book;
             places = new MethodIndexes(session, book);
+            calls = new CallBook(session, book);
         }
 
         void follow(Session session) {

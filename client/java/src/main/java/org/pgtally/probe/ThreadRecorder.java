@@ -8,6 +8,7 @@ import org.pgtally.segment.Segment;
 final class ThreadRecorder extends CallStack {
     private final Book book;
     private final MethodIndexes places;
+    private CallBook calls;
 
     ThreadRecorder(Session session, Book book) {
         super(session);
@@ -37,6 +38,19 @@ final class ThreadRecorder extends CallStack {
             book.addPlain(failures, elapsed);
         }
         book.publish();
+    }
+
+    @Override
+    CallBook takeCalls() {
+        if (calls == null) {
+            calls = new CallBook(session, book);
+        }
+        return isOn() ? calls : null;
+    }
+
+    @Override
+    void giveCalls(CallBook taken) {
+        // It is this thread's own.
     }
 
     @Override

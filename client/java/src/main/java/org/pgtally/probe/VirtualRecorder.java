@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.probe;
 
+import org.pgtally.segment.Segment;
+
 /**
  * Of a virtual thread. There may be millions, so they have no slots: what a call took is added to one of a few books
  * when the call ends. Their calls are exact; the accounts of a second do not show them.
  */
 final class VirtualRecorder extends CallStack {
     private final SharedBooks books;
+    private SharedBooks.Shared taken;
 
     VirtualRecorder(Session session, SharedBooks books) {
         super(session);
@@ -47,7 +50,19 @@ final class VirtualRecorder extends CallStack {
     }
 
     @Override
+    CallBook takeCalls() {
+        taken = books.take();
+        taken.follow(session);
+        return taken.calls;
+    }
+
+    @Override
+    void giveCalls(CallBook calls) {
+        taken.give();
+    }
+
+    @Override
     boolean follow() {
-        return (session.segment.levelWord() & 0xff) != 0;
+        return Segment.isOn(session.segment.levelWord());
     }
 }

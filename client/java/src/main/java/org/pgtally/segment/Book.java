@@ -163,7 +163,7 @@ public final class Book {
             publish();
         }
         levelWord = word;
-        return (word & 0xff) != 0;
+        return (word & Layout.LEVEL) != 0;
     }
 
     /**

@@ -12,6 +12,8 @@ final class Directory {
     static final int ACCOUNT = 1;
     static final int TIMER = 2;
     static final int VALUE = 3;
+    /** Of no statistic: it explains a number. */
+    static final int NAME = 4;
 
     /** The classes of accounts that a client has. */
     static final int CLASS_ACTIVITY = 8;

@@ -37,10 +37,12 @@ final class Layout {
     static final int H_PRODUCER = 496;
     static final int H_SERVER = 560;
     static final int H_SERVER_PID = 624;
+    static final int H_TRACES = 984;
     static final int H_LEVEL_WORD = 1024;
     static final int H_RESET_TICK = 1032;
     static final int H_LEVEL_UNTIL = 1040;
     static final int H_LEVEL_THEN = 1048;
+    static final int H_TRACES_ARMED = 1080;
     static final int H_OVERFLOW_SLOTS = 1152;
     static final int H_OVERFLOW_STATS = 1160;
     static final int H_OVERFLOW_DIRECTORY = 1168;
@@ -121,6 +123,34 @@ final class Layout {
     static final int RESERVED = 40;
     static final int AMOUNT = 48;
     static final int FOLLOWS = 56;
+
+    /** The bits of the level word that are the level. */
+    static final int LEVEL = 0xf;
+
+    // A ring of traces.
+    static final int T_SIZE = 4096;
+    static final int T_CLAIM = 0;
+    static final int T_UNTIL = 24;
+    static final int T_OWNER_PID = 256;
+    static final int T_LEADER_PID = 260;
+    static final int T_SLOT = 264;
+    static final int T_SLOT_GENERATION = 268;
+    static final int T_BEGUN = 272;
+    static final int T_HEAD = 320;
+    static final int T_RECORDS = 16384;
+    static final int T_ARMED = 1;
+    static final int T_RUNNING = 2;
+
+    // A record of it.
+    static final int R_SIZE = 64;
+    static final int R_TICK = 8;
+    static final int R_TICKS = 16;
+    static final int R_KIND = 24;
+    static final int R_OP = 25;
+    static final int R_FAILED = 27;
+    static final int R_STAT = 32;
+    static final int R_NEXT = 36;
+    static final int R_WORDS = 40;
 
     /** Statistics whose histograms lie together. */
     static final int CHUNK = 8;

@@ -40,6 +40,10 @@ final class Memory {
         LONGS.setVolatile(memory, at, value);
     }
 
+    static long opaqueLongAt(ByteBuffer memory, int at) {
+        return (long) LONGS.getOpaque(memory, at);
+    }
+
     static boolean changeInt(ByteBuffer memory, int at, int from, int to) {
         return INTS.compareAndSet(memory, at, from, to);
     }

@@ -17,6 +17,8 @@ public final class Segment {
     private static final int KIND_NOTE = 1;
     private static final int KIND_WARNING = 2;
 
+    /** Where calls are recorded while a reader asks for it. */
+    public final CallRing ring;
     private final SegmentFile file;
     private Directory directory;
     private Merger merger;
@@ -59,6 +61,7 @@ public final class Segment {
             merger = new Merger(it, directory);
             merger.openLastGroup();
         });
+        ring = new CallRing(file);
     }
 
     /** Where it is. */
@@ -66,9 +69,14 @@ public final class Segment {
         return file.path;
     }
 
-    /** The level in the low 8 bits, 0: nothing is measured; above, the number of resets. */
+    /** The level in the low 4 bits, 0: nothing is measured; four that change with traces; the number of resets. */
     public int levelWord() {
         return Memory.opaqueIntAt(file.head, Layout.H_LEVEL_WORD);
+    }
+
+    /** Whether something is measured at the level in this word. */
+    public static boolean isOn(int word) {
+        return (word & Layout.LEVEL) != 0;
     }
 
     /** Index, in every book, of the account of the time outside measured methods. */
@@ -120,7 +128,7 @@ public final class Segment {
         book.name(IDLE, idle);
         book.name(OFF, off);
         book.begin();
-        book.run((book.levelWord() & 0xff) == 0 ? OFF : IDLE, now);
+        book.run((book.levelWord() & Layout.LEVEL) == 0 ? OFF : IDLE, now);
         book.publish();
         Memory.putInt(head, at, Layout.LIVE);
         live.add(book);
@@ -162,7 +170,7 @@ public final class Segment {
                 && Memory.changeLong(head, Layout.H_LEVEL_UNTIL, until, 0)) {
             int word = Memory.intAt(head, Layout.H_LEVEL_WORD);
             int then = Memory.intAt(head, Layout.H_LEVEL_THEN);
-            Memory.changeInt(head, Layout.H_LEVEL_WORD, word, word & ~0xff | then & 0xff);
+            Memory.changeInt(head, Layout.H_LEVEL_WORD, word, word & ~Layout.LEVEL | then & Layout.LEVEL);
         }
     }
 
@@ -184,6 +192,11 @@ public final class Segment {
     /** Number of an account; 0, the account of what did not fit, without space. */
     public int account(String name) {
         return directory.register(name, Directory.ACCOUNT, "ticks", Directory.CLASS_OTHER);
+    }
+
+    /** A text that names no statistic; left out without space. */
+    public void text(String text) {
+        directory.register(text, Directory.NAME, "", 0);
     }
 
     /** Lists something that is observed, or, with a reason, that is not. */

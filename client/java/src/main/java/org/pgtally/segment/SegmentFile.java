@@ -27,6 +27,7 @@ final class SegmentFile {
     private static final int NAMES = 8192;
     private static final int EVENTS = 64;
     private static final int MERGES = 1024;
+    private static final int RING_SIZE = Layout.T_SIZE + Layout.T_RECORDS * Layout.R_SIZE;
     /** A quarter of the file system, and at most this, is left to others. */
     private static final long HEADROOM_MAX = 256L << 20;
 
@@ -47,7 +48,10 @@ final class SegmentFile {
     final int stride;
     /** Everything before the books. */
     final ByteBuffer head;
+    /** The ring of calls. */
+    final ByteBuffer ring;
     private final long booksAt;
+    private final long ringAt;
     private final ByteBuffer[] books;
     private final BitSet[] reserved;
     private final RandomAccessFile file;
@@ -68,10 +72,12 @@ final class SegmentFile {
         entriesAt = after(journalAt, Layout.JOURNAL_SIZE, 64);
         booksAt = after(entriesAt, (slots + groups) * Layout.ENTRY_SIZE, (int) Layout.PAGE);
         stride = Layout.bookStride(statistics);
-        file.setLength(booksAt + (long) (slots + groups) * stride);
+        ringAt = booksAt + (long) (slots + groups) * stride;
+        file.setLength(ringAt + RING_SIZE);
         reserve(0, booksAt);
         FileChannel channel = file.getChannel();
         head = map(channel, 0, (int) booksAt);
+        ring = map(channel, ringAt, RING_SIZE);
         books = new ByteBuffer[slots + groups];
         reserved = new BitSet[slots + groups];
         for (int i = 0; i < books.length; i++) {
@@ -136,7 +142,7 @@ final class SegmentFile {
         head.putInt(Layout.H_VERSION, 2);
         head.putInt(Layout.H_HEADER_SIZE, Layout.HEADER_SIZE);
         head.putInt(Layout.H_HIST_BUCKETS, Layout.HIST_BUCKETS);
-        head.putLong(Layout.H_SEGMENT_SIZE, booksAt + (long) books.length * stride);
+        head.putLong(Layout.H_SEGMENT_SIZE, ringAt + RING_SIZE);
         head.putInt(Layout.H_CLOCK_KIND, 1);
         long now = System.nanoTime();
         head.putLong(Layout.H_CLOCK_TICK0, now);
@@ -156,6 +162,7 @@ final class SegmentFile {
         region(Layout.H_JOURNAL, journalAt, 1, Layout.JOURNAL_SIZE);
         region(Layout.H_ENTRIES, entriesAt, slots + groups, Layout.ENTRY_SIZE);
         region(Layout.H_BOOKS, booksAt, slots + groups, stride);
+        region(Layout.H_TRACES, ringAt, 1, RING_SIZE);
         head.putInt(Layout.H_SERVER_PID, (int) ProcessHandle.current().pid());
         head.putInt(Layout.H_LEVEL_WORD, 1);
     }

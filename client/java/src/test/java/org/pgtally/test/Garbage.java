@@ -8,35 +8,47 @@ import java.sql.ResultSet;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
 
 /**
- * Threads that ask a server without a pause, while another one leaves garbage in every second phase: it keeps most of
- * the heap alive, so that collections are long.
+ * Threads that have a server work without a pause, while another one leaves garbage in every second phase: it keeps most of
+ * the heap alive, so that collections are long. The lengths of phases are irregular, and the same in each run.
  */
 public final class Garbage {
     private static final int KEPT = 500_000;
+    private static final long SEED = 19;
+    /** Queries that a thread has asked before the phases begin. */
+    private static final int WARM = 50;
+    /** Of the server for each query, without a processor. */
+    private static final int WORK_MS = 10;
 
     private static volatile boolean ended;
 
     private Garbage() {
     }
 
-    /** URL, user, threads, phases, ms of each. */
+    /** URL, user, threads, phases, max ms of each. */
     public static void main(String[] arguments) throws Exception {
         int phases = Integer.parseInt(arguments[3]);
-        long ms = Long.parseLong(arguments[4]);
+        Random random = new Random(SEED);
+        long max = Long.parseLong(arguments[4]);
         ArrayDeque<byte[]> kept = new ArrayDeque<>();
         while (kept.size() < KEPT) {
             kept.add(new byte[64]);
         }
-        Wait.begin();
         List<Thread> threads = new ArrayList<>();
-        for (int i = 0; i < Integer.parseInt(arguments[2]); i++) {
-            Thread thread = new Thread(() -> ask(arguments[0], arguments[1]), "client " + i);
+        int clients = Integer.parseInt(arguments[2]);
+        CountDownLatch connected = new CountDownLatch(clients);
+        for (int i = 0; i < clients; i++) {
+            Thread thread = new Thread(() -> ask(arguments[0], arguments[1], connected), "client " + i);
             thread.start();
             threads.add(thread);
         }
+        connected.await();
+        Wait.begin();
         for (int phase = 0; phase < phases; phase++) {
+            long ms = max / 4 + (long) (random.nextDouble() * max * 3 / 4);
             long end = System.nanoTime() + ms * 1_000_000;
             while (System.nanoTime() < end) {
                 if (phase % 2 == 0) {
@@ -60,11 +72,14 @@ public final class Garbage {
         }
     }
 
-    private static void ask(String url, String user) {
+    private static void ask(String url, String user, CountDownLatch connected) {
         try (Connection connection = DriverManager.getConnection(url, user, "");
-                PreparedStatement statement = connection.prepareStatement("select sum(g) from generate_series(1, ?) g")) {
-            while (!ended) {
-                statement.setInt(1, 2000);
+                PreparedStatement statement = connection.prepareStatement("select pg_sleep(? / 1000.0)")) {
+            for (int i = 0; !ended; i++) {
+                if (i == WARM) {
+                    connected.countDown();
+                }
+                statement.setInt(1, WORK_MS);
                 try (ResultSet rows = statement.executeQuery()) {
                     rows.next();
                 }

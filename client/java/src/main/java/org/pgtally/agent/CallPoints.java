@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.agent;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Predicate;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.description.method.MethodDescription;
+import net.bytebuddy.description.type.TypeDescription;
+import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.dynamic.DynamicType;
+import org.pgtally.segment.Segment;
+
+/**
+ * Where the driver (pgjdbc 42.2 and later) and pools are instrumented for the figures of statements. What a version of
+ * them does not have is listed as left out.
+ */
+final class CallPoints {
+    private static final String EXECUTOR = "org.postgresql.core.v3.QueryExecutorImpl";
+    private static final String STREAM = "org.postgresql.core.PGStream";
+    private static final String RESULT = "org.postgresql.jdbc.PgResultSet";
+    /** Parameters of the executor's method that executes: the sixth are its flags. */
+    private static final int FLAGS = 5;
+
+    private static final List<Point> POINTS = points();
+
+    /** Methods of one class that get the same code. */
+    private static final class Point {
+        final String type;
+        final String name;
+        final Predicate<MethodDescription> wanted;
+        final Advice advice;
+
+        Point(String type, String name, Class<?> advice, Predicate<MethodDescription> wanted) {
+            this.type = type;
+            this.name = name;
+            this.wanted = wanted;
+            this.advice = Advice.to(advice, ClassFileLocator.ForClassLoader.ofSystemLoader());
+        }
+
+        boolean is(MethodDescription method) {
+            return method.isMethod() && !method.isAbstract() && !method.isNative() && !method.isBridge()
+                    && wanted.test(method);
+        }
+    }
+
+    private CallPoints() {
+    }
+
+    private static List<Point> points() {
+        List<Point> points = new ArrayList<>();
+        add(points, EXECUTOR, CallAdvice.Opened.class, "readStartupMessages");
+        points.add(new Point(EXECUTOR, "execute", CallAdvice.Execute.class,
+                it -> it.getName().equals("execute") && it.getParameters().size() > FLAGS));
+        add(points, EXECUTOR, CallAdvice.Function.class, "fastpathCall");
+        add(points, EXECUTOR, CallAdvice.Fetch.class, "fetch");
+        add(points, EXECUTOR, CallAdvice.StartCopy.class, "startCopy");
+        for (String name : List.of("writeToCopy", "flushCopy", "readFromCopy", "endCopy", "cancelCopy")) {
+            add(points, EXECUTOR, CallAdvice.GoOnWithCopy.class, name);
+        }
+        for (String name : List.of("sendSync", "sendParse", "sendBind", "sendDescribePortal", "sendDescribeStatement",
+                "sendClosePortal", "sendCloseStatement", "sendSimpleQuery", "sendFastpathCall")) {
+            add(points, EXECUTOR, CallAdvice.Send.class, name);
+        }
+        add(points, EXECUTOR, CallAdvice.SendExecute.class, "sendExecute");
+        add(points, STREAM, CallAdvice.SendByte.class, "sendChar");
+        add(points, STREAM, CallAdvice.Flush.class, "flush");
+        add(points, STREAM, CallAdvice.Row.class, "receiveTupleV3");
+        add(points, "org.postgresql.core.VisibleBufferedInputStream", CallAdvice.Read.class, "readMore");
+        add(points, RESULT, CallAdvice.Next.class, "next");
+        points.add(new Point(RESULT, "get*", CallAdvice.Get.class,
+                it -> it.isPublic() && it.getName().startsWith("get") && !it.getParameters().isEmpty()));
+        for (String pool : List.of("com.zaxxer.hikari.HikariDataSource", "org.apache.commons.dbcp2.BasicDataSource",
+                "org.apache.tomcat.jdbc.pool.DataSourceProxy", "io.agroal.pool.DataSource",
+                "com.mchange.v2.c3p0.impl.AbstractPoolBackedDataSource")) {
+            add(points, pool, CallAdvice.Pool.class, "getConnection");
+        }
+        return List.copyOf(points);
+    }
+
+    private static void add(List<Point> points, String type, Class<?> advice, String name) {
+        points.add(new Point(type, name, advice, it -> it.getName().equals(name)));
+    }
+
+    static boolean areIn(String type) {
+        return POINTS.stream().anyMatch(it -> it.type.equals(type));
+    }
+
+    /** Puts the code into a class. */
+    static DynamicType.Builder<?> visit(DynamicType.Builder<?> builder, TypeDescription type, Segment segment) {
+        DynamicType.Builder<?> visited = builder;
+        for (Point point : POINTS) {
+            if (point.type.equals(type.getName())) {
+                boolean there = type.getDeclaredMethods().stream().anyMatch(point::is);
+                segment.probe("calls " + type.getSimpleName() + "." + point.name,
+                        there ? null : "the driver or pool has no such method; figures of statements may be incomplete");
+                visited = visited.visit(point.advice.on(point::is));
+            }
+        }
+        return visited;
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.probe;
+
+import java.util.Arrays;
+import org.pgtally.segment.Book;
+import org.pgtally.segment.Segment;
+
+/** The figures of statements in one book: {@code call::FIGURE::ID}. */
+final class CallBook {
+    /** Executions, from their beginning to their end; alone with a histogram. */
+    static final int EXECUTE = 0;
+    /** From the beginning of an execution to the server's first answer. */
+    static final int FIRST = Blocks.STEP;
+    /** Further calls: rows of a cursor, data of a COPY, types of parameters. */
+    static final int FETCH = 2 * Blocks.STEP;
+    /** Time of both, waiting for the server. */
+    static final int WAIT = 3 * Blocks.STEP;
+    /** Time in the result's methods, without fetching; a count for each row asked for. */
+    static final int DECODE = 4 * Blocks.STEP;
+    /** Rows received: of an execution or fetch. */
+    static final int ROWS = 5 * Blocks.STEP;
+    static final int MESSAGES = 6 * Blocks.STEP;
+    static final int TRIPS = 7 * Blocks.STEP;
+    /** Executions that ended by an exception. */
+    static final int FAILED = 8 * Blocks.STEP;
+    /** Executions of several statements, or sets of parameters, at once: how many. */
+    static final int BATCH = 9 * Blocks.STEP;
+    /** Executions of the same statement in one transaction, where they were many and had a row each at most. */
+    static final int REPEATED = 10 * Blocks.STEP;
+    private static final int FIGURES = 11;
+
+    final Book book;
+    private final Segment segment;
+    private final boolean histograms;
+    private final Blocks blocks;
+    private int[] indexes = {};
+    private int poolWait;
+
+    CallBook(Session session, Book book) {
+        this.book = book;
+        segment = session.segment;
+        histograms = session.keepsHistograms();
+        blocks = new Blocks(segment, book, FIGURES, histograms);
+    }
+
+    /** The index of the first figure of a statement; negative: no space. */
+    int at(SqlText statement) {
+        if (statement.number >= indexes.length) {
+            indexes = Arrays.copyOf(indexes, statement.number + 16);
+        }
+        if (indexes[statement.number] == 0) {
+            indexes[statement.number] = place(statement.id);
+        }
+        return indexes[statement.number];
+    }
+
+    private int place(String id) {
+        int at = blocks.next();
+        if (at >= 0) {
+            timer(at + EXECUTE, "execute", id);
+            timer(at + FIRST, "first", id);
+            timer(at + FETCH, "fetch", id);
+            timer(at + WAIT, "wait", id);
+            timer(at + DECODE, "decode", id);
+            value(at + ROWS, "rows", id);
+            value(at + MESSAGES, "messages", id);
+            value(at + TRIPS, "trips", id);
+            timer(at + FAILED, "failed", id);
+            value(at + BATCH, "batch", id);
+            value(at + REPEATED, "repeated", id);
+        }
+        return at;
+    }
+
+    /** The name of a statement's figure. */
+    static String statistic(String figure, String id) {
+        return "call::" + figure + "::" + id;
+    }
+
+    private void timer(int at, String figure, String id) {
+        segment.name(book, at, segment.timer(statistic(figure, id)));
+    }
+
+    private void value(int at, String figure, String id) {
+        segment.name(book, at, segment.value(statistic(figure, id), figure));
+    }
+
+    /** The index of the time for which threads waited for a connection of the pool; negative: no space. */
+    int poolWait() {
+        if (poolWait == 0) {
+            poolWait = new Blocks(segment, book, 1, histograms).next();
+            if (poolWait >= 0) {
+                segment.name(book, poolWait, segment.timer("call::pool::wait"));
+            }
+        }
+        return poolWait;
+    }
+
+    /** Adds a time to a statistic that has a histogram where there are any. */
+    void addTime(int at, long ns) {
+        if (histograms) {
+            book.addWithHistogram(at, ns);
+        } else {
+            book.addPlain(at, ns);
+        }
+    }
+}

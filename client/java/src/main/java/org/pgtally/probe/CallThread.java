@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.probe;
+
+import java.lang.ref.WeakReference;
+import org.pgtally.segment.CallRing;
+
+/**
+ * The driver's work for one thread: at most one execution or fetch on the wire, and at most one method of a result.
+ * What such a call causes in turn (a savepoint, the driver's own metadata) belongs to it.
+ */
+final class CallThread {
+    private static final int REMEMBERED = 32;
+
+    private final Session session;
+    private final Recorder recorder;
+    /** Statements of the driver's objects that were used last. */
+    private final WeakReference<?>[] queries = new WeakReference<?>[REMEMBERED];
+    private final SqlText[] statements = new SqlText[REMEMBERED];
+    private Wire lastWire;
+
+    // The call on the wire.
+    private Wire wire;
+    private SqlText statement;
+    private boolean executes;
+    private boolean inTransaction;
+    private int batch;
+    /** It may be one of many that one statement could have done. */
+    private boolean repeatable;
+    private long begin;
+    private long first;
+    private long waited;
+    private int messages;
+    private int trips;
+    private int rows;
+    private boolean sentSince;
+    /** Whether a reader had asked for records when the call began; then what follows is known. */
+    private boolean traced;
+    private long sentBefore;
+    private long collectingBefore;
+    /** The next byte is a message's type. */
+    private boolean typeFollows;
+
+    // The method of a result.
+    private boolean decodes;
+    private long decodeBegin;
+    private long wireTime;
+    private long wireTimeBefore;
+    private long decoded;
+    private SqlText decodedOf;
+
+    private boolean waitsForPool;
+
+    CallThread(Session session, Recorder recorder) {
+        this.session = session;
+        this.recorder = recorder;
+    }
+
+    boolean isOf(Session other) {
+        return session == other;
+    }
+
+    // ---------------------------------------------------------------- on the wire
+
+    /** False: it is part of another call. */
+    boolean begins(Object executor, Object query, boolean ofTransaction, int ofBatch) {
+        if (!mayBegin(executor)) {
+            return false;
+        }
+        start(executor, query == null ? null : statement(query), true);
+        inTransaction = ofTransaction;
+        batch = ofBatch;
+        repeatable = ofBatch == 0;
+        return true;
+    }
+
+    /** Types, or further rows, of a statement; without a query it shows when the message is sent. */
+    boolean beginsMore(Object executor, Object query) {
+        if (!mayBegin(executor)) {
+            return false;
+        }
+        start(executor, query == null ? null : statement(query), false);
+        return true;
+    }
+
+    boolean beginsCopy(Object executor, String sql) {
+        if (!mayBegin(executor)) {
+            return false;
+        }
+        start(executor, sql == null ? null : session.texts.of(sql), sql != null);
+        inTransaction = true;
+        if (sql != null) {
+            wire.copied = statement;
+        } else {
+            statement = wire.copied;
+        }
+        return true;
+    }
+
+    private boolean mayBegin(Object executor) {
+        boolean on = recorder.isOn();
+        if (!on) {
+            Wires.missed(executor);
+        }
+        return on && wire == null;
+    }
+
+    private void start(Object executor, SqlText of, boolean isExecution) {
+        Wire there = lastWire;
+        if (there == null || there.executor.get() != executor) {
+            there = Wires.of(executor);
+            lastWire = there;
+        }
+        executes = isExecution;
+        statement = of;
+        batch = 0;
+        repeatable = false;
+        inTransaction = false;
+        first = 0;
+        waited = 0;
+        messages = 0;
+        trips = 0;
+        rows = 0;
+        sentSince = false;
+        wire = there;
+        traced = session.segment.ring.isArmed();
+        if (traced) {
+            sentBefore = there.sent;
+            collectingBefore = session.collecting();
+        }
+        begin = System.nanoTime();
+    }
+
+    void ends(boolean thrown) {
+        long now = System.nanoTime();
+        Wire there = wire;
+        wire = null;
+        long elapsed = now - begin;
+        wireTime += elapsed;
+        if (traced) {
+            session.segment.ring.call(executes ? CallRing.EXECUTE : CallRing.FETCH, begin, elapsed, thrown,
+                    statement == null ? -1 : statement.statistic, there.pid, there.whole ? sentBefore + 1 : 0,
+                    (int) (there.sent - sentBefore), rows, session.collecting() - collectingBefore);
+        }
+        if (statement == null) {
+            return;
+        }
+        CallBook calls = recorder.takeCalls();
+        if (calls == null) {
+            return;
+        }
+        try {
+            int at = calls.at(statement);
+            if (at > 0) {
+                calls.book.begin();
+                record(calls, at, elapsed, thrown);
+                calls.book.publish();
+            }
+            if (executes) {
+                boolean single = repeatable && rows <= 1 && !thrown;
+                there.executed(statement, single, inTransaction, (it, count) -> repeated(calls, it, count));
+            }
+        } finally {
+            recorder.giveCalls(calls);
+        }
+    }
+
+    private void record(CallBook calls, int at, long elapsed, boolean thrown) {
+        if (executes) {
+            calls.addTime(at + CallBook.EXECUTE, elapsed);
+            if (first != 0) {
+                calls.book.addPlain(at + CallBook.FIRST, first - begin);
+            }
+            if (batch > 0) {
+                calls.book.addPlain(at + CallBook.BATCH, batch);
+            }
+        } else {
+            calls.book.addPlain(at + CallBook.FETCH, elapsed);
+        }
+        calls.book.addPlain(at + CallBook.WAIT, waited);
+        calls.book.addPlain(at + CallBook.ROWS, rows);
+        calls.book.addPlain(at + CallBook.MESSAGES, messages);
+        calls.book.addPlain(at + CallBook.TRIPS, trips);
+        if (thrown) {
+            calls.book.addPlain(at + CallBook.FAILED, elapsed);
+        }
+    }
+
+    private static void repeated(CallBook calls, SqlText it, int count) {
+        int at = calls.at(it);
+        if (at > 0) {
+            calls.book.begin();
+            calls.book.addPlain(at + CallBook.REPEATED, count);
+            calls.book.publish();
+        }
+    }
+
+    /** A message may be sent; returns what {@link #sent} needs. */
+    boolean sends() {
+        boolean before = typeFollows;
+        typeFollows = true;
+        return before;
+    }
+
+    void sent(boolean before) {
+        typeFollows = before;
+    }
+
+    /** A byte is sent: the first one of a message is its type. */
+    void byteSent(int value) {
+        if (!typeFollows) {
+            return;
+        }
+        typeFollows = false;
+        Wire there = wire;
+        if (there == null) {
+            return;
+        }
+        messages++;
+        sentSince = true;
+        if (value != 'd' && value != 'c' && value != 'f') {
+            there.sent++;
+        }
+    }
+
+    /** The statement of a cursor whose rows are fetched. */
+    void cursorOf(Object query) {
+        if (wire != null && statement == null && !executes) {
+            statement = statement(query);
+        }
+    }
+
+    /** 0: nothing is measured. */
+    long waits(boolean reads) {
+        if (wire == null) {
+            return 0;
+        }
+        if (reads && sentSince) {
+            trips++;
+            sentSince = false;
+        }
+        return System.nanoTime();
+    }
+
+    void waited(long since, boolean reads) {
+        if (since != 0 && wire != null) {
+            long now = System.nanoTime();
+            waited += now - since;
+            if (traced) {
+                session.segment.ring.waited(since, now - since, wire.pid, wire.whole ? sentBefore + 1 : 0);
+            }
+            if (reads && first == 0) {
+                first = now;
+            }
+        }
+    }
+
+    void row() {
+        rows++;
+    }
+
+    // ---------------------------------------------------------------- results
+
+    /** False: it is called by another one. */
+    boolean decodes(Object query) {
+        if (decodes || query == null || !recorder.isOn()) {
+            return false;
+        }
+        SqlText of = statement(query);
+        if (of != decodedOf) {
+            flushDecoded(0);
+            decodedOf = of;
+        }
+        decodes = true;
+        wireTimeBefore = wireTime;
+        decodeBegin = System.nanoTime();
+        return true;
+    }
+
+    /** What it took is added to the book at the next row. */
+    void decoded(boolean isRow) {
+        decodes = false;
+        decoded += System.nanoTime() - decodeBegin - (wireTime - wireTimeBefore);
+        if (isRow) {
+            flushDecoded(1);
+        }
+    }
+
+    private void flushDecoded(int count) {
+        long ns = decoded;
+        decoded = 0;
+        if (decodedOf == null || ns == 0) {
+            return;
+        }
+        CallBook calls = recorder.takeCalls();
+        if (calls == null) {
+            return;
+        }
+        try {
+            int at = calls.at(decodedOf);
+            if (at > 0) {
+                calls.book.begin();
+                calls.book.addPlain(at + CallBook.DECODE, ns);
+                calls.book.addCount(at + CallBook.DECODE, count - 1);
+                calls.book.publish();
+            }
+        } finally {
+            recorder.giveCalls(calls);
+        }
+    }
+
+    // ---------------------------------------------------------------- the pool
+
+    /** 0: another pool's, which waits for this one. */
+    long waitsForPool() {
+        if (waitsForPool || !recorder.isOn()) {
+            return 0;
+        }
+        waitsForPool = true;
+        return System.nanoTime();
+    }
+
+    void waitedForPool(long since) {
+        if (since == 0) {
+            return;
+        }
+        waitsForPool = false;
+        long elapsed = System.nanoTime() - since;
+        CallBook calls = recorder.takeCalls();
+        if (calls == null) {
+            return;
+        }
+        try {
+            int at = calls.poolWait();
+            if (at > 0) {
+                calls.book.begin();
+                calls.addTime(at, elapsed);
+                calls.book.publish();
+            }
+        } finally {
+            recorder.giveCalls(calls);
+        }
+    }
+
+    private SqlText statement(Object query) {
+        int place = System.identityHashCode(query) & REMEMBERED - 1;
+        WeakReference<?> there = queries[place];
+        if (there == null || there.get() != query) {
+            statements[place] = session.texts.of(String.valueOf(query));
+            queries[place] = new WeakReference<>(query);
+        }
+        return statements[place];
+    }
+}

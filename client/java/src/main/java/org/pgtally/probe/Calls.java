@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.probe;
+
+/**
+ * What the driver's instrumented methods call, for the figures of statements. The bootstrap loader loads it.
+ *
+ * <p>Nothing here throws what a method could not bear: its callers suppress everything.
+ */
+public final class Calls {
+    /** The driver's flag of an execution that begins no transaction (QueryExecutor.QUERY_SUPPRESS_BEGIN). */
+    private static final int SUPPRESS_BEGIN = 16;
+    /** Its flag of an execution that only asks for types (QueryExecutor.QUERY_DESCRIBE_ONLY). */
+    private static final int DESCRIBE_ONLY = 32;
+    private static final ThreadLocal<CallThread> THREADS = new ThreadLocal<>();
+
+    private Calls() {
+    }
+
+    /** Of the calling thread; null: nothing is measured. */
+    private static CallThread thread() {
+        Recorder recorder = Probe.recorder();
+        if (recorder == null) {
+            return null;
+        }
+        CallThread thread = THREADS.get();
+        if (thread == null || !thread.isOf(recorder.session)) {
+            thread = new CallThread(recorder.session, recorder);
+            THREADS.set(thread);
+        }
+        return thread;
+    }
+
+    /** A connection has been opened. */
+    public static void opened(Object executor) {
+        if (Probe.isOn()) {
+            Wires.opened(executor);
+        }
+    }
+
+    /** A statement is executed; null: as part of another call. */
+    public static Object executes(Object executor, Object query, int flags) {
+        CallThread thread = thread();
+        if (thread == null) {
+            return null;
+        }
+        boolean begins = (flags & DESCRIBE_ONLY) != 0 ? thread.beginsMore(executor, query)
+                : thread.begins(executor, query, (flags & SUPPRESS_BEGIN) == 0, 0);
+        return begins ? thread : null;
+    }
+
+    /** Several are. */
+    public static Object executesBatch(Object executor, Object[] queries, int flags) {
+        CallThread thread = thread();
+        Object query = queries.length > 0 ? queries[0] : null;
+        return thread != null && thread.begins(executor, query, (flags & SUPPRESS_BEGIN) == 0, queries.length)
+                ? thread : null;
+    }
+
+    /** Rows of a cursor are fetched. */
+    public static Object fetches(Object executor) {
+        CallThread thread = thread();
+        return thread != null && thread.beginsMore(executor, null) ? thread : null;
+    }
+
+    /** A COPY begins, or, without its text, goes on. */
+    public static Object copies(Object executor, String sql) {
+        CallThread thread = thread();
+        return thread != null && thread.beginsCopy(executor, sql) ? thread : null;
+    }
+
+    /** The call has ended. */
+    public static void ended(Object call, Throwable thrown) {
+        if (call != null) {
+            ((CallThread) call).ends(thrown != null);
+        }
+    }
+
+    /** A method that sends one message begins. */
+    public static boolean sends() {
+        CallThread thread = thread();
+        return thread != null && thread.sends();
+    }
+
+    /** It has ended. */
+    public static void sent(boolean before) {
+        CallThread thread = THREADS.get();
+        if (thread != null) {
+            thread.sent(before);
+        }
+    }
+
+    /** The driver sends a byte that may be a message's type. */
+    public static void byteSent(int value) {
+        CallThread thread = THREADS.get();
+        if (thread != null) {
+            thread.byteSent(value);
+        }
+    }
+
+    /** The driver sends the message that executes this query. */
+    public static void cursorOf(Object query) {
+        CallThread thread = THREADS.get();
+        if (thread != null) {
+            thread.cursorOf(query);
+        }
+    }
+
+    /** The driver waits for the server, which it may have to do to read, or to write. */
+    public static long waits(boolean reads) {
+        CallThread thread = THREADS.get();
+        return thread == null ? 0 : thread.waits(reads);
+    }
+
+    /** It has read or written. */
+    public static void waited(long since, boolean reads) {
+        CallThread thread = THREADS.get();
+        if (thread != null) {
+            thread.waited(since, reads);
+        }
+    }
+
+    /** A row has come. */
+    public static void row() {
+        CallThread thread = THREADS.get();
+        if (thread != null) {
+            thread.row();
+        }
+    }
+
+    /** A method of a result begins. */
+    public static Object decodes(Object query) {
+        CallThread thread = thread();
+        return thread != null && thread.decodes(query) ? thread : null;
+    }
+
+    /** It has ended. */
+    public static void decoded(Object call, boolean isRow) {
+        if (call != null) {
+            ((CallThread) call).decoded(isRow);
+        }
+    }
+
+    /** A connection is asked from a pool. */
+    public static long waitsForPool() {
+        CallThread thread = thread();
+        return thread == null ? 0 : thread.waitsForPool();
+    }
+
+    /** It is there, or there is none. */
+    public static void waitedForPool(long since) {
+        CallThread thread = THREADS.get();
+        if (thread != null) {
+            thread.waitedForPool(since);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: PostgreSQL
+package org.pgtally.segment;
+
+import java.nio.ByteBuffer;
+
+/**
+ * The ring in which calls are recorded, in order, while a reader asks for that (FORMAT.md, section 8, Traces).
+ *
+ * <p>Concurrency: all threads write here, one at a time. A reader arms the ring and withdraws it; it has reserved the
+ * memory before. Of the ring this process believes only its claim and its end.
+ */
+public final class CallRing {
+    /** An execution, a fetch, or a part of a COPY. */
+    public static final int EXECUTE = 1;
+    public static final int FETCH = 2;
+
+    private static final int KIND_BEGIN = 1;
+    private static final int KIND_CALL = 15;
+    private static final int KIND_CALL_WAIT = 16;
+
+    private final ByteBuffer head;
+    private final ByteBuffer ring;
+    private int claim;
+    private long position;
+
+    CallRing(SegmentFile file) {
+        head = file.head;
+        ring = file.ring;
+    }
+
+    /** Whether a reader asks; one load. */
+    public boolean isArmed() {
+        return Memory.opaqueLongAt(head, Layout.H_TRACES_ARMED) != 0;
+    }
+
+    /**
+     * A call on the wire that has ended.
+     *
+     * @param statistic the number of a statistic with the statement's id in its name; negative: none
+     * @param pid the server's process
+     * @param first the ordinal of its first message, or of the one that would follow; 0: not known
+     * @param messages how many it sent, without data of COPY
+     * @param collecting for how long garbage was collected meanwhile, ns
+     */
+    public synchronized void call(int kind, long begin, long elapsed, boolean thrown, int statistic, int pid,
+            long first, int messages, int rows, long collecting) {
+        if (!take(begin + elapsed)) {
+            return;
+        }
+        int at = open(KIND_CALL, kind, begin, elapsed);
+        ring.put(at + Layout.R_FAILED, (byte) (thrown ? 1 : 0));
+        ring.putInt(at + Layout.R_STAT, statistic < 0 ? 0 : statistic + 1);
+        ring.putInt(at + Layout.R_NEXT, pid);
+        putLong(at + Layout.R_WORDS, first);
+        ring.putInt(at + Layout.R_WORDS + 8, messages);
+        ring.putInt(at + Layout.R_WORDS + 12, rows);
+        putLong(at + Layout.R_WORDS + 16, collecting);
+        close(at);
+    }
+
+    /** A wait for the server, of the call on this connection that is recorded next. */
+    public synchronized void waited(long begin, long elapsed, int pid, long first) {
+        if (!take(begin + elapsed)) {
+            return;
+        }
+        int at = open(KIND_CALL_WAIT, 0, begin, elapsed);
+        ring.putInt(at + Layout.R_NEXT, pid);
+        putLong(at + Layout.R_WORDS, first);
+        close(at);
+    }
+
+    /** Whether the ring is this process's, perhaps from now on, and is read. */
+    private boolean take(long now) {
+        int there = Memory.intAt(ring, Layout.T_CLAIM);
+        boolean read = now - Memory.longAt(ring, Layout.T_UNTIL) <= 0;
+        if (there == claim) {
+            return read;
+        }
+        int running = there & ~0xff | Layout.T_RUNNING;
+        if (!read || (there & 0xff) != Layout.T_ARMED || !Memory.changeInt(ring, Layout.T_CLAIM, there, running)) {
+            return false;
+        }
+        claim = running;
+        position = 0;
+        ring.putInt(Layout.T_OWNER_PID, (int) ProcessHandle.current().pid());
+        ring.putInt(Layout.T_LEADER_PID, 0);
+        ring.putInt(Layout.T_SLOT, 0);
+        ring.putInt(Layout.T_SLOT_GENERATION, 0);
+        ring.putLong(Layout.T_BEGUN, now);
+        close(open(KIND_BEGIN, 0, now, 0));
+        return true;
+    }
+
+    private int open(int kind, int op, long tick, long ticks) {
+        int at = Layout.T_SIZE + (int) (position % Layout.T_RECORDS) * Layout.R_SIZE;
+        Memory.putLongFully(ring, at, 0);
+        for (int i = 8; i < Layout.R_SIZE; i += 8) {
+            ring.putLong(at + i, 0);
+        }
+        ring.putLong(at + Layout.R_TICK, tick);
+        ring.putLong(at + Layout.R_TICKS, ticks);
+        ring.put(at + Layout.R_KIND, (byte) kind);
+        ring.put(at + Layout.R_OP, (byte) op);
+        return at;
+    }
+
+    private void putLong(int at, long value) {
+        ring.putInt(at, (int) value);
+        ring.putInt(at + 4, (int) (value >>> 32));
+    }
+
+    private void close(int at) {
+        position++;
+        Memory.putLong(ring, at, (long) (claim >>> 8) << 40 | position);
+        Memory.putLong(ring, Layout.T_HEAD, position);
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The statements of a Java client, as its driver executed them.
+//!
+//! Their figures are statistics `call::<figure>::<id>`; the text of each is in the directory, in pieces: entries
+//! `sql::<id>::<number>::<piece>`, which name no statistic.
+
+use crate::error::Error;
+use crate::interval::StatisticRow;
+use crate::names::NAME;
+use crate::segment::Segment;
+use crate::timing::Timing;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// The beginning of each statistic's name.
+const FAMILY: &str = "call::";
+/// The id of all statements that had no space of their own.
+const OTHERS: &str = "others";
+
+/// The texts of statements, by id.
+pub type CallTexts = HashMap<String, String>;
+
+/// The executions of one statement.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct CallRow {
+    /// A hash of its text.
+    pub id: String,
+    /// Its text, with question marks for parameters; its beginning if it is long.
+    pub text: String,
+    /// Executions, without fetches.
+    pub execute: Timing,
+    /// Until the server's first answer to them.
+    pub first_seconds: f64,
+    /// Further calls for rows of a cursor, data of a COPY, or types of parameters.
+    pub fetch: Timing,
+    /// Of execution and fetches: in reads and writes of the socket.
+    pub wait_seconds: f64,
+    /// In methods of the result, without fetches.
+    pub decode_seconds: f64,
+    /// Rows received.
+    pub rows: u64,
+    /// Most rows received at once.
+    pub max_rows: u64,
+    /// Messages sent.
+    pub messages: u64,
+    /// Times that the driver sent something and then waited for an answer.
+    pub round_trips: u64,
+    /// Executions that ended by an exception.
+    pub failed: u64,
+    /// Executions as a batch.
+    pub batches: u64,
+    /// Statements, or sets of parameters, in these.
+    pub batched: u64,
+    /// Transactions that executed it more than ten times, for a row at most each time.
+    pub repeating_transactions: u64,
+    /// Executions in these.
+    pub repeated: u64,
+    /// Most executions in one of these.
+    pub max_repeated: u64,
+}
+
+impl CallRow {
+    /// From its execution to its last value: without what the application did in between.
+    pub fn elapsed_seconds(&self) -> f64 {
+        self.execute.seconds + self.fetch.seconds + self.decode_seconds
+    }
+
+    /// In the driver, neither waiting for the server nor decoding.
+    pub fn driver_seconds(&self) -> f64 {
+        (self.execute.seconds + self.fetch.seconds - self.wait_seconds).max(0.0)
+    }
+
+    fn add(&mut self, figure: &str, of: &StatisticRow) {
+        let (total, max) = (of.total as u64, of.max.unwrap_or(0.0) as u64);
+        match figure {
+            "execute" => self.execute = timing(of),
+            "first" => self.first_seconds = of.total,
+            "fetch" => self.fetch = timing(of),
+            "wait" => self.wait_seconds = of.total,
+            "decode" => self.decode_seconds = of.total,
+            "rows" => (self.rows, self.max_rows) = (total, max),
+            "messages" => self.messages = total,
+            "trips" => self.round_trips = total,
+            "failed" => self.failed = of.count,
+            "batch" => (self.batches, self.batched) = (of.count, total),
+            "repeated" => {
+                (self.repeating_transactions, self.repeated, self.max_repeated) =
+                    (of.count, total, max);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn timing(of: &StatisticRow) -> Timing {
+    Timing {
+        count: of.count,
+        seconds: of.total,
+        mean_seconds: (of.count > 0).then(|| of.total / of.count as f64),
+        min_seconds: of.min,
+        max_seconds: of.max,
+        p50_seconds: of.p50,
+        p99_seconds: of.p99,
+    }
+}
+
+/// The statements of an interval's statistics, in order of their ids; and the waits for a connection of a pool.
+pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, Option<Timing>) {
+    let mut rows: BTreeMap<&str, CallRow> = BTreeMap::new();
+    let mut pool = None;
+    for of in statistics {
+        let name = of.name.strip_prefix(FAMILY).and_then(|rest| rest.split_once("::"));
+        match name {
+            Some(("pool", _)) => pool = Some(timing(of)),
+            Some((figure, id)) => rows.entry(id).or_default().add(figure, of),
+            None => {}
+        }
+    }
+    let named = rows.into_iter().map(|(id, row)| {
+        let text = match id {
+            OTHERS => "(statements without space of their own)".to_string(),
+            id => texts.get(id).cloned().unwrap_or_default(),
+        };
+        CallRow { id: id.to_string(), text, ..row }
+    });
+    (named.collect(), pool)
+}
+
+impl Segment {
+    /// The texts of a client's statements.
+    pub fn call_texts(&self) -> Result<CallTexts, Error> {
+        let mut pieces: BTreeMap<(String, u32), String> = BTreeMap::new();
+        self.each_name(NAME, |name| {
+            let mut tags = name.splitn(4, "::");
+            if tags.next() != Some("sql") {
+                return;
+            }
+            if let (Some(id), Some(Ok(number)), Some(piece)) =
+                (tags.next(), tags.next().map(str::parse), tags.next())
+            {
+                pieces.insert((id.to_string(), number), piece.to_string());
+            }
+        })?;
+        let mut texts = CallTexts::new();
+        for ((id, _), piece) in pieces {
+            texts.entry(id).or_default().push_str(&piece);
+        }
+        Ok(texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statistic(name: &str, count: u64, total: f64) -> StatisticRow {
+        StatisticRow {
+            name: name.into(),
+            unit: String::new(),
+            count,
+            total,
+            min: None,
+            max: Some(total),
+            p50: None,
+            p99: None,
+        }
+    }
+
+    #[test]
+    fn figures_of_a_statement_come_together_and_time_of_the_driver_is_the_rest() {
+        let statistics = [
+            statistic("call::execute::a1", 4, 2.0),
+            statistic("call::fetch::a1", 2, 1.0),
+            statistic("call::wait::a1", 6, 2.5),
+            statistic("call::decode::a1", 9, 0.25),
+            statistic("call::rows::a1", 6, 40.0),
+            statistic("call::execute::others", 1, 1.0),
+            statistic("call::pool::wait", 3, 0.5),
+            statistic("gc::G1", 1, 1.0),
+        ];
+        let texts = CallTexts::from([("a1".to_string(), "select ?".to_string())]);
+        let (rows, pool) = rows(&statistics, &texts);
+        assert_eq!(rows.iter().map(|row| &*row.id).collect::<Vec<_>>(), ["a1", "others"]);
+        assert_eq!((&*rows[0].text, rows[0].rows, rows[0].execute.count), ("select ?", 40, 4));
+        assert_eq!((rows[0].elapsed_seconds(), rows[0].driver_seconds()), (3.25, 0.5));
+        assert_eq!(pool.unwrap().count, 3);
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The calls of a Java client, read from the ring of its segment (client/java).
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use error::Error;
+use live::target;
+use segment::calls::CallTexts;
+use segment::{Segment, TraceKind, TraceReader, TraceRequest, TraceSwitch};
+
+use super::parts::{Call, Span};
+
+/// How often the request is renewed.
+const RENEW: Duration = Duration::from_secs(1);
+
+/// A call, and where it is on its connection.
+#[derive(Debug, Clone)]
+pub struct ClientCall {
+    /// Its times.
+    pub call: Call,
+    /// Whether rows of a cursor, or of a COPY, are fetched.
+    pub fetches: bool,
+    /// An error ends it.
+    pub failed: bool,
+    /// A hash of the statement's text; empty: not known.
+    pub id: String,
+    /// The statement's text.
+    pub text: String,
+    /// The server's process.
+    pub pid: i32,
+    /// Ordinal of its first message, or of the one that would follow; `None`: its connection is older than the agent.
+    pub first: Option<u64>,
+    /// Messages that it sent.
+    pub messages: u64,
+    /// Rows received.
+    pub rows: u32,
+}
+
+/// A client that is asked for its calls.
+pub struct Client {
+    segment: Segment,
+    switch: TraceSwitch,
+    reader: TraceReader,
+    renewed: Instant,
+    waits: HashMap<i32, Vec<Span>>,
+    ids: HashMap<u32, String>,
+    texts: CallTexts,
+    /// Records that were overwritten before they were read.
+    pub lost: u64,
+}
+
+impl Client {
+    /// Asks the client with this segment.
+    pub fn open(path: &str) -> Result<Client, Error> {
+        let segment = target::open(Some(path))?;
+        if segment.server_runs() == Some(false) {
+            return Err(Error::Failed(format!("{path}: its process is not running any more")));
+        }
+        let mut switch = TraceSwitch::open(&segment)?;
+        let reader = switch.arm(&TraceRequest::default(), 1)?.pop().ok_or_else(|| {
+            Error::Failed(format!("{path}: another tally trace reads the calls of this client"))
+        })?;
+        Ok(Client {
+            segment,
+            switch,
+            reader,
+            renewed: Instant::now(),
+            waits: HashMap::new(),
+            ids: HashMap::new(),
+            texts: CallTexts::new(),
+            lost: 0,
+        })
+    }
+
+    /// The calls that have ended since the last time.
+    pub fn poll(&mut self) -> Result<Vec<ClientCall>, Error> {
+        if self.renewed.elapsed() >= RENEW {
+            self.renewed = Instant::now();
+            self.switch.renew();
+        }
+        let mut records = Vec::new();
+        let mut lost = 0;
+        lost += self.reader.poll(&self.segment, |before, record| {
+            lost += before;
+            records.push(record);
+        })?;
+        if lost > 0 {
+            self.lost += lost;
+            // What is left of a call's waits is not all of them.
+            self.waits.clear();
+        }
+        let mut calls = Vec::new();
+        for record in records {
+            let clock = self.segment.clock();
+            let span = (clock.ns_of(record.tick), clock.ns_of(record.tick + record.ticks));
+            match record.kind {
+                TraceKind::CallWait { pid } => self.waits.entry(pid).or_default().push(span),
+                TraceKind::Call {
+                    fetches,
+                    failed,
+                    statistic,
+                    pid,
+                    first,
+                    messages,
+                    rows,
+                    collecting,
+                } => {
+                    let waits = self.waits.remove(&pid).unwrap_or_default();
+                    let (id, text) = self.statement(statistic)?;
+                    calls.push(ClientCall {
+                        call: Call { span, waits, collecting },
+                        fetches,
+                        failed,
+                        id,
+                        text,
+                        pid,
+                        first,
+                        messages: messages.into(),
+                        rows,
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(calls)
+    }
+
+    fn statement(&mut self, statistic: Option<u32>) -> Result<(String, String), Error> {
+        let Some(statistic) = statistic else { return Ok(Default::default()) };
+        if !self.ids.contains_key(&statistic) {
+            let name = self.segment.stat_name(statistic)?.unwrap_or_default();
+            let id = name.rsplit("::").next().unwrap_or_default().to_string();
+            self.texts = self.segment.call_texts()?;
+            self.ids.insert(statistic, id);
+        }
+        let id = self.ids.get(&statistic).cloned().unwrap_or_default();
+        let text = self.texts.get(&id).cloned().unwrap_or_default();
+        Ok((id, text.split_whitespace().collect::<Vec<_>>().join(" ")))
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The statements of a Java client: executions agree with proxies that count them, and messages with what the server
+//! counts, with the oldest and the newest driver.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::path::Path;
+
+use segment::{Interval, Segment};
+use serde_json::Value;
+use support::java::{java, Java};
+use support::{output, tally};
+
+const ROUNDS: u64 = 20;
+
+fn row<'v>(json: &'v Value, text: &str) -> &'v Value {
+    let rows = json["calls"].as_array().unwrap();
+    rows.iter().find(|it| it["text"] == text).unwrap_or_else(|| panic!("{text}: {json:#}"))
+}
+
+/// Messages that the server has read.
+fn commands(path: &Path) -> u64 {
+    let mut segment = Segment::open(path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let interval = Interval::between(&segment, None, &snapshot);
+    interval.commands.iter().map(|it| it.read.count).sum()
+}
+
+#[test]
+fn executions_and_messages_agree_with_proxies_and_the_server() {
+    let Some(java) = java() else { return };
+    let (cluster, port) =
+        support::on_loopback(support::plain().setting("shared_preload_libraries", "pg_tally"));
+    let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
+    for java in [java.clone(), Java { old_driver: true, ..java }] {
+        let program = ["org.pgtally.test.Statements", &url, "postgres", &ROUNDS.to_string()];
+        let mut client = java.start("methods=none.None", &program);
+        let before = commands(&support::segment(&cluster));
+        let lines = client.finish();
+        let json = client.calls();
+        let mut counted = 0;
+        for line in lines.iter().filter_map(|line| line.strip_prefix("counted ")) {
+            let (count, text) = line.split_once(' ').unwrap();
+            let found = &row(&json, text)["execute"]["count"];
+            assert_eq!(found, count.parse::<u64>().unwrap(), "{text}: {json:#}");
+            counted += 1;
+        }
+        assert_eq!(counted, 11, "{lines:?}");
+        let sum = |key: &str| -> u64 {
+            let rows = json["calls"].as_array().unwrap();
+            rows.iter().map(|it| it[key].as_u64().unwrap()).sum()
+        };
+        // Two connections ended, each by a message that belongs to no statement.
+        let server = commands(&support::segment(&cluster)) - before;
+        assert_eq!(sum("messages") + 2, server, "{json:#}");
+
+        let cursor = row(&json, "select * from generate_series(1, ?)");
+        assert_eq!([&cursor["rows"], &cursor["fetch"]["count"]], [25 * ROUNDS, 2 * ROUNDS]);
+        assert_eq!([&cursor["round_trips"], &cursor["max_rows"]], [3 * ROUNDS, 10]);
+        let batch = row(&json, "insert into t values (?)");
+        assert_eq!([&batch["batches"], &batch["batched"]], [ROUNDS, 3 * ROUNDS]);
+        assert_eq!(row(&json, "select 1/0")["failed"], ROUNDS);
+        let child = row(&json, "select max(a) from t where a < ?");
+        assert_eq!([&child["repeating_transactions"], &child["max_repeated"]], [1, 12]);
+        assert_eq!(json["pool_wait"]["count"], 3, "{json:#}");
+        for call in json["calls"].as_array().unwrap() {
+            let seconds = |key: &str| call[key].as_f64().unwrap();
+            let on_the_wire =
+                ["execute", "fetch"].map(|it| call[it]["seconds"].as_f64().unwrap()).iter().sum();
+            assert!(seconds("wait_seconds") <= on_the_wire, "{call:#}");
+            assert!(seconds("first_seconds") <= on_the_wire, "{call:#}");
+        }
+        assert_eq!(json["exact"], true);
+
+        let text = output(tally().arg("calls").arg(client.segment()));
+        for expected in ["(N+1): select max(a)", "12000 rows at once", "ELAPSED", "of the pool"] {
+            assert!(text.replace(',', "").contains(expected), "{expected}: {text}");
+        }
+        let left_out = output(tally().arg("status").arg(client.segment()));
+        assert!(!left_out.contains("no such method"), "{left_out}");
+        client.end();
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Calls of a Java client, joined with what the server did for each: every call gets the very messages that it sent, and
+//! its parts fill its time.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use scratch::Cluster;
+use serde_json::Value;
+use support::java::{java, Java, Running};
+use support::{complaint, eventually, tally};
+
+const ROUNDS: u64 = 250;
+
+fn server() -> (Cluster, String) {
+    let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let (cluster, port) = support::on_loopback(loaded);
+    (cluster, format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable"))
+}
+
+/// `tally trace` of the sessions with this application's name, with the calls of a client.
+fn trace(cluster: &Cluster, client: &Running, output: &Path) -> Child {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
+    command.args(["trace", "--application", "joined", "-o"]).arg(output);
+    command.arg("--client").arg(client.segment()).arg(support::segment(cluster));
+    command.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Executions and fetches of the client so far.
+fn calls(client: &Running) -> u64 {
+    let json = client.calls();
+    let rows = json["calls"].as_array().unwrap();
+    let count = |it: &Value| it["count"].as_u64().unwrap();
+    rows.iter().map(|it| count(&it["execute"]) + count(&it["fetch"])).sum()
+}
+
+fn joined(java: &Java) -> (Vec<Value>, u64) {
+    let (cluster, url) = server();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.jsonl");
+    let program = ["org.pgtally.test.Joined", &url, "postgres", &ROUNDS.to_string()];
+    let mut client = java.start("methods=none.None", &program);
+    let before = calls(&client);
+    let mut trace = trace(&cluster, &client, &file);
+    eventually("the client's ring is armed", || armed(&client.segment()));
+    eventually("the server's rings are armed", || armed(&support::segment(&cluster)));
+    client.finish();
+    let made = calls(&client) - before;
+    // What the last message did is known a little later.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let pid = trace.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(trace.wait().unwrap().success());
+    client.end();
+    let text = std::fs::read_to_string(&file).unwrap();
+    (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), made)
+}
+
+/// Word traces_armed of the segment's header (format/FORMAT.md).
+fn armed(segment: &Path) -> bool {
+    let mut word = [0; 8];
+    std::fs::File::open(segment).unwrap().read_exact_at(&mut word, 1080).unwrap();
+    word != [0; 8]
+}
+
+#[test]
+fn each_call_gets_its_own_messages_and_its_parts_fill_its_time() {
+    let Some(java) = java() else { return };
+    let (mut lines, made) = joined(&java);
+    let end = lines.pop().unwrap();
+    assert_eq!(end["joined"], made, "{end:#}");
+    assert_eq!(end["joined"], lines.len() as u64);
+    assert!(made > 10_000, "{made}");
+    let (mut with_query, mut slept) = (0, 0);
+    for line in &lines {
+        let ns = |key: &str| line[key].as_u64().unwrap();
+        let parts = ["encode_ns", "network_ns", "server_ns", "driver_ns", "collecting_ns"];
+        assert_eq!(parts.into_iter().map(ns).sum::<u64>(), ns("length_ns"), "{line:#}");
+        let statement = line["statement"].as_str().unwrap();
+        let messages = line["messages"].as_array().unwrap();
+        let copies = statement.starts_with("copy");
+        let last = messages.last().unwrap();
+        assert!(last == "Sync" || last == "Query", "{line:#}");
+        assert!(ns("server_ns") + ns("overlap_ns") > 0 || copies, "{line:#}");
+        // Statements differ by their number of columns.
+        let columns = |text: &str| Some(text.split_once(" as c")?.1.matches(',').count());
+        if let (Some(sent), Some(query)) = (columns(statement), line["server_query"].as_str()) {
+            // A transaction begins with the statement.
+            if !query.eq_ignore_ascii_case("begin") {
+                assert_eq!(columns(query), Some(sent), "{line:#}");
+                with_query += 1;
+            }
+        }
+        if statement.contains("pg_sleep") {
+            assert!(ns("server_ns") >= 5_000_000, "{line:#}");
+            assert!(ns("network_ns") < ns("server_ns"), "{line:#}");
+            slept += 1;
+        }
+    }
+    assert!(with_query > lines.len() / 3, "{with_query} of {}", lines.len());
+    assert_eq!(slept, 2 * ROUNDS / 50);
+}
+
+#[test]
+fn what_cannot_be_joined_is_reported() {
+    let Some(java) = java() else { return };
+    let (cluster, url) = server();
+    let segment = support::segment(&cluster);
+    let program = ["org.pgtally.test.Joined", &url, "postgres", "2"];
+    let mut client = java.start("methods=none.None", &program);
+    let mut of_pftrace = tally();
+    of_pftrace
+        .args(["trace", "1", "-o", "x.pftrace", "--client"])
+        .arg(client.segment())
+        .arg(&segment);
+    assert!(complaint(&mut of_pftrace, 2).contains(".jsonl"));
+    let mut of_nothing = tally();
+    of_nothing
+        .args(["trace", "--application", "joined", "--client", "/dev/shm/none"])
+        .arg(&segment);
+    assert!(complaint(&mut of_nothing, 2).contains("/dev/shm/none"));
+    // No session is traced: all calls are of others.
+    let trace = Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["trace", "--application", "others", "--seconds", "2", "--client"])
+        .arg(client.segment())
+        .arg(&segment)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("the client's ring is armed", || armed(&client.segment()));
+    client.finish();
+    let text = String::from_utf8(trace.wait_with_output().unwrap().stdout).unwrap();
+    assert!(text.contains("0 calls joined") && text.contains("none of this server"), "{text}");
+    client.end();
+}

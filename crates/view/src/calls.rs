@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The statements of a Java client: their table, and what is wrong with how they are executed.
+
+use std::cmp::Ordering;
+
+use segment::calls::CallRow;
+
+use crate::statements::one_line;
+use crate::table::field::{Field, Picked};
+use crate::table::{Row, Table, Unit};
+use crate::units::whole;
+
+/// Rows at once from which on a fetch size would save memory.
+const MANY_ROWS: u64 = 10_000;
+/// Characters of a statement in a sentence.
+const QUOTED: usize = 80;
+
+/// An order of statements; most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CallSort {
+    /// By elapsed time: execution, fetches and decoding
+    Time,
+    /// By number of executions
+    Count,
+    /// By time of waiting for the server and the network
+    Wait,
+    /// By time of decoding rows
+    Decode,
+    /// By rows received
+    Rows,
+    /// By round trips
+    Trips,
+    /// By executions that ended by an exception
+    Failed,
+}
+
+impl CallSort {
+    fn figure(self, row: &CallRow) -> f64 {
+        match self {
+            CallSort::Time => row.elapsed_seconds(),
+            CallSort::Count => row.execute.count as f64,
+            CallSort::Wait => row.wait_seconds,
+            CallSort::Decode => row.decode_seconds,
+            CallSort::Rows => row.rows as f64,
+            CallSort::Trips => row.round_trips as f64,
+            CallSort::Failed => row.failed as f64,
+        }
+    }
+
+    /// The rows in this order, equal ones by text.
+    pub fn sorted(self, rows: &[CallRow]) -> Vec<&CallRow> {
+        let mut rows: Vec<&CallRow> = rows.iter().collect();
+        rows.sort_by(|a, b| match self.figure(b).total_cmp(&self.figure(a)) {
+            Ordering::Equal => (&a.text, &a.id).cmp(&(&b.text, &b.id)),
+            order => order,
+        });
+        rows
+    }
+}
+
+type F = Field<CallRow>;
+
+const FIELDS: &[F] = &[
+    F::new("count", "Count", Unit::Count, |it, _| it.execute.count.into()),
+    F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into()),
+    F::new("elapsed", "Elapsed", Unit::Seconds, |it, _| it.elapsed_seconds().into()),
+    F::new("mean", "Mean", Unit::Seconds, |it, _| it.execute.mean_seconds.into()),
+    F::new("p99", "p99", Unit::Seconds, |it, _| it.execute.p99_seconds.into()),
+    F::new("execute", "Execute", Unit::Seconds, |it, _| it.execute.seconds.into()),
+    F::new("fetch", "Fetch", Unit::Seconds, |it, _| it.fetch.seconds.into()),
+    F::new("decode", "Decode", Unit::Seconds, |it, _| it.decode_seconds.into()),
+    F::new("wait", "Wait", Unit::Seconds, |it, _| it.wait_seconds.into()),
+    F::new("rows", "Rows", Unit::Count, |it, _| it.rows.into()),
+    F::new("trips", "Trips", Unit::Count, |it, _| it.round_trips.into()),
+    F::new("messages", "Messages", Unit::Count, |it, _| it.messages.into()),
+    F::new("statement", "Statement", Unit::Text, |it, _| one_line(&it.text).into()).elastic(),
+];
+
+const KEYS: &str = "count, failed, elapsed, mean, p99, execute, fetch, decode, wait, rows, trips, \
+                    messages, statement";
+
+/// The first of them in this order.
+pub fn table(rows: &[CallRow], sort: CallSort, top: usize) -> Table {
+    let figures = Picked::of_pane(FIELDS, KEYS);
+    let lines = sort.sorted(rows).into_iter().take(top);
+    let lines = lines.map(|row| Row::new(row.id.clone(), figures.cells(row, 0.0))).collect();
+    Table::of(figures.columns.clone(), lines)
+}
+
+/// What is wrong, a sentence each.
+pub fn findings(rows: &[CallRow]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for row in CallSort::Time.sorted(rows) {
+        if row.repeating_transactions > 0 {
+            findings.push(format!(
+                "executed again and again, with a row each at most: {} times in {} transactions (max {} in one); one \
+                 statement or a batch may do it (N+1): {}",
+                whole(row.repeated),
+                whole(row.repeating_transactions),
+                whole(row.max_repeated),
+                quoted(&row.text)
+            ));
+        }
+        if row.max_rows >= MANY_ROWS {
+            findings.push(format!(
+                "{} rows at once in the client's memory; setFetchSize, without autocommit, fetches them in \
+                 parts: {}",
+                whole(row.max_rows),
+                quoted(&row.text)
+            ));
+        }
+    }
+    findings
+}
+
+fn quoted(text: &str) -> String {
+    crate::statements::beginning(&one_line(text), QUOTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(text: &str, rows: u64, repeated: u64) -> CallRow {
+        CallRow {
+            text: text.into(),
+            max_rows: rows,
+            repeated,
+            max_repeated: repeated,
+            repeating_transactions: u64::from(repeated > 0),
+            ..CallRow::default()
+        }
+    }
+
+    #[test]
+    fn many_rows_at_once_and_repeated_statements_are_found() {
+        assert!(findings(&[row("a", 9_999, 0)]).is_empty());
+        let found = findings(&[row("a", 10_000, 0), row("b", 1, 11)]);
+        assert!(found[0].contains("setFetchSize") && found[0].ends_with(": a"), "{found:?}");
+        assert!(found[1].contains("11 times in 1 transactions") && found[1].ends_with(": b"));
+    }
+
+    #[test]
+    fn statements_are_sorted_by_the_figure_then_by_text() {
+        let rows = [row("b", 1, 0), row("a", 1, 0)];
+        let texts: Vec<&str> = CallSort::Time.sorted(&rows).iter().map(|row| &*row.text).collect();
+        assert_eq!(texts, ["a", "b"]);
+    }
+}
