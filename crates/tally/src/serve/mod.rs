@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally serve`: serves the last minutes as a live page, and everything since the segment was created
-//! as metrics. Clients can only read. [`otlp`] sends the same metrics, and the events, elsewhere.
+//! as metrics. Clients can only read, and trace a session where that is allowed. [`otlp`] sends the same metrics, and the events, elsewhere.
 //!
 //! [`collector`] is the only thread that reads the server; [`http`] sends it requests.
 
@@ -14,6 +14,7 @@ mod metrics;
 mod otlp;
 mod page;
 mod run;
+mod tracing;
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -28,6 +29,7 @@ use gate::Gate;
 use listen::Listener;
 use live::target::{self, SegmentSource};
 use otlp::Otlp;
+use tracing::Tracing;
 
 pub use args::ServeArgs;
 
@@ -72,6 +74,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
         history: args.history,
         statements: args.statements.unwrap_or(0) as usize,
     };
+    let tracing = args.allow_trace.then(|| Tracing::new(&place)).transpose()?;
     let (requests, received) = channel();
     let collector = std::thread::Builder::new()
         .name("collector".to_string())
@@ -83,7 +86,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
                 cookie: gate::cookie_name(listener.port()?),
                 token: token.secret().map(str::to_string),
             };
-            http::serve(listener, gate, requests)
+            http::serve(listener, gate, requests, tracing)
         }
         None => {
             let served = http::until_signal();
