@@ -5,6 +5,7 @@
 //! series, so that the sum over any period is off by less than one nanosecond.
 
 use crate::batch::Batch;
+use crate::fingerprint::fingerprint;
 use crate::range::time_us;
 use crate::rows::{FrameRow, SessionsRow, StatementAccountRow, StatementRow, TextRow};
 use crate::series::Series;
@@ -219,6 +220,7 @@ pub fn statement_rows(
                 text: text.shown.clone(),
                 kept_bytes: text.kept,
                 whole_bytes: text.whole,
+                fingerprint: fingerprint(&text.shown).into(),
             });
         }
     }

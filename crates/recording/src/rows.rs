@@ -210,6 +210,7 @@ table! {
     text: Arc<str>, Text, "The text, with constants replaced.";
     kept_bytes: u32, Bytes, "Bytes of the text.";
     whole_bytes: u32, Bytes, "Bytes of the text before truncation.";
+    fingerprint: Arc<str>, Text, "The same for the same statement on all servers; empty: recorded by a version without it.";
 }
 
 table! {

@@ -30,6 +30,15 @@ pub enum Compaction {
     Minutes,
 }
 
+/// The grades of files as in their names, from what the journal held to what is kept for long.
+pub const GRADES: [&str; 5] = [
+    Compaction::Minute.name(),
+    Compaction::Merged.name(),
+    Compaction::Hour.name(),
+    Compaction::TenSeconds.name(),
+    Compaction::Minutes.name(),
+];
+
 impl Compaction {
     const ALL: [Compaction; 5] = [
         Compaction::Minute,
@@ -39,7 +48,7 @@ impl Compaction {
         Compaction::Minutes,
     ];
 
-    fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Compaction::Minute => "minute",
             Compaction::Merged => "merged",

@@ -53,7 +53,7 @@ impl std::hash::Hash for Stat {
 }
 
 /// Waits by which the server goes slow on purpose (src/backend/utils/activity/wait_event.c, class Timeout).
-const PAUSES: [&str; 5] = [
+pub const PAUSES: [&str; 5] = [
     "Timeout:BaseBackupThrottle",
     "Timeout:CheckpointWriteDelay",
     "Timeout:RecoveryApplyDelay",

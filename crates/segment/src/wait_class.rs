@@ -90,6 +90,17 @@ impl WaitClass {
         TYPES.iter().find(|(name, _)| *name == kind).map_or(WaitClass::Other, |(_, class)| *class)
     }
 
+    /// What tells classes apart in names of activities: "cpu", or the beginning of a name that has a colon. An
+    /// activity has the class of the first that fits; if none fits, it is of [`WaitClass::Other`].
+    pub fn prefixes() -> Vec<String> {
+        let others = OTHER_CALLS.iter().map(|call| format!("Call:{call}"));
+        let types = TYPES.iter().map(|(name, class)| match class {
+            WaitClass::Cpu => name.to_string(),
+            _ => format!("{name}:"),
+        });
+        others.chain(["Call:".to_string()]).chain(types).collect()
+    }
+
     /// The one of [`WaitClass::ALL`] that its time is added to.
     pub fn shown_as(self) -> WaitClass {
         if WaitClass::ALL.contains(&self) {

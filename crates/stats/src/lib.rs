@@ -2,6 +2,7 @@
 
 //! Statistics: the half-widths and tests that costs, studies, reports and comparisons use.
 
+pub mod calls;
 mod change_point;
 mod correlation;
 mod counts;

@@ -8,7 +8,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 use error::Error;
 
 use crate::{
-    blocking, calls, clock, cost, dashboards, demo, diff, disable, doctor, enable, events,
+    blocking, calls, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, fleet,
     functions, generate, level, ls, methods, profile, record, report, serve, statements, status,
     storage, study, top, trace,
 };
@@ -60,6 +60,7 @@ Examples:
   tally profile -o flames.html            where the CPU time goes, and what sessions wait for
   tally serve                             a live page, and metrics for Prometheus
   tally diff A B                          what differs between two recordings
+  tally fleet queries                     what can be asked about many servers at once
   tally cost                              what measuring costs
   tally trace PID                         everything that a session does, in order
   tally clock                             whether the machine's clock is reliable
@@ -99,6 +100,8 @@ pub enum Verb {
     Dashboards(dashboards::DashboardsArgs),
     /// Compare two recordings: what changed by more than noise
     Diff(diff::DiffArgs),
+    /// Ask an engine about the recordings of many servers: load, statements, regressions, outliers
+    Fleet(fleet::FleetArgs),
     /// Measure what a level (or statements) costs, by toggling it on live backends
     Cost(cost::CostArgs),
     /// Test the machine's clocks: cost, resolution, steps back, skew, drift, gaps
@@ -152,6 +155,7 @@ impl Verb {
             | Verb::Ls(_)
             | Verb::Report(_)
             | Verb::Diff(_)
+            | Verb::Fleet(_)
             | Verb::Clock(_)
             | Verb::Study(_)
             | Verb::Storage(_)

@@ -19,6 +19,7 @@ mod doctor;
 mod enable;
 mod events;
 mod exit;
+mod fleet;
 mod functions;
 mod generate;
 mod level;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         Verb::Serve(args) => serve::run(args),
         Verb::Dashboards(args) => dashboards::run(args),
         Verb::Diff(args) => diff::run(args, color),
+        Verb::Fleet(args) => fleet::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
         Verb::Storage(args) => storage::run(args),

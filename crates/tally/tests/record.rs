@@ -495,47 +495,6 @@ fn with_duty_the_level_is_switched_and_restored() {
     assert!(heads.iter().any(|row| !row.exact && row.uninstrumented_ns > 0));
 }
 
-/// A Python with the packages of requirements.txt; `None` where they cannot be installed.
-fn python() -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let requirements = here.join("tests/record/requirements.txt");
-    let venv = here.join("../../target/record-venv");
-    let python = venv.join("bin/python");
-    let wanted = std::fs::read_to_string(&requirements).unwrap();
-    let done = venv.join("requirements.txt");
-    if std::fs::read_to_string(&done).is_ok_and(|there| there == wanted) {
-        // Another system than that in which it was made may have no Python.
-        return python.metadata().is_ok().then_some(python);
-    }
-    let run = |program: &Path, args: &[&str]| {
-        let output = std::process::Command::new(program).args(args).output();
-        match output {
-            Ok(output) if output.status.success() => true,
-            Ok(output) => {
-                eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-                false
-            }
-            Err(error) => {
-                eprintln!("{}: {error}", program.display());
-                false
-            }
-        }
-    };
-    let made = run(Path::new("python3"), &["-m", "venv", &venv.display().to_string()]);
-    let installed = made
-        && run(
-            &python,
-            &["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r"]
-                .into_iter()
-                .chain([requirements.to_str().unwrap()])
-                .collect::<Vec<_>>(),
-        );
-    installed.then(|| {
-        std::fs::write(&done, &wanted).unwrap();
-        python
-    })
-}
-
 /// What DuckDB and pandas read from a recording.
 fn read_back(python: &Path, directory: &Path) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/read_back.py");
@@ -567,7 +526,7 @@ fn assert_reads_the_same(read: &Value, sum: &Frame) {
 
 #[test]
 fn duckdb_and_pandas_read_what_was_merged_and_rolled_up() {
-    let Some(python) = python() else {
+    let Some(python) = support::python::with_requirements_of("record") else {
         eprintln!("skipped: DuckDB and pandas cannot be installed (no PyPI?)");
         return;
     };
@@ -593,7 +552,7 @@ fn duckdb_and_pandas_read_what_was_merged_and_rolled_up() {
 
 #[test]
 fn duckdb_and_pandas_read_a_recording_with_the_same_sums() {
-    let Some(python) = python() else {
+    let Some(python) = support::python::with_requirements_of("record") else {
         eprintln!("skipped: DuckDB and pandas cannot be installed (no PyPI?)");
         return;
     };

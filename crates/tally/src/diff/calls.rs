@@ -7,6 +7,7 @@
 //! in one of the recordings explains it.
 
 use super::comparison::{Row, Verdict};
+use stats::calls::{COMMON, FACTOR, FEWEST, LIKENESS};
 use stats::normal_two_sided;
 
 /// Executions of a statement, seconds.
@@ -21,15 +22,6 @@ pub struct Calls {
     /// Their median.
     pub median: f64,
 }
-
-/// Fewer executions on a side say nothing.
-const FEWEST: u64 = 10;
-/// A call has to take this many times as long, or as short.
-const FACTOR: f64 = 2.0;
-/// Neighbouring executions resemble each other: factor of the standard error.
-const LIKENESS: f64 = 3.0;
-/// From this many statements on, what all of them did is taken for the machine.
-const COMMON: usize = 3;
 
 /// Half a 95 % confidence interval, in standard errors.
 const HALF_WIDTH: f64 = 1.96;

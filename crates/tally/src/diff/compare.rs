@@ -16,6 +16,7 @@ use super::comparison::{Change, Per, Row, Rows, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
 use super::statements::Line;
+use stats::calls::FALSE_ALARMS;
 use stats::{discoveries, separation, Difference, Ratio};
 
 /// Probability that a comparison of equal sides finds a change, and max. share of rows called changed
@@ -266,7 +267,7 @@ impl Rows {
                 let part = at == 0 && whole.verdict.is_real();
                 row.share = part.then(|| row.change.change_seconds / whole.change_seconds);
             }
-            calls::judge(table, FALSE / 2.0);
+            calls::judge(table, FALSE_ALARMS);
             let size = |row: &Row| row.change.change_seconds.abs();
             table.sort_by(|a, b| {
                 let real = |row: &Row| row.change.verdict.is_real();

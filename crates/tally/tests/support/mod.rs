@@ -14,6 +14,7 @@ pub mod java;
 pub mod lazy;
 pub mod otlp;
 pub mod pty;
+pub mod python;
 pub mod reachable;
 pub mod readings;
 pub mod recorder;

@@ -1,0 +1,94 @@
+-- SPDX-License-Identifier: PostgreSQL
+WITH rates AS (
+    SELECT cluster AS of_cluster, host AS of_host, date AS of_date, hour AS of_hour,
+           round(max(ticks_per_second) / 1e5) AS rate
+    FROM intervals
+    WHERE {{either}}
+    GROUP BY cluster, host, date, hour
+), executed AS (
+    SELECT fingerprint, statement, cluster, host, date, hour, calls, exec_ns, exec_squares, buckets, counts,
+           CASE WHEN {{in_window}} THEN 1 ELSE 0 END AS side
+    FROM statements
+    WHERE {{either}} AND ({{in_window}} OR {{in_against}}) AND toplevel AND statement NOT LIKE '/* tally */%'
+), sums AS (
+    SELECT fingerprint, cluster, host, side, max(statement) AS known_text,
+           sum(calls) AS n, sum(exec_ns) AS ns, sum(exec_squares) AS squares
+    FROM executed
+    GROUP BY fingerprint, cluster, host, side
+), buckets_of AS (
+    {{exploded fingerprint, cluster, host, date, hour, side | executed}}
+), cells AS (
+    SELECT fingerprint, cluster, host, side, rate, bucket, sum(n) AS executions
+    FROM buckets_of JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour
+    GROUP BY fingerprint, cluster, host, side, rate, bucket
+), bounded AS (
+    SELECT fingerprint, cluster, host, side, executions,
+           ({{low bucket}} + {{low bucket + 1}}) / 2 * 1e4 / rate AS middle_ns
+    FROM cells
+), ranked AS (
+    SELECT fingerprint, cluster, host, side, middle_ns,
+           sum(executions) OVER (PARTITION BY fingerprint, cluster, host, side ORDER BY middle_ns
+                                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS upto,
+           sum(executions) OVER (PARTITION BY fingerprint, cluster, host, side) AS whole
+    FROM bounded
+), medians AS (
+    SELECT fingerprint AS m_fingerprint, cluster AS m_cluster, host AS m_host, side AS m_side,
+           min(CASE WHEN upto >= 0.5e0 * whole THEN middle_ns END) AS median_ns
+    FROM ranked
+    GROUP BY fingerprint, cluster, host, side
+), sides AS (
+    SELECT fingerprint, cluster, host, max(known_text) AS known_text,
+           sum(CASE WHEN side = 0 THEN n END) AS a_n, sum(CASE WHEN side = 1 THEN n END) AS b_n,
+           sum(CASE WHEN side = 0 THEN ns END) / 1e0 AS a_ns, sum(CASE WHEN side = 1 THEN ns END) / 1e0 AS b_ns,
+           sum(CASE WHEN side = 0 THEN squares END) AS a_squares,
+           sum(CASE WHEN side = 1 THEN squares END) AS b_squares,
+           max(CASE WHEN side = 0 THEN median_ns END) AS a_median,
+           max(CASE WHEN side = 1 THEN median_ns END) AS b_median
+    FROM sums JOIN medians
+      ON m_fingerprint = fingerprint AND m_cluster = cluster AND m_host = host AND m_side = side
+    GROUP BY fingerprint, cluster, host
+), compared AS (
+    SELECT fingerprint, cluster, host, known_text, a_n, b_n, a_ns, b_ns,
+           (b_ns / b_n) / (a_ns / a_n) AS mean_factor, b_median / a_median AS median_factor,
+           greatest(a_squares / a_n - (a_ns / a_n) * (a_ns / a_n), 0e0) / ((a_ns / a_n) * (a_ns / a_n)) / a_n
+             + greatest(b_squares / b_n - (b_ns / b_n) * (b_ns / b_n), 0e0) / ((b_ns / b_n) * (b_ns / b_n)) / b_n
+             AS variance
+    FROM sides
+    WHERE a_n >= {{fewest_calls}} AND b_n >= {{fewest_calls}} AND a_ns > 0 AND b_ns > 0 AND a_median > 0
+), numbered AS (
+    SELECT fingerprint, cluster, host, known_text, a_n, b_n, a_ns, b_ns, mean_factor, median_factor, variance,
+           count(*) OVER (PARTITION BY cluster, host) AS statements_there,
+           median(mean_factor) OVER (PARTITION BY cluster, host) AS middle,
+           count(*) OVER () AS tests
+    FROM compared
+), judged AS (
+    SELECT fingerprint, cluster, host, known_text, a_n, b_n, a_ns, b_ns, mean_factor, median_factor,
+           CASE WHEN statements_there < {{common}} THEN 1e0 ELSE middle END AS machine,
+           abs(ln(mean_factor)) / ({{likeness}} * sqrt(greatest(variance, 1e-18)))
+             >= sqrt(2 * ln(tests / {{false_alarms}})) AS certain
+    FROM numbered
+), verdicts AS (
+    SELECT fingerprint, cluster, host, known_text, a_n, b_n, a_ns, b_ns, mean_factor,
+           certain AND least(mean_factor, median_factor) / greatest(machine, 1e0) >= {{factor}} AS slower,
+           certain AND greatest(mean_factor, median_factor) / least(machine, 1e0) <= 1 / {{factor}} AS faster
+    FROM judged
+), fleet AS (
+    SELECT fingerprint, max(known_text) AS statement, count(*) AS hosts,
+           sum(CASE WHEN slower THEN 1 ELSE 0 END) AS hosts_slower,
+           sum(CASE WHEN faster THEN 1 ELSE 0 END) AS hosts_faster,
+           exp(avg(CASE WHEN slower OR faster THEN ln(mean_factor) END)) AS factor,
+           sum(CASE WHEN slower OR faster THEN a_ns END) / nullif(sum(CASE WHEN slower OR faster THEN a_n END), 0)
+             / 1e9 AS before_seconds,
+           sum(CASE WHEN slower OR faster THEN b_ns END) / nullif(sum(CASE WHEN slower OR faster THEN b_n END), 0)
+             / 1e9 AS mean_seconds,
+           sum(CASE WHEN slower OR faster THEN b_ns - a_ns / a_n * b_n ELSE 0 END) / 1e9 / {{seconds}} AS sessions,
+           {{names CASE WHEN slower THEN host END}} AS slower_hosts
+    FROM verdicts
+    GROUP BY fingerprint
+)
+SELECT statement, fingerprint, hosts_slower, hosts_faster, hosts, factor, before_seconds, mean_seconds, sessions,
+       slower_hosts
+FROM fleet
+WHERE hosts_slower + hosts_faster > 0
+ORDER BY abs(sessions) DESC, fingerprint
+LIMIT {{limit}}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: PostgreSQL
+//! An engine's answer as a typed table.
+
+use serde_json::{Deserializer, Map, Value};
+use view::table::{Cell, Row, Table, Unit};
+
+use crate::Query;
+
+fn cell(value: Option<&Value>, unit: Unit) -> Cell {
+    match value {
+        None | Some(Value::Null) => Cell::Empty,
+        Some(Value::String(text)) if !unit.is_figure() && unit != Unit::Time => {
+            text.as_str().into()
+        }
+        // Some engines write wide numbers as text.
+        Some(Value::String(text)) => text.parse::<f64>().ok().map(|n| figure(n, unit)).into(),
+        Some(Value::Number(n)) if unit == Unit::Id => n.to_string().into(),
+        Some(Value::Number(n)) => n.as_f64().map(|n| figure(n, unit)).into(),
+        Some(other) => other.to_string().into(),
+    }
+}
+
+/// A number; counts are whole.
+fn figure(n: f64, unit: Unit) -> Cell {
+    match unit {
+        Unit::Count if n >= 0.0 => Cell::Whole(n as u64),
+        _ => n.into(),
+    }
+}
+
+/// The table of an answer in JSON: objects, or lists of them. The error says what is wrong.
+pub fn table(query: &Query, answer: &str) -> Result<Table, String> {
+    let mut rows: Vec<Map<String, Value>> = Vec::new();
+    let mut add = |value: Value| match value {
+        Value::Object(row) => {
+            rows.push(row);
+            Ok(())
+        }
+        other => Err(format!("the engine's answer has {other} in place of a row")),
+    };
+    for value in Deserializer::from_str(answer).into_iter::<Value>() {
+        match value.map_err(|error| {
+            format!("the engine's answer is not JSON ({error}): {}", answer.trim())
+        })? {
+            Value::Array(all) => all.into_iter().try_for_each(&mut add)?,
+            one => add(one)?,
+        }
+    }
+    let cells = |row: &Map<String, Value>| {
+        query.columns.iter().map(|column| cell(row.get(column.key), column.unit)).collect()
+    };
+    let rows = rows.iter().map(|row| Row::new("", cells(row))).collect();
+    Ok(Table { rows, ..Table::new(query.name, query.about, query.columns.to_vec()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_all_engines_become_the_same_cells() {
+        let query = Query::of_name("hosts").unwrap();
+        let list = r#"[{"cluster":"c","host":"7","covered_seconds":1.5,"cpus":2,"handled":null}]"#;
+        let lines =
+            "{\"cluster\":\"c\",\"host\":\"7\",\"covered_seconds\":\"1.5\",\"cpus\":\"2\"}\n";
+        let (a, b) = (table(query, list).unwrap(), table(query, lines).unwrap());
+        assert_eq!(a.rows[0].cells, b.rows[0].cells);
+        assert_eq!(a.rows[0].cells[1], Cell::from("7"));
+        assert_eq!(a.rows[0].cells[7], Cell::Whole(2));
+        assert!(table(query, "").unwrap().rows.is_empty());
+        assert!(table(query, "Error: no").unwrap_err().contains("Error: no"));
+        assert!(table(query, "[1]").is_err());
+    }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The recordings of many servers, asked with engines that exist: DuckDB, ClickHouse and Spark.
+//!
+//! Recordings lie as Parquet files under a [`Root`]. A [`View`] says which of their rows count and what its
+//! columns mean; a [`Query`] answers a question from views. Each is defined once, as SQL with a few
+//! expressions in braces that [`Dialect`]s write differently; the columns of files come from the recording's
+//! tables. Nothing here runs an engine. docs/fleet.md is the guide.
+
+mod answer;
+mod dialect;
+mod local;
+mod queries;
+mod root;
+mod source;
+mod template;
+mod views;
+mod window;
+
+pub use answer::table;
+pub use dialect::Dialect;
+pub use queries::{Asked, Query, QUERIES};
+pub use root::Root;
+pub use views::{schema, View, VIEWS};
+pub use window::{Only, Window};

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Where the recordings of a fleet lie: `ROOT/v1/TABLE/cluster=C/host=H/date=D/NAME.parquet`.
+
+use crate::window::Window;
+use crate::Dialect;
+
+/// The version of the layout.
+const LAYOUT: &str = "v1";
+
+/// A directory, or a prefix in object storage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root(String);
+
+impl Root {
+    /// A directory's absolute path, `file:///PATH`, `s3://BUCKET/PREFIX`, `gs://...` or the URL of an S3 endpoint.
+    pub fn parse(text: &str) -> Result<Root, String> {
+        let path = text.strip_prefix("file://").unwrap_or(text).trim_end_matches('/');
+        if let Some(odd) = path.chars().find(|c| "'\"`*?[]{}\\;".contains(*c) || c.is_control()) {
+            return Err(format!("\"{text}\" has the character {odd:?}, which engines would interpret; rename the directory"));
+        }
+        let is_known =
+            ["s3", "gs", "http", "https"].iter().any(|it| path.starts_with(&format!("{it}://")));
+        if !is_known && !path.starts_with('/') {
+            return Err(format!(
+                "\"{text}\" is neither an absolute path nor begins with s3:// or gs://"
+            ));
+        }
+        Ok(Root(path.to_string()))
+    }
+
+    /// The directory, unless it is in object storage.
+    pub fn directory(&self) -> Option<&str> {
+        self.0.starts_with('/').then_some(&*self.0)
+    }
+
+    /// The directory of a table.
+    pub fn of_table(&self, table: &str) -> String {
+        format!("{}/{LAYOUT}/{table}", self.0)
+    }
+
+    /// A pattern for a table's files; with a window, those that may have its rows and few more.
+    pub(crate) fn pattern(&self, table: &str, window: Option<&Window>, dialect: Dialect) -> String {
+        let any = || ["*"; 4].map(String::from);
+        let [cluster, host, date, hour] = window.map_or_else(any, |it| it.pattern(dialect));
+        let directory = self.of_table(table);
+        format!("{directory}/cluster={cluster}/host={host}/date={date}/{hour}.parquet")
+    }
+
+    /// The function with which ClickHouse reads these files.
+    pub(crate) fn clickhouse(&self, pattern: &str, format: &str, structure: &str) -> String {
+        let structure = structure.replace('\'', "\\'");
+        match self.0.split_once("://") {
+            Some(("gs", path)) => {
+                let path = pattern.replacen(
+                    &format!("gs://{path}"),
+                    &format!("https://storage.googleapis.com/{path}"),
+                    1,
+                );
+                format!("gcs('{path}', '{format}', '{structure}')")
+            }
+            Some(_) => format!("s3('{pattern}', '{format}', '{structure}')"),
+            None => format!("file('{pattern}', '{format}', '{structure}')"),
+        }
+    }
+
+    /// Whether this engine reads such a root.
+    pub fn is_read_by(&self, dialect: Dialect) -> bool {
+        dialect == Dialect::ClickHouse || !self.0.starts_with("http")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_a_path_or_an_address() {
+        assert_eq!(Root::parse("/srv/fleet/").unwrap().directory(), Some("/srv/fleet"));
+        assert_eq!(Root::parse("file:///srv/fleet").unwrap().directory(), Some("/srv/fleet"));
+        let bucket = Root::parse("s3://bucket/prefix").unwrap();
+        assert_eq!(bucket.directory(), None);
+        assert_eq!(
+            bucket.pattern("frames", None, Dialect::DuckDb),
+            "s3://bucket/prefix/v1/frames/cluster=*/host=*/date=*/*.parquet"
+        );
+        for odd in ["fleet", "ftp://x/y", "/srv/it's", "/srv/*", "/srv/a;b", ""] {
+            assert!(Root::parse(odd).is_err(), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The rows of a recording's table that count, from the files of all hosts.
+//!
+//! An hour's minutes are uploaded one by one, and later the hour as a whole, rolled up. Until upkeep has
+//! removed what was replaced, both are there. Which files count follows from their names alone: of each
+//! hour of a host those of the highest grade (ADR 66).
+
+use std::path::Path;
+
+use recording::{
+    Column, EventRow, FrameRow, PlanRow, PlanTextRow, SessionHistoryRow, StatRow, StatementRow,
+    Table, TextRow, GRADES,
+};
+
+use crate::local;
+use crate::window::Window;
+use crate::{Dialect, Root};
+
+/// A table of recordings.
+#[derive(Debug)]
+pub struct Source {
+    /// Its name, and that of its directory.
+    pub name: &'static str,
+    columns: fn() -> Vec<Column>,
+}
+
+const fn source<T: Table>() -> Source {
+    Source { name: T::NAME, columns: T::columns }
+}
+
+/// The tables that views are made of.
+const SOURCES: [Source; 8] = [
+    source::<FrameRow>(),
+    source::<StatRow>(),
+    source::<StatementRow>(),
+    source::<TextRow>(),
+    source::<EventRow>(),
+    source::<SessionHistoryRow>(),
+    source::<PlanRow>(),
+    source::<PlanTextRow>(),
+];
+
+/// Columns whose names are words of SQL, and their names in views.
+const RENAMED: [(&str, &str); 5] = [
+    ("count", "events"),
+    ("user", "user_name"),
+    ("lock", "lock_name"),
+    ("group", "group_name"),
+    ("table", "table_name"),
+];
+
+/// From the path of a file.
+const PARTS: [(&str, &str); 4] = [
+    ("cluster", "/cluster=([^/]*)/"),
+    ("host", "/host=([^/]*)/"),
+    ("date", "/date=([^/]*)/"),
+    ("hour", "/([0-9][0-9])[^/]*$"),
+];
+
+/// Which files are read, of which engine.
+#[derive(Debug, Clone, Copy)]
+pub struct Files<'a> {
+    /// The engine's SQL.
+    pub dialect: Dialect,
+    /// Where the files lie.
+    pub root: &'a Root,
+    /// At least those of this time.
+    pub window: Option<&'a Window>,
+}
+
+/// A number for the grade in a file's name: files with a higher one replace those with a lower one.
+fn grade(path: &str) -> String {
+    let known: String =
+        GRADES.iter().zip(1..).map(|(name, n)| format!(" WHEN '{name}' THEN {n}")).collect();
+    format!("CASE regexp_extract({path}, '-([a-z0-9]+)[.]parquet$', 1){known} ELSE 0 END")
+}
+
+/// The paths of the files that count, from a relation with all paths. A name may have a number before the grade:
+/// that of a further recording of the same host.
+fn valid(paths: &str) -> String {
+    let (_, hour) = PARTS[3];
+    format!(
+        "SELECT path FROM (SELECT path, grade, max(grade) OVER (PARTITION BY folder, hour, generation) AS best FROM \
+         (SELECT path, {grade} AS grade, regexp_extract(path, '^(.*)/[^/]*$', 1) AS folder, \
+         regexp_extract(path, '{hour}', 1) AS hour, \
+         regexp_extract(path, '/[0-9]+-([0-9]+)-[a-z0-9]+[.]parquet$', 1) AS generation \
+         FROM ({paths}) listed) graded) ranked \
+         WHERE grade = best AND grade > 0",
+        grade = grade("path")
+    )
+}
+
+impl Source {
+    /// The table of this name.
+    pub fn of_name(name: &str) -> Option<&'static Source> {
+        SOURCES.iter().find(|it| it.name == name)
+    }
+
+    /// The columns as views have them.
+    fn selected(&self, dialect: Dialect) -> String {
+        let mut all = String::new();
+        for column in (self.columns)() {
+            let quoted = dialect.quoted(column.name);
+            let renamed = RENAMED.iter().find(|(name, _)| *name == column.name);
+            if column.name == "time" {
+                all.push_str(&format!(", {} AS time_ms", dialect.epoch_ms(&quoted)));
+            }
+            match renamed {
+                Some((_, name)) => all.push_str(&format!(", {quoted} AS {name}")),
+                None => all.push_str(&format!(", {quoted}")),
+            }
+        }
+        all
+    }
+
+    /// A relation with no rows and all columns: for columns that no file has, and tables without any file.
+    fn empty(&self, dialect: Dialect) -> String {
+        let columns = (self.columns)().into_iter().map(|column| {
+            let known = dialect.type_of(&column);
+            format!("CAST(NULL AS {known}) AS {}", dialect.quoted(column.name))
+        });
+        columns.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether a local root has no file of this table for the window. Of others that is not known.
+    fn is_missing(&self, root: &Root, window: Option<&Window>) -> bool {
+        root.directory().is_some() && !local::has_file(Path::new(&root.of_table(self.name)), window)
+    }
+
+    /// A query for the rows that count: `cluster`, `host`, `date`, `hour`, `time_ms` and the table's columns.
+    pub fn rows(&self, files: &Files<'_>) -> String {
+        let Files { dialect, root, window } = *files;
+        // Texts are written once a day.
+        let around = window
+            .filter(|_| self.name.ends_with("_texts"))
+            .map(|window| window.with_days_around());
+        let window = around.as_ref().or(window);
+        let selected = self.selected(dialect);
+        let parts = |path: &str| {
+            let part =
+                |(name, pattern)| format!("regexp_extract({path}, '{pattern}', 1) AS {name}");
+            PARTS.map(part).join(", ")
+        };
+        let pattern = root.pattern(self.name, window, dialect);
+        let nothing = self.empty(dialect);
+        // ClickHouse has no rows where there is no file; for the others that is an error.
+        if dialect != Dialect::ClickHouse && self.is_missing(root, window) {
+            let parts = PARTS.map(|(name, _)| format!("'' AS {name}")).join(", ");
+            return format!("SELECT {parts}{selected} FROM (SELECT {nothing}) missing WHERE 1 = 0");
+        }
+        match dialect {
+            Dialect::DuckDb => format!(
+                "SELECT {parts}{selected} FROM (SELECT {nothing}, '' AS filename WHERE 1 = 0 UNION ALL BY NAME \
+                 SELECT * FROM read_parquet('{pattern}', union_by_name = true, filename = true, \
+                 hive_partitioning = false)) files WHERE filename IN ({valid})",
+                parts = parts("filename"),
+                valid = valid(&format!("SELECT file AS path FROM glob('{pattern}')")),
+            ),
+            Dialect::ClickHouse => format!(
+                "SELECT {parts}{selected} FROM {read} WHERE _path IN ({valid}) SETTINGS use_hive_partitioning = 0",
+                parts = parts("_path"),
+                read = root.clickhouse(&pattern, "Parquet", &self.structure()),
+                valid = valid(&format!(
+                    "SELECT DISTINCT _path AS path FROM {}",
+                    root.clickhouse(&pattern, "One", "dummy UInt8")
+                )),
+            ),
+            Dialect::Spark => {
+                let path = "regexp_replace(_metadata.file_path, '^file:/+', '/')";
+                let directory = root.of_table(self.name);
+                format!(
+                    "SELECT {parts}{selected} FROM parquet.`{directory}` WHERE {path} IN ({valid})",
+                    parts = parts(path).replace(
+                        &format!("regexp_extract({path}, '{}', 1) AS date", PARTS[2].1),
+                        "CAST(date AS STRING) AS date"
+                    ),
+                    valid = valid(&format!(
+                        "SELECT regexp_replace(path, '^file:/+', '/') AS path FROM binaryFile.`{pattern}`"
+                    )),
+                )
+            }
+        }
+    }
+
+    /// The columns for ClickHouse, which then reads no file to know them.
+    fn structure(&self) -> String {
+        let column = |column: Column| {
+            format!("\"{}\" {}", column.name, Dialect::ClickHouse.type_of(&column))
+        };
+        (self.columns)().into_iter().map(column).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The views: which rows of which table, and what their columns mean. Each is a file of `sql/views/`.
+
+use crate::source::Files;
+use crate::template::expand;
+use crate::{Dialect, Root, Window};
+
+/// A view of the recordings of all hosts.
+#[derive(Debug)]
+pub struct View {
+    /// Its name.
+    pub name: &'static str,
+    /// A row of it, in a few words.
+    pub about: &'static str,
+    sql: &'static str,
+}
+
+macro_rules! views {
+    ($($name:literal: $about:literal,)*) => {
+        /// All views.
+        pub const VIEWS: &[View] = &[$(View {
+            name: $name,
+            about: $about,
+            sql: include_str!(concat!("../sql/views/", $name, ".sql")),
+        }),*];
+    };
+}
+
+views! {
+    "intervals": "an interval of a host: length, CPUs, commands, sessions, CPU time of the machine",
+    "statistics": "what a statistic of a kind of process did in an interval",
+    "ledger": "the time of an account in an interval, with phase, activity, class and whether it is idle",
+    "waits": "the same of waits alone, without idle ones",
+    "files": "operations on a kind of file in an interval",
+    "statements": "a statement in a detail interval, with its text and fingerprint",
+    "events": "a notable event",
+    "sessions": "a session that was not idle in an interval, with what it waited for and who blocked it",
+    "plans": "executions of a plan in a detail interval, with its text",
+}
+
+/// The text of a file without its first line, which names the license.
+pub(crate) fn body(sql: &str) -> &str {
+    sql.split_once('\n').map_or(sql, |(_, body)| body).trim_end()
+}
+
+impl View {
+    /// The query that it stands for.
+    pub(crate) fn query(&self, files: &Files<'_>) -> String {
+        expand(body(self.sql), files.dialect, Some(files), None)
+    }
+}
+
+/// The statements that create all views, each with a semicolon.
+pub fn schema(dialect: Dialect, root: &Root) -> String {
+    let files = Files { dialect, root, window: None::<&Window> };
+    let create = match dialect {
+        Dialect::Spark => "CREATE OR REPLACE TEMPORARY VIEW",
+        _ => "CREATE OR REPLACE VIEW",
+    };
+    let one = |view: &View| {
+        format!(
+            "-- {}: {}\n{create} {} AS\n{};\n\n",
+            view.name,
+            view.about,
+            view.name,
+            view.query(&files)
+        )
+    };
+    VIEWS.iter().map(one).collect()
+}

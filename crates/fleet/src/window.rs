@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Of which time, cluster and host a question is.
+
+use jiff::Timestamp;
+
+use crate::Dialect;
+
+/// A cluster, a host, or both.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Only {
+    /// Only this cluster.
+    pub cluster: Option<String>,
+    /// Only this host.
+    pub host: Option<String>,
+}
+
+/// The intervals that ended after `since_ms` and not after `until_ms`, milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// Its beginning, which does not belong to it.
+    pub since_ms: i64,
+    /// Its end.
+    pub until_ms: i64,
+    /// Of which hosts.
+    pub only: Only,
+}
+
+/// A file has an hour or less, and is of the day on which its first interval ended.
+const HOUR_MS: i64 = 3_600_000;
+
+/// A name in a file's path, as the recorder writes it.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+/// "2026-03-02 11"
+fn hour(ms: i64) -> String {
+    let at = Timestamp::from_millisecond(ms);
+    at.map_or_else(|_| "9999-12-31 23".into(), |at| at.strftime("%Y-%m-%d %H").to_string())
+}
+
+impl Window {
+    /// A window; the error says what is wrong.
+    pub fn new(since_ms: i64, until_ms: i64, only: Only) -> Result<Window, String> {
+        if since_ms >= until_ms {
+            return Err("the time range is empty: its beginning is not before its end".into());
+        }
+        for name in [&only.cluster, &only.host].into_iter().flatten() {
+            if !is_plain(name) {
+                return Err(format!(
+                    "\"{name}\" cannot be the name of a cluster or host; as in paths, names have letters, digits, \"-\", \"_\" and \".\""
+                ));
+            }
+        }
+        Ok(Window { since_ms, until_ms, only })
+    }
+
+    /// Its length, seconds.
+    pub fn seconds(&self) -> f64 {
+        (self.until_ms - self.since_ms) as f64 / 1e3
+    }
+
+    /// The first and the last hour of files with rows of it: "2026-03-02 11".
+    fn hours(&self) -> [String; 2] {
+        [hour(self.since_ms - HOUR_MS), hour(self.until_ms)]
+    }
+
+    fn dates(&self) -> [String; 2] {
+        self.hours().map(|hour| hour[..10].to_string())
+    }
+
+    /// Whether a file of this day ("2026-03-02"), whose name begins so, may have rows of it.
+    pub fn has_file(&self, day: &str, name: &str) -> bool {
+        let [first, last] = self.hours();
+        let hour = format!("{day} {}", name.get(..2).unwrap_or_default());
+        (first..=last).contains(&hour)
+    }
+
+    /// The same with a day before and a day after.
+    pub(crate) fn with_days_around(&self) -> Window {
+        let day = 24 * HOUR_MS;
+        Window {
+            since_ms: self.since_ms - day,
+            until_ms: self.until_ms + day,
+            only: self.only.clone(),
+        }
+    }
+
+    /// The smallest window that has both.
+    pub fn with(&self, other: &Window) -> Window {
+        Window {
+            since_ms: self.since_ms.min(other.since_ms),
+            until_ms: self.until_ms.max(other.until_ms),
+            only: self.only.clone(),
+        }
+    }
+
+    /// Patterns for the names of cluster, host, date, and for the beginning of a file's name.
+    pub(crate) fn pattern(&self, dialect: Dialect) -> [String; 4] {
+        let [first, last] = self.dates();
+        let same = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
+        let any = |name: &Option<String>| name.clone().unwrap_or_else(|| "*".into());
+        let [cluster, host] = [any(&self.only.cluster), any(&self.only.host)];
+        if same < first.len() {
+            return [cluster, host, format!("{}*", &first[..same]), "*".into()];
+        }
+        let [begin, end] = self.hours().map(|hour| hour[11..].to_string());
+        let hours = match dialect {
+            Dialect::ClickHouse => {
+                let all = (0..24).map(|hour| format!("{hour:02}"));
+                let wanted: Vec<String> = all.filter(|it| (&begin..=&end).contains(&it)).collect();
+                format!("{{{}}}*", wanted.join(","))
+            }
+            _ if begin[..1] == end[..1] => {
+                format!("{}[{}-{}]*", &begin[..1], &begin[1..], &end[1..])
+            }
+            _ => format!("[{}-{}]*", &begin[..1], &end[..1]),
+        };
+        [cluster, host, first, hours]
+    }
+
+    /// The condition for rows of a view.
+    pub(crate) fn condition(&self) -> String {
+        let [first, last] = self.dates();
+        let [begin, end] = self.hours();
+        let mut condition = format!(
+            "date >= '{first}' AND date <= '{last}' AND concat(date, ' ', hour) >= '{begin}' \
+             AND concat(date, ' ', hour) <= '{end}' AND time_ms > {} AND time_ms <= {}",
+            self.since_ms, self.until_ms
+        );
+        for (column, name) in [("cluster", &self.only.cluster), ("host", &self.only.host)] {
+            if let Some(name) = name {
+                condition.push_str(&format!(" AND {column} = '{name}'"));
+            }
+        }
+        condition
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // 2026-03-01 00:00:00 UTC.
+    const MIDNIGHT: i64 = 1_772_323_200_000;
+
+    #[test]
+    fn files_of_the_evening_before_may_have_the_first_intervals() {
+        let window = Window::new(MIDNIGHT, MIDNIGHT + HOUR_MS, Only::default()).unwrap();
+        assert!(
+            window.has_file("2026-02-28", "235959-hour")
+                && window.has_file("2026-03-01", "010000-60s")
+        );
+        assert!(
+            !window.has_file("2026-02-28", "225959-hour")
+                && !window.has_file("2026-03-01", "020000-60s")
+        );
+        assert_eq!(window.pattern(Dialect::DuckDb), ["*", "*", "2026-0*", "*"]);
+        let noon =
+            Window::new(MIDNIGHT + 12 * HOUR_MS, MIDNIGHT + 13 * HOUR_MS, Only::default()).unwrap();
+        assert_eq!(noon.pattern(Dialect::DuckDb), ["*", "*", "2026-03-01", "1[1-3]*"]);
+        assert_eq!(noon.pattern(Dialect::ClickHouse)[3], "{11,12,13}*");
+        let morning = Window { since_ms: MIDNIGHT + 9 * HOUR_MS, ..noon.clone() };
+        assert_eq!(morning.pattern(Dialect::Spark)[3], "[0-1]*");
+        assert_eq!(noon.with(&window).dates(), window.dates());
+    }
+
+    #[test]
+    fn names_cannot_end_the_text_that_they_are_in() {
+        for odd in ["", "a'b", "a*", "a b", "ä"] {
+            let only = Only { host: Some(odd.into()), ..Only::default() };
+            assert!(Window::new(0, 1, only).unwrap_err().contains("letters"), "{odd}");
+        }
+        let only = Only { host: Some("db-1.example".into()), cluster: Some("shop".into()) };
+        let condition = Window::new(0, 1, only).unwrap().condition();
+        assert!(
+            condition.ends_with("AND cluster = 'shop' AND host = 'db-1.example'"),
+            "{condition}"
+        );
+        assert!(Window::new(1, 1, Only::default()).is_err());
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Arguments of `tally fleet`.
+
+use clap::{Args, Subcommand};
+use fleet::{Query, Root, QUERIES};
+use report::Edge;
+
+use super::engine::Engine;
+
+/// Arguments of `tally fleet`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The recordings lie in a directory or bucket, as ROOT/v1/TABLE/cluster=C/host=H/date=D/NAME.parquet.
+
+Examples:
+  tally fleet queries
+  tally fleet ask load --engine duckdb --root /srv/fleet --since -1h
+  tally fleet ask regressions --engine duckdb --root s3://bucket/fleet --since 14:00 --against 12:00..13:00
+  tally fleet schema --engine clickhouse --root s3://bucket/fleet | clickhouse client --multiquery
+  tally fleet ask p99 --engine http://clickhouse:8123
+  tally fleet sql statements --engine spark --root s3://bucket/fleet")]
+pub struct FleetArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// List the named queries
+    Queries {
+        /// Print JSON (docs/reference-json.md)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the statements that create the views
+    Schema {
+        /// The engine: duckdb, clickhouse or spark
+        #[arg(long, value_parser = Engine::parse)]
+        engine: Engine,
+        /// The directory or bucket of the recordings
+        #[arg(long, value_parser = root)]
+        root: Root,
+    },
+    /// Print the text of a query
+    Sql {
+        /// The query
+        #[arg(value_name = "QUERY", value_parser = query)]
+        name: &'static Query,
+        /// The engine: duckdb, clickhouse or spark
+        #[arg(long, value_parser = Engine::parse)]
+        engine: Engine,
+        /// The directory or bucket of the recordings; without it, the query needs the views
+        #[arg(long, value_parser = root)]
+        root: Option<Root>,
+        /// Of which time and hosts
+        #[command(flatten)]
+        period: Period,
+    },
+    /// Ask an engine and print the answer
+    Ask(AskArgs),
+}
+
+/// Arguments of `tally fleet ask`.
+#[derive(Debug, Args)]
+pub struct AskArgs {
+    /// The query
+    #[arg(value_name = "QUERY", value_parser = query)]
+    pub name: &'static Query,
+    /// duckdb, clickhouse, the path of either program or of a Python that has chdb, or the URL of a ClickHouse
+    /// server (user and password: CLICKHOUSE_USER, CLICKHOUSE_PASSWORD)
+    #[arg(long, value_parser = Engine::parse)]
+    pub engine: Engine,
+    /// The directory or bucket of the recordings; without it, the server has the views
+    #[arg(long, value_parser = root)]
+    pub root: Option<Root>,
+    /// Of which time and hosts
+    #[command(flatten)]
+    pub period: Period,
+    /// Print JSON (docs/reference-json.md)
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print CSV
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// Of which time and hosts.
+#[derive(Debug, Args)]
+pub struct Period {
+    /// From this time on: 14:30, 2026-03-01, "2026-03-01 14:30", or -2h (before the end) [default: -1h]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
+    pub since: Option<Edge>,
+    /// Until this time [default: now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
+    pub until: Option<Edge>,
+    /// For regressions: the time to compare with [default: as long, just before --since]
+    #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true, value_parser = Against::parse)]
+    pub against: Option<Against>,
+    /// Only this cluster
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// Only this host
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Max. number of rows
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+}
+
+/// Another time, to compare with.
+#[derive(Debug, Clone, Copy)]
+pub struct Against {
+    /// Its beginning; `None`: as long as the window before its end.
+    pub from: Option<Edge>,
+    /// Its end; `None`: the beginning of the window.
+    pub to: Option<Edge>,
+}
+
+impl Against {
+    fn parse(text: &str) -> Result<Against, String> {
+        let Some((from, to)) = text.split_once("..") else {
+            return Err(format!(
+                "\"{text}\" is not a time range; write FROM..TO, such as 12:00..13:00 or -2h.."
+            ));
+        };
+        let edge = |text: &str| (!text.is_empty()).then(|| Edge::parse(text)).transpose();
+        Ok(Against { from: edge(from)?, to: edge(to)? })
+    }
+}
+
+/// A query by its name.
+fn query(name: &str) -> Result<&'static Query, String> {
+    Query::of_name(name).ok_or_else(|| {
+        let names: Vec<&str> = QUERIES.iter().map(|query| query.name).collect();
+        format!("no query has this name; there are {}", names.join(", "))
+    })
+}
+
+/// A root; a directory's path may be relative.
+fn root(text: &str) -> Result<Root, String> {
+    if text.contains("://") {
+        return Root::parse(text);
+    }
+    let path = std::fs::canonicalize(text)
+        .map_err(|error| format!("{text}: {error}; name the directory that has v1/"))?;
+    let root = Root::parse(path.to_str().ok_or("the directory's name is not UTF-8")?)?;
+    match std::path::Path::new(&root.of_table("frames")).is_dir() {
+        true => Ok(root),
+        false => Err(format!(
+            "{text}: has no {}; name the directory that has v1/",
+            root.of_table("frames")
+        )),
+    }
+}

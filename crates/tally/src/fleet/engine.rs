@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: PostgreSQL
+//! An engine: a program that answers a query, or a ClickHouse server.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use error::Error;
+use fleet::Dialect;
+use view::escape::visible;
+
+/// How an engine is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reach {
+    /// Only its SQL is known.
+    None,
+    /// DuckDB's command line.
+    DuckDb(String),
+    /// `clickhouse local`.
+    ClickHouse(String),
+    /// A Python with chdb.
+    Chdb(String),
+    /// A ClickHouse server's HTTP interface.
+    Server(String),
+}
+
+/// An engine as `--engine` names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Engine {
+    dialect: Dialect,
+    reach: Reach,
+}
+
+/// A query may scan the recordings of a thousand hosts.
+const PATIENCE: Duration = Duration::from_secs(3600);
+/// Characters of an engine's complaint that are printed.
+const SHOWN: usize = 2000;
+
+impl Engine {
+    /// Parses the argument.
+    pub fn parse(text: &str) -> Result<Engine, String> {
+        let of = |dialect, reach| Ok(Engine { dialect, reach });
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return of(Dialect::ClickHouse, Reach::Server(text.trim_end_matches('/').into()));
+        }
+        let name = Path::new(text).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        match name {
+            "spark" => of(Dialect::Spark, Reach::None),
+            _ if name.starts_with("duckdb") => of(Dialect::DuckDb, Reach::DuckDb(text.into())),
+            _ if name.starts_with("clickhouse") => of(Dialect::ClickHouse, Reach::ClickHouse(text.into())),
+            _ if name.starts_with("python") => of(Dialect::ClickHouse, Reach::Chdb(text.into())),
+            _ => Err(format!(
+                "\"{text}\" is not an engine; write duckdb, clickhouse or spark, the path of duckdb, clickhouse or of a \
+                 python that has chdb, or the http:// address of a ClickHouse server"
+            )),
+        }
+    }
+
+    /// Its SQL.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Whether it is a server, which can have views.
+    pub fn is_server(&self) -> bool {
+        matches!(self.reach, Reach::Server(_))
+    }
+
+    /// The answer to a query, in JSON.
+    pub fn ask(&self, sql: &str) -> Result<String, Error> {
+        let command = |program: &str, arguments: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        };
+        match &self.reach {
+            Reach::None => Err(Error::Usage(format!(
+                "{} is not run from here; `tally fleet sql` prints the query for it",
+                self.dialect
+            ))),
+            Reach::DuckDb(program) => {
+                answer(&mut command(program, &["-batch", "-bail", "-json"]), sql)
+            }
+            Reach::ClickHouse(program) => {
+                let arguments =
+                    ["local", "--output-format", "JSONEachRow", "--queries-file", "/dev/stdin"];
+                answer(&mut command(program, &arguments), sql)
+            }
+            Reach::Chdb(python) => {
+                answer(&mut command(python, &["-m", "chdb", sql, "JSONEachRow"]), "")
+            }
+            Reach::Server(url) => server(url, sql),
+        }
+    }
+}
+
+/// What a program prints about a query that it reads from standard input.
+fn answer(command: &mut Command, sql: &str) -> Result<String, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |error: std::io::Error| {
+        Error::Failed(format!(
+            "could not run {program}: {error}; install it, or name its path with --engine"
+        ))
+    };
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    if let Some(mut input) = child.stdin.take() {
+        let text = format!("{sql};\n");
+        // A program that stops reading says why itself. Queries are shorter than a pipe's buffer.
+        let _ = input.write_all(text.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(Error::Failed(format!("{program}: {}", shown(&complaint))))
+}
+
+/// The answer of a ClickHouse server.
+fn server(url: &str, sql: &str) -> Result<String, Error> {
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(PATIENCE))
+        .http_status_as_error(false)
+        .build();
+    let mut request = ureq::Agent::new_with_config(config).post(url);
+    for (header, variable) in
+        [("X-ClickHouse-User", "CLICKHOUSE_USER"), ("X-ClickHouse-Key", "CLICKHOUSE_PASSWORD")]
+    {
+        if let Ok(value) = std::env::var(variable) {
+            request = request.header(header, value);
+        }
+    }
+    let failed = |error: ureq::Error| {
+        Error::Failed(format!("{url}: {error}; is a ClickHouse server's HTTP interface there?"))
+    };
+    let mut response = request.send(format!("{sql}\nFORMAT JSONEachRow")).map_err(failed)?;
+    let is_good = response.status().is_success();
+    let text =
+        response.body_mut().with_config().limit(u64::MAX).read_to_string().map_err(failed)?;
+    match is_good {
+        true => Ok(text),
+        false => Err(Error::Failed(format!("{url}: {}", shown(&text)))),
+    }
+}
+
+/// A complaint from elsewhere, as it may be printed; ClickHouse's without the stack of the program that has it.
+fn shown(text: &str) -> String {
+    let text = text.find("DB::Exception").map_or(text, |at| &text[at..]);
+    visible(text.trim()).chars().take(SHOWN).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_is_a_name_a_program_or_an_address() {
+        for (text, dialect) in [
+            ("duckdb", Dialect::DuckDb),
+            ("/opt/bin/duckdb", Dialect::DuckDb),
+            ("clickhouse", Dialect::ClickHouse),
+            ("/usr/bin/clickhouse-local", Dialect::ClickHouse),
+            ("venv/bin/python3", Dialect::ClickHouse),
+            ("http://localhost:8123/", Dialect::ClickHouse),
+            ("spark", Dialect::Spark),
+        ] {
+            assert_eq!(Engine::parse(text).unwrap().dialect(), dialect, "{text}");
+        }
+        assert!(Engine::parse("https://x").unwrap().is_server());
+        assert!(Engine::parse("postgres").unwrap_err().contains("clickhouse"));
+        let error = Engine::parse("/nowhere/duckdb").unwrap().ask("select 1").unwrap_err();
+        assert!(error.to_string().contains("install"), "{error}");
+    }
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally fleet`: DuckDB and ClickHouse (chdb) answer as the reader of recordings does.
+//!
+//! They are asked 30 questions; PGTALLY_FLEET_QUESTIONS sets another number.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use recording::{fingerprint, Range, Recording};
+use segment::directory::StatKind;
+use segment::Histogram;
+use serde_json::Value;
+use support::synthetic::Dice;
+use support::{complaint, output, python, segment, shared, tally};
+use tempfile::TempDir;
+
+/// Engines that answer, as `--engine` names them; `None` where they cannot be installed.
+fn engines() -> Option<[PathBuf; 2]> {
+    let Some(python) = python::with_requirements_of("fleet") else {
+        eprintln!("skipped: DuckDB and chdb cannot be installed (no PyPI?)");
+        return None;
+    };
+    Some([python.with_file_name("duckdb"), python])
+}
+
+/// Recordings of a server, and where they lie as those of two hosts.
+struct Fleet {
+    _folder: TempDir,
+    recordings: [PathBuf; 2],
+    root: PathBuf,
+}
+
+const HOSTS: [&str; 2] = ["one", "two"];
+
+/// Copies the files of a recording to where a recorder uploads them.
+fn upload(recording: &Path, root: &Path, host: &str) {
+    for table in std::fs::read_dir(recording).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = table.file_name().unwrap().to_str().unwrap().to_string();
+        if name == "journal" || !table.is_dir() {
+            continue;
+        }
+        let to = root.join("v1").join(&name).join("cluster=test").join(format!("host={host}"));
+        for from in std::fs::read_dir(&table).unwrap().map(|entry| entry.unwrap().path()) {
+            for day in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
+                let to = to.join(day.file_name().unwrap());
+                std::fs::create_dir_all(&to).unwrap();
+                for file in std::fs::read_dir(&day).unwrap().map(|entry| entry.unwrap().path()) {
+                    std::fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// Every file of the first host is there a second time, as the hour that replaced it.
+fn roll_up(root: &Path) {
+    for table in std::fs::read_dir(root.join("v1")).unwrap().map(|entry| entry.unwrap().path()) {
+        let host = table.join("cluster=test/host=one");
+        for day in std::fs::read_dir(host).into_iter().flatten().map(|entry| entry.unwrap().path())
+        {
+            for file in std::fs::read_dir(&day).unwrap().map(|entry| entry.unwrap().path()) {
+                let (time, _) =
+                    file.file_name().unwrap().to_str().unwrap().split_once('-').unwrap();
+                std::fs::copy(&file, day.join(format!("{time}-hour.parquet"))).unwrap();
+            }
+        }
+    }
+}
+
+fn fleet() -> &'static Fleet {
+    static FLEET: OnceLock<Fleet> = OnceLock::new();
+    FLEET.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = shared();
+        cluster.pgbench_init(1).unwrap();
+        let root = folder.path().join("fleet");
+        let recordings = HOSTS.map(|host| folder.path().join(host));
+        for (recording, host) in recordings.iter().zip(HOSTS) {
+            let clients = if host == "one" { "2" } else { "4" };
+            tally()
+                .args(["record", "--interval", "200ms", "--detail", "1s", "-o"])
+                .arg(recording)
+                .arg(segment(&cluster))
+                .arg("--")
+                .arg(cluster.binaries().program("pgbench"))
+                .args(["-n", "-T", "5", "-c", clients, "-h"])
+                .arg(cluster.host())
+                .args(["-p", &cluster.port().to_string(), "-U", cluster.user(), "postgres"])
+                .assert()
+                .success();
+            upload(recording, &root, host);
+        }
+        roll_up(&root);
+        Fleet { _folder: folder, recordings, root }
+    })
+}
+
+fn time(us: i64) -> String {
+    jiff::Timestamp::from_microsecond(us).unwrap().to_string()
+}
+
+/// The rows of an answer, each with the names of its columns.
+fn rows(answer: &str) -> Vec<BTreeMap<String, Value>> {
+    let answer: Value = serde_json::from_str(answer).unwrap();
+    let columns: Vec<String> = answer["table"]["columns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| column["key"].as_str().unwrap().to_string())
+        .collect();
+    let row = |row: &Value| {
+        columns.iter().cloned().zip(row.as_array().unwrap().iter().cloned()).collect()
+    };
+    answer["table"]["rows"].as_array().unwrap().iter().map(row).collect()
+}
+
+fn ask(engine: &Path, root: &Path, query: &str, more: &[&str]) -> Vec<BTreeMap<String, Value>> {
+    rows(&output(
+        tally()
+            .args(["fleet", "ask", query, "--json", "--limit", "100000", "--engine"])
+            .arg(engine)
+            .arg("--root")
+            .arg(root)
+            .args(more),
+    ))
+}
+
+/// Figures by what they are of.
+type Figures = BTreeMap<String, [f64; 2]>;
+
+fn text(row: &BTreeMap<String, Value>, key: &str) -> String {
+    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row:?}")).to_string()
+}
+
+fn number(row: &BTreeMap<String, Value>, key: &str) -> f64 {
+    row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row:?}"))
+}
+
+/// Seconds and events a second of each activity that is not idle.
+fn load(recording: &Recording, range: Range) -> Figures {
+    let sum = recording.sum(range).unwrap();
+    let seconds = sum.clock.seconds(sum.ticks);
+    let mut figures = Figures::new();
+    for it in &sum.statistics {
+        if it.stat.kind == StatKind::Account && !segment::interval::is_idle(&it.stat) {
+            let figure = figures.entry(it.stat.activity().to_string()).or_default();
+            figure[0] += sum.clock.seconds(it.total.change.total);
+            figure[1] += it.total.change.count as f64 / seconds;
+        }
+    }
+    figures
+}
+
+/// By fingerprint: calls, seconds, and the histogram with its clock.
+fn statements(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, Histogram, f64)> {
+    let mut sums = BTreeMap::new();
+    let Some(whole) = recording.statements(range).unwrap() else { return sums };
+    for it in whole.statements().iter().filter(|it| it.key.toplevel && it.calls() > 0) {
+        let Some(text) = &it.text else { continue };
+        if text.shown.starts_with("/* tally */") {
+            continue;
+        }
+        let sum: &mut (u64, f64, Histogram, f64) =
+            sums.entry(fingerprint(&text.shown)).or_insert_with(|| (0, 0.0, Histogram::new(), 0.0));
+        sum.0 += it.calls();
+        sum.1 += it.exec().seconds;
+        sum.2.merge(it.histogram());
+        sum.3 = whole.clock().ticks_per_second();
+    }
+    sums
+}
+
+fn close(a: f64, b: f64, within: f64) -> bool {
+    (a - b).abs() <= within * a.abs().max(b.abs()) + 1e-8
+}
+
+#[test]
+fn engines_answer_as_the_reader_of_recordings() {
+    let Some(engines) = engines() else { return };
+    let fleet = fleet();
+    let questions: usize =
+        std::env::var("PGTALLY_FLEET_QUESTIONS").map_or(30, |number| number.parse().unwrap());
+    let mut dice = Dice(jiff::Timestamp::now().as_nanosecond() as u64);
+    println!("random numbers from {}", dice.0);
+    let recordings = [0, 1].map(|at| Recording::open(&fleet.recordings[at], None).unwrap());
+    let mut asked = 0;
+    while asked < questions {
+        let at = usize::from(dice.throw() < 0.5);
+        let whole = recordings[at].range();
+        let instant =
+            |share: f64| whole.from_us + ((whole.to_us - whole.from_us) as f64 * share) as i64;
+        let [a, b] = [dice.throw(), dice.throw()].map(|share| instant(share) / 1000 * 1000);
+        let range = Range { from_us: a.min(b), to_us: a.max(b) };
+        if recordings[at].frame_rows(range).unwrap().is_empty() {
+            continue;
+        }
+        let (since, until) = (time(range.from_us), time(range.to_us));
+        let more = ["--host", HOSTS[at], "--since", &since, "--until", &until];
+        let query = ["load", "statements", "p99"][asked % 3];
+        asked += 1;
+        for engine in &engines {
+            let answer = ask(engine, &fleet.root, query, &more);
+            let context = || format!("{} {query} {more:?}", engine.display());
+            match query {
+                "load" => {
+                    let mut wanted = load(&recordings[at], range);
+                    for row in &answer {
+                        let [seconds, rate] = wanted
+                            .remove(&text(row, "activity"))
+                            .unwrap_or_else(|| panic!("{} {row:?}", context()));
+                        assert!(
+                            close(number(row, "seconds"), seconds, 1e-6),
+                            "{} {row:?} {seconds}",
+                            context()
+                        );
+                        assert!(
+                            close(number(row, "per_second"), rate, 1e-6),
+                            "{} {row:?} {rate}",
+                            context()
+                        );
+                    }
+                    wanted.retain(|_, figure| figure[0] > 1e-6 || figure[1] > 0.0);
+                    assert!(wanted.is_empty(), "{} lacks {wanted:?}", context());
+                }
+                "statements" => {
+                    let mut wanted = statements(&recordings[at], range);
+                    for row in answer.iter().filter(|row| number(row, "calls") > 0.0) {
+                        let key = text(row, "fingerprint");
+                        let (calls, seconds, ..) =
+                            wanted.remove(&key).unwrap_or_else(|| panic!("{} {row:?}", context()));
+                        assert_eq!(number(row, "calls"), calls as f64, "{} {row:?}", context());
+                        assert!(
+                            close(number(row, "seconds"), seconds, 1e-6),
+                            "{} {row:?} {seconds}",
+                            context()
+                        );
+                    }
+                    assert!(wanted.is_empty(), "{} lacks {wanted:?}", context());
+                }
+                _ => {
+                    let wanted = statements(&recordings[at], range);
+                    assert_eq!(answer.len(), wanted.len(), "{}", context());
+                    for row in &answer {
+                        let (calls, _, histogram, rate) = &wanted[&text(row, "fingerprint")];
+                        assert_eq!(number(row, "calls"), *calls as f64, "{} {row:?}", context());
+                        for (key, q) in
+                            [("p50_seconds", 0.5), ("p95_seconds", 0.95), ("p99_seconds", 0.99)]
+                        {
+                            let found = number(row, key);
+                            let own = histogram.quantile(q, 0, u64::MAX).unwrap() as f64 / rate;
+                            // The middle of the same bucket, or the longest execution if that is shorter.
+                            let is_max = found == number(row, "max_seconds") && found <= own;
+                            assert!(
+                                close(found, own, 1e-3) || is_max,
+                                "{} {key} {row:?} {own}",
+                                context()
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_query_and_every_view_runs_in_both_engines() {
+    let Some(engines) = engines() else { return };
+    let fleet = fleet();
+    for engine in &engines {
+        for query in ["hosts", "regressions", "outliers", "capacity", "blocking", "checkpoints"] {
+            let answer = ask(engine, &fleet.root, query, &["--since", "-2d"]);
+            match query {
+                "hosts" | "capacity" => {
+                    let hosts: Vec<String> = answer.iter().map(|row| text(row, "host")).collect();
+                    assert_eq!(hosts.len(), 2, "{query} {hosts:?}");
+                }
+                "regressions" | "outliers" => {
+                    assert!(answer.is_empty(), "{query} {answer:?}")
+                }
+                _ => {}
+            }
+        }
+    }
+    // The views count nothing twice, though every file of one host is there twice.
+    let frames: usize = fleet
+        .recordings
+        .iter()
+        .map(|recording| {
+            Recording::open(recording, None).unwrap().frame_rows(Range::ALL).unwrap().len()
+        })
+        .sum();
+    for (engine, name) in engines.iter().zip(["duckdb", "clickhouse"]) {
+        let schema =
+            output(tally().args(["fleet", "schema", "--engine", name, "--root"]).arg(&fleet.root));
+        let views: Vec<&str> = schema
+            .split("CREATE OR REPLACE VIEW ")
+            .skip(1)
+            .map(|text| text.split_once(' ').unwrap().0)
+            .collect();
+        assert!(views.contains(&"ledger") && views.contains(&"plans"), "{views:?}");
+        let count = |view: &&str| format!("SELECT '{view}' AS view, count(*) AS n FROM {view}");
+        let counts = views.iter().map(count).collect::<Vec<_>>().join(" UNION ALL ");
+        let sql = format!("{schema}{counts};");
+        let mut command = Command::new(engine);
+        match name {
+            "duckdb" => command.args(["-csv", "-c", &sql]),
+            _ => command.args(["-c", CHDB, &sql]),
+        };
+        let found = output(&mut assert_cmd::Command::from_std(command));
+        let wanted = format!("intervals,{frames}");
+        assert!(found.replace('"', "").lines().any(|line| line == wanted), "{wanted}: {found}");
+    }
+}
+
+/// Runs statements one after another in a session, and prints what the last one returns.
+const CHDB: &str = "
+import sys
+from chdb import session
+here = session.Session()
+for statement in sys.argv[1].split(';'):
+    if statement.strip():
+        answer = here.query(statement, 'CSV')
+print(answer)
+";
+
+#[test]
+fn a_planted_regression_is_named_with_its_hosts_and_equal_windows_name_nothing() {
+    let Some(engines) = engines() else { return };
+    let fleet = fleet();
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/generate.py");
+    let run = Command::new(&engines[1])
+        .arg(script)
+        .args([&fleet.recordings[0], &made])
+        .args(["--hosts", "12", "--hours", "4", "--slice", "2", "--slower", "3", "--from", "2"])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    for engine in &engines {
+        let regressions = |since: &str, until: &str| {
+            let day = |time: &str| format!("2026-03-02T{time}:00Z");
+            ask(engine, &made, "regressions", &["--since", &day(since), "--until", &day(until)])
+        };
+        let found = regressions("02:00", "04:00");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            text(&found[0], "statement").to_lowercase().starts_with("update pgbench_accounts"),
+            "{found:?}"
+        );
+        assert_eq!(text(&found[0], "slower_hosts"), "host-0009, host-0010, host-0011");
+        assert_eq!([number(&found[0], "hosts_slower"), number(&found[0], "hosts")], [3.0, 12.0]);
+        assert!((3.0..5.5).contains(&number(&found[0], "factor")), "{found:?}");
+        assert!(regressions("01:00", "02:00").is_empty());
+        assert!(regressions("03:00", "04:00").is_empty());
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str], status: i32, words: &str| {
+        let text =
+            complaint(tally().current_dir(folder.path()).arg("fleet").args(arguments), status);
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    };
+    std::fs::create_dir_all(folder.path().join("fleet/v1/frames")).unwrap();
+    refused(&["ask", "nothing", "--engine", "duckdb", "--root", "fleet"], 2, "regressions");
+    refused(&["ask", "load", "--engine", "oracle", "--root", "fleet"], 2, "clickhouse");
+    refused(&["ask", "load", "--engine", "duckdb", "--root", "."], 2, "v1");
+    refused(&["ask", "load", "--engine", "duckdb"], 2, "--root");
+    refused(&["ask", "load", "--engine", "spark", "--root", "fleet"], 2, "tally fleet sql");
+    refused(&["ask", "load", "--engine", "/nowhere/duckdb", "--root", "fleet"], 1, "install");
+    refused(
+        &["ask", "load", "--engine", "duckdb", "--root", "fleet", "--host", "a'b"],
+        2,
+        "letters",
+    );
+    refused(
+        &["ask", "load", "--engine", "duckdb", "--root", "fleet", "--since", "+1h"],
+        2,
+        "14:30",
+    );
+    refused(
+        &["ask", "load", "--engine", "duckdb", "--root", "fleet", "--against", "-1h"],
+        2,
+        "FROM..TO",
+    );
+    refused(&["ask", "load", "--engine", "http://127.0.0.1:1", "--since", "-1h"], 1, "127.0.0.1:1");
+    refused(&["sql", "load", "--engine", "duckdb", "--root", "s3://it's"], 2, "character");
+}
