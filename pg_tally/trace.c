@@ -26,7 +26,8 @@
 
 bool		trace_on = false;
 bool		trace_nodes = false;
-uint16		trace_node = 0;
+static uint32 untraced_node = 0;
+uint32	   *trace_node = &untraced_node;
 
 static tally_tracer tracer;
 static uint64 noted;				/* the last wait that was written ended there */
@@ -42,7 +43,7 @@ leave(void)
 		return;
 	trace_on = false;
 	trace_nodes = false;
-	trace_node = 0;
+	trace_node = &untraced_node;
 	tally_trace_leave(&tracer);
 	slow_watch_all(false);
 	locks_choose_waits();
@@ -109,7 +110,7 @@ put_message(uint64 arrival, tally_trace_transaction transaction)
 
 	starts = false;
 	/* a query of before, which an error has left while nobody traced */
-	trace_node = 0;
+	*trace_node = 0;
 	tally_trace_put(&tracer, &record);
 }
 
@@ -152,7 +153,7 @@ trace_wait_begins(void)
 	if (!is_wanted(tally.slot.book->run_start))
 		return;
 	settle();
-	wait_node = trace_node;
+	wait_node = (uint16) *trace_node;
 }
 
 /* One that follows what is pending. The clocks of two processors may differ slightly. */
@@ -168,7 +169,7 @@ put(tally_trace_record *record, uint64 tick)
 		put_first_message(tick);
 		record->tick = Max(tick, noted);
 		if (record->node == 0)
-			record->node = trace_node;
+			record->node = (uint16) *trace_node;
 		tally_trace_put(&tracer, record);
 	}
 	tally.on = on;
@@ -299,7 +300,8 @@ take(void)
 	noted = record.tick;
 	starts = true;
 	wait_node = 0;
-	trace_node = 0;
+	trace_node = &tracer.trace->node;
+	*trace_node = 0;
 	tally_trace_put(&tracer, &record);
 	trace_files_begin();
 	slow_watch_all(true);

@@ -23,7 +23,8 @@
 
 extern bool trace_on;				/* this process is traced */
 extern bool trace_nodes;			/* ... with the nodes of its plans */
-extern uint16 trace_node;			/* 1 + number of the node that runs; 0: none */
+/* 1 + number of the node that runs, 0: none: in the ring, where readers sample it, or of no consequence */
+extern uint32 *trace_node;
 
 /* Callbacks of the module (modules.h). */
 extern void trace_begin(void);

@@ -4,7 +4,8 @@
  *	  Which node of a plan runs: each node's function is exchanged for one that says so (trace_nodes.h).
  *
  * ExecProcNode calls a pointer of the node. Ours stores the node's number, calls what was there before, puts the number
- * before back, and counts the row: no clock is read. Waits in between are charged to that number. What does not go
+ * before back, and counts the row: no clock is read. Waits in between are charged to that number, and readers sample it, to divide
+ * the time between waits. The trace, and so where the number is, may end within the call. What does not go
  * through that pointer is its parent's: MultiExecProcNode of a bitmap index scan, the beginning and the end of a node, and a
  * node whose pointer the server sets again, as it does for a hash join over shared memory.
  *
@@ -72,11 +73,11 @@ find(const EState *estate)
 	static TupleTableSlot * \
 	run_##n(PlanState *node) \
 	{ \
-		uint16		outer = trace_node; \
+		uint32		outer = *trace_node; \
 		TupleTableSlot *row; \
-		trace_node = slots[n].number; \
+		*trace_node = slots[n].number; \
 		row = slots[n].run(node); \
-		trace_node = outer; \
+		*trace_node = outer; \
 		slots[n].calls++; \
 		if (unlikely(TupIsNull(row))) \
 			slots[n].none++; \

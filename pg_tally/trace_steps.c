@@ -33,7 +33,7 @@ static int	depth = 0;				/* steps that are going on: what begins now is within s
 #define STEP(step, id_, rows, call) \
 	do { \
 		uint64		id = (id_); \
-		uint16		node = trace_node; \
+		uint32		node = *trace_node; \
 		bool		traced = trace_on; \
 		if (!traced) \
 		{ \
@@ -49,14 +49,14 @@ static int	depth = 0;				/* steps that are going on: what begins now is within s
 		PG_CATCH(); \
 		{ \
 			depth--; \
-			trace_node = node; \
+			*trace_node = node; \
 			if (trace_on) \
 				trace_step(TALLY_TRACE_STEP_END, step, id, depth, 0, true); \
 			PG_RE_THROW(); \
 		} \
 		PG_END_TRY(); \
 		depth--; \
-		trace_node = trace_on ? node : 0; \
+		*trace_node = trace_on ? node : 0; \
 		if (trace_on) \
 			trace_step(TALLY_TRACE_STEP_END, step, id, depth, rows, false); \
 	} while (0)
@@ -106,9 +106,11 @@ start(QueryDesc *query, int flags)
 	ExecutorStart_hook_type next = previous_start != NULL ? previous_start : standard_ExecutorStart;
 
 	client_context(query->sourceText);
-	STEP(TALLY_STEP_START, id_of(query), 0, next(query, flags));
-	if (trace_nodes)
-		trace_nodes_start(query);
+	/* records of nodes are within the step, whose statement tells which plan it is */
+	STEP(TALLY_STEP_START, id_of(query), 0,
+		 next(query, flags);
+		 if (trace_nodes)
+			 trace_nodes_start(query));
 }
 
 static void
@@ -134,9 +136,10 @@ end(QueryDesc *query)
 	ExecutorEnd_hook_type next = previous_end != NULL ? previous_end : standard_ExecutorEnd;
 	uint64		rows = compat_rows(query->estate);
 
-	if (trace_nodes)
-		trace_nodes_end(query);
-	STEP(TALLY_STEP_END, id_of(query), rows, next(query));
+	STEP(TALLY_STEP_END, id_of(query), rows,
+		 if (trace_nodes)
+			 trace_nodes_end(query);
+		 next(query));
 }
 
 static void

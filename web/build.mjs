@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// Builds the templates of pages: each is one file with script and style, which the command fills with a report
-// or a profile. Usage: node build.mjs [FOLDER]
+// Builds the templates of pages: each is one file with script and style, which the command fills with a report,
+// a profile or a trace. Usage: node build.mjs [FOLDER]
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -89,4 +89,5 @@ await mkdir(folder, { recursive: true });
 await Promise.all([
     page(`${folder}/report.html`, "main.ts", "page.css", ` With uPlot:\n${uplot}`),
     page(`${folder}/flame.html`, "flame/page.ts", "flame/page.css", " "),
+    page(`${folder}/waterfall.html`, "waterfall/page.ts", "waterfall/page.css", " "),
 ]);

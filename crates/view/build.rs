@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Puts the pages of reports and profiles where the command takes them in: those that web/ has built, or
+//! Puts the pages of reports, profiles and traces where the command takes them in: those that web/ has built, or
 //! bare ones without charts where there are none.
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,9 @@ fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let bare = own.join("src/bare.html");
     println!("cargo:rerun-if-changed={}", bare.display());
-    for (name, lost) in [("report.html", "reports"), ("flame.html", "profiles")] {
+    for (name, lost) in
+        [("report.html", "reports"), ("flame.html", "profiles"), ("waterfall.html", "traces")]
+    {
         let built = own.join("../../build/web").join(name);
         println!("cargo:rerun-if-changed={}", built.display());
         let page = if built.exists() { built } else { missing(&bare, lost) };

@@ -141,7 +141,8 @@ typedef struct tally_trace		/* 4096 bytes, then the records */
 	uint32_t	slot;				/* 264: its slot ... */
 	uint32_t	slot_generation;	/* 268: ... and which owner of the slot it is */
 	uint64_t	begun;				/* 272: tick */
-	unsigned char pad1[320 - 280];
+	uint32_t	node;				/* 280: 1 + number of the plan's node that runs now; 0: none */
+	unsigned char pad1[320 - 284];
 	uint64_t	head;				/* 320: records written in this generation */
 	unsigned char pad2[4096 - 328];
 } tally_trace;
@@ -173,6 +174,7 @@ TALLY_ASSERT(sizeof(tally_trace) == 4096);
 TALLY_ASSERT(offsetof(tally_trace, database) == 160);
 TALLY_ASSERT(offsetof(tally_trace, owner_pid) == 256);
 TALLY_ASSERT(offsetof(tally_trace, begun) == 272);
+TALLY_ASSERT(offsetof(tally_trace, node) == 280);
 TALLY_ASSERT(offsetof(tally_trace, head) == 320);
 #endif
 

@@ -9,6 +9,7 @@ export type Zone = "local" | "UTC" | "elapsed";
 const DATE: Intl.DateTimeFormatOptions = { year: "numeric", month: "2-digit", day: "2-digit" };
 const CLOCK: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const SECONDS: Intl.DateTimeFormatOptions = { ...CLOCK, second: "2-digit" };
+const MILLISECONDS: Intl.DateTimeFormatOptions = { ...SECONDS, fractionalSecondDigits: 3 };
 const FINE: Intl.DateTimeFormatOptions = { ...SECONDS, fractionalSecondDigits: 1 };
 
 /** Formatters are slow to make, so they are kept. */
@@ -49,6 +50,9 @@ export const clock = format("clock", CLOCK);
 export const seconds = format("seconds", SECONDS);
 /** "14:05:09.5" */
 export const fine = (time: number, zone: Zone): string => format("fine", FINE)(time, zone).replace(",", ".");
+/** "14:05:09.512" */
+export const milliseconds = (time: number, zone: Zone): string =>
+    format("milliseconds", MILLISECONDS)(time, zone).replace(",", ".");
 /** "2026-11-21 14:05:09" */
 export const instant = (time: number, zone: Zone): string =>
     zone === "elapsed" ? elapsed(time) : `${date(time, zone)} ${seconds(time, zone)}`;

@@ -6,6 +6,7 @@
  */
 import type { ActivityClass } from "./look/palette";
 import type { Unit } from "./units";
+import type { Trace } from "./waterfall/model";
 
 export type Value = number | string | null;
 
@@ -30,6 +31,8 @@ export interface Report {
     readonly tables: readonly Table[];
     readonly findings: readonly Finding[];
     readonly texts: readonly Plain[];
+    /** A trace of sessions. */
+    readonly trace?: Trace;
 }
 
 /** A sentence and the section with its figures. */

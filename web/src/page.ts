@@ -15,6 +15,7 @@ import type { Report } from "./model";
 import { Grid } from "./tables/grid";
 import { toolbar } from "./toolbar";
 import { View, type Range } from "./view";
+import { traced } from "./waterfall/traced";
 
 function wholeOf({ measured, axes, elapsed }: Report): Range {
     const { time = [], seconds = [] } = axes["main"] ?? {};
@@ -73,6 +74,7 @@ export class Page {
             whenSeen(host, () => this.draw(host, id, drawChart));
         });
         this.forEachHost("figure.pairs", "pairs", (host, id) => drawPairs(host, id, report));
+        if (report.trace) document.getElementById("traced")?.replaceChildren(traced(report.trace));
         this.forEachHost("figure.heatmap", "heatmap", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawHeat));
         });

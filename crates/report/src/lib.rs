@@ -25,6 +25,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod text_tables;
+mod traced;
 
 pub use range::Edge;
 
@@ -39,9 +40,13 @@ use view::document::Document;
 pub fn of_recording(
     wanted: &source::Wanted<'_>,
     cost: Option<&Path>,
+    trace: Option<&Path>,
     progress: &dyn Fn(&'static str),
 ) -> Result<Document, Error> {
     let cost = cost.map(measured_cost::MeasuredCost::read).transpose()?;
     let material = source::read(wanted, progress)?;
-    assemble::document(material::Material { cost, ..material }, &TimeZone::system())
+    let material = material::Material { cost, ..material };
+    let mut document = assemble::document(material, &TimeZone::system())?;
+    trace.map(|file| traced::add(&mut document, file)).transpose()?;
+    Ok(document)
 }

@@ -103,8 +103,8 @@ pub use snapshot::Snapshot;
 pub use statements::{InFlight, Statement, StatementKey, Statements, StatementsDelta};
 pub use this_host::passwd_name;
 pub use traces::{
-    Ledger, SlotTexts, TraceEnd, TraceFile, TraceKind, TraceParent, TraceReader, TraceRecord,
-    TraceRequest, TraceState, TraceStep, TraceSwitch, Traced,
+    Ledger, SlotTexts, TraceEnd, TraceFile, TraceKind, TraceNode, TraceParent, TraceReader,
+    TraceRecord, TraceRequest, TraceState, TraceStep, TraceSwitch, Traced,
 };
 pub use tranches::Tranches;
 pub use wait_class::WaitClass;

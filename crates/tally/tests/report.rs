@@ -196,3 +196,36 @@ fn find(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
         }
     }
 }
+
+#[test]
+fn a_report_has_a_trace_and_refuses_what_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("run");
+    let cluster = shared();
+    record(&cluster, &recording);
+    let file = folder.path().join("slow.jsonl");
+    let lines = [
+        r#"{"pid":7,"what":"trace","ns":0,"length_ns":null,"ticks":null,"time":1.7e9}"#,
+        r#"{"pid":7,"what":"statement","ns":5,"length_ns":null,"ticks":null,"query":"select '</script>'"}"#,
+        r#"{"pid":7,"what":"message","ns":0,"length_ns":9,"ticks":9,"message":"Query"}"#,
+    ];
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let name = file.to_str().unwrap();
+    let document = report(&recording, &["--trace", name]);
+    assert_eq!(document["trace"]["lines"].as_array().unwrap().len(), 3);
+    assert_eq!(document["sections"][1]["id"], "trace");
+    let page = folder.path().join("page.html");
+    let mut command = tally();
+    command.arg("report").arg(&recording).args(["--trace", name]).arg("-o").arg(&page);
+    output(&mut command);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("id=\"traced\"") && page.contains("select '\\u003c/script>'"));
+
+    let refused = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        complaint(tally().arg("report").arg(&recording).args(["--trace", name]), 1)
+    };
+    let error = refused(&format!("{}\n15:56:37 process 7 Query", lines[0]));
+    assert!(error.contains("slow.jsonl: line 2 is none of"), "{error}");
+    assert!(refused("").contains("it is empty"));
+}

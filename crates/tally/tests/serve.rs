@@ -429,3 +429,42 @@ fn the_page_begins_with_the_session_that_others_wait_for() {
         first().is_some_and(|it| !it["text"].as_str().unwrap().contains("forgetful"))
     });
 }
+
+#[test]
+fn a_session_is_traced_where_that_is_allowed_and_its_page_has_what_it_did() {
+    let cluster = serve::quiet();
+    let reading = Serving::start(&cluster, &[]);
+    assert_eq!(reading.status("/trace", "Host: localhost").0, "404");
+    let serving = Serving::start(&cluster, &["--allow-trace"]);
+    let mut client =
+        cluster.config().application_name("</td>traced").connect(postgres::NoTls).unwrap();
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let list = serving.get("/trace").unwrap();
+    assert!(list.contains(&format!("<a href=\"trace?pid={pid}\">{pid}</a>")), "{list}");
+    assert!(list.contains("&lt;/td&gt;traced"), "{list}");
+    let refused =
+        [("/trace?pid=0", "400"), ("/trace?pid=1&seconds=99", "400"), ("/trace?pid=1", "503")];
+    for (path, status) in refused {
+        let (given, answer) = serving.status(path, "Host: localhost");
+        assert_eq!(given, status, "{path}: {answer}");
+    }
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let page = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                client.batch_execute("select count(*) from pg_class").unwrap();
+            }
+        });
+        let page = serving.get(&format!("/trace?pid={pid}&seconds=1"));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        page
+    });
+    let page = page.unwrap();
+    let (_, data) = page.split_once("id=\"report\">").unwrap();
+    let trace: serde_json::Value =
+        serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let lines = trace["lines"].as_array().unwrap();
+    let of = |what: &str| lines.iter().filter(|line| line["what"] == what).count();
+    assert!(of("message") > 0 && of("node end") > 0, "{} lines", lines.len());
+    assert!(lines.iter().all(|line| line["pid"] == pid));
+}

@@ -25,6 +25,8 @@ use support::{complaint, eventually, segment, start, tally};
 /// Offsets in the header (format/FORMAT.md): the rings' region, the level word, which rings have memory.
 const TRACES: u64 = 984;
 const LEVEL_WORD: u64 = 1024;
+/// In the head of a ring: who has taken it.
+const OWNER_PID: u64 = 256;
 const TRACES_ARMED: u64 = 1080;
 
 fn server() -> Cluster {
@@ -510,7 +512,7 @@ fn random_bytes_in_its_ring_harm_neither_the_session_nor_the_server() {
 fn sessions_are_chosen_by_name_and_messages_by_length() {
     let cluster = server();
     let tracer =
-        Tracer::start(&cluster, &["--application", "traced", "--slower-than", "200ms", "--json"]);
+        Tracer::start(&cluster, &["--application", "traced", "--slower-than", "50ms", "--json"]);
     std::thread::sleep(Duration::from_millis(300));
     let (mut client, pid) = session(&cluster);
     let mut other = cluster.config().application_name("other").connect(NoTls).unwrap();
@@ -591,4 +593,193 @@ fn refusals_name_what_is_wrong() {
     let segment = Segment::open(Path::new(path)).unwrap();
     segment.level_switch().unwrap().set(segment::Level::Off);
     assert!(trace(&[&pid.to_string(), path], 1).contains("level off"));
+}
+
+/// Of all lines with these sums, for each node's name.
+fn sums_by_node(lines: &[Value], key: &str) -> BTreeMap<String, i64> {
+    let mut names = BTreeMap::new();
+    let mut sums = BTreeMap::new();
+    for line in lines {
+        match line["what"].as_str() {
+            Some("node") => {
+                names.insert(line["node"].as_u64(), line["name"].as_str().unwrap().to_string());
+            }
+            Some("node end") => {
+                let name = names[&line["node"].as_u64()].clone();
+                *sums.entry(name).or_default() += line[key].as_i64().unwrap_or(0);
+            }
+            _ => {}
+        }
+    }
+    sums
+}
+
+#[test]
+fn processor_time_is_divided_among_nodes_as_explain_analyze_does() {
+    let cluster = server();
+    cluster.psql("create table t as select generate_series(1, 8000) i; analyze t").unwrap();
+    let (mut client, pid) = session(&cluster);
+    // Some 10 us a row in the scan's filter, and twice as much in the aggregate: EXPLAIN adds little to a row.
+    let query = "select sum(length(repeat(md5(i::text), 1500))) from t where length(repeat(md5(i::text), 700)) > 0";
+    client.batch_execute("set jit = off").unwrap();
+    client.batch_execute(query).unwrap();
+    let tracer =
+        Tracer::start(&cluster, &[&pid.to_string(), "--json", "--nodes"]).wait_for(&mut client);
+    for _ in 0..3 {
+        client.batch_execute(query).unwrap();
+    }
+    let lines = tracer.stop();
+    let explain = format!("explain (analyze, format json) {query}");
+    let rows = client.simple_query(&explain).unwrap();
+    let plan = rows.iter().find_map(|row| match row {
+        postgres::SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let plan: Value = serde_json::from_str(plan.unwrap()).unwrap();
+    let plan = &plan[0]["Plan"];
+    let (all, scan) = (&plan["Actual Total Time"], &plan["Plans"][0]["Actual Total Time"]);
+    let theirs = scan.as_f64().unwrap() / all.as_f64().unwrap();
+
+    let cpu = sums_by_node(&lines, "cpu_ns");
+    let half_width = sums_by_node(&lines, "cpu_half_width_ns");
+    let of = |name: &str, sums: &BTreeMap<String, i64>| {
+        sums.iter().find(|(known, _)| known.starts_with(name)).map_or(0, |(_, ns)| *ns) as f64
+    };
+    let (scan, aggregate) = (of("Seq Scan", &cpu), of("Aggregate", &cpu));
+    let ours = scan / (scan + aggregate);
+    let error = of("Seq Scan", &half_width) / (scan + aggregate);
+    assert!(scan > 0.0 && aggregate > 0.0 && error < 0.2, "{cpu:?} {half_width:?}");
+    assert!((ours - theirs).abs() < error + 0.05, "{ours} ± {error}, EXPLAIN ANALYZE {theirs}");
+    // Together they are the time of the steps' processor time, nearly all of which the nodes take.
+    let steps: i64 = of_messages_with(&lines, "Aggregate");
+    let share = (scan + aggregate) / steps as f64;
+    assert!((0.9..1.001).contains(&share), "{share}");
+}
+
+/// Processor time of the messages that execute a plan with such a node, ns.
+fn of_messages_with(lines: &[Value], node: &str) -> i64 {
+    let (mut sum, mut cpu, mut found) = (0, 0, false);
+    for line in lines {
+        match line["what"].as_str() {
+            Some("cpu") => cpu += line["length_ns"].as_i64().unwrap(),
+            Some("node") => found |= line["name"].as_str().unwrap().starts_with(node),
+            Some("message") => {
+                sum += if found { cpu } else { 0 };
+                (cpu, found) = (0, false);
+            }
+            _ => {}
+        }
+    }
+    sum
+}
+
+fn owner_of_the_first_ring(segment: &Path) -> i32 {
+    let file = File::open(segment).unwrap();
+    let (mut offset, mut owner) = ([0; 8], [0; 4]);
+    file.read_exact_at(&mut offset, TRACES).unwrap();
+    file.read_exact_at(&mut owner, u64::from_ne_bytes(offset) + OWNER_PID).unwrap();
+    i32::from_ne_bytes(owner)
+}
+
+#[test]
+fn a_page_has_the_lines_and_every_key_of_them_is_documented() {
+    let cluster = server();
+    cluster.psql("create table t as select generate_series(1, 5000) i; checkpoint").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.html");
+    let (mut client, pid) = session(&cluster);
+    let arguments = [&pid.to_string(), "--nodes", "-o", file.to_str().unwrap()];
+    let mut tracer = Tracer::start(&cluster, &arguments);
+    let path = segment(&cluster);
+    eventually("the session is traced", || {
+        client.batch_execute("select 1").unwrap();
+        owner_of_the_first_ring(&path) == pid
+    });
+    client
+        .batch_execute("select count(*) from t where i <> '</script>'::text::bytea::text::int")
+        .err();
+    client.batch_execute("insert into t select count(*) from t /*traceparent='00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'*/").unwrap();
+    drop(client);
+    assert!(tracer.child.wait().unwrap().success());
+    let page = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(page.matches("</script>").count(), 2);
+    let (_, data) = page.split_once("id=\"report\">").unwrap();
+    let trace: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let lines = trace["lines"].as_array().unwrap();
+    assert_eq!(trace["left_out"], 0);
+    let document = include_str!("../../../docs/reference-json.md");
+    let document = document.split("# The JSON of `tally trace`").nth(1).unwrap();
+    let document = document.split("\n# ").next().unwrap();
+    let accounts = of(lines, "sums")[0]["accounts"].as_array().unwrap();
+    for field in lines.iter().chain(accounts).flat_map(|line| line.as_object().unwrap().keys()) {
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
+    }
+    for what in [
+        "message",
+        "statement",
+        "begin",
+        "step",
+        "cpu",
+        "wait",
+        "commit",
+        "node",
+        "node end",
+        "context",
+    ] {
+        assert!(!of(lines, what).is_empty(), "{what}");
+        assert!(document.contains(&format!("`{what}`")), "{what} is not in docs/reference-json.md");
+    }
+    assert!(page.contains("ACTIVITY") && page.contains("PLAN NODE"), "the sums are missing");
+}
+
+#[test]
+fn a_loop_over_a_million_rows_is_whole_or_counts_what_was_lost_and_takes_bounded_memory() {
+    let cluster = server();
+    cluster.psql("create table t as select generate_series(1, 3) i; analyze t").unwrap();
+    let (mut client, pid) = session(&cluster);
+    let tracer =
+        Tracer::start(&cluster, &[&pid.to_string(), "--json", "--nodes"]).wait_for(&mut client);
+    // A million rows through a cursor, and 20,000 statements within one.
+    client
+        .batch_execute(
+            "create function f() returns bigint language plpgsql as $$ declare r record; n bigint := 0; begin
+               for r in select generate_series(1, 1000000) i loop n := n + r.i; end loop;
+               for k in 1..20000 loop perform count(*) from t where i = k; end loop;
+               return n; end $$;
+             select f()",
+        )
+        .unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", tracer.child.id())).unwrap();
+    let lines = tracer.stop();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kb: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(kb < 300_000, "{kb} kB");
+    let sums = of(&lines, "sums");
+    assert_ne!(sums[0]["equals_ledger"], false, "{}", sums[0]);
+    let lost = sums[0]["records_lost"].as_u64().unwrap();
+    let reported: u64 = of(&lines, "lost").iter().map(|it| it["records"].as_u64().unwrap()).sum();
+    assert_eq!(reported, lost);
+    let runs = of(&lines, "step").into_iter().filter(|it| it["name"] == "run" && it["depth"] != 0);
+    let runs = runs.count() as u64;
+    // The cursor fetches 10 rows first, then 50 each.
+    let all = 20_000 + 1 + 1_000_000_u64.div_ceil(50);
+    assert!(runs + lost >= all && runs <= all + 1, "{runs} of {all}, {lost} lost");
+}
+
+#[test]
+fn a_user_who_may_not_write_the_segment_learns_why() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tested: only root can run as another user");
+        return;
+    }
+    let cluster = server();
+    let (_client, pid) = session(&cluster);
+    let path = segment(&cluster);
+    let output = support::as_user(65_534, 65_534, &["trace", &pid.to_string()], &path);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("no permission") && error.contains("as root"), "{error}");
 }

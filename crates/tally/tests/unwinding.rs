@@ -7,13 +7,13 @@ mod support;
 use std::collections::HashMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command as Program, Output};
+use std::process::Command as Program;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use scratch::{Binaries, Cluster};
 use serde_json::Value;
-use support::{segment, shared, tally, while_working, Load};
+use support::{as_user, segment, shared, tally, while_working, Load};
 
 /// A folder that the server's user can read.
 fn folder() -> tempfile::TempDir {
@@ -191,20 +191,6 @@ fn stacks_of_code_without_frame_pointers_are_whole_as_perf_s() {
     assert!(all > 50.0 && exported >= 0.95 * all, "{exported} of {all}: {stacks:?}");
     let files = found.0["quality"]["stripped"].to_string();
     assert!(files.contains("/stripped.so") && !files.contains("/named.so"), "{files}");
-}
-
-/// A program that users other than root can run, as this user.
-fn as_user(uid: u32, gid: u32, arguments: &[&str], segment: &Path) -> Output {
-    let folder = folder();
-    let program = folder.path().join("tally");
-    std::fs::copy(assert_cmd::cargo::cargo_bin("tally"), &program).unwrap();
-    Program::new("setpriv")
-        .args(["--reuid", &uid.to_string(), "--regid", &gid.to_string(), "--clear-groups"])
-        .arg(program)
-        .args(arguments)
-        .arg(segment)
-        .output()
-        .unwrap()
 }
 
 #[test]

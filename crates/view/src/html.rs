@@ -9,7 +9,7 @@ use maud::{html, Markup, Render};
 
 use crate::escape::visible;
 
-use super::document::{Cell, Column, Document, Fact, Section, Table, Tone, Unit, Weight};
+use super::document::{Cell, Column, Document, Fact, Section, Table, Tone, Trace, Unit, Weight};
 
 /// Text in a page. All text is untrusted: a statement may contain anything. It goes only between tags or within
 /// double quotes. Characters that are invisible or change the text's direction are made visible.
@@ -99,6 +99,9 @@ fn of_section(document: &Document, section: &Section) -> Markup {
     html! {
         section id=(section.id) { h2 { (Visible(section.title)) } "\n"
             (note(section.note.as_ref()))
+            @if section.id == Trace::SECTION && document.trace.is_some() {
+                div id="traced" { p class="without-script" { (NOT_DRAWN) } } "\n"
+            }
             @for chart in section.charts.iter().filter_map(|id| document.chart(id)) {
                 figure class="chart" id={ "chart-" (chart.id) } data-chart=(chart.id) {
                     (caption(chart.title, chart.note.as_ref()))
@@ -126,13 +129,14 @@ fn of_section(document: &Document, section: &Section) -> Markup {
     }
 }
 
+const NOT_DRAWN: &str =
+    "This is drawn by a script, which has not run here; the tables hold the sums.";
+
 fn caption(title: &str, text: Option<&String>) -> Markup {
     html! {
         figcaption { (Visible(title)) } "\n"
         (note(text))
-        p class="without-script" {
-            "This is drawn by a script, which has not run here; the tables hold the sums."
-        }
+        p class="without-script" { (NOT_DRAWN) }
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Pages: a template that web/ builds, with a report or a profile in it, as one self-contained
+//! Pages: a template that web/ builds, with a report, a profile or a trace in it, as one self-contained
 //! file.
 //!
 //! The template has script, style and a content security policy that names the hashes of both
@@ -17,6 +17,8 @@ use serde::Serialize;
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.html"));
 /// The same of profiles.
 const FLAME: &str = include_str!(concat!(env!("OUT_DIR"), "/flame.html"));
+/// The same of traces.
+const WATERFALL: &str = include_str!(concat!(env!("OUT_DIR"), "/waterfall.html"));
 
 const TITLE: &str = "<!--pgtally:title-->";
 const BODY: &str = "<!--pgtally:body-->";
@@ -31,9 +33,25 @@ pub fn page(document: &Document) -> Result<String, Error> {
 
 /// A profile as a page: its title, the figures as text, and what the flame graph is drawn from.
 pub fn flame(title: &str, text: &str, profile: &impl Serialize) -> Result<String, Error> {
-    let json = data(profile)?;
-    let body = maud::html! { h1 { (Visible(title)) } div id="flames" {} pre { (Visible(text)) } };
-    fill(FLAME, &[(TITLE, &Visible(title).render().0), (BODY, &body.0), (DATA, &json)])
+    drawing(FLAME, "flames", title, text, profile)
+}
+
+/// A trace as a page: its title, the sums as text, and what the waterfalls are drawn from.
+pub fn waterfall(title: &str, text: &str, trace: &impl Serialize) -> Result<String, Error> {
+    drawing(WATERFALL, "traced", title, text, trace)
+}
+
+/// A page of one drawing above its figures as text.
+fn drawing(
+    template: &str,
+    id: &str,
+    title: &str,
+    text: &str,
+    of: &impl Serialize,
+) -> Result<String, Error> {
+    let json = data(of)?;
+    let body = maud::html! { h1 { (Visible(title)) } div id=(id) {} pre { (Visible(text)) } };
+    fill(template, &[(TITLE, &Visible(title).render().0), (BODY, &body.0), (DATA, &json)])
 }
 
 /// A value as JSON in which no tag can start.

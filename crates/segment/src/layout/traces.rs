@@ -22,6 +22,7 @@ offsets! {
     SLOT            = 264, "U32: its slot.";
     SLOT_GENERATION = 268, "U32: which owner of the slot it is.";
     BEGUN           = 272, "U64: tick.";
+    NODE            = 280, "U32: 1 + number of the plan's node that runs now; 0: none.";
     HEAD            = 320, "U64: records written in this generation.";
 }
 

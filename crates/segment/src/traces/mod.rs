@@ -10,7 +10,7 @@ mod record;
 mod switch;
 
 pub use ledger::{Ledger, SlotTexts};
-pub use reader::{TraceReader, Traced};
+pub use reader::{TraceNode, TraceReader, Traced};
 pub use record::{TraceEnd, TraceFile, TraceKind, TraceParent, TraceRecord, TraceStep};
 pub use switch::{TraceRequest, TraceSwitch};
 

@@ -7,7 +7,7 @@
 
 use super::{generation_of, TraceRecord, TraceState};
 use crate::error::Error;
-use crate::layout::{trace, trace_record, u64_at, TRACE_RECORDS};
+use crate::layout::{trace, trace_record, u32_at, u64_at, TRACE_RECORDS};
 use crate::segment::Segment;
 use std::sync::atomic::{fence, Ordering};
 
@@ -29,6 +29,37 @@ pub struct Traced {
     pub begun: u64,
 }
 
+/// Where a traced process says which node of its plan runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceNode {
+    ring: u32,
+    generation: u32,
+}
+
+impl TraceNode {
+    /// The node that runs at this moment, by its plan_node_id; `Some(None)`: none of a plan. `None`: no process writes the ring. One
+    /// read of the file, which may be as old as the call is long.
+    pub fn read(&self, segment: &Segment) -> Result<Option<Option<u16>>, Error> {
+        let mut bytes = [0; trace::NODE + 4];
+        segment.read(ring_at(segment, self.ring)?, &mut bytes)?;
+        let claim = u32_at(&bytes, trace::CLAIM);
+        let runs =
+            generation_of(claim) == self.generation && TraceState::of(claim) == TraceState::Running;
+        let number = u32_at(&bytes, trace::NODE);
+        Ok(runs.then(|| number.checked_sub(1).and_then(|it| u16::try_from(it).ok())))
+    }
+}
+
+/// Where a ring begins in the file.
+fn ring_at(segment: &Segment, ring: u32) -> Result<u64, Error> {
+    let region = segment.regions.traces.filter(|region| ring < region.count);
+    let missing = || Error::Damaged {
+        path: segment.path().to_path_buf(),
+        what: "it has no such ring of traces".into(),
+    };
+    Ok(region.ok_or_else(missing)?.entry(ring))
+}
+
 /// A ring that is followed.
 #[derive(Debug)]
 pub struct TraceReader {
@@ -48,13 +79,13 @@ impl TraceReader {
         self.ring
     }
 
+    /// Where its writer says which node runs.
+    pub fn node(&self) -> TraceNode {
+        TraceNode { ring: self.ring, generation: self.generation }
+    }
+
     fn at(&self, segment: &Segment) -> Result<u64, Error> {
-        let region = segment.regions.traces.filter(|region| self.ring < region.count);
-        let missing = || Error::Damaged {
-            path: segment.path().to_path_buf(),
-            what: "it has no such ring of traces".into(),
-        };
-        Ok(region.ok_or_else(missing)?.entry(self.ring))
+        ring_at(segment, self.ring)
     }
 
     /// The state of the ring; `Free` if it has another generation by now.

@@ -23,6 +23,7 @@ Examples:
   tally report s3://bucket/pgtally --host db1 --from -1h
   tally cost --json /srv/data >cost.json; tally report /srv/recording --cost cost.json
   tally report /srv/recording --client /srv/shop -o report.html      # with a Java client
+  tally report /srv/recording --trace slow.jsonl -o report.html      # with a trace of sessions
   tally report /srv/recording --from 14:30 --to 14:45 --json | jq .totals")]
 pub struct ReportArgs {
     /// The recording's directory, or a bucket
@@ -43,6 +44,9 @@ pub struct ReportArgs {
     /// The recording of a Java client of the server, made at the same time from its agent's segment
     #[arg(long, value_name = "DIR")]
     pub client: Option<PathBuf>,
+    /// A trace of sessions of the same time, which `tally trace -o FILE.jsonl` has written
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Report the cost that `tally cost --json` measured, instead of an estimate
     #[arg(long, value_name = "FILE")]
     pub cost: Option<PathBuf>,

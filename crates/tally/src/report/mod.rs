@@ -31,7 +31,7 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
         to: args.to,
         client: args.client.as_deref(),
     };
-    let document = make(&wanted, args.cost.as_deref())?;
+    let document = make(&wanted, args.cost.as_deref(), args.trace.as_deref())?;
     args.output.write(&document, || &document, color)
 }
 
@@ -40,15 +40,16 @@ pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
     let document = make(
         &Wanted { directory, name: None, host: None, from: None, to: None, client: None },
         None,
+        None,
     )?;
     output::write(file, page::page(&document)?.as_bytes())
 }
 
 /// Builds the document, and shows progress on a terminal.
-fn make(wanted: &Wanted<'_>, cost: Option<&Path>) -> Result<Document, Error> {
+fn make(wanted: &Wanted<'_>, cost: Option<&Path>, trace: Option<&Path>) -> Result<Document, Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
-    let document = report::of_recording(wanted, cost, &|what| progress.set_message(what));
+    let document = report::of_recording(wanted, cost, trace, &|what| progress.set_message(what));
     progress.finish_and_clear();
     document
 }

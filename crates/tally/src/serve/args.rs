@@ -13,7 +13,8 @@ use crate::connection::ConnectionFlags;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The page shows the last minutes, from memory; /metrics has everything since the segment was made
-(docs/reference-metrics.md). Clients can only read.
+(docs/reference-metrics.md). Clients can only read. With --allow-trace, /trace lists the sessions; a
+link there traces one for three seconds and shows what it did, message by message.
 
 --otlp sends the same metrics, and the events as log records, to an OpenTelemetry receiver, by OTLP
 over HTTP. OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and the other variables of
@@ -61,6 +62,9 @@ pub struct ServeArgs {
     /// How often to send metrics [default: OTEL_METRIC_EXPORT_INTERVAL, or 10s]
     #[arg(long, value_name = "TIME", value_parser = sent_interval, requires = "otlp")]
     pub otlp_interval: Option<Duration>,
+    /// Let clients trace a session for some seconds, at /trace (docs/trace.md)
+    #[arg(long)]
+    pub allow_trace: bool,
     /// Print the addresses as JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,

@@ -15,7 +15,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{signal, SignalKind};
@@ -26,7 +26,8 @@ use super::collector::{self, Answer, What};
 use super::gate::{self, Gate, Verdict};
 use super::listen::Listener;
 use super::metrics::Form;
-use super::page::FIGURES;
+use super::page::{Page, FIGURES};
+use super::tracing::{Refusal, Tracing};
 use error::Error;
 
 /// Max. number of connections.
@@ -47,6 +48,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Service {
     requests: Sender<collector::Request>,
     gate: Arc<Gate>,
+    tracing: Option<Arc<Tracing>>,
 }
 
 /// Serve until a signal asks for the end.
@@ -54,9 +56,10 @@ pub fn serve(
     listener: Listener,
     gate: Gate,
     requests: Sender<collector::Request>,
+    tracing: Option<Tracing>,
 ) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let service = Service { requests, gate: Arc::new(gate) };
+    let service = Service { requests, gate: Arc::new(gate), tracing: tracing.map(Arc::new) };
     let served = runtime.block_on(async {
         match listener {
             Listener::Tcp(listener) => {
@@ -162,7 +165,12 @@ impl Service {
             headers: request.headers(),
         };
         let mut response = match self.gate.verdict(asked) {
-            Verdict::Pass => self.answer(request.uri().path(), request.headers()).await,
+            Verdict::Pass => match (request.uri().path(), &self.tracing) {
+                ("/trace", Some(tracing)) if request.method() == Method::GET => {
+                    traced(tracing.page(request.uri().query().unwrap_or("")).await)
+                }
+                (path, _) => self.answer(path, request.headers()).await,
+            },
             Verdict::Welcome { location, cookie } => {
                 let mut response = text(StatusCode::SEE_OTHER, "this way");
                 set(&mut response, header::LOCATION, &location);
@@ -238,6 +246,20 @@ impl Service {
             Ok(answer) => answer.map_err(|_| silent())?,
             Err(_) => Err("the answer takes too long".to_string()),
         }
+    }
+}
+
+/// A page of a trace has its own policy within.
+fn traced(page: Result<String, Refusal>) -> Response<Full<Bytes>> {
+    match page {
+        Ok(page) => {
+            let policy = Page::policy_of(&page);
+            let mut response = Response::new(Full::new(Bytes::from(page)));
+            set(&mut response, header::CONTENT_TYPE, "text/html; charset=utf-8");
+            set(&mut response, header::CONTENT_SECURITY_POLICY, &policy);
+            response
+        }
+        Err((status, why)) => text(status, &why),
     }
 }
 

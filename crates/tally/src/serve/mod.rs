@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally serve`: serves the last minutes as a live page, and everything since the segment was created
-//! as metrics. Clients can only read. [`otlp`] sends the same metrics, and the events, elsewhere.
+//! as metrics. Clients can only read, and trace a session where that is allowed. [`otlp`] sends the same metrics, and the events, elsewhere.
 //!
 //! [`collector`] is the only thread that reads the server; [`http`] sends it requests.
 
@@ -14,6 +14,7 @@ mod metrics;
 mod otlp;
 mod page;
 mod run;
+mod tracing;
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -28,6 +29,7 @@ use gate::Gate;
 use listen::Listener;
 use live::target::{self, SegmentSource};
 use otlp::Otlp;
+use tracing::Tracing;
 
 pub use args::ServeArgs;
 
@@ -38,6 +40,7 @@ pub use listen::Address;
 struct Serving {
     page: Option<String>,
     metrics: Option<String>,
+    trace: Option<String>,
     otlp: Option<String>,
     segment: String,
     token: bool,
@@ -72,6 +75,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
         history: args.history,
         statements: args.statements.unwrap_or(0) as usize,
     };
+    let tracing = args.allow_trace.then(|| Tracing::new(&place)).transpose()?;
     let (requests, received) = channel();
     let collector = std::thread::Builder::new()
         .name("collector".to_string())
@@ -83,7 +87,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
                 cookie: gate::cookie_name(listener.port()?),
                 token: token.secret().map(str::to_string),
             };
-            http::serve(listener, gate, requests)
+            http::serve(listener, gate, requests, tracing)
         }
         None => {
             let served = http::until_signal();
@@ -149,6 +153,10 @@ fn print_addresses(
         Address::Tcp(_) => format!("{url}metrics"),
         _ => url.clone(),
     });
+    let trace = url.as_ref().filter(|_| args.allow_trace).map(|url| match &args.listen {
+        Address::Tcp(_) => format!("{url}trace"),
+        _ => url.clone(),
+    });
     let secret = match token {
         Token::Random(secret) => format!("?token={secret}"),
         _ => String::new(),
@@ -156,7 +164,7 @@ fn print_addresses(
     if args.json {
         let segment = place.to_string();
         let (page, token) = (url.map(|url| url + &secret), token.secret().is_some());
-        serde_json::to_writer(&mut out, &Serving { page, metrics, otlp, segment, token })?;
+        serde_json::to_writer(&mut out, &Serving { page, metrics, trace, otlp, segment, token })?;
         writeln!(out)?;
         return Ok(out.flush()?);
     }
@@ -170,6 +178,9 @@ fn print_addresses(
             }
         };
         writeln!(out, "Open {url}{once}\nmetrics  {metrics}{how}")?;
+        if let Some(trace) = trace {
+            writeln!(out, "traces   {trace}")?;
+        }
     }
     if let Some(otlp) = otlp {
         writeln!(out, "sent to  {otlp}")?;

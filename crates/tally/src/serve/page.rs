@@ -135,12 +135,15 @@ impl Page {
     /// The page of a report.
     pub fn of(document: &Document) -> Result<Page, Error> {
         let html = page::page(document)?.replacen(NOTHING, ONLY_HERE, 1);
-        let policy = html
-            .split_once(ONLY_HERE)
-            .and_then(|(_, rest)| rest.split_once('"'))
-            .map_or("", |(rest, _)| rest);
-        let policy = format!("{ONLY_HERE}{policy}; frame-ancestors 'none'");
+        let policy = Page::policy_of(&html);
         Ok(Page { html, policy })
+    }
+
+    /// The policy within a page, for the header; without one, nothing is allowed.
+    pub fn policy_of(html: &str) -> String {
+        let within = html.split_once(NOTHING).and_then(|(_, rest)| rest.split_once('"'));
+        let rest = within.map_or("", |(rest, _)| rest);
+        format!("{NOTHING}{rest}; frame-ancestors 'none'")
     }
 
     /// A page that says why there is nothing to show yet, and reloads.

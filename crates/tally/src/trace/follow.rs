@@ -9,6 +9,7 @@ use live::target;
 use segment::{Segment, TraceEnd, TraceReader, TraceRequest, TraceState, TraceSwitch, Traced};
 
 use super::names::Names;
+use super::sampler::Sampler;
 use super::story::{Item, Story, Unit};
 use super::{Chosen, Context, Sink, TraceArgs};
 
@@ -47,7 +48,9 @@ pub fn follow(
         segment,
         names: Names::default(),
     };
-    let mut trace = Trace { args, pid: chosen.pid, sink, rings, done: Vec::new(), passed: 0 };
+    let sampler = args.nodes.then(|| Sampler::start(&context.segment)).transpose()?;
+    let pid = chosen.pid;
+    let mut trace = Trace { args, pid, sink, rings, sampler, done: Vec::new(), passed: 0 };
     let outcome = trace.watch(&mut context, &mut switch, stop);
     switch.stop();
     trace.poll(&mut context, false, false)?;
@@ -99,6 +102,8 @@ struct Trace<'a> {
     pid: Option<i32>,
     sink: &'a mut dyn Sink,
     rings: Vec<Ring>,
+    /// Which nodes run, if that is asked for.
+    sampler: Option<Sampler>,
     /// Of processes that have ended.
     done: Vec<Story>,
     /// Units passed on.
@@ -182,6 +187,9 @@ impl Trace<'_> {
                 kept.push(ring);
                 continue;
             }
+            if let Some(sampler) = &self.sampler {
+                sampler.leave(ring.reader.node());
+            }
             let mut units = Vec::new();
             if let Some(mut story) = ring.story.take() {
                 story.finish(&mut units);
@@ -221,9 +229,15 @@ impl Trace<'_> {
                     story.check(ledger);
                 }
             }
-            let lost = ring.reader.poll(segment, |lost, record| {
+            // Samples of the time of these records are all there when the records are.
+            let mut records = Vec::new();
+            let lost = ring.reader.poll(segment, |lost, record| records.push((lost, record)))?;
+            for (tick, node) in self.sampler.iter().flat_map(|it| it.take(ring.reader.node())) {
+                story.sampled(tick, node);
+            }
+            for (lost, record) in records {
                 story.feed(lost, record, is_idle, &mut units);
-            })?;
+            }
             story.lost += lost;
             if let Some((tick, account)) = idle {
                 story.idles(tick, Some(account), &mut units);

@@ -20,6 +20,8 @@ struct Line<'a> {
     length_ns: Option<i64>,
     ticks: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     activity: Option<String>,
@@ -60,6 +62,10 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_half_width_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     records: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     leader_pid: Option<i32>,
@@ -89,13 +95,14 @@ struct Sum {
 }
 
 /// The sink.
-pub struct Json {
-    out: Box<dyn Write>,
+pub struct Json<W> {
+    /// Where lines go.
+    pub(super) out: W,
 }
 
-impl Json {
+impl<W: Write> Json<W> {
     /// Lines go to `out`.
-    pub fn new(out: Box<dyn Write>) -> Json {
+    pub fn new(out: W) -> Json<W> {
         Json { out }
     }
 
@@ -174,18 +181,25 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<Line<'a>,
             name: Some(commit_name(*kind).to_string()),
             ..base("commit", *start, Some(*ticks), context)
         },
-        Item::Node { start, node, parent, name } => Line {
+        Item::Node { start, node, parent, name, id } => Line {
+            queryid: Some(*id as i64),
             node: Some(*node),
             parent: *parent,
             name: Some(name.clone()),
             ..base("node", *start, None, context)
         },
-        Item::NodeEnd { start, node, rows, calls } => Line {
-            node: Some(*node),
-            rows: Some(*rows),
-            calls: Some(*calls),
-            ..base("node end", *start, None, context)
-        },
+        Item::NodeEnd { start, node, rows, calls, id, took } => {
+            let cpu = took.cpu();
+            Line {
+                node: Some(*node),
+                queryid: Some(*id as i64),
+                rows: Some(*rows),
+                calls: Some(*calls),
+                cpu_ns: cpu.map(|(ticks, _)| context.length_ns(ticks)),
+                cpu_half_width_ns: cpu.map(|(_, half)| context.length_ns(half)),
+                ..base("node end", *start, None, context)
+            }
+        }
         Item::Lost { start, records } => {
             Line { records: Some(*records), ..base("lost", *start, None, context) }
         }
@@ -197,12 +211,13 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<Line<'a>,
     })
 }
 
-impl Sink for Json {
+impl<W: Write> Sink for Json<W> {
     fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {
         self.line(&Line {
             pid: who.pid,
             what: "trace",
             ns: context.ns(who.begun),
+            time: Some(context.realtime_ns(who.begun) as f64 * 1e-9),
             leader_pid: who.leader_pid,
             ..Line::default()
         })

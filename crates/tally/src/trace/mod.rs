@@ -4,8 +4,11 @@
 mod follow;
 mod json;
 mod names;
+mod node_time;
 mod otlp;
+mod page;
 mod perfetto;
+mod sampler;
 mod spans;
 mod story;
 mod summary;
@@ -41,13 +44,13 @@ client speaks. Parallel workers of a traced process are traced too. A trace need
 segment for each process (pg_tally.max_traces). Tracing needs the right to write the segment
 (the server's user or root).
 
--o writes a file: NAME.pftrace for ui.perfetto.dev, NAME.otlp.json for spans in OTLP/JSON,
-NAME.jsonl for JSON lines, else text. --otlp sends the spans to an OpenTelemetry receiver: a
+-o writes a file: NAME.html for a page on which each message opens into a waterfall, NAME.pftrace for
+ui.perfetto.dev, NAME.otlp.json for spans in OTLP/JSON, NAME.jsonl for JSON lines, else text. --otlp sends the spans to an OpenTelemetry receiver: a
 statement belongs to the trace that its comment /*traceparent='00-...'*/ or application_name names.
 
 Examples:
   sudo -u postgres tally trace 12345
-  sudo -u postgres tally trace 12345 --nodes --seconds 10 -o slow.pftrace
+  sudo -u postgres tally trace 12345 --nodes --seconds 10 -o slow.html
   sudo -u postgres tally trace --application billing --slower-than 500ms
   sudo -u postgres tally trace --application billing --otlp http://127.0.0.1:4318
   sudo -u postgres tally trace --database shop --statement -4711 --seconds 60 --json")]
@@ -76,8 +79,8 @@ pub struct TraceArgs {
     /// Print only messages that execute the statement of this query id
     #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     pub statement: Option<i64>,
-    /// Print only messages that took at least this long: seconds, or with a unit (500ms)
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    /// Print only messages that took at least this long: seconds, or with a unit (500ms, 0.5ms)
+    #[arg(long, value_name = "TIME", value_parser = slowness)]
     pub slower_than: Option<Duration>,
     /// Charge waits to the nodes of plans, and count their rows
     #[arg(long)]
@@ -88,7 +91,7 @@ pub struct TraceArgs {
     /// Print each wait, also those that repeat
     #[arg(long)]
     pub all: bool,
-    /// Write to this file: .pftrace (Perfetto), .jsonl (JSON lines), else text
+    /// Write to this file: .html (waterfalls), .pftrace (Perfetto), .jsonl (JSON lines), else text
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print JSON lines (docs/reference-json.md)
@@ -103,6 +106,10 @@ pub struct TraceArgs {
     /// Whether a screen shows the trace, so that nothing else is printed
     #[arg(skip)]
     pub quiet: bool,
+}
+
+fn slowness(text: &str) -> Result<Duration, String> {
+    view::duration::within(text, Duration::from_micros(1), Duration::from_secs(3600))
 }
 
 fn span_length(text: &str) -> Result<Duration, String> {
@@ -206,6 +213,20 @@ pub fn for_a_while(
     follow::follow(&args, &Chosen { pid: Some(pid), target }, &mut sink, stop)
 }
 
+/// The same as a page.
+pub fn page_for_a_while(
+    pid: i32,
+    target: Option<&str>,
+    seconds: Duration,
+    stop: &AtomicBool,
+) -> Result<String, Error> {
+    let args =
+        TraceArgs { nodes: true, seconds: Some(seconds), quiet: true, ..TraceArgs::default() };
+    let mut sink = page::Page::new(format!("Trace of process {pid}"), None);
+    follow::follow(&args, &Chosen { pid: Some(pid), target }, &mut sink, stop)?;
+    Ok(sink.into_page())
+}
+
 /// What the words without an option name.
 pub(super) struct Chosen<'a> {
     /// The process; `None`: sessions, by options.
@@ -293,6 +314,9 @@ fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dy
         let out = Box::new(BufWriter::new(view::escape::Escaping::new(std::io::stdout())));
         return Ok(if args.json { Box::new(json::Json::new(out)) } else { text(out, color) });
     };
+    if path.extension().is_some_and(|it| it == "html") {
+        return Ok(Box::new(page::Page::new(title(args), Some(path.clone()))));
+    }
     let out = Box::new(BufWriter::new(create(path)?));
     if path.to_string_lossy().ends_with(".otlp.json") {
         let place = target::source(target)?;
@@ -303,6 +327,21 @@ fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dy
         Some("jsonl" | "json") => Box::new(json::Json::new(out)),
         _ => text(out, false),
     })
+}
+
+/// What a page of this trace is headed.
+fn title(args: &TraceArgs) -> String {
+    let options =
+        [("application", &args.application), ("user", &args.user), ("database", &args.database)];
+    let chosen = options.iter().filter_map(|(name, it)| Some(format!("{name} {}", it.as_ref()?)));
+    let chosen = match &args.pid {
+        Some(pid) if pid.parse::<i32>().is_ok() => vec![format!("process {pid}")],
+        _ => chosen.collect(),
+    };
+    match chosen.is_empty() {
+        true => "Trace".to_string(),
+        false => format!("Trace of {}", chosen.join(", ")),
+    }
 }
 
 fn create(path: &Path) -> Result<File, Error> {

@@ -254,12 +254,16 @@ impl Perfetto {
                 let notes = vec![number("node", i64::from(*node))];
                 self.instant(context, work, *start, name.clone(), notes)
             }
-            Item::NodeEnd { start, node, rows, calls } => {
-                let notes = vec![
+            Item::NodeEnd { start, node, rows, calls, took, .. } => {
+                let mut notes = vec![
                     number("node", i64::from(*node)),
                     number("rows", *rows as i64),
                     number("calls", *calls as i64),
                 ];
+                if let Some((ticks, half_width)) = took.cpu() {
+                    notes.push(number("cpu_ns", context.length_ns(ticks)));
+                    notes.push(number("cpu_half_width_ns", context.length_ns(half_width)));
+                }
                 self.instant(context, work, *start, format!("node {node} ends"), notes)
             }
             Item::Lost { start, records } => {

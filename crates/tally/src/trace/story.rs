@@ -10,6 +10,8 @@ use segment::{
     Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceParent, TraceRecord, TraceStep, Traced,
 };
 
+use super::node_time::{NodeTimes, NodeUse, Plan};
+
 /// Items of a message that are kept until it ends.
 const MOST_ITEMS: usize = 50_000;
 /// Ledgers that wait to be compared: more come only while records are lost.
@@ -67,9 +69,9 @@ pub enum Item {
     /// A commit, which contains waits before it in the list.
     Commit { start: u64, ticks: u64, kind: u8 },
     /// A node of a plan that starts.
-    Node { start: u64, node: NodeId, parent: Option<NodeId>, name: String },
-    /// What a node has returned.
-    NodeEnd { start: u64, node: NodeId, rows: u64, calls: u64 },
+    Node { start: u64, node: NodeId, parent: Option<NodeId>, name: String, id: u64 },
+    /// What a node has returned and what it took, of this statement's plan.
+    NodeEnd { start: u64, node: NodeId, rows: u64, calls: u64, id: u64, took: NodeUse },
     /// Records were overwritten before they were read.
     Lost { start: u64, records: u64 },
     /// All totals began again at zero.
@@ -132,7 +134,9 @@ pub struct Story {
     running: Option<u32>,
     known: bool,
     unit: Unit,
-    steps: Vec<u64>,
+    /// When each open step began, and its statement.
+    steps: Vec<(u64, u64)>,
+    node_times: NodeTimes,
     lock: Option<LockWait>,
     names: HashMap<NodeId, (Option<NodeId>, Vec<u8>)>,
     naming: Option<NodeId>,
@@ -164,6 +168,7 @@ impl Story {
             known: false,
             unit: Unit::of(None, who.begun),
             steps: Vec::new(),
+            node_times: NodeTimes::default(),
             lock: None,
             names: HashMap::new(),
             naming: None,
@@ -177,6 +182,11 @@ impl Story {
         if ledger.tick >= self.at && self.ledgers.len() < MOST_LEDGERS {
             self.ledgers.push(ledger);
         }
+    }
+
+    /// At that tick this node ran, or none. All samples before a record are passed on before it is fed.
+    pub fn sampled(&mut self, tick: u64, node: Option<NodeId>) {
+        self.node_times.sampled(tick, node);
     }
 
     /// The session waits for its client since `tick`, and all records before are read: the message is over. The record of that
@@ -259,13 +269,13 @@ impl Story {
             TraceKind::StepBegin { step, id, depth } => {
                 self.show(tick);
                 self.steps.truncate(usize::from(depth));
-                self.steps.push(tick);
+                self.steps.push((tick, id));
                 self.push(Item::Begin { start: tick, step, id, depth });
             }
             TraceKind::StepEnd { step, id, depth, rows, failed } => {
                 self.show(tick);
                 // One that began before the trace has no beginning.
-                let start = self.steps.get(usize::from(depth)).copied().unwrap_or(self.unit.start);
+                let start = self.steps.get(usize::from(depth)).map_or(self.unit.start, |it| it.0);
                 self.steps.truncate(usize::from(depth));
                 self.push(Item::End { start, end: tick, step, id, depth, rows, failed });
             }
@@ -276,12 +286,21 @@ impl Story {
             TraceKind::NodeEnd { rows, calls } => {
                 self.show(tick);
                 if let Some(node) = node {
-                    self.push(Item::NodeEnd { start: tick, node, rows, calls });
+                    let took = self.node_times.of(self.plan(), node);
+                    let id = self.plan().map_or(0, |(_, id)| id);
+                    self.push(Item::NodeEnd { start: tick, node, rows, calls, id, took });
                 }
             }
             TraceKind::Context(parent) => self.context(tick, parent),
             TraceKind::Reset => self.push(Item::Reset { start: tick }),
-            TraceKind::Node { .. } | TraceKind::Other(_) => self.show(tick),
+            TraceKind::Node { parent, part, .. } => {
+                self.show(tick);
+                // The first one named is the root.
+                if let Some(plan) = self.plan().filter(|_| parent.is_none() && part == 0) {
+                    self.node_times.starts(plan);
+                }
+            }
+            TraceKind::Other(_) => self.show(tick),
         }
         if self.unit.items.len() >= MOST_ITEMS {
             self.cut(None, out);
@@ -315,6 +334,9 @@ impl Story {
         let file =
             file.map(|(operation, error, bytes, file)| FileWait { operation, error, bytes, file });
         let lock = self.lock.take();
+        if let Some(node) = node {
+            self.node_times.waited(self.plan(), node, ticks);
+        }
         self.push(Item::Wait { start, ticks, account, node, file, lock });
         let end = start.saturating_add(ticks);
         (self.at, self.shown) = (self.at.max(end), self.shown.max(end));
@@ -362,9 +384,16 @@ impl Story {
             return;
         }
         let start = std::mem::replace(&mut self.shown, tick);
+        let plan = self.plan().filter(|_| self.known);
+        self.node_times.ran(plan, start, tick);
         if self.known {
             self.push(Item::Cpu { start, ticks: tick - start, account: self.running });
         }
+    }
+
+    /// The plan that runs: of the innermost step.
+    fn plan(&self) -> Option<Plan> {
+        self.steps.last().map(|&(_, id)| (self.steps.len() - 1, id))
     }
 
     fn lost(&mut self, tick: u64, records: u64, out: &mut Vec<Unit>) {
@@ -377,6 +406,7 @@ impl Story {
         (self.base, self.lock) = (None, None);
         self.ledgers.clear();
         self.steps.clear();
+        self.node_times.forget();
     }
 
     /// Compare with a ledger of this very tick.
@@ -423,7 +453,8 @@ impl Story {
                 let name = String::from_utf8_lossy(name);
                 let name = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
                 let parent = *parent;
-                it.push(Item::Node { start, node, parent, name });
+                let id = it.plan().map_or(0, |(_, id)| id);
+                it.push(Item::Node { start, node, parent, name, id });
             }
         };
         let named = match (&record.kind, record.node) {

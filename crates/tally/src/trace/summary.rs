@@ -8,7 +8,8 @@ use error::Error;
 use segment::TraceFile;
 
 use super::names;
-use super::story::{Item, Story, Unit};
+use super::node_time::NodeUse;
+use super::story::{Item, NodeId, Story, Unit};
 use super::text::ms;
 use super::Context;
 
@@ -36,6 +37,26 @@ pub struct Summary {
     statements: HashMap<u64, Sum>,
     activities: HashMap<(String, String), Sum>,
     objects: HashMap<(String, String), Sum>,
+    nodes: HashMap<Node, NodeSum>,
+    /// Of the plans that were executed last, by statement.
+    names: HashMap<(u64, NodeId), String>,
+}
+
+/// A node of a plan: its statement, name and number.
+type Node = (u64, String, NodeId);
+
+#[derive(Default)]
+struct NodeSum {
+    rows: u64,
+    calls: u64,
+    took: NodeUse,
+}
+
+impl NodeSum {
+    /// Its waits and the estimate of its processor time, ticks.
+    fn ticks(&self) -> u64 {
+        self.took.wait_ticks + self.took.cpu().map_or(0, |(ticks, _)| ticks)
+    }
 }
 
 impl Summary {
@@ -82,6 +103,15 @@ impl Summary {
                     sum.longest = sum.longest.max(end.saturating_sub(*start));
                 }
                 Item::Statement { id, .. } => self.statements.entry(*id).or_default().count += 1,
+                Item::Node { id, node, name, .. } => {
+                    self.names.insert((*id, *node), name.clone());
+                }
+                Item::NodeEnd { id, node, rows, calls, took, .. } => {
+                    let name = self.names.get(&(*id, *node)).cloned().unwrap_or_default();
+                    let sum = self.nodes.entry((*id, name, *node)).or_default();
+                    (sum.rows, sum.calls) = (sum.rows + rows, sum.calls + calls);
+                    sum.took.add(took);
+                }
                 _ => {}
             }
         }
@@ -109,19 +139,20 @@ impl Summary {
         let heading = |out: &mut dyn Write, what: &str| {
             writeln!(out, "\n{:>14} {:>9} {:>12}  {what}", "TOTAL ms", "COUNT", "LONGEST ms")
         };
+        let ticks = |sum: &Sum| sum.ticks;
         heading(out, "ACTIVITY")?;
-        for ((phase, activity), sum) in sorted(&self.activities) {
+        for ((phase, activity), sum) in sorted(&self.activities, ticks) {
             writeln!(out, "{}  {phase}: {activity}", line(sum, context))?;
         }
         if !self.objects.is_empty() {
             heading(out, "OBJECT")?;
-            for ((activity, object), sum) in sorted(&self.objects) {
+            for ((activity, object), sum) in sorted(&self.objects, ticks) {
                 writeln!(out, "{}  {activity} {object}", line(sum, context))?;
             }
         }
         if !self.statements.is_empty() {
             heading(out, "STATEMENT (analysed so often; time of its steps)")?;
-            for (id, sum) in sorted(&self.statements) {
+            for (id, sum) in sorted(&self.statements, ticks) {
                 let text =
                     context.names.statement(&mut context.segment, *id)?.unwrap_or("").to_string();
                 writeln!(
@@ -133,17 +164,47 @@ impl Summary {
                 )?;
             }
         }
+        self.print_nodes(out, context)?;
         writeln!(out)?;
         for story in stories {
             writeln!(out, "{}", equality(context, story))?;
         }
         Ok(())
     }
+
+    fn print_nodes(&self, out: &mut dyn Write, context: &Context) -> Result<(), Error> {
+        if self.nodes.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            "\n{:>14} {:>9} {:>20} {:>12} {:>9}  PLAN NODE of statement (its own time, without the nodes below it)",
+            "WAITS ms", "COUNT", "CPU ms", "ROWS", "CALLS"
+        )?;
+        for ((id, name, node), sum) in sorted(&self.nodes, NodeSum::ticks) {
+            let took = &sum.took;
+            let cpu = took.cpu().map_or("no samples".to_string(), |(ticks, half_width)| {
+                format!("{} ± {}", ms(context, ticks), ms(context, half_width))
+            });
+            writeln!(
+                out,
+                "{:>14} {:>9} {cpu:>20} {:>12} {:>9}  [{node}] {} of {}",
+                ms(context, took.wait_ticks),
+                took.waits,
+                sum.rows,
+                sum.calls,
+                view::escape::visible(name),
+                *id as i64
+            )?;
+        }
+        Ok(())
+    }
 }
 
-fn sorted<K: Ord>(sums: &HashMap<K, Sum>) -> Vec<(&K, &Sum)> {
+/// The largest.
+fn sorted<K: Ord, S>(sums: &HashMap<K, S>, ticks: impl Fn(&S) -> u64) -> Vec<(&K, &S)> {
     let mut all: Vec<_> = sums.iter().collect();
-    all.sort_by(|a, b| b.1.ticks.cmp(&a.1.ticks).then(a.0.cmp(b.0)));
+    all.sort_by(|a, b| ticks(b.1).cmp(&ticks(a.1)).then(a.0.cmp(b.0)));
     all.truncate(LINES);
     all
 }

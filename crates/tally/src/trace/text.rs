@@ -83,8 +83,6 @@ impl Waits<'_> {
 struct Node {
     name: String,
     parent: Option<NodeId>,
-    waits: u64,
-    ticks: u64,
 }
 
 impl Text {
@@ -177,10 +175,6 @@ impl Text {
                     lock: lock.as_ref(),
                     depth: *depth,
                 };
-                if let Some(node) = node {
-                    let node = nodes.entry((depth.saturating_sub(1), *node)).or_default();
-                    (node.waits, node.ticks) = (node.waits + 1, node.ticks + ticks);
-                }
                 match &mut waiting {
                     Some(before) if !self.options.all && before.is_like(&new) => {
                         before.ticks += ticks;
@@ -239,19 +233,24 @@ impl Text {
                 }
                 Item::Node { node, parent, name, .. } => {
                     let known = nodes.entry((*depth, *node)).or_default();
-                    *known = Node { name: name.clone(), parent: *parent, ..Node::default() };
+                    *known = Node { name: name.clone(), parent: *parent };
                 }
-                Item::NodeEnd { start, node, rows, calls } => {
+                Item::NodeEnd { start, node, rows, calls, took, .. } => {
                     let level = level_of(nodes, *depth, *node);
                     let known = nodes.entry((*depth, *node)).or_default();
-                    let waited = if known.waits > 0 {
-                        format!(", {} waits {} ms", known.waits, ms(context, known.ticks))
+                    let waited = if took.waits > 0 {
+                        format!(", {} waits {} ms", took.waits, ms(context, took.wait_ticks))
                     } else {
                         String::new()
                     };
-                    let what =
-                        format!("[node {node}] {}: {rows} rows, {calls} calls{waited}", known.name);
-                    self.line(context, unit, *start, None, *depth + 1 + level, &what)?;
+                    let cpu = took.cpu().map_or(String::new(), |(ticks, half)| {
+                        format!(", cpu {} ± {} ms", ms(context, ticks), ms(context, half))
+                    });
+                    let what = format!(
+                        "[node {node}] {}: {rows} rows, {calls} calls{waited}{cpu}",
+                        known.name
+                    );
+                    self.line(context, unit, *start, None, *depth + level, &what)?;
                 }
                 Item::Lost { start, records } => {
                     let what = format!(

@@ -2,7 +2,7 @@
 //! Shared by the tests: scratch servers with the built extension, installed or not, and the command.
 #![allow(dead_code)] // each test program uses a part of it
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -190,4 +190,20 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 pub fn distinct(number: usize) -> String {
     let column = |bit: usize| if number >> bit & 1 == 1 { "1" } else { "'x'" };
     (0..12).map(column).collect::<Vec<_>>().join(", ")
+}
+
+/// Runs a copy of the command that other users can reach, as this user, which needs root; the target comes last.
+pub fn as_user(uid: u32, gid: u32, arguments: &[&str], target: &Path) -> std::process::Output {
+    let folder = tempfile::tempdir().unwrap();
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    let program = folder.path().join("tally");
+    std::fs::copy(assert_cmd::cargo::cargo_bin("tally"), &program).unwrap();
+    std::process::Command::new("setpriv")
+        .args(["--reuid", &uid.to_string(), "--regid", &gid.to_string(), "--clear-groups"])
+        .arg(program)
+        .args(arguments)
+        .arg(target)
+        .output()
+        .unwrap()
 }

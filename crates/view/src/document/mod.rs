@@ -6,6 +6,7 @@
 
 mod chart;
 mod cost;
+mod trace;
 
 use serde::Serialize;
 
@@ -15,6 +16,7 @@ pub use chart::{
     Series, Side,
 };
 pub use cost::Cost;
+pub use trace::Trace;
 
 /// A report.
 #[derive(Debug, Default, Serialize)]
@@ -60,6 +62,9 @@ pub struct Document {
     pub tables: Vec<Table>,
     /// Preformatted texts.
     pub texts: Vec<Plain>,
+    /// A trace of sessions, in the section [`Trace::SECTION`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
 }
 
 /// What made a report.

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A trace of sessions in a report: a file of `tally trace -o FILE.jsonl`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use error::Error;
+use view::document::{Document, Section, Trace};
+
+/// Adds the trace in `file` to a report, as its second section.
+pub fn add(document: &mut Document, file: &Path) -> Result<(), Error> {
+    let failed = |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", file.display()));
+    let mut trace = Trace::default();
+    let opened = File::open(file).map_err(|error| failed(&error))?;
+    for (at, line) in BufReader::new(opened).lines().enumerate() {
+        let line = line.map_err(|error| failed(&error))?;
+        trace.push(&line).map_err(|error| {
+            let at = at + 1;
+            failed(&format!("line {at} is none of `tally trace -o NAME.jsonl` ({error})"))
+        })?;
+    }
+    if trace.lines.is_empty() {
+        return Err(failed(&"it is empty; `tally trace -o NAME.jsonl` writes such a file"));
+    }
+    let section = Section {
+        id: Trace::SECTION,
+        title: "Trace of sessions",
+        note: Some(format!("From {}; each message opens into its waterfall.", file.display())),
+        ..Section::default()
+    };
+    document.sections.insert(document.sections.len().min(1), section);
+    document.trace = Some(trace);
+    Ok(())
+}

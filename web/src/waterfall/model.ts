@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: PostgreSQL
+/** A trace as the command writes it (docs/reference-json.md), and the messages that its lines tell of. */
+import type { ActivityClass } from "../look/palette";
+
+/** A line; times are nanoseconds from the beginning of the trace. Only what the page uses. */
+export interface Line {
+    readonly pid: number;
+    readonly what: string;
+    readonly ns: number;
+    readonly length_ns: number | null;
+    readonly phase?: string;
+    readonly activity?: string;
+    readonly message?: string;
+    readonly queryid?: number;
+    readonly query?: string;
+    readonly depth?: number;
+    readonly rows?: number;
+    readonly failed?: boolean;
+    readonly operation?: string;
+    readonly file?: string;
+    readonly block?: number;
+    readonly lock?: string;
+    readonly mode?: string;
+    readonly blockers?: readonly number[];
+    readonly node?: number;
+    readonly parent?: number;
+    readonly name?: string;
+    readonly calls?: number;
+    readonly cpu_ns?: number | null;
+    readonly cpu_half_width_ns?: number | null;
+    readonly records?: number;
+    readonly leader_pid?: number;
+    /** Of `trace`: when it began, seconds since 1970. */
+    readonly time?: number;
+    readonly records_lost?: number;
+    readonly equals_ledger?: boolean | null;
+}
+
+export interface Trace {
+    readonly lines: readonly Line[];
+    /** Lines that were left out, because there were too many. */
+    readonly left_out: number;
+}
+
+/** A message of a client with all that was done for it, or what a process without messages did at a stretch. */
+export interface Message {
+    readonly pid: number;
+    readonly kind: string;
+    /** The first statement's text. */
+    readonly query: string;
+    readonly start: number;
+    readonly end: number;
+    readonly lines: readonly Line[];
+    /** What its parallel workers did meanwhile. */
+    readonly workers: readonly Message[];
+}
+
+/** What one activity is drawn as. */
+export function classOf(line: Line): ActivityClass {
+    if (line.what === "cpu") return "cpu";
+    const [head = "", event = ""] = (line.activity ?? "").split(":");
+    if (event === "") return line.activity === "cpu" ? "cpu" : "other";
+    const kind = head.toLowerCase();
+    if (kind === "bufferpin") return "lock";
+    return kind === "io" || kind === "lwlock" || kind === "lock" || kind === "client" || kind === "ipc"
+        ? kind
+        : "other";
+}
+
+const isIdle = (line: Line): boolean =>
+    (line.phase === "idle" || line.phase === "idle in transaction") &&
+    (line.what === "cpu" || (line.activity ?? "").startsWith("Client:"));
+
+const endOf = (line: Line): number => line.ns + (line.length_ns ?? 0);
+
+/** When a trace began, ns 0 of its lines: seconds since 1970. */
+export function beganAt(trace: Trace): number {
+    const first = trace.lines.find(({ what, time }) => what === "trace" && time !== undefined);
+    return first === undefined ? 0 : (first.time ?? 0) - first.ns / 1e9;
+}
+
+/** All messages of a trace, by their beginning. */
+export function messagesOf(trace: Trace): Message[] {
+    const open = new Map<number, Line[]>();
+    const leaders = new Map<number, number>();
+    const found: Message[] = [];
+    const close = (pid: number, kind: string, start: number | null, end: number | null): void => {
+        const lines = open.get(pid) ?? [];
+        open.set(pid, []);
+        if (start === null && lines.every(isIdle)) return;
+        const first = lines[0]?.ns ?? start ?? 0;
+        const from = start ?? first;
+        const to = end ?? lines.reduce((latest, line) => Math.max(latest, endOf(line)), from);
+        const query = lines.find((line) => line.what === "statement")?.query ?? "";
+        found.push({ pid, kind, query, start: from, end: to, lines, workers: [] });
+    };
+    for (const line of trace.lines) {
+        if (line.what === "trace") {
+            if (line.leader_pid !== undefined) leaders.set(line.pid, line.leader_pid);
+        } else if (line.what === "message") {
+            close(line.pid, line.message ?? "", line.ns, line.ns + (line.length_ns ?? 0));
+        } else if (line.what === "sums") {
+            close(line.pid, "", null, null);
+        } else if (isIdle(line) && (line.length_ns ?? 0) > 0 && line.what === "wait") {
+            // The wait for the client comes between two messages.
+            if (!(open.get(line.pid) ?? []).length) continue;
+            close(line.pid, "", null, line.ns);
+        } else {
+            let lines = open.get(line.pid);
+            if (lines === undefined) open.set(line.pid, (lines = []));
+            lines.push(line);
+        }
+    }
+    for (const pid of [...open.keys()]) close(pid, "", null, null);
+    return withWorkers(found, leaders);
+}
+
+/** Workers belong to the message of their leader during which they began. */
+function withWorkers(found: readonly Message[], leaders: ReadonlyMap<number, number>): Message[] {
+    const own = found.filter(({ pid }) => !leaders.has(pid)).sort((a, b) => a.start - b.start);
+    const workers = new Map<Message, Message[]>();
+    const orphans: Message[] = [];
+    for (const worker of found.filter(({ pid }) => leaders.has(pid))) {
+        const leader = own.find(
+            (it) => it.pid === leaders.get(worker.pid) && it.start <= worker.start && worker.start <= it.end,
+        );
+        if (leader === undefined) orphans.push(worker);
+        else workers.set(leader, [...(workers.get(leader) ?? []), worker]);
+    }
+    const all = own.map((it) => ({ ...it, workers: workers.get(it) ?? [] }));
+    return [...all, ...orphans].sort((a, b) => a.start - b.start);
+}
