@@ -2,7 +2,7 @@
 //! Names of the files of a recording.
 //!
 //! `<table>/host=<host>/date=<YYYY-MM-DD>/<HHMMSS>-<compaction>.parquet`, times UTC;
-//! `journal/host=<host>/<YYYYMMDDTHHMMSS>.log` next to them.
+//! `journal/host=<host>/<YYYYMMDDTHHMMSS>.log` next to them, and `ship/` of what was shipped.
 
 use crate::error::Error;
 use std::fs::{File, Permissions};
@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The file that says that a directory is a recording.
 pub(crate) const ABOUT: &str = "recording.json";
+/// Where the crate `ship` keeps what it has sent. It may be there before the recording begins.
+pub const SHIP: &str = "ship";
 /// The end of a file's name while it is being written.
 pub(crate) const UNFINISHED: &str = ".new";
 
@@ -40,6 +42,11 @@ pub const GRADES: [&str; 5] = [
 ];
 
 impl Compaction {
+    /// The compaction of this name.
+    pub fn of_name(name: &str) -> Option<Compaction> {
+        Compaction::ALL.into_iter().find(|known| known.name() == name)
+    }
+
     const ALL: [Compaction; 5] = [
         Compaction::Minute,
         Compaction::Merged,
@@ -48,7 +55,8 @@ impl Compaction {
         Compaction::Minutes,
     ];
 
-    const fn name(self) -> &'static str {
+    /// As names of files have it: "minute".
+    pub const fn name(self) -> &'static str {
         match self {
             Compaction::Minute => "minute",
             Compaction::Merged => "merged",
@@ -61,7 +69,7 @@ impl Compaction {
 
 /// A Parquet file, as its name describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DataFile {
+pub struct DataFile {
     /// Its path, or the one that an unfinished commit gives it.
     pub path: PathBuf,
     /// "2026-03-01".
@@ -80,7 +88,7 @@ impl DataFile {
         let date = path.parent()?.file_name()?.to_str()?.strip_prefix("date=")?;
         let (time, compaction) =
             path.file_name()?.to_str()?.strip_suffix(".parquet")?.split_once('-')?;
-        let compaction = Compaction::ALL.into_iter().find(|known| known.name() == compaction)?;
+        let compaction = Compaction::of_name(compaction)?;
         let stamp = jiff::civil::DateTime::strptime("%Y-%m-%dT%H%M%S", format!("{date}T{time}"));
         let stamp = stamp.ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
         Some(DataFile {
@@ -116,7 +124,7 @@ pub(crate) struct Store {
 }
 
 /// A host's name as a component of a path.
-fn escaped(host: &str) -> String {
+pub fn file_name_of_host(host: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let name: String = host.chars().map(|c| if plain(c) { c } else { '_' }).collect();
     if name.trim_matches('.').is_empty() {
@@ -128,7 +136,7 @@ fn escaped(host: &str) -> String {
 
 impl Store {
     pub fn new(directory: &Path, host: &str) -> Store {
-        Store { directory: directory.to_path_buf(), host: escaped(host) }
+        Store { directory: directory.to_path_buf(), host: file_name_of_host(host) }
     }
 
     /// The hosts that have recorded into a directory.

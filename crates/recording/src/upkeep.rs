@@ -77,7 +77,21 @@ pub(crate) fn run(
 
 /// Merge the files of each hour, otherwise as they are.
 pub(crate) fn merge_all(store: &Store, replacing: &Mutex<()>) -> Result<(), Error> {
-    for files in hours(store).into_values() {
+    merge_where(store, replacing, |_| true)
+}
+
+/// The same of hours that were merged before, and have got minutes since.
+pub(crate) fn merge_late(store: &Store, replacing: &Mutex<()>) -> Result<(), Error> {
+    merge_where(store, replacing, |file| file.compaction != Compaction::Minute)
+}
+
+/// Merge the files of each hour that has such a file.
+fn merge_where(
+    store: &Store,
+    replacing: &Mutex<()>,
+    such: impl Fn(&DataFile) -> bool,
+) -> Result<(), Error> {
+    for files in hours(store).into_values().filter(|files| files.iter().any(|it| such(&it.1))) {
         let mut seen = HashMap::new();
         for (table, _) in &files {
             *seen.entry(*table).or_insert(0) += 1;
@@ -146,19 +160,21 @@ struct Stage<'s> {
 
 impl Visit for Stage<'_> {
     fn table<T: Table>(&mut self, rows: &mut Vec<T>) -> Result<(), Error> {
-        // The name of the first file stays, and so does its position in time.
         let mut own = self.files.iter().filter(|(table, _)| *table == T::NAME);
         let Some((_, first)) = own.next().filter(|_| !rows.is_empty()) else {
             return Ok(());
         };
         T::sort(rows);
-        let path = self.store.path(T::NAME, &first.date, &first.time, self.compaction);
+        // Its name is that of the hour: if an earlier minute comes (the clock was set back), merging
+        // again replaces the file, and there is never a second one of its compaction.
+        let begin = format!("{}0000", first.hour().1);
+        let path = self.store.path(T::NAME, &first.date, &begin, self.compaction);
         let aside = self.commit.stage(self.store, &path)?;
         file::write(&aside, rows, Effort::Best)
     }
 }
 
-fn remove_empty_days(store: &Store, files: &[(&'static str, DataFile)]) {
+pub(crate) fn remove_empty_days(store: &Store, files: &[(&'static str, DataFile)]) {
     for (table, file) in files {
         // Only an empty directory can be removed, and one that stays does no harm.
         let _ = std::fs::remove_dir(store.table(table).join(format!("date={}", file.date)));

@@ -6,6 +6,7 @@ use crate::batch::{Batch, Visit, TABLES};
 use crate::commit::Commit;
 use crate::error::Error;
 use crate::file::{self, Effort};
+use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::plan_rows::PlanKey;
 use crate::retention::RetentionPolicy;
@@ -89,7 +90,8 @@ impl Writer {
         let store = Store::new(directory, &about.host);
         let journals = store.journals();
         let is_new = !directory.join(ABOUT).exists();
-        if is_new && std::fs::read_dir(directory).is_ok_and(|mut all| all.next().is_some()) {
+        let foreign = |entry: std::fs::DirEntry| entry.file_name() != store::SHIP;
+        if is_new && std::fs::read_dir(directory).is_ok_and(|all| all.flatten().any(foreign)) {
             return Err(Error::NotEmpty { path: directory.to_path_buf() });
         }
         std::fs::create_dir_all(&journals).map_err(Error::io(&journals))?;
@@ -132,6 +134,16 @@ impl Writer {
     /// The number of the next interval.
     pub fn next_frame(&self) -> u64 {
         self.next_frame
+    }
+
+    /// Number the intervals from this one at the earliest.
+    pub fn number_from(&mut self, first: u64) {
+        self.next_frame = self.next_frame.max(first);
+    }
+
+    /// The finished files.
+    pub fn files(&self) -> Files {
+        Files::new(self.store.clone(), self.replacing.clone())
     }
 
     /// Bytes written: Parquet files, and the present journal.
@@ -218,14 +230,32 @@ impl Writer {
     /// End the recording: move the journal to Parquet files, and merge the files of each hour.
     /// Returns the bytes written.
     pub fn close(mut self) -> Result<u64, Error> {
+        self.finish()?;
+        upkeep::merge_all(&self.store, &self.replacing)?;
+        Ok(self.written)
+    }
+
+    /// End a recording that will be continued: move the journal to Parquet files, and merge only
+    /// what belongs to an hour that was merged before. Returns the bytes written.
+    pub fn pause(mut self) -> Result<u64, Error> {
+        self.finish()?;
+        upkeep::merge_late(&self.store, &self.replacing)?;
+        Ok(self.written)
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
         let mut pending = std::mem::take(&mut self.pending);
         let path = self.journal.path().to_path_buf();
         self.written += self.move_pending(&mut pending, &path)?;
-        if let Some(upkeep) = self.upkeep.take() {
-            upkeep.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
+        self.settle()
+    }
+
+    /// Wait for the upkeep that is in progress.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        match self.upkeep.take() {
+            Some(upkeep) => upkeep.join().unwrap_or_else(|e| std::panic::resume_unwind(e)),
+            None => Ok(()),
         }
-        upkeep::merge_all(&self.store, &self.replacing)?;
-        Ok(self.written)
     }
 }
 

@@ -9,8 +9,8 @@ use error::Error;
 
 use crate::{
     blocking, calls, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, fleet,
-    functions, generate, level, ls, methods, profile, record, report, serve, statements, status,
-    storage, study, top, trace,
+    functions, generate, level, ls, methods, profile, record, report, serve, ship, statements,
+    status, storage, study, top, trace,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -94,6 +94,10 @@ pub enum Verb {
     Record(record::RecordArgs),
     /// Report what a recording contains, as an HTML page, text or JSON
     Report(report::ReportArgs),
+    /// Send a recording to object storage
+    Ship(ship::ShipArgs),
+    /// Remove from object storage what is not needed any more
+    Upkeep(ship::UpkeepArgs),
     /// Serve a live report to browsers and metrics to Prometheus
     Serve(serve::ServeArgs),
     /// Write Grafana dashboards and Prometheus alert rules for these metrics into a directory
@@ -154,6 +158,8 @@ impl Verb {
             Verb::Demo(_)
             | Verb::Ls(_)
             | Verb::Report(_)
+            | Verb::Ship(_)
+            | Verb::Upkeep(_)
             | Verb::Diff(_)
             | Verb::Fleet(_)
             | Verb::Clock(_)

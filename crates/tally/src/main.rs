@@ -30,6 +30,7 @@ mod profile;
 mod record;
 mod report;
 mod serve;
+mod ship;
 mod statements;
 mod status;
 mod storage;
@@ -65,6 +66,8 @@ fn main() -> ExitCode {
         Verb::Events(args) => events::run(args, color),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args, color),
+        Verb::Ship(args) => ship::run(args),
+        Verb::Upkeep(args) => ship::run_upkeep(args),
         Verb::Serve(args) => serve::run(args),
         Verb::Dashboards(args) => dashboards::run(args),
         Verb::Diff(args) => diff::run(args, color),

@@ -32,6 +32,8 @@ use view::vacuum::Vacuum;
 pub struct Wanted<'w> {
     /// The recording's directory.
     pub directory: &'w Path,
+    /// What to call it, if that is not its directory.
+    pub name: Option<&'w str>,
     /// Of a recording of several, this host.
     pub host: Option<&'w str>,
     /// From here ...
@@ -76,7 +78,9 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         blocking: None,
         client,
         vacuum: vacuum(&recording, range)?,
-        recording: wanted.directory.display().to_string(),
+        recording: wanted
+            .name
+            .map_or_else(|| wanted.directory.display().to_string(), str::to_string),
         host: recording.host().to_string(),
         from: seconds(range.from_us),
         to: seconds(range.to_us),

@@ -33,7 +33,10 @@ pub struct DiffArgs {
     /// With recordings of several machines: the machine to compare
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// The same, for B only
+    /// With a bucket that has several clusters: the cluster of the machine
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// The machine of B, if it is another one
     #[arg(long, value_name = "NAME")]
     pub host_b: Option<String>,
     /// Where it goes, and in which form.

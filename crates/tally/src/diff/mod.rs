@@ -33,6 +33,7 @@ use comparison::{Compared, Comparison, Per, What};
 use document::Noise;
 use error::Error;
 use key::{Key, COUNTED};
+use selection::Selection;
 use side::Side;
 use view::document::Made;
 
@@ -56,9 +57,15 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     progress.set_message("reading A");
-    let a = Side::read("A", &args.a, args.host.as_deref())?;
+    let host = args.host.as_deref();
+    let cluster = |of: &Selection, other: &Selection| {
+        let meant = of.is_url() || !other.is_url();
+        args.cluster.as_deref().filter(|_| meant)
+    };
+    let a = Side::read("A", &args.a, (cluster(&args.a, &args.b), host))?;
     progress.set_message("reading B");
-    let b = Side::read("B", &args.b, args.host_b.as_deref().or(args.host.as_deref()))?;
+    let host = args.host_b.as_deref().or(host);
+    let b = Side::read("B", &args.b, (cluster(&args.b, &args.a), host))?;
     let shared = shared(&a, &b)?;
     progress.set_message("comparing");
     let mut units = units(&a, &b);
@@ -155,7 +162,7 @@ fn not_timed(side: &Side) -> Option<String> {
 
 fn compared(side: &Side) -> Compared {
     Compared {
-        recording: side.recording.directory().display().to_string(),
+        recording: side.source.name(),
         host: side.recording.host().to_string(),
         server: side.recording.about().server.clone(),
         from: side.range.from_us as f64 * 1e-6,
@@ -172,9 +179,7 @@ fn compared(side: &Side) -> Compared {
 
 /// A warning if both sides overlap in one recording; an error if they are the same.
 fn shared(a: &Side, b: &Side) -> Result<Option<String>, Error> {
-    let same = |side: &Side| side.recording.directory().canonicalize().ok();
-    let (path_a, path_b) = (same(a), same(b));
-    if path_a.is_none() || path_a != path_b || a.recording.host() != b.recording.host() {
+    if !a.source.is(&b.source) || a.recording.host() != b.recording.host() {
         return Ok(None);
     }
     if a.range == b.range {
@@ -182,7 +187,7 @@ fn shared(a: &Side, b: &Side) -> Result<Option<String>, Error> {
             "A and B are the same time of the same recording, {}; give another one, or parts of \
              it: \
              DIR@FROM..TO",
-            a.recording.directory().display()
+            a.source.name()
         )));
     }
     let common = a.range.to_us.min(b.range.to_us) - a.range.from_us.max(b.range.from_us);

@@ -8,7 +8,7 @@ use report::Edge;
 /// One side of a comparison as named on the command line: DIR or DIR@FROM..TO.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
-    /// The recording's directory.
+    /// The recording's directory, or a bucket.
     pub directory: PathBuf,
     /// Start; `None`: of the recording.
     pub from: Option<Edge>,
@@ -17,6 +17,11 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether it is in a bucket.
+    pub fn is_url(&self) -> bool {
+        self.directory.to_str().is_some_and(ship::is_url)
+    }
+
     /// Parses the argument. An existing directory of that name takes precedence.
     pub fn parse(text: &str) -> Result<Selection, String> {
         let whole = || Selection { directory: text.into(), from: None, to: None };
@@ -27,6 +32,10 @@ impl Selection {
             return Ok(whole());
         };
         let Some((from, to)) = range.split_once("..") else {
+            if ship::is_url(text) {
+                // az://CONTAINER@ACCOUNT
+                return Ok(whole());
+            }
             return Err(format!(
                 "\"@{range}\" is not a time range; write @FROM..TO, @FROM.. or @..TO, such as \
                  @14:30..14:45 or @-10m.."

@@ -11,6 +11,7 @@ use super::key::Key;
 use super::machine::Processors;
 use super::selection::Selection;
 use super::statements::{self, Statements};
+use crate::ship::Source;
 use error::Error;
 
 /// One side of a comparison.
@@ -18,6 +19,8 @@ use error::Error;
 pub struct Side {
     /// "A" or "B".
     pub name: &'static str,
+    /// Where it was read from.
+    pub source: Source,
     /// The recording.
     pub recording: Recording,
     /// The selected time.
@@ -43,9 +46,11 @@ impl Side {
     pub fn read(
         name: &'static str,
         selection: &Selection,
-        host: Option<&str>,
+        (cluster, host): (Option<&str>, Option<&str>),
     ) -> Result<Side, Error> {
-        let recording = Recording::open(&selection.directory, host)?;
+        let edges = (selection.from, selection.to);
+        let source = Source::open(&selection.directory, (cluster, host), edges)?;
+        let recording = source.recording(host)?;
         let end = recording.range().to_us as f64 * 1e-6;
         let us =
             |edge: Option<report::Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
@@ -66,6 +71,7 @@ impl Side {
         let statements = statements::read(&recording, &columns, &kept)?;
         Ok(Side {
             name,
+            source,
             recording,
             range,
             heads,

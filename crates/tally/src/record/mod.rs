@@ -9,6 +9,7 @@ mod plans;
 mod recorder;
 mod sessions;
 mod settings;
+mod shipping;
 mod signals;
 mod summary;
 mod vacuum;
@@ -23,6 +24,7 @@ use command::Command;
 use error::Error;
 use live::target::{self, SegmentSource};
 use recorder::Recorder;
+use shipping::Destination;
 use signals::Signals;
 use view::units;
 
@@ -48,7 +50,10 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     if args.duty.is_some() {
         place.file("--duty")?;
     }
-    let mut recorder = Recorder::new(args, place);
+    let mut notes = Vec::new();
+    let destination = Destination::find(&args.output, &args.shipping, args.retention, &mut notes)?;
+    let mut recorder = Recorder::new(args, place, destination);
+    recorder.messages.append(&mut notes);
     recorder.look(false)?;
     if !recorder.has_begun() && !args.command.is_empty() {
         let why = recorder.waiting().unwrap_or("nothing to record").to_string();
@@ -74,7 +79,8 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
         return Err(error);
     }
     let status = outcome?;
-    let summary = recorder.close()?;
+    let (summary, last) = recorder.close()?;
+    last.iter().for_each(|text| messages.say(args, text));
     if args.json {
         let mut out = view::escape::stdout();
         serde_json::to_writer(&mut out, &summary)?;
@@ -161,7 +167,7 @@ impl Messages {
 
     fn progress(&self, begun: Instant, recorder: &Recorder<'_>) {
         let Some(bar) = &self.bar else { return };
-        let state = recorder.waiting().unwrap_or("recording");
+        let state = recorder.state();
         let (length, size) = (begun.elapsed().as_secs_f64(), recorder.size() as f64);
         let intervals = units::whole(recorder.summary.intervals);
         bar.set_message(format!(

@@ -15,6 +15,7 @@ use super::duty::Duty;
 use super::plans::{PlanRows, Span};
 use super::sessions::SessionRows;
 use super::settings::Settings;
+use super::shipping::Destination;
 use super::summary::Summary;
 use super::vacuum;
 use super::RecordArgs;
@@ -32,6 +33,7 @@ const SETTINGS_EVERY: Duration = Duration::from_secs(60);
 pub struct Recorder<'a> {
     args: &'a RecordArgs,
     place: SegmentSource,
+    destination: Destination,
     follower: Follower,
     writer: Option<Writer>,
     row_builder: RowBuilder,
@@ -76,7 +78,11 @@ fn note(name: &str, value: &str) -> SettingRow {
 
 impl<'a> Recorder<'a> {
     /// A recorder of the segment at this place, which need not exist yet.
-    pub fn new(args: &'a RecordArgs, place: SegmentSource) -> Recorder<'a> {
+    pub fn new(
+        args: &'a RecordArgs,
+        place: SegmentSource,
+        destination: Destination,
+    ) -> Recorder<'a> {
         let wanted = Wanted {
             figures: Figures::Frames,
             kernel: true,
@@ -108,7 +114,8 @@ impl<'a> Recorder<'a> {
             details: None,
             pending: Batch::default(),
             messages: Vec::new(),
-            summary: Summary::new(&args.output),
+            summary: Summary::new(&destination.directory),
+            destination,
         }
     }
 
@@ -125,6 +132,16 @@ impl<'a> Recorder<'a> {
     /// Why there is nothing to record now.
     pub fn waiting(&self) -> Option<&str> {
         self.gap.as_ref().map(|(_, why)| why.as_str())
+    }
+
+    /// What the recorder does now, in words.
+    pub fn state(&self) -> String {
+        let problem = self.destination.shipping.as_ref().and_then(|it| it.problem());
+        match (self.waiting(), problem) {
+            (Some(why), _) => why.to_string(),
+            (None, Some(problem)) => format!("recording, not shipping ({problem})"),
+            (None, None) => "recording".to_string(),
+        }
     }
 
     /// Adds output of the command to the next interval.
@@ -157,11 +174,20 @@ impl<'a> Recorder<'a> {
             }
         }
         self.turn_level();
+        self.hear_of_shipping();
         if self.gap.is_some() && !self.pending.is_empty() {
             // There is no interval to write them with.
             self.push(Batch::default())?;
         }
         Ok(())
+    }
+
+    fn hear_of_shipping(&mut self) {
+        let Some(shipping) = &mut self.destination.shipping else { return };
+        let (mut messages, marks, gaps) = shipping.news();
+        self.messages.append(&mut messages);
+        self.pending.marks.extend(marks);
+        self.pending.gaps.extend(gaps);
     }
 
     fn happened(&mut self, happening: &Happening, now: Clocks) {
@@ -254,9 +280,20 @@ impl<'a> Recorder<'a> {
             detail_ns: self.args.detail.as_nanos() as u64,
             begun_us: self.clocks.micros(),
         };
-        let policy =
+        let mut policy =
             RetentionPolicy { retention: self.args.retention, ..RetentionPolicy::default() };
-        let writer = Writer::open(&self.args.output, about, policy)?;
+        if self.destination.shipping.is_some() {
+            // What was sent is removed by whoever has sent it.
+            policy.retention = None;
+        }
+        let open = Writer::open(&self.destination.directory, about, policy);
+        let mut writer = open.map_err(|error| self.destination.explain(error))?;
+        if let Some(shipping) = &mut self.destination.shipping {
+            let (frame, server) = shipping.first_numbers();
+            writer.number_from(frame);
+            self.server = server;
+            shipping.begin(writer.files())?;
+        }
         if let Some(last) = writer.resumed() {
             self.server = last.server;
             let now = self.clocks.micros();
@@ -438,22 +475,33 @@ impl<'a> Recorder<'a> {
             .last()
             .map_or((writer.next_frame(), self.clocks.micros()), |row| (row.frame, row.time_us));
         batch.stamp(number, time_us);
+        batch.reduce_texts(self.args.texts.into());
         writer.push(batch)?;
         Ok(())
     }
 
-    /// Ends the recording cleanly.
-    pub fn close(mut self) -> Result<Summary, Error> {
+    /// Ends the recording cleanly. Returns what was recorded, and messages for the user.
+    pub fn close(mut self) -> Result<(Summary, Vec<String>), Error> {
         // Restore the former level.
         self.duty = None;
         let now = Clocks::now().micros();
         self.end_gap(now);
         self.pending.marks.push(mark("end", "tally record ends".to_string()));
         self.push(Batch::default())?;
+        let mut messages = Vec::new();
         if let Some(writer) = self.writer.take() {
-            self.summary.bytes = writer.close()?;
+            match self.destination.shipping.take() {
+                // Its minutes are shipped, and merged with those of whoever continues it.
+                Some(shipping) => {
+                    self.summary.bytes = writer.pause()?;
+                    let (target, last) = shipping.finish();
+                    self.summary.shipped = Some(target);
+                    messages.extend(last);
+                }
+                None => self.summary.bytes = writer.close()?,
+            }
         }
-        Ok(self.summary)
+        Ok((self.summary, messages))
     }
 }
 
@@ -512,7 +560,8 @@ mod tests {
         let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
         let Verb::Record(args) = cli.verb else { panic!("another command") };
         let nowhere = segment::ToSegmentPath::to_segment_path(std::path::Path::new("/nowhere"));
-        let mut recorder = Recorder::new(&args, nowhere.into());
+        let destination = Destination { directory: "x".into(), shipping: None };
+        let mut recorder = Recorder::new(&args, nowhere.into(), destination);
         let now = Clocks { realtime: 9_000_000_000_000, ..Clocks::now() };
         let hour = Duration::from_secs(3600);
         recorder.happened(&Happening::Set { by: hour, back: true }, now);

@@ -37,7 +37,11 @@ pub struct Settings {
 
 const FILES: [&str; 2] = ["postgresql.conf", "postgresql.auto.conf"];
 
+/// Settings whose value may be or contain a password; recordings go to places that others read.
+const SECRET: [&str; 2] = ["primary_conninfo", "ssl_passphrase_command"];
+
 fn row(name: &str, value: &str, unit: &str, source: &str) -> SettingRow {
+    let value = if SECRET.contains(&name) && !value.is_empty() { "(not recorded)" } else { value };
     SettingRow {
         group: "server".into(),
         name: name.into(),
@@ -196,5 +200,18 @@ mod tests {
         assert_eq!(read, FILES);
         let settings: Vec<_> = rows.iter().map(|row| (&*row.name, &*row.value)).collect();
         assert_eq!(settings, [("a", "3"), ("b", "4")]);
+    }
+
+    #[test]
+    fn a_setting_that_may_contain_a_password_is_named_without_its_value() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "primary_conninfo = 'host=a password=SECRET'\nssl_passphrase_command = ''\n";
+        std::fs::write(folder.path().join(FILES[0]), text).unwrap();
+        let (rows, _) = from_files(folder.path());
+        let settings: Vec<_> = rows.iter().map(|row| (&*row.name, &*row.value)).collect();
+        assert_eq!(
+            settings,
+            [("primary_conninfo", "(not recorded)"), ("ssl_passphrase_command", "")]
+        );
     }
 }

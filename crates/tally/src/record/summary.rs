@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use recording::FrameRow;
 use serde::Serialize;
 
+use super::shipping::Target;
 use view::units;
 
 /// The summary (docs/reference-json.md).
@@ -28,6 +29,8 @@ pub struct Summary {
     pub gaps: u64,
     /// Bytes written.
     pub bytes: u64,
+    /// Where it was shipped to.
+    pub shipped: Option<Target>,
     /// Problems, such as settings that could not be read.
     pub notes: Vec<String>,
     #[serde(skip)]
@@ -46,6 +49,7 @@ impl Summary {
             exact_intervals: 0,
             gaps: 0,
             bytes: 0,
+            shipped: None,
             notes: Vec::new(),
             known: HashSet::new(),
         }
@@ -84,6 +88,12 @@ impl Summary {
         }
         let bytes = units::bytes(self.bytes as f64);
         line.push_str(&format!(" into {} ({bytes})", self.directory.display()));
+        if let Some(Target { url, files_left, .. }) = &self.shipped {
+            line.push_str(&match files_left {
+                0 => format!(", all shipped to {url}"),
+                n => format!(", shipped to {url} except for {n} file{}", s(*n)),
+            });
+        }
         line
     }
 }

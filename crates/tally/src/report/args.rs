@@ -11,7 +11,8 @@ use report::Edge;
 /// Arguments of `tally report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-DIR is a recording of `tally record -o DIR`, even an unfinished one. T is a time of day (14:30),
+DIR is a recording of `tally record -o DIR`, even an unfinished one, or the address of a bucket that
+recordings are shipped to (s3://BUCKET/PREFIX, gs://, az://, file:///DIRECTORY). T is a time of day (14:30),
 a date (2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or a time
 before the end (-10m). A page is one file without dependencies.
 
@@ -19,13 +20,14 @@ Examples:
   tally report /srv/recording
   tally report /srv/recording -o report.html
   tally report /srv/recording --from -1h -o last-hour.html
+  tally report s3://bucket/pgtally --host db1 --from -1h
   tally cost --json /srv/data >cost.json; tally report /srv/recording --cost cost.json
   tally report /srv/recording --client /srv/shop -o report.html      # with a Java client
   tally report /srv/recording --trace slow.jsonl -o report.html      # with a trace of sessions
   tally report /srv/recording --from 14:30 --to 14:45 --json | jq .totals")]
 pub struct ReportArgs {
-    /// The recording's directory
-    #[arg(value_name = "DIR")]
+    /// The recording's directory, or a bucket
+    #[arg(value_name = "DIR|URL")]
     pub directory: PathBuf,
     /// Start of the time to report
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
@@ -36,6 +38,9 @@ pub struct ReportArgs {
     /// With a recording of several machines: the machine to report
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// With a bucket that has several clusters: the cluster of the machine
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
     /// The recording of a Java client of the server, made at the same time from its agent's segment
     #[arg(long, value_name = "DIR")]
     pub client: Option<PathBuf>,

@@ -14,13 +14,19 @@ use report::source::Wanted;
 use view::document::Document;
 use view::{output, page};
 
+use crate::ship::Source;
+
 pub use args::ReportArgs;
 
 /// Make the report, and print it or write it into a file.
 pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
+    let (cluster, host) = (args.cluster.as_deref(), args.host.as_deref());
+    let source = Source::open(&args.directory, (cluster, host), (args.from, args.to))?;
     let wanted = Wanted {
-        directory: &args.directory,
-        host: args.host.as_deref(),
+        directory: source.directory(),
+        name: source.url(),
+        // A copy is of one host.
+        host: host.filter(|_| source.url().is_none()),
         from: args.from,
         to: args.to,
         client: args.client.as_deref(),
@@ -31,8 +37,11 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
 
 /// Write the page of a whole recording into `file`.
 pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
-    let document =
-        make(&Wanted { directory, host: None, from: None, to: None, client: None }, None, None)?;
+    let document = make(
+        &Wanted { directory, name: None, host: None, from: None, to: None, client: None },
+        None,
+        None,
+    )?;
     output::write(file, page::page(&document)?.as_bytes())
 }
 

@@ -71,8 +71,11 @@ pub struct TopArgs {
     pub no_witness: bool,
     /// Replay a recording of `tally record`, even an unfinished one; --interval merges its
     /// intervals to this length
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "leaders", "no_witness"])]
+    #[arg(long, value_name = "DIR|URL", conflicts_with_all = ["target", "leaders", "no_witness"])]
     pub replay: Option<PathBuf>,
+    /// With --replay of a bucket that has several clusters: the cluster of the machine
+    #[arg(long, value_name = "NAME", requires = "replay")]
+    pub cluster: Option<String>,
     /// With --replay: start here
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
           requires = "replay")]

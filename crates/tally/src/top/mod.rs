@@ -30,6 +30,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::ship::Source;
 use error::Error;
 use live::follower::{Figures, Follower, Wanted};
 use live::target;
@@ -90,15 +91,15 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
 
 /// Runs `tally top --replay`.
 fn replay(args: &TopArgs, directory: &Path, plain: bool, color: bool) -> Result<(), Error> {
-    let (from, to) = (args.from, args.to);
-    let recording =
-        RecordingSource::open(directory, args.connection.host.as_deref(), from, to, args.interval)?;
+    let (edges, host) = ((args.from, args.to), args.connection.host.as_deref());
+    let place = Source::open(directory, (args.cluster.as_deref(), host), edges)?;
+    let recording = RecordingSource::open(place.recording(host)?, edges, args.interval)?;
     if plain {
         return plain::print_recording(args, recording, color);
     }
     let mut screen = main_loop::screen(args, color);
     screen.length = args.interval.unwrap_or_default().max(recording.interval());
-    let name = directory.display().to_string();
+    let name = place.name();
     screen.play = Some(Play::new(name, recording.len(), args.speed.unwrap_or(1.0)));
     let mut source = Player::new(recording, &mut screen);
     main_loop::run(&mut screen, &mut source, args.until)

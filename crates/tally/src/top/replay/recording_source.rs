@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,15 +81,12 @@ fn seconds(us: i64) -> f64 {
 }
 
 impl RecordingSource {
-    /// Opens a time range of a recording directory. `step`: merge intervals to this length.
+    /// A time range of a recording. `step`: merge intervals to this length.
     pub fn open(
-        directory: &Path,
-        host: Option<&str>,
-        from: Option<Edge>,
-        to: Option<Edge>,
+        recording: Recording,
+        (from, to): (Option<Edge>, Option<Edge>),
         step: Option<Duration>,
     ) -> Result<RecordingSource, Error> {
-        let recording = Recording::open(directory, host)?;
         let end = seconds(recording.range().to_us);
         let edge = |edge: Option<Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
         let range = recording.clip(edge(from), edge(to))?;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Which texts of statements and plans a recording keeps. They have no constants where the server replaces them,
+//! but names of tables, and utility statements and plans as they are.
+
+use crate::batch::Batch;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// What becomes of texts of statements and plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Texts {
+    /// They are kept.
+    #[default]
+    Keep,
+    /// Each is replaced by "sha256:" and its hash: the same text is the same on every server.
+    Hash,
+    /// They are left out.
+    Omit,
+}
+
+fn hash(text: &str) -> Arc<str> {
+    let digest = Sha256::digest(text.as_bytes());
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digits}").into()
+}
+
+impl Batch {
+    /// Replace or leave out the texts.
+    pub fn reduce_texts(&mut self, texts: Texts) {
+        match texts {
+            Texts::Keep => {}
+            Texts::Hash => {
+                self.statement_texts.iter_mut().for_each(|row| row.text = hash(&row.text));
+                self.plan_texts.iter_mut().for_each(|row| row.text = hash(&row.text));
+            }
+            Texts::Omit => {
+                self.statement_texts.clear();
+                // These rows have figures, too.
+                self.plan_texts.iter_mut().for_each(|row| row.text = "".into());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan_rows::PlanTextRow;
+    use crate::rows::TextRow;
+
+    #[test]
+    fn texts_are_kept_hashed_or_left_out() {
+        let mut batch = Batch::default();
+        batch.statement_texts.push(TextRow { text: "select 1".into(), ..TextRow::default() });
+        batch.plan_texts.push(PlanTextRow { text: "Seq Scan".into(), ..PlanTextRow::default() });
+        let mut kept = batch.clone();
+        kept.reduce_texts(Texts::Keep);
+        assert_eq!(&*kept.statement_texts[0].text, "select 1");
+        let mut hashed = batch.clone();
+        hashed.reduce_texts(Texts::Hash);
+        // As sha256sum prints it.
+        assert_eq!(
+            &*hashed.statement_texts[0].text,
+            "sha256:822ae07d4783158bc1912bb623e5107cc9002d519e1143a9c200ed6ee18b6d0f"
+        );
+        assert_eq!(hashed.plan_texts[0].text.len(), 7 + 64);
+        batch.reduce_texts(Texts::Omit);
+        assert!(batch.statement_texts.is_empty() && batch.plan_texts[0].text.is_empty());
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Errors. Each names the bucket, file or option and the remedy, and never a credential.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Something could not be shipped or read from a bucket.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is not one of a bucket.
+    #[error("{shown}: {reason}; give s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY")]
+    Address {
+        /// The address without credentials.
+        shown: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The address contains a password, a key or a token.
+    #[error(
+        "the address of a bucket must not contain credentials, because every process can see it. Give \
+         them in the environment or a file that only you can read (docs/shipping.md), and replace \
+         those that you have just shown"
+    )]
+    Credentials,
+    /// A name cannot be part of a path in the bucket.
+    #[error("{what} {name:?}: give 1 to 100 letters, digits and -_.")]
+    Name {
+        /// What it names: "--cluster".
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// The bucket does not exist or refuses the credentials: trying again does not help.
+    #[error("{url}: {reason}. {remedy}")]
+    Refused {
+        /// The bucket.
+        url: String,
+        /// What it answered.
+        reason: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The bucket did not answer, or with an error that may pass.
+    #[error("{url}: {reason}")]
+    Unavailable {
+        /// The bucket.
+        url: String,
+        /// What happened.
+        reason: String,
+    },
+    /// Another recording is shipped there.
+    #[error(
+        "{url}: {origin} belongs to the recording in {owner}. Give --cluster another name if that is \
+         another server; or --take-over if that recorder has ended for good"
+    )]
+    Owned {
+        /// The bucket.
+        url: String,
+        /// The cluster and host.
+        origin: String,
+        /// The owner's directory and machine, and since when.
+        owner: String,
+    },
+    /// There is nothing of this host or time.
+    #[error("{url}: {reason}")]
+    Nothing {
+        /// The bucket.
+        url: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// The recorder ends.
+    #[error("ended before all was sent")]
+    Ended,
+    /// A file of the spool could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The recording could not be read.
+    #[error(transparent)]
+    Recording(#[from] recording::Error),
+}
+
+impl Error {
+    /// The error of the system on a file.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+        move |source| Error::Io { path: path.to_path_buf(), source }
+    }
+
+    /// Whether the command line is at fault.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Error::Address { .. } | Error::Credentials | Error::Name { .. })
+    }
+
+    /// Whether trying again may help.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Error::Unavailable { .. } | Error::Io { .. })
+    }
+
+    /// What the store says about an operation on this bucket.
+    pub(crate) fn of_store(url: &str, error: &object_store::Error) -> Error {
+        use object_store::Error as E;
+        let url = url.to_string();
+        let reason = in_one_line(&with_causes(error));
+        let remedy = match error {
+            E::PermissionDenied { .. } => {
+                "The credentials need rights to read, list, write and delete objects below the prefix"
+            }
+            E::Unauthenticated { .. } => {
+                "Set credentials in the environment (docs/shipping.md)"
+            }
+            E::NotFound { .. } if !reason.contains("NoSuchKey") => "Create the bucket, or correct its name",
+            E::Generic { .. } if reason.contains("NoSuchBucket") => {
+                "Create the bucket, or correct its name"
+            }
+            _ => return Error::Unavailable { url, reason },
+        };
+        Error::Refused { url, reason, remedy }
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Most errors repeat their cause.
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// The text in one line, without the parameters of addresses, which may contain a signature.
+fn in_one_line(text: &str) -> String {
+    const MAX: usize = 400;
+    let mut line = String::new();
+    let mut within_parameters = false;
+    for c in text.chars() {
+        if c.is_whitespace() || "\"'()<>".contains(c) {
+            within_parameters = false;
+        }
+        if within_parameters {
+            continue;
+        }
+        match c {
+            '\n' | '\r' | '\t' => line.push(' '),
+            c => line.push(c),
+        }
+        within_parameters |= c == '?';
+        if line.len() > MAX {
+            line.push('…');
+            break;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_in_a_message_has_no_parameters() {
+        let text = "error sending request for url (https://a.blob/c/x?sig=SECRET&se=1)\nagain";
+        assert_eq!(in_one_line(text), "error sending request for url (https://a.blob/c/x?) again");
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Copies a part of what a bucket has of one host into a directory, as a recording.
+
+use crate::bucket::Bucket;
+use crate::error::Error;
+use crate::layout::{grades, Object, Origin};
+use recording::{DataFile, TABLES};
+use std::path::Path;
+
+/// Rows that belong to no interval may be in a file that begins so much earlier or later; texts are written
+/// once a day, and servers and settings only when they change.
+const SLACK_US: i64 = 3_600_000_000;
+
+/// The origin that is meant.
+fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<Origin, Error> {
+    let nothing = |reason: String| Error::Nothing { url: bucket.url().to_string(), reason };
+    let mut origins: Vec<Origin> = Vec::new();
+    for it in bucket.list("recordings")? {
+        let mut parts = it.key.trim_end_matches(".json").split('/').skip(1);
+        let mut next = |before: &str| Some(parts.next()?.strip_prefix(before)?.to_string());
+        if let (Some(cluster), Some(host)) = (next("cluster="), next("host=")) {
+            origins.push(Origin { cluster, host });
+        }
+    }
+    if origins.is_empty() {
+        return Err(nothing("no recording was shipped there".into()));
+    }
+    let all = |of: &dyn Fn(&Origin) -> &String| {
+        let mut names: Vec<&str> = origins.iter().map(|it| of(it).as_str()).collect();
+        names.dedup();
+        let more = if names.len() > 20 { ", …" } else { "" };
+        names.truncate(20);
+        names.join(", ") + more
+    };
+    let meant = |it: &&Origin| {
+        cluster.is_none_or(|name| it.cluster == name)
+            && host.is_none_or(|name| it.host == recording::file_name_of_host(name))
+    };
+    let found: Vec<&Origin> = origins.iter().filter(meant).collect();
+    match found[..] {
+        [] => Err(nothing(format!(
+            "no recording of this cluster and host; there are clusters {} and hosts {}",
+            all(&|it| &it.cluster),
+            all(&|it| &it.host)
+        ))),
+        [one] => Ok(one.clone()),
+        _ => Err(nothing(format!(
+            "recordings of several servers (clusters {}; hosts {}); select one with --cluster and --host",
+            all(&|it| &it.cluster),
+            all(&|it| &it.host)
+        ))),
+    }
+}
+
+/// What a bucket has of one server.
+#[derive(Debug)]
+pub struct Shipped {
+    bucket: Bucket,
+    origin: Origin,
+    end_us: i64,
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Shipped {
+    /// The only server, or the one with these names.
+    pub fn find(
+        bucket: Bucket,
+        cluster: Option<&str>,
+        host: Option<&str>,
+    ) -> Result<Shipped, Error> {
+        let origin = origin(&bucket, cluster, host)?;
+        let mut shipped = Shipped { bucket, origin, end_us: 0 };
+        let files = shipped.valid("frames")?;
+        shipped.end_us = files.iter().map(|(_, file)| file.end_us()).max().unwrap_or(0);
+        Ok(shipped)
+    }
+
+    /// The host.
+    pub fn host(&self) -> &str {
+        &self.origin.host
+    }
+
+    /// An hour or less after the end of its last interval, microseconds since 1970.
+    pub fn end_us(&self) -> i64 {
+        self.end_us
+    }
+
+    /// The valid files of a table: objects, and the files that they are copied to.
+    fn valid(&self, table: &str) -> Result<Vec<(Object, DataFile)>, Error> {
+        let listed = self.bucket.list(&self.origin.folder(table))?;
+        let mut objects: Vec<Object> =
+            listed.iter().filter_map(|it| Object::parse(&it.key)).collect();
+        // Each recording numbers its intervals and servers.
+        let latest = objects.iter().map(|object| object.generation).max();
+        objects.retain(|object| Some(object.generation) == latest);
+        let highest = grades(&objects);
+        let valid = objects.iter().filter(|it| highest.get(&it.hour()) == Some(&it.grade));
+        let file = |it: &Object| {
+            let name = format!("{}-{}.parquet", it.time, it.grade.name());
+            DataFile::of(&Path::new(&format!("date={}", it.date)).join(name))
+        };
+        Ok(valid.filter_map(|it| Some((it.clone(), file(it)?))).collect())
+    }
+
+    /// Copy what is valid between these times, microseconds since 1970, into an empty directory, which becomes
+    /// a recording.
+    pub fn copy(&self, from_us: i64, to_us: i64, into: &Path) -> Result<Copied, Error> {
+        let mut copied = Copied::default();
+        self.copy_object(&self.origin.about(), &into.join("recording.json"), &mut copied)?;
+        for table in TABLES {
+            let folder = into.join(table).join(format!("host={}", self.origin.host));
+            // A file that is removed meanwhile was merged; the next list has what it was merged to.
+            for _ in 0..3 {
+                if self.copy_table(table, (from_us, to_us), &folder, &mut copied)? {
+                    break;
+                }
+                let _ = std::fs::remove_dir_all(&folder);
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Returns false if a file was removed meanwhile.
+    fn copy_table(
+        &self,
+        table: &str,
+        (from_us, to_us): (i64, i64),
+        folder: &Path,
+        copied: &mut Copied,
+    ) -> Result<bool, Error> {
+        let slack = match table {
+            "servers" | "settings" => i64::MAX,
+            "statement_texts" | "plan_texts" => 24 * SLACK_US,
+            _ => SLACK_US,
+        };
+        for (object, file) in self.valid(table)? {
+            let early = file.end_us() < from_us.saturating_sub(slack);
+            let late = file.begin_us > to_us.saturating_add(slack);
+            if !early
+                && !late
+                && !self.copy_object(&object.key(), &folder.join(file.path), copied)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns false if there is none.
+    fn copy_object(&self, key: &str, path: &Path, copied: &mut Copied) -> Result<bool, Error> {
+        let Some((bytes, _)) = self.bucket.get(key)? else { return Ok(false) };
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        std::fs::write(path, &bytes).map_err(Error::io(path))?;
+        copied.files += 1;
+        copied.bytes += bytes.len() as u64;
+        Ok(true)
+    }
+}

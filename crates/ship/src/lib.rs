@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Recordings in object storage: S3, Google Cloud Storage, Azure or a directory.
+//!
+//! A recorder writes an ordinary recording into its spool directory. A [`Shipper`], a thread of the
+//! recorder, copies finished files into the bucket in passes: new files, then those that merged
+//! earlier ones; later it removes what was merged. Names say which files are valid ([`layout`]), so
+//! there is no moment at which a row is there twice or missing, and a pass may end anywhere and be
+//! repeated. `sent.rs` keeps what has arrived.
+//!
+//! Nothing here blocks the recorder: the network is used in the shipper's thread alone.
+
+mod backoff;
+mod bucket;
+mod error;
+mod fetch;
+pub mod layout;
+mod owner;
+mod pass;
+mod sent;
+mod shipper;
+mod spool;
+mod upkeep;
+
+pub use bucket::{is_url, Bucket, Deadline, Listed};
+pub use error::Error;
+pub use fetch::{Copied, Shipped};
+pub use owner::{claim, Claim, Claimant, Owner};
+pub use pass::{Dropped, Pass, Passed};
+pub use shipper::{News, Shipper};
+pub use spool::{default_directory, Spool};
+pub use upkeep::{upkeep, Removed, Rules};

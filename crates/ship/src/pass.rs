@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One pass through a recording: send what the bucket does not have, remove from the bucket what was merged,
+//! and keep the spool within its limits.
+//!
+//! The order makes each moment consistent for readers that follow the rule of [`crate::layout`]:
+//!
+//! - Files of a minute are not sent once their hour was merged in the spool. (After the clock was set back
+//!   there may be some; they are merged, too, within a minute.)
+//! - `frames` is sent last: every row finds its interval. A coarser table's intervals are some of a finer
+//!   one's, so this also holds while an hour is being replaced.
+//! - What was merged is removed from the bucket a grace period after what replaces it has arrived, because
+//!   readers may have listed it.
+
+use crate::bucket::Bucket;
+use crate::error::Error;
+use crate::layout::{grades, Object, Origin};
+use crate::owner::{self, Claimant};
+use crate::sent::{Sent, Version};
+use crate::spool::Spool;
+use recording::{Compaction, DataFile, Files};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long readers may use what was merged.
+pub(crate) const GRACE: Duration = Duration::from_secs(15 * 60);
+
+/// Sends one recording, pass by pass.
+#[derive(Debug)]
+pub struct Pass {
+    bucket: Bucket,
+    origin: Origin,
+    who: Claimant,
+    files: Files,
+    sent: Sent,
+    generation: Option<u32>,
+    /// Bytes of unsent files that the spool may have.
+    pub limit: u64,
+    /// How long the spool keeps what was sent; `None`: for ever.
+    pub keep: Option<Duration>,
+    /// How long readers may use what was merged.
+    pub grace: Duration,
+    /// Files to send at most, before the owner and the limits are looked at again.
+    pub most: usize,
+}
+
+/// [`Pass::most`] unless it is set: some seconds of a usual line.
+const MOST: usize = 200;
+
+/// What a pass did.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// Files sent.
+    pub sent: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects removed from the bucket, because what they were merged to has arrived.
+    pub removed: u64,
+    /// Files that are not sent yet.
+    pub left: u64,
+    /// Some of these can be sent now.
+    pub more: bool,
+    /// What was removed from the spool without being sent.
+    pub dropped: Option<Dropped>,
+    /// Why not all was done.
+    pub problem: Option<Error>,
+}
+
+/// What was removed from the spool without being sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dropped {
+    /// The earliest and the latest time that may be affected, microseconds since 1970.
+    pub from_us: i64,
+    /// See above.
+    pub to_us: i64,
+    /// Files.
+    pub files: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A file of the spool.
+struct Entry {
+    table: &'static str,
+    file: DataFile,
+    object: Object,
+    key: String,
+    version: Version,
+    /// The bucket has it.
+    sent: bool,
+    /// The hour has been merged, and this file not yet.
+    held: bool,
+}
+
+fn now_us() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
+}
+
+fn micros(length: Duration) -> i64 {
+    i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn listed(entries: &[&Entry]) -> Vec<(&'static str, DataFile)> {
+    entries.iter().map(|it| (it.table, it.file.clone())).collect()
+}
+
+impl Pass {
+    /// A pass through these files. `generation`: as the bucket's owner, if it is known.
+    pub fn new(
+        bucket: Bucket,
+        origin: Origin,
+        spool: &Spool,
+        who: Claimant,
+        files: Files,
+        generation: Option<u32>,
+    ) -> Result<Pass, Error> {
+        let sent = Sent::open(&spool.sent(bucket.url(), &origin.cluster))?;
+        let (limit, keep, grace, most) = (u64::MAX, None, GRACE, MOST);
+        Ok(Pass { bucket, origin, who, files, sent, generation, limit, keep, grace, most })
+    }
+
+    /// The bucket.
+    pub fn bucket(&self) -> &Bucket {
+        &self.bucket
+    }
+
+    /// Do what can be done now.
+    pub fn run(&mut self) -> Passed {
+        let mut passed = Passed::default();
+        if let Err(error) = self.send(&mut passed) {
+            passed.problem = Some(error);
+        }
+        match self.keep_limits() {
+            Ok((left, dropped)) => (passed.left, passed.dropped) = (left, dropped),
+            Err(error) => passed.problem = passed.problem.or(Some(error)),
+        }
+        passed
+    }
+
+    fn send(&mut self, passed: &mut Passed) -> Result<(), Error> {
+        let claim = owner::check(&self.bucket, &self.origin, &self.who)?;
+        let generation = claim.generation(&self.bucket, &self.origin)?;
+        self.generation = Some(generation);
+        self.send_about(passed)?;
+        let entries = self.entries(generation);
+        let mut due = entries.iter().filter(|entry| !entry.sent && !entry.held);
+        for entry in due.by_ref().take(self.most) {
+            self.send_file(&entry.key, &entry.file.path, passed)?;
+        }
+        if due.next().is_some() {
+            passed.more = true;
+            return Ok(());
+        }
+        self.remove_merged(generation, passed)
+    }
+
+    /// The files of the spool, in the order in which they are sent.
+    fn entries(&self, generation: u32) -> Vec<Entry> {
+        let listed = self.files.list();
+        let objects = listed
+            .iter()
+            .map(|(table, file)| Object::of(table, file, &self.origin, generation))
+            .collect::<Vec<_>>();
+        let highest = grades(&objects);
+        let mut entries: Vec<Entry> = Vec::new();
+        for ((table, file), object) in listed.into_iter().zip(&objects) {
+            // Removed or replaced meanwhile: the next pass finds what replaces it.
+            let Ok(metadata) = file.path.metadata() else { continue };
+            let (key, version) = (object.key(), Version::of(&metadata));
+            let sent = self.sent.get(&key).is_some_and(|arrived| arrived.version == version);
+            let held = highest.get(&object.hour()).is_some_and(|grade| object.grade < *grade);
+            entries.push(Entry { table, file, object: object.clone(), key, version, sent, held });
+        }
+        entries.sort_by(|a, b| {
+            let order = |it: &Entry| (it.file.begin_us, it.file.compaction, it.table == "frames");
+            order(a).cmp(&order(b))
+        });
+        entries
+    }
+
+    fn send_about(&mut self, passed: &mut Passed) -> Result<(), Error> {
+        let (key, path) = (self.origin.about(), self.files.about());
+        let there = self.sent.get(&key).map(|arrived| arrived.version);
+        match path.metadata() {
+            Ok(metadata) if there != Some(Version::of(&metadata)) => {
+                self.send_file(&key, &path, passed)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn send_file(&mut self, key: &str, path: &Path, passed: &mut Passed) -> Result<(), Error> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(Error::io(path)(error)),
+        };
+        let version = Version::of(&file.metadata().map_err(Error::io(path))?);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(Error::io(path))?;
+        self.bucket.put(key, bytes.into())?;
+        self.sent.arrived(key, version, now_us())?;
+        passed.sent += 1;
+        passed.bytes += version.bytes;
+        Ok(())
+    }
+
+    /// Remove from the bucket what was merged, when its grace period is over.
+    fn remove_merged(&mut self, generation: u32, passed: &mut Passed) -> Result<(), Error> {
+        let entries = self.entries(generation);
+        let listed: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+        let highest = grades(entries.iter().map(|entry| &entry.object));
+        let now = now_us();
+        for key in self.sent.keys() {
+            if listed.contains(key.as_str()) {
+                continue;
+            }
+            let Some(object) = Object::parse(&key) else { continue };
+            let merged = highest.get(&object.hour()).is_some_and(|grade| object.grade < *grade);
+            if !merged {
+                // The spool has nothing of that hour any more.
+                self.sent.forget(&key)?;
+                continue;
+            }
+            let into = entries.iter().find(|it| it.object.hour() == object.hour() && !it.held);
+            let arrived = into.filter(|it| it.sent).and_then(|it| self.sent.get(&it.key));
+            let over = |at: i64| now.saturating_sub(at) >= micros(self.grace);
+            if arrived.is_some_and(|arrived| over(arrived.at_us)) {
+                self.bucket.delete(&key)?;
+                self.sent.forget(&key)?;
+                passed.removed += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keep the spool within its limits. Returns how many files are unsent. The latest files stay: the
+    /// recording is continued from them.
+    fn keep_limits(&mut self) -> Result<(u64, Option<Dropped>), Error> {
+        self.remove_old()?;
+        let dropped = self.drop_unsent()?;
+        let entries = self.entries(self.generation.unwrap_or(1));
+        Ok((entries.iter().filter(|entry| !entry.sent).count() as u64, dropped))
+    }
+
+    /// Remove the hours that were merged and sent and are old.
+    fn remove_old(&mut self) -> Result<(), Error> {
+        let Some(keep) = self.keep else { return Ok(()) };
+        let entries = self.entries(self.generation.unwrap_or(1));
+        let mut hours: BTreeMap<(String, String), Vec<&Entry>> = BTreeMap::new();
+        for entry in &entries {
+            hours.entry(entry.file.hour()).or_default().push(entry);
+        }
+        hours.pop_last();
+        let now = now_us();
+        for files in hours.into_values() {
+            let old = |it: &&Entry| now.saturating_sub(it.file.end_us()) >= micros(keep);
+            // A minute that is not merged yet is merged with the rest of its hour only.
+            let done = |it: &&Entry| it.sent && it.file.compaction != Compaction::Minute && old(it);
+            if files.iter().all(done) {
+                self.files.remove(&listed(&files))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Beyond the limit, remove the oldest minutes or merged hours that were not sent.
+    fn drop_unsent(&mut self) -> Result<Option<Dropped>, Error> {
+        let entries = self.entries(self.generation.unwrap_or(1));
+        let mut units: BTreeMap<(&str, &str), Vec<&Entry>> = BTreeMap::new();
+        for entry in &entries {
+            units.entry((&entry.file.date, &entry.file.time)).or_default().push(entry);
+        }
+        units.pop_last();
+        let unsent = |it: &&Entry| !it.sent;
+        let bytes_of = |files: &[&Entry]| files.iter().map(|it| it.version.bytes).sum::<u64>();
+        let mut left = bytes_of(&entries.iter().filter(unsent).collect::<Vec<_>>());
+        let mut dropped: Option<Dropped> = None;
+        for mut files in units.into_values() {
+            files.retain(|it| !it.sent);
+            if left <= self.limit {
+                break;
+            }
+            let Some(first) = files.first() else { continue };
+            let (begin, end) = (first.file.begin_us, first.file.end_us());
+            self.files.remove(&listed(&files))?;
+            let bytes = bytes_of(&files);
+            left -= bytes;
+            let sum =
+                dropped.get_or_insert(Dropped { from_us: begin, to_us: end, files: 0, bytes: 0 });
+            (sum.from_us, sum.to_us) = (sum.from_us.min(begin), sum.to_us.max(end));
+            sum.files += files.len() as u64;
+            sum.bytes += bytes;
+        }
+        Ok(dropped)
+    }
+
+    /// The paths of the files that are not sent.
+    pub fn unsent(&self) -> Vec<PathBuf> {
+        let entries = self.entries(self.generation.unwrap_or(1));
+        entries.into_iter().filter(|entry| !entry.sent).map(|entry| entry.file.path).collect()
+    }
+}

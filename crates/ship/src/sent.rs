@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a bucket has received of a recording.
+//!
+//! One line for each object that has arrived or was removed, appended when the bucket has confirmed it. A
+//! line that is missing after a crash does no harm: the same bytes are sent under the same name again.
+
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The contents of a file, by what the file system says of it: a finished file is replaced, never changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Version {
+    inode: u64,
+    changed_ns: i64,
+    pub bytes: u64,
+}
+
+impl Version {
+    pub fn of(file: &Metadata) -> Version {
+        let changed_ns = file.mtime().saturating_mul(1_000_000_000) + file.mtime_nsec();
+        Version { inode: file.ino(), changed_ns, bytes: file.len() }
+    }
+}
+
+/// An object that has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Arrived {
+    #[serde(flatten)]
+    pub version: Version,
+    /// When, microseconds since 1970.
+    pub at_us: i64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    key: String,
+    /// None: forgotten.
+    #[serde(flatten)]
+    arrived: Option<Arrived>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    path: PathBuf,
+    log: File,
+    lines: usize,
+    objects: HashMap<String, Arrived>,
+}
+
+/// A log that is this much longer than its contents is written anew.
+const SLACK: usize = 1000;
+
+impl Sent {
+    /// Read the log, or begin one.
+    pub fn open(path: &Path) -> Result<Sent, Error> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(Error::io(path)(error)),
+        };
+        let mut objects = HashMap::new();
+        for line in text.lines() {
+            // A line that a crash has cut or damaged is missing.
+            let Ok(Line { key, arrived }) = serde_json::from_str(line) else { continue };
+            match arrived {
+                Some(arrived) => objects.insert(key, arrived),
+                None => objects.remove(&key),
+            };
+        }
+        // Written anew, it has no cut line to append to.
+        let log = rewrite(path, &objects)?;
+        Ok(Sent { path: path.to_path_buf(), log, lines: objects.len(), objects })
+    }
+
+    /// What has arrived under this name.
+    pub fn get(&self, key: &str) -> Option<Arrived> {
+        self.objects.get(key).copied()
+    }
+
+    /// Every name.
+    pub fn keys(&self) -> Vec<String> {
+        self.objects.keys().cloned().collect()
+    }
+
+    /// An object has arrived.
+    pub fn arrived(&mut self, key: &str, version: Version, at_us: i64) -> Result<(), Error> {
+        let arrived = Arrived { version, at_us };
+        self.append(&Line { key: key.to_string(), arrived: Some(arrived) })?;
+        self.objects.insert(key.to_string(), arrived);
+        Ok(())
+    }
+
+    /// An object was removed, or is no concern of the recording any more.
+    pub fn forget(&mut self, key: &str) -> Result<(), Error> {
+        self.append(&Line { key: key.to_string(), arrived: None })?;
+        self.objects.remove(key);
+        Ok(())
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), Error> {
+        if self.lines > 4 * self.objects.len() + SLACK {
+            self.log = rewrite(&self.path, &self.objects)?;
+            self.lines = self.objects.len();
+        }
+        self.log.write_all(text(line).as_bytes()).map_err(Error::io(&self.path))?;
+        self.lines += 1;
+        Ok(())
+    }
+}
+
+fn text(line: &Line) -> String {
+    // A structure of strings and numbers always becomes JSON.
+    serde_json::to_string(line).unwrap_or_default() + "\n"
+}
+
+/// Replace the log by one with these objects, and open it to append.
+fn rewrite(path: &Path, objects: &HashMap<String, Arrived>) -> Result<File, Error> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut all: Vec<_> = objects.iter().collect();
+    all.sort_by_key(|(key, _)| *key);
+    let lines = all
+        .into_iter()
+        .map(|(key, arrived)| text(&Line { key: key.clone(), arrived: Some(*arrived) }));
+    let lines: String = lines.collect();
+    let write = || {
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(lines.as_bytes())?;
+        file.persist(path)?;
+        OpenOptions::new().append(true).open(path)
+    };
+    write().map_err(Error::io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_was_cut_anywhere_has_its_complete_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sent.log");
+        let version = |bytes| Version { inode: 7, changed_ns: -5, bytes };
+        let mut sent = Sent::open(&path).unwrap();
+        for n in 0..5 {
+            sent.arrived(&format!("k{n}"), version(n), 1000).unwrap();
+        }
+        sent.forget("k1").unwrap();
+        let text = std::fs::read(&path).unwrap();
+        for cut in 0..=text.len() {
+            std::fs::write(&path, &text[..cut]).unwrap();
+            let whole = text[..cut].iter().filter(|b| **b == b'\n').count();
+            // The last line is complete without its end.
+            let whole = whole.max(usize::from(text.get(cut) == Some(&b'\n')) + whole);
+            let mut sent = Sent::open(&path).unwrap();
+            let expected = if whole == 6 { 4 } else { whole };
+            assert_eq!(sent.keys().len(), expected, "cut at {cut}");
+            sent.arrived("more", version(9), 1).unwrap();
+            assert_eq!(Sent::open(&path).unwrap().get("more").unwrap().version, version(9));
+        }
+    }
+
+    #[test]
+    fn a_log_does_not_grow_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sent.log");
+        let version = Version { inode: 7, changed_ns: 5, bytes: 3 };
+        let mut sent = Sent::open(&path).unwrap();
+        for _ in 0..2000 {
+            sent.arrived("a", version, 1).unwrap();
+            sent.forget("a").unwrap();
+        }
+        assert!(std::fs::read_to_string(&path).unwrap().lines().count() <= SLACK + 5);
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The thread of a recorder that ships its files.
+//!
+//! The recorder and the thread exchange messages only; nothing waits for the network, except the recorder's
+//! end, for a bounded time.
+
+use crate::backoff::Backoff;
+use crate::bucket::Deadline;
+use crate::error::Error;
+use crate::pass::{Dropped, Pass};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often to look for finished files. A minute's are sent this much later at most.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// What the recorder shall record or print.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// Files cannot be sent now.
+    Failed(String),
+    /// They can be sent again.
+    Recovered,
+    /// Files were removed from the full spool.
+    Dropped(Dropped),
+}
+
+/// A thread that ships.
+#[derive(Debug)]
+pub struct Shipper {
+    thread: JoinHandle<u64>,
+    /// Closed at the recorder's end.
+    open: Sender<()>,
+    news: Receiver<News>,
+    deadline: Deadline,
+}
+
+impl Shipper {
+    /// Start the thread.
+    pub fn start(pass: Pass) -> Result<Shipper, Error> {
+        let deadline = pass.bucket().deadline();
+        let (open, closed) = channel();
+        let (tell, news) = channel();
+        let thread = std::thread::Builder::new()
+            .name("ship".to_string())
+            .spawn(move || work(pass, &closed, &tell))
+            .map_err(Error::io(std::path::Path::new("thread ship")))?;
+        Ok(Shipper { thread, open, news, deadline })
+    }
+
+    /// What happened since the last call.
+    pub fn news(&self) -> Vec<News> {
+        self.news.try_iter().collect()
+    }
+
+    /// Send what is finished, for this time at most. Returns how many files are left, and the last news.
+    pub fn finish(self, patience: Duration) -> (u64, Vec<News>) {
+        self.deadline.set(patience);
+        drop(self.open);
+        let left = self.thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
+        (left, self.news.try_iter().collect())
+    }
+}
+
+fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
+    let mut backoff = Backoff::default();
+    let mut failure = None;
+    let mut last = false;
+    loop {
+        let passed = pass.run();
+        // The recorder may have ended: then nobody reads this.
+        if let Some(dropped) = passed.dropped {
+            let _ = tell.send(News::Dropped(dropped));
+        }
+        let wait = match passed.problem {
+            None if passed.more => {
+                backoff.succeeded();
+                continue;
+            }
+            None => {
+                backoff.succeeded();
+                if failure.take().is_some() {
+                    let _ = tell.send(News::Recovered);
+                }
+                EVERY
+            }
+            Some(Error::Ended) => return passed.left,
+            Some(error) => {
+                // Texts of one kind differ in the file and in how long it took.
+                let kind = Some(std::mem::discriminant(&error));
+                if failure != kind {
+                    let _ = tell.send(News::Failed(error.to_string()));
+                    failure = kind;
+                }
+                backoff.failed()
+            }
+        };
+        if last {
+            return passed.left;
+        }
+        last = match closed.recv_timeout(wait) {
+            Ok(()) | Err(RecvTimeoutError::Timeout) => false,
+            // Once more, for the files that the recorder has finished at its end.
+            Err(RecvTimeoutError::Disconnected) => true,
+        };
+    }
+}

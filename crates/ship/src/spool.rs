@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Where a recorder that ships keeps its recording.
+
+use crate::error::Error;
+use crate::owner::Claimant;
+use rand::Rng;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A recording's directory, with what was shipped of it and where to.
+#[derive(Debug, Clone)]
+pub struct Spool {
+    /// The directory.
+    pub directory: PathBuf,
+    /// The recording's identity.
+    pub identity: String,
+}
+
+/// The name of a file that says so.
+const RECORDER: &str = "recorder";
+
+impl Spool {
+    /// The spool in a directory, which is made.
+    pub fn open(directory: &Path) -> Result<Spool, Error> {
+        let folder = directory.join(recording::SHIP);
+        std::fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        let path = folder.join("identity");
+        let identity = match std::fs::read_to_string(&path) {
+            Ok(text) if !text.trim().is_empty() => text.trim().to_string(),
+            Ok(_) => new_identity(&folder, &path)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => new_identity(&folder, &path)?,
+            Err(error) => return Err(Error::io(&path)(error)),
+        };
+        Ok(Spool { directory: directory.to_path_buf(), identity })
+    }
+
+    /// Whether a recorder ships what is in this directory; if not, it is a recording that was sent at most.
+    pub fn is_at(directory: &Path) -> bool {
+        directory.join(recording::SHIP).join(RECORDER).exists()
+    }
+
+    /// A recorder ships what is there, from now on.
+    pub fn mark(&self) -> Result<(), Error> {
+        let path = self.directory.join(recording::SHIP).join(RECORDER);
+        std::fs::write(&path, "").map_err(Error::io(&path))
+    }
+
+    /// What was sent to a bucket, as a cluster, is kept in this file.
+    pub(crate) fn sent(&self, url: &str, cluster: &str) -> PathBuf {
+        let sum = crc32fast::hash(format!("{url}\n{cluster}").as_bytes());
+        self.directory.join(recording::SHIP).join(format!("{sum:08x}.log"))
+    }
+
+    /// How the owner's object names this spool.
+    pub fn claimant(&self, machine: &str) -> Claimant {
+        let directory = self.directory.canonicalize().unwrap_or_else(|_| self.directory.clone());
+        Claimant {
+            recording: self.identity.clone(),
+            directory: directory.display().to_string(),
+            machine: machine.to_string(),
+        }
+    }
+}
+
+fn new_identity(folder: &Path, path: &Path) -> Result<String, Error> {
+    let identity = format!("{:032x}", rand::rng().random::<u128>());
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io(path))?;
+    std::io::Write::write_all(&mut file, identity.as_bytes()).map_err(Error::io(path))?;
+    file.as_file().sync_all().map_err(Error::io(path))?;
+    file.persist(path).map_err(|error| Error::io(path)(error.error))?;
+    Ok(identity)
+}
+
+/// The spool's directory unless one is given: below systemd's state directory, or the user's.
+/// `variable` reads the environment.
+pub fn default_directory(
+    variable: impl Fn(&str) -> Option<PathBuf>,
+    url: &str,
+    cluster: &str,
+) -> Option<PathBuf> {
+    let given = |name: &str| variable(name).filter(|path| path.is_absolute());
+    let spools = given("STATE_DIRECTORY").map(|path| path.join("spool")).or_else(|| {
+        let state = given("XDG_STATE_HOME").or(given("HOME").map(|it| it.join(".local/state")))?;
+        Some(state.join("pgtally/spool"))
+    })?;
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = url.replace("://", "-").chars().map(plain).take(80).collect();
+    let sum = crc32fast::hash(format!("{url}\n{cluster}").as_bytes());
+    Some(spools.join(format!("{name}-{cluster}-{sum:08x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spool_keeps_its_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Spool::open(folder.path()).unwrap();
+        assert_eq!(first.identity.len(), 32);
+        assert_eq!(Spool::open(folder.path()).unwrap().identity, first.identity);
+        assert_ne!(first.sent("s3://b", "main"), first.sent("s3://b", "other"));
+    }
+
+    #[test]
+    fn the_default_directory_is_of_the_service_or_the_user() {
+        let of = |set: &[(&str, &str)], cluster| {
+            let set: Vec<(String, PathBuf)> =
+                set.iter().map(|(name, path)| (name.to_string(), path.into())).collect();
+            let variable = move |name: &str| Some(set.iter().find(|it| it.0 == name)?.1.clone());
+            default_directory(variable, "s3://bucket/a/b", cluster)
+        };
+        let service = of(&[("STATE_DIRECTORY", "/var/lib/pgtally"), ("HOME", "/root")], "main");
+        let service = service.unwrap().display().to_string();
+        assert!(service.starts_with("/var/lib/pgtally/spool/s3-bucket-a-b-main-"), "{service}");
+        let user = of(&[("HOME", "/home/me")], "main").unwrap();
+        assert!(user.starts_with("/home/me/.local/state/pgtally/spool"), "{user:?}");
+        assert_ne!(of(&[("HOME", "/home/me")], "other").unwrap(), user);
+        assert_eq!(of(&[("HOME", "relative")], "main"), None);
+    }
+}

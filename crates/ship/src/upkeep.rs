@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Upkeep of a bucket, by whoever owns it: removes what was merged, and days that are too old.
+//!
+//! Safe while others write and read. What was merged is not valid; it stays for a grace period for readers
+//! that have listed it. (Recorders remove it themselves; what is left is of recorders that were killed or
+//! replaced.) A recorder never reads what it has sent.
+
+use crate::bucket::{Bucket, Listed};
+use crate::error::Error;
+use crate::layout::{grades, Object};
+use crate::pass::GRACE;
+use recording::TABLES;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What to remove.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Remove days that ended so long ago.
+    pub keep: Option<Duration>,
+    /// How long readers may use what was merged.
+    pub grace: Duration,
+    /// Remove nothing.
+    pub dry_run: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules { keep: None, grace: GRACE, dry_run: false }
+    }
+}
+
+/// What was removed, or would be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Removed {
+    /// Files that were looked at.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files that were merged to others.
+    pub merged_files: u64,
+    /// Their bytes.
+    pub merged_bytes: u64,
+    /// Files of days that are too old.
+    pub old_files: u64,
+    /// Their bytes.
+    pub old_bytes: u64,
+}
+
+/// The first day to keep: "2026-03-01".
+fn first_day(now: jiff::Timestamp, keep: Duration) -> Option<String> {
+    let begin = now.checked_sub(jiff::SignedDuration::try_from(keep).ok()?).ok()?;
+    Some(begin.strftime("%Y-%m-%d").to_string())
+}
+
+/// Do the upkeep of a bucket.
+pub fn upkeep(bucket: &Bucket, rules: Rules) -> Result<Removed, Error> {
+    let now = jiff::Timestamp::now();
+    let first = rules.keep.and_then(|keep| first_day(now, keep));
+    let mut removed = Removed::default();
+    for table in TABLES {
+        let listed: Vec<(Object, Listed)> = bucket
+            .list(table)?
+            .into_iter()
+            .filter_map(|it| Some((Object::parse(&it.key)?, it)))
+            .collect();
+        let highest = grades(listed.iter().map(|(object, _)| object));
+        // When what is valid of an hour was written.
+        let mut since = HashMap::new();
+        for (object, it) in &listed {
+            if highest.get(&object.hour()) == Some(&object.grade) {
+                let at = since.entry(object.hour()).or_insert(it.written_us);
+                *at = it.written_us.max(*at);
+            }
+        }
+        let before =
+            now.as_microsecond() - i64::try_from(rules.grace.as_micros()).unwrap_or(i64::MAX);
+        let mut due: Vec<&(Object, Listed)> = Vec::new();
+        for entry in &listed {
+            let (object, it) = entry;
+            removed.files += 1;
+            removed.bytes += it.bytes;
+            let merged = highest.get(&object.hour()).is_some_and(|grade| object.grade < *grade)
+                && since.get(&object.hour()).is_some_and(|at| *at <= before);
+            if first.as_ref().is_some_and(|first| object.date < *first) {
+                removed.old_files += 1;
+                removed.old_bytes += it.bytes;
+            } else if merged {
+                removed.merged_files += 1;
+                removed.merged_bytes += it.bytes;
+            } else {
+                continue;
+            }
+            due.push(entry);
+        }
+        if !rules.dry_run {
+            // What was merged goes first: it never becomes valid again.
+            due.sort_by_key(|(object, _)| object.grade);
+            for (_, it) in due {
+                bucket.delete(&it.key)?;
+            }
+        }
+    }
+    Ok(removed)
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A recording of made-up seconds that is shipped pass by pass, and what the bucket then has.
+
+#![allow(dead_code)] // Each test uses a part of it.
+
+#[path = "../../../recording/tests/support/mod.rs"]
+pub mod recorder;
+
+use recorder::Maker;
+use recording::{Range, Recording, RetentionPolicy};
+use segment::Frame;
+use ship::layout::{grades, Object, Origin};
+use ship::{Bucket, Pass, Passed, Shipped, Spool};
+use std::path::Path;
+use std::time::Duration;
+
+pub fn origin() -> Origin {
+    Origin::new("main", "machine").unwrap()
+}
+
+/// A recorder's spool, and the passes through it.
+pub struct Shipment {
+    pub maker: Maker,
+    pub pass: Pass,
+}
+
+/// Hours are merged as soon as they have ended.
+pub fn soon() -> RetentionPolicy {
+    let never = Duration::from_secs(1 << 40);
+    RetentionPolicy { details: Duration::ZERO, tens: never, sixties: never, retention: None }
+}
+
+impl Shipment {
+    pub fn new(spool: &Path, url: &str, begin_us: i64) -> Shipment {
+        let origin = origin();
+        let bucket = Bucket::open(url).unwrap();
+        let spool = Spool::open(spool).unwrap();
+        let maker = Maker::with_retention(&spool.directory, soon(), begin_us);
+        let who = spool.claimant("machine");
+        let pass = Pass::new(bucket, origin, &spool, who, maker.writer.files(), None).unwrap();
+        Shipment { maker, pass }
+    }
+
+    /// Passes until there is nothing to do.
+    pub fn all(&mut self) -> Passed {
+        loop {
+            let passed = self.pass.run();
+            assert!(passed.problem.is_none(), "{:?}", passed.problem);
+            if !passed.more {
+                return passed;
+            }
+        }
+    }
+
+    /// Ends the minute; the hours that have ended are merged.
+    pub fn next_minute(&mut self) {
+        let minute = 60 * recorder::SECOND;
+        self.maker.time_us += minute - self.maker.time_us.rem_euclid(minute);
+        self.maker.writer.settle().unwrap();
+        self.maker.second();
+        self.maker.writer.settle().unwrap();
+    }
+}
+
+/// Names of all objects with rows.
+pub fn objects(bucket: &Bucket) -> Vec<Object> {
+    let all = recording::TABLES.iter().flat_map(|table| bucket.list(table).unwrap());
+    all.filter_map(|it| Object::parse(&it.key)).collect()
+}
+
+/// Objects that another one has replaced.
+pub fn superseded(bucket: &Bucket) -> usize {
+    let all = objects(bucket);
+    let highest = grades(&all);
+    all.iter().filter(|it| highest[&it.hour()] > it.grade).count()
+}
+
+/// The number of intervals and the sum of what a reader finds in the bucket.
+pub fn read(url: &str) -> (usize, Option<Frame>) {
+    let folder = tempfile::tempdir().unwrap();
+    let shipped = Shipped::find(Bucket::open(url).unwrap(), None, None).unwrap();
+    shipped.copy(i64::MIN, i64::MAX, folder.path()).unwrap();
+    let Ok(recording) = Recording::open(folder.path(), None) else { return (0, None) };
+    let frames = recording.frame_rows(Range::ALL).unwrap().len();
+    (frames, Some(recording.sum(Range::ALL).unwrap()))
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: PostgreSQL
+//! An S3 server (moto's, which stands for Amazon's: the same requests, conditional writes included), and a proxy
+//! in front of it that fails as networks and servers do.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A Python with the packages of s3/requirements.txt; `None` where they cannot be installed.
+pub fn python() -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let requirements = here.join("tests/s3/requirements.txt");
+    let venv = here.join("../../target/s3-venv");
+    let python = venv.join("bin/python");
+    let wanted = std::fs::read_to_string(&requirements).unwrap();
+    let done = venv.join("requirements.txt");
+    if std::fs::read_to_string(&done).is_ok_and(|there| there == wanted) {
+        return python.metadata().is_ok().then_some(python);
+    }
+    let run = |command: &mut Command| match command.output() {
+        Ok(output) => {
+            eprint!("{}", String::from_utf8_lossy(&output.stderr));
+            output.status.success()
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            false
+        }
+    };
+    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&venv));
+    let pip = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r"];
+    let installed = made && run(Command::new(&python).args(pip).arg(&requirements));
+    installed.then(|| {
+        std::fs::write(&done, &wanted).unwrap();
+        python
+    })
+}
+
+/// A server with an empty bucket "bucket". Ends with the value.
+pub struct S3 {
+    child: Child,
+    pub port: u16,
+}
+
+impl S3 {
+    pub fn start(python: &Path) -> S3 {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Command::new(python)
+            .args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let server = S3 { child, port };
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "moto does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let made = server.request("PUT /bucket HTTP/1.1");
+        assert!(made.starts_with("HTTP/1.1 200"), "{made}");
+        server
+    }
+
+    /// The answer to a request without a body.
+    pub fn request(&self, line: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let head =
+            format!("{line}\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the proxy does to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// The server answers with this status and does nothing.
+    Status(u16),
+    /// The request arrives, and its answer is lost.
+    AnswerLost,
+    /// The connection ends in the middle of the request.
+    Cut,
+    /// The answer comes later.
+    Slow,
+}
+
+/// Passes requests on, each with the next fault of a list, then without.
+pub struct Proxy {
+    pub port: u16,
+    faults: Arc<Mutex<Vec<Fault>>>,
+    requests: Arc<AtomicUsize>,
+    stop: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Proxy {
+    pub fn start(to: u16) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = Proxy {
+            port: listener.local_addr().unwrap().port(),
+            faults: Arc::default(),
+            requests: Arc::default(),
+            stop: Arc::default(),
+        };
+        let (faults, requests) = (proxy.faults.clone(), proxy.requests.clone());
+        let stop = proxy.stop.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                requests.fetch_add(1, Ordering::Relaxed);
+                let fault = faults.lock().unwrap().pop().unwrap_or(Fault::None);
+                // Whoever made it has ended.
+                let _ = pass(stream.unwrap(), to, fault);
+            }
+        });
+        proxy
+    }
+
+    /// The faults of the next requests.
+    pub fn set(&self, faults: &[Fault]) {
+        *self.faults.lock().unwrap() = faults.iter().rev().copied().collect();
+    }
+
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+/// One request, and its answer, on a connection.
+fn pass(client: TcpStream, to: u16, fault: Fault) -> std::io::Result<()> {
+    let mut reader = BufReader::new(client.try_clone()?);
+    let mut head = String::new();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        if !lower.starts_with("connection:") {
+            head.push_str(&line);
+        }
+    }
+    head.push_str("Connection: close\r\n\r\n");
+    if fault == Fault::Cut {
+        return Ok(());
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let mut client = client;
+    if let Fault::Status(status) = fault {
+        let text = "<Error><Code>Fault</Code></Error>";
+        let length = text.len();
+        return write!(
+            client,
+            "HTTP/1.1 {status} Fault\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+        );
+    }
+    let mut server = TcpStream::connect(("127.0.0.1", to))?;
+    server.write_all(head.as_bytes())?;
+    server.write_all(&body)?;
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer)?;
+    match fault {
+        Fault::AnswerLost => Ok(()),
+        Fault::Slow => {
+            std::thread::sleep(Duration::from_millis(300));
+            client.write_all(&answer)
+        }
+        _ => client.write_all(&answer),
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally ship`: sends a recording to a bucket. `tally upkeep`: removes from a bucket what is not needed any
+//! more. The crate `ship` does both, and ships for `tally record`.
+
+mod source;
+mod upkeep;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use error::Error;
+use recording::{About, RetentionPolicy, Writer};
+use serde::Serialize;
+use ship::layout::Origin;
+use ship::{Bucket, Pass, Spool};
+use view::{escape, units};
+
+pub use source::Source;
+pub use upkeep::{run as run_upkeep, UpkeepArgs};
+
+/// How often to try when the bucket does not answer, and for how long to wait in between.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Arguments of `tally ship`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+DIR is a recording, or the spool of a recorder that has ended. What the bucket has already is not
+sent again. `tally record -o URL` ships while it records. Credentials come from the environment
+(docs/shipping.md).
+
+Examples:
+  tally ship /srv/recording s3://bucket/pgtally
+  tally ship /srv/recording gs://bucket/pgtally --cluster orders")]
+pub struct ShipArgs {
+    /// The recording's directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// The bucket and prefix
+    pub url: String,
+    /// The cluster that the server is listed under
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub cluster: String,
+    /// Print JSON (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What was sent; the fields of `--json`.
+#[derive(Debug, Serialize)]
+struct Sent<'s> {
+    url: &'s str,
+    cluster: &'s str,
+    host: &'s str,
+    files: u64,
+    bytes: u64,
+    files_left: u64,
+}
+
+/// The command's error for one of the bucket.
+pub fn failed(error: ship::Error) -> Error {
+    match error {
+        ship::Error::Recording(error) => error.into(),
+        error if error.is_usage() => Error::Usage(error.to_string()),
+        error => Error::Failed(error.to_string()),
+    }
+}
+
+/// A size from the command line: a number with kB, MB, GB or TB, of 1024.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: u64 = match &text[digits.len()..] {
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return Err("a number with a unit is needed, as in 500MB; use kB, MB, GB or TB".into()),
+    };
+    let number: u64 =
+        digits.trim().parse().map_err(|_| "not a whole number with a unit, as in 500MB")?;
+    number.checked_mul(factor).filter(|size| *size > 0).ok_or_else(|| "not a size".to_string())
+}
+
+/// Send a recording.
+pub fn run(args: &ShipArgs) -> Result<(), Error> {
+    let about = About::read(&args.directory)?;
+    let origin = Origin::new(&args.cluster, &about.host).map_err(failed)?;
+    let bucket = Bucket::open(&args.url).map_err(failed)?;
+    let url = bucket.url().to_string();
+    // What a killed recorder has left is moved to files, and nobody may record into it meanwhile.
+    let writer = Writer::open(&args.directory, about, RetentionPolicy::default())?;
+    let files = writer.files();
+    // The recorder that continues a spool adds minutes to the hour.
+    let is_spool = Spool::is_at(&args.directory);
+    let ended = if is_spool { writer.pause() } else { writer.close() };
+    ended?;
+    let spool = Spool::open(&args.directory).map_err(failed)?;
+    let who = spool.claimant(&live::machine::host());
+    let mut pass = Pass::new(bucket, origin.clone(), &spool, who, files, None).map_err(failed)?;
+    let (mut sent, mut bytes, mut tries) = (0, 0, 0);
+    let left = loop {
+        let passed = pass.run();
+        (sent, bytes) = (sent + passed.sent, bytes + passed.bytes);
+        let left = passed.left;
+        match passed.problem {
+            None if passed.more => {}
+            None => break left,
+            Some(error) if error.may_pass() && tries < TRIES => {
+                tries = if passed.sent > 0 { 0 } else { tries + 1 };
+                std::thread::sleep(PAUSE);
+            }
+            Some(error) => return Err(failed(error)),
+        }
+    };
+    let mut out = escape::stdout();
+    if args.json {
+        let sent = Sent {
+            url: &url,
+            cluster: &origin.cluster,
+            host: &origin.host,
+            files: sent,
+            bytes,
+            files_left: left,
+        };
+        serde_json::to_writer(&mut out, &sent)?;
+        writeln!(out)?;
+    } else {
+        writeln!(
+            out,
+            "sent {} files ({}) to {url} as cluster {}, host {}",
+            units::whole(sent),
+            units::bytes(bytes as f64),
+            origin.cluster,
+            origin.host
+        )?;
+        if left > 0 {
+            writeln!(out, "{left} files could not be merged and are not sent")?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_a_unit() {
+        assert_eq!(size("2GB"), Ok(2 << 30));
+        assert_eq!(size("500kB"), Ok(500 << 10));
+        for text in ["", "2", "GB", "-1GB", "0MB", "2gb", "1.5GB", "99999999999TB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A recording that a command reads: a directory, or a copy of what a bucket has of the time that is wanted.
+
+use std::path::{Path, PathBuf};
+
+use error::Error;
+use recording::Recording;
+use report::Edge;
+use ship::{Bucket, Shipped};
+use tempfile::TempDir;
+
+use super::failed;
+
+const HOUR_US: i64 = 3_600_000_000;
+
+/// The directory of a recording. A copy is removed when this is dropped.
+#[derive(Debug)]
+pub enum Source {
+    /// The user's.
+    Directory(PathBuf),
+    /// A copy of what is at this address.
+    Copy(TempDir, String),
+}
+
+impl Source {
+    /// A directory as it is; of a bucket, the server of this cluster and host from `from` to `to`.
+    pub fn open(
+        place: &Path,
+        (cluster, host): (Option<&str>, Option<&str>),
+        (from, to): (Option<Edge>, Option<Edge>),
+    ) -> Result<Source, Error> {
+        let Some(url) = place.to_str().filter(|text| ship::is_url(text)) else {
+            if cluster.is_some() {
+                let text = "--cluster needs the address of a bucket (s3://BUCKET/PREFIX)";
+                return Err(Error::Usage(text.into()));
+            }
+            return Ok(Source::Directory(place.to_path_buf()));
+        };
+        let bucket = Bucket::open(url).map_err(failed)?;
+        let shipped = Shipped::find(bucket, cluster, host).map_err(failed)?;
+        let end = shipped.end_us() as f64 * 1e-6;
+        let us = |edge: Edge| (edge.resolve(end) * 1e6).round() as i64;
+        // A time before the end may be up to an hour earlier, because the end is that of a file.
+        let from = from.map_or(i64::MIN, |edge| us(edge).saturating_sub(HOUR_US));
+        let to = to.map_or(i64::MAX, us);
+        let folder = tempfile::tempdir()?;
+        shipped.copy(from, to, folder.path()).map_err(failed)?;
+        Ok(Source::Copy(folder, url.to_string()))
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        match self {
+            Source::Directory(directory) => directory,
+            Source::Copy(folder, _) => folder.path(),
+        }
+    }
+
+    /// The address, if it is a copy. A copy is of one host.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Source::Directory(_) => None,
+            Source::Copy(_, url) => Some(url),
+        }
+    }
+
+    /// What the user calls it.
+    pub fn name(&self) -> String {
+        self.url().map_or_else(|| self.directory().display().to_string(), str::to_string)
+    }
+
+    /// Open it; `host` selects one of several.
+    pub fn recording(&self, host: Option<&str>) -> Result<Recording, Error> {
+        Ok(Recording::open(self.directory(), host.filter(|_| self.url().is_none()))?)
+    }
+
+    /// Whether both are the same recordings.
+    pub fn is(&self, other: &Source) -> bool {
+        match (self, other) {
+            (Source::Directory(a), Source::Directory(b)) => {
+                let (a, b) = (a.canonicalize().ok(), b.canonicalize().ok());
+                a.is_some() && a == b
+            }
+            (Source::Copy(_, a), Source::Copy(_, b)) => a == b,
+            _ => false,
+        }
+    }
+}
