@@ -14,7 +14,7 @@ use serde_json::Value;
 use support::java::{java, Java, Running};
 use support::{complaint, eventually, tally};
 
-const ROUNDS: u64 = 250;
+const ROUNDS: u64 = 300;
 
 fn server() -> (Cluster, String) {
     let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
