@@ -62,6 +62,10 @@ impl About {
 
     /// Write the file in a directory.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
+        // One that is equal stays: what was shipped is known by the file.
+        if About::read(directory).is_ok_and(|found| found == *self) {
+            return Ok(());
+        }
         let path = directory.join(ABOUT);
         let text = serde_json::to_vec_pretty(self)
             .map_err(|e| Error::File { path: path.clone(), reason: e.to_string() })?;

@@ -198,8 +198,16 @@ fn a_recorder_goes_on_without_the_bucket_and_ships_later() {
 #[test]
 fn bad_addresses_and_options_are_usage_errors_that_repeat_no_credential() {
     let folder = tempfile::tempdir().unwrap();
+    let cluster = shared();
+    let server = segment(&cluster);
     let refused = |args: &[&str], text: &str| {
-        let assert = tally().args(args).current_dir(folder.path()).assert().code(2);
+        let mut command = tally();
+        command.args(args).current_dir(folder.path());
+        // Other tests have servers, too.
+        if args[0] == "record" {
+            command.arg(&server);
+        }
+        let assert = command.assert().code(2);
         let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
         assert!(error.contains(text) && !error.contains("SECRET"), "{args:?}: {error}");
     };

@@ -344,7 +344,8 @@ fn cursors_outlive_the_trace_and_errors_leave_no_node_behind() {
     let reads = waits.iter().filter(|it| it["activity"] == "IO:DataFileRead");
     assert!(reads.filter(|it| it["node"].is_u64()).count() > 2_000);
     let idle: Vec<_> = waits.iter().filter(|it| it["activity"] == "Client:ClientRead").collect();
-    assert!(idle.len() > 2 && idle.iter().all(|it| it["node"].is_null()), "{idle:?}");
+    // A message that is there already is not waited for.
+    assert!(idle.len() > 1 && idle.iter().all(|it| it["node"].is_null()), "{idle:?}");
     assert!(!cluster.log().contains("terminated by signal"));
 }
 
