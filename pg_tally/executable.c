@@ -7,8 +7,6 @@
  * The dynamic loader's own calls would do, but dladdr1, the only way to a function's size,
  * checks every one of the server's 10,000 exports (0.1 ms of a session's start).
  */
-#include "postgres.h"
-
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +62,12 @@ executable_read(const struct dl_phdr_info *info, executable *exe)
 
 		if (ph->p_type == PT_LOAD)
 		{
-			exe->low = Min(exe->low, exe->base + ph->p_vaddr);
-			exe->high = Max(exe->high, exe->base + ph->p_vaddr + ph->p_memsz);
+			uintptr_t	low = exe->base + ph->p_vaddr;
+
+			if (low < exe->low)
+				exe->low = low;
+			if (low + ph->p_memsz > exe->high)
+				exe->high = low + ph->p_memsz;
 		}
 		else if (ph->p_type == PT_DYNAMIC)
 			dyn = (const ElfW(Dyn) *) (exe->base + ph->p_vaddr);
@@ -89,7 +91,9 @@ executable_read(const struct dl_phdr_info *info, executable *exe)
 	exe->jumps = exe->jump != NULL ? dynamic_value(dyn, DT_PLTRELSZ) / sizeof(ElfW(Rela)) : 0;
 	exe->relas = exe->rela != NULL ? dynamic_value(dyn, DT_RELASZ) / sizeof(ElfW(Rela)) : 0;
 	/* The linker sorts relative relocations to the front; they name no symbol. */
-	relative = Min(dynamic_value(dyn, DT_RELACOUNT), exe->relas);
+	relative = dynamic_value(dyn, DT_RELACOUNT);
+	if (relative > exe->relas)
+		relative = exe->relas;
 	exe->rela += relative;
 	exe->relas -= relative;
 	exe->found = true;
@@ -190,10 +194,10 @@ executable_objects(int *count)
 /* DT_GNU_HASH, as the GNU linker writes it. */
 typedef struct hash_table
 {
-	uint32		bucket_count;
-	uint32		first;				/* index of the first symbol that is hashed */
-	const uint32 *buckets;
-	const uint32 *chain;
+	uint32_t	bucket_count;
+	uint32_t	first;				/* index of the first symbol that is hashed */
+	const uint32_t *buckets;
+	const uint32_t *chain;
 } hash_table;
 
 static bool
@@ -204,7 +208,7 @@ read_hash_table(const executable *exe, hash_table *table)
 	table->bucket_count = exe->gnu_hash[0];
 	table->first = exe->gnu_hash[1];
 	table->buckets = exe->gnu_hash + 4 +
-		exe->gnu_hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32));
+		exe->gnu_hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
 	table->chain = table->buckets + table->bucket_count;
 	return true;
 }
@@ -220,13 +224,13 @@ executable_function(const char *name)
 {
 	const executable *exe = executable_self();
 	hash_table	table;
-	uint32		hash = 5381;
-	uint32		index;
+	uint32_t	hash = 5381;
+	uint32_t	index;
 
 	if (!read_hash_table(exe, &table))
 		return NULL;
 	for (const char *c = name; *c; c++)
-		hash = hash * 33 + (uint8) *c;
+		hash = hash * 33 + (unsigned char) *c;
 	index = table.buckets[hash % table.bucket_count];
 	if (index < table.first)
 		return NULL;
@@ -251,9 +255,9 @@ walk_functions(const executable *exe, executable_visitor visitor, void *data)
 
 	if (!read_hash_table(exe, &table))
 		return false;
-	for (uint32 b = 0; b < table.bucket_count; b++)
+	for (uint32_t b = 0; b < table.bucket_count; b++)
 	{
-		uint32		index = table.buckets[b];
+		uint32_t	index = table.buckets[b];
 
 		if (index < table.first)
 			continue;

@@ -2,14 +2,15 @@
 /*
  * executable.h
  *	  What the dynamic sections of the running executable and its libraries say: imports and
- *	  exports.
+ *	  exports. No server is needed: client/libpq uses this, too.
  */
 #ifndef PG_TALLY_EXECUTABLE_H
 #define PG_TALLY_EXECUTABLE_H
 
-#include "postgres.h"
-
 #include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct executable
 {
@@ -17,7 +18,7 @@ typedef struct executable
 	uintptr_t	base;
 	const ElfW(Sym) *symbols;
 	const char *strings;
-	const uint32 *gnu_hash;
+	const uint32_t *gnu_hash;
 	const ElfW(Rela) *jump;			/* DT_JMPREL */
 	size_t		jumps;
 	const ElfW(Rela) *rela;			/* DT_RELA past the relative ones */

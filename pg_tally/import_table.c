@@ -8,8 +8,6 @@
  * address into the slot. A probe that called this entry would be overwritten by the loader. So the
  * function is looked up beforehand as the loader does: by name and version, in the loader's order.
  */
-#include "postgres.h"
-
 #include <dlfcn.h>
 #include <elf.h>
 
@@ -29,7 +27,7 @@ is_import(ElfW(Xword) info)
 }
 
 static void
-scan(const executable *exe, const ElfW(Rela) *rela, size_t count, import_wanted wanted)
+scan(const executable *exe, const ElfW(Rela) *rela, size_t count, import_wanted wanted, void *data)
 {
 	for (size_t i = 0; i < count; i++)
 	{
@@ -41,11 +39,11 @@ scan(const executable *exe, const ElfW(Rela) *rela, size_t count, import_wanted 
 		/* One that is defined is the executable's own, not an import. */
 		if (!is_import(rela[i].r_info) || symbol->st_shndx != SHN_UNDEF)
 			continue;
-		import = wanted(exe->strings + symbol->st_name);
+		import = wanted(exe->strings + symbol->st_name, data);
 		if (import == NULL)
 			continue;
 		import->symbol = index;
-		for (int s = 0; s < lengthof(import->slot); s++)
+		for (int s = 0; s < (int) (sizeof(import->slot) / sizeof(import->slot[0])); s++)
 			if (import->slot[s] == NULL || import->slot[s] == slot)
 			{
 				import->slot[s] = slot;
@@ -55,10 +53,10 @@ scan(const executable *exe, const ElfW(Rela) *rela, size_t count, import_wanted 
 }
 
 void
-import_table_scan(const executable *exe, import_wanted wanted)
+import_table_scan(const executable *exe, import_wanted wanted, void *data)
 {
-	scan(exe, exe->jump, exe->jumps, wanted);
-	scan(exe, exe->rela, exe->relas, wanted);
+	scan(exe, exe->jump, exe->jumps, wanted, data);
+	scan(exe, exe->rela, exe->relas, wanted, data);
 }
 
 static bool

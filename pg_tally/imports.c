@@ -517,7 +517,7 @@ chain_of(const char *name)
 }
 
 static import_slots *
-find_import(const char *name)
+find_import(const char *name, void *data)
 {
 	static int8 first[128];			/* 1 + lowest number of that chain */
 	static int8 next[CALL_COUNT];
@@ -571,7 +571,7 @@ imports_install(void)
 		reason = "the executable has no dynamic section that can be read";
 	else
 	{
-		import_table_scan(exe, find_import);
+		import_table_scan(exe, find_import, NULL);
 		if (exe->relro_end > exe->relro_start)
 		{
 			unlocked = mprotect((void *) exe->relro_start, exe->relro_end - exe->relro_start,

@@ -65,7 +65,7 @@ static function functions[] = {
 static int	(*volatile compared) (void);
 
 static import_slots *
-wanted(const char *name)
+wanted(const char *name, void *data)
 {
 	for (int i = 0; i < lengthof(functions); i++)
 		if (strcmp(functions[i].name, name) == 0)
@@ -98,7 +98,7 @@ slots_lead_to_what_the_loader_binds(void **state)
 	bool		stays = getenv("LD_BIND_NOT") != NULL;
 
 	assert_true(exe->found);
-	import_table_scan(exe, wanted);
+	import_table_scan(exe, wanted, NULL);
 	for (int i = 0; i < lengthof(functions); i++)
 	{
 		function   *f = &functions[i];
@@ -128,7 +128,7 @@ a_probe_stays_in_its_slot(void **state)
 {
 	const executable *exe = executable_self();
 
-	import_table_scan(exe, wanted);
+	import_table_scan(exe, wanted, NULL);
 	if (exe->relro_end > exe->relro_start)
 		assert_int_equal(mprotect((void *) exe->relro_start, exe->relro_end - exe->relro_start,
 								  PROT_READ | PROT_WRITE), 0);

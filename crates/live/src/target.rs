@@ -210,8 +210,11 @@ fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
     }
 }
 
-/// The segment that TARGET leads to; without one, that of the only client which runs.
+/// The segment that TARGET leads to, a process or a segment's path; without one, that of the only client which runs.
 pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
+    if let Some(pid) = target.and_then(|it| it.parse().ok()) {
+        return open_client_process(pid);
+    }
     if target.is_some() {
         return open(target);
     }
@@ -223,8 +226,9 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
     match running.len() {
         1 => Ok(running.remove(0).1),
         0 => Err(Error::Failed(format!(
-            "no Java process with the agent runs on this machine ({DEFAULT_FOLDER} holds no segment \
-             of one); start it with -javaagent:pgtally-agent.jar"
+            "no measured client runs on this machine ({DEFAULT_FOLDER} holds no segment of one); start a \
+             Java process with -javaagent:pgtally-agent.jar, a program that uses libpq with \
+             LD_PRELOAD=libtally_pq.so"
         ))),
         _ => {
             let list: String = running
@@ -232,10 +236,27 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
                 .map(|(path, it)| format!("\n  {}  {}", path.display(), it.header().host))
                 .collect();
             Err(Error::Usage(format!(
-                "several Java processes with the agent run on this machine; name one:{list}"
+                "several measured clients run on this machine; name one:{list}"
             )))
         }
     }
+}
+
+/// The segment of the client with this pid.
+fn open_client_process(pid: i32) -> Result<Segment, Error> {
+    let mut named: Vec<Found> = clients_in(Path::new(DEFAULT_FOLDER));
+    named.retain(|it| it.path.file_name().and_then(|name| client_of(name.to_str()?)) == Some(pid));
+    if let Some(found) = named.pop() {
+        return Ok(found.segment?);
+    }
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let why = if maps.contains("libtally_pq.so") {
+        "it has libtally_pq.so, but no call of libpq was seen: it has made none, looks libpq's functions up itself \
+         (psycopg 3 without its C part), has libpq built in, or could not create a segment"
+    } else {
+        "it was started neither with -javaagent:pgtally-agent.jar nor with LD_PRELOAD=libtally_pq.so"
+    };
+    Err(Error::Failed(format!("process {pid} has no segment in {DEFAULT_FOLDER}: {why}")))
 }
 
 /// Fail with the remedy if the segment's server has stopped, or measures nothing.

@@ -32,8 +32,11 @@ pub struct FunctionRow {
     pub exclusive_seconds: f64,
     /// `exclusive_seconds` of one timed call; `None` without one.
     pub exclusive_mean_seconds: Option<f64>,
-    /// Of a client's methods: calls that ended by an exception.
+    /// Of a client's methods: calls that ended by an exception, or with an error.
     pub thrown: u64,
+    /// Of a client's functions: bytes that they sent and received. Calls of itself are in the outermost one.
+    #[serde(skip)]
+    pub bytes: u64,
     /// CPU time of the timed calls; `None` if it is not measured.
     pub cpu_inclusive_seconds: Option<f64>,
     /// The same, less that of probed functions that they called.
@@ -73,6 +76,7 @@ impl FunctionRow {
             exclusive_mean_seconds: (inclusive.count > 0)
                 .then(|| exclusive_seconds / inclusive.count as f64),
             thrown: totals.thrown,
+            bytes: totals.inclusive.change.amount,
             cpu_inclusive_seconds: totals.cpu[0].map(seconds),
             cpu_exclusive_seconds: totals.cpu[1].map(seconds),
             totals: Box::new(totals),

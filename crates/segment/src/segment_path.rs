@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The start of a server's segment's name; device and inode of the data directory follow.
 pub const NAME_PREFIX: &str = "pg_tally.";
-/// The start of the name of a Java client's segment; its pid follows.
-pub const CLIENT_PREFIX: &str = "pg_tally.java.";
+/// The starts of the names of clients' segments, of Java and of libpq; the pid follows.
+const CLIENT_PREFIXES: [&str; 2] = ["pg_tally.java.", "pg_tally.libpq."];
 const ROOT: u32 = 0;
 
 /// A segment's path, and its required owner if that is known.
@@ -108,9 +108,9 @@ pub fn name_of(name: &str) -> Option<(u64, u64)> {
     Some((hex(device)?, hex(inode)?))
 }
 
-/// The pid in the name of a client's segment, `pg_tally.java.<pid>`; `None` for other names.
+/// The pid in the name of a client's segment, such as `pg_tally.java.<pid>`; `None` for other names.
 pub fn client_of(name: &str) -> Option<i32> {
-    let pid = name.strip_prefix(CLIENT_PREFIX)?;
+    let pid = CLIENT_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
     pid.bytes().all(|byte| byte.is_ascii_digit()).then(|| pid.parse().ok()).flatten()
 }
 
@@ -163,6 +163,7 @@ mod tests {
     #[test]
     fn a_clients_segment_is_named_by_its_process() {
         assert_eq!(client_of("pg_tally.java.4711"), Some(4711));
+        assert_eq!(client_of("pg_tally.libpq.4711"), Some(4711));
         for other in ["pg_tally.java.", "pg_tally.java.4711.new.4711", "pg_tally.fe00.2a5f31"] {
             assert_eq!(client_of(other), None, "{other}");
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally methods`: prints the calls and times of a Java client's methods, which the agent in client/java measures.
+//! `tally methods`: prints the calls and times of a client's methods, which the agent in client/java measures, or of libpq's
+//! functions in a client (client/libpq).
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -20,16 +21,18 @@ use view::methods::{self, MethodSort};
 #[command(after_help = "\
 Start the application with -javaagent:pgtally-agent.jar, or attach the agent to it:
 java -jar pgtally-agent.jar PID. By default the methods of PostgreSQL's JDBC driver are timed.
+For programs that use libpq (psql, psycopg2): LD_PRELOAD=/usr/local/lib/pgtally/libtally_pq.so PROGRAM
 
 Without --sort this prints five tables: by number of calls, and by elapsed and CPU time, each
 inclusive and in callees. CPU times need the agent's option cpu=on.
 
 Examples:
   tally methods
+  tally methods 4711
   tally methods --interval 10 --sort excl --top 20
   tally methods /dev/shm/pg_tally.java.4711 --json")]
 pub struct MethodsArgs {
-    /// The segment of a Java process; not needed if only one with the agent runs
+    /// A client's pid, or its segment; not needed if only one runs
     pub target: Option<String>,
     /// One table in this order
     #[arg(long, value_name = "BY")]
@@ -115,6 +118,7 @@ struct Method<'i> {
     inclusive: Timing,
     exclusive_seconds: f64,
     callees_seconds: f64,
+    bytes: u64,
     cpu_inclusive_seconds: Option<f64>,
     cpu_exclusive_seconds: Option<f64>,
     cpu_callees_seconds: Option<f64>,
@@ -130,6 +134,7 @@ impl<'i> Method<'i> {
             inclusive: row.inclusive,
             exclusive_seconds: row.exclusive_seconds,
             callees_seconds: methods::callees(row),
+            bytes: row.bytes,
             cpu_inclusive_seconds: row.cpu_inclusive_seconds,
             cpu_exclusive_seconds: row.cpu_exclusive_seconds,
             cpu_callees_seconds: methods::cpu_callees(row),
@@ -160,9 +165,12 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
         });
     }
     if args.sort.is_some_and(MethodSort::needs_cpu) && !rows.is_empty() && !methods::has_cpu(rows) {
-        return Err(Error::Failed(
-            "CPU times are not measured; start the agent with its option cpu=on".into(),
-        ));
+        let remedy = if is_java(&segment) {
+            "; start the agent with its option cpu=on"
+        } else {
+            " for programs that use libpq"
+        };
+        return Err(Error::Failed(format!("CPU times are not measured{remedy}")));
     }
     let mut out = view::escape::stdout();
     write!(out, "{}", head(&segment, &interval))?;
@@ -179,7 +187,7 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
         writeln!(out, "\n{title}")?;
         out.write_all(table.text(width).as_bytes())?;
     }
-    if !methods::has_cpu(rows) {
+    if !methods::has_cpu(rows) && is_java(&segment) {
         writeln!(out, "\nCPU times are not measured; the agent's option cpu=on adds them")?;
     }
     Ok(())
@@ -238,6 +246,11 @@ fn garbage(interval: &Interval) -> String {
         })
         .chain(pauses)
         .collect()
+}
+
+/// A virtual machine, whose agent says so, or a program that uses libpq.
+fn is_java(segment: &Segment) -> bool {
+    segment.header().server.starts_with("Java")
 }
 
 fn nothing(interval: &Interval) -> &'static str {

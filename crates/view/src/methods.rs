@@ -99,6 +99,7 @@ const FIELDS: &[F] = &[
     F::new("seconds", "Elapsed", Unit::Seconds, |it, _| it.inclusive.seconds.into()),
     F::new("exclusive", "Exclusive", Unit::Seconds, |it, _| it.exclusive_seconds.into()),
     F::new("callees", "Callees", Unit::Seconds, |it, _| callees(it).into()),
+    F::new("bytes", "Bytes", Unit::Bytes, |it, _| it.bytes.into()),
     F::new("mean", "Mean", Unit::Seconds, |it, _| it.inclusive.mean_seconds.into()),
     F::new("p99", "p99", Unit::Seconds, |it, _| it.inclusive.p99_seconds.into()),
     F::new("cpu", "CPU", Unit::Seconds, |it, _| it.cpu_inclusive_seconds.into()),
@@ -121,6 +122,8 @@ pub fn has_cpu(rows: &[FunctionRow]) -> bool {
 pub fn table(rows: &[FunctionRow], sort: MethodSort, top: usize) -> Table {
     let keys = if has_cpu(rows) {
         "calls, thrown, seconds, exclusive, callees, cpu, cpu_exclusive, cpu_callees, method"
+    } else if rows.iter().any(|row| row.bytes > 0) {
+        "calls, thrown, seconds, exclusive, callees, mean, p99, bytes, method"
     } else {
         "calls, thrown, seconds, exclusive, callees, mean, p99, method"
     };

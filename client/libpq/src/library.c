@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * library.c
+ *	  Which libpq a caller would have called without this library.
+ *
+ * A libpq that was loaded with the program, or for all (RTLD_GLOBAL), is the next one in the loader's order, and
+ * everybody's. Modules of Python and the like bring one with them that nobody else sees (RTLD_LOCAL), perhaps several in
+ * one process; dlsym(RTLD_NEXT) does not find these. So the caller's own object is looked up, and libpq in what it needs.
+ * An object without one called through a module that ended with the call (a tail call): the libpq that is there is used.
+ *
+ * libpq is never unloaded: its functions' addresses are kept.
+ *
+ * Concurrency contract: entries are added and never change. A signal handler may add one, so there is no lock, and two
+ * threads may add the same object twice. The loader's functions are called with no lock of ours held.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <string.h>
+
+#include <libpq-fe.h>
+
+#include "libtally_pq.h"
+
+#define LIBRARIES 8
+#define CALLERS 64
+/* Every libpq has it, whatever its version. */
+#define KNOWN_BY "PQexec"
+
+typedef struct entry
+{
+	pq_caller	caller;
+	bool		ready;				/* stored last */
+} entry;
+
+const char *const pq_function_names[FUNCTIONS] = {
+#define PQ_FUNCTION(type, failed, name, parameters, arguments) [FUNCTION_##name] = #name,
+#define PQ_ACTION(name, parameters, arguments) [FUNCTION_##name] = #name,
+#include "functions.h"
+#undef PQ_FUNCTION
+#undef PQ_ACTION
+	[FUNCTION_send] = "send",
+	[FUNCTION_recv] = "recv",
+	[FUNCTION_poll] = "poll",
+};
+
+static entry callers[CALLERS];
+static uint32_t caller_count;		/* reserved */
+static struct
+{
+	pq_library	library;
+	pq_caller	anyone;				/* at no address: who is not in the table of callers */
+	bool		ready;				/* stored last */
+}			libraries[LIBRARIES];
+static uint32_t library_count;		/* reserved */
+
+static const pq_caller *
+known_caller(uintptr_t address)
+{
+	for (uint32_t i = 0; i < CALLERS; i++)
+	{
+		if (!__atomic_load_n(&callers[i].ready, __ATOMIC_ACQUIRE))
+			continue;
+		if (address - callers[i].caller.low < callers[i].caller.size)
+			return &callers[i].caller;
+	}
+	return NULL;
+}
+
+/* The first libpq that was found, or the one that has this address; -1: none. */
+static int
+known_library(uintptr_t address)
+{
+	for (int i = 0; i < LIBRARIES; i++)
+		if (__atomic_load_n(&libraries[i].ready, __ATOMIC_ACQUIRE) &&
+			(address == 0 || (address >= libraries[i].library.low && address < libraries[i].library.high)))
+			return i;
+	return -1;
+}
+
+/* An object that is loaded. */
+typedef struct object
+{
+	uintptr_t	address;			/* in: it lies within */
+	uintptr_t	low;				/* 0: none was found */
+	uintptr_t	high;
+	char		path[PATH_MAX];		/* empty: the program itself */
+} object;
+
+static int
+is_object_at(struct dl_phdr_info *info, size_t size, void *data)
+{
+	object	   *found = data;
+	uintptr_t	low = UINTPTR_MAX;
+	uintptr_t	high = 0;
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+	{
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type != PT_LOAD)
+			continue;
+		if (info->dlpi_addr + ph->p_vaddr < low)
+			low = info->dlpi_addr + ph->p_vaddr;
+		if (info->dlpi_addr + ph->p_vaddr + ph->p_memsz > high)
+			high = info->dlpi_addr + ph->p_vaddr + ph->p_memsz;
+	}
+	if (found->address < low || found->address >= high || strlen(info->dlpi_name) >= sizeof(found->path))
+		return 0;
+	found->low = low;
+	found->high = high;
+	strcpy(found->path, info->dlpi_name);
+	return 1;
+}
+
+/* The function in this object and what it needs. NULL for the program itself: what it needs is the loader's next. */
+static void *
+find_from(const char *path, const char *name)
+{
+	void	   *handle = path[0] == '\0' ? NULL : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+	void	   *found;
+
+	if (handle == NULL)
+		return NULL;
+	found = dlsym(handle, name);
+	dlclose(handle);
+	return found;
+}
+
+/* The path of the n-th object. */
+typedef struct nth
+{
+	int			skip;
+	char		path[PATH_MAX];
+} nth;
+
+static int
+is_nth_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	nth		   *wanted = data;
+
+	if (wanted->skip-- > 0)
+		return 0;
+	wanted->path[0] = '\0';
+	if (strlen(info->dlpi_name) < sizeof(wanted->path))
+		strcpy(wanted->path, info->dlpi_name);
+	return 1;
+}
+
+/* The function in any object. */
+static void *
+find_anywhere(const char *name)
+{
+	void	   *found = NULL;
+	nth			one;
+
+	for (int i = 0; found == NULL; i++)
+	{
+		one.skip = i;
+		if (dl_iterate_phdr(is_nth_object, &one) == 0)
+			break;
+		found = find_from(one.path, name);
+		if (found == (void *) PQexec)
+			found = NULL;
+	}
+	return found;
+}
+
+/* The libpq with this PQexec, which is the loader's next one or not; -1: it cannot be kept. */
+static int
+add_library(void *known, bool is_next)
+{
+	int			there = known_library((uintptr_t) known);
+	object		of = {.address = (uintptr_t) known};
+	pq_library *added;
+	void	   *handle;
+	uint32_t	index;
+
+	if (there >= 0)
+		return there;
+	dl_iterate_phdr(is_object_at, &of);
+	if (of.low == 0)
+		return -1;
+	handle = dlopen(of.path[0] == '\0' ? NULL : of.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	index = handle == NULL ? LIBRARIES : __atomic_fetch_add(&library_count, 1, __ATOMIC_RELAXED);
+	if (index >= LIBRARIES)
+		return -1;
+	added = &libraries[index].library;
+	added->low = of.low;
+	added->high = of.high;
+	/* another library may be preloaded that has some of the functions, so the loader's order counts for each */
+	for (int i = 0; i < PUBLIC_FUNCTIONS; i++)
+		added->real[i] = dlsym(is_next ? RTLD_NEXT : handle, pq_function_names[i]);
+	added->result_status = (int (*) (const void *)) dlsym(is_next ? RTLD_NEXT : handle, "PQresultStatus");
+	added->version = (int (*) (void)) dlsym(is_next ? RTLD_NEXT : handle, "PQlibVersion");
+	libraries[index].anyone.library = added;
+	__atomic_store_n(&libraries[index].ready, true, __ATOMIC_RELEASE);
+	pq_socket_exchange(added);
+	return (int) index;
+}
+
+/* The libpq for calls from this object. */
+static int
+find_library(const object *of)
+{
+	void	   *next = dlsym(RTLD_NEXT, KNOWN_BY);
+	void	   *known = next;
+	int			library;
+
+	if (known == NULL && of->low != 0)
+		known = find_from(of->path, KNOWN_BY);
+	library = known == NULL ? known_library(0) : add_library(known, known == next);
+	if (library < 0 && (known = find_anywhere(KNOWN_BY)) != NULL)
+		library = add_library(known, false);
+	return library;
+}
+
+static const pq_caller *
+add_caller(uintptr_t address)
+{
+	object		of = {.address = address};
+	int			library;
+	uint32_t	index = CALLERS;
+
+	dl_iterate_phdr(is_object_at, &of);
+	library = find_library(&of);
+	if (library < 0)
+		return NULL;
+	if (of.low != 0)
+		index = __atomic_fetch_add(&caller_count, 1, __ATOMIC_RELAXED);
+	if (index >= CALLERS)
+		return &libraries[library].anyone;
+	callers[index].caller = (pq_caller) {
+		.low = of.low,
+		.size = of.high - of.low,
+		.library = &libraries[library].library,
+		.inside = of.low == libraries[library].library.low,
+	};
+	__atomic_store_n(&callers[index].ready, true, __ATOMIC_RELEASE);
+	return &callers[index].caller;
+}
+
+const pq_caller *
+pq_caller_of(uintptr_t address)
+{
+	const pq_caller *caller = known_caller(address);
+	int			saved = errno;
+
+	if (caller != NULL)
+		return caller;
+	caller = add_caller(address);
+	dlerror();					/* the program's own next call of it is not about ours */
+	errno = saved;
+	return caller;
+}
+
+void
+pq_library_look(void)
+{
+	void	   *known = dlsym(RTLD_NEXT, KNOWN_BY);
+
+	if (known != NULL)
+		add_library(known, true);
+	dlerror();
+}

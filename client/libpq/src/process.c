@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * process.c
+ *	  The segment of this process, and a slot for each of its threads that calls libpq.
+ *
+ * The segment is made by the first call of libpq, so that a program which never calls it has none. A child after a fork
+ * has no slot and makes a segment of its own. The file is removed when the process ends; when it is killed, or ends by
+ * _exit, or executes another program, the file stays. Readers see that its process has ended, and the next program of the
+ * same process removes it.
+ *
+ * Concurrency contract: `state` says who makes the segment; the others wait for that, but not without an end. What
+ * is made is not changed until a fork.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libtally_pq.h"
+
+#define GROUPS 4
+#define STATISTICS 256				/* of a thread: all of all functions */
+#define GROUP_NAME "libpq"
+#define WAIT_NS 1000000
+#define WAITS 1000
+
+_Static_assert(4 * FUNCTIONS + ACCOUNTS + 1 <= STATISTICS, "a thread's book has space for everything");
+
+enum
+{
+	STATE_NONE,
+	STATE_MAKING,
+	STATE_READY,
+	STATE_FAILED
+};
+
+uint32_t	pq_generation = 1;
+
+static int	state;
+static tally_segment segment;
+static char path[PATH_MAX];			/* of the segment */
+static pthread_key_t key;			/* its destructor is called when a thread ends */
+static bool has_key;
+
+/* Options, from PGTALLY_LIBPQ. */
+static char directory[PATH_MAX] = "/dev/shm";
+static char file[PATH_MAX];			/* empty: by the pid */
+static bool keep;
+static uint32_t threads = 256;
+static char user[TALLY_TEXT_MAX];
+
+/* ---------------------------------------------------------------- texts, without stdio */
+
+static bool
+append(char *to, size_t size, const char *text)
+{
+	size_t		length = strlen(to);
+
+	if (length + strlen(text) >= size)
+		return false;
+	strcpy(to + length, text);
+	return true;
+}
+
+static bool
+append_number(char *to, size_t size, uint32_t number)
+{
+	char		digits[12];
+	char	   *at = digits + sizeof(digits) - 1;
+
+	*at = '\0';
+	do
+		*--at = (char) ('0' + number % 10);
+	while ((number /= 10) > 0);
+	return append(to, size, at);
+}
+
+/* False: it is too long. */
+static bool
+set_path(void)
+{
+	path[0] = '\0';
+	if (file[0] != '\0')
+		return append(path, sizeof(path), file);
+	return append(path, sizeof(path), directory) && append(path, sizeof(path), "/pg_tally.libpq.") &&
+		append_number(path, sizeof(path), (uint32_t) getpid());
+}
+
+/* ---------------------------------------------------------------- the process */
+
+static void
+before_end(void)
+{
+	if (!keep && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == STATE_READY)
+		unlink(path);
+}
+
+/* The parent's segment is the parent's. */
+static void
+after_fork(void)
+{
+	if (state == STATE_READY)
+		tally_close(&segment);
+	state = STATE_NONE;
+	if (++pq_generation == 0)
+		pq_generation = 1;
+	pq_forget_thread();
+}
+
+static void
+of_thread_ended(void *slot)
+{
+	int			saved = errno;
+
+	pq_retire(slot);
+	errno = saved;
+}
+
+static void
+read_option(const char *name, const char *value)
+{
+	if (strcmp(name, "directory") == 0 && strlen(value) < sizeof(directory))
+		strcpy(directory, value);
+	else if (strcmp(name, "file") == 0 && strlen(value) < sizeof(file))
+		strcpy(file, value);
+	else if (strcmp(name, "keep") == 0)
+		keep = strcmp(value, "on") == 0;
+	else if (strcmp(name, "threads") == 0 && atoi(value) > 0 && atoi(value) <= 65535)
+		threads = (uint32_t) atoi(value);
+}
+
+/* NAME=VALUE, separated by commas. What is not known is ignored: the program must not notice. */
+static void
+read_options(const char *text)
+{
+	char		one[PATH_MAX + 16];
+
+	while (text != NULL && *text != '\0')
+	{
+		size_t		length = strcspn(text, ",");
+		char	   *value;
+
+		if (length < sizeof(one))
+		{
+			memcpy(one, text, length);
+			one[length] = '\0';
+			value = strchr(one, '=');
+			if (value != NULL)
+			{
+				*value = '\0';
+				read_option(one, value + 1);
+			}
+		}
+		text += length + (text[length] == ',');
+	}
+}
+
+__attribute__((constructor)) static void
+before_main(void)
+{
+	int			saved = errno;
+	const char *name = secure_getenv("USER");
+
+	read_options(secure_getenv("PGTALLY_LIBPQ"));
+	if (name != NULL && strlen(name) < sizeof(user))
+		strcpy(user, name);
+	has_key = pthread_key_create(&key, of_thread_ended) == 0;
+	pthread_atfork(NULL, NULL, after_fork);
+	/* of what this process executed before */
+	if (file[0] == '\0' && set_path())
+		unlink(path);
+	pq_library_look();
+	errno = saved;
+}
+
+__attribute__((destructor)) static void
+after_main(void)
+{
+	before_end();
+}
+
+/* ---------------------------------------------------------------- the segment */
+
+static void
+list_functions(const pq_library *library)
+{
+	char		name[64];
+	uint32_t	index = 0;
+
+	for (int i = 0; i < FUNCTIONS; i++)
+	{
+		if (i < PUBLIC_FUNCTIONS && library->real[i] == NULL)
+			continue;
+		name[0] = '\0';
+		append(name, sizeof(name), "function ");
+		append(name, sizeof(name), pq_function_names[i]);
+		tally_probe_set(&segment, index++, name, TALLY_PROBE_INSTALLED, NULL);
+	}
+}
+
+/* "libpq 15.20" */
+static void
+describe(const pq_library *library, char *text, size_t size)
+{
+	int			version = library->version == NULL ? 0 : library->version();
+
+	text[0] = '\0';
+	append(text, size, GROUP_NAME);
+	if (version < 100000)
+		return;
+	append(text, size, " ");
+	append_number(text, size, (uint32_t) (version / 10000));
+	append(text, size, ".");
+	append_number(text, size, (uint32_t) (version % 10000));
+}
+
+static bool
+make(const pq_library *library)
+{
+	tally_options options;
+	char		server[64];
+
+	if (!set_path())
+		return false;
+	describe(library, server, sizeof(server));
+	tally_options_init(&options);
+	options.slots = threads;
+	options.groups = GROUPS;
+	options.stats_per_book = STATISTICS;
+	options.traces = 1;
+	options.host = program_invocation_short_name;
+	options.producer = "libtally_pq " PQ_VERSION;
+	options.server = server;
+	options.server_pid = (uint32_t) getpid();
+	/* a file of this name is of an earlier process, or of what this one executed before */
+	unlink(path);
+	if (tally_open(path, &options, &segment) != 0)
+		return false;
+	tally_guard(&segment);
+	list_functions(library);
+	return true;
+}
+
+static bool
+is_ready(const pq_library *library)
+{
+	int			seen = STATE_NONE;
+
+	if (__atomic_compare_exchange_n(&state, &seen, STATE_MAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	{
+		seen = make(library) ? STATE_READY : STATE_FAILED;
+		__atomic_store_n(&state, seen, __ATOMIC_RELEASE);
+	}
+	for (int i = 0; seen == STATE_MAKING && i < WAITS; i++)
+	{
+		const struct timespec wait = {.tv_nsec = WAIT_NS};
+
+		nanosleep(&wait, NULL);
+		seen = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	}
+	return seen == STATE_READY;
+}
+
+/* ---------------------------------------------------------------- slots */
+
+bool
+pq_claim(tally_slot *slot, const pq_library *library, uint32_t accounts[ACCOUNTS])
+{
+	char		name[TALLY_TEXT_MAX] = "";
+	tally_identity identity = {.kind = "thread",.user = user,.application = name};
+	int			saved = errno;
+	bool		claimed = is_ready(library);
+
+	if (claimed)
+	{
+		identity.pid = (int32_t) syscall(SYS_gettid);
+		prctl(PR_GET_NAME, name);
+		claimed = tally_claim(&segment, &identity, slot) == 0;
+	}
+	if (claimed)
+	{
+		accounts[ACCOUNT_IDLE] = tally_touch(slot, tally_register_account(&segment, "idle::application",
+																		  TALLY_CLASS_ACTIVITY));
+		accounts[ACCOUNT_OFF] = tally_touch(slot, tally_register_account(&segment, "off::uninstrumented",
+																		 TALLY_CLASS_OTHER));
+		tally_begin(slot, accounts[TALLY_LEVEL_OF(slot->word) == TALLY_LEVEL_OFF ? ACCOUNT_OFF : ACCOUNT_IDLE]);
+		if (has_key)
+			pthread_setspecific(key, slot);
+	}
+	errno = saved;
+	return claimed;
+}
+
+/* function::NAME::FIGURE::libpq */
+static uint32_t
+touch_figure(tally_slot *slot, enum pq_function function, const char *figure)
+{
+	char		name[TALLY_NAME_MAX] = "function::";
+
+	append(name, sizeof(name), pq_function_names[function]);
+	append(name, sizeof(name), figure);
+	return tally_touch(slot, tally_register(&segment, name, TALLY_TIMER, "ticks"));
+}
+
+void
+pq_touch(tally_slot *slot, enum pq_function function, pq_indexes *indexes)
+{
+	char		name[TALLY_NAME_MAX] = GROUP_NAME "::";
+	int			saved = errno;
+
+	append(name, sizeof(name), pq_function_names[function]);
+	indexes->inclusive = touch_figure(slot, function, "::inclusive::" GROUP_NAME);
+	indexes->exclusive = touch_figure(slot, function, "::exclusive::" GROUP_NAME);
+	indexes->account = tally_touch(slot, tally_register_account(&segment, name, TALLY_CLASS_OTHER));
+	indexes->failed = TALLY_NONE;
+	errno = saved;
+}
+
+uint32_t
+pq_touch_failed(tally_slot *slot, enum pq_function function)
+{
+	int			saved = errno;
+	uint32_t	index = touch_figure(slot, function, "::thrown::" GROUP_NAME);
+
+	errno = saved;
+	return index;
+}
+
+void
+pq_retire(tally_slot *slot)
+{
+	if (slot->segment != NULL && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == STATE_READY)
+		tally_retire(slot);
+	pq_forget_thread();
+}
