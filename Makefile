@@ -98,6 +98,7 @@ test-matrix: build build/bootstrapped-tests
 
 test-all: build build/bootstrapped-tests
 	script/test-matrix --all
+	script/azurite && $(CARGO) test --locked -p ship --test az
 	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
 	+$(MAKE) test-packages test-containers test-cgroup2
 

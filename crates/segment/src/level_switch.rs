@@ -4,16 +4,12 @@
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::layout::{header, u32_at, u64_at, HEADER_SIZE};
+use crate::layout::{header, u32_at, u64_at};
 use crate::level::{Level, LevelEnd, LevelSetting, LEVEL};
 use crate::segment::Segment;
 use crate::segment_path::ToSegmentPath;
-use rustix::fs::OFlags;
-use rustix::mm::{MapFlags, ProtFlags};
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::shared_page::{self, SharedPage};
+use std::sync::atomic::Ordering;
 
 impl Segment {
     /// The level in force.
@@ -70,50 +66,21 @@ const PAUSE_KEEPING: u32 = 2;
 /// The level and the pause word of one segment, open for writing.
 ///
 /// Other processes set it too, so its word is changed by compare-and-swap, and the process that changed
-/// it counts the time. This needs the first page of the file mapped. Writers never truncate a segment;
-/// a user who may write the file and truncates it kills this process.
+/// it counts the time.
 #[derive(Debug)]
 pub struct LevelSwitch {
-    page: NonNull<u8>,
+    page: SharedPage,
     clock: Clock,
 }
-
-// SAFETY: the page belongs to the switch until it is dropped, and is only accessed by atomic
-// operations.
-unsafe impl Send for LevelSwitch {}
-// SAFETY: as above.
-unsafe impl Sync for LevelSwitch {}
 
 impl LevelSwitch {
     /// For the segment at a path, with the checks of a reader.
     pub fn open(path: &(impl ToSegmentPath + ?Sized)) -> Result<LevelSwitch, Error> {
-        let segment_path = path.to_segment_path();
-        let path = segment_path.path();
+        let place = path.to_segment_path();
         let wish = "change its level";
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
-            .open(path)
-            .map_err(|e| crate::segment::open_error(path, wish, e))?;
-        let io = |source| Error::Io { path: path.to_path_buf(), wish, source };
-        // The checks of a reader, on the very file that will be written.
-        let segment = Segment::from_file(file.try_clone().map_err(io)?, segment_path.clone())?;
-        // SAFETY: a new mapping, of nothing that this process has; the file was just found to
-        // be longer than its header.
-        let page = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                HEADER_SIZE,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &file,
-                0,
-            )
-        };
-        let page = NonNull::new(page.map_err(|e| io(e.into()))?.cast());
-        let page = page.ok_or_else(|| io(std::io::ErrorKind::OutOfMemory.into()))?;
-        Ok(LevelSwitch { page, clock: *segment.clock() })
+        let (file, segment) = shared_page::open(&place, wish)?;
+        let io = |source| Error::Io { path: place.path().to_path_buf(), wish, source };
+        Ok(LevelSwitch { page: SharedPage::map(&file, 0).map_err(io)?, clock: *segment.clock() })
     }
 
     /// The clock whose ticks an end is given in.
@@ -121,28 +88,15 @@ impl LevelSwitch {
         &self.clock
     }
 
-    fn u32(&self, offset: usize) -> &AtomicU32 {
-        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= HEADER_SIZE);
-        // SAFETY: within the page, which stays mapped as long as self lives, and aligned. All
-        // processes access these words by atomic operations.
-        unsafe { self.page.add(offset).cast::<AtomicU32>().as_ref() }
-    }
-
-    fn u64(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= HEADER_SIZE);
-        // SAFETY: as above.
-        unsafe { self.page.add(offset).cast::<AtomicU64>().as_ref() }
-    }
-
     /// The level in force.
     pub fn level(&self) -> Level {
-        Level::of_word(self.u32(header::LEVEL_WORD).load(Ordering::Acquire))
+        Level::of_word(self.page.u32(header::LEVEL_WORD).load(Ordering::Acquire))
     }
 
     /// The level in force and how it ends.
     pub fn level_setting(&self) -> LevelSetting {
-        let tick = self.u64(header::LEVEL_UNTIL).load(Ordering::Acquire);
-        let then = Level::of_word(self.u32(header::LEVEL_THEN).load(Ordering::Relaxed));
+        let tick = self.page.u64(header::LEVEL_UNTIL).load(Ordering::Acquire);
+        let then = Level::of_word(self.page.u32(header::LEVEL_THEN).load(Ordering::Relaxed));
         let end = (tick != 0).then_some(LevelEnd { tick, then });
         LevelSetting { level: self.level(), end }
     }
@@ -157,9 +111,9 @@ impl LevelSwitch {
     pub fn apply(&self, setting: LevelSetting) -> Level {
         let LevelSetting { level, end } = setting;
         let then = end.map_or(level, |end| end.then);
-        self.u32(header::LEVEL_THEN).store(u32::from(then.number()), Ordering::Relaxed);
-        self.u64(header::LEVEL_UNTIL).store(end.map_or(0, |end| end.tick), Ordering::Release);
-        let word = self.u32(header::LEVEL_WORD);
+        self.page.u32(header::LEVEL_THEN).store(u32::from(then.number()), Ordering::Relaxed);
+        self.page.u64(header::LEVEL_UNTIL).store(end.map_or(0, |end| end.tick), Ordering::Release);
+        let word = self.page.u32(header::LEVEL_WORD);
         // The upper bits count resets, which may be made in the same instant.
         let before = word
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
@@ -173,7 +127,7 @@ impl LevelSwitch {
 
     /// Whether statements are paused.
     pub fn statements_paused(&self) -> bool {
-        self.u32(header::PAUSE).load(Ordering::Acquire) & PAUSE_STATEMENTS != 0
+        self.page.u32(header::PAUSE).load(Ordering::Acquire) & PAUSE_STATEMENTS != 0
     }
 
     /// Pause or resume statements for all writers at once, to measure their cost. Writers follow at
@@ -188,7 +142,7 @@ impl LevelSwitch {
     }
 
     fn set_pause(&self, bit: u32, on: bool) {
-        let word = self.u32(header::PAUSE);
+        let word = self.page.u32(header::PAUSE);
         if on {
             word.fetch_or(bit, Ordering::AcqRel);
         } else {
@@ -199,24 +153,16 @@ impl LevelSwitch {
     /// Start or end counting the time at level locks or above.
     fn count_locks(&self, before: Level, after: Level) {
         let now = self.clock.now();
-        let since = self.u64(header::LOCKS_SINCE);
+        let since = self.page.u64(header::LOCKS_SINCE);
         match (before.has_locks(), after.has_locks()) {
             (false, true) => since.store(now, Ordering::Release),
             (true, false) => {
                 let since = since.swap(0, Ordering::AcqRel);
                 if since != 0 && now > since {
-                    self.u64(header::LOCKS_TICKS).fetch_add(now - since, Ordering::Release);
+                    self.page.u64(header::LOCKS_TICKS).fetch_add(now - since, Ordering::Release);
                 }
             }
             _ => {}
         }
-    }
-}
-
-impl Drop for LevelSwitch {
-    fn drop(&mut self) {
-        // SAFETY: nothing refers into the page any more: references borrow self. Unmapping a
-        // page that was mapped does not fail.
-        let _ = unsafe { rustix::mm::munmap(self.page.as_ptr().cast(), HEADER_SIZE) };
     }
 }

@@ -63,6 +63,7 @@ mod running;
 mod segment;
 pub mod segment_path;
 mod sessions;
+mod shared_page;
 pub mod snapshot;
 mod statement_text;
 pub mod statements;

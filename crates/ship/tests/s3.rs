@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Shipping to an S3 server, through a proxy that fails: every interval arrives once.
+//! Shipping to an S3 server.
 
-#[path = "support/s3.rs"]
-mod s3;
 mod support;
 
-use s3::{Fault, Proxy, S3};
-use ship::{Bucket, Claim, Error};
-use std::time::Duration;
-use support::recorder::{assert_same, MIDNIGHT, SECOND};
-use support::{origin, read, superseded, Shipment};
+use support::{cloud, proxy::Proxy, python, server};
 
 /// The environment is the process's, so all is one test.
 #[test]
-fn every_interval_arrives_once_whatever_fails() {
-    let Some(python) = s3::python() else {
+fn every_interval_arrives_once_in_s3() {
+    let Some(python) = python::with_requirements_of("s3") else {
         eprintln!("skipped: moto cannot be installed (no PyPI?)");
         return;
     };
-    let server = S3::start(&python);
+    let server = server::s3(&python);
     let proxy = Proxy::start(server.port);
     for (name, value) in [
         ("AWS_ACCESS_KEY_ID", "test-key"),
@@ -29,108 +23,7 @@ fn every_interval_arrives_once_whatever_fails() {
     ] {
         std::env::set_var(name, value);
     }
-    conditional_writes(&proxy);
-    faults(&proxy);
-    refusals(&proxy);
-}
-
-fn conditional_writes(proxy: &Proxy) {
-    let bucket = Bucket::open("s3://bucket/owners test").unwrap();
-    let spools: Vec<_> = (0..2).map(|_| tempfile::tempdir().unwrap()).collect();
-    let who = |at: usize| ship::Spool::open(spools[at].path()).unwrap().claimant("machine");
-    let claim = |at, take| ship::claim(&bucket, &origin(), &who(at), take).unwrap();
-    // The confirmation of the first write is lost: it is ours all the same.
-    proxy.set(&[Fault::AnswerLost]);
-    let lost = ship::claim(&bucket, &origin(), &who(0), false).unwrap_err();
-    assert!(lost.may_pass(), "{lost}");
-    assert_eq!(claim(0, false), Claim::Ours(1));
-    assert!(matches!(claim(1, false), Claim::Other(_)));
-    assert_eq!(claim(1, true), Claim::Ours(2));
-    assert_eq!(claim(0, true), Claim::Ours(1));
-    // Of two that replace the same version, one does.
-    let (_, version) = bucket.get(&origin().owner()).unwrap().unwrap();
-    assert!(bucket.replace(&origin().owner(), "one".into(), version.clone()).unwrap());
-    assert!(!bucket.replace(&origin().owner(), "two".into(), version).unwrap());
-    assert_eq!(&bucket.get(&origin().owner()).unwrap().unwrap().0[..], b"one");
-}
-
-fn faults(proxy: &Proxy) {
-    let folder = tempfile::tempdir().unwrap();
-    let url = "s3://bucket/a/b";
-    let mut it = Shipment::new(&folder.path().join("spool"), url, MIDNIGHT + 3300 * SECOND);
-    let all = [
-        Fault::Status(500),
-        Fault::Status(503),
-        Fault::AnswerLost,
-        Fault::Cut,
-        Fault::Slow,
-        Fault::None,
-        Fault::None,
-    ];
-    let failures = std::cell::Cell::new(0);
-    let ship = |it: &mut Shipment| loop {
-        let passed = it.pass.run();
-        failures.set(failures.get() + usize::from(passed.problem.is_some()));
-        match passed.problem {
-            Some(error) => assert!(error.may_pass(), "{error}"),
-            None if passed.more => {}
-            None => break,
-        }
-    };
-    for round in 0..3 {
-        it.maker.seconds(130);
-        it.next_minute();
-        // Other requests meet other faults in each round.
-        let mut faults: Vec<Fault> = all.iter().cycle().take(40).copied().collect();
-        faults.rotate_left(round * 2);
-        proxy.set(&faults);
-        ship(&mut it);
-        proxy.set(&[]);
-        ship(&mut it);
-        let (frames, sum) = read(url);
-        // The last second is in the journal.
-        assert_eq!(frames, 131 * (round + 1) - 1, "round {round}");
-        assert!(sum.is_some());
-    }
-    assert!(failures.get() > 20, "{failures:?}");
-    let sum = it.maker.sum.clone().unwrap();
-    it.next_minute();
-    ship(&mut it);
-    let (_, found) = read(url);
-    assert_same(&sum, &found.unwrap(), 9.0);
-    it.pass.grace = Duration::ZERO;
-    proxy.set(&all);
-    ship(&mut it);
-    ship(&mut it);
-    assert_eq!(superseded(it.pass.bucket()), 0);
-    let before = proxy.requests();
-    ship(&mut it);
-    assert_eq!(proxy.requests() - before, 1, "with nothing to send, only the owner is read");
-}
-
-fn refusals(proxy: &Proxy) {
-    let spool = tempfile::tempdir().unwrap();
-    let who = ship::Spool::open(spool.path()).unwrap().claimant("machine");
-    let claim = |url: &str| {
-        let bucket = Bucket::open(url).unwrap();
-        ship::claim(&bucket, &origin(), &who, false).unwrap_err()
-    };
-    let absent = claim("s3://no-such-bucket/x");
-    assert!(matches!(absent, Error::Refused { .. }), "{absent:?}");
-    assert!(absent.to_string().contains("Create the bucket"), "{absent}");
-    proxy.set(&[Fault::Status(403)]);
-    let refused = claim("s3://bucket/refused");
-    assert!(matches!(refused, Error::Refused { .. }), "{refused:?}");
-    assert!(refused.to_string().contains("rights"), "{refused}");
-    for error in [absent, refused] {
-        assert!(!format!("{error} {error:?}").contains("SECRET"), "{error:?}");
-    }
-    // A server that is not there.
-    let port = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
-    };
-    std::env::set_var("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}"));
-    let absent = claim("s3://bucket/x");
-    assert!(absent.may_pass(), "{absent}");
+    cloud::every_interval_arrives_once("s3", &proxy);
+    std::env::set_var("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", cloud::free_port()));
+    cloud::unavailable("s3://bucket/x");
 }

@@ -5,7 +5,7 @@
 use experiment::numbers::{figures, none, rounded};
 use view::table::{Cell, Table, Tone};
 
-use super::answer::{Answer, CellRow};
+use super::answer::{Answer, CellRow, RunRow};
 
 /// All tables.
 pub fn of(answer: &Answer) -> Vec<Table> {
@@ -20,8 +20,10 @@ pub fn of(answer: &Answer) -> Vec<Table> {
         tables.push(waits(answer));
     }
     tables.push(background(answer));
+    tables.push(steadiness(answer));
     if !victims.is_empty() {
-        tables.push(resources(answer));
+        tables.push(runs(answer));
+        tables.push(bytes(answer));
     }
     tables
 }
@@ -97,27 +99,9 @@ fn waits(answer: &Answer) -> Table {
 
 /// The background of each cell.
 fn background(answer: &Answer) -> Table {
-    let headings = [
-        "ARM",
-        "BLOCK",
-        "WANTED/S",
-        "MADE/S",
-        "READS %",
-        "MB/S",
-        "MEAN MS",
-        "STALLED %",
-        "OWED",
-        "DROPPED",
-        "LOST AT S",
-        "FROM/S",
-        "TO/S",
-        "CHANGE %",
-    ];
+    let headings = ["ARM", "BLOCK", "WANTED/S", "MADE/S", "READS %", "MB/S", "MEAN MS", "OWED"];
     let mut table = Table::with_headings(&headings, 1..headings.len());
-    table.title = "The background, and when it lost its steadiness".into();
-    let lost = |cell: &CellRow, of: fn(&super::answer::Loss) -> f64, digits| {
-        number(cell.lost.as_ref().map(of), digits)
-    };
+    table.title = "The background".into();
     for cell in &answer.cells {
         table.push(
             Tone::Plain,
@@ -129,8 +113,28 @@ fn background(answer: &Answer) -> Table {
                 number(cell.reads.map(|share| 100.0 * share), 3),
                 number(Some(cell.bytes_per_second / 1e6), 3),
                 number(cell.response_mean.map(|seconds| 1e3 * seconds), 3),
-                number(cell.io_stalled.map(|share| 100.0 * share), 3),
                 count(cell.owed),
+            ],
+        );
+    }
+    table
+}
+
+/// When the background of each cell lost its steadiness, and what it did not do.
+fn steadiness(answer: &Answer) -> Table {
+    let headings = ["ARM", "BLOCK", "STALLED %", "DROPPED", "LOST AT S", "FROM/S", "TO/S", "BY %"];
+    let mut table = Table::with_headings(&headings, 1..headings.len());
+    table.title = "Time stalled, operations dropped, and when steadiness was lost".into();
+    let lost = |cell: &CellRow, of: fn(&super::answer::Loss) -> f64, digits| {
+        number(cell.lost.as_ref().map(of), digits)
+    };
+    for cell in &answer.cells {
+        table.push(
+            Tone::Plain,
+            vec![
+                text(answer.arm_title(&cell.arm)),
+                count(cell.block as u64 + 1),
+                number(cell.io_stalled.map(|share| 100.0 * share), 3),
                 count(cell.dropped),
                 lost(cell, |it| it.at, 4),
                 lost(cell, |it| it.rate_before, 4),
@@ -142,41 +146,49 @@ fn background(answer: &Answer) -> Table {
     table
 }
 
-/// CPU and I/O of each run of a victim.
-fn resources(answer: &Answer) -> Table {
-    let headings = [
-        "ARM",
-        "BLOCK",
-        "VICTIM",
-        "AT S",
-        "SECONDS",
-        "CPU S",
-        "READ MB",
-        "WRITTEN MB",
-        "DEVICE READ MB",
-        "DEVICE WRITTEN MB",
-        "BACKGROUND/S",
-    ];
+/// Whose run it was: the arm, the block, the victim and the time of its start.
+fn of_run(answer: &Answer, run: &RunRow) -> Vec<Cell> {
+    vec![
+        text(answer.arm_title(&run.arm)),
+        count(run.block as u64 + 1),
+        text(&run.victim),
+        run.at.map_or_else(|| text("alone"), |at| rounded(at.to_string(), Some(at))),
+    ]
+}
+
+/// The time of each run of a victim.
+fn runs(answer: &Answer) -> Table {
+    let headings = ["ARM", "BLOCK", "VICTIM", "AT S", "SECONDS", "CPU S", "BACKGROUND/S"];
     let mut table = Table::with_headings(&headings, 3..headings.len());
-    table.title = "Runs of the victims: CPU time, I/O by system calls and of devices".into();
+    table.title = "Runs of the victims, and the background meanwhile".into();
+    for run in &answer.runs {
+        let mut row = of_run(answer, run);
+        row.extend([
+            number(Some(run.seconds), 4),
+            number(Some(run.cpu_seconds), 3),
+            number(run.background_per_second, 4),
+        ]);
+        table.push(Tone::Plain, row);
+    }
+    table
+}
+
+/// What each run of a victim read and wrote.
+fn bytes(answer: &Answer) -> Table {
+    let headings =
+        ["ARM", "BLOCK", "VICTIM", "AT S", "READ", "WRITTEN", "FROM DEVICE", "TO DEVICE"];
+    let mut table = Table::with_headings(&headings, 3..headings.len());
+    table.title = "MB that the victims read and wrote by system calls, and of devices".into();
     let megabytes = |bytes: Option<u64>| number(bytes.map(|bytes| bytes as f64 / 1e6), 4);
     for run in &answer.runs {
-        table.push(
-            Tone::Plain,
-            vec![
-                text(answer.arm_title(&run.arm)),
-                count(run.block as u64 + 1),
-                text(&run.victim),
-                run.at.map_or_else(|| text("alone"), |at| rounded(at.to_string(), Some(at))),
-                number(Some(run.seconds), 4),
-                number(Some(run.cpu_seconds), 3),
-                megabytes(run.read_bytes),
-                megabytes(run.written_bytes),
-                megabytes(run.device_read_bytes),
-                megabytes(run.device_written_bytes),
-                number(run.background_per_second, 4),
-            ],
-        );
+        let mut row = of_run(answer, run);
+        row.extend([
+            megabytes(run.read_bytes),
+            megabytes(run.written_bytes),
+            megabytes(run.device_read_bytes),
+            megabytes(run.device_written_bytes),
+        ]);
+        table.push(Tone::Plain, row);
     }
     table
 }

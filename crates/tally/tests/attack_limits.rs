@@ -137,8 +137,9 @@ fn the_last_quarter_of_memory_is_left_to_the_server() {
     let result = cluster.pgbench().load(Load::TpcB).clients(4).transactions(50).run().unwrap();
     assert_eq!(result.failed, 0);
     drop(clients);
-    drop(cluster);
+    // The cluster removes its directory.
     let _ = Command::new("umount").arg("-l").arg(&folder).status();
+    drop(cluster);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally record` into a bucket, of real servers: what arrives is what was recorded, also of a recorder that is
-//! killed 20 times; PGTALLY_KILLS sets another number.
+//! killed 20 times; PGTALLY_KILLS sets another number. A network is away for 5 s, or PGTALLY_OUTAGE seconds.
 
+#[path = "../../ship/tests/support/server.rs"]
+mod server;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -27,15 +29,24 @@ fn url(folder: &Path) -> String {
 
 impl Running {
     fn start(cluster: &Cluster, folder: &Path, spool: &str, more: &[&str]) -> Running {
-        let spool = folder.join(spool);
+        Running::to(&url(folder), cluster, folder.join(spool), more, &[])
+    }
+
+    fn to(
+        url: &str,
+        cluster: &Cluster,
+        spool: PathBuf,
+        more: &[&str],
+        environment: &[(&str, String)],
+    ) -> Running {
         let child = Command::new(assert_cmd::cargo::cargo_bin("tally"))
-            .args(["record", "--interval", "100ms", "--detail", "500ms", "-o"])
-            .arg(url(folder))
+            .args(["record", "--interval", "100ms", "--detail", "500ms", "-o", url])
             .arg("--spool")
             .arg(&spool)
             .args(more)
             .arg(segment(cluster))
             .env("AWS_SECRET_ACCESS_KEY", "SECRET")
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -193,6 +204,57 @@ fn a_recorder_goes_on_without_the_bucket_and_ships_later() {
     let mut later = tally();
     later.arg("ship").arg(&spool).arg(url(folder.path())).assert().success();
     assert_eq!(shipped(folder.path()), contents(&spool));
+}
+
+#[test]
+fn what_was_recorded_while_the_network_was_away_arrives_when_it_is_back() {
+    let ship = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../ship"));
+    let Some(python) = support::python::with_requirements_in(ship, "s3") else {
+        eprintln!("skipped: moto cannot be installed (no PyPI?)");
+        return;
+    };
+    let outage: u64 =
+        std::env::var("PGTALLY_OUTAGE").map_or(5, |text| text.parse().expect("seconds"));
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let s3 = server::s3(&python);
+    let environment = [
+        ("AWS_ACCESS_KEY_ID", "key".to_string()),
+        ("AWS_REGION", "us-east-1".to_string()),
+        ("AWS_ALLOW_HTTP", "true".to_string()),
+        ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", s3.port)),
+        ("AWS_TIMEOUT", "2 seconds".to_string()),
+    ];
+    let spool = folder.path().join("spool");
+    let running = Running::to("s3://bucket/x", &cluster, spool.clone(), &[], &environment);
+    running.wait_for_frames(2);
+    // A server that is stopped accepts connections and does not answer.
+    let send = |signal| kill_process(Pid::from_child(&s3.child), signal).unwrap();
+    send(Signal::STOP);
+    let last = running.frames();
+    std::thread::sleep(Duration::from_secs(outage));
+    running.wait_for_frames(1);
+    let now = running.frames();
+    send(Signal::CONT);
+    // Some intervals are late when the machine is busy.
+    assert!(now - last > outage * 5, "{} intervals", now - last);
+    running.wait_for_frames(2);
+    let (success, _) = running.end(Signal::INT);
+    assert!(success);
+    let with = |args: &[&str]| {
+        let mut command = tally();
+        command.args(args).env("AWS_SECRET_ACCESS_KEY", "SECRET");
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        let text = output(&mut command);
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let spool = spool.to_str().unwrap();
+    with(&["ship", "--json", spool, "s3://bucket/x"]);
+    let (there, here) =
+        (with(&["report", "--json", "s3://bucket/x"]), with(&["report", "--json", spool]));
+    assert_eq!(there["totals"], here["totals"]);
+    assert_eq!(there["measured"]["intervals"], here["measured"]["intervals"]);
+    assert!(there["measured"]["intervals"].as_u64().unwrap() > outage);
 }
 
 #[test]

@@ -78,7 +78,16 @@ struct Workspace {
 
 impl Workspace {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// Files in memory: no disk that others use as well delays an operation.
+    fn in_memory() -> Self {
+        Self::within(Path::new("/dev/shm"))
+    }
+
+    fn within(place: &Path) -> Self {
+        let folder = tempfile::tempdir_in(place).unwrap();
         std::fs::create_dir(folder.path().join("place")).unwrap();
         Self { folder }
     }
@@ -199,7 +208,7 @@ fn fields(value: &Value, found: &mut Vec<String>) {
 
 #[test]
 fn operations_are_those_that_strace_counts_and_victims_are_reported() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::in_memory();
     let mut child = workspace.spawn(STEADY);
     let fio = || {
         processes()
@@ -216,14 +225,19 @@ fn operations_are_those_that_strace_counts_and_victims_are_reported() {
             .unwrap();
     workspace.nothing_is_left();
 
-    // Rates and mixes as asked.
+    // Rates and mixes as asked. Each of the eight threads counts whole operations, at the begin and at the end:
+    // that many may be one too many or too few of 900, and a report is late by one or two.
     let cell = &answer["cells"][0];
-    let near = |value: &Value, wanted: f64| (value.as_f64().unwrap() / wanted - 1.0).abs() < 0.01;
+    let seconds = cell["seconds"].as_f64().unwrap();
+    let near = |value: &Value, wanted: f64| {
+        (value.as_f64().unwrap() - wanted).abs() * seconds <= 8.0 + 8.0
+    };
     assert!(
         near(&cell["made_per_second"], 100.0) && near(&cell["wanted_per_second"], 100.0),
         "{cell}"
     );
-    assert!(near(&cell["reads"], 0.75), "{cell}");
+    let reads = cell["reads"].as_f64().unwrap() * cell["made_per_second"].as_f64().unwrap();
+    assert!(near(&reads.into(), 75.0), "{cell}");
     assert_eq!((&cell["incomplete"], &cell["lost"]), (&Value::Null, &Value::Null));
 
     // The samples of whole seconds that strace saw.

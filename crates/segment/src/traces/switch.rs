@@ -9,13 +9,11 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::layout::{header, trace, trace_record, HEADER_SIZE, TRACE_RECORDS};
 use crate::segment::Segment;
-use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
-use rustix::mm::{MapFlags, ProtFlags};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use crate::shared_page::{self, SharedPage, PAGE};
+use rustix::fs::{FallocateFlags, FlockOperation};
+use std::fs::File;
 use std::path::PathBuf;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A request that is not renewed ends after this time, s.
@@ -25,7 +23,8 @@ const TURN: Duration = Duration::from_secs(2);
 const NAP: Duration = Duration::from_millis(10);
 /// What is left of the file system to others: a quarter, at most this (libtally/src/memory.c).
 const HEADROOM: u64 = 256 << 20;
-const PAGE: usize = 4096;
+/// What the segment is opened for, in errors.
+const WISH: &str = "trace its processes";
 
 /// Which processes are asked for a trace. Empty texts fit all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,81 +43,25 @@ pub struct TraceRequest {
     pub database: String,
 }
 
-/// A page of the file that is mapped for writing.
-#[derive(Debug)]
-struct Page {
-    at: NonNull<u8>,
-}
-
-// SAFETY: the page belongs to its owner until it is dropped, and is only accessed by atomic operations.
-unsafe impl Send for Page {}
-
-impl Page {
-    fn map(file: &File, offset: u64) -> std::io::Result<Page> {
-        // SAFETY: a new mapping, of nothing that this process has; the caller has checked that the file is that long.
-        let at = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                PAGE,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                file,
-                offset,
-            )
-        }?;
-        NonNull::new(at.cast()).map(|at| Page { at }).ok_or(std::io::ErrorKind::OutOfMemory.into())
-    }
-
-    fn u32(&self, offset: usize) -> &AtomicU32 {
-        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= PAGE);
-        // SAFETY: within the page, which stays mapped as long as self lives, and aligned.
-        unsafe { self.at.add(offset).cast::<AtomicU32>().as_ref() }
-    }
-
-    fn u64(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= PAGE);
-        // SAFETY: as above.
-        unsafe { self.at.add(offset).cast::<AtomicU64>().as_ref() }
-    }
-
-    fn text(&self, offset: usize, text: &str) {
-        for i in 0..64 {
-            let byte = if i < 63 { text.as_bytes().get(i).copied().unwrap_or(0) } else { 0 };
-            debug_assert!(offset + i < PAGE);
-            // SAFETY: as above.
-            unsafe { self.at.add(offset + i).cast::<AtomicU8>().as_ref() }
-                .store(byte, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: nothing refers into the page any more: references borrow self.
-        let _ = unsafe { rustix::mm::munmap(self.at.as_ptr().cast(), PAGE) };
-    }
-}
-
 /// A ring that this process has armed.
 #[derive(Debug)]
 struct Armed {
     ring: u32,
     generation: u32,
-    page: Page,
+    page: SharedPage,
     request: TraceRequest,
 }
 
 /// The rings that this process has armed. They are withdrawn when it is dropped; if this process is killed, the traced
 /// processes stop by themselves.
 ///
-/// Needs the right to write the segment, so the server's user or root. Writers never truncate a segment; a user who may write
-/// the file and truncates it kills this process.
+/// Needs the right to write the segment, so the server's user or root.
 #[derive(Debug)]
 pub struct TraceSwitch {
     path: PathBuf,
     file: File,
     region: crate::layout::Region,
-    header: Page,
+    header: SharedPage,
     clock: Clock,
     armed: Vec<Armed>,
 }
@@ -127,17 +70,7 @@ impl TraceSwitch {
     /// For the traces of this segment.
     pub fn open(segment: &Segment) -> Result<TraceSwitch, Error> {
         let path = segment.path();
-        let wish = "trace its processes";
-        let io = |source| Error::Io { path: path.to_path_buf(), wish, source };
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
-            .open(path)
-            .map_err(|e| crate::segment::open_error(path, wish, e))?;
-        // The checks of a reader, on the very file that will be written.
-        let checked =
-            Segment::from_file(file.try_clone().map_err(io)?, segment.segment_path().clone())?;
+        let (file, checked) = shared_page::open(segment.segment_path(), WISH)?;
         let region = checked.regions.traces.ok_or_else(|| Error::NoTraces { path: path.into() })?;
         if !region.offset.is_multiple_of(PAGE as u64) || !region.stride.is_multiple_of(PAGE as u32)
         {
@@ -147,13 +80,14 @@ impl TraceSwitch {
             });
         }
         debug_assert_eq!(HEADER_SIZE, PAGE);
-        let header = Page::map(&file, 0).map_err(io)?;
+        let io = |source| Error::Io { path: path.to_path_buf(), wish: WISH, source };
+        let header = SharedPage::map(&file, 0).map_err(io)?;
         let clock = *checked.clock();
         Ok(TraceSwitch { path: path.into(), file, region, header, clock, armed: Vec::new() })
     }
 
     fn io(&self, source: std::io::Error) -> Error {
-        Error::Io { path: self.path.clone(), wish: "trace its processes", source }
+        Error::Io { path: self.path.clone(), wish: WISH, source }
     }
 
     /// How many rings the segment has.
@@ -194,7 +128,7 @@ impl TraceSwitch {
         let bits = self.header.u64(header::TRACES_ARMED);
         // One that was never armed has no memory: it is reserved before it is touched.
         self.reserve(at, PAGE as u64)?;
-        let page = Page::map(&self.file, at).map_err(|e| self.io(e))?;
+        let page = SharedPage::map(&self.file, at).map_err(|e| self.io(e))?;
         let claim = page.u32(trace::CLAIM).load(Ordering::Acquire);
         let free = TraceState::of(claim) == TraceState::Free
             || page.u64(trace::UNTIL).load(Ordering::Acquire) < self.clock.now();
@@ -210,9 +144,9 @@ impl TraceSwitch {
         page.u32(trace::PID).store(request.pid.unwrap_or(0) as u32, Ordering::Relaxed);
         page.u32(trace::READER_PID).store(std::process::id(), Ordering::Relaxed);
         page.u64(trace::READER_BOOT_NS).store(crate::clock::boottime_ns(), Ordering::Relaxed);
-        page.text(trace::APPLICATION, &request.application);
-        page.text(trace::USER, &request.user);
-        page.text(trace::DATABASE, &request.database);
+        page.set_text(trace::APPLICATION, &request.application);
+        page.set_text(trace::USER, &request.user);
+        page.set_text(trace::DATABASE, &request.database);
         page.u32(trace::OWNER_PID).store(0, Ordering::Relaxed);
         page.u64(trace::HEAD).store(0, Ordering::Relaxed);
         page.u64(trace::UNTIL).store(self.lease(), Ordering::Relaxed);

@@ -6,6 +6,12 @@
 #[path = "../../../recording/tests/support/mod.rs"]
 pub mod recorder;
 
+pub mod cloud;
+pub mod proxy;
+#[path = "../../../tally/tests/support/python.rs"]
+pub mod python;
+pub mod server;
+
 use recorder::Maker;
 use recording::{Range, Recording, RetentionPolicy};
 use segment::Frame;

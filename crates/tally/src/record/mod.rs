@@ -39,6 +39,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
         return Err(Error::Usage("--detail must not be shorter than --interval".into()));
     }
     use segment::Error::{Foreign, NotAFile};
+    let bucket = args.shipping.bucket(&args.output)?;
     let mut signals = Signals::catch()?;
     let place = target::source(args.target.as_deref())?;
     // A server may start later, but another user's file never becomes its segment.
@@ -51,7 +52,8 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
         place.file("--duty")?;
     }
     let mut notes = Vec::new();
-    let destination = Destination::find(&args.output, &args.shipping, args.retention, &mut notes)?;
+    let destination =
+        Destination::find(&args.output, bucket, &args.shipping, args.retention, &mut notes)?;
     let mut recorder = Recorder::new(args, place, destination);
     recorder.messages.append(&mut notes);
     recorder.look(false)?;

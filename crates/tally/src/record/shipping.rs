@@ -77,39 +77,49 @@ pub struct Target {
     pub files_left: u64,
 }
 
+impl ShippingArgs {
+    /// The bucket that the output names, if it is an address. This makes no request.
+    pub fn bucket(&self, output: &Path) -> Result<Option<(Bucket, Origin)>, Error> {
+        if let Some(url) = output.to_str().filter(|text| ship::is_url(text)) {
+            let cluster = self.cluster.as_deref().unwrap_or("main");
+            let origin = Origin::new(cluster, &machine::host()).map_err(failed)?;
+            return Ok(Some((Bucket::open(url).map_err(failed)?, origin)));
+        }
+        let given = [
+            ("--cluster", self.cluster.is_some()),
+            ("--spool", self.spool.is_some()),
+            ("--spool-limit", self.spool_limit.is_some()),
+            ("--take-over", self.take_over),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(Error::Usage(format!(
+                "{name} needs the address of a bucket as --output (s3://BUCKET/PREFIX)"
+            ))),
+            None => Ok(None),
+        }
+    }
+}
+
 impl Destination {
-    /// What the arguments name; `messages` receives what the user should know. Nobody else ships there.
+    /// The directory, or a spool for the bucket that nobody else ships this host to; `messages` receives what the user
+    /// should know.
     pub fn find(
         output: &Path,
+        bucket: Option<(Bucket, Origin)>,
         args: &ShippingArgs,
         retention: Option<Duration>,
         messages: &mut Vec<String>,
     ) -> Result<Destination, Error> {
-        let Some(url) = output.to_str().filter(|text| ship::is_url(text)) else {
-            let given = [
-                ("--cluster", args.cluster.is_some()),
-                ("--spool", args.spool.is_some()),
-                ("--spool-limit", args.spool_limit.is_some()),
-                ("--take-over", args.take_over),
-            ];
-            if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
-                let text = format!(
-                    "{name} needs the address of a bucket as --output (s3://BUCKET/PREFIX)"
-                );
-                return Err(Error::Usage(text));
-            }
+        let Some((bucket, origin)) = bucket else {
             return Ok(Destination { directory: output.to_path_buf(), shipping: None });
         };
-        let cluster = args.cluster.as_deref().unwrap_or("main");
-        let origin = Origin::new(cluster, &machine::host()).map_err(failed)?;
-        let bucket = Bucket::open(url).map_err(failed)?;
         let directory = match &args.spool {
             Some(directory) => directory.clone(),
             None => {
                 let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-                ship::default_directory(variable, bucket.url(), cluster).ok_or_else(|| {
-                    Error::Usage("there is no home directory; give --spool DIR".into())
-                })?
+                ship::default_directory(variable, bucket.url(), &origin.cluster).ok_or_else(
+                    || Error::Usage("there is no home directory; give --spool DIR".into()),
+                )?
             }
         };
         let spool = Spool::open(&directory).map_err(failed)?;

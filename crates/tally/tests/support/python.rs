@@ -18,11 +18,15 @@ fn succeeds(program: &Path, args: &[&str]) -> bool {
     }
 }
 
-/// A Python with the packages of `tests/NAME/requirements.txt`; `None` where they cannot be installed.
+/// A Python with the packages of the crate's `tests/NAME/requirements.txt`; `None` where they cannot be installed.
 pub fn with_requirements_of(name: &str) -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let requirements = here.join("tests").join(name).join("requirements.txt");
-    let venv = here.join(format!("../../target/{name}-venv"));
+    with_requirements_in(Path::new(env!("CARGO_MANIFEST_DIR")), name)
+}
+
+/// The same of another crate, in this directory.
+pub fn with_requirements_in(directory: &Path, name: &str) -> Option<PathBuf> {
+    let requirements = directory.join("tests").join(name).join("requirements.txt");
+    let venv = directory.join(format!("../../target/{name}-venv"));
     let python = venv.join("bin/python");
     let wanted = std::fs::read_to_string(&requirements).unwrap();
     let done = venv.join("requirements.txt");

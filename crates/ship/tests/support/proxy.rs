@@ -1,90 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An S3 server (moto's, which stands for Amazon's: the same requests, conditional writes included), and a proxy
-//! in front of it that fails as networks and servers do.
+//! A proxy in front of a server of object storage, that fails as networks and servers do.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// A Python with the packages of s3/requirements.txt; `None` where they cannot be installed.
-pub fn python() -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let requirements = here.join("tests/s3/requirements.txt");
-    let venv = here.join("../../target/s3-venv");
-    let python = venv.join("bin/python");
-    let wanted = std::fs::read_to_string(&requirements).unwrap();
-    let done = venv.join("requirements.txt");
-    if std::fs::read_to_string(&done).is_ok_and(|there| there == wanted) {
-        return python.metadata().is_ok().then_some(python);
-    }
-    let run = |command: &mut Command| match command.output() {
-        Ok(output) => {
-            eprint!("{}", String::from_utf8_lossy(&output.stderr));
-            output.status.success()
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            false
-        }
-    };
-    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&venv));
-    let pip = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r"];
-    let installed = made && run(Command::new(&python).args(pip).arg(&requirements));
-    installed.then(|| {
-        std::fs::write(&done, &wanted).unwrap();
-        python
-    })
-}
-
-/// A server with an empty bucket "bucket". Ends with the value.
-pub struct S3 {
-    child: Child,
-    pub port: u16,
-}
-
-impl S3 {
-    pub fn start(python: &Path) -> S3 {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Command::new(python)
-            .args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let server = S3 { child, port };
-        let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "moto does not answer");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let made = server.request("PUT /bucket HTTP/1.1");
-        assert!(made.starts_with("HTTP/1.1 200"), "{made}");
-        server
-    }
-
-    /// The answer to a request without a body.
-    pub fn request(&self, line: &str) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        let head =
-            format!("{line}\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-}
-
-impl Drop for S3 {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use std::time::Duration;
 
 /// What the proxy does to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +27,7 @@ pub struct Proxy {
     pub port: u16,
     faults: Arc<Mutex<Vec<Fault>>>,
     requests: Arc<AtomicUsize>,
-    stop: Arc<std::sync::atomic::AtomicBool>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Proxy {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The only writing access to a segment: single pages of its file, mapped.
+//!
+//! Writers never truncate a segment; a user who may write the file and truncates it kills a process that has a page
+//! mapped.
+
+use crate::error::Error;
+use crate::segment::{open_error, Segment};
+use crate::segment_path::SegmentPath;
+use rustix::fs::OFlags;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+
+/// Length of a page, bytes.
+pub(crate) const PAGE: usize = 4096;
+/// Length of a text in a segment, with the zero at its end.
+const TEXT: usize = 64;
+
+/// Open the segment for writing, with the checks of a reader on the very file that will be written. `wish` says what for,
+/// in errors. A symbolic link is not followed.
+pub(crate) fn open(place: &SegmentPath, wish: &'static str) -> Result<(File, Segment), Error> {
+    let path = place.path();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+        .open(path)
+        .map_err(|error| open_error(path, wish, error))?;
+    let io = |source| Error::Io { path: path.to_path_buf(), wish, source };
+    let checked = Segment::from_file(file.try_clone().map_err(io)?, place.clone())?;
+    Ok((file, checked))
+}
+
+/// A page of a segment's file that is mapped for writing. Other processes write it, too.
+#[derive(Debug)]
+pub(crate) struct SharedPage {
+    at: NonNull<u8>,
+}
+
+// SAFETY: the page belongs to its owner until it is dropped, and is only accessed by atomic operations.
+unsafe impl Send for SharedPage {}
+// SAFETY: as above.
+unsafe impl Sync for SharedPage {}
+
+impl SharedPage {
+    /// Map the page at an offset, a multiple of its length. The caller has checked that the file is that long.
+    pub(crate) fn map(file: &File, offset: u64) -> io::Result<SharedPage> {
+        // SAFETY: a new mapping, of nothing that this process has.
+        let at = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                PAGE,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                file,
+                offset,
+            )
+        }?;
+        let at = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(SharedPage { at })
+    }
+
+    /// The number at an offset in the page.
+    pub(crate) fn u32(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= PAGE);
+        // SAFETY: within the page, which stays mapped as long as self lives, and aligned. All processes access it by atomic
+        // operations.
+        unsafe { self.at.add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// The number at an offset in the page.
+    pub(crate) fn u64(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= PAGE);
+        // SAFETY: as above.
+        unsafe { self.at.add(offset).cast::<AtomicU64>().as_ref() }
+    }
+
+    /// Write a text, cut to its space, with zeros after it.
+    pub(crate) fn set_text(&self, offset: usize, text: &str) {
+        for i in 0..TEXT {
+            let byte = if i < TEXT - 1 { text.as_bytes().get(i).copied().unwrap_or(0) } else { 0 };
+            debug_assert!(offset + i < PAGE);
+            // SAFETY: as above.
+            unsafe { self.at.add(offset + i).cast::<AtomicU8>().as_ref() }
+                .store(byte, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for SharedPage {
+    fn drop(&mut self) {
+        // SAFETY: nothing refers into the page any more: references borrow self. Unmapping a page that was mapped does
+        // not fail.
+        let _ = unsafe { rustix::mm::munmap(self.at.as_ptr().cast(), PAGE) };
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What holds in each cloud, through a proxy that fails.
+
+use super::proxy::{Fault, Proxy};
+use super::recorder::{assert_same, MIDNIGHT, SECOND};
+use super::{origin, read, superseded, Shipment};
+use ship::{Bucket, Claim, Error};
+use std::time::Duration;
+
+/// The cloud's addresses begin with the scheme; it has a bucket "bucket" and is reached through the proxy.
+pub fn every_interval_arrives_once(scheme: &str, proxy: &Proxy) {
+    conditional_writes(scheme, proxy);
+    faults(scheme, proxy);
+    refusals(scheme, proxy);
+}
+
+fn conditional_writes(scheme: &str, proxy: &Proxy) {
+    let bucket = Bucket::open(&format!("{scheme}://bucket/owners test")).unwrap();
+    let spools: Vec<_> = (0..2).map(|_| tempfile::tempdir().unwrap()).collect();
+    let who = |at: usize| ship::Spool::open(spools[at].path()).unwrap().claimant("machine");
+    let claim = |at, take| ship::claim(&bucket, &origin(), &who(at), take).unwrap();
+    // The confirmation of the first write is lost: it is ours all the same.
+    proxy.set(&[Fault::AnswerLost]);
+    let lost = ship::claim(&bucket, &origin(), &who(0), false).unwrap_err();
+    assert!(lost.may_pass(), "{lost}");
+    assert_eq!(claim(0, false), Claim::Ours(1));
+    assert!(matches!(claim(1, false), Claim::Other(_)));
+    assert_eq!(claim(1, true), Claim::Ours(2));
+    assert_eq!(claim(0, true), Claim::Ours(1));
+    // Of two that replace the same version, one does.
+    let (_, version) = bucket.get(&origin().owner()).unwrap().unwrap();
+    assert!(bucket.replace(&origin().owner(), "one".into(), version.clone()).unwrap());
+    assert!(!bucket.replace(&origin().owner(), "two".into(), version).unwrap());
+    assert_eq!(&bucket.get(&origin().owner()).unwrap().unwrap().0[..], b"one");
+}
+
+fn faults(scheme: &str, proxy: &Proxy) {
+    let folder = tempfile::tempdir().unwrap();
+    let url = &format!("{scheme}://bucket/a/b");
+    let mut it = Shipment::new(&folder.path().join("spool"), url, MIDNIGHT + 3300 * SECOND);
+    let all = [
+        Fault::Status(500),
+        Fault::Status(503),
+        Fault::AnswerLost,
+        Fault::Cut,
+        Fault::Slow,
+        Fault::None,
+        Fault::None,
+    ];
+    let failures = std::cell::Cell::new(0);
+    let ship = |it: &mut Shipment| loop {
+        let passed = it.pass.run();
+        failures.set(failures.get() + usize::from(passed.problem.is_some()));
+        match passed.problem {
+            Some(error) => assert!(error.may_pass(), "{error}"),
+            None if passed.more => {}
+            None => break,
+        }
+    };
+    for round in 0..3 {
+        it.maker.seconds(130);
+        it.next_minute();
+        // Other requests meet other faults in each round.
+        let mut faults: Vec<Fault> = all.iter().cycle().take(40).copied().collect();
+        faults.rotate_left(round * 2);
+        proxy.set(&faults);
+        ship(&mut it);
+        proxy.set(&[]);
+        ship(&mut it);
+        let (frames, sum) = read(url);
+        // The last second is in the journal.
+        assert_eq!(frames, 131 * (round + 1) - 1, "round {round}");
+        assert!(sum.is_some());
+    }
+    assert!(failures.get() > 20, "{failures:?}");
+    let sum = it.maker.sum.clone().unwrap();
+    it.next_minute();
+    ship(&mut it);
+    let (_, found) = read(url);
+    assert_same(&sum, &found.unwrap(), 9.0);
+    it.pass.grace = Duration::ZERO;
+    proxy.set(&all);
+    ship(&mut it);
+    ship(&mut it);
+    assert_eq!(superseded(it.pass.bucket()), 0);
+    let before = proxy.requests();
+    ship(&mut it);
+    assert_eq!(proxy.requests() - before, 1, "with nothing to send, only the owner is read");
+}
+
+fn refusals(scheme: &str, proxy: &Proxy) {
+    let spool = tempfile::tempdir().unwrap();
+    let who = ship::Spool::open(spool.path()).unwrap().claimant("machine");
+    let claim = |place: &str| refusal(&format!("{scheme}://{place}"), &who);
+    let absent = claim("no-such-bucket/x");
+    assert!(matches!(absent, Error::Refused { .. }), "{absent:?}");
+    assert!(absent.to_string().contains("Create the bucket"), "{absent}");
+    proxy.set(&[Fault::Status(403)]);
+    let refused = claim("bucket/refused");
+    assert!(matches!(refused, Error::Refused { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("rights"), "{refused}");
+    for error in [absent, refused] {
+        assert!(!format!("{error} {error:?}").contains("SECRET"), "{error:?}");
+    }
+}
+
+/// Of a server that is not there.
+pub fn unavailable(url: &str) {
+    let spool = tempfile::tempdir().unwrap();
+    let who = ship::Spool::open(spool.path()).unwrap().claimant("machine");
+    let absent = refusal(url, &who);
+    assert!(absent.may_pass(), "{absent}");
+}
+
+fn refusal(url: &str, who: &ship::Claimant) -> Error {
+    let bucket = Bucket::open(url).unwrap();
+    ship::claim(&bucket, &origin(), who, false).unwrap_err()
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A server of object storage: a program of its own that serves the protocol of one cloud.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Ends with the value.
+pub struct Server {
+    pub child: Child,
+    pub port: u16,
+}
+
+/// moto's S3 server, which stands for Amazon's (the same requests, conditional writes included), with an empty bucket
+/// "bucket". It takes any credentials.
+pub fn s3(python: &Path) -> Server {
+    let server = Server::start(|port| {
+        let mut command = Command::new(python);
+        command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()]);
+        command
+    });
+    server.request("PUT /bucket HTTP/1.1", "", "");
+    server
+}
+
+impl Server {
+    /// Starts what the function returns for a free port, and waits until it accepts connections.
+    pub fn start(command: impl FnOnce(u16) -> Command) -> Server {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = command(port);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Server { child: command.spawn().unwrap(), port };
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{command:?} does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    /// Makes the request ("PUT /x HTTP/1.1", lines of its head, a body), which succeeds.
+    pub fn request(&self, line: &str, head: &str, body: &str) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let length = body.len();
+        let text = format!(
+            "{line}\r\nHost: 127.0.0.1:{}\r\n{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}",
+            self.port
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 20"), "{line}: {answer}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
