@@ -28,6 +28,7 @@ DESTDIR ?=
 TALLY = $(or $(CARGO_TARGET_DIR),target)/release/tally
 EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
 LIBTALLY = $(MAKE) -C libtally
+LIBPQ = $(MAKE) -s -C client/libpq
 # Tests of docs/security.md: the segment, and what a local user, a role or a client can reach. The number of
 # rounds on the segment is PGTALLY_ATTACK_ROUNDS.
 ATTACKS = $(addprefix --test ,attack_segment attack_limits crash settings extension foreign unseen serve)
@@ -52,9 +53,10 @@ build: build-command
 	+$(LIBTALLY)
 	+$(EXTENSION)
 
-# The command alone, for packages: they have the extension for several servers.
+# The command and the library for clients, for packages: they have the extension for several servers.
 build-command: build/bootstrapped $(PAGE)
 	$(CARGO) build --release --locked
+	+$(LIBPQ)
 
 # Packages' install scripts do not run: none of these packages needs one.
 web/node_modules/.package-lock.json: web/package-lock.json | build/bootstrapped
@@ -86,6 +88,7 @@ check: lint build/bootstrapped-tests
 test: build build/bootstrapped-tests agent
 	+$(LIBTALLY) test
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
+	+$(LIBPQ) programs
 	cd web && npm test
 	prove -Q bench/instructions.t
 	script/instructions --check
@@ -171,6 +174,7 @@ install:
 
 install-command:
 	install -D -m 755 $(TALLY) $(DESTDIR)$(PREFIX)/bin/tally
+	+$(LIBPQ) install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's,/usr/local,$(PREFIX),' systemd/pgtally-record@.service > \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system/pgtally-record@.service
@@ -186,7 +190,7 @@ install-command:
 
 uninstall:
 	+$(EXTENSION) uninstall DESTDIR=$(DESTDIR)
-	rm -rf $(DESTDIR)$(PREFIX)/share/pgtally
+	rm -rf $(DESTDIR)$(PREFIX)/share/pgtally $(DESTDIR)$(PREFIX)/lib/pgtally
 	rm -f $(DESTDIR)$(PREFIX)/bin/tally $(DESTDIR)$(PREFIX)/lib/systemd/system/pgtally-record@.service \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tally.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tally-*.1 \
@@ -197,6 +201,7 @@ uninstall:
 clean:
 	-+$(LIBTALLY) clean
 	-+$(EXTENSION) clean
+	+$(LIBPQ) clean
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target
 

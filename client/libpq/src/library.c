@@ -7,6 +7,8 @@
  * everybody's. Modules of Python and the like bring one with them that nobody else sees (RTLD_LOCAL), perhaps several in
  * one process; dlsym(RTLD_NEXT) does not find these. So the caller's own object is looked up, and libpq in what it needs.
  * An object without one called through a module that ended with the call (a tail call): the libpq that is there is used.
+ * A function that libpq calls back, such as a receiver of notices, and that ends with a call of libpq looks like libpq
+ * itself: that call is not counted.
  *
  * libpq is never unloaded: its functions' addresses are kept.
  *
