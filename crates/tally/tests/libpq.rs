@@ -28,11 +28,11 @@ fn ready() -> bool {
 }
 
 /// A place for segments, which programs leave there.
-struct Place(TempDir);
+struct Segments(TempDir);
 
-impl Place {
-    fn new() -> Place {
-        Place(tempfile::tempdir_in("/dev/shm").unwrap())
+impl Segments {
+    fn new() -> Segments {
+        Segments(tempfile::tempdir_in("/dev/shm").unwrap())
     }
 
     /// A client of this server, measured. `sanitized`: it has the library in itself.
@@ -120,13 +120,13 @@ fn logged(cluster: &Cluster, begins: &str) -> u64 {
 }
 
 /// Runs the program of client/libpq/test: preloaded, and under sanitizers. Returns what it printed.
-fn program(what: &str, times: u64, check: impl Fn(&Place, &str)) {
+fn program(what: &str, times: u64, check: impl Fn(&Segments, &str)) {
     if !ready() {
         return;
     }
     let cluster = support::start(support::plain());
     for (name, sanitized) in [("program", false), ("program_sanitized", true)] {
-        let place = Place::new();
+        let place = Segments::new();
         let mut command = place.client(&cluster, &built(name), sanitized);
         let printed = succeed(command.args([what, &times.to_string(), ""]));
         check(&place, &String::from_utf8(printed.stdout).unwrap());
@@ -237,7 +237,7 @@ fn a_killed_program_leaves_what_it_did() {
         return;
     }
     let cluster = support::start(support::plain());
-    let place = Place::new();
+    let place = Segments::new();
     let mut command = place.client(&cluster, &built("program"), false);
     let status = command.args(["killed", "50", ""]).status().unwrap();
     assert!(!status.success());
@@ -251,7 +251,7 @@ fn a_segment_that_disappears_and_one_that_cannot_be_made_do_no_harm() {
     }
     let cluster = support::start(support::plain());
     for (name, sanitized) in [("program", false), ("program_sanitized", true)] {
-        let place = Place::new();
+        let place = Segments::new();
         let segment = place.0.path().join("it");
         let mut command = place.client(&cluster, &built(name), sanitized);
         command.env("PGTALLY_LIBPQ", format!("file={}", segment.display()));
@@ -268,7 +268,7 @@ fn a_segment_that_disappears_and_one_that_cannot_be_made_do_no_harm() {
         let text = output(tally().args(["methods", "--json"]).arg(&segment));
         let json: Value = serde_json::from_str(&text).unwrap();
         let calls = Measured(json).calls("PQexec");
-        assert!(calls >= 100 && calls % 50 == 0, "whole threads: {calls}");
+        assert!(calls >= 100 && calls.is_multiple_of(50), "whole threads: {calls}");
     }
 }
 
@@ -278,7 +278,7 @@ fn connections_that_are_refused_are_counted() {
         return;
     }
     let cluster = support::plain().create().unwrap();
-    let place = Place::new();
+    let place = Segments::new();
     let mut command = place.client(&cluster, &built("program"), false);
     succeed(command.args(["refused", "50", "host=/nowhere"]));
     let it = place.only();
@@ -298,7 +298,7 @@ fn pgbench_makes_the_calls_that_the_server_sees() {
         ("extended", "PQsendQueryParams", "execute <unnamed>: SELECT abalance"),
         ("prepared", "PQsendQueryPrepared", "execute P"),
     ] {
-        let place = Place::new();
+        let place = Segments::new();
         let before = logged(&cluster, begins);
         let mut command = place.client(&cluster, &pgbench, false);
         command.args(["-S", "-n", "-c", "4", "-j", "4", "-t", "500", "-M", protocol]);
@@ -316,7 +316,7 @@ fn psql_can_be_interrupted_and_its_shell_commands_are_none_of_its_calls() {
         return;
     }
     let cluster = server();
-    let place = Place::new();
+    let place = Segments::new();
     let psql = cluster.binaries().program("psql");
     let mut child = place
         .client(&cluster, &psql, false)
@@ -349,7 +349,7 @@ fn bytes_are_those_of_the_socket() {
         return;
     }
     let cluster = server();
-    let place = Place::new();
+    let place = Segments::new();
     let calls = place.0.path().join("calls");
     let preload = format!("LD_PRELOAD={}", built("libtally_pq.so").display());
     let mut command = place.client(&cluster, Path::new("strace"), true);
@@ -408,7 +408,7 @@ fn psycopg2_is_measured_in_each_process() {
         return eprintln!("left out: there is no python3-psycopg2");
     }
     let cluster = server();
-    let place = Place::new();
+    let place = Segments::new();
     succeed(place.client(&cluster, python, false).args(["-c", PSYCOPG2]));
     let segments = place.segments();
     assert_eq!(segments.len(), 3);
