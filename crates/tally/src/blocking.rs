@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally blocking`: who waits for whom, the roots first.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use view::blocking::Forest;
 
 use crate::connection::ConnectionFlags;
+use crate::terminal;
 
 /// Arguments of `tally blocking`.
 #[derive(Debug, Args)]
@@ -97,9 +98,7 @@ fn show(args: &BlockingArgs, segment: &mut Segment, blocking: &mut Blocking) -> 
         writeln!(out)?;
         return Ok(out.flush()?);
     }
-    let terminal = std::io::stdout().is_terminal();
-    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    let width = size.map_or(WIDTH, |(width, _)| usize::from(width));
+    let width = terminal::width().unwrap_or(WIDTH);
     if args.watch {
         writeln!(out, "{}", view::table::time(time, &jiff::tz::TimeZone::system()))?;
     }

@@ -2,21 +2,19 @@
 //! `tally calls`: prints the statements of a Java client as its driver executed them, which the agent in client/java
 //! measures.
 
-use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::io::Write;
 
 use clap::Args;
 use error::Error;
-use live::target;
 use segment::calls::{self, CallRow};
 use segment::interval::Timing;
-use segment::{Interval, Segment};
+use segment::Interval;
 use serde::Serialize;
 use view::calls::{findings, table, CallSort};
 use view::units::duration;
 
-use crate::arguments::interval;
-use crate::methods::measured;
+use crate::client::{ClientArgs, Head, WIDTH};
+use crate::terminal;
 
 /// Arguments of `tally calls`.
 #[derive(Debug, Args)]
@@ -32,30 +30,21 @@ Examples:
   tally calls --interval 10 --sort trips --top 20
   tally calls /dev/shm/pg_tally.java.4711 --json")]
 pub struct CallsArgs {
-    /// The segment of a Java process; not needed if only one with the agent runs
-    pub target: Option<String>,
+    #[command(flatten)]
+    pub client: ClientArgs,
     /// Order of the statements
     #[arg(long, value_name = "BY", default_value = "time")]
     pub sort: CallSort,
     /// Statements in the table
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
-    /// Only the calls that end in this time from now on (500ms, 2s, 1min); the default is since the agent was started
-    #[arg(long, short, value_name = "TIME", value_parser = interval)]
-    pub interval: Option<Duration>,
-    /// Print JSON (docs/reference-json.md)
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// The statements of an interval, as `--json` prints them.
 #[derive(Debug, Serialize)]
 struct Calls<'i> {
-    pid: u32,
-    program: &'i str,
-    java: &'i str,
-    interval_seconds: f64,
-    exact: bool,
+    #[serde(flatten)]
+    head: &'i Head<'i>,
     pool_wait: Option<Timing>,
     calls: Vec<Call<'i>>,
     findings: Vec<String>,
@@ -71,32 +60,25 @@ struct Call<'i> {
 
 /// Prints the statements of a Java process.
 pub fn run(args: &CallsArgs) -> Result<(), Error> {
-    let mut segment = target::open_client(args.target.as_deref())?;
-    let interval = measured(&mut segment, args.interval)?;
+    let (segment, interval) = args.client.measure()?;
+    let head = Head::of(&segment, &interval);
     let (rows, pool) = calls::rows(&interval.statistics, &segment.call_texts()?);
-    if args.json {
-        let header = segment.header();
+    if args.client.json {
         return view::output::json(&Calls {
-            pid: header.server_pid,
-            program: &header.host,
-            java: &header.server,
-            interval_seconds: interval.interval_seconds,
-            exact: interval.exact,
+            head: &head,
             pool_wait: pool,
             calls: args.sort.sorted(&rows).into_iter().map(call).collect(),
             findings: findings(&rows),
         });
     }
     let mut out = view::escape::stdout();
-    writeln!(out, "{}", head(&segment, &interval, &rows, pool))?;
+    writeln!(out, "{}", head.text(&done(&interval, &rows, pool)))?;
     if rows.is_empty() {
         let hint = "no statement was executed to its end by the driver org.postgresql; with the \
                     agent's option calls=off none is measured";
         return Ok(writeln!(out, "{hint}")?);
     }
-    let terminal = std::io::stdout().is_terminal();
-    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    let width = size.map_or(WIDTH, |(width, _)| usize::from(width));
+    let width = terminal::width().unwrap_or(WIDTH);
     out.write_all(table(&rows, args.sort, args.top).text(width).as_bytes())?;
     for finding in findings(&rows) {
         writeln!(out, "{finding}")?;
@@ -104,16 +86,12 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Width if the output is not a terminal: enough for every column.
-const WIDTH: usize = 200;
-
 fn call(row: &CallRow) -> Call<'_> {
     let (elapsed_seconds, driver_seconds) = (row.elapsed_seconds(), row.driver_seconds());
     Call { elapsed_seconds, driver_seconds, row }
 }
 
-fn head(segment: &Segment, interval: &Interval, rows: &[CallRow], pool: Option<Timing>) -> String {
-    let header = segment.header();
+fn done(interval: &Interval, rows: &[CallRow], pool: Option<Timing>) -> String {
     let sum = |figure: fn(&CallRow) -> f64| duration(rows.iter().map(figure).sum());
     let executions: u64 = rows.iter().map(|row| row.execute.count).sum();
     let pool = pool.map_or(String::new(), |it| {
@@ -123,14 +101,9 @@ fn head(segment: &Segment, interval: &Interval, rows: &[CallRow], pool: Option<T
             duration(it.seconds)
         )
     });
-    let exact =
-        if interval.exact { "" } else { "\nIncomplete: something had no space; see tally status" };
     format!(
-        "{}  {}  pid {}\n{executions} executions of {} statements in {:.1} s took {}: waiting for the \
-         server {}, driver {}, decoding {}{pool}{exact}",
-        header.server,
-        header.host,
-        header.server_pid,
+        "{executions} executions of {} statements in {:.1} s took {}: waiting for the \
+         server {}, driver {}, decoding {}{pool}",
         rows.len(),
         interval.interval_seconds,
         sum(CallRow::elapsed_seconds),

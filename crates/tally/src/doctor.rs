@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally doctor`: watches a server for some seconds and says what is wrong.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -19,6 +19,7 @@ use view::Reading;
 
 use crate::arguments::interval;
 use crate::connection::ConnectionFlags;
+use crate::terminal;
 
 /// Arguments of `tally doctor`.
 #[derive(Debug, Args)]
@@ -82,9 +83,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
             incomplete: incomplete(interval, &answer),
         });
     }
-    let terminal = std::io::stdout().is_terminal();
-    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    let width = size.map_or(WIDTH, |(width, _)| usize::from(width).min(WIDTH));
+    let width = terminal::width().map_or(WIDTH, |width| width.min(WIDTH));
     let mut out = view::escape::stdout();
     out.write_all(text(interval, &answer, width, color).as_bytes())?;
     Ok(out.flush()?)

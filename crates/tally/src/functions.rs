@@ -2,7 +2,7 @@
 //! `tally functions`: prints times of probed functions and their calls of each other, lists functions
 //! that can be probed, and sets which are.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use pq::Client;
@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::arguments::interval;
 use crate::connection::ConnectionFlags;
+use crate::terminal;
 use clap::Args;
 use error::Error;
 use live::{server, target};
@@ -112,9 +113,7 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
         }
         return Ok(write!(out, "{}", functions::tree(&interval))?);
     }
-    let terminal = std::io::stdout().is_terminal();
-    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    let width = size.map_or(WIDTH, |(width, _)| usize::from(width));
+    let width = terminal::width().unwrap_or(WIDTH);
     Ok(out.write_all(functions::functions(&interval, &Wish::default()).text(width).as_bytes())?)
 }
 

@@ -8,6 +8,7 @@ mod arguments;
 mod blocking;
 mod calls;
 mod cli;
+mod client;
 mod clock;
 mod connection;
 mod cost;
@@ -35,6 +36,7 @@ mod statements;
 mod status;
 mod storage;
 mod study;
+mod terminal;
 mod top;
 mod trace;
 

@@ -2,8 +2,7 @@
 //! `tally methods`: prints the calls and times of a client's methods, which the agent in client/java measures, or of libpq's
 //! functions in a client (client/libpq).
 
-use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::io::Write;
 
 use clap::Args;
 use segment::functions::FunctionRow;
@@ -11,9 +10,9 @@ use segment::interval::Timing;
 use segment::{Interval, Segment};
 use serde::Serialize;
 
-use crate::arguments::interval;
+use crate::client::{ClientArgs, Head, WIDTH};
+use crate::terminal;
 use error::Error;
-use live::target;
 use view::methods::{self, MethodSort};
 
 /// Arguments of `tally methods`.
@@ -32,32 +31,23 @@ Examples:
   tally methods --interval 10 --sort excl --top 20
   tally methods /dev/shm/pg_tally.java.4711 --json")]
 pub struct MethodsArgs {
-    /// A client's pid, or its segment; not needed if only one runs
-    pub target: Option<String>,
+    #[command(flatten)]
+    pub client: ClientArgs,
     /// One table in this order
     #[arg(long, value_name = "BY")]
     pub sort: Option<MethodSort>,
     /// Methods in each table
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub top: usize,
-    /// Only the calls that end in this time from now on (500ms, 2s, 1min); the default is since the agent was started
-    #[arg(long, short, value_name = "TIME", value_parser = interval)]
-    pub interval: Option<Duration>,
-    /// Print JSON (docs/reference-json.md)
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// The calls of an interval, as `--json` prints them.
 #[derive(Debug, Serialize)]
 struct Methods<'i> {
-    pid: u32,
-    program: &'i str,
-    java: &'i str,
-    interval_seconds: f64,
+    #[serde(flatten)]
+    head: &'i Head<'i>,
     wall_seconds: f64,
     busy_seconds: f64,
-    exact: bool,
     methods_timed: usize,
     methods: Vec<Method<'i>>,
     collections: Vec<Collections<'i>>,
@@ -144,20 +134,15 @@ impl<'i> Method<'i> {
 
 /// Prints the methods of a Java process.
 pub fn run(args: &MethodsArgs) -> Result<(), Error> {
-    let mut segment = target::open_client(args.target.as_deref())?;
-    let interval = measured(&mut segment, args.interval)?;
+    let (segment, interval) = args.client.measure()?;
+    let head = Head::of(&segment, &interval);
     let rows = &interval.functions;
-    if args.json {
+    if args.client.json {
         let sort = args.sort.unwrap_or(MethodSort::Incl);
-        let header = segment.header();
         return view::output::json(&Methods {
-            pid: header.server_pid,
-            program: &header.host,
-            java: &header.server,
-            interval_seconds: interval.interval_seconds,
+            head: &head,
             wall_seconds: interval.wall_seconds,
             busy_seconds: in_methods(&interval),
-            exact: interval.exact,
             methods_timed: interval.functions_probed,
             methods: sort.sorted(rows).into_iter().map(Method::of).collect(),
             collections: collections(&interval),
@@ -173,13 +158,11 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
         return Err(Error::Failed(format!("CPU times are not measured{remedy}")));
     }
     let mut out = view::escape::stdout();
-    write!(out, "{}", head(&segment, &interval))?;
+    write!(out, "{}\n{}", head.text(&done(&interval)), garbage(&interval))?;
     if rows.is_empty() {
         return Ok(writeln!(out, "{}", nothing(&interval))?);
     }
-    let terminal = std::io::stdout().is_terminal();
-    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    let width = size.map_or(WIDTH, |(width, _)| usize::from(width));
+    let width = terminal::width().unwrap_or(WIDTH);
     if let Some(sort) = args.sort {
         return Ok(out.write_all(methods::table(rows, sort, args.top).text(width).as_bytes())?);
     }
@@ -193,39 +176,14 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Width if the output is not a terminal: enough for every column.
-const WIDTH: usize = 200;
-
-/// What was measured in a time from now on, or since the beginning.
-pub fn measured(segment: &mut Segment, length: Option<Duration>) -> Result<Interval, Error> {
-    let before = match length {
-        Some(length) => {
-            let before = segment.snapshot(None)?;
-            std::thread::sleep(length);
-            Some(before)
-        }
-        None => None,
-    };
-    let after = segment.snapshot(before.as_ref())?;
-    Ok(Interval::between(segment, before.as_ref(), &after))
-}
-
-fn head(segment: &Segment, interval: &Interval) -> String {
-    let header = segment.header();
+fn done(interval: &Interval) -> String {
     let calls: u64 = interval.functions.iter().map(|row| row.calls).sum();
-    let exact =
-        if interval.exact { "" } else { "\nIncomplete: something had no space; see tally status" };
     format!(
-        "{}  {}  pid {}\n{} of {} methods called, {calls} calls in {:.1} s; threads spent {:.3} s in \
-         them{exact}\n{}",
-        header.server,
-        header.host,
-        header.server_pid,
+        "{} of {} methods called, {calls} calls in {:.1} s; threads spent {:.3} s in them",
         interval.functions.len(),
         interval.functions_probed,
         interval.interval_seconds,
         in_methods(interval),
-        garbage(interval),
     )
 }
 

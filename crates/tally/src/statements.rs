@@ -2,7 +2,7 @@
 //! `tally statements`: lists the statements that took most time since the last reset or in an
 //! interval, or shows everything about one statement.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 use segment::{Parts, Segment};
@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::arguments::interval;
 use crate::connection::ConnectionFlags;
+use crate::terminal;
 use clap::Args;
 use error::Error;
 use live::target;
@@ -162,19 +163,12 @@ fn json(args: &StatementsArgs, all: &mut Statements, segment: &Segment) -> Resul
     Ok(writeln!(out)?)
 }
 
-/// The terminal's width, or `otherwise` if the output is not a terminal.
-fn width(otherwise: usize) -> usize {
-    let terminal = std::io::stdout().is_terminal();
-    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    size.map_or(otherwise, |(width, _)| usize::from(width))
-}
-
 fn table(args: &StatementsArgs, all: &Statements) -> Result<(), Error> {
     let wish = wish(args);
     let ordered = statements::ordered(all, &wish);
     let limit = args.limit.unwrap_or(ROWS) as usize;
     let shown = &ordered[..limit.min(ordered.len())];
-    let width = width(WIDTH);
+    let width = terminal::width().unwrap_or(WIDTH);
     let mut out = view::escape::stdout();
     if let Some(note) = statements::note(Some(all)) {
         for line in wrap(&note, width) {
@@ -221,7 +215,7 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
 /// A page per row: several databases and users may have the same query id.
 fn pages(all: &Statements, color: bool) -> Result<(), Error> {
     let mut out = view::escape::stdout();
-    let width = width(PAGE);
+    let width = terminal::width().unwrap_or(PAGE);
     for row in &all.rows {
         let whole = all.interval_seconds.and_then(|_| all.whole(&row.key));
         for section in statements::page(all, Some(row), whole.as_ref()) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A profile as a person reads it.
 
+use crate::terminal;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::Write as _;
 
 use ::profile::sums::by_image;
 use ::profile::{Profile, Scope, Stack};
@@ -20,9 +21,7 @@ const OURS: usize = 3;
 
 /// Print it.
 pub fn print(profile: &Profile, rows: usize, color: bool) -> Result<(), Error> {
-    let terminal = std::io::stdout().is_terminal();
-    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    let width = size.map_or(WIDTH, |(width, _)| usize::from(width));
+    let width = terminal::width().unwrap_or(WIDTH);
     let mut out = view::escape::stdout();
     out.write_all(text(profile, rows, width, color).as_bytes())?;
     Ok(out.flush()?)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Prints intervals as text or JSON, one after the other.
 
-use std::io::{IsTerminal, Write};
+use crate::terminal;
+use std::io::Write;
 use std::time::Instant;
 
 use super::replay::{Frames, RecordingSource};
@@ -108,11 +109,7 @@ fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<
             out.write_all(locks::per_second(&reading.interval, wish).as_bytes())?;
             return Ok(out.flush()?);
         }
-        let width = std::io::stdout()
-            .is_terminal()
-            .then(|| ratatui::crossterm::terminal::size().ok())
-            .flatten()
-            .map(|(width, _)| usize::from(width));
+        let width = terminal::width();
         out.write_all(text::render(reading, &answer, wish, view, width, color).as_bytes())?;
     }
     Ok(out.flush()?)
