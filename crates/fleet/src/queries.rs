@@ -186,7 +186,7 @@ impl Query {
             true => asked.window.with(&asked.against),
             false => asked.window.clone(),
         };
-        let files = Files { dialect, root, window: Some(&needed) };
+        let files = Files { dialect, root, window: Some(&needed), tables: None };
         let views = views_of(self.sql).into_iter();
         let views: Vec<String> =
             views.map(|view| format!("{} AS (\n{}\n)", view.name, view.query(&files))).collect();

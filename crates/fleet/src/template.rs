@@ -136,7 +136,7 @@ mod tests {
     fn what_is_in_braces_is_written_for_the_dialect() {
         let expand = |text, dialect| expand(text, dialect, None, None);
         assert_eq!(expand("SELECT {{text a}} x", Dialect::Spark), "SELECT CAST(a AS STRING) x");
-        assert_eq!(expand("{{max_by a | b}}", Dialect::ClickHouse), "argMax(a, b)");
+        assert_eq!(expand("{{max_by a | b}}", Dialect::ClickHouse), "argMax(a, (b, a))");
         assert_eq!(expand("{{first a}}+{{first b}}", Dialect::DuckDb), "a[1]+b[1]");
     }
 
