@@ -7,6 +7,7 @@
 //! tables. Nothing here runs an engine. docs/fleet.md is the guide.
 
 mod answer;
+mod charts;
 mod dialect;
 mod local;
 mod queries;
@@ -18,6 +19,7 @@ mod views;
 mod window;
 
 pub use answer::table;
+pub use charts::{Chart, CHARTS};
 pub use dialect::Dialect;
 pub use queries::{Asked, Query, QUERIES};
 pub use root::Root;

@@ -195,7 +195,7 @@ fn every_query_and_every_view_runs_in_both_engines() {
                 command.args(["-csv", "-c", &sql]);
                 output(&mut assert_cmd::Command::from_std(command))
             }
-            _ => session(engine, "", "CSV", &sql),
+            _ => session(engine, "", "CSV", &sql).concat(),
         };
         let wanted = format!("intervals,{frames}");
         assert!(found.replace('"', "").lines().any(|line| line == wanted), "{wanted}: {found}");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: PostgreSQL
-"""Run the statements of standard input in a session of chdb, and print what the last one returns.
+"""Run the statements of standard input in a session of chdb, and print what each returns, with a line "--" after it.
 
     session.py FOLDER FORMAT
 
@@ -13,5 +13,5 @@ folder, form = sys.argv[1:]
 here = session.Session(folder) if folder else session.Session()
 for statement in sys.stdin.read().split(";"):
     if statement.strip():
-        answer = here.query(statement, form)
-print(answer)
+        print(here.query(statement, form))
+        print("--")

@@ -128,10 +128,11 @@ pub fn number(row: &BTreeMap<String, Value>, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row:?}"))
 }
 
-/// What the last of these statements returns in a session of chdb, which keeps its tables in this folder; an empty name: nowhere.
-pub fn session(python: &Path, folder: &str, format: &str, sql: &str) -> String {
+/// What each of these statements returns in a session of chdb, which keeps its tables in this folder; an empty name: nowhere.
+pub fn session(python: &Path, folder: &str, format: &str, sql: &str) -> Vec<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/session.py");
     let mut command = Command::new(python);
     command.arg(script).args([folder, format]);
-    output(assert_cmd::Command::from_std(command).write_stdin(sql))
+    let all = output(assert_cmd::Command::from_std(command).write_stdin(sql));
+    all.split("--\n").map(String::from).collect()
 }
