@@ -85,12 +85,12 @@ impl Dialect {
         }
     }
 
-    /// The value of `what` in the row with the highest `by`.
+    /// The value of `what` in the row with the highest `by`; of several such rows the highest value.
     pub(crate) fn max_by(self, what: &str, by: &str) -> String {
         match self {
-            Dialect::DuckDb => format!("arg_max({what}, {by})"),
-            Dialect::ClickHouse => format!("argMax({what}, {by})"),
-            Dialect::Spark => format!("max_by({what}, {by})"),
+            Dialect::DuckDb => format!("arg_max({what}, row({by}, {what}))"),
+            Dialect::ClickHouse => format!("argMax({what}, ({by}, {what}))"),
+            Dialect::Spark => format!("max_by({what}, struct({by}, {what}))"),
         }
     }
 

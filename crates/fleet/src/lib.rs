@@ -7,18 +7,22 @@
 //! tables. Nothing here runs an engine. docs/fleet.md is the guide.
 
 mod answer;
+mod charts;
 mod dialect;
 mod local;
 mod queries;
 mod root;
 mod source;
+mod tables;
 mod template;
 mod views;
 mod window;
 
 pub use answer::table;
+pub use charts::{Chart, CHARTS};
 pub use dialect::Dialect;
 pub use queries::{Asked, Query, QUERIES};
 pub use root::Root;
+pub use tables::{refresh, tables, Per};
 pub use views::{schema, View, VIEWS};
 pub use window::{Only, Window};

@@ -161,7 +161,8 @@ fn views_of(sql: &str) -> Vec<&'static View> {
         .filter(|w| !w.is_empty())
         .collect();
     let read = |name: &str| {
-        words.windows(2).any(|pair| matches!(pair[0], "FROM" | "JOIN") && pair[1] == name)
+        (name == "intervals" && sql.contains("{{rates "))
+            || words.windows(2).any(|pair| matches!(pair[0], "FROM" | "JOIN") && pair[1] == name)
     };
     VIEWS.iter().filter(|view| read(view.name)).collect()
 }
@@ -172,21 +173,26 @@ impl Query {
         QUERIES.iter().find(|it| it.name == name)
     }
 
+    /// Its text with these values.
+    pub(crate) fn with(&self, dialect: Dialect, values: &Values) -> String {
+        let settings = match dialect {
+            Dialect::ClickHouse => {
+                "\nSETTINGS join_use_nulls = 1, output_format_json_quote_64bit_integers = 0"
+            }
+            _ => "",
+        };
+        expand(body(self.sql), dialect, None, Some(values)) + settings
+    }
+
     /// Its text. With a root it brings the views that it needs; without, they have to be there ([`crate::schema`]).
     pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &Asked) -> String {
-        let values = Values { window: &asked.window, against: &asked.against, limit: asked.limit };
-        let mut query = expand(body(self.sql), dialect, None, Some(&values));
-        if dialect == Dialect::ClickHouse {
-            query.push_str(
-                "\nSETTINGS join_use_nulls = 1, output_format_json_quote_64bit_integers = 0",
-            );
-        }
+        let query = self.with(dialect, &Values::of(asked));
         let Some(root) = root else { return query };
         let needed = match self.sql.contains("{{either}}") {
             true => asked.window.with(&asked.against),
             false => asked.window.clone(),
         };
-        let files = Files { dialect, root, window: Some(&needed) };
+        let files = Files { dialect, root, window: Some(&needed), tables: None };
         let views = views_of(self.sql).into_iter();
         let views: Vec<String> =
             views.map(|view| format!("{} AS (\n{}\n)", view.name, view.query(&files))).collect();

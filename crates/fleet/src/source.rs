@@ -12,9 +12,9 @@ use recording::{
     Table, TextRow, GRADES,
 };
 
-use crate::local;
 use crate::window::Window;
-use crate::{Dialect, Root};
+use crate::{local, tables};
+use crate::{Dialect, Per, Root};
 
 /// A table of recordings.
 #[derive(Debug)]
@@ -22,14 +22,15 @@ pub struct Source {
     /// Its name, and that of its directory.
     pub name: &'static str,
     columns: fn() -> Vec<Column>,
+    rules: fn() -> &'static [(&'static str, &'static str)],
 }
 
 const fn source<T: Table>() -> Source {
-    Source { name: T::NAME, columns: T::columns }
+    Source { name: T::NAME, columns: T::columns, rules: T::rules }
 }
 
 /// The tables that views are made of.
-const SOURCES: [Source; 8] = [
+pub(crate) const SOURCES: [Source; 8] = [
     source::<FrameRow>(),
     source::<StatRow>(),
     source::<StatementRow>(),
@@ -66,6 +67,8 @@ pub struct Files<'a> {
     pub root: &'a Root,
     /// At least those of this time.
     pub window: Option<&'a Window>,
+    /// The tables that hold their rows; `None`: the files themselves.
+    pub tables: Option<Per>,
 }
 
 /// A number for the grade in a file's name: files with a higher one replace those with a lower one.
@@ -77,7 +80,7 @@ fn grade(path: &str) -> String {
 
 /// The paths of the files that count, from a relation with all paths. A name may have a number before the grade:
 /// that of a further recording of the same host.
-fn valid(paths: &str) -> String {
+pub(crate) fn valid(paths: &str) -> String {
     let (_, hour) = PARTS[3];
     format!(
         "SELECT path FROM (SELECT path, grade, max(grade) OVER (PARTITION BY folder, hour, generation) AS best FROM \
@@ -88,6 +91,17 @@ fn valid(paths: &str) -> String {
          WHERE grade = best AND grade > 0",
         grade = grade("path")
     )
+}
+
+/// What the path of a file says of its rows.
+fn parts(path: &str) -> String {
+    let part = |(name, pattern)| format!("regexp_extract({path}, '{pattern}', 1) AS {name}");
+    PARTS.map(part).join(", ")
+}
+
+/// A column's name in views.
+fn renamed(name: &'static str) -> &'static str {
+    RENAMED.iter().find(|(it, _)| *it == name).map_or(name, |(_, renamed)| renamed)
 }
 
 impl Source {
@@ -101,13 +115,12 @@ impl Source {
         let mut all = String::new();
         for column in (self.columns)() {
             let quoted = dialect.quoted(column.name);
-            let renamed = RENAMED.iter().find(|(name, _)| *name == column.name);
             if column.name == "time" {
                 all.push_str(&format!(", {} AS time_ms", dialect.epoch_ms(&quoted)));
             }
-            match renamed {
-                Some((_, name)) => all.push_str(&format!(", {quoted} AS {name}")),
-                None => all.push_str(&format!(", {quoted}")),
+            match renamed(column.name) {
+                name if name == column.name => all.push_str(&format!(", {quoted}")),
+                name => all.push_str(&format!(", {quoted} AS {name}")),
             }
         }
         all
@@ -129,18 +142,16 @@ impl Source {
 
     /// A query for the rows that count: `cluster`, `host`, `date`, `hour`, `time_ms` and the table's columns.
     pub fn rows(&self, files: &Files<'_>) -> String {
-        let Files { dialect, root, window } = *files;
+        let Files { dialect, root, window, tables } = *files;
+        if let Some(per) = tables {
+            return tables::rows(self, per);
+        }
         // Texts are written once a day.
         let around = window
             .filter(|_| self.name.ends_with("_texts"))
             .map(|window| window.with_days_around());
         let window = around.as_ref().or(window);
         let selected = self.selected(dialect);
-        let parts = |path: &str| {
-            let part =
-                |(name, pattern)| format!("regexp_extract({path}, '{pattern}', 1) AS {name}");
-            PARTS.map(part).join(", ")
-        };
         let pattern = root.pattern(self.name, window, dialect);
         let nothing = self.empty(dialect);
         // ClickHouse has no rows where there is no file; for the others that is an error.
@@ -156,15 +167,13 @@ impl Source {
                 parts = parts("filename"),
                 valid = valid(&format!("SELECT file AS path FROM glob('{pattern}')")),
             ),
-            Dialect::ClickHouse => format!(
-                "SELECT {parts}{selected} FROM {read} WHERE _path IN ({valid}) SETTINGS use_hive_partitioning = 0",
-                parts = parts("_path"),
-                read = root.clickhouse(&pattern, "Parquet", &self.structure()),
-                valid = valid(&format!(
+            Dialect::ClickHouse => {
+                let valid = valid(&format!(
                     "SELECT DISTINCT _path AS path FROM {}",
                     root.clickhouse(&pattern, "One", "dummy UInt8")
-                )),
-            ),
+                ));
+                self.read(root, window, &valid, "")
+            }
             Dialect::Spark => {
                 let path = "regexp_replace(_metadata.file_path, '^file:/+', '/')";
                 let directory = root.of_table(self.name);
@@ -180,6 +189,76 @@ impl Source {
                 )
             }
         }
+    }
+
+    /// ClickHouse's query for the rows of these files.
+    pub(crate) fn read(
+        &self,
+        root: &Root,
+        window: Option<&Window>,
+        files: &str,
+        before: &str,
+    ) -> String {
+        let pattern = root.pattern(self.name, window, Dialect::ClickHouse);
+        format!(
+            "SELECT {before}{parts}{selected} FROM {read} WHERE _path IN ({files}) SETTINGS use_hive_partitioning = 0",
+            parts = parts("_path"),
+            selected = self.selected(Dialect::ClickHouse),
+            read = root.clickhouse(&pattern, "Parquet", &self.structure()),
+        )
+    }
+
+    /// ClickHouse's query for what is known of the files: `path`, `size`, `modified`.
+    pub(crate) fn listed(&self, root: &Root, window: Option<&Window>) -> String {
+        let pattern = root.pattern(self.name, window, Dialect::ClickHouse);
+        format!(
+            "SELECT DISTINCT _path AS path, ifNull(_size, 0) AS size, ifNull(_time, toDateTime(0)) AS modified FROM {}",
+            root.clickhouse(&pattern, "One", "dummy UInt8")
+        )
+    }
+
+    /// The columns of a ClickHouse table that keeps the rows of views.
+    pub(crate) fn kept_columns(&self) -> String {
+        let mut all: Vec<String> =
+            PARTS.map(|(name, _)| format!("{name} LowCardinality(String)")).into();
+        for column in (self.columns)() {
+            if column.name == "time" {
+                all.push("time_ms Int64".into());
+            }
+            // Texts of statements and plans differ too much for a dictionary.
+            let known = match Dialect::ClickHouse.type_of(&column) {
+                "String" if !self.name.ends_with("_texts") => "LowCardinality(String)",
+                known => known,
+            };
+            all.push(format!("{} {known}", renamed(column.name)));
+        }
+        all.join(", ")
+    }
+
+    /// The columns from `time_ms` on of rows that are merged by `keys` until `end_ms`, of a relation `it`.
+    pub(crate) fn merged(&self, keys: &[&str]) -> String {
+        let rules = (self.rules)();
+        let one = |column: Column| {
+            let name = renamed(column.name);
+            let rule = rules.iter().find(|(of, _)| *of == column.name).map(|(_, rule)| *rule);
+            let merged = match (rule, name) {
+                _ if keys.contains(&name) => format!("it.{name}"),
+                (_, "time") => {
+                    return "it.end_ms AS time_ms, fromUnixTimestamp64Milli(it.end_ms, 'UTC') AS time".into();
+                }
+                (_, "buckets") => "sumMap(it.buckets, it.counts).1".into(),
+                (_, "counts") => "sumMap(it.buckets, it.counts).2".into(),
+                (Some("sum"), _) => format!("sum(it.{name})"),
+                (Some("min"), _) => format!("min(it.{name})"),
+                (Some("earliest"), _) => {
+                    format!("minIf(it.{name}, toUnixTimestamp64Milli(it.{name}) > 0)")
+                }
+                // Numbers of intervals and series are those of the last one.
+                _ => format!("max(it.{name})"),
+            };
+            format!("{merged} AS {name}")
+        };
+        (self.columns)().into_iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
     /// The columns for ClickHouse, which then reads no file to know them.

@@ -7,17 +7,39 @@ use segment::WaitClass;
 
 use crate::source::{Files, Source};
 use crate::window::Window;
-use crate::Dialect;
+use crate::{Asked, Dialect};
 
-/// What a question gives its query.
-#[derive(Debug, Clone, Copy)]
-pub struct Values<'a> {
-    /// The time that is asked about.
-    pub window: &'a Window,
-    /// The time to compare with.
-    pub against: &'a Window,
-    /// At most so many rows.
-    pub limit: u32,
+/// What a question gives its query, as SQL.
+#[derive(Debug, Clone)]
+pub struct Values {
+    /// The condition for rows of the time that is asked about.
+    pub window: String,
+    /// The condition for rows of that time or the one to compare with.
+    pub either: String,
+    /// Of rows of either: whether they are of the time that is asked about.
+    pub in_window: String,
+    /// Whether they are of the time to compare with.
+    pub in_against: String,
+    /// Length of the time that is asked about.
+    pub seconds: String,
+    /// Max. number of rows.
+    pub limit: String,
+}
+
+impl Values {
+    /// Those of a question.
+    pub fn of(asked: &Asked) -> Values {
+        let within =
+            |it: &Window| format!("time_ms > {} AND time_ms <= {}", it.since_ms, it.until_ms);
+        Values {
+            window: asked.window.condition(),
+            either: asked.window.with(&asked.against).condition(),
+            in_window: within(&asked.window),
+            in_against: within(&asked.against),
+            seconds: format!("{:?}", asked.window.seconds()),
+            limit: asked.limit.to_string(),
+        }
+    }
 }
 
 /// The phase of an account, from its name.
@@ -54,6 +76,14 @@ fn class(activity: &str) -> String {
     format!("CASE{cases} ELSE '{}' END", WaitClass::Other.name())
 }
 
+/// The rate of the clock, in 100,000 ticks a second, of each hour of a host with rows of a time.
+fn rates(condition: &str) -> String {
+    format!(
+        "SELECT cluster AS of_cluster, host AS of_host, date AS of_date, hour AS of_hour, \
+         round(max(ticks_per_second) / 1e5) AS rate FROM intervals WHERE {condition} GROUP BY cluster, host, date, hour"
+    )
+}
+
 /// The lowest value of a histogram's bucket, in ticks: docs/reference-recording.md.
 fn low(bucket: &str) -> String {
     format!(
@@ -67,7 +97,7 @@ pub fn expand(
     text: &str,
     dialect: Dialect,
     files: Option<&Files<'_>>,
-    values: Option<&Values<'_>>,
+    values: Option<&Values>,
 ) -> String {
     let mut done = String::new();
     let mut rest = text;
@@ -85,13 +115,13 @@ fn one(
     inside: &str,
     dialect: Dialect,
     files: Option<&Files<'_>>,
-    values: Option<&Values<'_>>,
+    values: Option<&Values>,
 ) -> String {
     let (name, arguments) = inside.split_once(' ').unwrap_or((inside, ""));
     let arguments: Vec<&str> = arguments.split('|').map(str::trim).collect();
     let first = arguments[0];
     let second = arguments.get(1).copied().unwrap_or_default();
-    let window = |of: fn(&Values<'_>) -> String| values.map(of).unwrap_or_default();
+    let of = |it: fn(&Values) -> &String| values.map(it).cloned().unwrap_or_default();
     match name {
         "rows" => {
             let rows = Source::of_name(first).zip(files).map(|(source, files)| source.rows(files));
@@ -107,18 +137,13 @@ fn one(
         "first" => dialect.first(first),
         "max_by" => dialect.max_by(first, second),
         "exploded" => dialect.exploded(first, second),
-        "window" => window(|it| it.window.condition()),
-        "against" => window(|it| it.against.condition()),
-        "either" => window(|it| it.window.with(it.against).condition()),
-        "in_window" => window(|it| {
-            format!("time_ms > {} AND time_ms <= {}", it.window.since_ms, it.window.until_ms)
-        }),
-        "in_against" => window(|it| {
-            format!("time_ms > {} AND time_ms <= {}", it.against.since_ms, it.against.until_ms)
-        }),
-        "seconds" => window(|it| format!("{:?}", it.window.seconds())),
-        "against_seconds" => window(|it| format!("{:?}", it.against.seconds())),
-        "limit" => window(|it| it.limit.to_string()),
+        "window" => of(|it| &it.window),
+        "either" => of(|it| &it.either),
+        "in_window" => of(|it| &it.in_window),
+        "in_against" => of(|it| &it.in_against),
+        "seconds" => of(|it| &it.seconds),
+        "limit" => of(|it| &it.limit),
+        "rates" => rates(&of(if first == "either" { |it| &it.either } else { |it| &it.window })),
         "fewest_calls" => stats::calls::FEWEST.to_string(),
         "factor" => format!("{:?}", stats::calls::FACTOR),
         "likeness" => format!("{:?}", stats::calls::LIKENESS),
@@ -136,7 +161,7 @@ mod tests {
     fn what_is_in_braces_is_written_for_the_dialect() {
         let expand = |text, dialect| expand(text, dialect, None, None);
         assert_eq!(expand("SELECT {{text a}} x", Dialect::Spark), "SELECT CAST(a AS STRING) x");
-        assert_eq!(expand("{{max_by a | b}}", Dialect::ClickHouse), "argMax(a, b)");
+        assert_eq!(expand("{{max_by a | b}}", Dialect::ClickHouse), "argMax(a, (b, a))");
         assert_eq!(expand("{{first a}}+{{first b}}", Dialect::DuckDb), "a[1]+b[1]");
     }
 

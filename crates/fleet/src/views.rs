@@ -52,8 +52,12 @@ impl View {
 
 /// The statements that create all views, each with a semicolon.
 pub fn schema(dialect: Dialect, root: &Root) -> String {
-    let files = Files { dialect, root, window: None::<&Window> };
-    let create = match dialect {
+    create_views(&Files { dialect, root, window: None::<&Window>, tables: None })
+}
+
+/// The statements that create all views over these files.
+pub(crate) fn create_views(files: &Files<'_>) -> String {
+    let create = match files.dialect {
         Dialect::Spark => "CREATE OR REPLACE TEMPORARY VIEW",
         _ => "CREATE OR REPLACE VIEW",
     };
@@ -63,7 +67,7 @@ pub fn schema(dialect: Dialect, root: &Root) -> String {
             view.name,
             view.about,
             view.name,
-            view.query(&files)
+            view.query(files)
         )
     };
     VIEWS.iter().map(one).collect()

@@ -102,6 +102,10 @@ macro_rules! series_table {
                 FIRST.into_iter().chain(own).collect()
             }
 
+            fn rules() -> &'static [(&'static str, &'static str)] {
+                &[$($(($column, stringify!($rule)),)?)*]
+            }
+
             fn repeats() -> &'static [&'static str] {
                 &TEXTS
             }

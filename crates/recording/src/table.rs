@@ -181,6 +181,8 @@ pub trait Table: Sized + Clone + 'static {
     const NAME: &'static str;
     /// Its columns.
     fn columns() -> Vec<Column>;
+    /// How columns of rows are merged, by their names: `sum`, `min`, `max`, `last`, `earliest`, `all` or `any`. Others identify a row.
+    fn rules() -> &'static [(&'static str, &'static str)];
     /// Columns for other readers: this one takes them from [`Columns::series`].
     fn repeats() -> &'static [&'static str] {
         &[]
@@ -259,6 +261,10 @@ macro_rules! table {
                         unit: Unit::$unit,
                     },)*
                 ]
+            }
+
+            fn rules() -> &'static [(&'static str, &'static str)] {
+                &[$($((stringify!($field), stringify!($rule)),)?)*]
             }
 
             fn store(rows: &[Self]) -> Vec<Cells> {

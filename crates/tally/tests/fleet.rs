@@ -6,139 +6,22 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use recording::{fingerprint, Range, Recording};
 use segment::directory::StatKind;
 use segment::Histogram;
-use serde_json::Value;
+use support::fleet::{ask, engines, fleet, number, session, text, HOSTS};
 use support::synthetic::Dice;
-use support::{complaint, output, python, segment, shared, tally};
-use tempfile::TempDir;
-
-/// Engines that answer, as `--engine` names them; `None` where they cannot be installed.
-fn engines() -> Option<[PathBuf; 2]> {
-    let Some(python) = python::with_requirements_of("fleet") else {
-        eprintln!("skipped: DuckDB and chdb cannot be installed (no PyPI?)");
-        return None;
-    };
-    Some([python.with_file_name("duckdb"), python])
-}
-
-/// Recordings of a server, and where they lie as those of two hosts.
-struct Fleet {
-    _folder: TempDir,
-    recordings: [PathBuf; 2],
-    root: PathBuf,
-}
-
-const HOSTS: [&str; 2] = ["one", "two"];
-
-/// Copies the files of a recording to where a recorder uploads them.
-fn upload(recording: &Path, root: &Path, host: &str) {
-    for table in std::fs::read_dir(recording).unwrap().map(|entry| entry.unwrap().path()) {
-        let name = table.file_name().unwrap().to_str().unwrap().to_string();
-        if name == "journal" || !table.is_dir() {
-            continue;
-        }
-        let to = root.join("v1").join(&name).join("cluster=test").join(format!("host={host}"));
-        for from in std::fs::read_dir(&table).unwrap().map(|entry| entry.unwrap().path()) {
-            for day in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
-                let to = to.join(day.file_name().unwrap());
-                std::fs::create_dir_all(&to).unwrap();
-                for file in std::fs::read_dir(&day).unwrap().map(|entry| entry.unwrap().path()) {
-                    std::fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
-                }
-            }
-        }
-    }
-}
-
-/// Every file of the first host is there a second time, as the hour that replaced it.
-fn roll_up(root: &Path) {
-    for table in std::fs::read_dir(root.join("v1")).unwrap().map(|entry| entry.unwrap().path()) {
-        let host = table.join("cluster=test/host=one");
-        for day in std::fs::read_dir(host).into_iter().flatten().map(|entry| entry.unwrap().path())
-        {
-            for file in std::fs::read_dir(&day).unwrap().map(|entry| entry.unwrap().path()) {
-                let (time, _) =
-                    file.file_name().unwrap().to_str().unwrap().split_once('-').unwrap();
-                std::fs::copy(&file, day.join(format!("{time}-hour.parquet"))).unwrap();
-            }
-        }
-    }
-}
-
-fn fleet() -> &'static Fleet {
-    static FLEET: OnceLock<Fleet> = OnceLock::new();
-    FLEET.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        let cluster = shared();
-        cluster.pgbench_init(1).unwrap();
-        let root = folder.path().join("fleet");
-        let recordings = HOSTS.map(|host| folder.path().join(host));
-        for (recording, host) in recordings.iter().zip(HOSTS) {
-            let clients = if host == "one" { "2" } else { "4" };
-            tally()
-                .args(["record", "--interval", "200ms", "--detail", "1s", "-o"])
-                .arg(recording)
-                .arg(segment(&cluster))
-                .arg("--")
-                .arg(cluster.binaries().program("pgbench"))
-                .args(["-n", "-T", "5", "-c", clients, "-h"])
-                .arg(cluster.host())
-                .args(["-p", &cluster.port().to_string(), "-U", cluster.user(), "postgres"])
-                .assert()
-                .success();
-            upload(recording, &root, host);
-        }
-        roll_up(&root);
-        Fleet { _folder: folder, recordings, root }
-    })
-}
+use support::{complaint, output, tally};
 
 fn time(us: i64) -> String {
     jiff::Timestamp::from_microsecond(us).unwrap().to_string()
 }
 
-/// The rows of an answer, each with the names of its columns.
-fn rows(answer: &str) -> Vec<BTreeMap<String, Value>> {
-    let answer: Value = serde_json::from_str(answer).unwrap();
-    let columns: Vec<String> = answer["table"]["columns"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|column| column["key"].as_str().unwrap().to_string())
-        .collect();
-    let row = |row: &Value| {
-        columns.iter().cloned().zip(row.as_array().unwrap().iter().cloned()).collect()
-    };
-    answer["table"]["rows"].as_array().unwrap().iter().map(row).collect()
-}
-
-fn ask(engine: &Path, root: &Path, query: &str, more: &[&str]) -> Vec<BTreeMap<String, Value>> {
-    rows(&output(
-        tally()
-            .args(["fleet", "ask", query, "--json", "--limit", "100000", "--engine"])
-            .arg(engine)
-            .arg("--root")
-            .arg(root)
-            .args(more),
-    ))
-}
-
 /// Figures by what they are of.
 type Figures = BTreeMap<String, [f64; 2]>;
-
-fn text(row: &BTreeMap<String, Value>, key: &str) -> String {
-    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row:?}")).to_string()
-}
-
-fn number(row: &BTreeMap<String, Value>, key: &str) -> f64 {
-    row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row:?}"))
-}
 
 /// Seconds and events a second of each activity that is not idle.
 fn load(recording: &Recording, range: Range) -> Figures {
@@ -306,27 +189,18 @@ fn every_query_and_every_view_runs_in_both_engines() {
         let count = |view: &&str| format!("SELECT '{view}' AS view, count(*) AS n FROM {view}");
         let counts = views.iter().map(count).collect::<Vec<_>>().join(" UNION ALL ");
         let sql = format!("{schema}{counts};");
-        let mut command = Command::new(engine);
-        match name {
-            "duckdb" => command.args(["-csv", "-c", &sql]),
-            _ => command.args(["-c", CHDB, &sql]),
+        let found = match name {
+            "duckdb" => {
+                let mut command = Command::new(engine);
+                command.args(["-csv", "-c", &sql]);
+                output(&mut assert_cmd::Command::from_std(command))
+            }
+            _ => session(engine, "", "CSV", &sql).concat(),
         };
-        let found = output(&mut assert_cmd::Command::from_std(command));
         let wanted = format!("intervals,{frames}");
         assert!(found.replace('"', "").lines().any(|line| line == wanted), "{wanted}: {found}");
     }
 }
-
-/// Runs statements one after another in a session, and prints what the last one returns.
-const CHDB: &str = "
-import sys
-from chdb import session
-here = session.Session()
-for statement in sys.argv[1].split(';'):
-    if statement.strip():
-        answer = here.query(statement, 'CSV')
-print(answer)
-";
 
 #[test]
 fn a_planted_regression_is_named_with_its_hosts_and_equal_windows_name_nothing() {

@@ -1,10 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 WITH rates AS (
-    SELECT cluster AS of_cluster, host AS of_host, date AS of_date, hour AS of_hour,
-           round(max(ticks_per_second) / 1e5) AS rate
-    FROM intervals
-    WHERE {{window}}
-    GROUP BY cluster, host, date, hour
+    {{rates window}}
 ), executed AS (
     SELECT fingerprint, statement, cluster, host, date, hour, exec_max_ns, buckets, counts
     FROM statements

@@ -7,6 +7,7 @@
 
 mod alerts;
 mod boards;
+mod fleet_board;
 mod grafana;
 mod rules;
 
@@ -20,13 +21,13 @@ use error::Error;
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct DashboardsArgs {
-    /// Write them into this directory: grafana/*.json and prometheus/pgtally.rules.yml
+    /// Write them into this directory: grafana/*.json, grafana-clickhouse/*.json and prometheus/pgtally.rules.yml
     pub folder: PathBuf,
 }
 
 const HELP: &str = "\
 The dashboards have two variables: the Prometheus data source, and the instances that
-`tally serve` runs for. The alert rules are for Prometheus: name the file in rule_files.
+`tally serve` runs for. That of grafana-clickhouse is for the views of `tally fleet schema`. The alert rules are for Prometheus: name the file in rule_files.
 
 Examples:
   tally dashboards /tmp/pgtally
@@ -35,12 +36,14 @@ Examples:
 /// Writes the files.
 pub fn run(args: &DashboardsArgs) -> Result<(), Error> {
     let (grafana, prometheus) = (args.folder.join("grafana"), args.folder.join("prometheus"));
-    for folder in [&grafana, &prometheus] {
+    let clickhouse = args.folder.join("grafana-clickhouse");
+    for folder in [&grafana, &clickhouse, &prometheus] {
         std::fs::create_dir_all(folder).map_err(|error| failed("create", folder, &error))?;
     }
     for board in boards::all() {
         write(&grafana.join(format!("{}.json", board.name)), &grafana::json(&board))?;
     }
+    write(&clickhouse.join("pgtally-fleet.json"), &fleet_board::json())?;
     write(&prometheus.join("pgtally.rules.yml"), &rules::yaml(alerts::ALL))
 }
 

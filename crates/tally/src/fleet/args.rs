@@ -2,7 +2,7 @@
 //! Arguments of `tally fleet`.
 
 use clap::{Args, Subcommand};
-use fleet::{Query, Root, QUERIES};
+use fleet::{Per, Query, Root, QUERIES};
 use report::Edge;
 
 use super::engine::Engine;
@@ -17,6 +17,8 @@ Examples:
   tally fleet ask load --engine duckdb --root /srv/fleet --since -1h
   tally fleet ask regressions --engine duckdb --root s3://bucket/fleet --since 14:00 --against 12:00..13:00
   tally fleet schema --engine clickhouse --root s3://bucket/fleet | clickhouse client --multiquery
+  tally fleet schema --engine clickhouse --root s3://bucket/fleet --tables minute | clickhouse client --multiquery
+  tally fleet refresh --root s3://bucket/fleet --tables minute --since -2d | clickhouse client --multiquery
   tally fleet ask p99 --engine http://clickhouse:8123
   tally fleet sql statements --engine spark --root s3://bucket/fleet")]
 pub struct FleetArgs {
@@ -42,6 +44,21 @@ pub enum Verb {
         /// The directory or bucket of the recordings
         #[arg(long, value_parser = root)]
         root: Root,
+        /// For ClickHouse: create tables that `tally fleet refresh` fills, with a row a minute or hour, and views over them
+        #[arg(long, value_name = "minute|hour", value_parser = per)]
+        tables: Option<Per>,
+    },
+    /// Print the statements that add new recordings to the tables of a ClickHouse server
+    Refresh {
+        /// The directory or bucket of the recordings
+        #[arg(long, value_parser = root)]
+        root: Root,
+        /// Which tables: those with a row a minute, or an hour
+        #[arg(long, value_name = "minute|hour", value_parser = per)]
+        tables: Per,
+        /// Only files from this time on: 14:30, 2026-03-01, or -2d (before now) [default: all]
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
+        since: Option<Edge>,
     },
     /// Print the text of a query
     Sql {
@@ -136,6 +153,11 @@ fn query(name: &str) -> Result<&'static Query, String> {
         let names: Vec<&str> = QUERIES.iter().map(|query| query.name).collect();
         format!("no query has this name; there are {}", names.join(", "))
     })
+}
+
+/// The length of a row.
+fn per(name: &str) -> Result<Per, String> {
+    Per::of_name(name).ok_or_else(|| "write minute or hour".into())
 }
 
 /// A root; a directory's path may be relative.

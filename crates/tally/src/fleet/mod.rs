@@ -8,7 +8,7 @@ mod engine;
 use std::io::Write;
 
 use error::Error;
-use fleet::{schema, table, Asked, Only, Query, Window, QUERIES};
+use fleet::{schema, table, Asked, Dialect, Only, Query, Window, QUERIES};
 use serde::Serialize;
 use view::table::{fit, speaks_utf8, Cell, Table};
 use view::text::Style;
@@ -40,9 +40,29 @@ struct Answer<'a> {
 pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
     match &args.verb {
         Verb::Queries { json } => queries(*json),
-        Verb::Schema { engine, root } => {
+        Verb::Schema { engine, root, tables } => {
             readable(engine.dialect(), root)?;
-            Ok(write!(escape::stdout(), "{}", schema(engine.dialect(), root))?)
+            let text = match tables {
+                None => schema(engine.dialect(), root),
+                Some(per) if engine.dialect() == Dialect::ClickHouse => fleet::tables(root, *per),
+                Some(_) => {
+                    return Err(Error::Usage(
+                        "--tables is for ClickHouse; for the others leave it out".into(),
+                    ))
+                }
+            };
+            Ok(write!(escape::stdout(), "{text}")?)
+        }
+        Verb::Refresh { root, tables, since } => {
+            let now = jiff::Timestamp::now();
+            let ms = now.as_millisecond();
+            let since = since.map(|edge| (edge.resolve(ms as f64 / 1e3) * 1e3).round() as i64);
+            let window = since
+                .map(|since| Window::new(since, ms, Only::default()))
+                .transpose()
+                .map_err(Error::Usage)?;
+            let run = now.as_microsecond();
+            Ok(write!(escape::stdout(), "{}", fleet::refresh(root, window.as_ref(), *tables, run))?)
         }
         Verb::Sql { name, engine, root, period } => {
             if let Some(root) = root {
@@ -71,7 +91,7 @@ fn queries(json: bool) -> Result<(), Error> {
     Ok(write!(escape::stdout(), "{table}")?)
 }
 
-fn readable(dialect: fleet::Dialect, root: &fleet::Root) -> Result<(), Error> {
+fn readable(dialect: Dialect, root: &fleet::Root) -> Result<(), Error> {
     if root.is_read_by(dialect) {
         return Ok(());
     }

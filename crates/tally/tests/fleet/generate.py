@@ -3,8 +3,8 @@
 
     generate.py RECORDING ROOT [--hosts N] [--hours H] [--slice SECONDS] [--slower K] [--from HOUR] [--statement PATTERN]
 
-Every hour of every host has one slice of the recording, moved to the beginning of that hour: 60 intervals of a second
-with a slice of a minute, so as many rows as an hour of grade 60s. Which slice it is differs by host and hour, so the
+Every hour of every host has one slice of the recording, spread over that hour: 60 intervals of a second with a slice of a
+minute, one a minute, so as many rows as an hour of grade 60s. Which slice it is differs by host and hour, so the
 hosts differ as much as the slices do. Hosts with the same slice in the same hour share files (hard links): what is
 measured with them is reading and computing, while their pages come from the kernel's cache.
 
@@ -68,10 +68,11 @@ if given.slower and not slow:
 def moved(table, number, hour):
     """The rows of a slice, in an hour."""
     first = begin_us + number * given.slice * 1_000_000
-    move = MIDNIGHT_US + hour * HOUR_US - first
+    spread = HOUR_US // (given.slice * 1_000_000)
+    begin = MIDNIGHT_US + hour * HOUR_US
     known = {name: kind for name, kind, *_ in database.sql(f"describe from read_parquet('{files(table)}')").fetchall()}
     times = [
-        f"make_timestamptz(epoch_us({name}) + {move}) as {name}"
+        f"make_timestamptz((epoch_us({name}) - {first}) * {spread} + {begin}) as {name}"
         for name, kind in known.items()
         if kind.startswith("TIMESTAMP")
     ]

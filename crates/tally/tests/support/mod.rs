@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub mod file_kinds;
+pub mod fleet;
 pub mod gate;
 pub mod installation;
 pub mod java;

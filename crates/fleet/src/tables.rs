@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Tables of a ClickHouse server that keep the rows of all hosts, so that a question opens no file.
+//!
+//! A refresh adds the files that are new in the bucket. Its rows are there before it is listed among the runs that are complete,
+//! and rows count by their file: so a refresh that was killed, or one that is run twice at once, counts nothing twice. Which files
+//! count is decided as in a bucket, by their names (ADR 70).
+
+use std::fmt::{Display, Formatter};
+
+use crate::source::{valid, Files, Source, SOURCES};
+use crate::views::create_views;
+use crate::{Dialect, Root, Window};
+
+/// The length of time that a row of statistics and of statements has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Per {
+    /// A minute.
+    Minute,
+    /// An hour.
+    Hour,
+}
+
+impl Per {
+    /// The one of this name.
+    pub fn of_name(name: &str) -> Option<Per> {
+        [Per::Minute, Per::Hour].into_iter().find(|it| it.to_string() == name)
+    }
+
+    fn ms(self) -> i64 {
+        match self {
+            Per::Minute => 60_000,
+            Per::Hour => 3_600_000,
+        }
+    }
+}
+
+impl Display for Per {
+    fn fmt(&self, to: &mut Formatter<'_>) -> std::fmt::Result {
+        to.write_str(match self {
+            Per::Minute => "minute",
+            Per::Hour => "hour",
+        })
+    }
+}
+
+/// What identifies a row that is merged, besides the file and the time; `None`: rows are kept as they are.
+fn keys(source: &Source) -> Option<&'static [&'static str]> {
+    match source.name {
+        "statistics" => Some(&["process", "name", "kind", "unit"]),
+        "statements" => {
+            Some(&["queryid", "database_id", "user_id", "toplevel", "database", "user_name"])
+        }
+        _ => None,
+    }
+}
+
+fn table(per: Per, name: &str) -> String {
+    format!("tally_{per}_{name}")
+}
+
+/// The files of a source whose rows are complete.
+fn complete(source: &Source, per: Per) -> String {
+    let (files, runs, name) = (table(per, "files"), table(per, "runs"), source.name);
+    format!(
+        "SELECT path, size, modified, file, run FROM {files} WHERE source = '{name}' \
+         AND run IN (SELECT run FROM {runs} WHERE source = '{name}')"
+    )
+}
+
+/// A query for the rows that count, with the columns of [`Source::rows`].
+pub fn rows(source: &Source, per: Per) -> String {
+    let complete = complete(source, per);
+    format!(
+        "SELECT * EXCEPT (file) FROM {table} WHERE file IN (SELECT argMax(file, run) FROM ({complete}) complete \
+         WHERE path IN ({valid}) GROUP BY path)",
+        table = table(per, source.name),
+        valid = valid(&format!("SELECT DISTINCT path FROM ({complete}) every")),
+    )
+}
+
+/// The statements that create the tables, unless they exist, and views over them.
+pub fn tables(root: &Root, per: Per) -> String {
+    let mut all = format!(
+        "CREATE TABLE IF NOT EXISTS {} (source LowCardinality(String), path String, size UInt64, modified DateTime, \
+         file UInt64, run Int64, date LowCardinality(String))\nENGINE = MergeTree PARTITION BY date ORDER BY (source, path);\n\n\
+         CREATE TABLE IF NOT EXISTS {} (source LowCardinality(String), run Int64)\nENGINE = MergeTree ORDER BY (source, run);\n\n",
+        table(per, "files"),
+        table(per, "runs"),
+    );
+    for source in &SOURCES {
+        all.push_str(&format!(
+            "CREATE TABLE IF NOT EXISTS {} (file UInt64, {}, INDEX of_time time_ms TYPE minmax GRANULARITY 1)\n\
+             ENGINE = MergeTree PARTITION BY date ORDER BY (hour, cluster, host, time_ms);\n\n",
+            table(per, source.name),
+            source.kept_columns()
+        ));
+    }
+    let files =
+        Files { dialect: Dialect::ClickHouse, root, window: None::<&Window>, tables: Some(per) };
+    all + &create_views(&files)
+}
+
+/// A source's rows of new files, with the number of each file.
+fn fresh(source: &Source, root: &Root, window: Option<&Window>, per: Per, run: i64) -> String {
+    let listed = format!(
+        "SELECT path FROM {} WHERE source = '{}' AND run = {run}",
+        table(per, "files"),
+        source.name
+    );
+    let rows = source.read(root, window, &listed, &format!("cityHash64(_path, {run}) AS file, "));
+    let Some(keys) = keys(source) else { return rows };
+    let ms = per.ms();
+    let columns = source.merged(keys);
+    let keys: String = keys.iter().map(|key| format!(", it.{key}")).collect();
+    format!(
+        "SELECT it.file AS file, it.cluster AS cluster, it.host AS host, it.date AS date, it.hour AS hour, {columns}\n\
+         FROM (SELECT *, intDiv(time_ms + {before}, {ms}) * {ms} AS end_ms FROM ({rows}) read) it\n\
+         GROUP BY it.file, it.cluster, it.host, it.date, it.hour, it.end_ms{keys}",
+        before = ms - 1,
+    )
+}
+
+/// The statements that add what is new in the bucket; `run` is a number that no other refresh has, and later ones have higher ones.
+pub fn refresh(root: &Root, window: Option<&Window>, per: Per, run: i64) -> String {
+    let [files, runs] = ["files", "runs"].map(|name| table(per, name));
+    let many = "SETTINGS max_partitions_per_insert_block = 0, throw_on_max_partitions_per_insert_block = 0";
+    let one = |source: &Source| {
+        let name = source.name;
+        let list = source.listed(root, window);
+        format!(
+            "INSERT INTO {files} {many}\nSELECT '{name}', path, size, modified, cityHash64(path, {run}), {run}, \
+             regexp_extract(path, '/date=([^/]*)/', 1)\nFROM ({list}) listed\n\
+             WHERE path IN ({valid})\nAND (path, size, modified) NOT IN (SELECT path, size, modified FROM ({complete}) complete);\n\n\
+             INSERT INTO {table} {many}\n{fresh};\n\n\
+             INSERT INTO {runs} SELECT '{name}', {run} WHERE (SELECT count() FROM {files} WHERE source = '{name}' AND run = {run}) > 0;\n\n",
+            valid = valid(&format!("SELECT path FROM ({list}) every")),
+            complete = complete(source, per),
+            table = table(per, name),
+            fresh = fresh(source, root, window, per, run),
+        )
+    };
+    // Intervals come last, as in a bucket: rows always find theirs.
+    SOURCES.iter().rev().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_has_a_table_and_a_refresh() {
+        let root = Root::parse("/srv/fleet").unwrap();
+        let (tables, refresh) = (tables(&root, Per::Hour), refresh(&root, None, Per::Hour, 7));
+        for source in &SOURCES {
+            let name = format!("tally_hour_{}", source.name);
+            assert!(tables.contains(&format!("CREATE TABLE IF NOT EXISTS {name} (")), "{name}");
+            assert!(refresh.contains(&format!("INSERT INTO {name} ")), "{name}");
+        }
+        assert!(!tables.contains("Parquet"), "{tables}");
+        assert!(refresh.rfind("'frames'") > refresh.rfind("'statistics'"));
+        assert_eq!(Per::of_name("minute"), Some(Per::Minute));
+        assert_eq!(Per::of_name("second"), None);
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Recordings of two hosts where a fleet's lie, and engines that are asked about them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{output, python, segment, shared, tally};
+
+/// Engines that answer, as `--engine` names them; `None` where they cannot be installed.
+pub fn engines() -> Option<[PathBuf; 2]> {
+    let Some(python) = python::with_requirements_of("fleet") else {
+        eprintln!("skipped: DuckDB and chdb cannot be installed (no PyPI?)");
+        return None;
+    };
+    Some([python.with_file_name("duckdb"), python])
+}
+
+/// Recordings of a server, and where they lie as those of two hosts.
+pub struct Fleet {
+    _folder: TempDir,
+    /// As recorded.
+    pub recordings: [PathBuf; 2],
+    /// Where their files lie.
+    pub root: PathBuf,
+}
+
+pub const HOSTS: [&str; 2] = ["one", "two"];
+
+/// Copies the files of a recording to where a recorder uploads them.
+pub fn upload(recording: &Path, root: &Path, host: &str) {
+    for table in std::fs::read_dir(recording).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = table.file_name().unwrap().to_str().unwrap().to_string();
+        if name == "journal" || !table.is_dir() {
+            continue;
+        }
+        let to = root.join("v1").join(&name).join("cluster=test").join(format!("host={host}"));
+        for from in std::fs::read_dir(&table).unwrap().map(|entry| entry.unwrap().path()) {
+            for day in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
+                let to = to.join(day.file_name().unwrap());
+                std::fs::create_dir_all(&to).unwrap();
+                for file in std::fs::read_dir(&day).unwrap().map(|entry| entry.unwrap().path()) {
+                    std::fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// Every file of the first host is there a second time, as the hour that replaced it.
+pub fn roll_up(root: &Path) {
+    for table in std::fs::read_dir(root.join("v1")).unwrap().map(|entry| entry.unwrap().path()) {
+        let host = table.join("cluster=test/host=one");
+        for day in std::fs::read_dir(host).into_iter().flatten().map(|entry| entry.unwrap().path())
+        {
+            for file in std::fs::read_dir(&day).unwrap().map(|entry| entry.unwrap().path()) {
+                let (time, _) =
+                    file.file_name().unwrap().to_str().unwrap().split_once('-').unwrap();
+                std::fs::copy(&file, day.join(format!("{time}-hour.parquet"))).unwrap();
+            }
+        }
+    }
+}
+
+pub fn fleet() -> &'static Fleet {
+    static FLEET: OnceLock<Fleet> = OnceLock::new();
+    FLEET.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = shared();
+        cluster.pgbench_init(1).unwrap();
+        let root = folder.path().join("fleet");
+        let recordings = HOSTS.map(|host| folder.path().join(host));
+        for (recording, host) in recordings.iter().zip(HOSTS) {
+            let clients = if host == "one" { "2" } else { "4" };
+            tally()
+                .args(["record", "--interval", "200ms", "--detail", "1s", "-o"])
+                .arg(recording)
+                .arg(segment(&cluster))
+                .arg("--")
+                .arg(cluster.binaries().program("pgbench"))
+                .args(["-n", "-T", "5", "-c", clients, "-h"])
+                .arg(cluster.host())
+                .args(["-p", &cluster.port().to_string(), "-U", cluster.user(), "postgres"])
+                .assert()
+                .success();
+            upload(recording, &root, host);
+        }
+        roll_up(&root);
+        Fleet { _folder: folder, recordings, root }
+    })
+}
+
+/// The rows of an answer, each with the names of its columns.
+pub fn rows(answer: &str) -> Vec<BTreeMap<String, Value>> {
+    let answer: Value = serde_json::from_str(answer).unwrap();
+    let columns: Vec<String> = answer["table"]["columns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| column["key"].as_str().unwrap().to_string())
+        .collect();
+    let row = |row: &Value| {
+        columns.iter().cloned().zip(row.as_array().unwrap().iter().cloned()).collect()
+    };
+    answer["table"]["rows"].as_array().unwrap().iter().map(row).collect()
+}
+
+pub fn ask(engine: &Path, root: &Path, query: &str, more: &[&str]) -> Vec<BTreeMap<String, Value>> {
+    rows(&output(
+        tally()
+            .args(["fleet", "ask", query, "--json", "--limit", "100000", "--engine"])
+            .arg(engine)
+            .arg("--root")
+            .arg(root)
+            .args(more),
+    ))
+}
+
+pub fn text(row: &BTreeMap<String, Value>, key: &str) -> String {
+    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row:?}")).to_string()
+}
+
+pub fn number(row: &BTreeMap<String, Value>, key: &str) -> f64 {
+    row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row:?}"))
+}
+
+/// What each of these statements returns in a session of chdb, which keeps its tables in this folder; an empty name: nowhere.
+pub fn session(python: &Path, folder: &str, format: &str, sql: &str) -> Vec<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/session.py");
+    let mut command = Command::new(python);
+    command.arg(script).args([folder, format]);
+    let all = output(assert_cmd::Command::from_std(command).write_stdin(sql));
+    all.split("--\n").map(String::from).collect()
+}
