@@ -250,6 +250,17 @@ fn the_built_in_studies_are_listed_shown_and_valid() {
     }
 }
 
+/// They need the Java agent of this repository, so they are not built in.
+#[test]
+fn the_studies_of_java_clients_are_valid() {
+    for name in ["jdbc-methods", "client-gc"] {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name);
+        let shown = output(tally().args(["study", "show"]).arg(&place));
+        assert!(shown.contains("throughput"), "{shown}");
+        assert!(place.join("README.md").exists());
+    }
+}
+
 #[test]
 fn an_error_in_a_study_file_is_reported_with_its_position() {
     let place = Workspace::new();
