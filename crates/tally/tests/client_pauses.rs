@@ -20,11 +20,13 @@ use support::{complaint, eventually, output, tally};
 struct Recorder(Child);
 
 impl Recorder {
-    fn start(segment: &Path, directory: &Path) -> Recorder {
+    /// Of a server and a client of it.
+    fn start(server: &Path, client: &Path, directory: &Path) -> Recorder {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
-        command.arg("record").arg(segment).arg("-o").arg(directory).args(["--interval", "200ms"]);
-        let recorder = Recorder(command.stderr(std::process::Stdio::null()).spawn().unwrap());
-        eventually("it records", || directory.exists());
+        command.arg("record").arg(server).arg("--client").arg(client).arg("-o").arg(directory);
+        command.args(["--interval", "200ms"]).stderr(std::process::Stdio::null());
+        let recorder = Recorder(command.spawn().unwrap());
+        eventually("it records", || directory.join("client").exists());
         recorder
     }
 
@@ -142,13 +144,10 @@ fn other_client(cluster: &Cluster, on: &AtomicBool) {
 fn reported(java: &Java, threads: &str) -> (Value, tempfile::TempDir) {
     let (cluster, url) = server();
     let folder = tempfile::tempdir().unwrap();
-    let (of_server, of_client) = (folder.path().join("server"), folder.path().join("client"));
+    let recording = folder.path().join("recording");
     let program = ["org.pgtally.test.Garbage", &url, "postgres", threads, "16", "800"];
     let (mut client, _) = garbage(java, "-XX:+UseSerialGC", &program);
-    let recorders = [
-        Recorder::start(&support::segment(&cluster), &of_server),
-        Recorder::start(&client.segment(), &of_client),
-    ];
+    let recorder = Recorder::start(&support::segment(&cluster), &client.segment(), &recording);
     let on = AtomicBool::new(true);
     std::thread::scope(|scope| {
         if threads == "0" {
@@ -157,11 +156,10 @@ fn reported(java: &Java, threads: &str) -> (Value, tempfile::TempDir) {
         client.finish();
         on.store(false, Ordering::Relaxed);
     });
-    recorders.into_iter().for_each(Recorder::stop);
+    recorder.stop();
     client.end();
-    let mut command = tally();
-    command.arg("report").arg(&of_server).arg("--json").arg("--client").arg(&of_client);
-    (serde_json::from_str(&output(&mut command)).unwrap(), folder)
+    let report = output(tally().args(["report", "--json"]).arg(&recording));
+    (serde_json::from_str(&report).unwrap(), folder)
 }
 
 fn of_the_client(report: &Value) -> &Value {
@@ -185,9 +183,15 @@ fn a_server_that_waits_for_a_client_that_collects_garbage_is_found() {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert_eq!(found["weight"], "warning", "{text}");
-    let of_server = folder.path().join("server");
+    let recording = folder.path().join("recording");
+    // The client's recording is one of its own: named, it is the same.
+    let client = recording.join("client");
+    let named =
+        output(tally().args(["report", "--json"]).arg(&recording).arg("--client").arg(&client));
+    let named: Value = serde_json::from_str(&named).unwrap();
+    assert_eq!(of_the_client(&named), found);
     let mut command = tally();
-    command.arg("report").arg(&of_server).arg("--client").arg(&of_server);
+    command.arg("report").arg(&recording).arg("--client").arg(&recording);
     let complaint = complaint(&mut command, 1);
     assert!(complaint.contains("no pauses of a Java client"), "{complaint}");
 }

@@ -28,6 +28,7 @@ Examples:
   tally record -o run1 --duration 10min /var/lib/postgresql/15/main
   tally record -o run1 -- pgbench -c 8 -T 60 bench
   tally record -o light --duty 60s/300s
+  tally record -o both --client 4711
   tally record -o s3://bucket/pgtally --cluster orders")]
 pub struct RecordArgs {
     /// The segment, data directory or connection string
@@ -53,6 +54,9 @@ pub struct RecordArgs {
     /// Remove data older than this [default: keep all; with an address: 8 days of what was sent]
     #[arg(long, value_name = "TIME", value_parser = retention)]
     pub retention: Option<Duration>,
+    /// Also record this client of the server, a pid or a segment, into DIR/client (docs/java.md, docs/libpq.md)
+    #[arg(long, value_name = "PID|SEGMENT", conflicts_with = "duty")]
+    pub client: Option<String>,
     /// Measure for ON of every EVERY, with level off for the rest (60s/300s)
     #[arg(long, value_name = "ON/EVERY")]
     pub duty: Option<Duty>,

@@ -7,6 +7,7 @@ mod command;
 mod duty;
 mod plans;
 mod recorder;
+mod recorders;
 mod sessions;
 mod settings;
 mod shipping;
@@ -23,12 +24,13 @@ use clocks::Clocks;
 use command::Command;
 use error::Error;
 use live::target::{self, SegmentSource};
-use recorder::Recorder;
+use recorders::Recorders;
 use shipping::Destination;
 use signals::Signals;
 use view::units;
 
 pub use args::RecordArgs;
+pub use recorders::CLIENT;
 
 /// How often to check for signals and for the command's end.
 const NAP: Duration = Duration::from_millis(50);
@@ -54,11 +56,11 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     let mut notes = Vec::new();
     let destination =
         Destination::find(&args.output, bucket, &args.shipping, args.retention, &mut notes)?;
-    let mut recorder = Recorder::new(args, place, destination);
-    recorder.messages.append(&mut notes);
+    let mut recorder = Recorders::new(args, place, destination)?;
+    recorder.server.messages.append(&mut notes);
     recorder.look(false)?;
-    if !recorder.has_begun() && !args.command.is_empty() {
-        let why = recorder.waiting().unwrap_or("nothing to record").to_string();
+    if !recorder.server.has_begun() && !args.command.is_empty() {
+        let why = recorder.server.waiting().unwrap_or("nothing to record").to_string();
         return Err(Error::Failed(format!("{why}; the command was not run")));
     }
     let mut command = match args.command.as_slice() {
@@ -99,7 +101,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
 /// Records interval by interval until the end. Returns the command's exit status.
 fn record(
     args: &RecordArgs,
-    recorder: &mut Recorder<'_>,
+    recorder: &mut Recorders<'_>,
     signals: &mut Signals,
     command: &mut Option<Command>,
     messages: &Messages,
@@ -132,7 +134,7 @@ fn record(
         }
         let last = until.is_some_and(|until| Instant::now() >= until);
         recorder.look(last)?;
-        for text in recorder.messages.drain(..) {
+        for text in recorder.messages() {
             messages.say(args, &text);
         }
         messages.progress(begun, recorder);
@@ -167,11 +169,11 @@ impl Messages {
         Messages { bar: shown.then(ProgressBar::new_spinner) }
     }
 
-    fn progress(&self, begun: Instant, recorder: &Recorder<'_>) {
+    fn progress(&self, begun: Instant, recorder: &Recorders<'_>) {
         let Some(bar) = &self.bar else { return };
-        let state = recorder.state();
+        let state = recorder.server.state();
         let (length, size) = (begun.elapsed().as_secs_f64(), recorder.size() as f64);
-        let intervals = units::whole(recorder.summary.intervals);
+        let intervals = units::whole(recorder.server.summary.intervals);
         bar.set_message(format!(
             "{state}: {}, {intervals} intervals, {}",
             units::duration(length.floor()),

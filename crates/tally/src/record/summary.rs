@@ -31,6 +31,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Where it was shipped to.
     pub shipped: Option<Target>,
+    /// What was recorded of the client.
+    pub client: Option<Box<Summary>>,
     /// Problems, such as settings that could not be read.
     pub notes: Vec<String>,
     #[serde(skip)]
@@ -50,6 +52,7 @@ impl Summary {
             gaps: 0,
             bytes: 0,
             shipped: None,
+            client: None,
             notes: Vec::new(),
             known: HashSet::new(),
         }

@@ -41,7 +41,7 @@ pub struct ReportArgs {
     /// With a bucket that has several clusters: the cluster of the machine
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// The recording of a Java client of the server, made at the same time from its agent's segment
+    /// The recording of a client of the server, made at the same time from its segment [default: DIR/client, if there is one]
     #[arg(long, value_name = "DIR")]
     pub client: Option<PathBuf>,
     /// A trace of sessions of the same time, which `tally trace -o FILE.jsonl` has written

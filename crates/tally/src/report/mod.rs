@@ -14,6 +14,7 @@ use report::source::Wanted;
 use view::document::Document;
 use view::{output, page};
 
+use crate::record::CLIENT;
 use crate::ship::Source;
 
 pub use args::ReportArgs;
@@ -22,6 +23,10 @@ pub use args::ReportArgs;
 pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     let (cluster, host) = (args.cluster.as_deref(), args.host.as_deref());
     let source = Source::open(&args.directory, (cluster, host), (args.from, args.to))?;
+    // `tally record --client` puts it there.
+    let client = args.client.clone().or_else(|| {
+        Some(source.directory().join(CLIENT)).filter(|it| recording::About::read(it).is_ok())
+    });
     let wanted = Wanted {
         directory: source.directory(),
         name: source.url(),
@@ -29,7 +34,7 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
         host: host.filter(|_| source.url().is_none()),
         from: args.from,
         to: args.to,
-        client: args.client.as_deref(),
+        client: client.as_deref(),
     };
     let document = make(&wanted, args.cost.as_deref(), args.trace.as_deref())?;
     args.output.write(&document, || &document, color)
