@@ -72,16 +72,18 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
         };
         let _ = std::fs::remove_dir_all(&root);
         upload(&made.recordings[1], &root, HOSTS[1]);
-        run(&fleet_sql(&[
-            "schema",
-            "--engine",
-            "clickhouse",
-            "--root",
-            root_name,
-            "--tables",
-            per,
-        ]));
-        run(&refresh());
+        let schema = ["schema", "--engine", "clickhouse", "--root", root_name, "--tables", per];
+        let schema = fleet_sql(&schema);
+        if per == "hour" {
+            // The tables differ in the length of a row's time alone; so do the statements that fill them.
+            upload(&made.recordings[0], &root, HOSTS[0]);
+            run(&(schema + &refresh()));
+            roll_up(&root).iter().for_each(|minute| std::fs::remove_file(minute).unwrap());
+            run(&refresh());
+            agree("without minutes");
+            continue;
+        }
+        run(&(schema + &refresh()));
         agree("with one host");
 
         // A second host; the refresh is killed before its end.
@@ -130,13 +132,16 @@ fn charts_have_data(run: &dyn Fn(&str) -> Vec<String>, hour: i64) {
     ];
     let panels = board["panels"].as_array().unwrap();
     assert!(panels.len() > 10);
-    for panel in panels {
-        let mut sql = panel["targets"][0]["rawSql"].as_str().unwrap().to_string();
-        for (variable, value) in &variables {
-            sql = sql.replace(variable, value);
-        }
+    let sql = |panel: &Value| {
+        let text = panel["targets"][0]["rawSql"].as_str().unwrap().to_string();
+        let fill = |sql: String, (variable, value): &(&str, String)| sql.replace(variable, value);
+        let sql = variables.iter().fold(text, fill);
         assert!(!sql.contains("${"), "{sql}");
-        let found = rows(&run(&sql)[0]);
+        sql + ";\n"
+    };
+    let answers = run(&panels.iter().map(sql).collect::<String>());
+    for (panel, answer) in panels.iter().zip(&answers) {
+        let found = rows(answer);
         let may_be_empty = ["half as long", "differ", "waited for", "checkpoints"]
             .iter()
             .any(|words| panel["title"].as_str().unwrap().contains(words));
