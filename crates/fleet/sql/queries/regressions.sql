@@ -63,11 +63,16 @@ WITH rates AS (
            abs(ln(mean_factor)) / ({{likeness}} * sqrt(greatest(variance, 1e-18)))
              >= sqrt(2 * ln(tests / {{false_alarms}})) AS certain
     FROM numbered
+), covered AS (
+    SELECT cluster AS of_cluster, host AS of_host, sum(interval_ns) AS covered_ns
+    FROM intervals
+    WHERE {{window}}
+    GROUP BY cluster, host
 ), verdicts AS (
-    SELECT fingerprint, cluster, host, known_text, a_n, b_n, a_ns, b_ns, mean_factor,
+    SELECT fingerprint, cluster, host, known_text, a_n, b_n, a_ns, b_ns, mean_factor, covered_ns,
            certain AND least(mean_factor, median_factor) / greatest(machine, 1e0) >= {{factor}} AS slower,
            certain AND greatest(mean_factor, median_factor) / least(machine, 1e0) <= 1 / {{factor}} AS faster
-    FROM judged
+    FROM judged JOIN covered ON of_cluster = cluster AND of_host = host
 ), fleet AS (
     SELECT fingerprint, max(known_text) AS statement, count(*) AS hosts,
            sum(CASE WHEN slower THEN 1 ELSE 0 END) AS hosts_slower,
@@ -77,7 +82,7 @@ WITH rates AS (
              / 1e9 AS before_seconds,
            sum(CASE WHEN slower OR faster THEN b_ns END) / nullif(sum(CASE WHEN slower OR faster THEN b_n END), 0)
              / 1e9 AS mean_seconds,
-           sum(CASE WHEN slower OR faster THEN b_ns - a_ns / a_n * b_n ELSE 0 END) / 1e9 / {{seconds}} AS sessions,
+           sum(CASE WHEN slower OR faster THEN (b_ns - a_ns / a_n * b_n) / covered_ns ELSE 0 END) AS sessions,
            {{names CASE WHEN slower THEN host END}} AS slower_hosts
     FROM verdicts
     GROUP BY fingerprint

@@ -59,6 +59,9 @@ pub enum Verb {
         /// Only files from this time on: 14:30, 2026-03-01, or -2d (before now) [default: all]
         #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
         since: Option<Edge>,
+        /// Only files until this time [default: now]
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
+        until: Option<Edge>,
     },
     /// Print the text of a query
     Sql {

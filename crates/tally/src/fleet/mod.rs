@@ -9,6 +9,7 @@ use std::io::Write;
 
 use error::Error;
 use fleet::{schema, table, Asked, Dialect, Only, Query, Window, QUERIES};
+use report::Edge;
 use serde::Serialize;
 use view::table::{fit, speaks_utf8, Cell, Table};
 use view::text::Style;
@@ -53,12 +54,17 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
             };
             Ok(write!(escape::stdout(), "{text}")?)
         }
-        Verb::Refresh { root, tables, since } => {
+        Verb::Refresh { root, tables, since, until } => {
             let now = jiff::Timestamp::now();
-            let ms = now.as_millisecond();
-            let since = since.map(|edge| (edge.resolve(ms as f64 / 1e3) * 1e3).round() as i64);
-            let window = since
-                .map(|since| Window::new(since, ms, Only::default()))
+            let ms = |edge: Option<Edge>| {
+                let now = now.as_millisecond() as f64 / 1e3;
+                edge.map(|edge| (edge.resolve(now) * 1e3).round() as i64)
+            };
+            let window = (since.is_some() || until.is_some())
+                .then(|| {
+                    let until = ms(*until).unwrap_or(now.as_millisecond());
+                    Window::new(ms(*since).unwrap_or(0), until, Only::default())
+                })
                 .transpose()
                 .map_err(Error::Usage)?;
             let run = now.as_microsecond();
