@@ -320,7 +320,8 @@ fn sink(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn S
 fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
     let extension = |path: &PathBuf| path.extension().map(|it| it.to_string_lossy().into_owned());
     let kind = args.output.as_ref().and_then(extension).unwrap_or_default();
-    if matches!(kind.as_str(), "pftrace" | "perfetto" | "perfetto-trace") {
+    let otlp = args.output.as_ref().is_some_and(|it| it.to_string_lossy().ends_with(".otlp.json"));
+    if otlp || !matches!(kind.as_str(), "" | "txt" | "jsonl" | "json") {
         let message = "--client writes text or JSON lines: name the file .txt or .jsonl";
         return Err(Error::Usage(message.into()));
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.test;
 
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
 import java.io.StringReader;
 import java.io.StringWriter;
 import java.sql.Connection;
@@ -9,15 +11,20 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.concurrent.Callable;
+import java.util.concurrent.FutureTask;
 import org.postgresql.copy.CopyManager;
 import org.postgresql.core.BaseConnection;
 
 /**
- * Calls of all kinds on two connections, one of them in simple mode. Statements differ by their number of columns: the
+ * Calls of all kinds on two connections, one of them in simple mode; through a pool, and on connections that come and
+ * go. Statements differ by their number of columns: the
  * server does not distinguish constants, nor names of columns.
  */
 public final class Joined {
     private static final int WIDTHS = 20;
+    /** Rounds with further sessions, so that each finds a ring. */
+    private static final int RECONNECTING = 300;
 
     private Joined() {
     }
@@ -26,7 +33,8 @@ public final class Joined {
     public static void main(String[] arguments) throws Exception {
         String url = arguments[0] + "&ApplicationName=joined";
         try (Connection extended = DriverManager.getConnection(url, arguments[1], "");
-                Connection simple = DriverManager.getConnection(url + "&preferQueryMode=simple", arguments[1], "")) {
+                Connection simple = DriverManager.getConnection(url + "&preferQueryMode=simple", arguments[1], "");
+                HikariDataSource pool = pool(url, arguments[1])) {
             for (Connection connection : new Connection[] {extended, simple}) {
                 execute(connection, "create temporary table t (a int)");
             }
@@ -35,18 +43,57 @@ public final class Joined {
             for (int i = 0; i < rounds; i++) {
                 round(extended, i);
                 round(simple, i);
+                if (i % 10 == 0) {
+                    pooled(pool, i);
+                }
+                if (i % 50 == 25 && i < RECONNECTING) {
+                    // Another session, of another process.
+                    try (Connection again = DriverManager.getConnection(url, arguments[1], "")) {
+                        query(again, "select ?::int as " + columns(i), 1, 0);
+                        query(again, "select ?::int as " + columns(i + 1), 1, 0);
+                    }
+                }
             }
             // The last messages are over when the next one has come.
             Wait.end();
         }
     }
 
+    private static HikariDataSource pool(String url, String user) {
+        HikariConfig config = new HikariConfig();
+        config.setJdbcUrl(url);
+        config.setUsername(user);
+        config.setMaximumPoolSize(1);
+        return new HikariDataSource(config);
+    }
+
+    /** Two threads, one connection. */
+    private static void pooled(HikariDataSource pool, int i) throws Exception {
+        Callable<Void> work = () -> {
+            try (Connection connection = pool.getConnection()) {
+                query(connection, "select ?::int as " + columns(i), 1, 0);
+            }
+            return null;
+        };
+        FutureTask<Void> other = new FutureTask<>(work);
+        new Thread(other).start();
+        work.call();
+        other.get();
+    }
+
+    private static String columns(int i) {
+        return "c" + ", 1".repeat(i % WIDTHS);
+    }
+
     private static void round(Connection connection, int i) throws Exception {
-        String columns = "c" + ", 1".repeat(i % WIDTHS);
+        String columns = columns(i);
         query(connection, "select ?::int as " + columns, 1, 0);
         execute(connection, "select 7 as " + columns);
         if (i % 50 == 0) {
             query(connection, "select pg_sleep(? / 1000.0) as " + columns, 5, 0);
+        }
+        if (i % 50 == 25) {
+            cancelled(connection, "select pg_sleep(60) as " + columns);
         }
         try (PreparedStatement insert = connection.prepareStatement("insert into t values (?) returning a as " + columns)) {
             for (int row = 0; row < 3; row++) {
@@ -89,6 +136,27 @@ public final class Joined {
                 while (rows.next()) {
                     rows.getString(1);
                 }
+            }
+        }
+    }
+
+    /** The request to cancel comes on a connection of its own. */
+    private static void cancelled(Connection connection, String text) throws Exception {
+        try (Statement statement = connection.createStatement()) {
+            Thread other = new Thread(() -> {
+                try {
+                    Thread.sleep(20);
+                    statement.cancel();
+                } catch (InterruptedException | SQLException e) {
+                    throw new IllegalStateException(e);
+                }
+            });
+            other.start();
+            statement.execute(text);
+            throw new AssertionError("it was not cancelled");
+        } catch (SQLException e) {
+            if (!"57014".equals(e.getSQLState())) {
+                throw e;
             }
         }
     }
