@@ -12,7 +12,10 @@ use serde_json::Value;
 use support::java::{java, Java};
 use support::{output, tally};
 
-const ROUNDS: u64 = 20;
+/// Rounds of the program, each of some 20 executions: 20, or as PGTALLY_CALLS says.
+fn rounds() -> u64 {
+    std::env::var("PGTALLY_CALLS").map_or(20, |it| it.parse::<u64>().unwrap().div_ceil(20))
+}
 
 fn row<'v>(json: &'v Value, text: &str) -> &'v Value {
     let rows = json["calls"].as_array().unwrap();
@@ -30,11 +33,12 @@ fn commands(path: &Path) -> u64 {
 #[test]
 fn executions_and_messages_agree_with_proxies_and_the_server() {
     let Some(java) = java() else { return };
+    let rounds = rounds();
     let (cluster, port) =
         support::on_loopback(support::plain().setting("shared_preload_libraries", "pg_tally"));
     let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
     for java in [java.clone(), Java { old_driver: true, ..java }] {
-        let program = ["org.pgtally.test.Statements", &url, "postgres", &ROUNDS.to_string()];
+        let program = ["org.pgtally.test.Statements", &url, "postgres", &rounds.to_string()];
         let mut client = java.start("methods=none.None", &program);
         let before = commands(&support::segment(&cluster));
         let lines = client.finish();
@@ -54,13 +58,14 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
         // Two connections ended, each by a message that belongs to no statement.
         let server = commands(&support::segment(&cluster)) - before;
         assert_eq!(sum("messages") + 2, server, "{json:#}");
+        println!("{server} messages");
 
         let cursor = row(&json, "select * from generate_series(1, ?)");
-        assert_eq!([&cursor["rows"], &cursor["fetch"]["count"]], [25 * ROUNDS, 2 * ROUNDS]);
-        assert_eq!([&cursor["round_trips"], &cursor["max_rows"]], [3 * ROUNDS, 10]);
+        assert_eq!([&cursor["rows"], &cursor["fetch"]["count"]], [25 * rounds, 2 * rounds]);
+        assert_eq!([&cursor["round_trips"], &cursor["max_rows"]], [3 * rounds, 10]);
         let batch = row(&json, "insert into t values (?)");
-        assert_eq!([&batch["batches"], &batch["batched"]], [ROUNDS, 3 * ROUNDS]);
-        assert_eq!(row(&json, "select 1/0")["failed"], ROUNDS);
+        assert_eq!([&batch["batches"], &batch["batched"]], [rounds, 3 * rounds]);
+        assert_eq!(row(&json, "select 1/0")["failed"], rounds);
         let child = row(&json, "select max(a) from t where a < ?");
         assert_eq!([&child["repeating_transactions"], &child["max_repeated"]], [1, 12]);
         assert_eq!(json["pool_wait"]["count"], 3, "{json:#}");

@@ -37,6 +37,12 @@ fn trace(cluster: &Cluster, client: &Running, output: &Path) -> Child {
     command.stderr(Stdio::piped()).spawn().unwrap()
 }
 
+fn interrupt(trace: &mut Child) {
+    let pid = trace.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(trace.wait().unwrap().success());
+}
+
 /// Executions and fetches of the client so far.
 fn calls(client: &Running) -> u64 {
     let json = client.calls();
@@ -59,9 +65,7 @@ fn joined(java: &Java) -> (Vec<Value>, u64) {
     let made = calls(&client) - before;
     // What the last message did is known a little later.
     std::thread::sleep(std::time::Duration::from_millis(500));
-    let pid = trace.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert!(trace.wait().unwrap().success());
+    interrupt(&mut trace);
     client.end();
     let text = std::fs::read_to_string(&file).unwrap();
     (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), made)
@@ -149,4 +153,68 @@ fn what_cannot_be_joined_is_reported() {
     let text = String::from_utf8(trace.wait_with_output().unwrap().stdout).unwrap();
     assert!(text.contains("0 calls joined") && text.contains("none of this server"), "{text}");
     client.end();
+}
+
+/// PgBouncer in front of a server, on a port of its own; ends with the value.
+struct Bouncer {
+    child: Child,
+    port: u16,
+}
+
+impl Bouncer {
+    /// `None`, with a word, where it is not installed.
+    fn start(cluster: &Cluster, port_of_server: u16) -> Option<Bouncer> {
+        let program = Path::new("/usr/sbin/pgbouncer");
+        if !program.exists() {
+            eprintln!("left out: there is no {}", program.display());
+            return None;
+        }
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let file = cluster.dir().join("pgbouncer.ini");
+        let text = format!(
+            "[databases]\npostgres = user=postgres host=127.0.0.1 port={port_of_server}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = session\n\
+             ignore_startup_parameters = extra_float_digits\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        cluster.os_user().chown(&file).unwrap();
+        let mut command = cluster.os_user().command(program, cluster.dir());
+        let child = command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        eventually("PgBouncer accepts connections", || {
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        Some(Bouncer { child, port })
+    }
+}
+
+impl Drop for Bouncer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn calls_through_a_pooler_are_reported_as_not_joined() {
+    let Some(java) = java() else { return };
+    let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let (cluster, port) = support::on_loopback(loaded);
+    let Some(bouncer) = Bouncer::start(&cluster, port) else { return };
+    let url = format!("jdbc:postgresql://127.0.0.1:{}/postgres?sslmode=disable", bouncer.port);
+    let mut client =
+        java.start("methods=none.None", &["org.pgtally.test.Joined", &url, "postgres", "2"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.jsonl");
+    let before = calls(&client);
+    let mut trace = trace(&cluster, &client, &file);
+    eventually("the client's ring is armed", || armed(&client.segment()));
+    client.finish();
+    let made = calls(&client) - before;
+    interrupt(&mut trace);
+    client.end();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let end: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    // The process that the driver was given is PgBouncer's invention.
+    assert_eq!(end["joined"], 0, "{end:#}");
+    assert_eq!(end["unjoined"]["other_processes"], made, "{end:#}");
 }
