@@ -14,7 +14,7 @@
 # make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded; SERVER=17 selects a server
 # make instructions                     what a transaction executes, by callgrind; minutes
 # make attack, stress                   half an hour each
-# make studies, bench                   measurements
+# make studies, bench, bench-java       measurements
 # make clean
 #
 # PG_CONFIG selects the server that the extension is built for. Only `make install` needs root.
@@ -154,6 +154,12 @@ studies: build
 		sed -n '/inconclusive\|±/p' build/$$name.log; rm -f build/$$name.log; \
 	done
 
+# What a timed method of Java costs, beside OpenTelemetry's agent and Flight Recorder; JAVA is the virtual machine. Minutes.
+JAVA ?= java
+bench-java: $(AGENT)
+	cd client/java/bench && mvn -q -B package && $(JAVA) -cp 'target/classes:target/lib/*' org.pgtally.bench.Compare \
+		$(CURDIR)/$(AGENT) $$PWD/target/opentelemetry/*.jar 5
+
 bench: build
 	+$(LIBTALLY) bench
 	$(TALLY) cost --workload select
@@ -203,6 +209,6 @@ clean:
 	-+$(EXTENSION) clean
 	+$(LIBPQ) clean
 	$(CARGO) clean
-	rm -rf build web/node_modules client/java/target
+	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
+.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
