@@ -154,7 +154,7 @@ studies: build
 		sed -n '/inconclusive\|±/p' build/$$name.log; rm -f build/$$name.log; \
 	done
 
-# What a timed method of Java costs, beside OpenTelemetry's agent and Flight Recorder; JAVA is the virtual machine. Minutes.
+# What a timed method of Java costs with this agent, OpenTelemetry's and Flight Recorder; JAVA is the virtual machine. Minutes.
 JAVA ?= java
 bench-java: $(AGENT)
 	cd client/java/bench && mvn -q -B package && $(JAVA) -cp 'target/classes:target/lib/*' org.pgtally.bench.Compare \
