@@ -33,6 +33,11 @@ impl Root {
         self.0.starts_with('/').then_some(&*self.0)
     }
 
+    /// The address, as recordings are shipped to it.
+    pub fn url(&self) -> String {
+        self.directory().map_or_else(|| self.0.clone(), |path| format!("file://{path}"))
+    }
+
     /// The directory of a table.
     pub fn of_table(&self, table: &str) -> String {
         format!("{}/{LAYOUT}/{table}", self.0)

@@ -35,6 +35,11 @@ use error::Error;
 use jiff::tz::TimeZone;
 use view::document::Document;
 
+/// What was wrong in a recording's range, the worst first.
+pub fn diagnoses(wanted: &source::Wanted<'_>) -> Result<Vec<diagnose::Diagnosis>, Error> {
+    Ok(findings::diagnosed(&source::read(wanted, &|_| {})?))
+}
+
 /// The document of a recording's range; `cost` is a result of `tally cost --json`. `progress` is
 /// called with what is being done.
 pub fn of_recording(

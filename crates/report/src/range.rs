@@ -22,6 +22,11 @@ impl Edge {
         }
     }
 
+    /// An instant, seconds since 1970.
+    pub fn at(seconds: f64) -> Edge {
+        Edge(Moment::At(seconds))
+    }
+
     /// As an instant, for a recording that ends then; both in seconds since 1970. A time of day is
     /// the last one before that end.
     pub fn resolve(self, end: f64) -> f64 {

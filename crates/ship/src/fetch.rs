@@ -11,9 +11,8 @@ use std::path::Path;
 /// once a day, and servers and settings only when they change.
 const SLACK_US: i64 = 3_600_000_000;
 
-/// The origin that is meant.
-fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<Origin, Error> {
-    let nothing = |reason: String| Error::Nothing { url: bucket.url().to_string(), reason };
+/// The servers whose recordings a bucket has; none is an error.
+pub fn origins(bucket: &Bucket) -> Result<Vec<Origin>, Error> {
     let mut origins: Vec<Origin> = Vec::new();
     for it in bucket.list("recordings")? {
         let mut parts = it.key.trim_end_matches(".json").split('/').skip(1);
@@ -23,8 +22,16 @@ fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<
         }
     }
     if origins.is_empty() {
-        return Err(nothing("no recording was shipped there".into()));
+        let reason = "no recording was shipped there".into();
+        return Err(Error::Nothing { url: bucket.url().to_string(), reason });
     }
+    Ok(origins)
+}
+
+/// The origin that is meant.
+fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<Origin, Error> {
+    let nothing = |reason: String| Error::Nothing { url: bucket.url().to_string(), reason };
+    let origins = origins(bucket)?;
     let all = |of: &dyn Fn(&Origin) -> &String| {
         let mut names: Vec<&str> = origins.iter().map(|it| of(it).as_str()).collect();
         names.dedup();

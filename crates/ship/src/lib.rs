@@ -23,7 +23,7 @@ mod upkeep;
 
 pub use bucket::{is_url, Bucket, Deadline, Listed};
 pub use error::Error;
-pub use fetch::{Copied, Shipped};
+pub use fetch::{origins, Copied, Shipped};
 pub use owner::{claim, Claim, Claimant, Owner};
 pub use pass::{Dropped, Pass, Passed};
 pub use shipper::{News, Shipper};

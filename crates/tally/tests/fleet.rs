@@ -235,6 +235,67 @@ fn a_planted_regression_is_named_with_its_hosts_and_equal_windows_name_nothing()
     }
 }
 
+/// Records a server into a cluster of a bucket while something happens.
+fn shipped(cluster: &scratch::Cluster, name: &str, root: &Path, what: impl FnOnce()) {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording");
+    let mut recorder = Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["record", "--interval", "200ms", "--detail", "1s", "--duration", "6s", "-o"])
+        .arg(&recording)
+        .arg(support::segment(cluster))
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    support::eventually("it records", || recording.join("recording.json").exists());
+    what();
+    assert!(recorder.wait().unwrap().success());
+    let url = format!("file://{}", root.display());
+    tally().args(["ship", "--cluster", name]).arg(&recording).arg(url).assert().success();
+}
+
+#[test]
+fn what_is_wrong_is_named_with_the_host_on_which_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("bucket");
+    let loaded = || support::plain().setting("shared_preload_libraries", "pg_tally");
+    let [quiet, blocked] = [support::start(loaded()), support::start(loaded())];
+    shipped(&quiet, "quiet", &root, || ());
+    blocked.psql("create table t (a int)").unwrap();
+    shipped(&blocked, "blocked", &root, || {
+        let mut holder = blocked.connect().unwrap();
+        holder.batch_execute("begin; lock table t").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| blocked.psql("select * from t").unwrap());
+            }
+            std::thread::sleep(std::time::Duration::from_secs(4));
+            holder.batch_execute("commit").unwrap();
+        });
+    });
+    let answer = output(tally().args(["fleet", "doctor", "--json", "--root"]).arg(&root));
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let hosts = answer["hosts"].as_array().unwrap();
+    let of = |name: &str| hosts.iter().find(|it| it["cluster"] == name).unwrap();
+    assert_eq!((hosts.len(), &of("quiet")["diagnoses"]), (2, &serde_json::json!([])));
+    assert_eq!(of("blocked")["diagnoses"][0]["rule"], "locks", "{answer:#}");
+    assert!(hosts.iter().all(|it| it["failure"].is_null()), "{answer:#}");
+    let document = include_str!("../../../docs/reference-json.md");
+    for key in ["since", "until", "hosts", "cluster", "host", "failure", "diagnoses"] {
+        assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");
+    }
+    let text = output(tally().args(["fleet", "doctor", "--root"]).arg(&root));
+    assert!(text.starts_with("1 of 2 hosts are healthy"), "{text}");
+    assert!(text.contains("locks: 1 of 2 hosts") && text.contains("  blocked/"), "{text}");
+    // Another time, in which nothing was recorded; and no such host.
+    let mut past = tally();
+    past.args(["fleet", "doctor", "--until", "2026-01-02", "--since", "2026-01-01", "--root"]);
+    let text = output(past.arg(&root));
+    assert!(text.contains("0 of 2 hosts") && text.contains("not diagnosed"), "{text}");
+    let mut nobody = tally();
+    nobody.args(["fleet", "doctor", "--host", "nobody", "--root"]).arg(&root);
+    assert!(support::complaint(&mut nobody, 1).contains("no recording of this cluster and host"));
+}
+
 #[test]
 fn what_cannot_be_asked_is_refused_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();

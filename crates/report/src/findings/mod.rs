@@ -54,11 +54,11 @@ fn warning(section: &'static str, text: String) -> Finding {
 }
 
 /// What is wrong, the worst first.
-fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
+pub fn diagnosed(material: &Material) -> Vec<Diagnosis> {
     let checkpoints = checkpoints(&material.events, material.from);
     let statements = material.statements.as_ref();
-    let blocker = material.sessions.as_ref().and_then(|it| it.blockers.first());
-    let found = diagnose(&Case {
+    let blocker = first_blocker(material);
+    diagnose(&Case {
         sampled: material.sessions.as_ref().map_or(&[], |it| &it.sessions),
         whole: &material.whole,
         statements,
@@ -66,7 +66,16 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         blocking: blocker.map(|it| &it.forest).or(material.blocking.as_ref()),
         plans: statements.map_or(&[], |it| &it.plans),
         vacuum: material.vacuum.as_ref(),
-    });
+    })
+}
+
+/// Who blocked others for the longest time.
+fn first_blocker(material: &Material) -> Option<&Blocker> {
+    material.sessions.as_ref().and_then(|it| it.blockers.first())
+}
+
+fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
+    let (found, blocker) = (diagnosed(material), first_blocker(material));
     if found.is_empty() {
         return vec![note("ledger", "Healthy: nothing is wrong.".into())];
     }

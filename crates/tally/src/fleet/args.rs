@@ -20,6 +20,7 @@ Examples:
   tally fleet schema --engine clickhouse --root s3://bucket/fleet --tables minute | clickhouse client --multiquery
   tally fleet refresh --root s3://bucket/fleet --tables minute --since -2d | clickhouse client --multiquery
   tally fleet ask p99 --engine http://clickhouse:8123
+  tally fleet doctor --root s3://bucket/fleet --since -15min
   tally fleet sql statements --engine spark --root s3://bucket/fleet")]
 pub struct FleetArgs {
     /// What to do.
@@ -80,6 +81,48 @@ pub enum Verb {
     },
     /// Ask an engine and print the answer
     Ask(AskArgs),
+    /// What is wrong, on which hosts: the diagnoses of each one's recording
+    Doctor(DoctorArgs),
+}
+
+/// Arguments of `tally fleet doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// The directory or bucket of the recordings
+    #[arg(long, value_parser = root)]
+    pub root: Root,
+    /// Of which time and hosts
+    #[command(flatten)]
+    pub scope: Scope,
+    /// Print JSON (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A time, and hosts.
+#[derive(Debug, Args)]
+pub struct Scope {
+    /// From this time on: 14:30, 2026-03-01, "2026-03-01 14:30", or -2h (before the end) [default: -1h]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
+    pub since: Option<Edge>,
+    /// Until this time [default: now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
+    pub until: Option<Edge>,
+    /// Only this cluster
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// Only this host
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+}
+
+impl Scope {
+    /// Its beginning and end, seconds since 1970.
+    pub fn window(&self) -> (f64, f64) {
+        let now = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
+        let until = self.until.map_or(now, |edge| edge.resolve(now));
+        (self.since.map_or(until - 3600.0, |edge| edge.resolve(until)), until)
+    }
 }
 
 /// Arguments of `tally fleet ask`.
@@ -109,21 +152,12 @@ pub struct AskArgs {
 /// Of which time and hosts.
 #[derive(Debug, Args)]
 pub struct Period {
-    /// From this time on: 14:30, 2026-03-01, "2026-03-01 14:30", or -2h (before the end) [default: -1h]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
-    pub since: Option<Edge>,
-    /// Until this time [default: now]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
-    pub until: Option<Edge>,
+    /// Of which time and hosts
+    #[command(flatten)]
+    pub scope: Scope,
     /// For regressions: the time to compare with [default: as long, just before --since]
     #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true, value_parser = Against::parse)]
     pub against: Option<Against>,
-    /// Only this cluster
-    #[arg(long, value_name = "NAME")]
-    pub cluster: Option<String>,
-    /// Only this host
-    #[arg(long, value_name = "NAME")]
-    pub host: Option<String>,
     /// Max. number of rows
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,

@@ -3,6 +3,7 @@
 //! defined in crate `fleet`.
 
 mod args;
+mod doctor;
 mod engine;
 
 use std::io::Write;
@@ -78,6 +79,7 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
             Ok(writeln!(escape::stdout(), "{sql};")?)
         }
         Verb::Ask(args) => ask(args, color),
+        Verb::Doctor(args) => doctor::run(args, color),
     }
 }
 
@@ -106,14 +108,13 @@ fn readable(dialect: Dialect, root: &fleet::Root) -> Result<(), Error> {
 
 /// The windows that a question is of.
 fn asked(period: &Period) -> Result<Asked, Error> {
-    let now = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
-    let only = Only { cluster: period.cluster.clone(), host: period.host.clone() };
+    let scope = &period.scope;
+    let only = Only { cluster: scope.cluster.clone(), host: scope.host.clone() };
     let window = |since: f64, until: f64| {
         Window::new((since * 1e3).round() as i64, (until * 1e3).round() as i64, only.clone())
             .map_err(Error::Usage)
     };
-    let until = period.until.map_or(now, |edge| edge.resolve(now));
-    let since = period.since.map_or(until - 3600.0, |edge| edge.resolve(until));
+    let (since, until) = scope.window();
     let against = period.against.as_ref();
     let to = against.and_then(|it| it.to).map_or(since, |edge| edge.resolve(since));
     let from = against.and_then(|it| it.from).map_or(to - (until - since), |edge| edge.resolve(to));

@@ -97,6 +97,10 @@ pub fn fleet() -> &'static Fleet {
 /// The rows of an answer, each with the names of its columns.
 pub fn rows(answer: &str) -> Vec<BTreeMap<String, Value>> {
     let answer: Value = serde_json::from_str(answer).unwrap();
+    let document = include_str!("../../../../docs/reference-json.md");
+    for key in answer.as_object().unwrap().keys() {
+        assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");
+    }
     let columns: Vec<String> = answer["table"]["columns"]
         .as_array()
         .unwrap()
