@@ -9,20 +9,23 @@
 mod answer;
 mod charts;
 mod dialect;
+mod kept;
 mod local;
 mod queries;
 mod root;
 mod source;
 mod tables;
 mod template;
+mod valid;
 mod views;
 mod window;
 
 pub use answer::table;
 pub use charts::{Chart, CHARTS};
 pub use dialect::Dialect;
+pub use kept::Per;
 pub use queries::{Asked, Query, QUERIES};
 pub use root::Root;
-pub use tables::{refresh, tables, Per};
+pub use tables::{refresh, tables};
 pub use views::{schema, View, VIEWS};
 pub use window::{Only, Window};

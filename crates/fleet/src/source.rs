@@ -9,12 +9,13 @@ use std::path::Path;
 
 use recording::{
     Column, EventRow, FrameRow, PlanRow, PlanTextRow, SessionHistoryRow, StatRow, StatementRow,
-    Table, TextRow, GRADES,
+    Table, TextRow,
 };
 
+use crate::kept::{self, Per};
+use crate::valid::{valid, HOUR};
 use crate::window::Window;
-use crate::{local, tables};
-use crate::{Dialect, Per, Root};
+use crate::{local, Dialect, Root};
 
 /// A table of recordings.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ const PARTS: [(&str, &str); 4] = [
     ("cluster", "/cluster=([^/]*)/"),
     ("host", "/host=([^/]*)/"),
     ("date", "/date=([^/]*)/"),
-    ("hour", "/([0-9][0-9])[^/]*$"),
+    ("hour", HOUR),
 ];
 
 /// Which files are read, of which engine.
@@ -69,28 +70,6 @@ pub struct Files<'a> {
     pub window: Option<&'a Window>,
     /// The tables that hold their rows; `None`: the files themselves.
     pub tables: Option<Per>,
-}
-
-/// A number for the grade in a file's name: files with a higher one replace those with a lower one.
-fn grade(path: &str) -> String {
-    let known: String =
-        GRADES.iter().zip(1..).map(|(name, n)| format!(" WHEN '{name}' THEN {n}")).collect();
-    format!("CASE regexp_extract({path}, '-([a-z0-9]+)[.]parquet$', 1){known} ELSE 0 END")
-}
-
-/// The paths of the files that count, from a relation with all paths. A name may have a number before the grade:
-/// that of a further recording of the same host.
-pub(crate) fn valid(paths: &str) -> String {
-    let (_, hour) = PARTS[3];
-    format!(
-        "SELECT path FROM (SELECT path, grade, max(grade) OVER (PARTITION BY folder, hour, generation) AS best FROM \
-         (SELECT path, {grade} AS grade, regexp_extract(path, '^(.*)/[^/]*$', 1) AS folder, \
-         regexp_extract(path, '{hour}', 1) AS hour, \
-         regexp_extract(path, '/[0-9]+-([0-9]+)-[a-z0-9]+[.]parquet$', 1) AS generation \
-         FROM ({paths}) listed) graded) ranked \
-         WHERE grade = best AND grade > 0",
-        grade = grade("path")
-    )
 }
 
 /// What the path of a file says of its rows.
@@ -144,7 +123,7 @@ impl Source {
     pub fn rows(&self, files: &Files<'_>) -> String {
         let Files { dialect, root, window, tables } = *files;
         if let Some(per) = tables {
-            return tables::rows(self, per);
+            return kept::rows(self.name, per);
         }
         // Texts are written once a day.
         let around = window

@@ -5,43 +5,11 @@
 //! and rows count by their file: so a refresh that was killed, or one that is run twice at once, counts nothing twice. Which files
 //! count is decided as in a bucket, by their names (ADR 70).
 
-use std::fmt::{Display, Formatter};
-
-use crate::source::{valid, Files, Source, SOURCES};
+use crate::kept::{complete, table, Per};
+use crate::source::{Files, Source, SOURCES};
+use crate::valid::valid;
 use crate::views::create_views;
 use crate::{Dialect, Root, Window};
-
-/// The length of time that a row of statistics and of statements has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Per {
-    /// A minute.
-    Minute,
-    /// An hour.
-    Hour,
-}
-
-impl Per {
-    /// The one of this name.
-    pub fn of_name(name: &str) -> Option<Per> {
-        [Per::Minute, Per::Hour].into_iter().find(|it| it.to_string() == name)
-    }
-
-    fn ms(self) -> i64 {
-        match self {
-            Per::Minute => 60_000,
-            Per::Hour => 3_600_000,
-        }
-    }
-}
-
-impl Display for Per {
-    fn fmt(&self, to: &mut Formatter<'_>) -> std::fmt::Result {
-        to.write_str(match self {
-            Per::Minute => "minute",
-            Per::Hour => "hour",
-        })
-    }
-}
 
 /// What identifies a row that is merged, besides the file and the time; `None`: rows are kept as they are.
 fn keys(source: &Source) -> Option<&'static [&'static str]> {
@@ -52,30 +20,6 @@ fn keys(source: &Source) -> Option<&'static [&'static str]> {
         }
         _ => None,
     }
-}
-
-fn table(per: Per, name: &str) -> String {
-    format!("tally_{per}_{name}")
-}
-
-/// The files of a source whose rows are complete.
-fn complete(source: &Source, per: Per) -> String {
-    let (files, runs, name) = (table(per, "files"), table(per, "runs"), source.name);
-    format!(
-        "SELECT path, size, modified, file, run FROM {files} WHERE source = '{name}' \
-         AND run IN (SELECT run FROM {runs} WHERE source = '{name}')"
-    )
-}
-
-/// A query for the rows that count, with the columns of [`Source::rows`].
-pub fn rows(source: &Source, per: Per) -> String {
-    let complete = complete(source, per);
-    format!(
-        "SELECT * EXCEPT (file) FROM {table} WHERE file IN (SELECT argMax(file, run) FROM ({complete}) complete \
-         WHERE path IN ({valid}) GROUP BY path)",
-        table = table(per, source.name),
-        valid = valid(&format!("SELECT DISTINCT path FROM ({complete}) every")),
-    )
 }
 
 /// The statements that create the tables, unless they exist, and views over them.
@@ -134,7 +78,7 @@ pub fn refresh(root: &Root, window: Option<&Window>, per: Per, run: i64) -> Stri
              INSERT INTO {table} {many}\n{fresh};\n\n\
              INSERT INTO {runs} SELECT '{name}', {run} WHERE (SELECT count() FROM {files} WHERE source = '{name}' AND run = {run}) > 0;\n\n",
             valid = valid(&format!("SELECT path FROM ({list}) every")),
-            complete = complete(source, per),
+            complete = complete(name, per),
             table = table(per, name),
             fresh = fresh(source, root, window, per, run),
         )
