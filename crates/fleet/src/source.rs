@@ -190,8 +190,17 @@ impl Source {
     /// ClickHouse's query for what is known of the files: `path`, `size`, `modified`.
     pub(crate) fn listed(&self, root: &Root, window: Option<&Window>) -> String {
         let pattern = root.pattern(self.name, window, Dialect::ClickHouse);
+        // A pattern says it coarsely: it may match a whole year.
+        let of_the_time = window.map_or(String::new(), |window| {
+            let [first, last] = window.hours();
+            let (date, hour) = (PARTS[2].1, HOUR);
+            format!(
+                " WHERE concat(regexp_extract(_path, '{date}', 1), ' ', regexp_extract(_path, '{hour}', 1)) \
+                 BETWEEN '{first}' AND '{last}'"
+            )
+        });
         format!(
-            "SELECT DISTINCT _path AS path, ifNull(_size, 0) AS size, ifNull(_time, toDateTime(0)) AS modified FROM {}",
+            "SELECT DISTINCT _path AS path, ifNull(_size, 0) AS size, ifNull(_time, toDateTime(0)) AS modified FROM {}{of_the_time}",
             root.clickhouse(&pattern, "One", "dummy UInt8")
         )
     }

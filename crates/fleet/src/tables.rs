@@ -102,6 +102,9 @@ mod tests {
         }
         assert!(!tables.contains("Parquet"), "{tables}");
         assert!(refresh.rfind("'frames'") > refresh.rfind("'statistics'"));
+        let day = Window::new(1_772_409_600_000, 1_772_496_000_000, Default::default()).unwrap();
+        let refresh = super::refresh(&root, Some(&day), Per::Hour, 7);
+        assert!(refresh.contains("BETWEEN '2026-03-01 23' AND '2026-03-03 00'"), "{refresh}");
         assert_eq!(Per::of_name("minute"), Some(Per::Minute));
         assert_eq!(Per::of_name("second"), None);
     }

@@ -61,7 +61,7 @@ impl Window {
     }
 
     /// The first and the last hour of files with rows of it: "2026-03-02 11".
-    fn hours(&self) -> [String; 2] {
+    pub(crate) fn hours(&self) -> [String; 2] {
         [hour(self.since_ms - HOUR_MS), hour(self.until_ms)]
     }
 

@@ -45,7 +45,11 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
     let (since, until) = (time(now - 7200), time(now + 7200));
     let period = ["--since", &since, "--until", &until, "--limit", "100000"];
     for per in ["minute", "hour"] {
-        let refresh = || fleet_sql(&["refresh", "--root", root_name, "--tables", per]);
+        let refresh_of = |more: &[&str]| {
+            let first = ["refresh", "--root", root_name, "--tables", per];
+            fleet_sql(&first.iter().chain(more).copied().collect::<Vec<_>>())
+        };
+        let refresh = || refresh_of(&["--since", &since, "--until", &until]);
         let agree = |moment: &str| {
             let sql = |query: &&str, more: &[&str]| {
                 let first = ["sql", query, "--engine", "clickhouse"];
@@ -83,7 +87,12 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
             agree("without minutes");
             continue;
         }
-        run(&(schema + &refresh()));
+        run(&schema);
+        // Of another time: nothing is added.
+        run(&refresh_of(&["--until", "2026-01-02"]));
+        let rows_now = run(&format!("SELECT count() AS n FROM tally_{per}_frames")).concat();
+        assert!(rows_now.contains(":0}") || rows_now.contains(":\"0\"}"), "{rows_now}");
+        run(&refresh());
         agree("with one host");
 
         // A second host; the refresh is killed before its end.
