@@ -259,7 +259,7 @@ impl Join {
             (it.before, "before the trace of their process began"),
             (it.lost, "whose messages the server's trace lost"),
             (it.elsewhere, "whose messages were handled at another time: a pooler between them?"),
-            (it.other_processes, "of processes that were not traced, or are none of this server"),
+            (it.other_processes, "of processes that were not traced, or are none of this server: a pooler between them?"),
             (self.client.lost, "records of the client lost"),
         ] {
             if count > 0 {

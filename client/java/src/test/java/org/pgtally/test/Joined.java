@@ -13,6 +13,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.postgresql.copy.CopyManager;
 import org.postgresql.core.BaseConnection;
 
@@ -142,17 +143,26 @@ public final class Joined {
 
     /** The request to cancel comes on a connection of its own. */
     private static void cancelled(Connection connection, String text) throws Exception {
+        AtomicBoolean ended = new AtomicBoolean();
         try (Statement statement = connection.createStatement()) {
             Thread other = new Thread(() -> {
                 try {
-                    Thread.sleep(20);
-                    statement.cancel();
+                    // One that comes before the statement has begun does nothing.
+                    while (!ended.get()) {
+                        Thread.sleep(20);
+                        statement.cancel();
+                    }
                 } catch (InterruptedException | SQLException e) {
                     throw new IllegalStateException(e);
                 }
             });
             other.start();
-            statement.execute(text);
+            try {
+                statement.execute(text);
+            } finally {
+                ended.set(true);
+                other.join();
+            }
             throw new AssertionError("it was not cancelled");
         } catch (SQLException e) {
             if (!"57014".equals(e.getSQLState())) {
