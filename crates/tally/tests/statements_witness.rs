@@ -58,13 +58,12 @@ const OTHERS_COST: f64 = 0.005;
 const OTHERS_ENTRY: f64 = 0.3;
 /// The outer time cannot be shorter than the inner one, except for the difference of the clocks.
 const CLOCKS: f64 = 0.0005;
-/// One in this many times may differ by more: another process had the CPU between the two clock readings.
-const INTERRUPTED: usize = 500;
-/// One in this many times may be shorter: another process had the CPU while the executor finished, which we do not time
-/// where there is nothing to finish.
-const INTERRUPTED_AT_END: usize = 5000;
+/// Of one in this many statements the times may differ by more: another process had the CPU between the two clock
+/// readings, or while the executor finished, which we do not time where there is nothing to finish. How often depends on
+/// what else the machine does; an error of ours would be in all statements of a kind.
+const INTERRUPTED: usize = 100;
 /// The same in an emulator: the first time the code between the two readings runs, it is translated.
-const TRANSLATED: usize = 50;
+const TRANSLATED: usize = 10;
 
 /// Role, database, top level, query id.
 type Key = (i64, i64, bool, i64);
@@ -145,9 +144,14 @@ impl Findings {
     fn are_at_most(&self, share: usize, what: &str) -> bool {
         println!("{what}: {} checked, {} differ", self.checked, self.wrong.len());
         for line in self.wrong.iter().take(60) {
-            println!("  {line}");
+            println!("  {}", line.replace('\n', "\n  "));
         }
         self.wrong.len() <= self.checked.checked_div(share).unwrap_or(0)
+    }
+
+    /// Those of one thing are one.
+    fn together(self, of: &mut Findings) {
+        of.check(self.wrong.is_empty(), || self.wrong.join("\n"));
     }
 }
 
@@ -235,11 +239,12 @@ fn times_agree(
     let mut longer = Findings::default();
     let mut shorter = Findings::default();
     let mut by_server = Findings::default();
-    let (mut sum_ours, mut sum_theirs) = (0.0, 0.0);
+    let mut ratios = Vec::new();
     for (key, statement, witness) in pairs(ours, theirs) {
         if is_lost(witness, lost) {
             continue;
         }
+        let (mut too_long, mut too_short) = (Findings::default(), Findings::default());
         for (kind, kind_name) in KINDS.iter().enumerate() {
             let calls = count(statement, if kind == 0 { "plans" } else { "calls" }) as f64;
             for (part, part_name) in PARTS.iter().enumerate() {
@@ -259,17 +264,18 @@ fn times_agree(
                     format!("{what} {we:.4}, the witness {they:.4} ({calls} times): {name}")
                 };
                 let others = each * OTHERS_COST + once * OTHERS_ENTRY;
-                longer.check(outside <= 1.01 * inside + others, say);
+                too_long.check(outside <= 1.01 * inside + others, say);
                 // The standard deviation may differ either way, and the outer one is not always known.
                 let minimum = 0.999 * inside - each * CLOCKS;
                 let unsure = *part_name == "stddev" || kind == 1 && !executor && !we_are_outside;
-                shorter.check(unsure || outside >= minimum, say);
+                too_short.check(unsure || outside >= minimum, say);
             }
         }
+        too_long.together(&mut longer);
+        too_short.together(&mut shorter);
         // Longer statements, for which the overhead does not matter.
         if witness.times[1][3] > 0.5 {
-            sum_ours += statement.times[1][0];
-            sum_theirs += witness.times[1][0];
+            ratios.push(statement.times[1][0] / witness.times[1][0]);
         }
         for (at, column) in SERVER_TIMES.iter().enumerate() {
             let (we, they) = (statement.server_times[at], witness.server_times[at]);
@@ -278,12 +284,14 @@ fn times_agree(
             });
         }
     }
-    println!("statements over 0.5 ms: {sum_ours:.1} ms, pg_stat_statements {sum_theirs:.1} ms");
+    ratios.sort_by(f64::total_cmp);
+    let ratio = ratios[ratios.len() / 2];
+    println!("{} statements over 0.5 ms: {ratio:.5} of pg_stat_statements' time (median)", ratios.len());
     let (most, near) = if support::emulated() { (TRANSLATED, 0.05) } else { (INTERRUPTED, 0.01) };
-    let long = (sum_ours / sum_theirs - 1.0).abs() < near;
+    let long = ratios.len() > 20 && (ratio - 1.0).abs() < near;
     [
         longer.are_at_most(most, "times outside not much longer"),
-        shorter.are_at_most(INTERRUPTED_AT_END, "times outside no shorter"),
+        shorter.are_at_most(most, "times outside no shorter"),
         by_server.are_at_most(0, "times by the server"),
         long,
     ] == [true; 4]
