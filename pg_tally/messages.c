@@ -163,7 +163,7 @@ before_read(void)
 		tally_end_level(tally.slot.segment, probe_now());
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_follow();
-	/* the message before may have been SET application_name; the wait for the next one has it shown */
+	/* the message before may have been SET application_name; the read of the next one has it shown */
 	if (unlikely(*server.application != tally.application))
 	{
 		tally.identified = false;
@@ -213,8 +213,12 @@ after_wait(const message_kind *kind)
 static pg_noinline uint64
 after_no_wait(const message_kind *kind)
 {
-	uint64		arrival = probe_now();
+	uint64		arrival;
 
+	/* a session whose client is always faster would not be seen to have another name, nor be traced, before its end */
+	if (unlikely(!tally.identified))
+		probe_identify();
+	arrival = probe_now();
 	tally.read_begun = false;
 
 	pending_settle();

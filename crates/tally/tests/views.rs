@@ -3,6 +3,7 @@
 
 mod support;
 
+use scratch::Load;
 use support::{create_views, segment, shared};
 
 #[test]
@@ -47,6 +48,30 @@ fn a_name_that_the_last_message_set_is_seen_while_the_session_is_idle() {
     shown("billing", "client backend");
     shown("tally", "client backend (tally)");
     shown("billing again", "client backend");
+}
+
+/// A session whose messages all come in time never waits for one.
+#[test]
+fn a_name_is_seen_by_the_next_message_although_that_is_not_waited_for() {
+    let cluster = shared();
+    create_views(&cluster);
+    cluster.psql("create table piped (name text)").unwrap();
+    let pipeline = |name: &str| {
+        format!(
+            "\\startpipeline
+set application_name = '{name}';
+insert into piped select application_name from tally.sessions where pid = pg_backend_pid();
+\\endpipeline
+"
+        )
+    };
+    // The first time, the insert waits for files.
+    let pgbench = cluster.pgbench().load(Load::Script(pipeline("one") + &pipeline("two")));
+    pgbench.clients(1).protocol("extended").transactions(3).run().unwrap();
+    let mut client = cluster.connect().unwrap();
+    let sql = "select string_agg(name, ' ' order by ctid) from piped";
+    let names: String = client.query_one(sql, &[]).unwrap().get(0);
+    assert_eq!(names, "one two one two one two");
 }
 
 #[test]
