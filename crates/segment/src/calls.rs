@@ -45,6 +45,14 @@ pub struct CallRow {
     pub messages: u64,
     /// Times that the driver sent something and then waited for an answer.
     pub round_trips: u64,
+    /// Bytes of the messages sent.
+    pub bytes_sent: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Prepared statements made of it, without the server.
+    pub prepare: Timing,
+    /// The same that were closed.
+    pub close: Timing,
     /// Executions that ended by an exception.
     pub failed: u64,
     /// Executions as a batch.
@@ -81,6 +89,10 @@ impl CallRow {
             "rows" => (self.rows, self.max_rows) = (total, max),
             "messages" => self.messages = total,
             "trips" => self.round_trips = total,
+            "sent" => self.bytes_sent = total,
+            "received" => self.bytes_received = total,
+            "prepare" => self.prepare = timing(of),
+            "close" => self.close = timing(of),
             "failed" => self.failed = of.count,
             "batch" => (self.batches, self.batched) = (of.count, total),
             "repeated" => {
@@ -174,6 +186,8 @@ mod tests {
             statistic("call::wait::a1", 6, 2.5),
             statistic("call::decode::a1", 9, 0.25),
             statistic("call::rows::a1", 6, 40.0),
+            statistic("call::received::a1", 6, 4000.0),
+            statistic("call::prepare::a1", 3, 0.5),
             statistic("call::execute::others", 1, 1.0),
             statistic("call::pool::wait", 3, 0.5),
             statistic("gc::G1", 1, 1.0),
@@ -182,6 +196,7 @@ mod tests {
         let (rows, pool) = rows(&statistics, &texts);
         assert_eq!(rows.iter().map(|row| &*row.id).collect::<Vec<_>>(), ["a1", "others"]);
         assert_eq!((&*rows[0].text, rows[0].rows, rows[0].execute.count), ("select ?", 40, 4));
+        assert_eq!((rows[0].bytes_received, rows[0].prepare.count), (4000, 3));
         assert_eq!((rows[0].elapsed_seconds(), rows[0].driver_seconds()), (3.25, 0.5));
         assert_eq!(pool.unwrap().count, 3);
     }

@@ -3,6 +3,9 @@
 //! measures.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use error::Error;
@@ -10,11 +13,16 @@ use segment::calls::{self, CallRow};
 use segment::interval::Timing;
 use segment::Interval;
 use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use view::calls::{findings, table, CallSort};
 use view::units::duration;
 
-use crate::client::{ClientArgs, Head, WIDTH};
+use crate::client::ring::Client;
+use crate::client::{self, ClientArgs, Head, WIDTH};
 use crate::terminal;
+
+/// How often a client's ring is read.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Arguments of `tally calls`.
 #[derive(Debug, Args)]
@@ -28,7 +36,8 @@ of the first two that the driver waited for the server or the network.
 Examples:
   tally calls
   tally calls --interval 10 --sort trips --top 20
-  tally calls /dev/shm/pg_tally.java.4711 --json")]
+  tally calls /dev/shm/pg_tally.java.4711 --json
+  tally calls 4711 --stream | ssh db tally trace --application shop --client -")]
 pub struct CallsArgs {
     #[command(flatten)]
     pub client: ClientArgs,
@@ -38,6 +47,9 @@ pub struct CallsArgs {
     /// Statements in the table
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
+    /// Print each call as it ends, for `tally trace --client -` on the server's machine, until interrupted
+    #[arg(long, conflicts_with_all = ["json", "sort", "top"])]
+    pub stream: bool,
 }
 
 /// The statements of an interval, as `--json` prints them.
@@ -60,6 +72,9 @@ struct Call<'i> {
 
 /// Prints the statements of a Java process.
 pub fn run(args: &CallsArgs) -> Result<(), Error> {
+    if args.stream {
+        return stream(args);
+    }
     let (segment, interval) = args.client.measure()?;
     let head = Head::of(&segment, &interval);
     let (rows, pool) = calls::rows(&interval.statistics, &segment.call_texts()?);
@@ -86,6 +101,32 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
     Ok(())
 }
 
+/// Calls as they end, for the given time or until interrupted.
+fn stream(args: &CallsArgs) -> Result<(), Error> {
+    let segment = args.client.open()?;
+    let path = segment.path().display().to_string();
+    let mut client = Client::of(segment, &path)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let began = Instant::now();
+    let over = || args.client.interval.is_some_and(|length| began.elapsed() >= length);
+    let mut out = std::io::stdout().lock();
+    let mut lost = 0;
+    loop {
+        let last = stop.load(Ordering::Relaxed) || over() || !client.runs();
+        let calls = client.poll()?;
+        let more = (client.lost > lost).then_some(client.lost);
+        lost = client.lost;
+        client::stream::write(&mut out, calls, more)?;
+        if last {
+            return Ok(());
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
 fn call(row: &CallRow) -> Call<'_> {
     let (elapsed_seconds, driver_seconds) = (row.elapsed_seconds(), row.driver_seconds());
     Call { elapsed_seconds, driver_seconds, row }
@@ -101,9 +142,16 @@ fn done(interval: &Interval, rows: &[CallRow], pool: Option<Timing>) -> String {
             duration(it.seconds)
         )
     });
+    let handled: u64 = rows.iter().map(|row| row.prepare.count + row.close.count).sum();
+    let prepared = if handled == 0 {
+        String::new()
+    } else {
+        let took = sum(|row| row.prepare.seconds + row.close.seconds);
+        format!("; making and closing prepared statements {took}")
+    };
     format!(
         "{executions} executions of {} statements in {:.1} s took {}: waiting for the \
-         server {}, driver {}, decoding {}{pool}",
+         server {}, driver {}, decoding {}{prepared}{pool}",
         rows.len(),
         interval.interval_seconds,
         sum(CallRow::elapsed_seconds),

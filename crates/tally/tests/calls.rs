@@ -50,7 +50,7 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
             assert_eq!(found, count.parse::<u64>().unwrap(), "{text}: {json:#}");
             counted += 1;
         }
-        assert_eq!(counted, 11, "{lines:?}");
+        assert_eq!(counted, 12, "{lines:?}");
         let sum = |key: &str| -> u64 {
             let rows = json["calls"].as_array().unwrap();
             rows.iter().map(|it| it[key].as_u64().unwrap()).sum()
@@ -59,6 +59,22 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
         let server = commands(&support::segment(&cluster)) - before;
         assert_eq!(sum("messages") + 2, server, "{json:#}");
         println!("{server} messages");
+        let bytes = ["bytes_sent", "bytes_received"].map(sum);
+        let witness = lines.iter().find_map(|line| line.strip_prefix("bytes ")).unwrap();
+        assert_eq!(format!("{} {}", bytes[0], bytes[1]), witness, "{json:#}");
+        println!("{witness} bytes sent and received");
+        // Each prepared statement was made and closed once; the others were not prepared.
+        for call in json["calls"].as_array().unwrap() {
+            let text = call["text"].as_str().unwrap();
+            if text.is_empty() {
+                // The driver's own, by which a pool checks a connection.
+                continue;
+            }
+            let made = if text.contains('?') { &call["execute"]["count"] } else { &Value::from(0) };
+            assert_eq!([&call["prepare"]["count"], &call["close"]["count"]], [made; 2], "{call:#}");
+        }
+        let long = row(&json, "select repeat(?::text, 100000)");
+        assert!(long["bytes_received"].as_u64().unwrap() > 100_000 * rounds, "{long:#}");
 
         let cursor = row(&json, "select * from generate_series(1, ?)");
         assert_eq!([&cursor["rows"], &cursor["fetch"]["count"]], [25 * rounds, 2 * rounds]);

@@ -286,7 +286,10 @@ fn times_agree(
     }
     ratios.sort_by(f64::total_cmp);
     let ratio = ratios[ratios.len() / 2];
-    println!("{} statements over 0.5 ms: {ratio:.5} of pg_stat_statements' time (median)", ratios.len());
+    println!(
+        "{} statements over 0.5 ms: {ratio:.5} of pg_stat_statements' time (median)",
+        ratios.len()
+    );
     let (most, near) = if support::emulated() { (TRANSLATED, 0.05) } else { (INTERRUPTED, 0.01) };
     let long = ratios.len() > 20 && (ratio - 1.0).abs() < near;
     [

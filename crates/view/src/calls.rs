@@ -30,6 +30,8 @@ pub enum CallSort {
     Rows,
     /// By round trips
     Trips,
+    /// By bytes received
+    Bytes,
     /// By executions that ended by an exception
     Failed,
 }
@@ -43,6 +45,7 @@ impl CallSort {
             CallSort::Decode => row.decode_seconds,
             CallSort::Rows => row.rows as f64,
             CallSort::Trips => row.round_trips as f64,
+            CallSort::Bytes => row.bytes_received as f64,
             CallSort::Failed => row.failed as f64,
         }
     }
@@ -73,11 +76,13 @@ const FIELDS: &[F] = &[
     F::new("rows", "Rows", Unit::Count, |it, _| it.rows.into()),
     F::new("trips", "Trips", Unit::Count, |it, _| it.round_trips.into()),
     F::new("messages", "Messages", Unit::Count, |it, _| it.messages.into()),
+    F::new("sent", "Sent", Unit::Bytes, |it, _| it.bytes_sent.into()),
+    F::new("received", "Received", Unit::Bytes, |it, _| it.bytes_received.into()),
     F::new("statement", "Statement", Unit::Text, |it, _| one_line(&it.text).into()).elastic(),
 ];
 
 const KEYS: &str = "count, failed, elapsed, mean, p99, execute, fetch, decode, wait, rows, trips, \
-                    messages, statement";
+                    messages, sent, received, statement";
 
 /// The first of them in this order.
 pub fn table(rows: &[CallRow], sort: CallSort, top: usize) -> Table {

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the verbs that read a client's segment share: arguments, the head of their JSON, and what was measured.
+//! What the verbs that read a client's segment share: arguments, the head of their JSON, what was measured, and its calls
+//! one by one.
+
+pub mod call;
+pub mod ring;
+pub mod stream;
 
 use std::time::Duration;
 
@@ -30,9 +35,14 @@ pub struct ClientArgs {
 }
 
 impl ClientArgs {
+    /// The segment.
+    pub fn open(&self) -> Result<Segment, Error> {
+        Ok(target::open_client(self.target.as_deref())?)
+    }
+
     /// The segment, and what was measured in it: in the given time from now on, or since the beginning.
     pub fn measure(&self) -> Result<(Segment, Interval), Error> {
-        let mut segment = target::open_client(self.target.as_deref())?;
+        let mut segment = self.open()?;
         let before = match self.interval {
             Some(length) => {
                 let before = segment.snapshot(None)?;

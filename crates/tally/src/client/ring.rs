@@ -9,33 +9,10 @@ use live::target;
 use segment::calls::CallTexts;
 use segment::{Segment, TraceKind, TraceReader, TraceRequest, TraceSwitch};
 
-use super::parts::{Call, Span};
+use super::call::{Call, ClientCall, Span};
 
 /// How often the request is renewed.
 const RENEW: Duration = Duration::from_secs(1);
-
-/// A call, and where it is on its connection.
-#[derive(Debug, Clone)]
-pub struct ClientCall {
-    /// Its times.
-    pub call: Call,
-    /// Whether rows of a cursor, or of a COPY, are fetched.
-    pub fetches: bool,
-    /// An error ends it.
-    pub failed: bool,
-    /// A hash of the statement's text; empty: not known.
-    pub id: String,
-    /// The statement's text.
-    pub text: String,
-    /// The server's process.
-    pub pid: i32,
-    /// Ordinal of its first message, or of the one that would follow; `None`: its connection is older than the agent.
-    pub first: Option<u64>,
-    /// Messages that it sent.
-    pub messages: u64,
-    /// Rows received.
-    pub rows: u32,
-}
 
 /// A client that is asked for its calls.
 pub struct Client {
@@ -53,7 +30,11 @@ pub struct Client {
 impl Client {
     /// Asks the client with this segment.
     pub fn open(path: &str) -> Result<Client, Error> {
-        let segment = target::open(Some(path))?;
+        Client::of(target::open(Some(path))?, path)
+    }
+
+    /// The same of one that is open; `path` is how errors name it.
+    pub fn of(segment: Segment, path: &str) -> Result<Client, Error> {
         if segment.server_runs() == Some(false) {
             return Err(Error::Failed(format!("{path}: its process is not running any more")));
         }
@@ -71,6 +52,11 @@ impl Client {
             texts: CallTexts::new(),
             lost: 0,
         })
+    }
+
+    /// Whether its process runs, as far as can be seen.
+    pub fn runs(&self) -> bool {
+        self.segment.server_runs() != Some(false)
     }
 
     /// The calls that have ended since the last time.

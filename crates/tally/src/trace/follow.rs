@@ -132,7 +132,7 @@ impl Trace<'_> {
             }
             self.poll(context, compares, flushes)?;
             self.sink.flush()?;
-            if stops {
+            if stops || !self.sink.wants_more() {
                 return Ok(());
             }
             if renewed.elapsed() >= RENEW {

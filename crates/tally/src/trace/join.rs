@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A client's calls with what the server did for each, by the server's process and the ordinals of messages: driver and
-//! server count alike what one sends and the other reads.
+//! server count alike what one sends and the other reads. A client on another machine has another clock.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Write;
@@ -11,11 +11,14 @@ use segment::{Clock, Traced};
 use serde::Serialize;
 use view::statements::beginning;
 
-use super::calls::{Client, ClientCall};
 use super::names;
-use super::parts::{Parts, Span};
+use super::offset::Offset;
+use super::parts::Parts;
 use super::story::{Item, Story, Unit};
 use super::{Context, Sink};
+use crate::client::call::{ClientCall, Span};
+use crate::client::ring::Client;
+use crate::client::stream::Stream;
 
 /// A call whose messages have not been seen by then is not joined.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -76,6 +79,10 @@ struct Line<'a> {
     pid: i32,
     ns: i64,
     length_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_offset_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_error_ns: Option<u64>,
     encode_ns: u64,
     network_ns: u64,
     server_ns: u64,
@@ -101,9 +108,61 @@ struct End<'a> {
     records_lost: u64,
 }
 
+/// Where calls come from.
+pub enum Calls {
+    /// A client of this machine.
+    Here(Client),
+    /// Another machine, with its own clock.
+    Elsewhere(Stream, Offset),
+}
+
+impl Calls {
+    fn poll(&mut self) -> Result<Vec<ClientCall>, Error> {
+        match self {
+            Calls::Here(client) => client.poll(),
+            Calls::Elsewhere(stream, _) => stream.poll(),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        match self {
+            Calls::Here(client) => client.lost,
+            Calls::Elsewhere(stream, _) => stream.lost,
+        }
+    }
+
+    /// A time of the server, on the client's clock.
+    fn of_client(&self, server: u64) -> u64 {
+        match self {
+            Calls::Here(_) => server,
+            Calls::Elsewhere(_, offset) => offset.of_client(server),
+        }
+    }
+
+    /// What is known of the other clock; `None`: there is one.
+    fn offset(&self) -> Option<&Offset> {
+        match self {
+            Calls::Here(_) => None,
+            Calls::Elsewhere(_, offset) => Some(offset),
+        }
+    }
+
+    /// Whether these times of a call fit those at which its messages began to be handled.
+    fn fits(&mut self, call: &ClientCall, first: u64, last: u64) -> bool {
+        let (begin, end) = call.call.span;
+        match self {
+            // Data of a COPY has no ordinal of its own: the message began before.
+            Calls::Here(_) => first <= end + SKEW && (call.messages == 0 || first + SKEW >= begin),
+            Calls::Elsewhere(_, offset) => {
+                call.messages == 0 || offset.narrow((begin, end), first, last)
+            }
+        }
+    }
+}
+
 /// The sink.
 pub struct Join {
-    client: Client,
+    client: Calls,
     out: Box<dyn Write>,
     json: bool,
     clock: Option<Clock>,
@@ -124,7 +183,7 @@ enum Fate {
 
 impl Join {
     /// Calls of this client go to `out`.
-    pub fn new(client: Client, out: Box<dyn Write>, json: bool) -> Join {
+    pub fn new(client: Calls, out: Box<dyn Write>, json: bool) -> Join {
         Join {
             client,
             out,
@@ -154,7 +213,7 @@ impl Join {
         Ok(())
     }
 
-    fn fate(&self, call: &ClientCall, late: bool) -> Fate {
+    fn fate(&mut self, call: &ClientCall, late: bool) -> Fate {
         let Some(server) = self.servers.get(&call.pid) else {
             return if late { Fate::Left(|it| &mut it.other_processes) } else { Fate::Waits };
         };
@@ -170,10 +229,8 @@ impl Join {
         if there != last - first + 1 {
             return if late { Fate::Left(|it| &mut it.lost) } else { Fate::Waits };
         }
-        let start = server.messages.get(&first).map_or(0, |it| it.start);
-        let (begin, end) = call.call.span;
-        // Data of a COPY has no ordinal of its own: the message began before.
-        if start > end + SKEW || (call.messages > 0 && start + SKEW < begin) {
+        let start = |ordinal| server.messages.get(ordinal).map_or(0, |it| it.start);
+        if !self.client.fits(call, start(&first), start(&last)) {
             return Fate::Left(|it| &mut it.elsewhere);
         }
         Fate::Joined
@@ -184,10 +241,11 @@ impl Join {
         else {
             return Ok(());
         };
+        let own = &self.client;
         let mut busy = Vec::new();
         let (mut kinds, mut query) = (Vec::new(), None);
         for (_, handled) in server.messages.range(first..=last) {
-            busy.extend_from_slice(&handled.busy);
+            busy.extend(handled.busy.iter().map(|it| (own.of_client(it.0), own.of_client(it.1))));
             kinds.push(names::message(handled.kind));
             query = query.or(handled.query.as_deref());
         }
@@ -199,10 +257,14 @@ impl Join {
         sum.parts.add(&parts);
         self.joined += 1;
         let (origin, realtime) = self.origin.unwrap_or_default();
+        // From the server's time of the origin.
+        let origin = self.client.of_client(origin);
         let line = Line {
             what: "call",
             pid: call.pid,
             ns: begin as i64 - origin as i64,
+            clock_offset_ns: self.client.offset().map(Offset::middle),
+            clock_error_ns: self.client.offset().and_then(Offset::error),
             length_ns: end - begin,
             encode_ns: parts.encode,
             network_ns: parts.network,
@@ -252,6 +314,13 @@ impl Join {
                 beginning(&sum.text, QUOTED)
             )?;
         }
+        if let Some(error) = self.client.offset().and_then(Offset::error) {
+            let ms = error as f64 / 1e6;
+            writeln!(
+                self.out,
+                "the other machine's clock is known within {ms:.3} ms: so far a call's network and server may be wrong"
+            )?;
+        }
         let it = &self.unjoined;
         writeln!(self.out, "{} calls joined with the server's messages", self.joined)?;
         for (count, why) in [
@@ -260,7 +329,7 @@ impl Join {
             (it.lost, "whose messages the server's trace lost"),
             (it.elsewhere, "whose messages were handled at another time: a pooler between them?"),
             (it.other_processes, "of processes that were not traced, or are none of this server: a pooler between them?"),
-            (self.client.lost, "records of the client lost"),
+            (self.client.lost(), "records of the client lost"),
         ] {
             if count > 0 {
                 writeln!(self.out, "not joined: {count} {why}")?;
@@ -294,6 +363,13 @@ fn in_words(parts: &Parts, calls: u64) -> String {
 }
 
 impl Sink for Join {
+    fn wants_more(&self) -> bool {
+        match &self.client {
+            Calls::Here(_) => true,
+            Calls::Elsewhere(stream, _) => !stream.has_ended() || !self.pending.is_empty(),
+        }
+    }
+
     fn session(&mut self, _context: &mut Context, who: &Traced) -> Result<(), Error> {
         self.servers.entry(who.pid).or_default();
         Ok(())
@@ -367,7 +443,7 @@ impl Sink for Join {
             what: "calls",
             joined: self.joined,
             unjoined: &self.unjoined,
-            records_lost: self.client.lost,
+            records_lost: self.client.lost(),
         };
         serde_json::to_writer(&mut self.out, &end)?;
         Ok(writeln!(self.out)?)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally trace`: everything that a session does, in order.
 
-mod calls;
 mod follow;
 mod join;
 mod json;
 mod names;
 mod node_time;
+mod offset;
 mod otlp;
 mod page;
 mod parts;
@@ -18,7 +18,7 @@ mod summary;
 mod text;
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
@@ -31,8 +31,11 @@ use segment::{Segment, Traced};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::arguments::interval;
+use crate::client::ring::Client;
+use crate::client::stream::Stream;
 use crate::connection::ConnectionFlags;
 use names::Names;
+use offset::Offset;
 use story::{Story, Unit};
 
 /// Arguments of `tally trace`.
@@ -56,6 +59,7 @@ Examples:
   sudo -u postgres tally trace 12345 --nodes --seconds 10 -o slow.html
   sudo -u postgres tally trace --application billing --slower-than 500ms
   sudo -u postgres tally trace 12345 --client /dev/shm/pg_tally.java.4711
+  ssh app tally calls 4711 --stream | tally trace --application billing --client -
   sudo -u postgres tally trace --application billing --otlp http://127.0.0.1:4318
   sudo -u postgres tally trace --database shop --statement -4711 --seconds 60 --json")]
 pub struct TraceArgs {
@@ -101,7 +105,8 @@ pub struct TraceArgs {
     /// Print JSON lines (docs/reference-json.md)
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
-    /// Print the calls of this Java client (its segment, docs/java.md) with what the server did for each, instead
+    /// Print the calls of this Java client (its segment, docs/java.md) with what the server did for each, instead. "-": those
+    /// that `tally calls --stream` writes on another machine, from standard input
     #[arg(long, value_name = "SEGMENT", conflicts_with_all = ["otlp", "statement", "slower_than"])]
     pub client: Option<String>,
     /// Send spans to the OTLP/HTTP receiver at this URL, or the environment's (docs/opentelemetry.md)
@@ -187,6 +192,10 @@ pub(super) trait Sink {
     /// The trace of a process is over.
     fn ended(&mut self, _context: &mut Context, _who: &Traced) -> Result<(), Error> {
         Ok(())
+    }
+    /// False: what it is for has ended, and the trace may, too.
+    fn wants_more(&self) -> bool {
+        true
     }
     /// All that can be printed now.
     fn flush(&mut self) -> Result<(), Error>;
@@ -294,6 +303,10 @@ impl Sink for Both {
         self.0.iter_mut().try_for_each(|sink| sink.ended(context, who))
     }
 
+    fn wants_more(&self) -> bool {
+        self.0.iter().all(|sink| sink.wants_more())
+    }
+
     fn flush(&mut self) -> Result<(), Error> {
         self.0.iter_mut().try_for_each(|sink| sink.flush())
     }
@@ -325,7 +338,12 @@ fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
         let message = "--client writes text or JSON lines: name the file .txt or .jsonl";
         return Err(Error::Usage(message.into()));
     }
-    let client = calls::Client::open(client)?;
+    let client = match client {
+        "-" => {
+            join::Calls::Elsewhere(Stream::of(BufReader::new(std::io::stdin())), Offset::default())
+        }
+        path => join::Calls::Here(Client::open(path)?),
+    };
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(create(path)?),
         None => Box::new(view::escape::Escaping::new(std::io::stdout())),

@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The parts of a client's call: what client, network and server did in its time, which they fill without a rest.
 
-/// From a beginning to an end, ns of CLOCK_MONOTONIC.
-pub type Span = (u64, u64);
-
-/// A call on the wire, as the client saw it.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Call {
-    /// When it began and ended.
-    pub span: Span,
-    /// In reads and writes of the socket, in order, without overlaps.
-    pub waits: Vec<Span>,
-    /// For how long garbage was collected meanwhile, ns.
-    pub collecting: u64,
-}
+use crate::client::call::{Call, Span};
 
 /// What fills the time of a call, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

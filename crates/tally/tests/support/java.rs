@@ -64,21 +64,42 @@ impl Java {
 
     /// Starts a program with the agent and these options, and waits until it is ready.
     pub fn start(&self, options: &str, program: &[&str]) -> Running {
-        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        let segment = folder.path().join("segment");
-        let agent =
-            format!("-javaagent:{}=file={},{options}", agent().display(), segment.display());
-        let mut running = self.spawn(&[&agent], program, folder);
-        running.until("ready");
-        running
+        self.start_by(Command::new(&self.program), options, program)
     }
 
     /// Starts a program with these arguments of the virtual machine.
     pub fn spawn(&self, arguments: &[&str], program: &[&str], folder: TempDir) -> Running {
+        self.spawn_by(Command::new(&self.program), arguments, program, folder)
+    }
+
+    /// The same as [`Java::start`], with a monotonic clock that is ahead by so many seconds, as another machine has.
+    pub fn start_elsewhere(&self, ahead: u32, options: &str, program: &[&str]) -> Running {
+        let mut command = elsewhere(ahead);
+        command.arg(&self.program);
+        self.start_by(command, options, program)
+    }
+
+    fn start_by(&self, command: Command, options: &str, program: &[&str]) -> Running {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let segment = folder.path().join("segment");
+        let agent =
+            format!("-javaagent:{}=file={},{options}", agent().display(), segment.display());
+        let mut running = self.spawn_by(command, &[&agent], program, folder);
+        running.until("ready");
+        running
+    }
+
+    fn spawn_by(
+        &self,
+        mut command: Command,
+        arguments: &[&str],
+        program: &[&str],
+        folder: TempDir,
+    ) -> Running {
         let libraries = ["old", "lib"].map(|it| built().join(it).join("*").display().to_string());
         let libraries = &libraries[usize::from(!self.old_driver)..];
         let path = format!("{}:{}", classes().display(), libraries.join(":"));
-        let mut child = Command::new(&self.program)
+        let mut child = command
             .args(["-Xverify:all", "-cp", &path])
             .args(arguments)
             .args(program)
@@ -91,6 +112,13 @@ impl Java {
         let lines = BufReader::new(child.stdout.take().unwrap());
         Running { child, input, lines, folder }
     }
+}
+
+/// Runs what is added in a time namespace whose monotonic clock is ahead by so many seconds. Needs root.
+pub fn elsewhere(ahead: u32) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--time", "--fork", "--kill-child", "--monotonic", &ahead.to_string()]);
+    command
 }
 
 /// A program that runs.

@@ -154,19 +154,108 @@ final class CallAdvice {
         }
     }
 
-    /** Bytes are read from the socket. */
+    /** An integer is sent. */
+    static final class SendInteger {
+        private SendInteger() {
+        }
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static void enter(@Advice.Argument(0) int value) {
+            Calls.integerSent(value);
+        }
+    }
+
+    /** Bytes are read from the socket into the driver's buffer. */
     static final class Read {
         private Read() {
         }
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
-        static long enter() {
+        static long enter(@Advice.FieldValue("index") int index, @Advice.FieldValue("endIndex") int end,
+                @Advice.Local("there") int there) {
+            there = end - index;
             return Calls.waits(true);
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
+        static void exit(@Advice.Enter long since, @Advice.FieldValue("index") int index,
+                @Advice.FieldValue("endIndex") int end, @Advice.Local("there") int there) {
+            Calls.waited(since, true, end - index - there);
+        }
+    }
+
+    /** More bytes are asked for than the driver's buffer has; the rest may be read without it. */
+    static final class ReadMany {
+        private ReadMany() {
+        }
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static long enter(@Advice.FieldValue("index") int index, @Advice.FieldValue("endIndex") int end,
+                @Advice.Argument(2) int length, @Advice.Local("there") int there) {
+            there = end - index;
+            return length > there ? Calls.waits(true) : 0;
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
+        static void exit(@Advice.Enter long since, @Advice.FieldValue("index") int index,
+                @Advice.FieldValue("endIndex") int end, @Advice.Return int given, @Advice.Local("there") int there) {
+            if (since != 0) {
+                Calls.waited(since, true, end - index - there + Math.max(given, 0));
+            }
+        }
+    }
+
+    /** A prepared statement is made. */
+    static final class Prepare {
+        private Prepare() {
+        }
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static long enter() {
+            return Calls.prepares();
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
         static void exit(@Advice.Enter long since) {
-            Calls.waited(since, true);
+            Calls.prepared(since, false);
+        }
+    }
+
+    /** A statement is closed. */
+    static final class Close {
+        private Close() {
+        }
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static long enter() {
+            return Calls.prepares();
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
+        static void exit(@Advice.Enter long since) {
+            Calls.prepared(since, true);
+        }
+    }
+
+    /** Which statement is made. */
+    static final class Prepared {
+        private Prepared() {
+        }
+
+        @Advice.OnMethodExit(suppress = Throwable.class)
+        static void exit(@Advice.FieldValue(value = "preparedQuery", typing = Typing.DYNAMIC) Object cached) {
+            Calls.preparesOf(cached);
+        }
+    }
+
+    /** Which one is closed. */
+    static final class ClosePrepared {
+        private ClosePrepared() {
+        }
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static void enter(@Advice.FieldValue(value = "preparedQuery", typing = Typing.DYNAMIC) Object cached) {
+            Calls.preparesOf(cached);
         }
     }
 
@@ -182,7 +271,7 @@ final class CallAdvice {
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
         static void exit(@Advice.Enter long since) {
-            Calls.waited(since, false);
+            Calls.waited(since, false, 0);
         }
     }
 

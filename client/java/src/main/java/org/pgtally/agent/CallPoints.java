@@ -18,6 +18,8 @@ import org.pgtally.segment.Segment;
 final class CallPoints {
     private static final String EXECUTOR = "org.postgresql.core.v3.QueryExecutorImpl";
     private static final String STREAM = "org.postgresql.core.PGStream";
+    private static final String INPUT = "org.postgresql.core.VisibleBufferedInputStream";
+    private static final String PREPARED = "org.postgresql.jdbc.PgPreparedStatement";
     private static final String RESULT = "org.postgresql.jdbc.PgResultSet";
     /** Parameters of the executor's method that executes: the sixth are its flags. */
     private static final int FLAGS = 5;
@@ -39,7 +41,7 @@ final class CallPoints {
         }
 
         boolean is(MethodDescription method) {
-            return method.isMethod() && !method.isAbstract() && !method.isNative() && !method.isBridge()
+            return !method.isTypeInitializer() && !method.isAbstract() && !method.isNative() && !method.isBridge()
                     && wanted.test(method);
         }
     }
@@ -64,12 +66,21 @@ final class CallPoints {
         }
         add(points, EXECUTOR, CallAdvice.SendExecute.class, "sendExecute");
         add(points, STREAM, CallAdvice.SendByte.class, "sendChar");
+        add(points, STREAM, CallAdvice.SendInteger.class, "sendInteger4");
         add(points, STREAM, CallAdvice.Flush.class, "flush");
         add(points, STREAM, CallAdvice.Row.class, "receiveTupleV3");
-        add(points, "org.postgresql.core.VisibleBufferedInputStream", CallAdvice.Read.class, "readMore");
+        add(points, INPUT, CallAdvice.Read.class, "readMore");
+        points.add(new Point(INPUT, "read", CallAdvice.ReadMany.class,
+                it -> it.getName().equals("read") && it.getParameters().size() == 3));
         add(points, RESULT, CallAdvice.Next.class, "next");
         points.add(new Point(RESULT, "get*", CallAdvice.Get.class,
                 it -> it.isPublic() && it.getName().startsWith("get") && !it.getParameters().isEmpty()));
+        for (String name : List.of("prepareStatement", "prepareCall")) {
+            add(points, "org.postgresql.jdbc.PgConnection", CallAdvice.Prepare.class, name);
+        }
+        points.add(new Point(PREPARED, "new", CallAdvice.Prepared.class, MethodDescription::isConstructor));
+        add(points, PREPARED, CallAdvice.ClosePrepared.class, "closeImpl");
+        add(points, "org.postgresql.jdbc.PgStatement", CallAdvice.Close.class, "close");
         for (String pool : List.of("com.zaxxer.hikari.HikariDataSource", "org.apache.commons.dbcp2.BasicDataSource",
                 "org.apache.tomcat.jdbc.pool.DataSourceProxy", "io.agroal.pool.DataSource",
                 "com.mchange.v2.c3p0.impl.AbstractPoolBackedDataSource")) {

@@ -33,7 +33,7 @@ final class Options {
     boolean cpu;
     boolean histograms = true;
     int threads = 256;
-    int statistics = 2048;
+    int statistics = MOST_STATISTICS;
     Path file = defaultFile(Path.of("/dev/shm"));
     /** The file stays when the process ends. */
     boolean keep;

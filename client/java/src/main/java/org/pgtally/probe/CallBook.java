@@ -27,7 +27,13 @@ final class CallBook {
     static final int BATCH = 9 * Blocks.STEP;
     /** Executions of the same statement in one transaction, where they were many and had a row each at most. */
     static final int REPEATED = 10 * Blocks.STEP;
-    private static final int FIGURES = 11;
+    /** Bytes of the messages sent, and bytes received. */
+    static final int SENT = 11 * Blocks.STEP;
+    static final int RECEIVED = 12 * Blocks.STEP;
+    /** The driver's work to make a prepared statement, and to close it. */
+    static final int PREPARE = 13 * Blocks.STEP;
+    static final int CLOSE = 14 * Blocks.STEP;
+    private static final int FIGURES = 15;
 
     final Book book;
     private final Segment segment;
@@ -68,6 +74,10 @@ final class CallBook {
             timer(at + FAILED, "failed", id);
             value(at + BATCH, "batch", id);
             value(at + REPEATED, "repeated", id);
+            value(at + SENT, "sent", id);
+            value(at + RECEIVED, "received", id);
+            timer(at + PREPARE, "prepare", id);
+            timer(at + CLOSE, "close", id);
         }
         return at;
     }

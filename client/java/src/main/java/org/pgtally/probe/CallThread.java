@@ -39,6 +39,12 @@ final class CallThread {
     private long collectingBefore;
     /** The next byte is a message's type. */
     private boolean typeFollows;
+    /** The next integer is a message's length. */
+    private boolean lengthFollows;
+    /** What is read from the socket now is timed as one wait. */
+    private boolean inWait;
+    private long bytesSent;
+    private long bytesReceived;
 
     // The method of a result.
     private boolean decodes;
@@ -47,6 +53,11 @@ final class CallThread {
     private long wireTimeBefore;
     private long decoded;
     private SqlText decodedOf;
+
+    // A statement that is prepared or closed.
+    private boolean prepares;
+    private SqlText preparedOf;
+    private long prepareWireTime;
 
     private boolean waitsForPool;
 
@@ -120,6 +131,8 @@ final class CallThread {
         messages = 0;
         trips = 0;
         rows = 0;
+        bytesSent = 0;
+        bytesReceived = 0;
         sentSince = false;
         wire = there;
         traced = session.segment.ring.isArmed();
@@ -180,6 +193,8 @@ final class CallThread {
         calls.book.addPlain(at + CallBook.ROWS, rows);
         calls.book.addPlain(at + CallBook.MESSAGES, messages);
         calls.book.addPlain(at + CallBook.TRIPS, trips);
+        calls.book.addPlain(at + CallBook.SENT, bytesSent);
+        calls.book.addPlain(at + CallBook.RECEIVED, bytesReceived);
         if (thrown) {
             calls.book.addPlain(at + CallBook.FAILED, elapsed);
         }
@@ -215,10 +230,19 @@ final class CallThread {
         if (there == null) {
             return;
         }
+        lengthFollows = true;
         messages++;
         sentSince = true;
         if (value != 'd' && value != 'c' && value != 'f') {
             there.sent++;
+        }
+    }
+
+    /** An integer is sent: after a message's type its length, which does not count the type. */
+    void integerSent(int value) {
+        if (lengthFollows) {
+            lengthFollows = false;
+            bytesSent += value + 1L;
         }
     }
 
@@ -229,11 +253,12 @@ final class CallThread {
         }
     }
 
-    /** 0: nothing is measured. */
+    /** 0: nothing is measured, or it is part of another wait. */
     long waits(boolean reads) {
-        if (wire == null) {
+        if (wire == null || inWait) {
             return 0;
         }
+        inWait = true;
         if (reads && sentSince) {
             trips++;
             sentSince = false;
@@ -241,8 +266,10 @@ final class CallThread {
         return System.nanoTime();
     }
 
-    void waited(long since, boolean reads) {
-        if (since != 0 && wire != null) {
+    void waited(long since, boolean reads, int bytes) {
+        if (since != 0 && inWait) {
+            inWait = false;
+            bytesReceived += bytes;
             long now = System.nanoTime();
             waited += now - since;
             if (traced) {
@@ -301,6 +328,52 @@ final class CallThread {
                 calls.book.begin();
                 calls.book.addPlain(at + CallBook.DECODE, ns);
                 calls.book.addCount(at + CallBook.DECODE, count - 1);
+                calls.book.publish();
+            }
+        } finally {
+            recorder.giveCalls(calls);
+        }
+    }
+
+    // ---------------------------------------------------------------- prepared statements
+
+    /** 0: it is part of another such work, or nothing is measured. */
+    long prepares() {
+        if (prepares || !recorder.isOn()) {
+            return 0;
+        }
+        prepares = true;
+        preparedOf = null;
+        prepareWireTime = wireTime;
+        return System.nanoTime();
+    }
+
+    /** It is of this statement. */
+    void preparesOf(Object query) {
+        if (prepares && query != null) {
+            preparedOf = statement(query);
+        }
+    }
+
+    /** Where no statement was named there is nothing to charge. */
+    void prepared(long since, boolean closes) {
+        if (since == 0) {
+            return;
+        }
+        prepares = false;
+        if (preparedOf == null) {
+            return;
+        }
+        long elapsed = System.nanoTime() - since - (wireTime - prepareWireTime);
+        CallBook calls = recorder.takeCalls();
+        if (calls == null) {
+            return;
+        }
+        try {
+            int at = calls.at(preparedOf);
+            if (at > 0) {
+                calls.book.begin();
+                calls.book.addPlain(at + (closes ? CallBook.CLOSE : CallBook.PREPARE), elapsed);
                 calls.book.publish();
             }
         } finally {

@@ -97,6 +97,14 @@ public final class Calls {
         }
     }
 
+    /** The driver sends an integer that may be a message's length. */
+    public static void integerSent(int value) {
+        CallThread thread = THREADS.get();
+        if (thread != null) {
+            thread.integerSent(value);
+        }
+    }
+
     /** The driver sends the message that executes this query. */
     public static void cursorOf(Object query) {
         CallThread thread = THREADS.get();
@@ -111,11 +119,33 @@ public final class Calls {
         return thread == null ? 0 : thread.waits(reads);
     }
 
-    /** It has read or written. */
-    public static void waited(long since, boolean reads) {
+    /** It has read so many bytes, or written. */
+    public static void waited(long since, boolean reads, int bytes) {
         CallThread thread = THREADS.get();
         if (thread != null) {
-            thread.waited(since, reads);
+            thread.waited(since, reads, bytes);
+        }
+    }
+
+    /** A prepared statement is made or closed. */
+    public static long prepares() {
+        CallThread thread = thread();
+        return thread == null ? 0 : thread.prepares();
+    }
+
+    /** It is this one, in the driver's cache of statements. */
+    public static void preparesOf(Object cached) {
+        CallThread thread = THREADS.get();
+        if (thread != null) {
+            thread.preparesOf(CachedQueries.query(cached));
+        }
+    }
+
+    /** That has ended. */
+    public static void prepared(long since, boolean closes) {
+        CallThread thread = THREADS.get();
+        if (thread != null) {
+            thread.prepared(since, closes);
         }
     }
 

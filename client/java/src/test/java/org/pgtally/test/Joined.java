@@ -5,6 +5,7 @@ import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import java.io.StringReader;
 import java.io.StringWriter;
+import java.sql.BatchUpdateException;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -37,7 +38,7 @@ public final class Joined {
                 Connection simple = DriverManager.getConnection(url + "&preferQueryMode=simple", arguments[1], "");
                 HikariDataSource pool = pool(url, arguments[1])) {
             for (Connection connection : new Connection[] {extended, simple}) {
-                execute(connection, "create temporary table t (a int)");
+                execute(connection, "create unlogged table if not exists t (a int)");
             }
             Wait.begin();
             int rounds = Integer.parseInt(arguments[2]);
@@ -103,6 +104,7 @@ public final class Joined {
             }
             insert.executeBatch();
         }
+        failing(connection, "insert into t values (8 / ?) returning a as " + columns);
         connection.setAutoCommit(false);
         query(connection, "select g as " + columns + " from generate_series(1, ?) g", 25, 10);
         connection.commit();
@@ -127,6 +129,22 @@ public final class Joined {
         }
         copies.copyOut("copy (select 1 as " + columns + ") to stdout", new StringWriter());
         execute(connection, "truncate t");
+    }
+
+    /** A batch whose second part fails: the server ignores what was sent after it. */
+    private static void failing(Connection connection, String text) throws SQLException {
+        try (PreparedStatement insert = connection.prepareStatement(text)) {
+            for (int divisor : new int[] {1, 0, 2}) {
+                insert.setInt(1, divisor);
+                insert.addBatch();
+            }
+            insert.executeBatch();
+            throw new AssertionError("an error was expected");
+        } catch (BatchUpdateException e) {
+            if (!"22012".equals(e.getSQLState())) {
+                throw e;
+            }
+        }
     }
 
     private static void query(Connection connection, String text, int parameter, int fetchSize) throws SQLException {

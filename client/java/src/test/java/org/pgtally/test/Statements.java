@@ -18,13 +18,15 @@ import java.util.TreeMap;
 import org.postgresql.copy.CopyManager;
 import org.postgresql.core.BaseConnection;
 
-/** Statements of all kinds on one connection, and a witness: proxies that count executions by their text. */
+/** Statements of all kinds on one connection, and witnesses: proxies that count executions by their text, and sockets. */
 public final class Statements {
     static final String SELECT = "select ?::int";
     static final String INSERT = "insert into t values (?)";
     static final String CURSOR = "select * from generate_series(1, ?)";
     static final String ALL = "select * from generate_series(1, 12000)";
     static final String CHILD = "select max(a) from t where a < ?";
+    /** A value that does not fit into the driver's buffer. */
+    static final String LONG = "select repeat(?::text, 100000)";
     static final String UPDATE = "update t set a = a + 1 where a = 0";
     static final String ERROR = "select 1/0";
     static final String IN = "copy t from stdin";
@@ -35,11 +37,12 @@ public final class Statements {
     private Statements() {
     }
 
-    /** URL, user, rounds. At the end the proxies' counts are printed. */
+    /** URL, user, rounds. At the end what the witnesses counted is printed. */
     public static void main(String[] arguments) throws Exception {
+        String url = arguments[0] + "&socketFactory=" + CountingSockets.class.getName();
         Wait.begin();
         int rounds = Integer.parseInt(arguments[2]);
-        try (Connection real = DriverManager.getConnection(arguments[0], arguments[1], "")) {
+        try (Connection real = DriverManager.getConnection(url, arguments[1], "")) {
             Connection connection = counting(real);
             execute(connection, "create temporary table t (a int)");
             for (int i = 0; i < rounds; i++) {
@@ -54,7 +57,7 @@ public final class Statements {
             execute(connection, ALL);
         }
         HikariConfig config = new HikariConfig();
-        config.setJdbcUrl(arguments[0]);
+        config.setJdbcUrl(url);
         config.setUsername(arguments[1]);
         config.setMaximumPoolSize(1);
         try (HikariDataSource pool = new HikariDataSource(config)) {
@@ -63,11 +66,13 @@ public final class Statements {
             }
         }
         COUNTED.forEach((text, count) -> System.out.println("counted " + count + " " + text));
+        System.out.println("bytes " + CountingSockets.SENT + " " + CountingSockets.RECEIVED);
         Wait.end();
     }
 
     private static void round(Connection connection, BaseConnection real) throws Exception {
         query(connection, SELECT, 1, 0);
+        text(connection);
         execute(connection, UPDATE);
         try (PreparedStatement insert = connection.prepareStatement(INSERT)) {
             for (int row = 0; row < 3; row++) {
@@ -102,6 +107,17 @@ public final class Statements {
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
                     rows.getInt(1);
+                }
+            }
+        }
+    }
+
+    private static void text(Connection connection) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(LONG)) {
+            statement.setString(1, "x");
+            try (ResultSet rows = statement.executeQuery()) {
+                while (rows.next()) {
+                    rows.getString(1);
                 }
             }
         }

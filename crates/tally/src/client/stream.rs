@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Calls as JSON lines, from the client's machine to the server's: `tally calls --stream` writes them, `tally trace --client -`
+//! reads them.
+
+use std::io::{BufRead, Write};
+use std::sync::mpsc::{channel, Receiver, TryRecvError};
+
+use error::Error;
+use serde::{Deserialize, Serialize};
+
+use super::call::ClientCall;
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+enum Line {
+    /// A call that has ended.
+    Call(ClientCall),
+    /// So many records were overwritten before they were read, so far.
+    Lost { records: u64 },
+}
+
+/// Writes calls, and, where more records were lost by now, how many.
+pub fn write(out: &mut impl Write, calls: Vec<ClientCall>, lost: Option<u64>) -> Result<(), Error> {
+    let lost = lost.map(|records| Line::Lost { records });
+    for line in calls.into_iter().map(Line::Call).chain(lost) {
+        serde_json::to_writer(&mut *out, &line)?;
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The calls that a stream brings.
+pub struct Stream {
+    lines: Receiver<Result<Line, String>>,
+    /// Records that were lost on the other machine.
+    pub lost: u64,
+    ended: bool,
+}
+
+impl Stream {
+    /// Reads in a thread of its own, which ends with the stream or the program.
+    pub fn of(input: impl BufRead + Send + 'static) -> Stream {
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for (number, line) in input.lines().enumerate() {
+                let line = line.map_err(|error| error.to_string()).and_then(|line| {
+                    serde_json::from_str(&line).map_err(|error| {
+                        format!(
+                            "line {}: {error}; `tally calls --stream` writes such lines",
+                            number + 1
+                        )
+                    })
+                });
+                let failed = line.is_err();
+                if sender.send(line).is_err() || failed {
+                    return;
+                }
+            }
+        });
+        Stream { lines, lost: 0, ended: false }
+    }
+
+    /// The calls that have come since the last time.
+    pub fn poll(&mut self) -> Result<Vec<ClientCall>, Error> {
+        let mut calls = Vec::new();
+        loop {
+            match self.lines.try_recv() {
+                Ok(Ok(Line::Call(call))) => calls.push(call),
+                Ok(Ok(Line::Lost { records })) => self.lost = records,
+                Ok(Err(why)) => return Err(Error::Failed(format!("standard input, {why}"))),
+                Err(TryRecvError::Empty) => return Ok(calls),
+                Err(TryRecvError::Disconnected) => {
+                    self.ended = true;
+                    return Ok(calls);
+                }
+            }
+        }
+    }
+
+    /// Whether no call will come any more.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &'static [u8]) -> Result<(Vec<ClientCall>, u64), Error> {
+        let mut stream = Stream::of(text);
+        let mut calls = Vec::new();
+        while !stream.has_ended() {
+            calls.extend(stream.poll()?);
+        }
+        Ok((calls, stream.lost))
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let call = ClientCall { text: "select ?".into(), first: Some(7), ..ClientCall::default() };
+        let mut text = Vec::new();
+        write(&mut text, vec![call.clone(), ClientCall::default()], None).unwrap();
+        write(&mut text, Vec::new(), Some(3)).unwrap();
+        let (calls, lost) = read(text.leak()).unwrap();
+        assert_eq!((calls, lost), (vec![call, ClientCall::default()], 3));
+    }
+
+    #[test]
+    fn a_line_of_another_kind_is_refused() {
+        let error = read(b"{\"what\":\"lost\",\"records\":1}\nhello\n").unwrap_err().to_string();
+        assert!(error.contains("standard input, line 2") && error.contains("--stream"), "{error}");
+    }
+}
