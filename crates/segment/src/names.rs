@@ -9,7 +9,7 @@ use crate::wait_class::WaitClass;
 use std::sync::Arc;
 
 /// State of an entry whose name is complete.
-const PUBLISHED: u32 = 2;
+pub(crate) const PUBLISHED: u32 = 2;
 /// Kind of an entry that names no statistic.
 pub(crate) const NAME: u32 = 4;
 
@@ -54,10 +54,11 @@ impl Segment {
             3 => StatKind::Value,
             _ => return Ok(None),
         };
+        let name = self.spelled(text_at(&bytes, directory::NAME, 96))?;
         let id = Directory::intern(
             &mut self.directory,
             Stat::new(
-                text_at(&bytes, directory::NAME, 96),
+                name,
                 kind,
                 text_at(&bytes, directory::UNIT, directory::UNIT_SIZE),
             )
