@@ -57,12 +57,8 @@ impl Segment {
         let name = self.spelled(text_at(&bytes, directory::NAME, 96))?;
         let id = Directory::intern(
             &mut self.directory,
-            Stat::new(
-                name,
-                kind,
-                text_at(&bytes, directory::UNIT, directory::UNIT_SIZE),
-            )
-            .with_class(WaitClass::of_entry(bytes[directory::CLASS])),
+            Stat::new(name, kind, text_at(&bytes, directory::UNIT, directory::UNIT_SIZE))
+                .with_class(WaitClass::of_entry(bytes[directory::CLASS])),
         );
         if self.ids.len() <= index as usize {
             self.ids.resize(index as usize + 1, None);

@@ -73,24 +73,26 @@ fn garbage(
     (running, log)
 }
 
-/// Seconds of the pauses for collections in a virtual machine's own log.
-fn logged(log: &Path) -> f64 {
+/// Number and seconds of the pauses for collections in a virtual machine's own log.
+fn logged(log: &Path) -> [f64; 2] {
     let text = std::fs::read_to_string(log).unwrap();
     let pauses = text.lines().filter(|line| line.contains("Pause ") && line.ends_with("ms"));
-    let ms = pauses.map(|line| line.trim_end_matches("ms").rsplit(' ').next().unwrap());
-    ms.map(|ms| ms.parse::<f64>().unwrap() / 1e3).sum()
+    let ms: Vec<f64> = pauses
+        .map(|line| line.trim_end_matches("ms").rsplit(' ').next().unwrap().parse().unwrap())
+        .collect();
+    [ms.len() as f64, ms.iter().sum::<f64>() / 1e3]
 }
 
-/// For how long the virtual machine has been stopped for this reason, seconds.
-fn stopped(client: &Running, reason: &str) -> f64 {
+/// How often and for how long the virtual machine has been stopped for this reason, seconds.
+fn stopped(client: &Running, reason: &str) -> [f64; 2] {
     let json = client.methods();
     let pauses = json["pauses"].as_array().unwrap();
-    pauses
-        .iter()
-        .filter(|it| it["reason"] == reason)
-        .map(|it| it["seconds"].as_f64().unwrap())
-        .sum()
+    let of = |it: &&Value| it["reason"] == reason;
+    let figures = |it: &Value| ["count", "seconds"].map(|figure| it[figure].as_f64().unwrap());
+    pauses.iter().find(of).map_or([0.0; 2], figures)
 }
+
+const REASONS: [&str; 2] = ["garbage collection", "other safepoint"];
 
 /// A collector, and what must be found of the pauses in its virtual machine's log.
 struct Collector {
@@ -149,23 +151,32 @@ fn pauses_are_those_of_the_virtual_machines_own_log() {
             }
             let none = ["org.pgtally.test.Garbage", "none", "none", "0", "2", "800"];
             let (mut client, log) = garbage(&java, collector.options, collector.log, &none);
+            // The agent reads the counters ten times a second; there were pauses before it began.
+            std::thread::sleep(Duration::from_millis(300));
+            let (before, logged_before) = (REASONS.map(|it| stopped(&client, it)), logged(&log));
             client.go();
             client.until("done");
-            let expected = logged(&log);
-            // The agent reads the counters ten times a second.
+            let [count, expected] = logged(&log);
+            let (count, expected) = (count - logged_before[0], expected - logged_before[1]);
             let mut found = [0.0; 2];
+            let mut found_count = 0.0;
             let complete = || {
-                found = ["garbage collection", "other safepoint"].map(|it| stopped(&client, it));
+                let after = REASONS.map(|it| stopped(&client, it));
+                found = [0, 1].map(|reason| after[reason][1] - before[reason][1]);
+                found_count = after[0][0] - before[0][0];
                 let [min, all] = collector.min.map(|part| part * expected - collector.error);
-                found[0] >= min && found[0] + found[1] >= all
+                found[0] >= min && found[0] + found[1] >= all && found_count >= count - 1.0
             };
             eventually("the last collections are charged", complete);
-            let max = 1.02 * expected + collector.error;
-            eprintln!("Java {:?} {option}: {found:?} s of {expected} s", java.version());
-            assert!(
-                expected > collector.enough && found[0] <= max,
-                "{option}: {found:?} s of {expected} s"
+            let what = format!(
+                "Java {:?} {:?}: {found_count} pauses of {count}, {found:?} s of {expected} s",
+                java.version(),
+                collector.options
             );
+            eprintln!("{what}");
+            let max = 1.02 * expected + collector.error;
+            assert!(expected > collector.enough && found[0] <= max, "{what}");
+            assert!(count > 1.0 && found_count <= count + 1.0, "{what}");
             client.end();
         }
     }

@@ -47,7 +47,8 @@ fn calls_between_methods_are_counted_exactly() {
         assert!(deep.iter().sum::<u64>() > 500, "{deep:?}");
         found.retain(|key, _| !endless(key));
         let n = (THREADS + 1) * ROUNDS;
-        let (long_a, long_b) = (shortened(&json, &format!("{LONG}A")), shortened(&json, &format!("{LONG}B")));
+        let (long_a, long_b) =
+            (shortened(&json, &format!("{LONG}A")), shortened(&json, &format!("{LONG}B")));
         let expected = [
             ("", "outer()", n),
             ("", "inner()", n),
@@ -102,7 +103,8 @@ fn times_of_edges_are_those_of_the_original_study() {
     let edge = |json: &Value, caller: &str, callee: &str| {
         let name = |it: &str| Value::from(format!("org.pgtally.test::Abc.{it}()"));
         let rows = json["edges"].as_array().unwrap();
-        let found = rows.iter().find(|it| it["caller"] == name(caller) && it["callee"] == name(callee));
+        let found =
+            rows.iter().find(|it| it["caller"] == name(caller) && it["callee"] == name(callee));
         let found = found.unwrap_or_else(|| panic!("{caller} {callee}: {json:#}"));
         (found["calls"].as_u64().unwrap(), found["seconds"].as_f64().unwrap())
     };
@@ -139,7 +141,10 @@ fn times_of_edges_are_those_of_the_original_study() {
     assert_eq!(text("--callees").matches("Abc.b()").count(), 2);
     let document = include_str!("../../../docs/reference-json.md");
     for field in json["edges"][0].as_object().unwrap().keys() {
-        assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/reference-json.md");
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
     }
     let complaint = complaint(tally().args(["methods", "--callers=D.d"]).arg(abc.segment()), 1);
     assert!(complaint.contains("no method \"D.d\" was called"), "{complaint}");

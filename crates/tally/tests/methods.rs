@@ -109,7 +109,10 @@ fn cpu_times_are_those_of_the_original_study_on_a_busy_machine() {
     let read: [f64; 3] = printed(&lines, "read ");
     for ((method, ..), read) in STUDY.into_iter().zip(read) {
         let found = seconds(&json, method, fields[0]) - seconds(&before, method, fields[0]);
-        assert!((found / read - 1.0).abs() < 0.01, "{method}: {found} s, the program read {read} s");
+        assert!(
+            (found / read - 1.0).abs() < 0.01,
+            "{method}: {found} s, the program read {read} s"
+        );
     }
     let found = seconds(&json, "Abc.a()", fields[0]) - seconds(&before, "Abc.a()", fields[0]);
     assert!((found / kernels - 1.0).abs() < 0.02, "{found} s of {kernels} s of the kernel's");
@@ -236,8 +239,7 @@ fn an_agent_that_is_switched_off_leaves_nothing_in_the_classes() {
     let segment = folder.path().join("segment");
     let mut abc = java.spawn(&[], &["org.pgtally.test.Abc", "0"], folder);
     abc.until("ready");
-    let probes =
-        |abc: &mut Running| reader.finds(abc, "org.pgtally.test.Abc", "org/pgtally/probe");
+    let probes = |abc: &mut Running| reader.finds(abc, "org.pgtally.test.Abc", "org/pgtally/probe");
     assert!(!probes(&mut abc));
     for _ in 0..2 {
         java.attach(&abc, &format!("methods=org.pgtally.test.Abc#?,file={}", segment.display()));

@@ -66,12 +66,7 @@ pub fn callees(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str) -> Vec<
     sorted(between(functions, edges, glob, Of::Callers))
 }
 
-fn between(
-    functions: &[FunctionRow],
-    edges: &[EdgeRow],
-    glob: &str,
-    of: Of,
-) -> Vec<CallsBetween> {
+fn between(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str, of: Of) -> Vec<CallsBetween> {
     let totals = totals(functions);
     let subject = |edge: &'_ EdgeRow| match of {
         Of::Callees => Arc::clone(&edge.callee),
@@ -140,9 +135,10 @@ pub fn table(rows: &[CallsBetween], of: Of, top: usize) -> Table {
             Of::Callers => "calls, seconds, of_caller, caller, callee",
         },
     );
-    let lines = rows.iter().take(top).map(|row| {
-        Row::new(format!("{} {}", caller(row), row.callee), figures.cells(row, 0.0))
-    });
+    let lines = rows
+        .iter()
+        .take(top)
+        .map(|row| Row::new(format!("{} {}", caller(row), row.callee), figures.cells(row, 0.0)));
     let lines = lines.collect();
     Table::of(figures.columns.clone(), lines)
 }

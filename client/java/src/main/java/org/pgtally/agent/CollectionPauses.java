@@ -80,9 +80,9 @@ abstract class CollectionPauses {
 
         @Override
         long time(long safepoints, long stopped) {
-            long least = TimeUnit.MILLISECONDS.toNanos(bean.getCollectionTime());
+            long whole = TimeUnit.MILLISECONDS.toNanos(bean.getCollectionTime());
             double part = safepoints == 0 ? 0 : (double) count() / safepoints;
-            return Math.max(least, Math.min(least + TimeUnit.MILLISECONDS.toNanos(1) - 1, (long) (part * stopped)));
+            return Math.max(whole, Math.min(whole + TimeUnit.MILLISECONDS.toNanos(1) - 1, (long) (part * stopped)));
         }
 
         @Override

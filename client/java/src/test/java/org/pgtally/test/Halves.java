@@ -9,8 +9,8 @@ import java.sql.SQLException;
 import java.sql.Statement;
 
 /** Executions of which the numbers are known, in two parts: between them an agent may be switched off. */
-public final class Beside {
-    private Beside() {
+public final class Halves {
+    private Halves() {
     }
 
     /** URL, user, rounds of each part. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The Java agent beside OpenTelemetry's in one virtual machine, loaded before it, after it, and attached later.
+//! The Java agent and OpenTelemetry's in one virtual machine, ours loaded first, last, and attached later.
 #![allow(missing_docs)]
 
 mod support;
@@ -59,7 +59,7 @@ fn two_agents_leave_each_other_their_figures() {
     let (_cluster, port) = support::on_loopback(support::plain());
     let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
     let rounds = ROUNDS.to_string();
-    let program = ["org.pgtally.test.Beside", &url, "postgres", &rounds];
+    let program = ["org.pgtally.test.Halves", &url, "postgres", &rounds];
     for java in all() {
         for order in ["first", "last", "later"] {
             let folder = tempfile::tempdir_in("/dev/shm").unwrap();
