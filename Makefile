@@ -158,7 +158,7 @@ studies: build
 JAVA ?= java
 bench-java: $(AGENT)
 	cd client/java/bench && mvn -q -B package && $(JAVA) -cp 'target/classes:target/lib/*' org.pgtally.bench.Compare \
-		$(CURDIR)/$(AGENT) $$PWD/target/opentelemetry/*.jar 5
+		$(CURDIR)/$(AGENT) $(CURDIR)/client/java/target/opentelemetry/*.jar 5
 
 bench: build
 	+$(LIBTALLY) bench

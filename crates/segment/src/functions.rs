@@ -2,7 +2,7 @@
 //! Probed functions in an interval: calls, inclusive and exclusive time, and callers.
 //!
 //! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`. Methods of a Java client have the same
-//! names, with their package in place of the phase.
+//! names, with their package in place of the phase, and in edges before each name: `<package>::<name>`.
 
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
@@ -156,7 +156,12 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
     }
-    let (family, rest) = stat.name.split_once("::")?;
+    parts(&stat.name)
+}
+
+/// The parts of a timer's name.
+pub(crate) fn parts(name: &str) -> Option<Name<'_>> {
+    let (family, rest) = name.split_once("::")?;
     match family {
         "function" => {
             let mut tags = rest.rsplitn(3, "::");
@@ -172,9 +177,19 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
             };
             Some(Name::Function { key: [name, phase], figure })
         }
-        "edge" => rest.split_once("::").map(|(caller, callee)| Name::Edge { caller, callee }),
+        "edge" => edge(rest),
         _ => None,
     }
+}
+
+/// Two functions, or two methods with a package each.
+fn edge(rest: &str) -> Option<Name<'_>> {
+    let mut separators = rest.match_indices("::").map(|(at, _)| at);
+    let at = match (separators.next(), separators.next(), separators.next()) {
+        (_, Some(second), Some(_)) => second,
+        (first, ..) => first?,
+    };
+    Some(Name::Edge { caller: &rest[..at], callee: &rest[at + 2..] })
 }
 
 /// Whether this statistic is shown as a function's.

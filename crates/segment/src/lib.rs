@@ -29,6 +29,7 @@ pub mod clock;
 pub mod commits;
 pub mod delta;
 pub mod directory;
+mod edge_names;
 mod error;
 mod event_kind;
 pub mod event_payload;

@@ -9,7 +9,7 @@ use crate::wait_class::WaitClass;
 use std::sync::Arc;
 
 /// State of an entry whose name is complete.
-const PUBLISHED: u32 = 2;
+pub(crate) const PUBLISHED: u32 = 2;
 /// Kind of an entry that names no statistic.
 pub(crate) const NAME: u32 = 4;
 
@@ -54,14 +54,11 @@ impl Segment {
             3 => StatKind::Value,
             _ => return Ok(None),
         };
+        let name = self.spelled(text_at(&bytes, directory::NAME, 96))?;
         let id = Directory::intern(
             &mut self.directory,
-            Stat::new(
-                text_at(&bytes, directory::NAME, 96),
-                kind,
-                text_at(&bytes, directory::UNIT, directory::UNIT_SIZE),
-            )
-            .with_class(WaitClass::of_entry(bytes[directory::CLASS])),
+            Stat::new(name, kind, text_at(&bytes, directory::UNIT, directory::UNIT_SIZE))
+                .with_class(WaitClass::of_entry(bytes[directory::CLASS])),
         );
         if self.ids.len() <= index as usize {
             self.ids.resize(index as usize + 1, None);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use segment::book::Life;
 use segment::clock::monotonic_ns;
 use segment::directory::StatKind;
-use segment::layout::{book, entry, header, journal, state};
+use segment::layout::{book, directory, entry, header, journal, state};
 use segment::locks::LwlockRow;
 use segment::{
     set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSetting, LevelSwitch,
@@ -598,6 +598,46 @@ fn statistics_of_locks_and_functions_have_their_own_rows() {
     let held: Vec<_> = session.holding.iter().map(|h| (h.lock.as_str(), h.mode)).collect();
     assert_eq!(held, [("ProcArray", "exclusive"), ("99", "shared")]);
     assert!(session.holding[1].seconds >= 5.0);
+}
+
+#[test]
+fn edges_of_methods_have_the_names_of_their_methods() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
+    let mut hashes = Vec::new();
+    for name in [
+        "function::A.a()::exclusive::one",
+        "function::A.a()::inclusive::one",
+        "function::B.b(int)::inclusive::two.more",
+    ] {
+        let index = maker.stat(name, TIMER) - 1;
+        // The search begins before it, or where it is.
+        let hash = u64::from(70 + index) * u64::from(maker::DIRECTORY) + u64::from(index.min(2));
+        maker.u64(maker.directory_at(index) + directory::HASH as u64, hash);
+        hashes.push(hash);
+    }
+    let unknown = hashes[2] + 1;
+    for (caller, callee, value) in
+        [(hashes[1], hashes[2], 300), (hashes[2], hashes[2], 200), (hashes[1], unknown, 100)]
+    {
+        let stat = maker.stat(&format!("edge::#{caller:016x}::#{callee:016x}"), TIMER);
+        slot.record(stat, value);
+    }
+    maker.write(&slot);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let interval = Interval::between(&segment, None, &snapshot);
+    let edges: Vec<_> = interval.edges.iter().map(|it| (&*it.caller, &*it.callee)).collect();
+    let ids = [hashes[1], unknown].map(|hash| format!("#{hash:016x}"));
+    assert_eq!(
+        edges,
+        [
+            ("one::A.a()", "two.more::B.b(int)"),
+            ("two.more::B.b(int)", "two.more::B.b(int)"),
+            (ids[0].as_str(), ids[1].as_str()),
+        ]
+    );
 }
 
 #[test]

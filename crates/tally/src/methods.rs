@@ -2,6 +2,8 @@
 //! `tally methods`: prints the calls and times of a client's methods, which the agent in client/java measures, or of libpq's
 //! functions in a client (client/libpq).
 
+mod calls_between;
+
 use std::io::Write;
 
 use clap::Args;
@@ -10,6 +12,7 @@ use segment::interval::Timing;
 use segment::{Interval, Segment};
 use serde::Serialize;
 
+use self::calls_between::{CallsBetweenArgs, Edge};
 use crate::client::{ClientArgs, Head, WIDTH};
 use crate::terminal;
 use error::Error;
@@ -23,23 +26,30 @@ java -jar pgtally-agent.jar PID. By default the methods of PostgreSQL's JDBC dri
 For programs that use libpq (psql, psycopg2): LD_PRELOAD=/usr/local/lib/pgtally/libtally_pq.so PROGRAM
 
 Without --sort this prints five tables: by number of calls, and by elapsed and CPU time, each
-inclusive and in callees. CPU times need the agent's option cpu=on.
+inclusive and in callees. CPU times need the agent's option cpu=on, --callers and --callees its
+option edges=on.
 
 Examples:
   tally methods
   tally methods 4711
   tally methods --interval 10 --sort excl --top 20
+  tally methods --callers=PgResultSet.next
   tally methods /dev/shm/pg_tally.java.4711 --json")]
 pub struct MethodsArgs {
     #[command(flatten)]
     pub client: ClientArgs,
     /// One table in this order
-    #[arg(long, value_name = "BY")]
+    #[arg(long, value_name = "BY", conflicts_with = "CallsBetweenArgs")]
     pub sort: Option<MethodSort>,
-    /// Methods in each table
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub top: usize,
+    #[command(flatten)]
+    pub calls_between: CallsBetweenArgs,
+    /// Rows of each table; the default is 5, and all with --callers or --callees
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
 }
+
+/// Rows of a table without a choice.
+const TOP: usize = 5;
 
 /// The calls of an interval, as `--json` prints them.
 #[derive(Debug, Serialize)]
@@ -50,6 +60,7 @@ struct Methods<'i> {
     busy_seconds: f64,
     methods_timed: usize,
     methods: Vec<Method<'i>>,
+    edges: Vec<Edge<'i>>,
     collections: Vec<Collections<'i>>,
     pauses: Vec<Pause<'i>>,
 }
@@ -137,14 +148,20 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
     let (segment, interval) = args.client.measure()?;
     let head = Head::of(&segment, &interval);
     let rows = &interval.functions;
+    if args.calls_between.are_wanted() {
+        let head = (&head, &*done(&interval));
+        return args.calls_between.print((&segment, &interval), head, args.client.json, args.top);
+    }
     if args.client.json {
         let sort = args.sort.unwrap_or(MethodSort::Incl);
+        let edges = calls_between::all(&segment, &interval)?;
         return view::output::json(&Methods {
             head: &head,
             wall_seconds: interval.wall_seconds,
             busy_seconds: in_methods(&interval),
             methods_timed: interval.functions_probed,
             methods: sort.sorted(rows).into_iter().map(Method::of).collect(),
+            edges: edges.iter().map(Edge::from).collect(),
             collections: collections(&interval),
             pauses: pauses(&interval),
         });
@@ -163,10 +180,11 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
         return Ok(writeln!(out, "{}", nothing(&interval))?);
     }
     let width = terminal::width().unwrap_or(WIDTH);
+    let top = args.top.unwrap_or(TOP);
     if let Some(sort) = args.sort {
-        return Ok(out.write_all(methods::table(rows, sort, args.top).text(width).as_bytes())?);
+        return Ok(out.write_all(methods::table(rows, sort, top).text(width).as_bytes())?);
     }
-    for (title, table) in methods::tables(rows, args.top) {
+    for (title, table) in methods::tables(rows, top) {
         writeln!(out, "\n{title}")?;
         out.write_all(table.text(width).as_bytes())?;
     }

@@ -5,21 +5,35 @@
 mod support;
 
 use std::collections::HashMap;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
-use support::java::{agent, all, classes, java, row, Running};
+use support::java::{agent, all, java, row, CodeReader, Running};
 use support::{complaint, output, tally};
 
 /// Of the original study: milliseconds of a round, inclusive and exclusive.
 const STUDY: [(&str, f64, f64); 3] =
     [("Abc.a()", 135.0, 45.0), ("Abc.b()", 80.0, 40.0), ("Abc.c()", 50.0, 50.0)];
 
+/// The figures that the program printed after this word, seconds.
+fn printed<const N: usize>(lines: &[String], word: &str) -> [f64; N] {
+    let line = lines.iter().find_map(|line| line.strip_prefix(word)).unwrap();
+    let values: Vec<f64> =
+        line.trim().split(' ').map(|ns| ns.parse::<f64>().unwrap() / 1e9).collect();
+    values.try_into().unwrap()
+}
+
 /// What the program consumed in addition, seconds: in A, B, C called by B, and C called by A.
 fn more(lines: &[String]) -> [f64; 4] {
-    let line = lines.iter().find_map(|line| line.strip_prefix("more ")).unwrap();
-    let values: Vec<f64> = line.split(' ').map(|ns| ns.parse::<f64>().unwrap() / 1e9).collect();
-    values.try_into().unwrap()
+    printed(lines, "more ")
+}
+
+fn seconds(json: &Value, method: &str, field: &str) -> f64 {
+    let value = match field {
+        "inclusive" => &row(json, method)["inclusive"]["seconds"],
+        field => &row(json, method)[field],
+    };
+    value.as_f64().unwrap()
 }
 
 /// The figures of the rounds after the first one, which `before` has, are within 1 % of the study's. An elapsed time
@@ -31,10 +45,6 @@ fn compare(
     fields: [&str; 2],
     delay: f64,
 ) {
-    let seconds = |json: &Value, method: &str, field: &str| match field {
-        "inclusive" => row(json, method)["inclusive"]["seconds"].as_f64().unwrap(),
-        field => row(json, method)[field].as_f64().unwrap(),
-    };
     let c = c_in_a + c_in_b;
     let more = [[a + b + c, a], [b + c_in_b, b], [c, c]];
     for ((method, inclusive, exclusive), more) in STUDY.into_iter().zip(more) {
@@ -85,13 +95,29 @@ fn cpu_times_are_those_of_the_original_study_on_a_busy_machine() {
     }
     let Some(java) = java() else { return };
     let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let _busy: Vec<Busy> = (0..2).map(|_| Busy(busy())).collect();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let _busy: Vec<Busy> = (0..cores).map(|_| Busy(busy())).collect();
     let mut abc =
-        java.start("methods=org.pgtally.test.Abc#?,cpu=on", &["org.pgtally.test.Abc", "3", "cpu"]);
-    let before = abc.methods();
-    let more = more(&abc.finish());
-    let json = abc.methods();
-    compare([&before, &json], 3.0, more, ["cpu_inclusive_seconds", "cpu_exclusive_seconds"], 0.0);
+        java.start("methods=org.pgtally.test.Abc#?,cpu=on", &["org.pgtally.test.Abc", "6", "cpu"]);
+    let (before, kernels, waited) = (abc.methods(), abc.cpu_time(), abc.run_delay());
+    let lines = abc.finish();
+    let (json, kernels) = (abc.methods(), abc.cpu_time() - kernels);
+    let waited = abc.run_delay() - waited;
+    let fields = ["cpu_inclusive_seconds", "cpu_exclusive_seconds"];
+    compare([&before, &json], 6.0, more(&lines), fields, 0.0);
+    // The program read the clock of its thread, too; and the kernel, which knows nothing of Java, charged that thread.
+    let read: [f64; 3] = printed(&lines, "read ");
+    for ((method, ..), read) in STUDY.into_iter().zip(read) {
+        let found = seconds(&json, method, fields[0]) - seconds(&before, method, fields[0]);
+        assert!(
+            (found / read - 1.0).abs() < 0.01,
+            "{method}: {found} s, the program read {read} s"
+        );
+    }
+    let found = seconds(&json, "Abc.a()", fields[0]) - seconds(&before, "Abc.a()", fields[0]);
+    assert!((found / kernels - 1.0).abs() < 0.02, "{found} s of {kernels} s of the kernel's");
+    eprintln!("{found} s, read {read:?} s, of the kernel {kernels} s, without a CPU {waited} s");
+    assert!(waited > 0.1 * found, "the machine was not busy: {waited} s without a CPU");
     let text = output(tally().arg("methods").arg(abc.segment()));
     assert_eq!(text.matches("\nTop 5 by").count(), 5, "{text}");
     abc.end();
@@ -209,45 +235,18 @@ fn calls_of_the_driver_agree_with_proxies_that_count_them() {
 fn an_agent_that_is_switched_off_leaves_nothing_in_the_classes() {
     let Some(java) = java() else { return };
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-    let second = folder.path().join("second.jar");
-    let manifest = folder.path().join("manifest");
-    std::fs::write(
-        &manifest,
-        "Agent-Class: org.pgtally.test.Bytes\nMain-Class: org.pgtally.test.Bytes\n\
-         Can-Retransform-Classes: true\n",
-    )
-    .unwrap();
-    let made = Command::new("jar")
-        .arg("cfm")
-        .args([&second, &manifest])
-        .arg("-C")
-        .arg(classes())
-        .arg("org/pgtally/test")
-        .status();
-    assert!(made.unwrap().success());
+    let reader = CodeReader::new(folder.path());
     let segment = folder.path().join("segment");
     let mut abc = java.spawn(&[], &["org.pgtally.test.Abc", "0"], folder);
     abc.until("ready");
-    let pid = abc.child.id().to_string();
-    let attach = |options: &str| {
-        let mut command = Command::new(&java.program);
-        assert!(command.arg("-jar").arg(agent()).args([&pid, options]).status().unwrap().success());
-    };
-    let look = |abc: &mut Running, expected: &str| {
-        let status = Command::new("jcmd")
-            .args([&pid, "JVMTI.agent_load", &second.display().to_string(), "org.pgtally.test.Abc"])
-            .stdout(Stdio::null())
-            .status();
-        assert!(status.unwrap().success());
-        abc.until(expected);
-    };
-    look(&mut abc, "probes false");
+    let probes = |abc: &mut Running| reader.finds(abc, "org.pgtally.test.Abc", "org/pgtally/probe");
+    assert!(!probes(&mut abc));
     for _ in 0..2 {
-        attach(&format!("methods=org.pgtally.test.Abc#?,file={}", segment.display()));
-        look(&mut abc, "probes true");
+        java.attach(&abc, &format!("methods=org.pgtally.test.Abc#?,file={}", segment.display()));
+        assert!(probes(&mut abc));
         assert!(segment.exists());
-        attach("off");
-        look(&mut abc, "probes false");
+        java.attach(&abc, "off");
+        assert!(!probes(&mut abc));
         assert!(!segment.exists());
     }
     abc.finish();

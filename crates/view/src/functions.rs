@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use segment::functions::{EdgeRow, FunctionRow};
 use segment::interval::{Interval, Timing};
 
+use super::methods;
 use super::rows::{accepts, by, left, sorted, Wish};
 use super::table::field::{rate, Field, Picked};
 use super::table::{Cell, Row, Table, Tone, Unit};
@@ -119,9 +120,13 @@ pub fn tree(interval: &Interval) -> Table {
     for edge in &interval.edges {
         tree.callees.entry(&edge.caller).or_default().push(edge);
     }
+    // Edges name a client's methods with their packages.
+    let named: HashSet<&str> =
+        interval.edges.iter().flat_map(|edge| [&*edge.caller, &*edge.callee]).collect();
     let mut functions: BTreeMap<&str, Vec<&FunctionRow>> = BTreeMap::new();
     for row in &interval.functions {
-        functions.entry(&row.name).or_default().push(row);
+        let name = named.get(&*methods::method(row)).copied().unwrap_or(&row.name);
+        functions.entry(name).or_default().push(row);
     }
     let timing_of = |name: &str| {
         functions.get(name).map_or_else(Timing::default, |rows| {

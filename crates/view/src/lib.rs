@@ -15,6 +15,7 @@ pub mod host_metrics;
 pub mod html;
 pub mod io;
 pub mod locks;
+pub mod method_edges;
 pub mod methods;
 pub mod moment;
 pub mod output;

@@ -7,6 +7,7 @@ offsets! {
     SIZE      = 128, "Bytes.";
     STATE     = 0, "U32: 2 when published.";
     KIND      = 4, "U32: 1 account, 2 timer, 3 value, 4 no statistic but the name of something.";
+    HASH      = 8, "U64: FNV-1a of the name.";
     NAME      = 16, "96 bytes of text.";
     UNIT      = 112, "[`UNIT_SIZE`] bytes of text.";
     UNIT_SIZE = 15, "Bytes of a unit.";

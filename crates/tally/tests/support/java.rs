@@ -27,8 +27,13 @@ pub fn agent() -> PathBuf {
     built().join("pgtally-agent.jar")
 }
 
-/// Where the programs are.
-pub fn classes() -> PathBuf {
+/// OpenTelemetry's agent.
+pub fn opentelemetry() -> PathBuf {
+    let files = std::fs::read_dir(built().join("opentelemetry")).into_iter().flatten().flatten();
+    files.map(|it| it.path()).next().expect("OpenTelemetry's agent is missing (make agent)")
+}
+
+fn classes() -> PathBuf {
     built().join("test-classes")
 }
 
@@ -65,6 +70,13 @@ impl Java {
     /// Starts a program with the agent and these options, and waits until it is ready.
     pub fn start(&self, options: &str, program: &[&str]) -> Running {
         self.start_by(Command::new(&self.program), options, program)
+    }
+
+    /// Attaches the agent to a program that runs.
+    pub fn attach(&self, to: &Running, options: &str) {
+        let pid = to.child.id().to_string();
+        let mut command = Command::new(&self.program);
+        assert!(command.arg("-jar").arg(agent()).args([&pid, options]).status().unwrap().success());
     }
 
     /// Starts a program with these arguments of the virtual machine.
@@ -140,14 +152,18 @@ impl Running {
     pub fn until(&mut self, wanted: &str) -> Vec<String> {
         let mut before = Vec::new();
         loop {
-            let mut line = String::new();
-            let length = self.lines.read_line(&mut line).unwrap();
-            assert!(length > 0, "it ended before \"{wanted}\": {before:?} {}", self.errors());
-            match line.trim_end() {
+            match self.line(wanted) {
                 line if line == wanted => return before,
-                line => before.push(line.to_string()),
+                line => before.push(line),
             }
         }
+    }
+
+    fn line(&mut self, wanted: &str) -> String {
+        let mut line = String::new();
+        let length = self.lines.read_line(&mut line).unwrap();
+        assert!(length > 0, "it ended before \"{wanted}\": {}", self.errors());
+        line.trim_end().to_string()
     }
 
     /// Lets it go on.
@@ -175,15 +191,25 @@ impl Running {
 
     /// For how long its main thread was ready to run and had no CPU so far, seconds.
     pub fn run_delay(&self) -> f64 {
+        self.of_main_thread(1)
+    }
+
+    /// The CPU time of its main thread so far, as the kernel charged it, seconds.
+    pub fn cpu_time(&self) -> f64 {
+        self.of_main_thread(0)
+    }
+
+    /// A figure of the kernel's schedstat.
+    fn of_main_thread(&self, figure: usize) -> f64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
         let main = tasks.flatten().map(|it| it.path()).filter(|task| {
             std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "java")
         });
-        let delays = main.map(|task| {
+        let seconds = main.map(|task| {
             let text = std::fs::read_to_string(task.join("schedstat")).unwrap();
-            text.split(' ').nth(1).unwrap().parse::<f64>().unwrap() / 1e9
+            text.split(' ').nth(figure).unwrap().parse::<f64>().unwrap() / 1e9
         });
-        delays.sum()
+        seconds.sum()
     }
 
     /// Lets it end, which it must do well; returns what it wrote to standard error.
@@ -201,6 +227,44 @@ impl Running {
             let _ = std::io::Read::read_to_string(&mut errors, &mut text);
         }
         text
+    }
+}
+
+/// One more agent, which looks into the code that classes have now.
+#[derive(Debug)]
+pub struct CodeReader {
+    jar: PathBuf,
+}
+
+impl CodeReader {
+    /// Makes its file in this folder.
+    pub fn new(folder: &Path) -> CodeReader {
+        let jar = folder.join("bytes.jar");
+        let manifest = folder.join("manifest");
+        let agent = "Agent-Class: org.pgtally.test.Bytes\nMain-Class: org.pgtally.test.Bytes\n\
+                     Can-Retransform-Classes: true\n";
+        std::fs::write(&manifest, agent).unwrap();
+        let mut command = Command::new("jar");
+        command.arg("cfm").args([&jar, &manifest]).arg("-C").arg(classes()).arg("org/pgtally/test");
+        assert!(command.status().unwrap().success());
+        CodeReader { jar }
+    }
+
+    /// Whether the code of this class contains the text.
+    pub fn finds(&self, running: &mut Running, class: &str, text: &str) -> bool {
+        let pid = running.child.id().to_string();
+        let jar = self.jar.display().to_string();
+        let argument = format!("{class}={text}");
+        let mut command = Command::new("jcmd");
+        command.args([&pid, "JVMTI.agent_load", &jar, &argument]).stdout(Stdio::null());
+        assert!(command.status().unwrap().success());
+        loop {
+            match running.line(text).strip_prefix(text).map(str::trim) {
+                Some("true") => return true,
+                Some("false") => return false,
+                _ => {}
+            }
+        }
     }
 }
 

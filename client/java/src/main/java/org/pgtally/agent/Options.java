@@ -4,10 +4,13 @@ package org.pgtally.agent;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.pgtally.probe.Methods;
+import org.pgtally.probe.Session;
+import org.pgtally.segment.Segment;
 
 /** What is given to the agent: {@code key=value} separated by commas. */
 final class Options {
-    private static final String KNOWN = "methods, calls, cpu, histograms, threads, statistics, directory, file, keep";
+    private static final String KNOWN = "methods, calls, cpu, edges, histograms, threads, statistics, directory, file, keep";
     private static final int MOST_THREADS = 4096;
     private static final int MOST_STATISTICS = 4096;
 
@@ -31,6 +34,7 @@ final class Options {
     List<Glob> methods = DRIVER;
     boolean calls = true;
     boolean cpu;
+    boolean edges;
     boolean histograms = true;
     int threads = 256;
     int statistics = MOST_STATISTICS;
@@ -52,6 +56,11 @@ final class Options {
         return options;
     }
 
+    /** Measures what these options say. */
+    Session session(Segment segment, Methods methods) {
+        return new Session(segment, methods, cpu, histograms, edges);
+    }
+
     private void set(String part) {
         int equals = part.indexOf('=');
         String key = equals < 0 ? part : part.substring(0, equals);
@@ -68,6 +77,9 @@ final class Options {
             break;
         case "cpu":
             cpu = flag(key, value);
+            break;
+        case "edges":
+            edges = flag(key, value);
             break;
         case "histograms":
             histograms = flag(key, value);

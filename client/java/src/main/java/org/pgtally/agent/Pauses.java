@@ -25,8 +25,7 @@ final class Pauses {
     private final int first;
     private final int[] safepoints;
     private final int[] stopped;
-    private final int[] collections;
-    private final int[] collecting;
+    private final CollectionPauses collections;
     private long collectionsBefore;
     private long collectingBefore;
     private long othersBefore;
@@ -39,8 +38,7 @@ final class Pauses {
         this.first = first;
         safepoints = counters.named(Pattern.compile("sun\\.rt\\.safepoints"));
         stopped = counters.named(Pattern.compile("sun\\.rt\\.safepointTime"));
-        collections = counters.named(Pattern.compile("sun\\.gc\\.collector\\.\\d+\\.invocations"));
-        collecting = counters.named(Pattern.compile("sun\\.gc\\.collector\\.\\d+\\.time"));
+        collections = CollectionPauses.of(counters);
     }
 
     /** From now on they are measured; null, with the reason in the table of probes, where that cannot be. */
@@ -72,7 +70,7 @@ final class Pauses {
 
     /** For how long garbage was collected so far, ns. Called by any thread. */
     long collecting() {
-        return counters.value(collecting);
+        return collections.atOnce(counters.value(stopped));
     }
 
     /** Charges what happened since the last time. Called by one thread. */
@@ -100,9 +98,10 @@ final class Pauses {
             // A safepoint between two of these readings would be in one only.
             many = counters.value(safepoints);
             length = counters.value(stopped);
-            ofCollections = counters.value(collections);
-            inCollections = counters.value(collecting);
+            ofCollections = collections.count();
+            inCollections = collections.time(many, length);
         } while (many != counters.value(safepoints));
+        inCollections = Math.max(collectingBefore, inCollections);
         long others = Math.max(othersBefore, many - ofCollections);
         long inOthers = Math.max(inOthersBefore, length - inCollections);
         if (!only) {

@@ -40,12 +40,15 @@ public final class Switch {
 
     private static void on(Options options, String version, Instrumentation instrumentation)
             throws IOException {
-        long cost = WarmUp.run(options.file, options.cpu, options.histograms);
+        long cost = WarmUp.run(options);
         segment = new Segment(options.file, options.threads, options.statistics,
                 new Segment.About(System.getProperty("sun.java.command", "java"), "pgtally-agent " + version,
                         "Java " + System.getProperty("java.version")));
         segment.note(false, "a call of a timed method takes about " + cost + " ns more (measured at start)");
-        Session session = new Session(segment, METHODS, options.cpu, options.histograms);
+        Session session = options.session(segment, METHODS);
+        if (options.edges) {
+            segment.probe("edges", null);
+        }
         Probe.use(session);
         instrumenter = new Instrumenter(instrumentation, options.methods, options.calls, METHODS, segment);
         collections = collections(segment);

@@ -2,12 +2,11 @@
 package org.pgtally.agent;
 
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.Arrays;
+import org.pgtally.probe.Frame;
 import org.pgtally.probe.MethodName;
 import org.pgtally.probe.Methods;
 import org.pgtally.probe.Probe;
-import org.pgtally.probe.Session;
 import org.pgtally.segment.Segment;
 
 /**
@@ -26,15 +25,16 @@ final class WarmUp {
      *
      * @return what a call costs, ns: the median of the later blocks
      */
-    static long run(Path file, boolean cpu, boolean histograms) throws IOException {
-        Segment segment = new Segment(file.resolveSibling(file.getFileName() + ".warm"), 1, 64,
+    static long run(Options options) throws IOException {
+        Segment segment = new Segment(options.file.resolveSibling(options.file.getFileName() + ".warm"), 1, 64,
                 new Segment.About("", "", ""));
         try {
             Methods methods = new Methods();
+            int caller = methods.number(MethodName.of("org.pgtally.WarmUp", "calls", ""));
             int method = methods.number(MethodName.of("org.pgtally.WarmUp", "call", ""));
             long[] costs = new long[BLOCKS];
-            Thread thread = new Thread(() -> calls(method, costs), "pgtally warm-up");
-            Probe.use(new Session(segment, methods, cpu, histograms));
+            Thread thread = new Thread(() -> calls(caller, method, costs), "pgtally warm-up");
+            Probe.use(options.session(segment, methods));
             thread.start();
             thread.join();
             long[] later = Arrays.copyOfRange(costs, BLOCKS / 2, BLOCKS);
@@ -49,8 +49,9 @@ final class WarmUp {
         }
     }
 
-    private static void calls(int method, long[] costs) {
+    private static void calls(int caller, int method, long[] costs) {
         Throwable thrown = new IllegalStateException();
+        Frame outer = Probe.enter(caller);
         for (int block = 0; block < costs.length; block++) {
             long begin = System.nanoTime();
             for (int i = 0; i < CALLS; i++) {
@@ -59,5 +60,6 @@ final class WarmUp {
             costs[block] = (System.nanoTime() - begin) / CALLS;
             Probe.exit(Probe.enter(method), thrown);
         }
+        Probe.exit(outer, null);
     }
 }

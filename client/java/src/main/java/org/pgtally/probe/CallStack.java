@@ -16,6 +16,7 @@ abstract class CallStack extends Recorder {
     private static final int[] NONE = {};
 
     private final boolean timesCpu;
+    final boolean keepsEdges;
     private final Frame bottom = new Frame(this, null);
     Frame top = bottom;
     private int epoch = 1;
@@ -28,6 +29,7 @@ abstract class CallStack extends Recorder {
     CallStack(Session session) {
         super(session);
         timesCpu = session.timesCpu();
+        keepsEdges = session.keepsEdges();
         levelWord = session.segment.levelWord();
     }
 
@@ -135,8 +137,11 @@ abstract class CallStack extends Recorder {
         return at;
     }
 
-    /** Adds a call to the statistics of its method. Between begin and publish of the book. */
-    final void record(Book book, Frame call, long elapsed, long cpu, boolean outermost) {
+    /**
+     * Adds a call to the statistics of its method, and to those of its edge, 0 or negative: none. Between begin and
+     * publish of the book.
+     */
+    final void record(Book book, Frame call, int edge, long elapsed, long cpu, boolean outermost) {
         int at = call.at;
         if (outermost) {
             if (session.keepsHistograms()) {
@@ -156,6 +161,13 @@ abstract class CallStack extends Recorder {
                 book.count(at + Methods.CPU_INCLUSIVE);
             }
             book.addPlain(at + Methods.CPU_EXCLUSIVE, cpu - call.calleesCpu);
+        }
+        if (edge > 0) {
+            if (outermost) {
+                book.addPlain(edge, elapsed);
+            } else {
+                book.count(edge);
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ final class MethodIndexes {
     private final Book book;
     private final Blocks blocks;
     private final Blocks blocksOfFailures;
+    private final EdgeIndexes edges;
     private int[] indexes = {};
     /** By index: the method. */
     private int[] methods = {};
@@ -25,6 +26,7 @@ final class MethodIndexes {
         int figures = session.timesCpu() ? Methods.FIGURES_WITH_CPU : Methods.FIGURES;
         blocks = new Blocks(segment, book, figures, session.keepsHistograms());
         blocksOfFailures = new Blocks(segment, book, 1, false);
+        edges = new EdgeIndexes(segment, book);
     }
 
     /** The index of the method's inclusive time; negative: no space. */
@@ -74,5 +76,12 @@ final class MethodIndexes {
         }
         segment.name(book, at, segment.timer(session.methods.name(method).statistic("thrown")));
         return at;
+    }
+
+    /** The index of the time of a method's calls by another; negative: no space. */
+    int edge(int caller, int callee) {
+        int at = edges.find(caller, callee);
+        return at != 0 ? at : edges.add(caller, callee, session.methods.name(methods[caller])
+                .edge(session.methods.name(methods[callee])));
     }
 }

@@ -2,6 +2,7 @@
 package org.pgtally.probe;
 
 import java.util.Objects;
+import org.pgtally.segment.Segment;
 
 /**
  * The name of a method in statistics: a group, which stands for the package, and class, method and parameters.
@@ -75,6 +76,18 @@ public final class MethodName {
     /** The name of one of its figures. */
     String statistic(String figure) {
         return "function::" + name + "::" + figure + "::" + group;
+    }
+
+    /**
+     * The name of the time of its calls of another. Two names do not fit into one, so each method is known by the hash of
+     * its inclusive time's name, by which a reader finds that name.
+     */
+    String edge(MethodName callee) {
+        return "edge::" + id() + "::" + callee.id();
+    }
+
+    private String id() {
+        return String.format("#%016x", Segment.hash(statistic("inclusive")));
     }
 
     /** The account of its own time. */

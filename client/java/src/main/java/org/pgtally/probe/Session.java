@@ -18,17 +18,22 @@ public final class Session {
     final Methods methods;
     final SqlTexts texts;
     private final boolean histograms;
+    private final boolean edges;
     private final ThreadMXBean cpuClock;
     /** For how long the virtual machine has collected garbage, ns. */
     private volatile LongSupplier collecting = () -> 0;
     private SharedBooks shared;
 
-    /** With processor times, or without: each takes a system call at the beginning and at the end of a call. */
-    public Session(Segment segment, Methods methods, boolean cpu, boolean histograms) {
+    /**
+     * With processor times, or without: each takes a system call at the beginning and at the end of a call. With the
+     * calls from one method to another, or without.
+     */
+    public Session(Segment segment, Methods methods, boolean cpu, boolean histograms, boolean edges) {
         this.segment = segment;
         this.methods = methods;
         texts = new SqlTexts(segment);
         this.histograms = histograms;
+        this.edges = edges;
         ThreadMXBean clock = cpu ? ManagementFactory.getThreadMXBean() : null;
         cpuClock = clock != null && clock.isCurrentThreadCpuTimeSupported() ? clock : null;
     }
@@ -53,6 +58,10 @@ public final class Session {
 
     boolean keepsHistograms() {
         return histograms;
+    }
+
+    boolean keepsEdges() {
+        return edges;
     }
 
     /** Of the calling thread, ns; of a virtual one 0, since the virtual machine knows none. */

@@ -31,9 +31,10 @@ final class ThreadRecorder extends CallStack {
     @Override
     void ended(Frame call, int caller, long now, long elapsed, long cpu, boolean outermost, boolean thrown) {
         int failures = thrown ? places.failures(call.at) : 0;
+        int edge = keepsEdges && caller != 0 ? places.edge(caller, call.at) : 0;
         book.begin();
         book.run(caller == 0 ? Segment.IDLE : caller + Methods.ACCOUNT, now);
-        record(book, call, elapsed, cpu, outermost);
+        record(book, call, edge, elapsed, cpu, outermost);
         if (failures > 0) {
             book.addPlain(failures, elapsed);
         }

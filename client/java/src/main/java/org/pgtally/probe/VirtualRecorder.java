@@ -36,9 +36,11 @@ final class VirtualRecorder extends CallStack {
             if (at > 0) {
                 call.at = at;
                 int failures = thrown ? shared.places.failures(at) : 0;
+                int from = keepsEdges && caller != 0 ? shared.places.touch(caller - 1) : 0;
+                int edge = from > 0 ? shared.places.edge(from, at) : 0;
                 shared.follow(session);
                 shared.book.begin();
-                record(shared.book, call, elapsed, cpu, outermost);
+                record(shared.book, call, edge, elapsed, cpu, outermost);
                 if (failures > 0) {
                     shared.book.addPlain(failures, elapsed);
                 }

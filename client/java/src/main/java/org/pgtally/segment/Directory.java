@@ -78,7 +78,7 @@ final class Directory {
     }
 
     /** FNV-1a of what the entry holds. */
-    private static long hash(String name) {
+    static long hash(String name) {
         byte[] bytes = name.getBytes(StandardCharsets.UTF_8);
         long hash = 0xcbf29ce484222325L;
         for (byte it : Arrays.copyOf(bytes, Math.min(bytes.length, Layout.NAME_MAX))) {

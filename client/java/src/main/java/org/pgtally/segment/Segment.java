@@ -179,6 +179,11 @@ public final class Segment {
         return book.follow(levelWord());
     }
 
+    /** The hash of a name, from which readers search its entry in the directory (FORMAT.md, section 3). */
+    public static long hash(String name) {
+        return Directory.hash(name);
+    }
+
     /** Number of a timer, in ticks of 1 ns; negative without space. */
     public int timer(String name) {
         return directory.register(name, Directory.TIMER, "ticks", 0);

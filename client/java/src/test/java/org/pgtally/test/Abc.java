@@ -12,6 +12,10 @@ public final class Abc {
     private final Consume ofCInA;
     private final Consume ofCInB;
     private Consume inC;
+    /** What the program itself read: of its calls, with what they call, ns. */
+    private long ofA;
+    private long ofB;
+    private long ofC;
 
     private Abc(boolean cpu) {
         inA = new Consume(cpu);
@@ -21,6 +25,7 @@ public final class Abc {
     }
 
     void a() {
+        long begin = inA.now();
         inA.millis(15);
         b();
         inA.millis(20);
@@ -29,22 +34,30 @@ public final class Abc {
         inA.millis(5);
         b();
         inA.millis(5);
+        ofA += inA.now() - begin;
     }
 
     void b() {
+        long begin = inA.now();
         inB.millis(5);
         inC = ofCInB;
         c();
         inB.millis(5);
         c();
         inB.millis(10);
+        ofB += inA.now() - begin;
     }
 
     void c() {
+        long begin = inA.now();
         inC.millis(10);
+        ofC += inA.now() - begin;
     }
 
-    /** Rounds after a first one, and {@code cpu} to consume processor time. At the end: what was consumed in addition, ns. */
+    /**
+     * Rounds after a first one, and {@code cpu} to consume processor time. At the end, in ns: what was consumed in
+     * addition, and what the program itself read.
+     */
     public static void main(String[] arguments) throws Exception {
         boolean cpu = arguments.length > 1 && arguments[1].equals("cpu");
         // The first calls load and link classes.
@@ -56,6 +69,7 @@ public final class Abc {
         }
         System.out.println("more " + abc.inA.debt() + " " + abc.inB.debt() + " " + abc.ofCInB.debt()
                 + " " + abc.ofCInA.debt());
+        System.out.println("read " + abc.ofA + " " + abc.ofB + " " + abc.ofC);
         Wait.end();
     }
 }

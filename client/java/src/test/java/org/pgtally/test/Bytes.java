@@ -6,20 +6,23 @@ import java.lang.instrument.Instrumentation;
 import java.nio.charset.StandardCharsets;
 import java.security.ProtectionDomain;
 
-/** A second agent, which looks whether the code of a class has probes. */
+/** One more agent, which looks what the code of a class has in it. */
 public final class Bytes {
     private Bytes() {
     }
 
-    /** Prints it. */
-    public static void agentmain(String type, Instrumentation instrumentation) throws Exception {
+    /** Class, an equals sign and a text. Prints the text, and whether it is there. */
+    public static void agentmain(String argument, Instrumentation instrumentation) throws Exception {
+        int equals = argument.indexOf('=');
+        String type = argument.substring(0, equals);
+        String text = argument.substring(equals + 1);
         ClassFileTransformer look = new ClassFileTransformer() {
             @Override
             public byte[] transform(ClassLoader loader, String name, Class<?> of, ProtectionDomain domain,
                     byte[] bytes) {
                 if (name != null && name.equals(type.replace('.', '/'))) {
-                    String text = new String(bytes, StandardCharsets.ISO_8859_1);
-                    System.out.println("probes " + text.contains("org/pgtally/probe"));
+                    boolean there = new String(bytes, StandardCharsets.ISO_8859_1).contains(text);
+                    System.out.println(text + " " + there);
                 }
                 return null;
             }

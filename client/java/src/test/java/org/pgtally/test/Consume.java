@@ -27,7 +27,8 @@ final class Consume {
         return debt;
     }
 
-    private long now() {
+    /** The clock. */
+    long now() {
         return cpu ? Cpu.time() : System.nanoTime();
     }
 }

@@ -10,4 +10,9 @@ public final class Called {
         sum += n;
         return sum;
     }
+
+    /** Calls it. */
+    public int caller(int n) {
+        return call(n);
+    }
 }

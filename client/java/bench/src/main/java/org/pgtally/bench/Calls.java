@@ -27,6 +27,12 @@ public class Calls {
         return called.call(n++);
     }
 
+    /** A call by another method. */
+    @Benchmark
+    public int nested() {
+        return called.caller(n++);
+    }
+
     /** The floor of whatever times a call: two readings of the clock. */
     @Benchmark
     public long clock() {

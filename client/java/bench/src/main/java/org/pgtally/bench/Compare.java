@@ -15,7 +15,7 @@ import org.openjdk.jmh.runner.options.VerboseMode;
 
 /**
  * Runs {@link Calls} by JMH in a virtual machine for each arm, in turns of order, and prints medians and mean differences
- * to the arm without an agent. Arguments: this agent's jar, OpenTelemetry's, rounds.
+ * to another arm. Arguments: this agent's jar, OpenTelemetry's, rounds.
  */
 public final class Compare {
     private static final String METHOD = "org.pgtally.bench.Called";
@@ -23,20 +23,37 @@ public final class Compare {
     private Compare() {
     }
 
+    /** What is run, with which options of the virtual machine, and what it is compared with. */
+    private static final class Arm {
+        final String benchmark;
+        final List<String> options;
+        final String base;
+
+        Arm(String benchmark, String base, String... options) {
+            this.benchmark = benchmark;
+            this.base = base;
+            this.options = List.of(options);
+        }
+    }
+
     /** See above. */
     public static void main(String[] arguments) throws RunnerException {
-        String ours = "-javaagent:" + arguments[0] + "=methods=" + METHOD + "#call";
-        Map<String, List<String>> arms = new LinkedHashMap<>();
-        arms.put("without", List.of());
-        arms.put("without, again", List.of());
-        arms.put("two readings of the clock", List.of());
-        arms.put("pgtally", List.of(ours));
-        arms.put("pgtally, no histograms", List.of(ours + ",histograms=off"));
-        arms.put("OpenTelemetry", List.of("-javaagent:" + arguments[1], "-Dotel.traces.exporter=none",
+        String agent = "-javaagent:" + arguments[0] + "=methods=" + METHOD;
+        String ours = agent + "#call";
+        Map<String, Arm> arms = new LinkedHashMap<>();
+        arms.put("without", new Arm("call", "without"));
+        arms.put("without, again", new Arm("call", "without"));
+        arms.put("two readings of the clock", new Arm("clock", "without"));
+        arms.put("pgtally", new Arm("call", "without", ours));
+        arms.put("pgtally, no histograms", new Arm("call", "without", ours + ",histograms=off"));
+        arms.put("pgtally, caller and callee", new Arm("nested", "without", agent));
+        arms.put("the same, edges=on", new Arm("nested", "pgtally, caller and callee", agent + ",edges=on"));
+        arms.put("OpenTelemetry", new Arm("call", "without", "-javaagent:" + arguments[1], "-Dotel.traces.exporter=none",
                 "-Dotel.metrics.exporter=none", "-Dotel.logs.exporter=none", "-Dotel.javaagent.logging=none",
                 "-Dotel.instrumentation.methods.include=" + METHOD + "[call]"));
         if (Runtime.version().feature() >= 25) {
-            arms.put("Flight Recorder", List.of("-XX:StartFlightRecording:method-timing=" + METHOD + "::call"));
+            arms.put("Flight Recorder",
+                    new Arm("call", "without", "-XX:StartFlightRecording:method-timing=" + METHOD + "::call"));
         }
         Map<String, double[]> times = new LinkedHashMap<>();
         int rounds = Integer.parseInt(arguments[2]);
@@ -45,30 +62,30 @@ public final class Compare {
             List<String> order = new ArrayList<>(arms.keySet());
             java.util.Collections.rotate(order, round);
             for (String name : order) {
-                times.get(name)[round] = run(name.startsWith("two") ? "clock" : "call", arms.get(name));
+                times.get(name)[round] = run(arms.get(name));
             }
         }
         System.out.printf("Java %s, %d rounds; ns a call%n", Runtime.version(), rounds);
-        times.forEach((name, all) -> print(name, all, times.get("without")));
+        times.forEach((name, all) -> print(name, all, times.get(arms.get(name).base)));
     }
 
-    private static double run(String benchmark, List<String> options) throws RunnerException {
+    private static double run(Arm arm) throws RunnerException {
         Collection<RunResult> results = new Runner(new OptionsBuilder()
-                .include(Calls.class.getName() + "\\." + benchmark + "$")
+                .include(Calls.class.getName() + "\\." + arm.benchmark + "$")
                 .forks(1)
                 .verbosity(VerboseMode.SILENT)
-                .jvmArgsAppend(options.toArray(new String[0]))
+                .jvmArgsAppend(arm.options.toArray(new String[0]))
                 .build()).run();
         return results.iterator().next().getPrimaryResult().getScore();
     }
 
-    private static void print(String name, double[] all, double[] without) {
+    private static void print(String name, double[] all, double[] base) {
         double[] sorted = all.clone();
         Arrays.sort(sorted);
         double sum = 0;
         double squares = 0;
         for (int i = 0; i < all.length; i++) {
-            double difference = all[i] - without[i];
+            double difference = all[i] - base[i];
             sum += difference;
             squares += difference * difference;
         }
@@ -76,6 +93,6 @@ public final class Compare {
         double variance = (squares - sum * mean) / (all.length - 1);
         // Student's t for 95 % and a few rounds.
         double half = 2.8 * Math.sqrt(variance / all.length);
-        System.out.printf("%-26s %8.1f %+9.1f ± %.1f%n", name, sorted[all.length / 2], mean, half);
+        System.out.printf("%-28s %8.1f %+9.1f ± %.1f%n", name, sorted[all.length / 2], mean, half);
     }
 }

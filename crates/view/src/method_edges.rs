@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Who calls whom among a client's methods.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use segment::functions::{EdgeRow, FunctionRow};
+
+use crate::glob::matches;
+use crate::methods::method;
+use crate::table::field::{Field, Picked};
+use crate::table::{Row, Table, Unit};
+
+/// What stands for a caller that is no timed method.
+const APPLICATION: &str = "(application)";
+
+/// The calls of a method by another, or from outside of timed methods.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallsBetween {
+    /// The calling method; `None`: no timed method.
+    pub caller: Option<Arc<str>>,
+    /// The called method.
+    pub callee: Arc<str>,
+    /// Calls that ended.
+    pub calls: u64,
+    /// Their time, with what they called. A recursive call counts, and its time is not added again.
+    pub seconds: f64,
+    /// This time, of that of the method in question; `None` if none of its calls has ended.
+    pub share: Option<f64>,
+}
+
+/// Which methods a table is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// About called ones: who calls them.
+    Callees,
+    /// About calling ones: whom they call.
+    Callers,
+}
+
+/// The calls of methods that match a glob, by their callers; most time first. They add up to those of the method.
+pub fn callers(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str) -> Vec<CallsBetween> {
+    let mut rest: HashMap<Arc<str>, (u64, f64)> = HashMap::new();
+    for row in functions {
+        rest.insert(method(row).into(), (row.calls, row.inclusive.seconds));
+    }
+    let mut rows = between(functions, edges, glob, Of::Callees);
+    for edge in edges {
+        if let Some((calls, seconds)) = rest.get_mut(&edge.callee) {
+            *calls = calls.saturating_sub(edge.timing.count);
+            *seconds = (*seconds - edge.timing.seconds).max(0.0);
+        }
+    }
+    let totals = totals(functions);
+    rows.extend(rest.into_iter().filter(|(name, (calls, _))| *calls > 0 && fits(glob, name)).map(
+        |(callee, (calls, seconds))| {
+            let share = share(&totals, &callee, seconds);
+            CallsBetween { caller: None, callee, calls, seconds, share }
+        },
+    ));
+    sorted(rows)
+}
+
+/// The calls that methods which match a glob make; most time first.
+pub fn callees(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str) -> Vec<CallsBetween> {
+    sorted(between(functions, edges, glob, Of::Callers))
+}
+
+fn between(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str, of: Of) -> Vec<CallsBetween> {
+    let totals = totals(functions);
+    let subject = |edge: &'_ EdgeRow| match of {
+        Of::Callees => Arc::clone(&edge.callee),
+        Of::Callers => Arc::clone(&edge.caller),
+    };
+    edges
+        .iter()
+        .filter(|edge| fits(glob, &subject(edge)))
+        .map(|edge| CallsBetween {
+            caller: Some(Arc::clone(&edge.caller)),
+            callee: Arc::clone(&edge.callee),
+            calls: edge.timing.count,
+            seconds: edge.timing.seconds,
+            share: share(&totals, &subject(edge), edge.timing.seconds),
+        })
+        .collect()
+}
+
+fn totals(functions: &[FunctionRow]) -> HashMap<String, f64> {
+    functions.iter().map(|row| (method(row), row.inclusive.seconds)).collect()
+}
+
+fn share(totals: &HashMap<String, f64>, method: &str, seconds: f64) -> Option<f64> {
+    totals.get(method).filter(|total| **total > 0.0).map(|total| seconds / total)
+}
+
+fn sorted(mut rows: Vec<CallsBetween>) -> Vec<CallsBetween> {
+    rows.sort_by(|a, b| {
+        (b.seconds.total_cmp(&a.seconds))
+            .then_with(|| b.calls.cmp(&a.calls))
+            .then_with(|| (&a.callee, &a.caller).cmp(&(&b.callee, &b.caller)))
+    });
+    rows
+}
+
+/// Whether a glob matches a method: `jdbc::PgResultSet.getString(int)`, without its package, or without its parameters, too.
+pub fn fits(glob: &str, method: &str) -> bool {
+    let short = method.split_once("::").map_or(method, |(_, name)| name);
+    let plain = short.split_once('(').map_or(short, |(name, _)| name);
+    [method, short, plain].iter().any(|name| matches(glob, name))
+}
+
+type F = Field<CallsBetween>;
+
+const FIELDS: &[F] = &[
+    F::new("calls", "Count", Unit::Count, |it, _| it.calls.into()),
+    F::new("seconds", "Elapsed", Unit::Seconds, |it, _| it.seconds.into()),
+    F::new("of_callee", "%Callee", Unit::Share, |it, _| it.share.into())
+        .help("of the called method's time"),
+    F::new("of_caller", "%Caller", Unit::Share, |it, _| it.share.into())
+        .help("of the calling method's time"),
+    F::new("caller", "Caller", Unit::Text, |it, _| caller(it).into()),
+    F::new("callee", "Callee", Unit::Text, |it, _| (&it.callee).into()),
+];
+
+fn caller(row: &CallsBetween) -> &str {
+    row.caller.as_deref().unwrap_or(APPLICATION)
+}
+
+/// The first of these rows.
+pub fn table(rows: &[CallsBetween], of: Of, top: usize) -> Table {
+    let figures = Picked::of_pane(
+        FIELDS,
+        match of {
+            Of::Callees => "calls, seconds, of_callee, caller, callee",
+            Of::Callers => "calls, seconds, of_caller, caller, callee",
+        },
+    );
+    let lines = rows
+        .iter()
+        .take(top)
+        .map(|row| Row::new(format!("{} {}", caller(row), row.callee), figures.cells(row, 0.0)));
+    let lines = lines.collect();
+    Table::of(figures.columns.clone(), lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segment::functions::FunctionTotals;
+    use segment::interval::Timing;
+
+    fn function(name: &str, calls: u64, seconds: u64) -> FunctionRow {
+        let mut totals = FunctionTotals::default();
+        totals.inclusive.change.count = calls;
+        totals.inclusive.change.total = seconds;
+        FunctionRow::of([name, "p"], totals, 1.0)
+    }
+
+    fn edge(caller: &str, callee: &str, count: u64, seconds: f64) -> EdgeRow {
+        let timing = Timing { count, seconds, ..Timing::default() };
+        EdgeRow { caller: caller.into(), callee: callee.into(), timing }
+    }
+
+    #[test]
+    fn callers_of_a_method_add_up_to_its_calls() {
+        let functions = [function("A.a()", 3, 10), function("B.b(int)", 7, 8)];
+        let edges = [edge("p::A.a()", "p::B.b(int)", 4, 6.0)];
+        let rows = callers(&functions, &edges, "B.b");
+        let found: Vec<_> = rows.iter().map(|it| (caller(it), it.calls, it.share)).collect();
+        assert_eq!(found, [("p::A.a()", 4, Some(0.75)), (APPLICATION, 3, Some(0.25))]);
+        assert_eq!(callers(&functions, &edges, "*").len(), 3);
+    }
+
+    #[test]
+    fn callees_have_shares_of_their_caller() {
+        let functions = [function("A.a()", 3, 10)];
+        let edges = [edge("p::A.a()", "p::B.b(int)", 4, 6.0), edge("p::C.c()", "p::D.d()", 1, 1.0)];
+        let rows = callees(&functions, &edges, "*");
+        assert_eq!(rows[0].share, Some(0.6));
+        assert_eq!(rows[1].share, None, "none of its calls has ended");
+        assert!(callees(&functions, &edges, "B*").is_empty());
+    }
+
+    #[test]
+    fn a_method_is_named_with_and_without_package_and_parameters() {
+        for glob in ["p.q::A.a(int)", "A.a(int)", "A.a", "A.*", "*a(*"] {
+            assert!(fits(glob, "p.q::A.a(int)"), "{glob}");
+        }
+        assert!(!fits("a", "p.q::A.a(int)"));
+    }
+}
