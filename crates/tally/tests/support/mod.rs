@@ -22,6 +22,7 @@ pub mod recorder;
 pub mod recordings;
 pub mod serving;
 pub mod slow_disk;
+pub mod spark;
 pub mod storage;
 pub mod strace;
 pub mod synthetic;
