@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+pub mod clickhouse;
 pub mod file_kinds;
 pub mod fleet;
 pub mod gate;
