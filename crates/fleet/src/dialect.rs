@@ -115,19 +115,26 @@ impl Dialect {
         }
     }
 
-    /// A row for each non-empty bucket of `from`'s histogram: its columns, `bucket` and `n`.
-    pub(crate) fn exploded(self, columns: &str, from: &str) -> String {
+    /// A row for each non-empty bucket of the histograms of `from`, those of rows with the same values of these columns
+    /// added up: the columns, `bucket` and `n`. What follows then has few rows to join.
+    pub(crate) fn buckets(self, columns: &str, from: &str) -> String {
+        let added = |exploded: String| {
+            format!(
+                "SELECT {columns}, bucket, sum(n_there) AS n FROM ({exploded}) exploded GROUP BY {columns}, bucket"
+            )
+        };
         match self {
-            Dialect::DuckDb => format!(
-                "SELECT {columns}, unnest(buckets) AS bucket, unnest(counts) AS n FROM {from}"
-            ),
+            Dialect::DuckDb => added(format!(
+                "SELECT {columns}, unnest(buckets) AS bucket, unnest(counts) AS n_there FROM {from}"
+            )),
             Dialect::ClickHouse => format!(
-                "SELECT {columns}, bucket, n FROM {from} ARRAY JOIN buckets AS bucket, counts AS n"
+                "SELECT {columns}, bucket, n FROM (SELECT {columns}, sumMap(buckets, counts) AS added FROM {from} \
+                 GROUP BY {columns}) histogram ARRAY JOIN added.1 AS bucket, added.2 AS n"
             ),
-            Dialect::Spark => format!(
-                "SELECT {columns}, cell.buckets AS bucket, cell.counts AS n FROM {from} \
+            Dialect::Spark => added(format!(
+                "SELECT {columns}, cell.buckets AS bucket, cell.counts AS n_there FROM {from} \
                  LATERAL VIEW explode(arrays_zip(buckets, counts)) cells AS cell"
-            ),
+            )),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::{Display, Formatter};
 
-use crate::valid::valid;
+use crate::valid::{grade, place};
 
 /// The length of time that a row of statistics and of statements has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,22 +43,37 @@ pub(crate) fn table(per: Per, name: &str) -> String {
     format!("tally_{per}_{name}")
 }
 
+/// The columns of the table of files. What the rule on names needs is computed once, when a file is listed.
+pub(crate) fn files_columns() -> String {
+    let [_, hour, _] = place("path");
+    format!(
+        "source LowCardinality(String), path String, size UInt64, modified DateTime, file UInt64, run Int64, \
+         date LowCardinality(String), hour LowCardinality(String) MATERIALIZED {hour}, \
+         place UInt64 MATERIALIZED cityHash64({place}), grade UInt8 MATERIALIZED {grade}",
+        place = place("path").join(", "),
+        grade = grade("path")
+    )
+}
+
 /// The files of a source whose rows are complete.
 pub(crate) fn complete(name: &str, per: Per) -> String {
     let (files, runs) = (table(per, "files"), table(per, "runs"));
     format!(
-        "SELECT path, size, modified, file, run FROM {files} WHERE source = '{name}' \
+        "SELECT path, size, modified, file, run, date, hour, place, grade FROM {files} WHERE source = '{name}' \
          AND run IN (SELECT run FROM {runs} WHERE source = '{name}')"
     )
 }
 
-/// A query for the rows of a source that count, with the columns of `Source::rows`.
+/// A query for the rows of a source that count, with the columns of `Source::rows`. The rule on names ([`crate::valid`]) is
+/// joined by date and hour, so that conditions on these leave out the files of other times before it is evaluated.
 pub(crate) fn rows(name: &str, per: Per) -> String {
-    let complete = complete(name, per);
     format!(
-        "SELECT * EXCEPT (file) FROM {table} WHERE file IN (SELECT argMax(file, run) FROM ({complete}) complete \
-         WHERE path IN ({valid}) GROUP BY path)",
+        "SELECT * EXCEPT (file) FROM {table} LEFT SEMI JOIN (SELECT date, hour, file FROM \
+         (SELECT date, hour, argMax(file, run) AS file, any(grade) AS of_path, \
+         max(any(grade)) OVER (PARTITION BY date, hour, any(place)) AS best \
+         FROM ({complete}) complete GROUP BY date, hour, path) ranked \
+         WHERE of_path = best AND of_path > 0) counting USING (date, hour, file)",
         table = table(per, name),
-        valid = valid(&format!("SELECT DISTINCT path FROM ({complete}) every")),
+        complete = complete(name, per),
     )
 }

@@ -65,6 +65,18 @@ queries! {
         "share" "%TIME" Share,
         "per_second" "EVENTS/S" PerSecond.expendable(2),
     ];
+    "waits": "what each host waits for: how often, how long, and quantiles of a wait", [
+        "cluster" "CLUSTER" Id,
+        "host" "HOST" Id,
+        "activity" "WAIT EVENT" Id,
+        "class" "CLASS" Text.expendable(3),
+        "seconds" "TIME" Seconds,
+        "waits" "WAITS" Count,
+        "p50_seconds" "P50" Seconds,
+        "p95_seconds" "P95" Seconds.expendable(4),
+        "p99_seconds" "P99" Seconds,
+        "max_seconds" "MAX" Seconds,
+    ];
     "statements": "the statements that execute longest over all hosts", [
         "statement" "STATEMENT" Text.elastic(),
         "fingerprint" "FINGERPRINT" Id.expendable(9),

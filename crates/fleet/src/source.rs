@@ -8,8 +8,8 @@
 use std::path::Path;
 
 use recording::{
-    Column, EventRow, FrameRow, PlanRow, PlanTextRow, SessionHistoryRow, StatRow, StatementRow,
-    Table, TextRow,
+    Column, EventRow, FrameRow, HistogramRow, PlanRow, PlanTextRow, SessionHistoryRow, StatRow,
+    StatementRow, Table, TextRow,
 };
 
 use crate::kept::{self, Per};
@@ -31,9 +31,10 @@ const fn source<T: Table>() -> Source {
 }
 
 /// The tables that views are made of.
-pub(crate) const SOURCES: [Source; 8] = [
+pub(crate) const SOURCES: [Source; 9] = [
     source::<FrameRow>(),
     source::<StatRow>(),
+    source::<HistogramRow>(),
     source::<StatementRow>(),
     source::<TextRow>(),
     source::<EventRow>(),
@@ -43,12 +44,14 @@ pub(crate) const SOURCES: [Source; 8] = [
 ];
 
 /// Columns whose names are words of SQL, and their names in views.
-const RENAMED: [(&str, &str); 5] = [
+const RENAMED: [(&str, &str); 7] = [
     ("count", "events"),
     ("user", "user_name"),
     ("lock", "lock_name"),
     ("group", "group_name"),
     ("table", "table_name"),
+    ("min", "lowest"),
+    ("max", "highest"),
 ];
 
 /// From the path of a file.

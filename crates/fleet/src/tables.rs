@@ -5,7 +5,7 @@
 //! and rows count by their file: so a refresh that was killed, or one that is run twice at once, counts nothing twice. Which files
 //! count is decided as in a bucket, by their names (ADR 70).
 
-use crate::kept::{complete, table, Per};
+use crate::kept::{complete, files_columns, table, Per};
 use crate::source::{Files, Source, SOURCES};
 use crate::valid::valid;
 use crate::views::create_views;
@@ -14,7 +14,7 @@ use crate::{Dialect, Root, Window};
 /// What identifies a row that is merged, besides the file and the time; `None`: rows are kept as they are.
 fn keys(source: &Source) -> Option<&'static [&'static str]> {
     match source.name {
-        "statistics" => Some(&["process", "name", "kind", "unit"]),
+        "statistics" | "histograms" => Some(&["process", "name", "kind", "unit"]),
         "statements" => {
             Some(&["queryid", "database_id", "user_id", "toplevel", "database", "user_name"])
         }
@@ -25,10 +25,10 @@ fn keys(source: &Source) -> Option<&'static [&'static str]> {
 /// The statements that create the tables, unless they exist, and views over them.
 pub fn tables(root: &Root, per: Per) -> String {
     let mut all = format!(
-        "CREATE TABLE IF NOT EXISTS {} (source LowCardinality(String), path String, size UInt64, modified DateTime, \
-         file UInt64, run Int64, date LowCardinality(String))\nENGINE = MergeTree PARTITION BY date ORDER BY (source, path);\n\n\
+        "CREATE TABLE IF NOT EXISTS {} ({})\nENGINE = MergeTree PARTITION BY date ORDER BY (source, path);\n\n\
          CREATE TABLE IF NOT EXISTS {} (source LowCardinality(String), run Int64)\nENGINE = MergeTree ORDER BY (source, run);\n\n",
         table(per, "files"),
+        files_columns(),
         table(per, "runs"),
     );
     for source in &SOURCES {

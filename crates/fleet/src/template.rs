@@ -136,7 +136,7 @@ fn one(
         "names" => dialect.names(first),
         "first" => dialect.first(first),
         "max_by" => dialect.max_by(first, second),
-        "exploded" => dialect.exploded(first, second),
+        "buckets" => dialect.buckets(first, second),
         "window" => of(|it| &it.window),
         "either" => of(|it| &it.either),
         "in_window" => of(|it| &it.in_window),

@@ -29,6 +29,7 @@ macro_rules! views {
 views! {
     "intervals": "an interval of a host: length, CPUs, commands, sessions, CPU time of the machine",
     "statistics": "what a statistic of a kind of process did in an interval",
+    "histograms": "the distribution of a statistic's values in a detail interval",
     "ledger": "the time of an account in an interval, with phase, activity, class and whether it is idle",
     "waits": "the same of waits alone, without idle ones",
     "files": "operations on a kind of file in an interval",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally fleet`: DuckDB and ClickHouse (chdb) answer as the reader of recordings does.
+//! `tally fleet`: DuckDB, ClickHouse (chdb) and Spark answer as the reader of recordings does.
 //!
 //! They are asked 30 questions; PGTALLY_FLEET_QUESTIONS sets another number.
 
@@ -12,7 +12,7 @@ use std::process::Command;
 use recording::{fingerprint, Range, Recording};
 use segment::directory::StatKind;
 use segment::Histogram;
-use support::fleet::{ask, engines, fleet, number, session, text, HOSTS};
+use support::fleet::{all_engines, ask, engines, fleet, number, session, text, Row, HOSTS};
 use support::synthetic::Dice;
 use support::{complaint, output, tally};
 
@@ -57,13 +57,44 @@ fn statements(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64
     sums
 }
 
+/// What a host waited for: how often, seconds, and the histogram with its clock.
+fn waits(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, Histogram, f64)> {
+    let sum = recording.sum(range).unwrap();
+    let mut waits = BTreeMap::new();
+    for it in &sum.statistics {
+        let is_wait = it.stat.kind == StatKind::Account && it.stat.name.contains("::wait::");
+        if is_wait && !segment::interval::is_idle(&it.stat) {
+            let rate = sum.clock.ticks_per_second;
+            let wait: &mut (u64, f64, Histogram, f64) = waits
+                .entry(it.stat.activity().to_string())
+                .or_insert_with(|| (0, 0.0, Histogram::new(), rate));
+            wait.0 += it.total.change.count;
+            wait.1 += sum.clock.seconds(it.total.change.total);
+            wait.2.merge(&it.total.histogram);
+        }
+    }
+    waits
+}
+
+/// Quantiles are the middles of the same buckets, or the longest if that is shorter; of nothing there are none.
+fn has_quantiles(row: &Row, histogram: &Histogram, rate: f64) -> bool {
+    let quantiles = [("p50_seconds", 0.5), ("p95_seconds", 0.95), ("p99_seconds", 0.99)];
+    quantiles.into_iter().all(|(key, q)| match histogram.quantile(q, 0, u64::MAX) {
+        None => row[key].is_null(),
+        Some(middle) => {
+            let (found, own) = (number(row, key), middle as f64 / rate);
+            close(found, own, 1e-3) || found == number(row, "max_seconds") && found <= own
+        }
+    })
+}
+
 fn close(a: f64, b: f64, within: f64) -> bool {
     (a - b).abs() <= within * a.abs().max(b.abs()) + 1e-8
 }
 
 #[test]
 fn engines_answer_as_the_reader_of_recordings() {
-    let Some(engines) = engines() else { return };
+    let Some(engines) = all_engines() else { return };
     let fleet = fleet();
     let questions: usize =
         std::env::var("PGTALLY_FLEET_QUESTIONS").map_or(30, |number| number.parse().unwrap());
@@ -83,11 +114,11 @@ fn engines_answer_as_the_reader_of_recordings() {
         }
         let (since, until) = (time(range.from_us), time(range.to_us));
         let more = ["--host", HOSTS[at], "--since", &since, "--until", &until];
-        let query = ["load", "statements", "p99"][asked % 3];
+        let query = ["load", "statements", "p99", "waits"][asked % 4];
         asked += 1;
-        for engine in &engines {
-            let answer = ask(engine, &fleet.root, query, &more);
-            let context = || format!("{} {query} {more:?}", engine.display());
+        for engine in engines {
+            let answer = engine.ask(&fleet.root, query, &more);
+            let context = || format!("{} {query} {more:?}", engine.name());
             match query {
                 "load" => {
                     let mut wanted = load(&recordings[at], range);
@@ -124,25 +155,39 @@ fn engines_answer_as_the_reader_of_recordings() {
                     }
                     assert!(wanted.is_empty(), "{} lacks {wanted:?}", context());
                 }
+                "waits" => {
+                    let mut wanted = waits(&recordings[at], range);
+                    for row in &answer {
+                        let (count, seconds, histogram, rate) = wanted
+                            .remove(&text(row, "activity"))
+                            .unwrap_or_else(|| panic!("{} {row:?}", context()));
+                        assert_eq!(number(row, "waits"), count as f64, "{} {row:?}", context());
+                        assert!(
+                            close(number(row, "seconds"), seconds, 1e-6),
+                            "{} {row:?} {seconds}",
+                            context()
+                        );
+                        assert!(
+                            has_quantiles(row, &histogram, rate),
+                            "{} {row:?} {histogram:?}",
+                            context()
+                        );
+                    }
+                    // What only a histogram has began before the first interval.
+                    wanted.retain(|_, wait| wait.0 > 0 || wait.1 > 1e-6);
+                    assert!(wanted.is_empty(), "{} lacks {wanted:?}", context());
+                }
                 _ => {
                     let wanted = statements(&recordings[at], range);
                     assert_eq!(answer.len(), wanted.len(), "{}", context());
                     for row in &answer {
                         let (calls, _, histogram, rate) = &wanted[&text(row, "fingerprint")];
                         assert_eq!(number(row, "calls"), *calls as f64, "{} {row:?}", context());
-                        for (key, q) in
-                            [("p50_seconds", 0.5), ("p95_seconds", 0.95), ("p99_seconds", 0.99)]
-                        {
-                            let found = number(row, key);
-                            let own = histogram.quantile(q, 0, u64::MAX).unwrap() as f64 / rate;
-                            // The middle of the same bucket, or the longest execution if that is shorter.
-                            let is_max = found == number(row, "max_seconds") && found <= own;
-                            assert!(
-                                close(found, own, 1e-3) || is_max,
-                                "{} {key} {row:?} {own}",
-                                context()
-                            );
-                        }
+                        assert!(
+                            has_quantiles(row, histogram, *rate),
+                            "{} {row:?} {histogram:?}",
+                            context()
+                        );
                     }
                 }
             }
@@ -202,20 +247,26 @@ fn every_query_and_every_view_runs_in_both_engines() {
     }
 }
 
+/// Makes recordings of four hours of hosts, of which the last three have a statement that is slower in the second half.
+fn generate(python: &Path, recording: &Path, root: &Path, hosts: usize) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/generate.py");
+    let run = Command::new(python)
+        .arg(script)
+        .args([recording, root])
+        .args(["--hosts", &hosts.to_string()])
+        .args(["--hours", "4", "--slice", "2", "--slower", "3", "--from", "2"])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}
+
 #[test]
 fn a_planted_regression_is_named_with_its_hosts_and_equal_windows_name_nothing() {
     let Some(engines) = engines() else { return };
     let fleet = fleet();
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("made");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/generate.py");
-    let run = Command::new(&engines[1])
-        .arg(script)
-        .args([&fleet.recordings[0], &made])
-        .args(["--hosts", "12", "--hours", "4", "--slice", "2", "--slower", "3", "--from", "2"])
-        .output()
-        .unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    generate(&engines[1], &fleet.recordings[0], &made, 12);
     for engine in &engines {
         let regressions = |since: &str, until: &str| {
             let day = |time: &str| format!("2026-03-02T{time}:00Z");
@@ -232,6 +283,39 @@ fn a_planted_regression_is_named_with_its_hosts_and_equal_windows_name_nothing()
         assert!((3.0..5.5).contains(&number(&found[0], "factor")), "{found:?}");
         assert!(regressions("01:00", "02:00").is_empty());
         assert!(regressions("03:00", "04:00").is_empty());
+    }
+}
+
+/// A host whose recording has a gap: what its statements cost more is counted by its recorded time, not by the window's length.
+#[test]
+fn the_sessions_of_a_regression_are_of_the_recorded_time() {
+    let (Some(engines), Some(programs)) = (all_engines(), engines()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    generate(&programs[1], &fleet().recordings[0], &made, 5);
+    let gap = "host-0004";
+    let tables = std::fs::read_dir(made.join("v1")).unwrap().map(|entry| entry.unwrap().path());
+    let last_hour = |table: std::path::PathBuf| {
+        table.join(format!("cluster=made/host={gap}/date=2026-03-02/030001-60s.parquet"))
+    };
+    let removed = tables.filter(|table| std::fs::remove_file(last_hour(table.clone())).is_ok());
+    assert!(removed.count() > 3, "tables have lost their last hour");
+    let day = |time: &str| format!("2026-03-02T{time}:00Z");
+    for engine in engines {
+        let sessions = |until: &str, more: &[&str]| {
+            let against = format!("{}..{}", day("00:00"), day("02:00"));
+            let (since, until) = (day("02:00"), day(until));
+            let period = ["--since", &since, "--until", &until, "--against", &against];
+            let found = engine.ask(&made, "regressions", &[&period[..], more].concat());
+            assert_eq!(found.len(), 1, "{} {found:?}", engine.name());
+            number(&found[0], "sessions")
+        };
+        let of = |host: &str, until: &str| sessions(until, &["--host", host]);
+        let (whole, half) = (of(gap, "04:00"), of(gap, "03:00"));
+        assert!(whole > 0.0 && close(whole, half, 1e-9), "{} {whole} {half}", engine.name());
+        let each = ["host-0002", "host-0003", gap].map(|host| of(host, "04:00"));
+        let all = sessions("04:00", &[]);
+        assert!(close(all, each.iter().sum(), 1e-9), "{} {all} {each:?}", engine.name());
     }
 }
 

@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 
 use serde_json::Value;
-use support::fleet::{engines, fleet, session, upload, HOSTS};
+use support::fleet::{engines, fleet, same, session, upload, HOSTS};
 use support::{complaint, output, tally};
 
 /// An answer's rows, one a line, which may have equal places in their order.
@@ -16,20 +16,21 @@ fn rows(answer: &str) -> Vec<Value> {
     lines.into_iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Sums of figures that are no whole numbers may differ in their last digits.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a.as_f64(), b.as_f64()) {
-        (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
-        _ => a == b,
-    }
-}
-
 fn fleet_sql(arguments: &[&str]) -> String {
     output(tally().arg("fleet").args(arguments))
 }
 
-const QUERIES: [&str; 8] =
-    ["hosts", "load", "statements", "p99", "regressions", "outliers", "capacity", "checkpoints"];
+const QUERIES: [&str; 9] = [
+    "hosts",
+    "load",
+    "waits",
+    "statements",
+    "p99",
+    "regressions",
+    "outliers",
+    "capacity",
+    "checkpoints",
+];
 
 #[test]
 fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
@@ -70,7 +71,8 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
                         );
                     }
                 }
-                let is_about_hosts = ["hosts", "load", "capacity", "statements"].contains(query);
+                let is_about_hosts =
+                    ["hosts", "load", "waits", "capacity", "statements"].contains(query);
                 assert!(!is_about_hosts || !read.is_empty(), "{query} {moment}");
             }
         };
@@ -100,7 +102,7 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
         let all = refresh();
         let killed: Vec<&str> =
             all.split(';').filter(|statement| !statement.contains("_runs SELECT")).collect();
-        assert!(killed.len() + 7 < all.split(';').count());
+        assert!(killed.len() + 8 < all.split(';').count());
         run(&killed.join(";"));
         run(&refresh());
         agree("after a refresh that was killed");

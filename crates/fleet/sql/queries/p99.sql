@@ -10,7 +10,7 @@ WITH rates AS (
     FROM executed
     GROUP BY fingerprint
 ), buckets_of AS (
-    {{exploded fingerprint, cluster, host, date, hour | executed}}
+    {{buckets fingerprint, cluster, host, date, hour | executed}}
 ), cells AS (
     SELECT fingerprint, cluster, host, rate, bucket, sum(n) AS executions
     FROM buckets_of JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour

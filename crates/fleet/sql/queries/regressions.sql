@@ -12,7 +12,7 @@ WITH rates AS (
     FROM executed
     GROUP BY fingerprint, cluster, host, side
 ), buckets_of AS (
-    {{exploded fingerprint, cluster, host, date, hour, side | executed}}
+    {{buckets fingerprint, cluster, host, date, hour, side | executed}}
 ), cells AS (
     SELECT fingerprint, cluster, host, side, rate, bucket, sum(n) AS executions
     FROM buckets_of JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour

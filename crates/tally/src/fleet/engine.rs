@@ -42,6 +42,11 @@ impl Engine {
     pub fn parse(text: &str) -> Result<Engine, String> {
         let of = |dialect, reach| Ok(Engine { dialect, reach });
         if text.starts_with("http://") || text.starts_with("https://") {
+            if text.contains('@') {
+                return Err("give user and password in CLICKHOUSE_USER and CLICKHOUSE_PASSWORD, not in the address: \
+                            others see it in the list of processes"
+                    .into());
+            }
             return of(Dialect::ClickHouse, Reach::Server(text.trim_end_matches('/').into()));
         }
         let name = Path::new(text).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -173,6 +178,7 @@ mod tests {
             assert_eq!(Engine::parse(text).unwrap().dialect(), dialect, "{text}");
         }
         assert!(Engine::parse("https://x").unwrap().is_server());
+        assert!(Engine::parse("http://a:b@x").unwrap_err().contains("CLICKHOUSE_PASSWORD"));
         assert!(Engine::parse("postgres").unwrap_err().contains("clickhouse"));
         let error = Engine::parse("/nowhere/duckdb").unwrap().ask("select 1").unwrap_err();
         assert!(error.to_string().contains("install"), "{error}");

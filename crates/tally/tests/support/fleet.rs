@@ -6,12 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use fleet::Query;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::spark::Spark;
 use super::{output, python, segment, shared, tally};
 
-/// Engines that answer, as `--engine` names them; `None` where they cannot be installed.
+/// A row of an answer: its cells by the keys of their columns.
+pub type Row = BTreeMap<String, Value>;
+
+/// Engines that `tally fleet ask` runs, as `--engine` names them; `None` where they cannot be installed.
 pub fn engines() -> Option<[PathBuf; 2]> {
     let Some(python) = python::with_requirements_of("fleet") else {
         eprintln!("skipped: DuckDB and chdb cannot be installed (no PyPI?)");
@@ -94,14 +99,65 @@ pub fn fleet() -> &'static Fleet {
     })
 }
 
-/// The rows of an answer, each with the names of its columns.
-pub fn rows(answer: &str) -> Vec<BTreeMap<String, Value>> {
+/// Who answers questions.
+pub enum Engine {
+    /// One that `tally fleet ask` runs.
+    Program(PathBuf),
+    /// Spark, with the query of `tally fleet sql`.
+    Spark(Spark),
+}
+
+/// All engines that there are SQL for: those of [`engines`], and Spark where it can be installed.
+pub fn all_engines() -> Option<&'static [Engine]> {
+    static ALL: OnceLock<Option<Vec<Engine>>> = OnceLock::new();
+    let all = ALL.get_or_init(|| {
+        let programs = engines()?.into_iter().map(Engine::Program);
+        Some(programs.chain(Spark::start().map(Engine::Spark)).collect())
+    });
+    all.as_deref()
+}
+
+impl Engine {
+    pub fn name(&self) -> String {
+        match self {
+            Engine::Program(path) => path.display().to_string(),
+            Engine::Spark(_) => "spark".into(),
+        }
+    }
+
+    /// The rows of its answer.
+    pub fn ask(&self, root: &Path, query: &str, more: &[&str]) -> Vec<Row> {
+        match self {
+            Engine::Program(path) => ask(path, root, query, more),
+            Engine::Spark(spark) => {
+                let sql = output(
+                    tally()
+                        .args(["fleet", "sql", query, "--limit", "100000", "--engine", "spark"])
+                        .arg("--root")
+                        .arg(root)
+                        .args(more),
+                );
+                let query = Query::of_name(query).unwrap();
+                let table = fleet::table(query, &spark.ask(&sql)).unwrap();
+                rows_of(&serde_json::to_value(table).unwrap())
+            }
+        }
+    }
+}
+
+/// The rows of an answer of `tally fleet ask --json`.
+pub fn rows(answer: &str) -> Vec<Row> {
     let answer: Value = serde_json::from_str(answer).unwrap();
     let document = include_str!("../../../../docs/reference-json.md");
     for key in answer.as_object().unwrap().keys() {
         assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");
     }
-    let columns: Vec<String> = answer["table"]["columns"]
+    rows_of(&answer["table"])
+}
+
+/// The rows of a table.
+fn rows_of(table: &Value) -> Vec<Row> {
+    let columns: Vec<String> = table["columns"]
         .as_array()
         .unwrap()
         .iter()
@@ -110,10 +166,10 @@ pub fn rows(answer: &str) -> Vec<BTreeMap<String, Value>> {
     let row = |row: &Value| {
         columns.iter().cloned().zip(row.as_array().unwrap().iter().cloned()).collect()
     };
-    answer["table"]["rows"].as_array().unwrap().iter().map(row).collect()
+    table["rows"].as_array().unwrap().iter().map(row).collect()
 }
 
-pub fn ask(engine: &Path, root: &Path, query: &str, more: &[&str]) -> Vec<BTreeMap<String, Value>> {
+pub fn ask(engine: &Path, root: &Path, query: &str, more: &[&str]) -> Vec<Row> {
     rows(&output(
         tally()
             .args(["fleet", "ask", query, "--json", "--limit", "100000", "--engine"])
@@ -124,11 +180,19 @@ pub fn ask(engine: &Path, root: &Path, query: &str, more: &[&str]) -> Vec<BTreeM
     ))
 }
 
-pub fn text(row: &BTreeMap<String, Value>, key: &str) -> String {
+/// Sums of figures that are no whole numbers may differ in their last digits.
+pub fn same(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
+        _ => a == b,
+    }
+}
+
+pub fn text(row: &Row, key: &str) -> String {
     row[key].as_str().unwrap_or_else(|| panic!("{key} of {row:?}")).to_string()
 }
 
-pub fn number(row: &BTreeMap<String, Value>, key: &str) -> f64 {
+pub fn number(row: &Row, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row:?}"))
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+pub mod clickhouse;
 pub mod file_kinds;
 pub mod fleet;
 pub mod gate;
@@ -22,6 +23,7 @@ pub mod recorder;
 pub mod recordings;
 pub mod serving;
 pub mod slow_disk;
+pub mod spark;
 pub mod storage;
 pub mod strace;
 pub mod synthetic;

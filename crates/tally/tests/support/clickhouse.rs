@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The HTTP interface of a ClickHouse server, of which `tests/fleet/server.py` says how far it is one.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A server; it ends with the value.
+pub struct ClickHouse {
+    child: Child,
+    /// Its address, as `--engine` takes it.
+    pub url: String,
+}
+
+impl ClickHouse {
+    /// Starts one that keeps its tables in a folder and has one user.
+    pub fn start(python: &Path, folder: &Path, user: &str, password: &str) -> ClickHouse {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/server.py");
+        let mut child = Command::new(python)
+            .arg(script)
+            .arg(folder)
+            .args([user, password])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        ClickHouse { child, url: format!("http://127.0.0.1:{}", port.trim()) }
+    }
+}
+
+impl Drop for ClickHouse {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

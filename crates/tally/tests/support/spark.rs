@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Spark, in one process that answers a test program's questions: its start takes longer than a question.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
+
+use super::python;
+
+/// A process with Spark; it ends with the pipe.
+pub struct Spark(Mutex<(ChildStdin, BufReader<ChildStdout>)>);
+
+impl Spark {
+    /// `None` where Spark or Java cannot be had.
+    pub fn start() -> Option<Spark> {
+        let python = python::with_requirements_of("spark");
+        let java = Command::new("java").arg("-version").output();
+        let (Some(python), Ok(_)) = (python, java) else {
+            eprintln!("Spark is not asked: it cannot be installed (no PyPI, or no Java?)");
+            return None;
+        };
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spark/session.py");
+        let mut child = Command::new(python)
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Some(Spark(Mutex::new((child.stdin.take().unwrap(), answers))))
+    }
+
+    /// The rows of a query, in JSON.
+    pub fn ask(&self, sql: &str) -> String {
+        let mut pipes = self.0.lock().unwrap();
+        writeln!(pipes.0, "{}", serde_json::to_string(sql.trim_end_matches([';', '\n'])).unwrap())
+            .unwrap();
+        let mut answer = String::new();
+        pipes.1.read_line(&mut answer).unwrap();
+        assert!(answer.starts_with('['), "{sql}: {answer}");
+        answer
+    }
+}
