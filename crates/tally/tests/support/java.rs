@@ -254,7 +254,7 @@ impl CodeReader {
     pub fn finds(&self, running: &mut Running, class: &str, text: &str) -> bool {
         let pid = running.child.id().to_string();
         let jar = self.jar.display().to_string();
-        let argument = format!("{class}={text}");
+        let argument = format!("{class}@{text}");
         let mut command = Command::new("jcmd");
         command.args([&pid, "JVMTI.agent_load", &jar, &argument]).stdout(Stdio::null());
         assert!(command.status().unwrap().success());

@@ -11,11 +11,11 @@ public final class Bytes {
     private Bytes() {
     }
 
-    /** Class, an equals sign and a text. Prints the text, and whether it is there. */
+    /** Class, an at sign and a text. Prints the text, and whether it is there. */
     public static void agentmain(String argument, Instrumentation instrumentation) throws Exception {
-        int equals = argument.indexOf('=');
-        String type = argument.substring(0, equals);
-        String text = argument.substring(equals + 1);
+        int at = argument.indexOf('@');
+        String type = argument.substring(0, at);
+        String text = argument.substring(at + 1);
         ClassFileTransformer look = new ClassFileTransformer() {
             @Override
             public byte[] transform(ClassLoader loader, String name, Class<?> of, ProtectionDomain domain,
