@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use recording::{fingerprint, Range, Recording};
-use segment::directory::StatKind;
+use recording::{fingerprint, Range, Recording, Series};
+use segment::directory::{Stat, StatKind};
 use segment::Histogram;
 use support::fleet::{all_engines, ask, engines, fleet, number, session, text, Row, HOSTS};
 use support::synthetic::Dice;
@@ -57,20 +57,29 @@ fn statements(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64
     sums
 }
 
-/// What a host waited for: how often, seconds, and the histogram with its clock.
+/// What a host waited for: how often, seconds, and the histogram with its clock. Histograms are of whole detail intervals, so
+/// one may have a wait that ended before the range, as an answer has.
 fn waits(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, Histogram, f64)> {
     let sum = recording.sum(range).unwrap();
+    let is_wait = |stat: &Stat| {
+        stat.kind == StatKind::Account
+            && stat.name.contains("::wait::")
+            && !segment::interval::is_idle(stat)
+    };
+    let rate = sum.clock.ticks_per_second;
     let mut waits = BTreeMap::new();
-    for it in &sum.statistics {
-        let is_wait = it.stat.kind == StatKind::Account && it.stat.name.contains("::wait::");
-        if is_wait && !segment::interval::is_idle(&it.stat) {
-            let rate = sum.clock.ticks_per_second;
-            let wait: &mut (u64, f64, Histogram, f64) = waits
-                .entry(it.stat.activity().to_string())
-                .or_insert_with(|| (0, 0.0, Histogram::new(), rate));
-            wait.0 += it.total.change.count;
-            wait.1 += sum.clock.seconds(it.total.change.total);
-            wait.2.merge(&it.total.histogram);
+    for it in sum.statistics.iter().filter(|it| is_wait(&it.stat)) {
+        let wait: &mut (u64, f64, Histogram, f64) = waits
+            .entry(it.stat.activity().to_string())
+            .or_insert_with(|| (0, 0.0, Histogram::new(), rate));
+        wait.0 += it.total.change.count;
+        wait.1 += sum.clock.seconds(it.total.change.total);
+    }
+    for (activity, wait) in &mut waits {
+        let wanted =
+            |series: &Series| is_wait(&series.stat) && **series.stat.activity() == **activity;
+        for latency in recording.sum_and_latencies(range, wanted).unwrap().1 {
+            wait.2.merge(&latency.histogram);
         }
     }
     waits
@@ -173,7 +182,6 @@ fn engines_answer_as_the_reader_of_recordings() {
                             context()
                         );
                     }
-                    // What only a histogram has began before the first interval.
                     wanted.retain(|_, wait| wait.0 > 0 || wait.1 > 1e-6);
                     assert!(wanted.is_empty(), "{} lacks {wanted:?}", context());
                 }
