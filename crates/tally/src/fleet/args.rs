@@ -2,9 +2,10 @@
 //! Arguments of `tally fleet`.
 
 use clap::{Args, Subcommand};
-use fleet::{Per, Query, Root, QUERIES};
+use fleet::{Only, Per, Query, Root, QUERIES};
 use report::Edge;
 
+use super::asking::window;
 use super::engine::Engine;
 
 /// Arguments of `tally fleet`.
@@ -119,9 +120,12 @@ pub struct Scope {
 impl Scope {
     /// Its beginning and end, seconds since 1970.
     pub fn window(&self) -> (f64, f64) {
-        let now = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
-        let until = self.until.map_or(now, |edge| edge.resolve(now));
-        (self.since.map_or(until - 3600.0, |edge| edge.resolve(until)), until)
+        window(self.since, self.until)
+    }
+
+    /// Which hosts.
+    pub fn only(&self) -> Only {
+        Only { cluster: self.cluster.clone(), host: self.host.clone() }
     }
 }
 
@@ -198,7 +202,7 @@ fn per(name: &str) -> Result<Per, String> {
 }
 
 /// A root; a directory's path may be relative.
-fn root(text: &str) -> Result<Root, String> {
+pub fn root(text: &str) -> Result<Root, String> {
     if text.contains("://") {
         return Root::parse(text);
     }
