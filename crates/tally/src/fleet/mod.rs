@@ -7,6 +7,7 @@ mod asking;
 mod doctor;
 mod engine;
 mod lines;
+mod top;
 
 use std::io::Write;
 
@@ -87,6 +88,7 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
         }
         Verb::Ask(args) => ask(args, color),
         Verb::Doctor(args) => doctor::run(args, color),
+        Verb::Top(args) => top::run(args, color),
     }
 }
 
