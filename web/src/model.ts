@@ -14,7 +14,7 @@ export interface Report {
     readonly format: string;
     readonly version: number;
     readonly title: string;
-    readonly live: { readonly url: string } | null;
+    readonly live: { readonly url: string; readonly seconds?: number } | null;
     readonly measured: Measured;
     /** What the server did; empty in a comparison. */
     readonly load: readonly Fact[];
@@ -155,6 +155,8 @@ export interface Column {
     readonly title: string;
     readonly unit: Unit;
     readonly help: string | null;
+    /** The address of a cell's link; the keys of other cells are in braces. */
+    readonly link?: string;
 }
 
 export interface Table {

@@ -26,23 +26,26 @@ export function embedded(): Source {
     }
     const { live } = report;
     return live
-        ? { first: report, follow: (next, lost) => poll(live.url, report, next, lost) }
+        ? { first: report, follow: (next, lost) => poll(live.url, live.seconds ?? report.measured.interval_seconds, next, lost) }
         : { first: report, follow: () => undefined };
 }
 
-/** Asks at the recording's interval, while the page is visible. */
+/** Asks once in so many seconds, while the page is visible. */
 function poll(
     url: string,
-    first: Report,
+    seconds: number,
     next: (report: Report) => void,
     lost: (why: string | null) => void,
 ): void {
-    const pause = Math.max(first.measured.interval_seconds, 0.5) * 1000;
+    const pause = Math.max(seconds, 0.5) * 1000;
+    let latest = "";
     const ask = async (): Promise<void> => {
         try {
             const answer = await fetch(url, { cache: "no-cache" });
             if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-            next(parse(await answer.text()) as Report);
+            const text = await answer.text();
+            if (text !== latest) next(parse(text) as Report);
+            latest = text;
             lost(null);
         } catch (error) {
             lost(`No data from the server: ${error instanceof Error ? error.message : String(error)}.`);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An engine's answer as a typed table.
 
+use segment::WaitClass;
 use serde_json::{Deserializer, Map, Value};
-use view::table::{Cell, Row, Table, Unit};
+use view::table::{Cell, Row, Table, Tone, Unit};
 
 use crate::Query;
 
@@ -28,8 +29,8 @@ fn figure(n: f64, unit: Unit) -> Cell {
     }
 }
 
-/// The table of an answer in JSON: objects, or lists of them. The error says what is wrong.
-pub fn table(query: &Query, answer: &str) -> Result<Table, String> {
+/// The rows of an answer in JSON: objects, or lists of them. The error says what is wrong.
+pub(crate) fn rows(answer: &str) -> Result<Vec<Map<String, Value>>, String> {
     let mut rows: Vec<Map<String, Value>> = Vec::new();
     let mut add = |value: Value| match value {
         Value::Object(row) => {
@@ -46,10 +47,20 @@ pub fn table(query: &Query, answer: &str) -> Result<Table, String> {
             one => add(one)?,
         }
     }
+    Ok(rows)
+}
+
+/// The table of an answer in JSON. The error says what is wrong.
+pub fn table(query: &Query, answer: &str) -> Result<Table, String> {
     let cells = |row: &Map<String, Value>| {
         query.columns.iter().map(|column| cell(row.get(column.key), column.unit)).collect()
     };
-    let rows = rows.iter().map(|row| Row::new("", cells(row))).collect();
+    let row = |row: &Map<String, Value>| {
+        let activity = row.get("activity").and_then(Value::as_str);
+        let tone = activity.map_or(Tone::Plain, |name| Tone::of(WaitClass::of_name(name)));
+        Row { tone, ..Row::new("", cells(row)) }
+    };
+    let rows = rows(answer)?.iter().map(row).collect();
     Ok(Table { rows, ..Table::new(query.name, query.about, query.columns.to_vec()) })
 }
 

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a dashboard asks a ClickHouse server with the views: the named queries, and figures over time. Grafana replaces
-//! the variables of their texts: `${__from}`, `${__to}`, `${__interval_ms}`, and the chosen clusters and hosts.
+//! Figures of hosts over time: of those with most of it, and of the others together.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::answer::rows;
+use crate::source::Files;
 use crate::template::{expand, Values};
-use crate::views::body;
-use crate::{Dialect, Query};
+use crate::views::{body, with_views};
+use crate::{Asked, Dialect, Root, Window};
 
-/// A figure of the hosts with most of it, over time.
+/// A figure of hosts over time.
 #[derive(Debug)]
 pub struct Chart {
+    /// Its name, and the key of the figure in an answer.
+    pub name: &'static str,
     /// Its heading.
     pub title: &'static str,
     /// Whether it is a share, 0 to 1; otherwise a number of sessions.
@@ -17,54 +24,120 @@ pub struct Chart {
 }
 
 /// All charts.
-pub const CHARTS: [Chart; 2] = [
+pub const CHARTS: &[Chart] = &[
     Chart {
-        title: "Average active sessions, the 20 hosts with most",
+        name: "sessions",
+        title: "Average active sessions, the hosts with most",
         is_share: false,
         sql: include_str!("../sql/charts/sessions.sql"),
     },
     Chart {
-        title: "CPU use of the machine, the 20 hosts with most",
+        name: "cpu",
+        title: "CPU use of the machine, the hosts with most",
         is_share: true,
         sql: include_str!("../sql/charts/cpu.sql"),
     },
 ];
 
-/// The condition for rows between two times, milliseconds since 1970.
-fn condition(from: &str, to: &str) -> String {
-    let day =
-        |ms: &str| format!("toString(toDate(fromUnixTimestamp64Milli(toInt64({ms}), 'UTC')))");
-    format!(
-        "date >= {} AND date <= {} AND time_ms > {from} AND time_ms <= {to} \
-         AND cluster IN (${{cluster:singlequote}}) AND host IN (${{host:singlequote}})",
-        day(&format!("{from} - 3600000")),
-        day(to)
-    )
-}
+/// The series of the hosts that have none of their own. No host is called so: their series have a blank.
+pub const OTHERS: &str = "others";
 
-fn variables(limit: u32) -> Values {
-    let (from, to) = ("${__from}", "${__to}");
-    let before = "(2 * ${__from} - ${__to})";
-    Values {
-        window: condition(from, to),
-        either: condition(before, to),
-        in_window: format!("time_ms > {from} AND time_ms <= {to}"),
-        in_against: format!("time_ms > {before} AND time_ms <= {from}"),
-        seconds: "((${__to} - ${__from}) / 1e3)".into(),
-        limit: limit.to_string(),
-    }
+/// An answer: a value of each series for each step.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Course {
+    /// When each step begins, seconds since 1970.
+    pub time: Vec<f64>,
+    /// How long it lasts.
+    pub seconds: Vec<f64>,
+    /// Name and values of each series, the highest first, the others last; `None`: nothing was recorded.
+    pub series: Vec<(String, Vec<Option<f64>>)>,
 }
 
 impl Chart {
-    /// Its text: columns `time`, `series` and the figure.
-    pub fn sql(&self) -> String {
-        expand(body(self.sql), Dialect::ClickHouse, None, Some(&variables(20)))
+    /// Its text with these values: columns `time`, `series` and the figure.
+    pub(crate) fn with(&self, dialect: Dialect, values: &Values) -> String {
+        expand(body(self.sql), dialect, None, Some(values))
+    }
+
+    /// Its text for the window of a question, whose limit is that of hosts with a series of their own.
+    /// With a root it brings the views that it needs.
+    pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &Asked) -> String {
+        let query = self.with(dialect, &Values::of(asked));
+        let Some(root) = root else { return query };
+        let files = Files { dialect, root, window: Some(&asked.window), tables: None };
+        with_views(self.sql, &query, &files)
+    }
+
+    /// What an answer for this window says.
+    pub fn course(&self, window: &Window, answer: &str) -> Result<Course, String> {
+        let step = window.step_ms();
+        let first = window.since_ms.div_euclid(step);
+        let last = (window.until_ms - 1).div_euclid(step);
+        let mut series: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
+        for row in rows(answer)? {
+            let name = row.get("series").and_then(Value::as_str).unwrap_or_default();
+            let time =
+                number(&row, "time").ok_or("the engine's answer has a step without a time")?;
+            let place = ((time * 1e3).round() as i64).div_euclid(step) - first;
+            let all = (last - first + 1) as usize;
+            let values = series.entry(name.to_string()).or_insert_with(|| vec![None; all]);
+            let value = usize::try_from(place).ok().and_then(|at| values.get_mut(at));
+            if let Some(value) = value {
+                *value = number(&row, self.name);
+            }
+        }
+        let sum = |values: &[Option<f64>]| values.iter().flatten().sum::<f64>();
+        let mut series: Vec<_> = series.into_iter().collect();
+        series.sort_by(|(a, x), (b, y)| {
+            (a == OTHERS).cmp(&(b == OTHERS)).then(sum(y).total_cmp(&sum(x))).then(a.cmp(b))
+        });
+        let begin = |at: i64| (at * step).max(window.since_ms);
+        let end = |at: i64| ((at + 1) * step).min(window.until_ms);
+        Ok(Course {
+            time: (first..=last).map(|at| begin(at) as f64 / 1e3).collect(),
+            seconds: (first..=last).map(|at| (end(at) - begin(at)) as f64 / 1e3).collect(),
+            series,
+        })
     }
 }
 
-impl Query {
-    /// Its text for a dashboard; it compares with as long a time before.
-    pub fn dashboard_sql(&self) -> String {
-        self.with(Dialect::ClickHouse, &variables(50))
+/// Some engines write wide numbers as text.
+fn number(row: &Map<String, Value>, key: &str) -> Option<f64> {
+    match row.get(key)? {
+        Value::String(text) => text.parse().ok(),
+        value => value.as_f64(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Only;
+
+    #[test]
+    fn an_answer_becomes_series_with_the_highest_first_and_the_others_last() {
+        let window = Window::new(100_500, 103_500, Only::default()).unwrap();
+        let answer = r#"[{"time":100.0,"series":"c a","sessions":1.0},{"time":"103","series":"c a","sessions":2},
+            {"time":101.0,"series":"others","sessions":9.0},{"time":101.0,"series":"c b","sessions":"4.5"},
+            {"time":102.0,"series":"c b","sessions":null}]"#;
+        let course = CHARTS[0].course(&window, answer).unwrap();
+        assert_eq!(course.time, [100.5, 101.0, 102.0, 103.0]);
+        assert_eq!(course.seconds, [0.5, 1.0, 1.0, 0.5]);
+        let names: Vec<&str> = course.series.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["c b", "c a", "others"]);
+        assert_eq!(course.series[1].1, [Some(1.0), None, None, Some(2.0)]);
+        assert!(CHARTS[0].course(&window, "[{}]").unwrap_err().contains("time"));
+    }
+
+    #[test]
+    fn every_chart_is_complete_in_every_dialect() {
+        let root = Root::parse("/srv/fleet").unwrap();
+        let window = Window::new(1_000_000_000_000, 1_000_003_600_000, Only::default()).unwrap();
+        let asked = Asked { against: window.clone(), window, limit: 7 };
+        for (chart, dialect) in CHARTS.iter().flat_map(|it| Dialect::ALL.map(|of| (it, of))) {
+            let sql = chart.sql(dialect, Some(&root), &asked);
+            assert!(!sql.contains("{{") && sql.contains("place <= 7"), "{sql}");
+            assert!(sql.contains("WITH intervals AS (") && sql.contains("60000"), "{sql}");
+        }
     }
 }

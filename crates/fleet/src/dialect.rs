@@ -107,6 +107,15 @@ impl Dialect {
         }
     }
 
+    /// The beginning of the step that a time of day is in, both in milliseconds; the beginning does not belong to the step.
+    pub(crate) fn step(self, time: &str, step: &str) -> String {
+        match self {
+            Dialect::DuckDb => format!("(({time} - 1) // {step} * {step})"),
+            Dialect::ClickHouse => format!("(intDiv({time} - 1, {step}) * {step})"),
+            Dialect::Spark => format!("(({time} - 1) div {step} * {step})"),
+        }
+    }
+
     /// The first element of a list that is not empty.
     pub(crate) fn first(self, list: &str) -> String {
         match self {

@@ -8,6 +8,7 @@
 
 mod answer;
 mod charts;
+mod dashboards;
 mod dialect;
 mod kept;
 mod local;
@@ -21,7 +22,7 @@ mod views;
 mod window;
 
 pub use answer::table;
-pub use charts::{Chart, CHARTS};
+pub use charts::{Chart, Course, CHARTS, OTHERS};
 pub use dialect::Dialect;
 pub use kept::Per;
 pub use queries::{Asked, Query, QUERIES};

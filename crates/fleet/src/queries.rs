@@ -5,7 +5,7 @@ use view::table::{Column, Unit};
 
 use crate::source::Files;
 use crate::template::{expand, Values};
-use crate::views::{body, View, VIEWS};
+use crate::views::{body, with_views};
 use crate::{Dialect, Root, Window};
 
 /// A question that has a name.
@@ -47,12 +47,12 @@ queries! {
     "hosts": "which hosts have recorded, from when to when, and how completely", [
         "cluster" "CLUSTER" Id,
         "host" "HOST" Id,
-        "began" "FROM" Time,
+        "began" "FROM" Time.expendable(3),
         "ended" "TO" Time,
         "covered_seconds" "RECORDED" Seconds,
         "covered_share" "%COVERED" Share,
-        "exact_share" "%EXACT" Share,
-        "cpus" "CPUS" Count,
+        "exact_share" "%EXACT" Share.expendable(2),
+        "cpus" "CPUS" Count.expendable(1),
         "handled" "COMMANDS" Count,
     ];
     "load": "where the time of each host goes: average sessions by activity", [
@@ -112,18 +112,18 @@ queries! {
         "amount" "VALUE" Number,
         "peers_median" "PEERS' MEDIAN" Number,
         "factor" "TIMES" Number,
-        "deviations" "DEVIATIONS" Number,
-        "peers" "HOSTS" Count,
+        "deviations" "DEVIATIONS" Number.expendable(1),
+        "peers" "HOSTS" Count.expendable(2),
     ];
     "capacity": "how busy the machines are: CPU use, time above 80 %, sessions, commands", [
         "cluster" "CLUSTER" Id,
         "host" "HOST" Id,
-        "cpus" "CPUS" Count,
+        "cpus" "CPUS" Count.expendable(2),
         "cpu_share" "%CPU" Share,
         "cpu_max_share" "%MAX" Share,
         "busy_share" "%ABOVE 80" Share,
-        "steal_share" "%STEAL" Share,
-        "iowait_share" "%IOWAIT" Share,
+        "steal_share" "%STEAL" Share.expendable(3),
+        "iowait_share" "%IOWAIT" Share.expendable(1),
         "sessions" "SESSIONS" Sessions,
         "max_sessions" "MAX" Sessions,
         "commands_per_second" "COMMANDS/S" PerSecond,
@@ -134,12 +134,12 @@ queries! {
         "blocker" "PID" Id,
         "blocked_sessions" "BLOCKED" Count,
         "waited_seconds" "WAITED" Seconds,
-        "max_seconds" "LONGEST" Seconds,
-        "began" "FROM" Time,
-        "ended" "TO" Time,
+        "max_seconds" "LONGEST" Seconds.expendable(3),
+        "began" "FROM" Time.expendable(4),
+        "ended" "TO" Time.expendable(2),
         "lock_name" "LOCK" Text,
-        "application" "APPLICATION" Text,
-        "user_name" "USER" Text.expendable(2),
+        "application" "APPLICATION" Text.expendable(1),
+        "user_name" "USER" Text.expendable(5),
         "last_state" "STATE" Text,
     ];
     "checkpoints": "checkpoints of each host: how often, how long, how much of it syncs files", [
@@ -164,19 +164,6 @@ queries! {
         "worst_host_p99_seconds" "WORST P99" Seconds,
         "worst_host" "ON" Id,
     ];
-}
-
-/// The views that a text reads.
-fn views_of(sql: &str) -> Vec<&'static View> {
-    let words: Vec<&str> = sql
-        .split(|c: char| c.is_whitespace() || "(),".contains(c))
-        .filter(|w| !w.is_empty())
-        .collect();
-    let read = |name: &str| {
-        (name == "intervals" && sql.contains("{{rates "))
-            || words.windows(2).any(|pair| matches!(pair[0], "FROM" | "JOIN") && pair[1] == name)
-    };
-    VIEWS.iter().filter(|view| read(view.name)).collect()
 }
 
 impl Query {
@@ -204,21 +191,14 @@ impl Query {
             true => asked.window.with(&asked.against),
             false => asked.window.clone(),
         };
-        let files = Files { dialect, root, window: Some(&needed), tables: None };
-        let views = views_of(self.sql).into_iter();
-        let views: Vec<String> =
-            views.map(|view| format!("{} AS (\n{}\n)", view.name, view.query(&files))).collect();
-        let views = views.join(", ");
-        match query.strip_prefix("WITH ") {
-            Some(rest) => format!("WITH {views}, {rest}"),
-            None => format!("WITH {views}\n{query}"),
-        }
+        with_views(self.sql, &query, &Files { dialect, root, window: Some(&needed), tables: None })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::views::views_of;
     use crate::Only;
 
     fn asked() -> Asked {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Where the recordings of a fleet lie: `ROOT/v1/TABLE/cluster=C/host=H/date=D/NAME.parquet`.
 
+use std::fmt::{Display, Formatter};
+
 use crate::window::Window;
 use crate::Dialect;
 
@@ -71,6 +73,12 @@ impl Root {
     /// Whether this engine reads such a root.
     pub fn is_read_by(&self, dialect: Dialect) -> bool {
         dialect == Dialect::ClickHouse || !self.0.starts_with("http")
+    }
+}
+
+impl Display for Root {
+    fn fmt(&self, to: &mut Formatter<'_>) -> std::fmt::Result {
+        to.write_str(&self.0)
     }
 }
 

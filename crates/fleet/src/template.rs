@@ -22,8 +22,12 @@ pub struct Values {
     pub in_against: String,
     /// Length of the time that is asked about.
     pub seconds: String,
-    /// Max. number of rows.
+    /// Max. number of rows; of a chart, of hosts with a series of their own.
     pub limit: String,
+    /// Length of a chart's step, milliseconds.
+    pub step: String,
+    /// A chart's time of day, from milliseconds since 1970.
+    pub instant: fn(&str) -> String,
 }
 
 impl Values {
@@ -38,6 +42,8 @@ impl Values {
             in_against: within(&asked.against),
             seconds: format!("{:?}", asked.window.seconds()),
             limit: asked.limit.to_string(),
+            step: asked.window.step_ms().to_string(),
+            instant: |ms| format!("{ms} / 1e3"),
         }
     }
 }
@@ -143,6 +149,8 @@ fn one(
         "in_against" => of(|it| &it.in_against),
         "seconds" => of(|it| &it.seconds),
         "limit" => of(|it| &it.limit),
+        "step" => dialect.step(first, &of(|it| &it.step)),
+        "instant" => values.map_or_else(String::new, |it| (it.instant)(first)),
         "rates" => rates(&of(if first == "either" { |it| &it.either } else { |it| &it.window })),
         "fewest_calls" => stats::calls::FEWEST.to_string(),
         "factor" => format!("{:?}", stats::calls::FACTOR),

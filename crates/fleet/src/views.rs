@@ -73,3 +73,29 @@ pub(crate) fn create_views(files: &Files<'_>) -> String {
     };
     VIEWS.iter().map(one).collect()
 }
+
+/// The views that a text reads.
+pub(crate) fn views_of(sql: &str) -> Vec<&'static View> {
+    let words: Vec<&str> = sql
+        .split(|c: char| c.is_whitespace() || "(),".contains(c))
+        .filter(|w| !w.is_empty())
+        .collect();
+    let read = |name: &str| {
+        (name == "intervals" && sql.contains("{{rates "))
+            || words.windows(2).any(|pair| matches!(pair[0], "FROM" | "JOIN") && pair[1] == name)
+    };
+    VIEWS.iter().filter(|view| read(view.name)).collect()
+}
+
+/// A query with the views that its text reads, over these files.
+pub(crate) fn with_views(text: &str, query: &str, files: &Files<'_>) -> String {
+    let views: Vec<String> = views_of(text)
+        .into_iter()
+        .map(|view| format!("{} AS (\n{}\n)", view.name, view.query(files)))
+        .collect();
+    let views = views.join(", ");
+    match query.strip_prefix("WITH ") {
+        Some(rest) => format!("WITH {views}, {rest}"),
+        None => format!("WITH {views}\n{query}"),
+    }
+}

@@ -28,6 +28,12 @@ pub struct Window {
 /// A file has an hour or less, and is of the day on which its first interval ended.
 const HOUR_MS: i64 = 3_600_000;
 
+/// Max. number of steps of a chart.
+const STEPS: i64 = 60;
+/// Lengths of steps, seconds.
+const LENGTHS: [i64; 15] =
+    [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
+
 /// A name in a file's path, as the recorder writes it.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
@@ -58,6 +64,14 @@ impl Window {
     /// Its length, seconds.
     pub fn seconds(&self) -> f64 {
         (self.until_ms - self.since_ms) as f64 / 1e3
+    }
+
+    /// The length of a step of charts, milliseconds: at most 60 of them, of a length that people use.
+    pub(crate) fn step_ms(&self) -> i64 {
+        let wanted = (self.until_ms - self.since_ms) / STEPS;
+        let lengths = LENGTHS.map(|seconds| seconds * 1000);
+        let day = 24 * HOUR_MS;
+        lengths.into_iter().find(|it| *it >= wanted).unwrap_or((wanted + day - 1) / day * day)
     }
 
     /// The first and the last hour of files with rows of it: "2026-03-02 11".
@@ -163,6 +177,16 @@ mod tests {
         let morning = Window { since_ms: MIDNIGHT + 9 * HOUR_MS, ..noon.clone() };
         assert_eq!(morning.pattern(Dialect::Spark)[3], "[0-1]*");
         assert_eq!(noon.with(&window).dates(), window.dates());
+    }
+
+    #[test]
+    fn a_chart_has_at_most_sixty_steps() {
+        for (seconds, step) in [(6, 1), (60, 1), (61, 2), (900, 15), (3600, 60), (86_400, 1800)] {
+            let window = Window::new(0, seconds * 1000, Only::default()).unwrap();
+            assert_eq!(window.step_ms(), step * 1000, "{seconds}");
+        }
+        let year = Window::new(0, 365 * 24 * HOUR_MS, Only::default()).unwrap();
+        assert_eq!(year.step_ms(), 7 * 24 * HOUR_MS);
     }
 
     #[test]

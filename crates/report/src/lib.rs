@@ -11,6 +11,7 @@ mod cost;
 pub mod courses;
 mod facts;
 mod findings;
+pub mod fleet;
 mod latency;
 mod load;
 mod marks;

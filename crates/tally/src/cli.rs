@@ -149,6 +149,8 @@ impl Verb {
             Verb::Statements(args) => (&args.connection, &mut args.target),
             Verb::Events(args) => (&args.connection, &mut args.target),
             Verb::Record(args) => (&args.connection, &mut args.target),
+            // Of a fleet, --host is one of its hosts.
+            Verb::Serve(args) if args.fleet.fleet => return Ok(()),
             Verb::Serve(args) => (&args.connection, &mut args.target),
             Verb::Profile(args) => (&args.connection, &mut args.target),
             Verb::Cost(args) => (&args.connection, &mut args.target),

@@ -36,6 +36,11 @@ pub fn body(document: &Document) -> Markup {
     html! {
         header id="head" {
             h1 { (Visible(&document.title)) } "\n"
+            @if !document.elsewhere.is_empty() {
+                p class="elsewhere" {
+                    @for it in &document.elsewhere { a href=(Visible(&it.url)) { (Visible(&it.title)) } " " }
+                } "\n"
+            }
             @if document.load.is_empty() { (facts("facts", &document.measured.facts)) }
             @else { (facts("load", &document.load)) }
         } "\n"
@@ -170,8 +175,9 @@ pub fn head_and_body(table: &Table) -> Markup {
                 tr class=[class_of(at)] {
                     @for (at, (cell, column)) in row.cells.iter().zip(&table.columns).enumerate() {
                         @let class = [class(column), tone(cell)].concat();
-                        @if at == 0 { th scope="row" class=(class) { (value(cell, column)) } }
-                        @else { td class=(class) { (value(cell, column)) } }
+                        @let value = linked(table.address(row, column), &value(cell, column));
+                        @if at == 0 { th scope="row" class=(class) { (value) } }
+                        @else { td class=(class) { (value) } }
                     }
                 } "\n"
             }
@@ -190,11 +196,20 @@ fn tone(cell: &Cell) -> &'static str {
 
 fn class(column: &Column) -> &'static str {
     match column.unit {
-        Unit::Text if column.key == "query" => "text query",
+        Unit::Text if matches!(column.key, "query" | "statement") => "text query",
         Unit::Text => "text",
         Unit::Id => "text id",
         Unit::Time => "text time",
         _ => "num",
+    }
+}
+
+fn linked(address: Option<String>, text: &Markup) -> Markup {
+    html! {
+        @match address {
+            Some(address) => a href=(Visible(address)) { (text) },
+            None => (text),
+        }
     }
 }
 

@@ -22,11 +22,27 @@ const MIN_SEARCHED = 8;
 /** Columns that the pictures show or that are seldom needed; the menu shows them. */
 const HIDDEN_AT_FIRST = new Set(["toplevel", "queryid", "cancels", "temp_bytes", "user"]);
 
+/** Columns with the text of a statement. */
+const STATEMENTS = new Set(["query", "statement"]);
+
 /** The classes that the command writes. */
 function cellClass(column: Column | undefined): string {
-    if (!column || column.unit === "text") return column?.key === "query" ? "text query" : "text";
+    if (!column || column.unit === "text") return column && STATEMENTS.has(column.key) ? "text query" : "text";
     if (column.unit === "id" || column.unit === "time") return `text ${column.unit}`;
     return "num";
+}
+
+/** The address to which a cell links, as the command writes it; null: none. */
+function addressOf({ columns }: Table, values: Table["rows"][number], column: number): string | null {
+    const link = columns[column]?.link;
+    if (link === undefined) return null;
+    let known = true;
+    const address = link.replace(/\{(\w+)\}/g, (_, key: string) => {
+        const value = values[columns.findIndex((one) => one.key === key)] ?? "";
+        known &&= value !== "";
+        return encodeURIComponent(value);
+    });
+    return known ? address : null;
 }
 
 export class Grid {
@@ -286,7 +302,9 @@ export class Grid {
 
     private row(values: Table["rows"][number], kind: ActivityClass | undefined): HTMLTableRowElement {
         const cells = this.table.columns.map(({ unit }, column) => {
-            const text = cell(values[column] ?? null, unit, this.view.zone);
+            const href = addressOf(this.table, values, column);
+            const shown = cell(values[column] ?? null, unit, this.view.zone);
+            const text = href === null ? shown : element("a", { href }, shown);
             const kind = cellClass(this.table.columns[column]);
             return column === 0
                 ? element("th", { scope: "row", class: kind }, text)

@@ -1,8 +1,23 @@
 -- SPDX-License-Identifier: PostgreSQL
-SELECT fromUnixTimestamp64Milli(intDiv(time_ms, ${__interval_ms}) * ${__interval_ms}, 'UTC') AS time, concat(cluster, ' ', host) AS series, sum(host_user_ns + host_system_ns) / nullif(sum(interval_ns * cores), 0) AS cpu
-FROM intervals
-WHERE {{window}} AND (cluster, host) IN (
-    SELECT cluster, host FROM intervals WHERE {{window}}
-    GROUP BY cluster, host ORDER BY sum(host_user_ns + host_system_ns) / nullif(sum(interval_ns * cores), 0) DESC, cluster, host LIMIT {{limit}})
-GROUP BY time, series
-ORDER BY time, series
+WITH steps AS (
+    SELECT cluster, host, {{step time_ms}} AS step_ms, sum(host_user_ns + host_system_ns) AS used,
+           sum(interval_ns * cores) AS available
+    FROM intervals
+    WHERE {{window}}
+    GROUP BY cluster, host, {{step time_ms}}
+), totals AS (
+    SELECT cluster, host, sum(used) / nullif(sum(available), 0) AS mean
+    FROM steps
+    GROUP BY cluster, host
+), ranked AS (
+    SELECT cluster AS of_cluster, host AS of_host, row_number() OVER (ORDER BY mean DESC, cluster, host) AS place
+    FROM totals
+), named AS (
+    SELECT step_ms, used, available,
+           CASE WHEN place <= {{limit}} THEN concat(cluster, ' ', host) ELSE 'others' END AS series
+    FROM steps JOIN ranked ON of_cluster = cluster AND of_host = host
+)
+SELECT {{instant step_ms}} AS time, series, sum(used) / nullif(sum(available), 0) AS cpu
+FROM named
+GROUP BY step_ms, series
+ORDER BY step_ms, series

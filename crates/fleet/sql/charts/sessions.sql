@@ -1,8 +1,22 @@
 -- SPDX-License-Identifier: PostgreSQL
-SELECT fromUnixTimestamp64Milli(intDiv(time_ms, ${__interval_ms}) * ${__interval_ms}, 'UTC') AS time, concat(cluster, ' ', host) AS series, sum(busy_ns) / nullif(sum(interval_ns), 0) AS sessions
-FROM intervals
-WHERE {{window}} AND (cluster, host) IN (
-    SELECT cluster, host FROM intervals WHERE {{window}}
-    GROUP BY cluster, host ORDER BY sum(busy_ns) / nullif(sum(interval_ns), 0) DESC, cluster, host LIMIT {{limit}})
-GROUP BY time, series
-ORDER BY time, series
+WITH steps AS (
+    SELECT cluster, host, {{step time_ms}} AS step_ms, sum(busy_ns) AS busy, sum(interval_ns) AS covered
+    FROM intervals
+    WHERE {{window}}
+    GROUP BY cluster, host, {{step time_ms}}
+), totals AS (
+    SELECT cluster, host, sum(busy) / nullif(sum(covered), 0) AS mean
+    FROM steps
+    GROUP BY cluster, host
+), ranked AS (
+    SELECT cluster AS of_cluster, host AS of_host, row_number() OVER (ORDER BY mean DESC, cluster, host) AS place
+    FROM totals
+), named AS (
+    SELECT step_ms, busy / nullif(covered, 0) AS amount,
+           CASE WHEN place <= {{limit}} THEN concat(cluster, ' ', host) ELSE 'others' END AS series
+    FROM steps JOIN ranked ON of_cluster = cluster AND of_host = host
+)
+SELECT {{instant step_ms}} AS time, series, sum(amount) AS sessions
+FROM named
+GROUP BY step_ms, series
+ORDER BY step_ms, series

@@ -13,7 +13,7 @@ const HEIGHT: u64 = 9;
 pub fn json() -> String {
     let charts = CHARTS.iter().map(|chart| {
         let unit = if chart.is_share { "percentunit" } else { "short" };
-        panel("timeseries", chart.title, unit, 12, &chart.sql(), json!([]))
+        panel("timeseries", chart.title, unit, 12, &chart.dashboard_sql(), json!([]))
     });
     let tables = QUERIES.iter().map(|query| {
         panel("table", query.about, "short", 24, &query.dashboard_sql(), columns(query))

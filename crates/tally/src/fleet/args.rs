@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Arguments of `tally fleet`.
 
-use clap::{Args, Subcommand};
-use fleet::{Per, Query, Root, QUERIES};
-use report::Edge;
+use std::time::Duration;
 
+use clap::{Args, Subcommand};
+use fleet::{Only, Per, Query, Root, QUERIES};
+use report::Edge;
+use view::duration::within;
+
+use super::asking::window;
 use super::engine::Engine;
 
 /// Arguments of `tally fleet`.
@@ -20,6 +24,7 @@ Examples:
   tally fleet schema --engine clickhouse --root s3://bucket/fleet --tables minute | clickhouse client --multiquery
   tally fleet refresh --root s3://bucket/fleet --tables minute --since -2d | clickhouse client --multiquery
   tally fleet ask p99 --engine http://clickhouse:8123
+  tally fleet top --engine duckdb --root /srv/fleet
   tally fleet doctor --root s3://bucket/fleet --since -15min
   tally fleet sql statements --engine spark --root s3://bucket/fleet")]
 pub struct FleetArgs {
@@ -83,6 +88,62 @@ pub enum Verb {
     Ask(AskArgs),
     /// What is wrong, on which hosts: the diagnoses of each one's recording
     Doctor(DoctorArgs),
+    /// Show the answers in a terminal, a pane for each query, asked again at each interval
+    Top(TopArgs),
+}
+
+/// Arguments of `tally fleet top`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Full-screen on a terminal: a digit shows a pane, Enter on a host shows that host alone, h lists all
+keys. The engine is asked about the pane that is shown. Without a terminal, and with --once, --count
+or --json, the answers are printed, of all queries or that of --view.
+
+Examples:
+  tally fleet top --engine duckdb --root /srv/fleet
+  tally fleet top --engine http://clickhouse:8123 --since -1h --interval 1min --view statements
+  tally fleet top --engine duckdb --root s3://bucket/fleet --once --view blocking")]
+pub struct TopArgs {
+    /// The engine, as of `tally fleet ask`
+    #[arg(long, value_parser = Engine::parse)]
+    pub engine: Engine,
+    /// The directory or bucket of the recordings; without it, the server has the views
+    #[arg(long, value_parser = root)]
+    pub root: Option<Root>,
+    /// From this time on, until now: 14:30, 2026-03-01, or -2h [default: -15min]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
+    pub since: Option<Edge>,
+    /// Only this cluster
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// Only this host
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// How often to ask
+    #[arg(long, short, value_name = "TIME", default_value = "30s", value_parser = pace)]
+    pub interval: Duration,
+    /// Pane to show first; as text, the only one to print [default as text: all]
+    #[arg(long, value_name = "QUERY", value_parser = query)]
+    pub view: Option<&'static Query>,
+    /// Show only rows that contain this text
+    #[arg(long, short, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Max. number of rows of an answer
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+    /// Print the answers once and exit
+    #[arg(long)]
+    pub once: bool,
+    /// Print JSON, a line each time (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+    /// Exit after N times; prints text unless --json is given
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "once", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+}
+
+fn pace(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(1), Duration::from_secs(86_400))
 }
 
 /// Arguments of `tally fleet doctor`.
@@ -119,9 +180,12 @@ pub struct Scope {
 impl Scope {
     /// Its beginning and end, seconds since 1970.
     pub fn window(&self) -> (f64, f64) {
-        let now = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
-        let until = self.until.map_or(now, |edge| edge.resolve(now));
-        (self.since.map_or(until - 3600.0, |edge| edge.resolve(until)), until)
+        window(self.since, self.until)
+    }
+
+    /// Which hosts.
+    pub fn only(&self) -> Only {
+        Only { cluster: self.cluster.clone(), host: self.host.clone() }
     }
 }
 
@@ -198,7 +262,7 @@ fn per(name: &str) -> Result<Per, String> {
 }
 
 /// A root; a directory's path may be relative.
-fn root(text: &str) -> Result<Root, String> {
+pub fn root(text: &str) -> Result<Root, String> {
     if text.contains("://") {
         return Root::parse(text);
     }

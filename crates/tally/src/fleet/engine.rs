@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An engine: a program that answers a query, or a ClickHouse server.
 
-use std::io::Write;
+use std::fmt::{Display, Formatter};
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use error::Error;
@@ -72,8 +74,13 @@ impl Engine {
         matches!(self.reach, Reach::Server(_))
     }
 
-    /// The answer to a query, in JSON.
-    pub fn ask(&self, sql: &str) -> Result<String, Error> {
+    /// Fails if it cannot be asked at all.
+    pub fn check(&self) -> Result<(), Error> {
+        self.ask("SELECT 1 AS one", &Running::default()).map(drop)
+    }
+
+    /// The answer to a query, in JSON; the program that is run for it is `running`.
+    pub fn ask(&self, sql: &str, running: &Running) -> Result<String, Error> {
         let command = |program: &str, arguments: &[&str]| {
             let mut command = Command::new(program);
             command.args(arguments);
@@ -85,46 +92,101 @@ impl Engine {
                 self.dialect
             ))),
             Reach::DuckDb(program) => {
-                answer(&mut command(program, &["-batch", "-bail", "-json"]), sql)
+                answer(&mut command(program, &["-batch", "-bail", "-json"]), sql, running)
             }
             Reach::ClickHouse(program) => {
                 let arguments =
                     ["local", "--output-format", "JSONEachRow", "--queries-file", "/dev/stdin"];
-                answer(&mut command(program, &arguments), sql)
+                answer(&mut command(program, &arguments), sql, running)
             }
             Reach::Chdb(python) => {
-                answer(&mut command(python, &["-m", "chdb", sql, "JSONEachRow"]), "")
+                answer(&mut command(python, &["-m", "chdb", sql, "JSONEachRow"]), "", running)
             }
             Reach::Server(url) => server(url, sql),
         }
     }
 }
 
+impl Display for Engine {
+    fn fmt(&self, to: &mut Formatter<'_>) -> std::fmt::Result {
+        match &self.reach {
+            Reach::None | Reach::DuckDb(_) => write!(to, "{}", self.dialect),
+            Reach::ClickHouse(_) => to.write_str("clickhouse local"),
+            Reach::Chdb(_) => to.write_str("chdb"),
+            Reach::Server(url) => to.write_str(url),
+        }
+    }
+}
+
+/// The program that answers now, so that another thread can end it.
+#[derive(Debug, Default)]
+pub struct Running(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    child: Option<Child>,
+    ended: bool,
+}
+
+impl Running {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the program, and each that would be run later.
+    pub fn stop(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        // It may have ended by itself.
+        let _ = state.child.as_mut().map(Child::kill);
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.state().ended
+    }
+}
+
 /// What a program prints about a query that it reads from standard input.
-fn answer(command: &mut Command, sql: &str) -> Result<String, Error> {
+fn answer(command: &mut Command, sql: &str, running: &Running) -> Result<String, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |error: std::io::Error| {
         Error::Failed(format!(
             "could not run {program}: {error}; install it, or name its path with --engine"
         ))
     };
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    if let Some(mut input) = child.stdin.take() {
+    let (input, output, complaint) = {
+        let mut state = running.state();
+        if state.ended {
+            return Err(Error::Failed(format!("{program} was stopped")));
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        state.child = Some(child);
+        pipes
+    };
+    if let Some(mut input) = input {
         let text = format!("{sql};\n");
         // A program that stops reading says why itself. Queries are shorter than a pipe's buffer.
         let _ = input.write_all(text.as_bytes());
     }
-    let output = child.wait_with_output().map_err(failed)?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| complaint.map(|mut it| it.read_to_end(&mut err)));
+        output.map_or(Ok(0), |mut it| it.read_to_end(&mut out))
+    })
+    .map_err(failed)?;
+    let child = running.state().child.take();
+    let status = child.map(|mut child| child.wait()).transpose().map_err(failed)?;
+    if status.is_some_and(|status| status.success()) {
+        return Ok(String::from_utf8_lossy(&out).into_owned());
     }
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Failed(format!("{program}: {}", shown(&complaint))))
+    Err(Error::Failed(format!("{program}: {}", shown(&String::from_utf8_lossy(&err)))))
 }
 
 /// The answer of a ClickHouse server.
@@ -180,7 +242,24 @@ mod tests {
         assert!(Engine::parse("https://x").unwrap().is_server());
         assert!(Engine::parse("http://a:b@x").unwrap_err().contains("CLICKHOUSE_PASSWORD"));
         assert!(Engine::parse("postgres").unwrap_err().contains("clickhouse"));
-        let error = Engine::parse("/nowhere/duckdb").unwrap().ask("select 1").unwrap_err();
+        let error = Engine::parse("/nowhere/duckdb").unwrap().check().unwrap_err();
         assert!(error.to_string().contains("install"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_runs_can_be_ended_and_none_is_run_then() {
+        let running = Running::default();
+        let mut sleep = Command::new("sleep");
+        let error = std::thread::scope(|scope| {
+            let answered = scope.spawn(|| answer(sleep.arg("1000"), "", &running));
+            while running.state().child.is_none() {
+                std::thread::yield_now();
+            }
+            running.stop();
+            answered.join().unwrap().unwrap_err()
+        });
+        assert!(error.to_string().starts_with("sleep"), "{error}");
+        let error = answer(&mut Command::new("true"), "", &running).unwrap_err();
+        assert!(error.to_string().contains("stopped"), "{error}");
     }
 }

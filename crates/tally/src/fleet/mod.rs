@@ -3,21 +3,29 @@
 //! defined in crate `fleet`.
 
 mod args;
+mod asking;
 mod doctor;
 mod engine;
+mod lines;
+mod top;
 
 use std::io::Write;
 
 use error::Error;
-use fleet::{schema, table, Asked, Dialect, Only, Query, Window, QUERIES};
+use fleet::{schema, Asked, Dialect, Only, Query, Window, QUERIES};
 use report::Edge;
 use serde::Serialize;
-use view::table::{fit, speaks_utf8, Cell, Table};
+use view::table::{speaks_utf8, Table};
 use view::text::Style;
 use view::{escape, output};
 
-pub use args::FleetArgs;
+pub use args::{root, FleetArgs};
+pub use asking::{asked, window, Asking};
+pub use engine::Engine;
+
 use args::{AskArgs, Period, Verb};
+use asking::readable;
+use lines::one_line;
 
 /// A query, as `tally fleet queries --json` lists it.
 #[derive(Debug, Serialize)]
@@ -75,11 +83,12 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
             if let Some(root) = root {
                 readable(engine.dialect(), root)?;
             }
-            let sql = name.sql(engine.dialect(), root.as_ref(), &asked(period)?);
+            let sql = name.sql(engine.dialect(), root.as_ref(), &of_period(period)?);
             Ok(writeln!(escape::stdout(), "{sql};")?)
         }
         Verb::Ask(args) => ask(args, color),
         Verb::Doctor(args) => doctor::run(args, color),
+        Verb::Top(args) => top::run(args, color),
     }
 }
 
@@ -99,43 +108,20 @@ fn queries(json: bool) -> Result<(), Error> {
     Ok(write!(escape::stdout(), "{table}")?)
 }
 
-fn readable(dialect: Dialect, root: &fleet::Root) -> Result<(), Error> {
-    if root.is_read_by(dialect) {
-        return Ok(());
-    }
-    Err(Error::Usage(format!("{dialect} does not read http(s) addresses as object storage; give the root as s3://BUCKET/PREFIX")))
-}
-
 /// The windows that a question is of.
-fn asked(period: &Period) -> Result<Asked, Error> {
-    let scope = &period.scope;
-    let only = Only { cluster: scope.cluster.clone(), host: scope.host.clone() };
-    let window = |since: f64, until: f64| {
-        Window::new((since * 1e3).round() as i64, (until * 1e3).round() as i64, only.clone())
-            .map_err(Error::Usage)
-    };
-    let (since, until) = scope.window();
-    let against = period.against.as_ref();
-    let to = against.and_then(|it| it.to).map_or(since, |edge| edge.resolve(since));
-    let from = against.and_then(|it| it.from).map_or(to - (until - since), |edge| edge.resolve(to));
-    Ok(Asked { window: window(since, until)?, against: window(from, to)?, limit: period.limit })
+fn of_period(period: &Period) -> Result<Asked, Error> {
+    let (since, until) = period.scope.window();
+    let against = period.against.as_ref().map(|against| {
+        let to = against.to.map_or(since, |edge| edge.resolve(since));
+        (against.from.map_or(to - (until - since), |edge| edge.resolve(to)), to)
+    });
+    asked((since, until), against, &period.scope.only(), period.limit)
 }
 
 fn ask(args: &AskArgs, color: bool) -> Result<(), Error> {
-    let asked = asked(&args.period)?;
-    let root = args.root.as_ref();
-    if let Some(root) = root {
-        readable(args.engine.dialect(), root)?;
-    } else if !args.engine.is_server() {
-        return Err(Error::Usage(
-            "give --root, the directory or bucket of the recordings; only a ClickHouse server keeps the views \
-             of `tally fleet schema`"
-                .into(),
-        ));
-    }
-    let sql = args.name.sql(args.engine.dialect(), root, &asked);
-    let answer = args.engine.ask(&sql)?;
-    let mut table = table(args.name, &answer).map_err(Error::Failed)?;
+    let asked = of_period(&args.period)?;
+    let asking = Asking::new(args.engine.clone(), args.root.clone())?;
+    let mut table = asking.query(args.name, &asked)?;
     let seconds = |ms: i64| ms as f64 / 1e3;
     if args.json {
         return output::json(&Answer {
@@ -162,22 +148,4 @@ fn ask(args: &AskArgs, color: bool) -> Result<(), Error> {
     one_line(&mut table);
     let style = Style::of_terminal(color);
     Ok(write!(out, "{}", table.drawn(style.width, style.ascii || !speaks_utf8()))?)
-}
-
-/// Max. characters of a statement in a table where something else takes the remaining width.
-const STATEMENT: usize = 48;
-
-/// Makes a line of each text, and cuts statements that are not the column with the remaining width.
-fn one_line(table: &mut Table) {
-    for (at, column) in table.columns.iter().enumerate() {
-        let is_cut = column.key == "statement" && !column.elastic;
-        for cell in table.rows.iter_mut().filter_map(|row| row.cells.get_mut(at)) {
-            let Cell::Text(text) = cell else { continue };
-            let line = view::statements::one_line(text);
-            *cell = match is_cut && line.chars().count() > STATEMENT {
-                true => fit(&line, STATEMENT, false).into(),
-                false => line.into(),
-            };
-        }
-    }
 }

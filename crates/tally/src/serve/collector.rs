@@ -3,22 +3,21 @@
 //! minutes, and answers requests. Many readers therefore cost no more than one.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hyper::StatusCode;
 use segment::Segment;
-use tokio::sync::oneshot;
 
 use super::history::History;
-use super::metrics::{self, Family, Form, NamedStatements, Present};
+use super::metrics::{self, Family, NamedStatements, Present};
 use super::otlp::Otlp;
-use super::page::{self, Pace, Page};
+use super::page::{self, Pace};
+use super::request::{Answer, Request, What};
 use super::run::Run;
 use error::Error;
 use live::follower::{Figures, Follower, Step, Wanted};
 use live::machine::Processors;
 use live::target::SegmentSource;
-use view::escape;
 use view::HostMetrics;
 
 /// Min. time between two readings for metrics.
@@ -27,37 +26,6 @@ const FRESH: Duration = Duration::from_millis(100);
 const STATEMENTS: Duration = Duration::from_secs(10);
 /// How long after a request the page counts as viewed.
 const WATCHED: Duration = Duration::from_secs(5);
-
-/// What can be requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// The page.
-    Page,
-    /// The page's report as JSON.
-    Report,
-    /// The metrics, in a format.
-    Metrics(Form),
-}
-
-/// A request, and the channel for its answer.
-#[derive(Debug)]
-pub struct Request {
-    /// What is requested.
-    pub what: What,
-    /// Receives the answer, or why there is none.
-    pub answer: oneshot::Sender<Result<Answer, String>>,
-}
-
-/// An answer.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    /// The content.
-    pub body: Arc<[u8]>,
-    /// ETag, changes with the content; metrics have none.
-    pub tag: Option<String>,
-    /// Content-Security-Policy of the page.
-    pub policy: Option<Arc<str>>,
-}
 
 /// Settings from the command line.
 #[derive(Debug, Clone)]
@@ -128,7 +96,9 @@ impl Collector {
             let next = self.otlp.as_ref().map_or(due, |otlp| otlp.due().min(due));
             match requests.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(request) => {
-                    let answer = self.answer(request.what).map_err(|error| error.to_string());
+                    let unavailable =
+                        |error: Error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+                    let answer = self.answer(request.what).map_err(unavailable);
                     // Fails if the client has disconnected.
                     let _ = request.answer.send(answer);
                 }
@@ -265,21 +235,9 @@ impl Collector {
         let document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
         let tag = Some(format!("\"{:x}-{}\"", self.started, self.look));
         let why = self.history.silence().unwrap_or("the first interval has not ended");
-        match (what, document) {
-            (What::Report, Some(document)) => {
-                let json = serde_json::to_string(&document)?;
-                let body = escape::json(&json).into_owned().into_bytes().into();
-                Ok(Answer { body, tag, policy: None })
-            }
-            (What::Report, None) => Err(Error::Failed(format!("nothing to show yet: {why}"))),
-            (_, document) => {
-                let page = match &document {
-                    Some(document) => Page::of(document)?,
-                    None => Page::waiting(why),
-                };
-                let policy = Some(page.policy.into());
-                Ok(Answer { body: page.html.into_bytes().into(), tag: None, policy })
-            }
+        match what {
+            What::Report => Answer::report(document.as_ref(), why, tag),
+            _ => Answer::page(document.as_ref(), why),
         }
     }
 

@@ -15,19 +15,19 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::{oneshot, watch, Semaphore};
 use tokio::time::timeout;
 
-use super::collector::{self, Answer, What};
 use super::gate::{self, Gate, Verdict};
 use super::listen::Listener;
 use super::metrics::Form;
 use super::page::{Page, FIGURES};
-use super::tracing::{Refusal, Tracing};
+use super::request::{self, Answer, Refusal, What};
+use super::tracing::Tracing;
 use error::Error;
 
 /// Max. number of connections.
@@ -43,10 +43,10 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What answers need: the collector's channel and the gate.
+/// What answers need: the channel to the thread that knows the figures, and the gate.
 #[derive(Debug, Clone)]
 struct Service {
-    requests: Sender<collector::Request>,
+    requests: Sender<request::Request>,
     gate: Arc<Gate>,
     tracing: Option<Arc<Tracing>>,
 }
@@ -55,7 +55,7 @@ struct Service {
 pub fn serve(
     listener: Listener,
     gate: Gate,
-    requests: Sender<collector::Request>,
+    requests: Sender<request::Request>,
     tracing: Option<Tracing>,
 ) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -169,7 +169,7 @@ impl Service {
                 ("/trace", Some(tracing)) if request.method() == Method::GET => {
                     traced(tracing.page(request.uri().query().unwrap_or("")).await)
                 }
-                (path, _) => self.answer(path, request.headers()).await,
+                _ => self.answer(request.uri(), request.headers()).await,
             },
             Verdict::Welcome { location, cookie } => {
                 let mut response = text(StatusCode::SEE_OTHER, "this way");
@@ -199,8 +199,8 @@ impl Service {
         response
     }
 
-    async fn answer(&self, path: &str, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        let (what, kind) = match path.strip_prefix('/') {
+    async fn answer(&self, address: &Uri, headers: &HeaderMap) -> Response<Full<Bytes>> {
+        let (what, kind) = match address.path().strip_prefix('/') {
             Some("") => (What::Page, "text/html; charset=utf-8"),
             Some(FIGURES) => (What::Report, "application/json"),
             Some("metrics") => {
@@ -211,9 +211,10 @@ impl Service {
             }
             _ => return text(StatusCode::NOT_FOUND, "there are /, /report.json and /metrics"),
         };
-        let answer = match self.ask(what).await {
+        let query = address.query().unwrap_or("").to_string();
+        let answer = match self.ask(what, query).await {
             Ok(answer) => answer,
-            Err(why) => return text(StatusCode::SERVICE_UNAVAILABLE, &why),
+            Err((status, why)) => return text(status, &why),
         };
         let known = |tag: &str| {
             let values = headers.get_all(header::IF_NONE_MATCH).iter();
@@ -238,13 +239,14 @@ impl Service {
         response
     }
 
-    async fn ask(&self, what: What) -> Result<Answer, String> {
+    async fn ask(&self, what: What, query: String) -> Result<Answer, Refusal> {
         let (answer, answered) = oneshot::channel();
-        let silent = || "the server is no longer read; restart `tally serve`".to_string();
-        self.requests.send(collector::Request { what, answer }).map_err(|_| silent())?;
+        let unavailable = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, why.to_string());
+        let silent = || unavailable("the server is no longer read; restart `tally serve`");
+        self.requests.send(request::Request { what, query, answer }).map_err(|_| silent())?;
         match timeout(PATIENCE, answered).await {
             Ok(answer) => answer.map_err(|_| silent())?,
-            Err(_) => Err("the answer takes too long".to_string()),
+            Err(_) => Err(unavailable("the answer takes too long")),
         }
     }
 }

@@ -2,10 +2,12 @@
 //! `tally serve`: serves the last minutes as a live page, and everything since the segment was created
 //! as metrics. Clients can only read, and trace a session where that is allowed. [`otlp`] sends the same metrics, and the events, elsewhere.
 //!
-//! [`collector`] is the only thread that reads the server; [`http`] sends it requests.
+//! [`collector`] is the only thread that reads the server; [`http`] sends it requests. [`fleet`] answers the same
+//! requests of many servers.
 
 mod args;
 mod collector;
+mod fleet;
 mod gate;
 mod history;
 mod http;
@@ -13,6 +15,7 @@ mod listen;
 mod metrics;
 mod otlp;
 mod page;
+mod request;
 mod run;
 mod tracing;
 
@@ -27,7 +30,7 @@ use collector::{Collector, Settings};
 use error::Error;
 use gate::Gate;
 use listen::Listener;
-use live::target::{self, SegmentSource};
+use live::target;
 use otlp::Otlp;
 use tracing::Tracing;
 
@@ -36,13 +39,15 @@ pub use args::ServeArgs;
 pub use listen::Address;
 
 /// The addresses, as `--json` prints them (docs/reference-json.md).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Serving {
     page: Option<String>,
     metrics: Option<String>,
     trace: Option<String>,
     otlp: Option<String>,
-    segment: String,
+    segment: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    engine: Option<String>,
     token: bool,
 }
 
@@ -63,15 +68,32 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
                 .into(),
         ));
     }
+    match args.fleet.fleet {
+        true => self::fleet::run(args, &token),
+        false => server(args, otlp, &token),
+    }
+}
+
+/// Serves one server.
+fn server(args: &ServeArgs, otlp: Option<otlp::Settings>, token: &Token) -> Result<(), Error> {
+    let interval = args.pace()?;
     let place = target::source(args.target.as_deref())?;
     // Report errors now, rather than on the page.
     drop(place.open()?);
     let listener = Listener::open(&args.listen)?;
     let sent_to = otlp.as_ref().map(|otlp| otlp.metrics.shown());
     let otlp = otlp.map(|settings| Otlp::start(settings, &place)).transpose()?;
-    print_addresses(args, listener.as_ref(), sent_to, &place, &token)?;
+    let at = |path: &str| address(args, listener.as_ref(), path);
+    let serving = Serving {
+        metrics: at("metrics")?,
+        trace: args.allow_trace.then(|| at("trace")).transpose()?.flatten(),
+        otlp: sent_to,
+        segment: Some(place.to_string()),
+        ..Serving::default()
+    };
+    print_addresses(args, listener.as_ref(), serving, token)?;
     let settings = Settings {
-        interval: args.interval,
+        interval,
         history: args.history,
         statements: args.statements.unwrap_or(0) as usize,
     };
@@ -82,11 +104,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
         .spawn(move || Collector::new(place, &settings, otlp).work(&received))?;
     let served = match listener {
         Some(listener) => {
-            let gate = Gate {
-                own_names_only: is_tcp(&args.listen) && args.listen.is_local(),
-                cookie: gate::cookie_name(listener.port()?),
-                token: token.secret().map(str::to_string),
-            };
+            let gate = gate(args, &listener, token)?;
             http::serve(listener, gate, requests, tracing)
         }
         None => {
@@ -100,6 +118,14 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
         return Err(Error::Failed("the thread that reads the server has failed".into()));
     }
     served
+}
+
+fn gate(args: &ServeArgs, listener: &Listener, token: &Token) -> Result<Gate, Error> {
+    Ok(Gate {
+        own_names_only: is_tcp(&args.listen) && args.listen.is_local(),
+        cookie: gate::cookie_name(listener.port()?),
+        token: token.secret().map(str::to_string),
+    })
 }
 
 fn otlp_settings(args: &ServeArgs) -> Result<Option<otlp::Settings>, Error> {
@@ -140,50 +166,53 @@ fn token(args: &ServeArgs) -> Result<Token, Error> {
     })
 }
 
+/// The address of a path; a socket has one for all of them.
+fn address(
+    args: &ServeArgs,
+    listener: Option<&Listener>,
+    path: &str,
+) -> Result<Option<String>, Error> {
+    let url = listener.map(Listener::url).transpose()?;
+    let path = if is_tcp(&args.listen) { path } else { "" };
+    Ok(url.map(|url| url + path))
+}
+
 fn print_addresses(
     args: &ServeArgs,
     listener: Option<&Listener>,
-    otlp: Option<String>,
-    place: &SegmentSource,
+    serving: Serving,
     token: &Token,
 ) -> Result<(), Error> {
     let mut out = view::escape::stdout();
-    let url = listener.map(Listener::url).transpose()?;
-    let metrics = url.as_ref().map(|url| match &args.listen {
-        Address::Tcp(_) => format!("{url}metrics"),
-        _ => url.clone(),
-    });
-    let trace = url.as_ref().filter(|_| args.allow_trace).map(|url| match &args.listen {
-        Address::Tcp(_) => format!("{url}trace"),
-        _ => url.clone(),
-    });
+    let url = address(args, listener, "")?;
     let secret = match token {
         Token::Random(secret) => format!("?token={secret}"),
         _ => String::new(),
     };
     if args.json {
-        let segment = place.to_string();
         let (page, token) = (url.map(|url| url + &secret), token.secret().is_some());
-        serde_json::to_writer(&mut out, &Serving { page, metrics, trace, otlp, segment, token })?;
+        serde_json::to_writer(&mut out, &Serving { page, token, ..serving })?;
         writeln!(out)?;
         return Ok(out.flush()?);
     }
-    if let (Some(url), Some(metrics)) = (url, metrics) {
-        let (once, how) = match (token, &args.listen) {
-            (Token::None, Address::Tcp(_)) => ("", "; any user of this machine can read it"),
-            (Token::None, _) => ("", "; this user alone can read it"),
-            (Token::Random(_), _) => (&*secret, ", with Authorization: Bearer and that token"),
-            (Token::File(_), _) => {
-                ("?token=...", ", with Authorization: Bearer and the file's token")
-            }
-        };
-        writeln!(out, "Open {url}{once}\nmetrics  {metrics}{how}")?;
-        if let Some(trace) = trace {
-            writeln!(out, "traces   {trace}")?;
-        }
+    let (once, how) = match (token, &args.listen) {
+        (Token::None, Address::Tcp(_)) => ("", "; any user of this machine can read it"),
+        (Token::None, _) => ("", "; this user alone can read it"),
+        (Token::Random(_), _) => (&*secret, ", with Authorization: Bearer and that token"),
+        (Token::File(_), _) => ("?token=...", ", with Authorization: Bearer and the file's token"),
+    };
+    if let Some(url) = url {
+        writeln!(out, "Open {url}{once}")?;
     }
-    if let Some(otlp) = otlp {
-        writeln!(out, "sent to  {otlp}")?;
+    if let Some(metrics) = serving.metrics {
+        writeln!(out, "metrics  {metrics}{how}")?;
+    }
+    for (name, what) in
+        [("traces   ", serving.trace), ("sent to  ", serving.otlp), ("engine   ", serving.engine)]
+    {
+        if let Some(what) = what {
+            writeln!(out, "{name}{what}")?;
+        }
     }
     writeln!(out, "Ctrl-C stops it")?;
     Ok(out.flush()?)

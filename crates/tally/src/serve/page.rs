@@ -57,7 +57,7 @@ pub fn document(
         statements.plans = now.plans;
     }
     let mut document = assemble::document(material, &TimeZone::system())?;
-    document.live = Some(Live { url: FIGURES.to_string() });
+    document.live = Some(Live { url: FIGURES.to_string(), seconds: None });
     Ok(Some(document))
 }
 

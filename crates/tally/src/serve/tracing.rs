@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use view::html::Visible;
 use view::units::duration;
 
+use super::request::Refusal;
 use crate::trace;
 
 /// Seconds of a trace: without a choice, and at most. An answer takes no longer than others may.
@@ -30,9 +31,6 @@ enum Asked {
     /// A trace of this process.
     Trace { pid: i32, seconds: u64 },
 }
-
-/// Why there is no page.
-pub type Refusal = (StatusCode, String);
 
 /// Traces for clients.
 #[derive(Debug)]

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The loop of the full-screen view: passes intervals and keys to the screen's state, draws the state,
-//! and does what the screen requests.
+//! Connects screen and source of the full-screen view: passes intervals and keys to the screen's state, and does what
+//! the screen requests.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 use std::time::Instant;
 
-use ratatui::crossterm::event::{Event, KeyEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use ratatui::crossterm::event::Event;
+use ratatui::Frame;
 
-use super::input::Input;
+use super::drive::{drive, App};
 use super::saved::{self, Saved};
 use super::screen::{Ask, Screen};
 use super::source::Source;
 use super::terminal::Terminal;
 use super::TopArgs;
-use super::{draw, export, NAP};
+use super::{draw, export};
 use error::Error;
 
 /// Runs the view until the user quits, or until `until`.
@@ -25,46 +23,45 @@ pub fn run(
     source: &mut dyn Source,
     until: Option<Instant>,
 ) -> Result<(), Error> {
-    let ended = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGHUP, SIGINT] {
-        signal_hook::flag::register(signal, ended.clone())?;
+    let mouse = screen.mouse;
+    drive(&mut Top { screen, source }, mouse, until)
+}
+
+struct Top<'t> {
+    screen: &'t mut Screen,
+    source: &'t mut dyn Source,
+}
+
+impl App for Top<'_> {
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        self.source.wanted(self.screen);
+        draw::draw(frame, self.screen);
     }
-    let input = Input::open()?;
-    let mut terminal = Terminal::take(screen.mouse)?;
-    loop {
-        source.wanted(screen);
-        terminal.draw(|frame| draw::draw(frame, screen))?;
-        loop {
-            let now = Instant::now();
-            if ended.load(Ordering::Relaxed) || until.is_some_and(|until| now >= until) {
-                return Ok(());
-            }
-            let due = source.due(screen);
-            if due.is_some_and(|due| now >= due) {
-                source.turn(screen);
-                break;
-            }
-            if source.news(screen) {
-                break;
-            }
-            let wait = due.map_or(NAP, |due| due.saturating_duration_since(now));
-            let Some(event) = input.next(wait.min(NAP))? else {
-                continue;
-            };
-            let ask = match event {
-                Event::Key(key) if key.kind == KeyEventKind::Release => continue,
-                Event::Key(key) => screen.key(key),
-                Event::Mouse(event) => screen.mouse(event),
-                Event::Resize(..) => break,
-                _ => continue,
-            };
-            match ask {
-                Some(Ask::Quit) => return Ok(()),
-                Some(ask) => answer(ask, screen, source, &mut terminal)?,
-                None => {}
-            }
-            break;
+
+    fn advance(&mut self, now: Instant) -> bool {
+        if self.source.due(self.screen).is_some_and(|due| now >= due) {
+            self.source.turn(self.screen);
+            return true;
         }
+        self.source.news(self.screen)
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.source.due(self.screen)
+    }
+
+    fn event(&mut self, event: Event, terminal: &mut Terminal) -> Result<bool, Error> {
+        let ask = match event {
+            Event::Key(key) => self.screen.key(key),
+            Event::Mouse(event) => self.screen.mouse(event),
+            _ => None,
+        };
+        match ask {
+            Some(Ask::Quit) => return Ok(false),
+            Some(ask) => answer(ask, self.screen, self.source, terminal)?,
+            None => {}
+        }
+        Ok(true)
     }
 }
 

@@ -6,21 +6,22 @@
 //! `screen` is the state that actions change, `draw` draws it, and `main_loop` connects them.
 
 mod args;
-mod draw;
+pub mod draw;
+pub mod drive;
 mod export;
 mod help;
 mod history;
 mod input;
-mod keys;
+pub mod keys;
 mod main_loop;
 mod moment;
 mod mouse;
 mod plain;
 mod replay;
 mod saved;
-mod screen;
+pub mod screen;
 mod source;
-mod terminal;
+pub mod terminal;
 mod text;
 mod tracing;
 mod trend;

@@ -75,13 +75,20 @@ impl Serving {
 
     /// Of a target, which may be a connection string.
     pub fn of(mut command: Command, target: &str, listen: &str, arguments: &[&str]) -> Serving {
-        let mut child = command
-            .args(["serve", target])
-            .args(["--json", "--listen", listen])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        command.args(["serve", target, "--json", "--listen", listen]).args(arguments);
+        Self::started(command)
+    }
+
+    /// Of a fleet, as an engine answers.
+    pub fn of_fleet(engine: &Path, root: &Path, arguments: &[&str]) -> Serving {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
+        command.args(["serve", "--fleet", "--json", "--listen", "127.0.0.1:0", "--no-token"]);
+        command.arg("--engine").arg(engine).arg("--root").arg(root).args(arguments);
+        Self::started(command)
+    }
+
+    fn started(mut command: Command) -> Serving {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let started: serde_json::Value = serde_json::from_str(&line).unwrap();

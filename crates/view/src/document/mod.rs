@@ -31,6 +31,9 @@ pub struct Document {
     pub made: Made,
     /// Where a live page gets its figures; `None` in a report.
     pub live: Option<Live>,
+    /// Other pages of the same server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<Link>,
     /// What was measured.
     pub measured: Measured,
     /// Sums over the whole time.
@@ -80,6 +83,18 @@ pub struct Made {
 #[derive(Debug, Clone, Serialize)]
 pub struct Live {
     /// The address to ask for updates.
+    pub url: String,
+    /// How often to ask, seconds; `None`: at the measured interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+/// Another page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// Its name.
+    pub title: String,
+    /// Its address, relative to this page.
     pub url: String,
 }
 

@@ -48,6 +48,9 @@ pub struct Column {
     pub unit: Unit,
     /// A note for the reader.
     pub help: Option<&'static str>,
+    /// The address to which a page links its cells: `?host={host}`, with the keys of other cells of the row in braces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<&'static str>,
     /// Where space is short, the column with the highest number is dropped first; 0 is kept.
     #[serde(skip)]
     pub expendable: u8,
@@ -60,12 +63,18 @@ impl Column {
     /// A column that is never dropped.
     pub const fn new(key: &'static str, title: &'static str, unit: Unit) -> Column {
         let title = Cow::Borrowed(title);
-        Column { key, title, unit, help: None, expendable: 0, elastic: false }
+        Column { key, title, unit, help: None, link: None, expendable: 0, elastic: false }
     }
 
     /// Adds a note for the reader.
     pub const fn help(mut self, help: &'static str) -> Column {
         self.help = Some(help);
+        self
+    }
+
+    /// Links its cells in a page.
+    pub const fn link(mut self, address: &'static str) -> Column {
+        self.link = Some(address);
         self
     }
 
@@ -212,6 +221,22 @@ impl Table {
         self.rows.iter().map(class).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
     }
 
+    /// The address to which a page links the cell of a column, if any.
+    pub fn address(&self, row: &Row, column: &Column) -> Option<String> {
+        let mut address = String::new();
+        let mut rest = column.link?;
+        while let Some((before, (key, after))) =
+            rest.split_once('{').and_then(|(before, it)| Some((before, it.split_once('}')?)))
+        {
+            let at = self.columns.iter().position(|column| column.key == key)?;
+            let value = row.cells.get(at).map(Cell::exact).filter(|value| !value.is_empty())?;
+            address.push_str(before);
+            address.push_str(&encoded(&value));
+            rest = after;
+        }
+        Some(address + rest)
+    }
+
     /// The exact values as CSV (RFC 4180, but with lines ended by a newline alone), headings first.
     pub fn csv(&self) -> String {
         let headings = self.columns.iter().map(|column| column.title.to_string()).collect();
@@ -245,6 +270,17 @@ impl Serialize for Table {
     }
 }
 
+/// A value within the query of an address.
+pub fn encoded(value: &str) -> String {
+    let letter = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    };
+    value.bytes().map(letter).collect()
+}
+
 /// Records as CSV (RFC 4180), but with lines ended by a newline alone.
 pub fn csv<F: AsRef<[u8]>>(records: impl IntoIterator<Item = Vec<F>>) -> String {
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
@@ -266,6 +302,18 @@ mod tests {
         let rounded = Cell::Rounded { text, exact: Some(1.2345), tone: Tone::Good };
         table.push(Tone::Plain, vec!["say \"x\"".into(), 1.into(), rounded]);
         assert_eq!(table.csv(), "\"a, b\",c,d\n\"say \"\"x\"\"\",1,1.2345\n");
+    }
+
+    #[test]
+    fn a_cell_links_to_an_address_with_the_values_of_its_row() {
+        let column = Column::new("host", "HOST", Unit::Id).link("?cluster={cluster}&host={host}");
+        let columns = vec![Column::new("cluster", "CLUSTER", Unit::Id), column.clone()];
+        let row = |host: Cell| Row::new("", vec!["a b".into(), host]);
+        let table = Table::of(columns, Vec::new());
+        let address = table.address(&row("\"x&".into()), &column);
+        assert_eq!(address.as_deref(), Some("?cluster=a%20b&host=%22x%26"));
+        assert_eq!(table.address(&row(Cell::Empty), &column), None);
+        assert_eq!(table.address(&row("x".into()), &table.columns[0]), None);
     }
 
     #[test]

@@ -4,41 +4,20 @@
 use std::ops::Range;
 
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 
-use super::styled;
+use super::row::{heading, line, Sight};
 use crate::top::screen::{of_column, Screen};
 use crate::top::trend;
-use segment::WaitClass;
 use view::statements::Section;
-use view::table::{bar, fit, wrap, Column, Layout, Row, Table, Tone, Unit};
+use view::table::{fit, wrap, Column, Layout, Table, Unit};
 
 /// Minimum width of a history; free space widens it.
 const MIN_WIDTH: usize = 10;
 const MAX_WIDTH: usize = 60;
-
-fn tone_color(tone: Tone) -> Color {
-    let class = match tone {
-        Tone::Class(class) => class,
-        Tone::Good => return Color::Green,
-        Tone::Bad => return Color::Red,
-        Tone::Faint => return Color::DarkGray,
-        Tone::Plain => return Color::Reset,
-    };
-    match class {
-        WaitClass::Cpu => Color::Green,
-        WaitClass::Io => Color::LightBlue,
-        WaitClass::Lwlock | WaitClass::BufferPin => Color::Magenta,
-        WaitClass::Lock => Color::Red,
-        WaitClass::Client => Color::Cyan,
-        WaitClass::Ipc => Color::Yellow,
-        WaitClass::Timeout | WaitClass::Activity => Color::DarkGray,
-        WaitClass::Extension | WaitClass::Other => Color::Reset,
-    }
-}
 
 /// Draws the pane's table. The cursor stays visible, and the screen is filled.
 pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
@@ -61,25 +40,19 @@ pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     }
     let rows = usize::from(area.height).saturating_sub(1);
     screen.page = rows;
-    screen.cursor = screen.cursor.min(table.rows.len().saturating_sub(1));
-    screen.top =
-        screen.top.clamp(screen.cursor.saturating_sub(rows.saturating_sub(1)), screen.cursor);
-    screen.top = screen.top.min(table.rows.len().saturating_sub(rows));
-    let shown = screen.top..(screen.top + rows).min(table.rows.len());
+    let mut sight = Sight { cursor: screen.cursor, top: screen.top };
+    let shown = sight.shown(rows, table.rows.len());
+    (screen.cursor, screen.top) = (sight.cursor, sight.top);
     let layout = with_history(screen, &mut table, shown.clone(), usize::from(area.width));
     record_spots(screen, &table, &layout, area, shown.len());
     let mut lines = Vec::with_capacity(rows + 1);
-    let heading = fit(&table.heading(&layout), usize::from(area.width), false);
-    lines.push(Line::styled(
-        heading,
-        Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
-    ));
+    lines.push(heading(&table, &layout, usize::from(area.width)));
     if table.rows.is_empty() {
         let text = screen.note().unwrap_or_else(|| empty(screen).to_string());
         lines.extend(wrap(&text, usize::from(area.width)).into_iter().map(Line::raw));
     }
     for at in shown {
-        lines.push(line(screen, &table, &table.rows[at], &layout, at == screen.cursor));
+        lines.push(line(screen.look(), &table, &table.rows[at], &layout, at == screen.cursor));
     }
     frame.render_widget(Paragraph::new(lines), area);
 }
@@ -176,7 +149,7 @@ fn section_lines(screen: &Screen, section: &Section, width: usize) -> Vec<Line<'
         let layout = table.layout(width);
         let heading = fit(&table.heading(&layout), width, false);
         lines.push(Line::styled(heading, Style::new().add_modifier(Modifier::BOLD)));
-        lines.extend(table.rows.iter().map(|row| line(screen, table, row, &layout, false)));
+        lines.extend(table.rows.iter().map(|row| line(screen.look(), table, row, &layout, false)));
     }
     lines
 }
@@ -186,27 +159,5 @@ fn empty(screen: &Screen) -> &'static str {
         "nothing in this interval; i shows idle accounts"
     } else {
         "nothing contains the filter's text; Esc removes it"
-    }
-}
-
-fn line<'a>(screen: &Screen, table: &Table, row: &Row, layout: &Layout, cursor: bool) -> Line<'a> {
-    let bar = bar(row.bar.unwrap_or(0.0), layout.bar, screen.ascii);
-    let [before, bar, after] = table.parts(row, layout, &bar);
-    let toned = styled(screen, tone_color(row.tone), Style::new());
-    let quiet = row.tone == Tone::Faint;
-    let first = layout.shown.first().map_or(0, |s| s.1);
-    let split = before.char_indices().nth(first).map_or(before.len(), |(at, _)| at);
-    let (name, figures) = before.split_at(split);
-    let figure = if quiet { toned } else { Style::new() };
-    let line = Line::from(vec![
-        Span::styled(name.to_string(), toned),
-        Span::styled(figures.to_string(), figure),
-        Span::styled(bar, toned),
-        Span::styled(after, figure),
-    ]);
-    if cursor {
-        line.style(Style::new().add_modifier(Modifier::REVERSED))
-    } else {
-        line
     }
 }

@@ -3,9 +3,9 @@
 
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
-use super::styled;
+use super::{styled, Tab};
 use crate::top::screen::{Play, Screen, PANES};
 use crate::top::{moment, trend};
 use view::blocking::Forest;
@@ -130,36 +130,14 @@ const SHORT: [&str; PANES.len()] =
 
 /// The names of the panes, and the choice of rows.
 pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
-    let width = usize::from(area.width);
-    let state = state(screen);
-    let rest = 2 + state.chars().count();
-    let long: usize = PANES.iter().map(|(name, _)| name.len() + 3).sum();
-    let short: usize = SHORT.iter().map(|name| name.len() + 2).sum();
-    let mut spans = Vec::new();
-    let mut used = 0;
-    screen.spots.tabs_line = area.y;
-    for (at, (name, _)) in PANES.iter().enumerate() {
-        let text = if long + rest <= width {
-            format!(" {at} {name}")
-        } else if short + rest <= width {
-            format!(" {at}{}", SHORT[at])
-        } else {
-            // Only the current one has a name.
-            format!(" {at} {}", if at == screen.pane { name } else { "" })
-        };
-        let style = if at == screen.pane {
-            Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
-        } else {
-            Style::new()
-        };
-        let end = used + text.len();
-        screen.spots.tabs.push(area.x + used as u16..area.x + end as u16);
-        used = end;
-        spans.push(Span::styled(text, style));
-    }
+    let names = PANES.iter().zip(SHORT).enumerate();
+    let all: Vec<Tab> = names.map(|(key, (&(name, _), short))| Tab { key, name, short }).collect();
     let style = if which_interval(screen).is_none() { Style::new() } else { loud(screen) };
-    spans.push(Span::styled(fit(&state, width.saturating_sub(used), true), style));
-    Line::from(spans)
+    let state = state(screen);
+    let (line, ranges) = super::tabs(&all, screen.pane, (&state, style), usize::from(area.width));
+    screen.spots.tabs_line = area.y;
+    screen.spots.tabs = ranges.into_iter().map(|it| area.x + it.start..area.x + it.end).collect();
+    line
 }
 
 /// Filter, order and interval.

@@ -5,12 +5,17 @@ mod body;
 mod diagnoses;
 mod foot;
 mod head;
+mod row;
+mod tabs;
 
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 use ratatui::Frame;
+
+pub use row::{heading, line, Look, Sight};
+pub use tabs::{tabs, Tab};
 
 use super::help::HELP;
 use super::mouse::Spots;
@@ -25,8 +30,8 @@ const MIN_SIZE: (u16, u16) = (40, 8);
 pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     let area = frame.area();
     screen.spots = Spots::default();
-    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
-        return too_small(frame, area);
+    if too_small(frame, area) {
+        return;
     }
     let head = head::lines(screen, usize::from(area.width), area.height);
     // The tables matter most: the head gets at most a third.
@@ -49,19 +54,19 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     }
     frame.render_widget(Paragraph::new(foot::line(screen, usize::from(foot.width))), foot);
     if let Mode::Help(first) = screen.mode {
-        screen.mode = Mode::Help(help(frame, area, first));
+        screen.mode = Mode::Help(help(frame, area, ("tally top", HELP), first));
     }
 }
 
 fn styled(screen: &Screen, color: Color, style: Style) -> Style {
-    if screen.color {
-        style.fg(color)
-    } else {
-        style
-    }
+    screen.look().styled(color, style)
 }
 
-fn too_small(frame: &mut Frame<'_>, area: Rect) {
+/// Says so, if the terminal is too small to draw on.
+pub fn too_small(frame: &mut Frame<'_>, area: Rect) -> bool {
+    if area.width >= MIN_SIZE.0 && area.height >= MIN_SIZE.1 {
+        return false;
+    }
     let (width, height) = MIN_SIZE;
     let text = format!(
         "{} x {} is too small: {width} x {height} or more is needed. q quits.",
@@ -70,12 +75,13 @@ fn too_small(frame: &mut Frame<'_>, area: Rect) {
     let lines: Vec<Line<'_>> =
         wrap(&text, usize::from(area.width)).into_iter().map(Line::raw).collect();
     frame.render_widget(Paragraph::new(lines), area);
+    true
 }
 
 /// Draws the help page from line `first`, or from an earlier one if the page would not be filled.
 /// Returns the first line drawn.
-fn help(frame: &mut Frame<'_>, area: Rect, first: usize) -> usize {
-    let lines: Vec<&str> = HELP.lines().collect();
+pub fn help(frame: &mut Frame<'_>, area: Rect, (name, text): (&str, &str), first: usize) -> usize {
+    let lines: Vec<&str> = text.lines().collect();
     let wide = lines.iter().map(|l| l.chars().count()).max().unwrap_or(0) as u16 + 4;
     let high = (lines.len() as u16 + 2).min(area.height);
     let [_, middle, _] =
@@ -90,8 +96,8 @@ fn help(frame: &mut Frame<'_>, area: Rect, first: usize) -> usize {
     let shown = usize::from(high.saturating_sub(2));
     let first = first.min(lines.len().saturating_sub(shown));
     let title = match shown < lines.len() {
-        true => " tally top: Up and Down for the rest, any other key goes back ",
-        false => " tally top: any key goes back ",
+        true => format!(" {name}: Up and Down for the rest, any other key goes back "),
+        false => format!(" {name}: any key goes back "),
     };
     let text = lines.iter().skip(first).map(|line| Line::raw(format!(" {line}")));
     frame.render_widget(Clear, middle);

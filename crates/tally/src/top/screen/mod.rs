@@ -5,7 +5,7 @@
 mod act;
 mod orders;
 mod session;
-mod typing;
+pub mod typing;
 
 #[cfg(test)]
 pub mod tests;
@@ -19,6 +19,7 @@ use diagnose::Answer;
 use jiff::tz::TimeZone;
 use segment::StatementKey;
 
+use super::draw::Look;
 use super::history::{History, STATEMENTS};
 use super::keys::Form;
 use super::mouse::Spots;
@@ -192,6 +193,11 @@ impl Screen {
             ascii: !speaks_utf8(),
             zone: TimeZone::system(),
         }
+    }
+
+    /// What the terminal can show.
+    pub fn look(&self) -> Look {
+        Look { color: self.color, ascii: self.ascii }
     }
 
     /// What `W` saves.

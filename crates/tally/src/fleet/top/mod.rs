@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally fleet top`: the named queries as panes of a terminal, asked again at each interval; else as text or JSON.
+//!
+//! [`screen`] is the state that keys and answers change, [`draw`] draws it, and this module connects them with the
+//! terminal and with the thread that asks the engine.
+
+mod draw;
+mod help;
+mod plain;
+mod rows;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{channel, Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use error::Error;
+use fleet::{Only, Query, Window};
+use ratatui::crossterm::event::Event;
+use ratatui::Frame;
+use report::fleet::{Answer, Failure};
+use segment::clock::realtime_ns;
+use view::table::{speaks_utf8, Table};
+
+use super::args::TopArgs;
+use super::asking::{asked, window, Asking};
+use crate::top::draw::Look;
+use crate::top::drive::{drive, App};
+use crate::top::terminal::Terminal;
+use screen::{Screen, Wanted, PANES};
+
+/// The time that is asked about, unless another beginning is named.
+const LENGTH: Duration = Duration::from_secs(15 * 60);
+
+/// Runs the verb.
+pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
+    let only = Only { cluster: args.cluster.clone(), host: args.host.clone() };
+    Window::new(0, 1, only.clone()).map_err(Error::Usage)?;
+    let asking = Asking::new(args.engine.clone(), args.root.clone())?;
+    asking.check()?;
+    let plain = args.once || args.json || args.count.is_some() || !std::io::stdout().is_terminal();
+    if plain {
+        return plain::print(args, &asking, &only, color);
+    }
+    let look = Look { color, ascii: !speaks_utf8() };
+    let mut screen = Screen::new(only, asking.to_string(), args.interval, look);
+    args.view.iter().for_each(|query| screen.show(query));
+    screen.filter = args.filter.as_deref().unwrap_or("").to_lowercase();
+    let (wanted, wishes) = channel();
+    let (replies, answered) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| work(args, &asking, wishes, replies));
+        let mut top = Top { screen, wanted, answered, drawn: Instant::now() };
+        let done = drive(&mut top, false, None);
+        // What the engine does now is of no use any more.
+        asking.stop();
+        done
+    })
+}
+
+/// What came of a question.
+type Reply = (Wanted, Result<Answer<Table>, Failure>);
+
+/// Asks the engine until the screen is closed.
+fn work(args: &TopArgs, asking: &Asking, wishes: Receiver<Wanted>, replies: Sender<Reply>) {
+    for wanted in wishes {
+        let Some(query) = Query::of_name(PANES[wanted.pane].1) else { return };
+        let answer = ask(args, asking, query, &wanted.only);
+        if replies.send((wanted, answer)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Asks a query about the time until now.
+fn ask(
+    args: &TopArgs,
+    asking: &Asking,
+    query: &Query,
+    only: &Only,
+) -> Result<Answer<Table>, Failure> {
+    let begun = Instant::now();
+    let window = match args.since {
+        Some(since) => window(Some(since), None),
+        None => {
+            let (_, until) = window(None, None);
+            (until - LENGTH.as_secs_f64(), until)
+        }
+    };
+    let answer = asked(window, None, only, args.limit).and_then(|it| asking.query(query, &it));
+    match answer {
+        Ok(value) => Ok(Answer { value, window, seconds: begun.elapsed().as_secs_f64() }),
+        Err(error) => Err(Failure { time: realtime_ns() as f64 * 1e-9, text: error.to_string() }),
+    }
+}
+
+struct Top {
+    screen: Screen,
+    wanted: Sender<Wanted>,
+    answered: Receiver<Reply>,
+    drawn: Instant,
+}
+
+impl App for Top {
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        self.drawn = Instant::now();
+        draw::draw(frame, &mut self.screen, self.drawn);
+    }
+
+    fn advance(&mut self, now: Instant) -> bool {
+        let mut is_new = false;
+        match self.answered.try_recv() {
+            Ok((wanted, result)) => {
+                self.screen.take(&wanted, result);
+                is_new = true;
+            }
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+        }
+        if let Some(wanted) = self.screen.wanted(now) {
+            // The thread that answers ends after this.
+            let _ = self.wanted.send(wanted);
+            is_new = true;
+        }
+        // How long the engine has been asked is shown in seconds.
+        is_new || self.screen.asking.is_some() && now >= self.drawn + Duration::from_secs(1)
+    }
+
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn event(&mut self, event: Event, _: &mut Terminal) -> Result<bool, Error> {
+        Ok(match event {
+            Event::Key(key) => self.screen.key(key),
+            _ => true,
+        })
+    }
+}
