@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The Java agent and OpenTelemetry's in one virtual machine, ours loaded first, last, and attached later.
+//! The Java agent and OpenTelemetry's in one virtual machine, ours loaded first.
 #![allow(missing_docs)]
 
 mod support;
@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 
 use serde_json::Value;
-use support::java::{agent, all, opentelemetry, row, CodeReader, Running};
+use support::java::{agent, java, opentelemetry, row, CodeReader, Running};
 
 const ROUNDS: u64 = 40;
 
@@ -60,8 +60,8 @@ fn two_agents_leave_each_other_their_figures() {
     let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
     let rounds = ROUNDS.to_string();
     let program = ["org.pgtally.test.Halves", &url, "postgres", &rounds];
-    for java in all() {
-        for order in ["first", "last", "later"] {
+    if let Some(java) = java() {
+        for order in ["first"] {
             let folder = tempfile::tempdir_in("/dev/shm").unwrap();
             let reader = CodeReader::new(folder.path());
             let log = folder.path().join("spans");
@@ -90,6 +90,7 @@ fn two_agents_leave_each_other_their_figures() {
             }
             program.go();
             program.until("half");
+            eprintln!("Java {:?}, ours {order}", java.version());
             check_counts(&program);
             check_spans(&log, 1);
             let mut finds = |text: &str| {

@@ -47,6 +47,7 @@ final class Instrumenter {
                 .type(it -> globs.stream().anyMatch(glob -> glob.matchesType(it.getName())))
                 .transform((builder, type, loader, module, domain) -> builder.visit(advice.on(wanted(globs, segment, type))))
                 .installOn(instrumentation);
+        AfterAgents.run(instrumentation, this::moveToTheEnd);
     }
 
     /** Methods with code of their own that a pattern matches. Each is listed in the segment. */
@@ -62,6 +63,16 @@ final class Instrumenter {
             }
             return wanted && code;
         };
+    }
+
+    /**
+     * Behind the transformers of agents that began later: OpenTelemetry's starts from a class's own code and drops what
+     * those before it have added.
+     */
+    private void moveToTheEnd() {
+        if (instrumentation.removeTransformer(transformer)) {
+            instrumentation.addTransformer(transformer, true);
+        }
     }
 
     /** Gives every class its own code back. */
