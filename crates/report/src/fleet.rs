@@ -13,9 +13,10 @@ use view::document::{
 use view::units::duration;
 
 /// The sections in the order of the page: id, title, charts, tables.
-const SECTIONS: [(&str, &str, &[&str], &[&str]); 10] = [
+const SECTIONS: [(&str, &str, &[&str], &[&str]); 11] = [
     ("hosts", "Hosts", &[], &["hosts"]),
     ("load", "Load", &["sessions"], &["load"]),
+    ("waits", "Waits", &[], &["waits"]),
     ("capacity", "Machines", &["cpu"], &["capacity"]),
     ("statements", "Statements", &[], &["statements"]),
     ("regressions", "Statements that got slower or faster", &[], &["regressions"]),

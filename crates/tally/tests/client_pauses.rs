@@ -160,7 +160,7 @@ fn pauses_are_those_of_the_virtual_machines_own_log() {
             let mut found = [0.0; 2];
             let mut found_count = 0.0;
             let complete = || {
-                // A cycle that runs beside the program may pause it even now.
+                // A concurrent cycle may pause it even now.
                 let log = logged(&log);
                 (count, expected) = (log[0] - logged_before[0], log[1] - logged_before[1]);
                 let after = REASONS.map(|it| stopped(&client, it));

@@ -118,7 +118,7 @@ fn the_page_has_the_figures_of_the_queries_of_all_hosts_and_of_one() {
             }
         }
         let questions = rows(&report, "questions");
-        assert_eq!(questions.len(), 11);
+        assert_eq!(questions.len(), 12);
         assert!(questions
             .iter()
             .all(|row| number(row, "seconds") > 0.0 && row["failure"].is_null()));
@@ -263,7 +263,7 @@ fn top_prints_what_ask_answers_and_narrows_on_a_screen() {
     once.args(["fleet", "top", "--json", "--once", "--since", "-2d", "--engine"]).arg(&duckdb);
     let lines = output(once.arg("--root").arg(&fleet.root));
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 9);
+    assert_eq!(lines.len(), 10);
     let statements = lines.iter().find(|line| line["query"] == "statements").unwrap();
     let wanted = ask(&duckdb, &fleet.root, "statements", &["--since", "-2d"]);
     assert_eq!(statements["table"]["rows"].as_array().unwrap().len(), wanted.len());

@@ -3,13 +3,16 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 
 use super::python;
 
-/// A process with Spark; it ends with the pipe.
-pub struct Spark(Mutex<(ChildStdin, BufReader<ChildStdout>)>);
+/// A process with Spark; it ends with the value, or with the pipe.
+pub struct Spark {
+    child: Child,
+    pipes: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
+}
 
 impl Spark {
     /// `None` where Spark or Java cannot be had.
@@ -29,17 +32,25 @@ impl Spark {
             .spawn()
             .unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
-        Some(Spark(Mutex::new((child.stdin.take().unwrap(), answers))))
+        let pipes = Mutex::new((child.stdin.take().unwrap(), answers));
+        Some(Spark { child, pipes })
     }
 
     /// The rows of a query, in JSON.
     pub fn ask(&self, sql: &str) -> String {
-        let mut pipes = self.0.lock().unwrap();
+        let mut pipes = self.pipes.lock().unwrap();
         writeln!(pipes.0, "{}", serde_json::to_string(sql.trim_end_matches([';', '\n'])).unwrap())
             .unwrap();
         let mut answer = String::new();
         pipes.1.read_line(&mut answer).unwrap();
         assert!(answer.starts_with('['), "{sql}: {answer}");
         answer
+    }
+}
+
+impl Drop for Spark {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -21,7 +21,7 @@ const fn tab(key: usize, name: &'static str, short: &'static str) -> Tab {
 }
 
 /// The panes by their digits, each with its query.
-pub const PANES: [(Tab, &str); 9] = [
+pub const PANES: [(Tab, &str); 10] = [
     (tab(0, "Hosts", "Hosts"), "hosts"),
     (tab(1, "Load", "Load"), "load"),
     (tab(2, "Statements", "Stmts"), "statements"),
@@ -31,6 +31,7 @@ pub const PANES: [(Tab, &str); 9] = [
     (tab(6, "Checkpoints", "Ckpt"), "checkpoints"),
     (tab(7, "P99", "P99"), "p99"),
     (tab(8, "Capacity", "Cap"), "capacity"),
+    (tab(9, "Waits", "Wait"), "waits"),
 ];
 
 /// What keys act on.

@@ -11,6 +11,7 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.dynamic.scaffold.MethodGraph;
 import net.bytebuddy.dynamic.scaffold.TypeValidation;
 import net.bytebuddy.matcher.ElementMatcher;
 import net.bytebuddy.matcher.ElementMatchers;
@@ -37,9 +38,14 @@ final class Instrumenter {
         this.instrumentation = instrumentation;
         Advice advice = Advice.withCustomMapping().bind(new MethodId.Binding(methods)).to(MethodAdvice.class,
                 ClassFileLocator.ForClassLoader.ofSystemLoader());
-        transformer = new AgentBuilder.Default(new ByteBuddy().with(TypeValidation.DISABLED))
+        // Types above a class are not looked up: those that another agent has added have no class files.
+        ByteBuddy byteBuddy = new ByteBuddy().with(TypeValidation.DISABLED)
+                .with(MethodGraph.Compiler.ForDeclaredMethods.INSTANCE);
+        transformer = new AgentBuilder.Default(byteBuddy)
                 .disableClassFormatChanges()
                 .with(RedefinitionStrategy.RETRANSFORMATION)
+                .with(RedefinitionStrategy.Listener.BatchReallocator.splitting())
+                .with(new Refusals(segment))
                 .with(new Failures(segment))
                 .ignore(IGNORED.or(ElementMatchers.isInterface()))
                 .type(it -> calls && CallPoints.areIn(it.getName()))
@@ -78,6 +84,24 @@ final class Instrumenter {
     /** Gives every class its own code back. */
     void remove() {
         transformer.reset(instrumentation, RedefinitionStrategy.RETRANSFORMATION);
+    }
+
+    /** A loaded class whose code the virtual machine does not exchange stays as it is, and is reported. */
+    private static final class Refusals extends RedefinitionStrategy.Listener.Adapter {
+        private final Segment segment;
+
+        Refusals(Segment segment) {
+            this.segment = segment;
+        }
+
+        @Override
+        public Iterable<? extends List<Class<?>>> onError(int index, List<Class<?>> batch, Throwable error,
+                List<Class<?>> types) {
+            if (batch.size() == 1) {
+                segment.note(true, "could not instrument " + batch.get(0).getName() + ", which was loaded: " + error);
+            }
+            return List.of();
+        }
     }
 
     /** A class that cannot be instrumented stays as it is, and is reported. */
