@@ -37,7 +37,7 @@ pub struct ClientArgs {
 impl ClientArgs {
     /// The segment.
     pub fn open(&self) -> Result<Segment, Error> {
-        Ok(target::open_client(self.target.as_deref())?)
+        target::open_client(self.target.as_deref())
     }
 
     /// The segment, and what was measured in it: in the given time from now on, or since the beginning.

@@ -111,7 +111,7 @@ struct End<'a> {
 /// Where calls come from.
 pub enum Calls {
     /// A client of this machine.
-    Here(Client),
+    Here(Box<Client>),
     /// Another machine, with its own clock.
     Elsewhere(Stream, Offset),
 }

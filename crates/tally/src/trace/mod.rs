@@ -342,7 +342,7 @@ fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
         "-" => {
             join::Calls::Elsewhere(Stream::of(BufReader::new(std::io::stdin())), Offset::default())
         }
-        path => join::Calls::Here(Client::open(path)?),
+        path => join::Calls::Here(Box::new(Client::open(path)?)),
     };
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(create(path)?),
