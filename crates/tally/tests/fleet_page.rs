@@ -9,12 +9,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ::fleet::{CHARTS, QUERIES};
 use serde_json::Value;
 use support::fleet::{ask, engines, fleet, number, text, HOSTS};
 use support::serving::Serving;
 use support::tmux::Tmux;
 use support::{complaint, output, tally};
 
+/// What a page asks.
+const QUESTIONS: usize = QUERIES.len() + CHARTS.len();
 /// How often a page is asked before it is given up.
 const TRIES: usize = 3000;
 
@@ -118,7 +121,7 @@ fn the_page_has_the_figures_of_the_queries_of_all_hosts_and_of_one() {
             }
         }
         let questions = rows(&report, "questions");
-        assert_eq!(questions.len(), 12);
+        assert_eq!(questions.len(), QUESTIONS);
         assert!(questions
             .iter()
             .all(|row| number(row, "seconds") > 0.0 && row["failure"].is_null()));
@@ -175,7 +178,8 @@ fn an_engine_that_fails_is_named_and_the_last_answer_stays() {
     let before = until(&serving, "/report.json", is_complete);
     assert!(!findings(&before).contains("Out of Memory"));
     std::fs::write(&file, "").unwrap();
-    let failed = |report: &Value| findings(report).matches("Out of Memory Error").count() == 11;
+    let failed =
+        |report: &Value| findings(report).matches("Out of Memory Error").count() == QUESTIONS;
     let report = until(&serving, "/report.json", failed);
     assert_eq!(report["findings"][0]["weight"], "warning");
     assert!(findings(&report).contains("The page has the answer of "));
@@ -263,7 +267,7 @@ fn top_prints_what_ask_answers_and_narrows_on_a_screen() {
     once.args(["fleet", "top", "--json", "--once", "--since", "-2d", "--engine"]).arg(&duckdb);
     let lines = output(once.arg("--root").arg(&fleet.root));
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 10);
+    assert_eq!(lines.len(), QUERIES.len());
     let statements = lines.iter().find(|line| line["query"] == "statements").unwrap();
     let wanted = ask(&duckdb, &fleet.root, "statements", &["--since", "-2d"]);
     assert_eq!(statements["table"]["rows"].as_array().unwrap().len(), wanted.len());
