@@ -2,7 +2,7 @@
 //! `tally blocking`: who waits for whom, the roots first.
 
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,6 @@ use live::{hangup, target};
 use rustix::event::PollFlags;
 use segment::Segment;
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use view::blocking::Forest;
 
 use crate::connection::ConnectionFlags;
@@ -62,12 +61,7 @@ const WIDTH: usize = 10_000;
 
 /// Print who is blocked.
 pub fn run(args: &BlockingArgs) -> Result<(), Error> {
-    let stop = Arc::new(AtomicBool::new(false));
-    if args.watch {
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&stop))?;
-        }
-    }
+    let stop = if args.watch { crate::stop::by_signals()? } else { Arc::default() };
     let mut segment = target::open(args.target.as_deref())?;
     target::need_measured(&segment)?;
     let mut blocking = Blocking::default();

@@ -3,8 +3,7 @@
 //! measures.
 
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -13,7 +12,6 @@ use segment::calls::{self, CallRow};
 use segment::interval::Timing;
 use segment::Interval;
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use view::calls::{findings, table, CallSort};
 use view::units::duration;
 
@@ -106,10 +104,7 @@ fn stream(args: &CallsArgs) -> Result<(), Error> {
     let segment = args.client.open()?;
     let path = segment.path().display().to_string();
     let mut client = Client::of(segment, &path)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = crate::stop::by_signals()?;
     let began = Instant::now();
     let over = || args.client.interval.is_some_and(|length| began.elapsed() >= length);
     let mut out = std::io::stdout().lock();

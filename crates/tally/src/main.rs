@@ -34,6 +34,7 @@ mod serve;
 mod ship;
 mod statements;
 mod status;
+mod stop;
 mod storage;
 mod study;
 mod terminal;

@@ -5,13 +5,12 @@
 mod args;
 
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use rustix::event::PollFlags;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use error::Error;
 use live::follower::{Absent, Follower, Step, Wanted};
@@ -32,12 +31,7 @@ fn nap() -> Result<bool, Error> {
 
 /// Print the events.
 pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
-    let stop = Arc::new(AtomicBool::new(false));
-    if args.follow {
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&stop))?;
-        }
-    }
+    let stop = if args.follow { crate::stop::by_signals()? } else { Arc::default() };
     let after = Some(match args.since {
         Some(Since::Number(number)) => number,
         _ => 0,

@@ -8,8 +8,7 @@ mod tables;
 mod text;
 mod transactions;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ::profile::recorder::{self, Options, Recorded};
@@ -17,7 +16,6 @@ use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::target;
 use segment::Segment;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use view::units::duration;
 
 use args::ProfileAction;
@@ -48,10 +46,7 @@ fn record(args: &ProfileArgs) -> Result<Recorded, Error> {
         system: args.system,
         unwind: args.unwind.into(),
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = crate::stop::by_signals()?;
     let path = target::source(args.target.as_deref())?.file("tally profile")?.clone();
     target::need_measured(&Segment::open(&path)?)?;
     let transactions = Transactions::start(&path);

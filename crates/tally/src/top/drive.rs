@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The loop of a full-screen view, whatever it shows: draws it, passes on what the user does, and ends with a signal.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use error::Error;
 use ratatui::crossterm::event::{Event, KeyEventKind};
 use ratatui::Frame;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::input::Input;
 use super::terminal::Terminal;
@@ -28,10 +26,7 @@ pub trait App {
 
 /// Runs the view until the user quits, or until `until`.
 pub fn drive(app: &mut dyn App, mouse: bool, until: Option<Instant>) -> Result<(), Error> {
-    let ended = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGHUP, SIGINT] {
-        signal_hook::flag::register(signal, ended.clone())?;
-    }
+    let ended = crate::stop::by_signals()?;
     let input = Input::open()?;
     let mut terminal = Terminal::take(mouse)?;
     loop {

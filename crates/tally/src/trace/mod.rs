@@ -21,14 +21,12 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use error::Error;
 use live::target;
 use segment::{Segment, Traced};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::arguments::interval;
 use crate::client::ring::Client;
@@ -207,10 +205,7 @@ pub(super) trait Sink {
 pub fn run(args: &TraceArgs, color: bool) -> Result<(), Error> {
     let chosen = Chosen::of(args)?;
     let mut sink = sink(args, chosen.target, color)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = crate::stop::by_signals()?;
     follow::follow(args, &chosen, sink.as_mut(), &stop)
 }
 

@@ -3,8 +3,8 @@
 
 /// The text; lines have at most 76 characters.
 pub const HELP: &str = "\
-Tab 0 to 8    pane: hosts, load, statements, regressions, outliers,
-              blocking, checkpoints, p99, capacity
+Tab 0 to 9    pane: hosts, load, statements, regressions, outliers,
+              blocking, checkpoints, p99, capacity, waits
 Up Down       move the cursor; PgUp PgDn Home End
 Enter         on a host: that host alone; on another row, or once more:
               all of the row, with the whole statement; Esc goes back
