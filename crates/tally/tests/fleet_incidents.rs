@@ -21,7 +21,6 @@ use tempfile::TempDir;
 const HOSTS: [&str; 6] = ["plain-1", "plain-2", "plain-3", "crowded", "hindered", "flushed"];
 const CROWDED: usize = 3;
 const HINDERED: usize = 4;
-const FLUSHED: usize = 5;
 const WAITERS: usize = 3;
 /// A waiter may look up who blocks it 1.6 s later.
 const HELD: Duration = Duration::from_secs(4);
@@ -134,7 +133,7 @@ fn incidents() -> &'static Incidents {
         // Many buffers of many files.
         let fill = "do $$ begin for i in 1..150 loop \
                     execute format('create table f%s as select generate_series(1, 10000) n', i); end loop; end $$";
-        servers[FLUSHED].psql(fill).unwrap();
+        servers[5].psql(fill).unwrap();
         let recorders: Vec<Recorder> = (HOSTS.iter().zip(&servers))
             .map(|(host, server)| {
                 let more = ["--interval", "200ms", "--detail", "1s"];
@@ -216,33 +215,41 @@ fn the_session_that_most_others_waited_for_is_named_first() {
     }
 }
 
+/// Whether two times are the same, seconds: the log rounds to a millisecond, and reads its clock apart from the probes.
+fn is_close(a: f64, b: f64) -> bool {
+    (a - b).abs() < 0.01 + 0.02 * b
+}
+
 #[test]
 fn the_host_whose_checkpoint_takes_longest_to_sync_is_named_first() {
     let Some(engines) = all_engines() else { return };
     let made = incidents();
-    // The planted one is that by the servers' logs.
-    let logged = |at: usize| &made.checkpoints[at];
-    let others = (0..HOSTS.len()).filter(|at| *at != FLUSHED).map(logged);
-    assert!(
-        others.clone().all(|it| it.buffers * 10.0 < logged(FLUSHED).buffers
-            && it.sync < logged(FLUSHED).sync),
-        "{:?}",
-        made.checkpoints
-    );
+    let logged = |host: &str| &made.checkpoints[HOSTS.iter().position(|it| *it == host).unwrap()];
+    let wrote_less = |it: &&Logged| it.buffers < 0.1 * logged("flushed").buffers;
+    let others = made.checkpoints.iter().filter(wrote_less).count();
+    assert_eq!(others, HOSTS.len() - 1, "{:?}", made.checkpoints);
+    // The disk is shared with others, who can make any host's take longer: the servers' logs have which one's did.
+    let longest = made.checkpoints.iter().map(|it| it.sync).fold(0.0, f64::max);
     for engine in engines {
         let found = engine.ask(&made.root, "checkpoints", &[]);
         assert_eq!(found.len(), HOSTS.len(), "{} {found:?}", engine.name());
-        assert_eq!(text(&found[0], "host"), "flushed", "{} {found:?}", engine.name());
+        let first = logged(&text(&found[0], "host"));
+        assert!(
+            is_close(first.sync, longest),
+            "{} {found:?} {:?}",
+            engine.name(),
+            made.checkpoints
+        );
         for row in &found {
-            let at = HOSTS.iter().position(|host| *host == text(row, "host")).unwrap();
+            let logged = logged(&text(row, "host"));
             assert_eq!(number(row, "checkpoints"), 1.0, "{} {row:?}", engine.name());
             for (key, seconds) in [
-                ("mean_seconds", logged(at).total),
-                ("write_seconds", logged(at).write),
-                ("sync_seconds", logged(at).sync),
+                ("mean_seconds", logged.total),
+                ("write_seconds", logged.write),
+                ("sync_seconds", logged.sync),
             ] {
-                let is_close = (number(row, key) - seconds).abs() < 0.002 + 0.02 * seconds;
-                assert!(is_close, "{} {key} {row:?} {:?}", engine.name(), logged(at));
+                let is_close = is_close(number(row, key), seconds);
+                assert!(is_close, "{} {key} {row:?} {logged:?}", engine.name());
             }
         }
     }
