@@ -47,9 +47,9 @@ pub struct FileSystem {
     /// A path on it, to ask for its space.
     #[serde(skip)]
     pub(crate) path: PathBuf,
-    /// The kernel's number of its mount, if it reports one.
+    /// The kernel's number of this mount alone, if it reports one.
     #[serde(skip)]
-    pub(crate) kernel_id: Option<u64>,
+    pub(crate) unique_mount_id: Option<u64>,
 }
 
 impl FileSystem {
@@ -71,7 +71,7 @@ impl FileSystem {
             // Replaced when it is known.
             backing: Backing::none(NoDevice::Unknown, &mount.kind, &mount.source),
             path: found.path.clone(),
-            kernel_id: found.mount_id,
+            unique_mount_id: found.unique_mount_id,
         }
     }
 

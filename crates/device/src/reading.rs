@@ -117,7 +117,7 @@ fn spaces(devices: &Devices) -> HashMap<u64, Result<Space, Problem>> {
         let root = if file_system.outside { Ok(&own) } else { servers.as_ref() };
         let question = root.map(|root| Question {
             mount_id,
-            kernel_id: file_system.kernel_id,
+            unique_mount_id: file_system.unique_mount_id,
             root: root.clone(),
             path: file_system.path.clone(),
         });

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     fstat, fstatfs, fstatvfs, openat, openat2, readlinkat, statx, AtFlags, Dir, Mode, OFlags,
-    ResolveFlags, StatVfsMountFlags, StatxFlags, CWD,
+    ResolveFlags, StatVfsMountFlags, Statx, StatxFlags, CWD,
 };
 use rustix::io::Errno;
 
@@ -21,6 +21,8 @@ use crate::system::System;
 
 /// The size limit of files that are read whole.
 const MAX_BYTES: u64 = 64 * 1024;
+/// STATX_MNT_ID_UNIQUE of statx(2); a kernel that does not know it ignores it.
+const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// A root directory, under which paths are looked up.
 #[derive(Debug)]
@@ -42,8 +44,10 @@ struct OtherRoot {
 #[derive(Debug)]
 pub(crate) struct Found {
     fd: OwnedFd,
-    /// The kernel's number of its mount, since Linux 5.8.
+    /// The kernel's number of its mount, since Linux 5.8: the one in the tables of mounts.
     pub mount_id: Option<u64>,
+    /// A number that no other mount ever has, since Linux 6.8; before, the one above, which a later mount may have.
+    pub unique_mount_id: Option<u64>,
     /// Of the file system's device; major 0 where it has none of its own.
     pub device: Option<DeviceNumber>,
     /// Without symbolic links.
@@ -89,12 +93,17 @@ impl Root {
         let fd = self.open(path, path_flags()).map_err(|errno| self.explain(path, errno))?;
         // Without a question to the file system, so that a slow network causes no wait.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let stat = statx(&fd, c"", flags, StatxFlags::MNT_ID).ok().filter(|_| self.numbers);
-        let device = stat.map(|s| DeviceNumber { major: s.stx_dev_major, minor: s.stx_dev_minor });
-        let mount_id =
-            stat.filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|s| s.stx_mnt_id);
+        let stat = |asked| statx(&fd, c"", flags, asked).ok().filter(|_| self.numbers);
+        let id = |stat: Option<Statx>, asked: StatxFlags| {
+            stat.filter(|s| s.stx_mask & asked.bits() != 0).map(|s| s.stx_mnt_id)
+        };
+        let common = stat(StatxFlags::MNT_ID);
+        let device =
+            common.map(|s| DeviceNumber { major: s.stx_dev_major, minor: s.stx_dev_minor });
+        let mount_id = id(common, StatxFlags::MNT_ID);
+        let unique_mount_id = id(stat(MNT_ID_UNIQUE), MNT_ID_UNIQUE).or(mount_id);
         let path = name_of(&fd).map_or_else(|| path.to_path_buf(), |name| self.inside(name));
-        Ok(Found { fd, mount_id, device, path })
+        Ok(Found { fd, mount_id, unique_mount_id, device, path })
     }
 
     /// A path of ours as it is under this root.

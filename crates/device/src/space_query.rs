@@ -22,8 +22,8 @@ pub(crate) type Answer = Result<Space, Problem>;
 #[derive(Debug)]
 pub(crate) struct Question {
     pub mount_id: u64,
-    /// The number that the kernel reports for the mount, if it does.
-    pub kernel_id: Option<u64>,
+    /// The number that the kernel reports for this mount alone, if it does.
+    pub unique_mount_id: Option<u64>,
     pub root: Arc<Root>,
     /// A path on it.
     pub path: PathBuf,
@@ -33,7 +33,7 @@ impl Question {
     /// Ask, however long it takes. Another file system may be mounted there by now.
     pub fn ask(&self) -> Answer {
         let found = self.root.find(&self.path)?;
-        match found.mount_id == self.kernel_id {
+        match found.unique_mount_id == self.unique_mount_id {
             true => found.space(),
             false => Err(Problem::MountChanged),
         }
