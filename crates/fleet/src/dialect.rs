@@ -123,29 +123,6 @@ impl Dialect {
             _ => format!("{list}[1]"),
         }
     }
-
-    /// A row for each non-empty bucket of the histograms of `from`, those of rows with the same values of these columns
-    /// added up: the columns, `bucket` and `n`. What follows then has few rows to join.
-    pub(crate) fn buckets(self, columns: &str, from: &str) -> String {
-        let added = |exploded: String| {
-            format!(
-                "SELECT {columns}, bucket, sum(n_there) AS n FROM ({exploded}) exploded GROUP BY {columns}, bucket"
-            )
-        };
-        match self {
-            Dialect::DuckDb => added(format!(
-                "SELECT {columns}, unnest(buckets) AS bucket, unnest(counts) AS n_there FROM {from}"
-            )),
-            Dialect::ClickHouse => format!(
-                "SELECT {columns}, bucket, n FROM (SELECT {columns}, sumMap(buckets, counts) AS added FROM {from} \
-                 GROUP BY {columns}) histogram ARRAY JOIN added.1 AS bucket, added.2 AS n"
-            ),
-            Dialect::Spark => added(format!(
-                "SELECT {columns}, cell.buckets AS bucket, cell.counts AS n_there FROM {from} \
-                 LATERAL VIEW explode(arrays_zip(buckets, counts)) cells AS cell"
-            )),
-        }
-    }
 }
 
 impl Display for Dialect {

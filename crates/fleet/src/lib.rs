@@ -12,6 +12,7 @@ mod dashboards;
 mod dialect;
 mod kept;
 mod local;
+mod quantiles;
 mod queries;
 mod root;
 mod source;

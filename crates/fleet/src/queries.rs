@@ -176,7 +176,7 @@ impl Query {
     pub(crate) fn with(&self, dialect: Dialect, values: &Values) -> String {
         let settings = match dialect {
             Dialect::ClickHouse => {
-                "\nSETTINGS join_use_nulls = 1, output_format_json_quote_64bit_integers = 0"
+                "\nSETTINGS join_use_nulls = 1, group_by_use_nulls = 1, output_format_json_quote_64bit_integers = 0"
             }
             _ => "",
         };

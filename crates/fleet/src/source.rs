@@ -229,6 +229,7 @@ impl Source {
     /// The columns from `time_ms` on of rows that are merged by `keys` until `end_ms`, of a relation `it`.
     pub(crate) fn merged(&self, keys: &[&str]) -> String {
         let rules = (self.rules)();
+        let added = "mapSort(sumMap(mapFromArrays(it.buckets, it.counts)))";
         let one = |column: Column| {
             let name = renamed(column.name);
             let rule = rules.iter().find(|(of, _)| *of == column.name).map(|(_, rule)| *rule);
@@ -237,8 +238,8 @@ impl Source {
                 (_, "time") => {
                     return "it.end_ms AS time_ms, fromUnixTimestamp64Milli(it.end_ms, 'UTC') AS time".into();
                 }
-                (_, "buckets") => "sumMap(it.buckets, it.counts).1".into(),
-                (_, "counts") => "sumMap(it.buckets, it.counts).2".into(),
+                (_, "buckets") => format!("mapKeys({added})"),
+                (_, "counts") => format!("mapValues({added})"),
                 (Some("sum"), _) => format!("sum(it.{name})"),
                 (Some("min"), _) => format!("min(it.{name})"),
                 (Some("earliest"), _) => {

@@ -5,6 +5,7 @@
 use segment::directory::PAUSES;
 use segment::WaitClass;
 
+use crate::quantiles::quantiles;
 use crate::source::{Files, Source};
 use crate::window::Window;
 use crate::{Asked, Dialect};
@@ -90,14 +91,6 @@ fn rates(condition: &str) -> String {
     )
 }
 
-/// The lowest value of a histogram's bucket, in ticks: docs/reference-recording.md.
-fn low(bucket: &str) -> String {
-    format!(
-        "CASE WHEN {bucket} < 8 THEN 1e0 * ({bucket}) \
-         ELSE (8 + ({bucket}) % 8) * power(2e0, floor(({bucket}) / 8) - 1) END"
-    )
-}
-
 /// Expands the text of a view or query; `values` are those of a question.
 pub fn expand(
     text: &str,
@@ -137,12 +130,11 @@ fn one(
         "activity" => activity(first),
         "idle" => idle(first),
         "class" => class(first),
-        "low" => low(first),
         "text" => dialect.text(first),
         "names" => dialect.names(first),
         "first" => dialect.first(first),
         "max_by" => dialect.max_by(first, second),
-        "buckets" => dialect.buckets(first, second),
+        "quantiles" => quantiles(dialect, &arguments),
         "window" => of(|it| &it.window),
         "either" => of(|it| &it.either),
         "in_window" => of(|it| &it.in_window),

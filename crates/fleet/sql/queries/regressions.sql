@@ -2,46 +2,23 @@
 WITH rates AS (
     {{rates either}}
 ), executed AS (
-    SELECT fingerprint, statement, cluster, host, date, hour, calls, exec_ns, exec_squares, buckets, counts,
+    SELECT fingerprint, statement, cluster, host, calls, exec_ns, exec_squares, rate, buckets, counts,
            CASE WHEN {{in_window}} THEN 1 ELSE 0 END AS side
-    FROM statements
+    FROM statements JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour
     WHERE {{either}} AND ({{in_window}} OR {{in_against}}) AND toplevel AND statement NOT LIKE '/* tally */%'
 ), sums AS (
-    SELECT fingerprint, cluster, host, side, max(statement) AS known_text,
-           sum(calls) AS n, sum(exec_ns) AS ns, sum(exec_squares) AS squares
-    FROM executed
-    GROUP BY fingerprint, cluster, host, side
-), buckets_of AS (
-    {{buckets fingerprint, cluster, host, date, hour, side | executed}}
-), cells AS (
-    SELECT fingerprint, cluster, host, side, rate, bucket, sum(n) AS executions
-    FROM buckets_of JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour
-    GROUP BY fingerprint, cluster, host, side, rate, bucket
-), bounded AS (
-    SELECT fingerprint, cluster, host, side, executions,
-           ({{low bucket}} + {{low bucket + 1}}) / 2 * 1e4 / rate AS middle_ns
-    FROM cells
-), ranked AS (
-    SELECT fingerprint, cluster, host, side, middle_ns,
-           sum(executions) OVER (PARTITION BY fingerprint, cluster, host, side ORDER BY middle_ns
-                                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS upto,
-           sum(executions) OVER (PARTITION BY fingerprint, cluster, host, side) AS whole
-    FROM bounded
-), medians AS (
-    SELECT fingerprint AS m_fingerprint, cluster AS m_cluster, host AS m_host, side AS m_side,
-           min(CASE WHEN upto >= 0.5e0 * whole THEN middle_ns END) AS median_ns
-    FROM ranked
-    GROUP BY fingerprint, cluster, host, side
+    {{quantiles fingerprint, cluster, host, side
+      | max statement text_there, sum calls n, sum exec_ns ns, sum exec_squares squares
+      | 0.5e0 median_ns | executed}}
 ), sides AS (
-    SELECT fingerprint, cluster, host, max(known_text) AS known_text,
+    SELECT fingerprint, cluster, host, max(text_there) AS known_text,
            sum(CASE WHEN side = 0 THEN n END) AS a_n, sum(CASE WHEN side = 1 THEN n END) AS b_n,
            sum(CASE WHEN side = 0 THEN ns END) / 1e0 AS a_ns, sum(CASE WHEN side = 1 THEN ns END) / 1e0 AS b_ns,
            sum(CASE WHEN side = 0 THEN squares END) AS a_squares,
            sum(CASE WHEN side = 1 THEN squares END) AS b_squares,
            max(CASE WHEN side = 0 THEN median_ns END) AS a_median,
            max(CASE WHEN side = 1 THEN median_ns END) AS b_median
-    FROM sums JOIN medians
-      ON m_fingerprint = fingerprint AND m_cluster = cluster AND m_host = host AND m_side = side
+    FROM sums
     GROUP BY fingerprint, cluster, host
 ), compared AS (
     SELECT fingerprint, cluster, host, known_text, a_n, b_n, a_ns, b_ns,

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Quantiles of histograms that are added up over hosts and time.
+
+use crate::Dialect;
+
+/// What `{{quantiles SETS | AGGREGATES | QUANTILES | FROM}}` asks for: see [`quantiles`].
+struct Quantiles<'a> {
+    /// The columns of each set.
+    sets: Vec<Vec<&'a str>>,
+    /// Function, column, name.
+    aggregates: Vec<[&'a str; 3]>,
+    /// Part of the counts, name.
+    quantiles: Vec<[&'a str; 2]>,
+    from: &'a str,
+}
+
+/// A query with a row for each group whose histograms have counts: its columns, `counted`, which is the sum of the counts, the
+/// aggregates, and as quantiles the middles of the buckets that they are in, nanoseconds. The arguments:
+///
+/// - sets of columns, separated by semicolons; each set makes groups of all rows. The first one has the columns of all others;
+///   columns that a row's set does not have are null;
+/// - aggregates, separated by commas: a function whose values can be aggregated by it again, a column, and a name;
+/// - quantiles, separated by commas: the part of the counts that is up to it, and a name;
+/// - a relation whose rows have a histogram, `buckets` and `counts` (docs/reference-recording.md), and the clock's `rate` in
+///   100,000 ticks a second.
+pub(crate) fn quantiles(dialect: Dialect, arguments: &[&str]) -> String {
+    let [sets, aggregates, quantiles, from] = arguments else {
+        unreachable!("quantiles of {arguments:?}")
+    };
+    let asked = Quantiles {
+        sets: sets.split(';').map(listed).collect(),
+        aggregates: listed(aggregates).into_iter().map(words).collect(),
+        quantiles: listed(quantiles).into_iter().map(words).collect(),
+        from,
+    };
+    match dialect {
+        Dialect::ClickHouse => asked.by_arrays(),
+        _ => asked.by_windows(dialect),
+    }
+}
+
+fn listed(text: &str) -> Vec<&str> {
+    text.split(',').map(str::trim).filter(|it| !it.is_empty()).collect()
+}
+
+fn words<const N: usize>(text: &str) -> [&str; N] {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.try_into().unwrap_or_else(|_| unreachable!("not {N} words: {text}"))
+}
+
+/// Each one after a comma.
+fn after_commas(all: impl IntoIterator<Item = String>) -> String {
+    all.into_iter().map(|it| format!(", {it}")).collect()
+}
+
+/// The lowest value of a histogram's bucket, in ticks: docs/reference-recording.md.
+fn low(bucket: &str) -> String {
+    format!(
+        "CASE WHEN {bucket} < 8 THEN 1e0 * ({bucket}) \
+         ELSE (8 + ({bucket}) % 8) * power(2e0, floor(({bucket}) / 8) - 1) END"
+    )
+}
+
+/// The middle of a histogram's bucket, nanoseconds.
+fn middle() -> String {
+    format!("({} + {}) / 2 * 1e4 / rate", low("bucket"), low("bucket + 1"))
+}
+
+impl Quantiles<'_> {
+    fn keys(&self) -> String {
+        self.sets[0].join(", ")
+    }
+
+    /// What follows GROUP BY, if each set has a further column.
+    fn grouping(&self, further: Option<&str>) -> String {
+        let set = |it: &Vec<&str>| it.iter().copied().chain(further).collect::<Vec<_>>().join(", ");
+        match &self.sets[..] {
+            [one] => set(one),
+            many => {
+                let sets: Vec<String> = many.iter().map(|it| format!("({})", set(it))).collect();
+                format!("GROUPING SETS ({})", sets.join(", "))
+            }
+        }
+    }
+
+    /// The relation is read once, and histograms stay arrays: ClickHouse would evaluate it again for each use.
+    fn by_arrays(&self) -> String {
+        let (keys, from) = (self.keys(), self.from);
+        let each =
+            |one: &dyn Fn(&[&str; 3]) -> String| after_commas(self.aggregates.iter().map(one));
+        let parts: Vec<&str> = self.quantiles.iter().map(|[part, _]| *part).collect();
+        let named = self.quantiles.iter().enumerate();
+        format!(
+            "SELECT {keys}, counted{kept}{found} FROM (\
+             SELECT {keys}, sum(arraySum(weights)) AS counted{again}, \
+             quantilesExactWeightedArray({parts})(middles, weights) AS found FROM (\
+             SELECT {keys}{renamed}, arrayMap(bucket -> {middle}, mapKeys(added)) AS middles, \
+             arrayMap(n -> toUInt64(n), mapValues(added)) AS weights FROM (\
+             SELECT {keys}, rate{first}, sumMap(mapFromArrays(buckets, counts)) AS added FROM {from} GROUP BY {keys}, rate\
+             ) of_rates) of_middles GROUP BY {grouping}) of_groups WHERE counted > 0",
+            kept = each(&|[.., name]| (*name).into()),
+            found = after_commas(named.map(|(at, [_, name])| format!("found[{}] AS {name}", at + 1))),
+            again = each(&|[function, _, name]| format!("{function}({name}_there) AS {name}")),
+            parts = parts.join(", "),
+            renamed = each(&|[.., name]| format!("{name}_there")),
+            middle = middle(),
+            first = each(&|[function, column, name]| format!("{function}({column}) AS {name}_there")),
+            grouping = self.grouping(None),
+        )
+    }
+
+    /// A row for each bucket, and windows over these.
+    fn by_windows(&self, dialect: Dialect) -> String {
+        let (keys, from) = (self.keys(), self.from);
+        let each =
+            |one: &dyn Fn(&[&str; 3]) -> String| after_commas(self.aggregates.iter().map(one));
+        let exploded = match dialect {
+            Dialect::Spark => format!(
+                "SELECT {keys}, rate, cell.buckets AS bucket, cell.counts AS n_there FROM {from} \
+                 LATERAL VIEW explode(arrays_zip(buckets, counts)) cells AS cell"
+            ),
+            _ => format!(
+                "SELECT {keys}, rate, unnest(buckets) AS bucket, unnest(counts) AS n_there FROM {from}"
+            ),
+        };
+        let of_keys =
+            |one: &dyn Fn(&&str) -> String| self.sets[0].iter().map(one).collect::<Vec<_>>();
+        let joined = of_keys(&|key| format!("{key} IS NOT DISTINCT FROM of_{key}"));
+        let renamed = of_keys(&|key| format!("{key} AS of_{key}"));
+        let found = self.quantiles.iter().map(|[part, name]| {
+            format!("min(CASE WHEN upto >= {part} * whole THEN middle_ns END) AS {name}")
+        });
+        format!(
+            "SELECT {keys}, counted{kept}{names} FROM (\
+             SELECT {keys}{aggregates} FROM {from} GROUP BY {grouping}) of_groups JOIN (\
+             SELECT {renamed}, max(whole) AS counted{found} FROM (\
+             SELECT {keys}, middle_ns, sum(n) OVER (PARTITION BY {keys} ORDER BY middle_ns \
+             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS upto, \
+             sum(n) OVER (PARTITION BY {keys}) AS whole FROM (\
+             SELECT {keys}, middle_ns, sum(n_there) AS n FROM (\
+             SELECT {keys}, {middle} AS middle_ns, n_there FROM (\
+             SELECT {keys}, rate, bucket, sum(n_there) AS n_there FROM ({exploded}) exploded GROUP BY {keys}, rate, bucket\
+             ) of_rates) of_middles GROUP BY {with_middle}) added) ranked GROUP BY {keys}) found ON {joined}",
+            kept = each(&|[.., name]| (*name).into()),
+            names = after_commas(self.quantiles.iter().map(|[_, name]| (*name).into())),
+            aggregates = each(&|[function, column, name]| format!("{function}({column}) AS {name}")),
+            grouping = self.grouping(None),
+            renamed = renamed.join(", "),
+            found = after_commas(found),
+            middle = middle(),
+            with_middle = self.grouping(Some("middle_ns")),
+            joined = joined.join(" AND "),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_set_is_grouped_by_and_several_are_grouping_sets() {
+        let all = |sets| Dialect::ALL.map(|it| quantiles(it, &[sets, "max x y", "0.5e0 p50", "f"]));
+        for sql in all("a, b") {
+            assert!(sql.starts_with("SELECT a, b, counted, y, ") && sql.contains("p50"), "{sql}");
+            assert!(!sql.contains("GROUPING SETS"), "{sql}");
+        }
+        for sql in all("a, b; a") {
+            assert!(sql.contains("GROUPING SETS ((a, b), (a))"), "{sql}");
+        }
+    }
+}
