@@ -186,10 +186,13 @@ fn a_location_that_is_unmounted_or_mounted_over_later_is_a_problem() {
     let row = interval.file_systems.iter().find(|row| row.mount_id == id).expect("a row");
     let grew = row.growth_bytes_per_second.expect("growth") * interval.interval_seconds;
     assert!((grew - (1 << 20) as f64).abs() < 1.0, "{grew}");
-    namespace.run("umount one");
+    // Mounted at the same time as the first one, so it has another number.
+    namespace.run("mkdir two; mount -t tmpfs -o size=2m none two; umount one");
     assert_eq!(Reading::take(&devices).spaces[&id], Err(Problem::MountChanged));
-    // The number that is free is given again.
-    namespace.run("mount -t tmpfs -o size=2m none one");
+    assert_eq!(namespace.run("mount --move two one && echo moved"), ["moved"]);
+    assert_eq!(Reading::take(&devices).spaces[&id], Err(Problem::MountChanged));
+    // A number that is free is given again.
+    namespace.run("umount one; mount -t tmpfs -o size=2m none one");
     if mounts_have_unique_numbers() {
         assert_eq!(Reading::take(&devices).spaces[&id], Err(Problem::MountChanged));
     }
