@@ -71,6 +71,11 @@ impl Quantiles<'_> {
         self.sets[0].join(", ")
     }
 
+    /// One of each aggregate, after commas.
+    fn each(&self, one: impl Fn(&[&str; 3]) -> String) -> String {
+        after_commas(self.aggregates.iter().map(one))
+    }
+
     /// What follows GROUP BY, if each set has a further column.
     fn grouping(&self, further: Option<&str>) -> String {
         let set = |it: &Vec<&str>| it.iter().copied().chain(further).collect::<Vec<_>>().join(", ");
@@ -86,8 +91,6 @@ impl Quantiles<'_> {
     /// The relation is read once, and histograms stay arrays: ClickHouse would evaluate it again for each use.
     fn by_arrays(&self) -> String {
         let (keys, from) = (self.keys(), self.from);
-        let each =
-            |one: &dyn Fn(&[&str; 3]) -> String| after_commas(self.aggregates.iter().map(one));
         let parts: Vec<&str> = self.quantiles.iter().map(|[part, _]| *part).collect();
         let named = self.quantiles.iter().enumerate();
         format!(
@@ -98,13 +101,13 @@ impl Quantiles<'_> {
              arrayMap(n -> toUInt64(n), mapValues(added)) AS weights FROM (\
              SELECT {keys}, rate{first}, sumMap(mapFromArrays(buckets, counts)) AS added FROM {from} GROUP BY {keys}, rate\
              ) of_rates) of_middles GROUP BY {grouping}) of_groups WHERE counted > 0",
-            kept = each(&|[.., name]| (*name).into()),
+            kept = self.each(|[.., name]| (*name).into()),
             found = after_commas(named.map(|(at, [_, name])| format!("found[{}] AS {name}", at + 1))),
-            again = each(&|[function, _, name]| format!("{function}({name}_there) AS {name}")),
+            again = self.each(|[function, _, name]| format!("{function}({name}_there) AS {name}")),
             parts = parts.join(", "),
-            renamed = each(&|[.., name]| format!("{name}_there")),
+            renamed = self.each(|[.., name]| format!("{name}_there")),
             middle = middle(),
-            first = each(&|[function, column, name]| format!("{function}({column}) AS {name}_there")),
+            first = self.each(|[function, column, name]| format!("{function}({column}) AS {name}_there")),
             grouping = self.grouping(None),
         )
     }
@@ -112,8 +115,6 @@ impl Quantiles<'_> {
     /// A row for each bucket, and windows over these.
     fn by_windows(&self, dialect: Dialect) -> String {
         let (keys, from) = (self.keys(), self.from);
-        let each =
-            |one: &dyn Fn(&[&str; 3]) -> String| after_commas(self.aggregates.iter().map(one));
         let exploded = match dialect {
             Dialect::Spark => format!(
                 "SELECT {keys}, rate, cell.buckets AS bucket, cell.counts AS n_there FROM {from} \
@@ -141,9 +142,9 @@ impl Quantiles<'_> {
              SELECT {keys}, {middle} AS middle_ns, n_there FROM (\
              SELECT {keys}, rate, bucket, sum(n_there) AS n_there FROM ({exploded}) exploded GROUP BY {keys}, rate, bucket\
              ) of_rates) of_middles GROUP BY {with_middle}) added) ranked GROUP BY {keys}) found ON {joined}",
-            kept = each(&|[.., name]| (*name).into()),
+            kept = self.each(|[.., name]| (*name).into()),
             names = after_commas(self.quantiles.iter().map(|[_, name]| (*name).into())),
-            aggregates = each(&|[function, column, name]| format!("{function}({column}) AS {name}")),
+            aggregates = self.each(|[function, column, name]| format!("{function}({column}) AS {name}")),
             grouping = self.grouping(None),
             renamed = renamed.join(", "),
             found = after_commas(found),
