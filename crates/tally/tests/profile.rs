@@ -32,7 +32,13 @@ const FUNCTION: &str = "/* function */ select count(hashtext(t.x)) from \
 const LIBC: &str = "/* libc */ do $$ declare x text := repeat(repeat('x', 1000), 1000) || 'a'; \
      y text := repeat(repeat('x', 1000), 1000) || 'b'; n int := 0; \
      begin for i in 1..3000 loop if x < y collate \"C\" then n := n + 1; end if; end loop; end $$";
-const TINY: &str = "select 1";
+/// The kernel, which copies a file of so many bytes from its page cache again and again.
+const KERNEL: &str =
+    "/* kernel */ select count(length(pg_read_binary_file('profiled', 0, 4194304))) \
+     from generate_series(1, 300)";
+const FILE: usize = 4 << 20;
+/// Partly the kernel: how much depends on the machine.
+const TINY: &str = "/* tiny */ select 1 a, 2 b";
 /// Waits for a lock nearly all the time.
 const LOCK: &str =
     "set lock_timeout = '200ms'; do $$ begin perform pg_advisory_xact_lock(1); exception \
@@ -82,6 +88,9 @@ fn cpu_time_and_waits_are_put_where_they_belong() {
     holder.batch_execute("select pg_advisory_lock(1)").unwrap();
     let (function, libc) = (again(&cluster, FUNCTION), again(&cluster, LIBC));
     let (tiny, lock) = (again(&cluster, TINY), again(&cluster, LOCK));
+    let file = cluster.data_dir().join("profiled");
+    std::fs::write(&file, vec![0; FILE]).unwrap();
+    let kernel = again(&cluster, KERNEL);
     // Processes that end while they are sampled.
     let connections = |stop: &AtomicBool| {
         while !stop.load(Ordering::Relaxed) {
@@ -89,7 +98,7 @@ fn cpu_time_and_waits_are_put_where_they_belong() {
             std::thread::sleep(Duration::from_millis(50));
         }
     };
-    let load: [&Load; 5] = [&function, &libc, &tiny, &lock, &connections];
+    let load: [&Load; 6] = [&function, &libc, &kernel, &tiny, &lock, &connections];
     let files =
         ["own.json", "page.html", "it.pb.gz", "firefox.json.gz"].map(|it| folder.path().join(it));
     let profile = while_working(&load, || {
@@ -104,6 +113,7 @@ fn cpu_time_and_waits_are_put_where_they_belong() {
         Profile(serde_json::from_str(&output(&mut command)).unwrap())
     });
     drop(holder);
+    std::fs::remove_file(file).unwrap();
 
     let within = |text: &'static str| {
         let profile = &profile;
@@ -118,10 +128,13 @@ fn cpu_time_and_waits_are_put_where_they_belong() {
     let memcmp = profile
         .samples(|it| within("libc */")(it) && profile.innermost(it).0.starts_with("libc.so"));
     assert!(of_libc > 100.0 && memcmp / of_libc > 0.8, "{memcmp} of {of_libc}");
-    let is_tiny = |it: &Value| !within("*/")(it) && it["phase"] != "";
-    let of_tiny = profile.samples(is_tiny);
-    let kernel = profile.samples(|it| is_tiny(it) && profile.innermost(it).0 == "kernel");
-    assert!(of_tiny > 30.0 && kernel / of_tiny > 0.3, "{kernel} of {of_tiny}");
+    let in_kernel = |it: &Value| profile.innermost(it).0 == "kernel";
+    let of_kernel = profile.samples(within("kernel */"));
+    let kernel = profile.samples(|it| within("kernel */")(it) && in_kernel(it));
+    assert!(of_kernel > 100.0 && kernel / of_kernel > 0.8, "{kernel} of {of_kernel}");
+    let of_tiny = profile.samples(within("tiny */"));
+    let kernel = profile.samples(|it| within("tiny */")(it) && in_kernel(it));
+    assert!(of_tiny > 30.0 && kernel > 0.0, "{kernel} of {of_tiny}");
 
     // A session waits for the lock all the time, and takes no CPU for it.
     let lock = profile.account("Lock:advisory");
@@ -223,7 +236,8 @@ fn functions_have_the_shares_that_perf_finds() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("perf.data");
     let (function, libc) = (again(&cluster, FUNCTION), again(&cluster, LIBC));
-    let load: [&Load; 2] = [&function, &libc];
+    let tiny = again(&cluster, TINY);
+    let load: [&Load; 3] = [&function, &libc, &tiny];
     let (profile, pids) = while_working(&load, || {
         std::thread::sleep(Duration::from_millis(500));
         let mut perf = Program::new("perf")
@@ -238,18 +252,26 @@ fn functions_have_the_shares_that_perf_finds() {
             .arg(segment(&cluster));
         let profile = Profile(serde_json::from_str(&output(&mut command)).unwrap());
         assert!(perf.wait().unwrap().success());
-        let sql = "select pid from pg_stat_activity where query ~ '^/[*] (function|libc)'";
+        let sql = "select pid from pg_stat_activity where query ~ '^/[*] (function|libc|tiny)' \
+                   order by query ~ 'tiny'";
         let rows = cluster.connect().unwrap().query(sql, &[]).unwrap();
         let pids: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
         (profile, pids)
     });
-    assert_eq!(pids.len(), 2);
-    let theirs = by_perf(&data, &pids);
-    let is_load = |it: &Value| profile.query(it).contains("*/");
+    let [function, libc, tiny] = pids[..] else { panic!("sessions: {pids:?}") };
+    let theirs = by_perf(&data, &[function, libc]);
+    let is_load =
+        |it: &Value| ["function */", "libc */"].iter().any(|of| profile.query(it).contains(of));
     let (of_theirs, of_ours) = (theirs.values().sum::<f64>(), profile.samples(is_load));
     assert!(of_theirs > 300.0 && of_ours > 300.0, "{of_theirs} and {of_ours} samples");
 
-    // Those with more than 2 % of perf's samples; the two do not sample at the same instants, nor begin and end together.
+    // The two do not sample at the same instants, nor begin and end together.
+    let agree = |(ours, of_ours): (f64, f64), (theirs, of_theirs): (f64, f64), what: &str| {
+        let (here, there) = (ours / of_ours, theirs / of_theirs);
+        let error = (there * (1.0 - there) * (1.0 / of_ours + 1.0 / of_theirs)).sqrt();
+        assert!((here - there).abs() < 5.0 * error + 0.03, "{what}: {here} and {there}");
+    };
+    // Those with more than 2 % of perf's samples.
     let mut compared = 0;
     for ((file, name), count) in theirs.iter().filter(|(_, count)| **count > 0.02 * of_theirs) {
         if file == "[kernel.kallsyms]" || name == "[unknown]" {
@@ -257,12 +279,23 @@ fn functions_have_the_shares_that_perf_finds() {
         }
         let same =
             |it: &Value| is_load(it) && profile.innermost(it) == (file.as_str(), name.as_str());
-        let (here, there) = (profile.samples(same) / of_ours, count / of_theirs);
-        let error = (there * (1.0 - there) * (1.0 / of_ours + 1.0 / of_theirs)).sqrt();
-        assert!((here - there).abs() < 5.0 * error + 0.03, "{file} {name}: {here} and {there}");
+        agree((profile.samples(same), of_ours), (*count, of_theirs), &format!("{file} {name}"));
         compared += 1;
     }
     assert!(compared >= 2, "{theirs:?}");
+
+    // The kernel's share of the third session, what it does between its tiny statements included.
+    let theirs = by_perf(&data, &[tiny]);
+    let kernel = theirs.iter().filter(|((file, _), _)| file == "[kernel.kallsyms]");
+    let (kernel, of_theirs) = (kernel.map(|it| it.1).sum(), theirs.values().sum::<f64>());
+    let is_tiny = |it: &Value| {
+        let process = &profile.rows("processes")[it["process"].as_u64().unwrap() as usize];
+        process["name"] == "client backend" && !is_load(it)
+    };
+    let of_ours = profile.samples(is_tiny);
+    assert!(of_theirs > 50.0 && of_ours > 50.0, "{of_theirs} and {of_ours} samples");
+    let in_kernel = |it: &Value| is_tiny(it) && profile.innermost(it).0 == "kernel";
+    agree((profile.samples(in_kernel), of_ours), (kernel, of_theirs), "kernel");
 }
 
 #[test]
