@@ -66,8 +66,11 @@ fn student(degrees: f64) -> f64 {
 pub fn processor_ns(pid: u32) -> Result<u64, Box<dyn std::error::Error>> {
     let mut sum = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
-        sum += text.split(' ').next().unwrap_or("").parse::<u64>()?;
+        match std::fs::read_to_string(thread?.path().join("schedstat")) {
+            Ok(text) => sum += text.split(' ').next().unwrap_or("").parse::<u64>()?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(sum)
 }
