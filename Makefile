@@ -49,7 +49,9 @@ build/bootstrapped-tests: script/bootstrap | build/bootstrapped
 	script/bootstrap --test
 	@touch $@
 
-build: build-command
+build: build-command build-extension
+
+build-extension: build/bootstrapped
 	+$(LIBTALLY)
 	+$(EXTENSION)
 
@@ -85,7 +87,9 @@ check: lint build/bootstrapped-tests
 	$(CARGO) test --workspace --locked --quiet --lib --bins
 	$(CARGO) test --locked --quiet -p tally --test status
 
-test: build build/bootstrapped-tests agent
+# Cargo builds the command that is tested with the tests, with the checks of a debug build.
+test: build-extension $(PAGE) build/bootstrapped-tests agent
+	+$(LIBPQ)
 	+$(LIBTALLY) test
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	+$(LIBPQ) programs
@@ -96,7 +100,7 @@ test: build build/bootstrapped-tests agent
 	script/test-matrix
 
 # Other servers: script/servers --list. One that cannot be had is reported and left out, unless PGTALLY_SERVERS_REQUIRED=1.
-test-matrix: build build/bootstrapped-tests
+test-matrix: build-extension $(PAGE) build/bootstrapped-tests
 	script/test-matrix
 
 test-all: build build/bootstrapped-tests
@@ -158,16 +162,14 @@ studies: build
 JAVA ?= java
 bench-java: $(AGENT)
 	cd client/java/bench && mvn -q -B package && $(JAVA) -cp 'target/classes:target/lib/*' org.pgtally.bench.Compare \
-		$(CURDIR)/$(AGENT) $(CURDIR)/client/java/target/opentelemetry/*.jar 5
+		$(CURDIR)/$(AGENT) 5 $(CURDIR)/client/java/target/opentelemetry/*.jar
 
 bench: build
 	+$(LIBTALLY) bench
 	$(TALLY) cost --workload select
 	$(TALLY) cost --workload tpcb
 
-lint: build/bootstrapped $(PAGE)
-	+$(LIBTALLY)
-	+$(EXTENSION)
+lint: build-extension $(PAGE)
 	cd web && npm run check
 	script/lint
 
@@ -211,4 +213,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all build build-command demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
+.PHONY: all build build-command build-extension demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent

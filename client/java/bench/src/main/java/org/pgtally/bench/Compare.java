@@ -15,7 +15,7 @@ import org.openjdk.jmh.runner.options.VerboseMode;
 
 /**
  * Runs {@link Calls} by JMH in a virtual machine for each arm, in turns of order, and prints medians and mean differences
- * to another arm. Arguments: this agent's jar, OpenTelemetry's, rounds.
+ * to another arm. Arguments: this agent's jar, rounds, and OpenTelemetry's jar; without that its arm is left out.
  */
 public final class Compare {
     private static final String METHOD = "org.pgtally.bench.Called";
@@ -48,15 +48,17 @@ public final class Compare {
         arms.put("pgtally, no histograms", new Arm("call", "without", ours + ",histograms=off"));
         arms.put("pgtally, caller and callee", new Arm("nested", "without", agent));
         arms.put("the same, edges=on", new Arm("nested", "pgtally, caller and callee", agent + ",edges=on"));
-        arms.put("OpenTelemetry", new Arm("call", "without", "-javaagent:" + arguments[1], "-Dotel.traces.exporter=none",
-                "-Dotel.metrics.exporter=none", "-Dotel.logs.exporter=none", "-Dotel.javaagent.logging=none",
-                "-Dotel.instrumentation.methods.include=" + METHOD + "[call]"));
+        if (arguments.length > 2) {
+            arms.put("OpenTelemetry", new Arm("call", "without", "-javaagent:" + arguments[2], "-Dotel.traces.exporter=none",
+                    "-Dotel.metrics.exporter=none", "-Dotel.logs.exporter=none", "-Dotel.javaagent.logging=none",
+                    "-Dotel.instrumentation.methods.include=" + METHOD + "[call]"));
+        }
         if (Runtime.version().feature() >= 25) {
             arms.put("Flight Recorder",
                     new Arm("call", "without", "-XX:StartFlightRecording:method-timing=" + METHOD + "::call"));
         }
         Map<String, double[]> times = new LinkedHashMap<>();
-        int rounds = Integer.parseInt(arguments[2]);
+        int rounds = Integer.parseInt(arguments[1]);
         arms.keySet().forEach(name -> times.put(name, new double[rounds]));
         for (int round = 0; round < rounds; round++) {
             List<String> order = new ArrayList<>(arms.keySet());
