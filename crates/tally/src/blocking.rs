@@ -21,8 +21,8 @@ use crate::terminal;
 /// Arguments of `tally blocking`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Shows sessions that wait for a lock longer than 100 ms, and for whom: first the session that blocks
-most of them, with what it does and did last, then those behind it. A session that waits looks up
+Shows sessions that wait for a lock longer than 100 ms, and for whom: first the session that blocks \
+most of them, with what it does and did last, then those behind it. A session that waits looks up \
 itself who blocks it, at level waits already, and looks again at least once per second.
 
 Examples:

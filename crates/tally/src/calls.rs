@@ -28,7 +28,7 @@ const POLL: Duration = Duration::from_millis(20);
 Start the application with -javaagent:pgtally-agent.jar, or attach the agent to it:
 java -jar pgtally-agent.jar PID. Statements of PostgreSQL's JDBC driver are shown.
 
-ELAPSED is EXECUTE, FETCH (further round trips) and DECODE (the result's methods). WAIT is the part
+ELAPSED is EXECUTE, FETCH (further round trips) and DECODE (the result's methods). WAIT is the part \
 of the first two that the driver waited for the server or the network.
 
 Examples:

@@ -40,9 +40,9 @@ impl Cli {
 }
 
 const TARGET_HELP: &str = "\
-TARGET is a segment's path (/dev/shm/pg_tally.*), a server's data directory, or a connection
-string or URI, with the flags -h, -p, -U, -d, the environment, service file and passfile of psql. You may
-omit it if exactly one server with pg_tally runs on this machine. A server elsewhere is read
+TARGET is a segment's path (/dev/shm/pg_tally.*), a server's data directory, or a connection \
+string or URI, with the flags -h, -p, -U, -d, the environment, service file and passfile of psql. You may \
+omit it if exactly one server with pg_tally runs on this machine. A server elsewhere is read \
 through the connection; its database needs the extension.
 
 Exit status: 0 success, 1 failure, 2 usage error.

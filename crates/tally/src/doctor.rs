@@ -24,8 +24,8 @@ use crate::terminal;
 /// Arguments of `tally doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Watches the server and names what is wrong, the worst first: who or what it is, how much of the
-sessions' time it takes, what that is concluded from, and what to do. A server that is merely busy
+Watches the server and names what is wrong, the worst first: who or what it is, how much of the \
+sessions' time it takes, what that is concluded from, and what to do. A server that is merely busy \
 is healthy.
 
 Examples:

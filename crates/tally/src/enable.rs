@@ -17,7 +17,7 @@ use live::{server, target};
 /// Arguments of `tally enable`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET must give a connection as superuser: a connection string or a data directory. Without it,
+TARGET must give a connection as superuser: a connection string or a data directory. Without it, \
 PGHOST, PGPORT, PGUSER and PGDATABASE are used.
 
 Examples:

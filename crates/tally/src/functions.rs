@@ -24,7 +24,7 @@ use view::table::Table;
 /// Arguments of `tally functions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-You can time any exported function of the server and of its loaded libraries if its first
+You can time any exported function of the server and of its loaded libraries if its first \
 instructions can be moved. --list and --set connect to the server; --set needs a superuser.
 
 Examples:

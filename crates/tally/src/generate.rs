@@ -48,7 +48,7 @@ fn name(command: &Command) -> String {
     command.get_display_name().unwrap_or(command.get_name()).to_string()
 }
 
-/// A man page. The text after the options in `--help` keeps its line breaks.
+/// A man page. Of the text after the options in `--help`, indented lines keep their breaks, the others are filled.
 fn page(command: &Command) -> io::Result<Vec<u8>> {
     let notes = command.get_after_help().map(|text| text.to_string()).unwrap_or_default();
     let man = Man::new(command.clone());
@@ -62,11 +62,19 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     if !notes.is_empty() {
-        writeln!(page, ".SH NOTES\n.nf")?;
+        writeln!(page, ".SH NOTES")?;
         for line in notes.lines() {
+            let format = match line {
+                "" => ".PP",
+                it if it.starts_with(' ') => ".nf",
+                _ => ".fi",
+            };
+            writeln!(page, "{format}")?;
             // roff takes a line that starts with a full stop or an apostrophe as a request.
             let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
-            writeln!(page, "{guard}{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
+            if !line.is_empty() {
+                writeln!(page, "{guard}{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
+            }
         }
         writeln!(page, ".fi")?;
     }

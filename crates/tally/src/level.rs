@@ -26,15 +26,15 @@ use view::units::duration;
 /// Arguments of `tally level`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Levels: off: nothing; waits: ledger, commands, statements, files and probed functions; locks: also
+Levels: off: nothing; waits: ledger, commands, statements, files and probed functions; locks: also \
 lightweight and heavyweight locks. All processes with the extension follow at once.
 
-The level lasts until it is set again, the setting pg_tally.level changes, or the server restarts;
-`tally enable --level` changes the setting. Setting it needs the right to write the segment (the
+The level lasts until it is set again, the setting pg_tally.level changes, or the server restarts; \
+`tally enable --level` changes the setting. Setting it needs the right to write the segment (the \
 server's user or root).
 
-With --for, the former level is restored after that time, also if this command is interrupted; level
-locks also ends if it is killed, because the server's processes end it. With --every, this repeats
+With --for, the former level is restored after that time, also if this command is interrupted; level \
+locks also ends if it is killed, because the server's processes end it. With --every, this repeats \
 until the command is interrupted. Rates are per second of the time at the level.
 
 Examples:

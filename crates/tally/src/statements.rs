@@ -24,7 +24,7 @@ use view::{Sort, SortParser};
 /// Arguments of `tally statements`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TIME is the server's time for a statement, from its message to the commit: parse, bind, plan,
+TIME is the server's time for a statement, from its message to the commit: parse, bind, plan, \
 execute and all waits. MEAN to MAX are of executions alone, as in pg_stat_statements.
 
 Examples:

@@ -9,7 +9,7 @@ use clap::Args;
 /// Arguments of `tally clock`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Needs no server and no privileges. It loads one or two CPUs at a time. With many CPUs it takes
+Needs no server and no privileges. It loads one or two CPUs at a time. With many CPUs it takes \
 longer than --seconds, because every pair is compared.
 
 --verify measures the estimates on a scratch server, which takes about 40 s more.

@@ -12,8 +12,8 @@ use view::duration::within;
 /// Arguments of `tally cost`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without TARGET, pgbench loads a scratch server. With TARGET, the level of that server is toggled
-under its own load, and CPU time is per command; this needs the right to write its segment (the
+Without TARGET, pgbench loads a scratch server. With TARGET, the level of that server is toggled \
+under its own load, and CPU time is per command; this needs the right to write its segment (the \
 server's user or root).
 
 Examples:

@@ -26,7 +26,7 @@ pub struct DashboardsArgs {
 }
 
 const HELP: &str = "\
-The dashboards have two variables: the Prometheus data source, and the instances that
+The dashboards have two variables: the Prometheus data source, and the instances that \
 `tally serve` runs for. That of grafana-clickhouse is for the views of `tally fleet schema`. The alert rules are for Prometheus: name the file in rule_files.
 
 Examples:

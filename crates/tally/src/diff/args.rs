@@ -10,8 +10,8 @@ use crate::arguments::DocumentOutput;
 /// Arguments of `tally diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A and B are recordings (`tally record -o DIR`), or parts of them: DIR@FROM..TO, with FROM and TO as
-for `tally report`; either may be omitted. Changes within the recordings' own noise are listed
+A and B are recordings (`tally record -o DIR`), or parts of them: DIR@FROM..TO, with FROM and TO as \
+for `tally report`; either may be omitted. Changes within the recordings' own noise are listed \
 separately.
 
 Examples:

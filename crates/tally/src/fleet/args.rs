@@ -95,8 +95,8 @@ pub enum Verb {
 /// Arguments of `tally fleet top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Full-screen on a terminal: a digit shows a pane, Enter on a host shows that host alone, h lists all
-keys. The engine is asked about the pane that is shown. Without a terminal, and with --once, --count
+Full-screen on a terminal: a digit shows a pane, Enter on a host shows that host alone, h lists all \
+keys. The engine is asked about the pane that is shown. Without a terminal, and with --once, --count \
 or --json, the answers are printed, of all queries or that of --view.
 
 Examples:

@@ -16,14 +16,14 @@ use crate::arguments::positive;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Samples the CPUs with the stacks of kernel and server, and all sessions with what they wait for. Each
-sample has phase, activity and statement as the segment has them at that instant. The exact ledger of
+Samples the CPUs with the stacks of kernel and server, and all sessions with what they wait for. Each \
+sample has phase, activity and statement as the segment has them at that instant. The exact ledger of \
 the same time stands next to the samples.
 
-As root, the kernel is sampled too. The server's user may sample the server's own processes if
+As root, the kernel is sampled too. The server's user may sample the server's own processes if \
 kernel.perf_event_paranoid is 2 or lower; at 2, without the kernel's part.
 
-FILE's name says what is written: .html a flame graph; .json the profile, for `tally profile diff`;
+FILE's name says what is written: .html a flame graph; .json the profile, for `tally profile diff`; \
 .pb.gz pprof, for go tool pprof, Speedscope and Perfetto; .json.gz for profiler.firefox.com, with waits.
 
 Examples:
@@ -96,8 +96,8 @@ pub enum ProfileAction {
 /// Arguments of `tally profile diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Times are divided by transactions, or by commands where transactions are not known. `*` marks what
-differs beyond the chance of sampling, all rows considered. Two runs of one server differ by more than
+Times are divided by transactions, or by commands where transactions are not known. `*` marks what \
+differs beyond the chance of sampling, all rows considered. Two runs of one server differ by more than \
 that: take two profiles of each to see how much.
 
 Examples:

@@ -13,12 +13,12 @@ use crate::connection::ConnectionFlags;
 /// Arguments of `tally record`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The directory may be new, empty, or contain a recording of the same server, which is then
-continued. It can be read while it grows, by `tally report` and by pandas, DuckDB or Spark
+The directory may be new, empty, or contain a recording of the same server, which is then \
+continued. It can be read while it grows, by `tally report` and by pandas, DuckDB or Spark \
 (docs/reference-recording.md).
 
-The address of a bucket instead of a directory (s3://BUCKET/PREFIX, gs://, az://, file:///DIRECTORY)
-ships the recording there, from a spool directory (docs/shipping.md). Credentials come from the
+The address of a bucket instead of a directory (s3://BUCKET/PREFIX, gs://, az://, file:///DIRECTORY) \
+ships the recording there, from a spool directory (docs/shipping.md). Credentials come from the \
 environment.
 
 Exit status: 0 success, 1 failure, 2 usage error; with a COMMAND, that of the command.

@@ -11,9 +11,9 @@ use report::Edge;
 /// Arguments of `tally report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-DIR is a recording of `tally record -o DIR`, even an unfinished one, or the address of a bucket that
-recordings are shipped to (s3://BUCKET/PREFIX, gs://, az://, file:///DIRECTORY). T is a time of day (14:30),
-a date (2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or a time
+DIR is a recording of `tally record -o DIR`, even an unfinished one, or the address of a bucket that \
+recordings are shipped to (s3://BUCKET/PREFIX, gs://, az://, file:///DIRECTORY). T is a time of day (14:30), \
+a date (2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or a time \
 before the end (-10m). A page is one file without dependencies.
 
 Examples:

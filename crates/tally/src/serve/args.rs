@@ -16,23 +16,23 @@ use crate::fleet::{root, Engine};
 /// Arguments of `tally serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The page shows the last minutes, from memory; /metrics has everything since the segment was made
-(docs/reference-metrics.md). Clients can only read. With --allow-trace, /trace lists the sessions; a
+The page shows the last minutes, from memory; /metrics has everything since the segment was made \
+(docs/reference-metrics.md). Clients can only read. With --allow-trace, /trace lists the sessions; a \
 link there traces one for three seconds and shows what it did, message by message.
 
-With --fleet the page is of many servers, as an engine answers from their recordings
-(docs/fleet.md): sessions and CPU use of the hosts over time, and a table for each query of
-`tally fleet queries`. The engine is asked at each --interval while somebody has the page open.
-/?host=H and /?cluster=C are pages of a part. There are no metrics of a fleet: each server has its
+With --fleet the page is of many servers, as an engine answers from their recordings \
+(docs/fleet.md): sessions and CPU use of the hosts over time, and a table for each query of \
+`tally fleet queries`. The engine is asked at each --interval while somebody has the page open. \
+/?host=H and /?cluster=C are pages of a part. There are no metrics of a fleet: each server has its \
 own.
 
---otlp sends the same metrics, and the events as log records, to an OpenTelemetry receiver, by OTLP
-over HTTP. OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and the other variables of
+--otlp sends the same metrics, and the events as log records, to an OpenTelemetry receiver, by OTLP \
+over HTTP. OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and the other variables of \
 OpenTelemetry's specification are read (docs/opentelemetry.md).
 
-The page contains statement texts, so a token is required: a random one, printed with the page's
-address, or the one in --token-file. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket
-(unix:PATH) is accessible to its owner only and needs no token. Only this machine can connect unless
+The page contains statement texts, so a token is required: a random one, printed with the page's \
+address, or the one in --token-file. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket \
+(unix:PATH) is accessible to its owner only and needs no token. Only this machine can connect unless \
 --listen names another address; then --token-file is required.
 
 Examples:

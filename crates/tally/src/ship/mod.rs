@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Arguments of `tally ship`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-DIR is a recording, or the spool of a recorder that has ended. What the bucket has already is not
-sent again. `tally record -o URL` ships while it records. Credentials come from the environment
+DIR is a recording, or the spool of a recorder that has ended. What the bucket has already is not \
+sent again. `tally record -o URL` ships while it records. Credentials come from the environment \
 (docs/shipping.md).
 
 Examples:

@@ -15,8 +15,8 @@ use super::failed;
 /// Arguments of `tally upkeep`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Removes files of minutes that were merged to hours, a quarter of an hour after the hour has
-arrived, and with --keep the days before. It is safe while recorders ship there and while queries
+Removes files of minutes that were merged to hours, a quarter of an hour after the hour has \
+arrived, and with --keep the days before. It is safe while recorders ship there and while queries \
 run. Run it once a day.
 
 Examples:

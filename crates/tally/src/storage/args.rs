@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 /// Arguments of `tally storage`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A study of storage is a file, storage.toml (docs/storage-studies.md), or the name of a built-in one
-(`tally storage list`). The background is made by fio. Files are made in new directories and on loop
+A study of storage is a file, storage.toml (docs/storage-studies.md), or the name of a built-in one \
+(`tally storage list`). The background is made by fio. Files are made in new directories and on loop \
 devices, and removed afterwards.
 
 Examples:

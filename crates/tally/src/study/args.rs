@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 /// Arguments of `tally study`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A study is a file, study.toml (docs/studies.md), or the name of a built-in one (`tally study list`).
+A study is a file, study.toml (docs/studies.md), or the name of a built-in one (`tally study list`). \
 Studies run on throw-away servers.
 
 Examples:

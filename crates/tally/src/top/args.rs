@@ -22,8 +22,8 @@ Examples:
   tally top --replay /srv/recording --from 14:30 --speed 10
   tally top --replay /srv/recording --from -1h --once --view statements
 
-With --replay, --once prints the whole recording as one interval. T is a time of day (14:30), a date
-(2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or a time before the
+With --replay, --once prints the whole recording as one interval. T is a time of day (14:30), a date \
+(2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or a time before the \
 end (-10m).")]
 pub struct TopArgs {
     /// The segment, data directory or connection string

@@ -39,17 +39,17 @@ use story::{Story, Unit};
 /// Arguments of `tally trace`.
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
-Prints each message of the traced sessions with what was done for it: steps of the statement,
-each wait with its event and object, commits. At the end it prints sums, and whether the trace
+Prints each message of the traced sessions with what was done for it: steps of the statement, \
+each wait with its event and object, commits. At the end it prints sums, and whether the trace \
 equals the ledger of the same process. Sessions that are not traced pay nothing.
 
-A process is traced from its next wait or message on, so one that is idle appears when its
-client speaks. Parallel workers of a traced process are traced too. A trace needs a ring in the
-segment for each process (pg_tally.max_traces). Tracing needs the right to write the segment
+A process is traced from its next wait or message on, so one that is idle appears when its \
+client speaks. Parallel workers of a traced process are traced too. A trace needs a ring in the \
+segment for each process (pg_tally.max_traces). Tracing needs the right to write the segment \
 (the server's user or root).
 
--o writes a file: NAME.html for a page on which each message opens into a waterfall, NAME.pftrace for
-ui.perfetto.dev, NAME.otlp.json for spans in OTLP/JSON, NAME.jsonl for JSON lines, else text. --otlp sends the spans to an OpenTelemetry receiver: a
+-o writes a file: NAME.html for a page on which each message opens into a waterfall, NAME.pftrace for \
+ui.perfetto.dev, NAME.otlp.json for spans in OTLP/JSON, NAME.jsonl for JSON lines, else text. --otlp sends the spans to an OpenTelemetry receiver: a \
 statement belongs to the trace that its comment /*traceparent='00-...'*/ or application_name names.
 
 Examples:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: PostgreSQL
 """Print how long the named queries take over tables of ClickHouse (chdb), of the recordings of generate.py.
 
-    measure.py TALLY ROOT [--tables minute|hour] [--hours N] [--times N] [--queries NAME,...]
+    measure.py TALLY ROOT [--tables minute|hour] [--hours N] [--times N] [--queries NAME,...] [--regressions]
 
 TALLY is the command. The first N hours are refreshed one after another into tables in a folder of their own; then each query is
 asked for the last of these hours (`regressions` compares it with the one before), each of the times after all others.
+With --regressions that query is also asked for each hour but the first, and what it names is counted.
 """
 import argparse
 import resource
@@ -22,6 +23,7 @@ arguments.add_argument("--tables", default="minute")
 arguments.add_argument("--hours", type=int, default=2)
 arguments.add_argument("--times", type=int, default=3)
 arguments.add_argument("--queries", default="hosts,load,waits,statements,p99,regressions,outliers,capacity,checkpoints,blocking")
+arguments.add_argument("--regressions", action="store_true")
 given = arguments.parse_args()
 names = given.queries.split(",")
 
@@ -63,6 +65,10 @@ for number in range(given.hours):
     print(f"refresh of hour {number}: {took[0]:.1f} s, {took[1]:.1f} s of CPU", flush=True)
 for table in ["statistics", "histograms", "statements", "frames"]:
     print(table, str(here.query(f"SELECT count() FROM tally_{given.tables}_{table}")).strip(), "rows")
+if given.regressions:
+    for number in range(1, given.hours):
+        took = run(fleet("sql", "regressions", "--engine", "clickhouse", *period(number)))
+        print(f"hour {number} against hour {number - 1}: {took[2]} named ({took[0]:.1f} s)", flush=True)
 asked = {name: fleet("sql", name, "--engine", "clickhouse", *period(given.hours - 1)) for name in names}
 runs = {name: [] for name in names}
 for _ in range(given.times):
