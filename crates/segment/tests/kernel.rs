@@ -63,7 +63,10 @@ fn a_runnable_process_is_explained() {
     let witness = witness(&busy, "execute::cpu");
     assert!(witness.samples > 20, "{witness:?}");
     assert_eq!(witness.samples_unexplained, 0, "{witness:?}");
-    assert!(witness.unexplained_error < 0.1);
+    assert!(witness.unexplained_error < 0.11, "{witness:?}");
+    // The kernel's sums say so, too, although its book does not change.
+    assert!(witness.on_cpu_seconds > 0.0, "{witness:?}");
+    assert!(witness.unexplained_share <= witness.unexplained_error, "{witness:?}");
 }
 
 #[test]

@@ -12,6 +12,9 @@
 //! sample of unexplained time. All sessions are sampled equally often, and only busy ones count, so
 //! the share of such samples is a share of busy time. A blocked process whose account changed between
 //! the two readings (about 10 µs) is not counted.
+//!
+//! The kernel adds a stay in the run queue when it ends, and time on a CPU at a tick. What it has not added yet of sessions
+//! whose account is `cpu` at the end of the watch is the error of the sums.
 
 mod proc;
 mod sampler;
@@ -48,9 +51,11 @@ pub struct KernelView {
     pub runnable_inside_waits_seconds: f64,
     /// Busy time blocked outside every probe: the share below, of this interval's busy time.
     pub unexplained_seconds: f64,
-    /// The unexplained share of busy time: the larger one of that by the sums and that by the samples.
+    /// The unexplained share of busy time: of that by the sums and that by the samples the one that is
+    /// larger by its lower bound.
     pub unexplained_share: f64,
-    /// Half-width of the 95 % confidence interval of the sampled share.
+    /// Of the sampled share, the half-width of its 95 % confidence interval; of that by the sums, what the kernel
+    /// may not have added yet.
     pub unexplained_error: f64,
     /// Samples of busy sessions since the watch began.
     pub samples: u64,
@@ -92,6 +97,31 @@ struct Sums {
     cpu_account: f64,
     kernel: f64,
     busy: f64,
+}
+
+/// The most that the kernel can be late with a session's time, seconds: longer than a stay in the run queue of a machine
+/// with ten times as many runnable processes as CPUs.
+const MOST_LATE: f64 = 0.1;
+
+/// A share of busy time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Share {
+    of_busy: f64,
+    error: f64,
+}
+
+impl Share {
+    fn least(self) -> f64 {
+        self.of_busy - self.error
+    }
+
+    /// The one that says more.
+    fn better(self, samples: Option<Share>) -> Share {
+        match samples {
+            Some(samples) if self.least() <= samples.least().max(0.0) => samples,
+            _ => self,
+        }
+    }
 }
 
 /// Watches the processes of one segment.
@@ -149,14 +179,18 @@ impl Watch {
         }
         let clock = &snapshot.clock;
         let mut view = KernelView { available: true, ..KernelView::default() };
+        let mut late = 0.0;
         let mut readings = HashMap::with_capacity(snapshot.books.len());
         let mut targets = Vec::new();
         let processes = Processes::default();
         for book in snapshot.books.iter().filter(|b| b.life == Life::Alive) {
             let key = (book.slot, book.generation);
             let before = self.readings.get(&key);
-            // A book that has not changed means that the process has not run.
-            let reading = match before.filter(|b| b.seq == book.seq && book.seq % 2 == 0) {
+            let running = book.run().and_then(|id| snapshot.directory.get(id));
+            let on_cpu = running.is_some_and(Stat::is_cpu);
+            // A book that has not changed since, in a wait, means that the process has not run.
+            let unchanged = |b: &&Reading| b.seq == book.seq && book.seq % 2 == 0 && !on_cpu;
+            let reading = match before.filter(unchanged) {
                 Some(same) => Some(*same),
                 None => processes.schedstat(book.pid as u32).map(|it| Reading {
                     seq: book.seq,
@@ -166,8 +200,7 @@ impl Watch {
             };
             let Some(reading) = reading else { continue };
             readings.insert(key, reading);
-            let idle = |stat: Option<&Stat>| stat.is_none_or(Stat::is_idle);
-            let now_idle = idle(book.run().and_then(|id| snapshot.directory.get(id)));
+            let now_idle = running.is_none_or(Stat::is_idle);
             if !now_idle || before.is_none_or(|b| b.seq != book.seq) {
                 targets.push(Target { slot: book.slot, generation: key.1, pid: book.pid });
             }
@@ -175,6 +208,10 @@ impl Watch {
             let (Some(before), Some(then)) = (before, then) else { continue };
             let cpu = cpu_ticks(book, &snapshot.directory)
                 .saturating_sub(cpu_ticks(then, &snapshot.directory));
+            if on_cpu {
+                let so_far = clock.seconds(book.now.saturating_sub(book.run_start));
+                late += so_far.min(MOST_LATE);
+            }
             view.sessions += 1;
             view.cpu_account_seconds += clock.seconds(cpu);
             view.on_cpu_seconds += reading.on_cpu_ns.saturating_sub(before.on_cpu_ns) as f64 * 1e-9;
@@ -187,10 +224,11 @@ impl Watch {
         self.sums.cpu_account += view.cpu_account_seconds;
         self.sums.kernel += kernel;
         self.sums.busy += busy_seconds;
-        if self.sums.busy > 0.0 {
-            let exceeding = self.sums.cpu_account - self.sums.kernel;
-            view.unexplained_share = (exceeding / self.sums.busy).max(0.0);
-        }
+        let exceeding = (self.sums.cpu_account - self.sums.kernel).max(0.0);
+        let by_sums = match self.sums.busy > 0.0 {
+            true => Share { of_busy: exceeding / self.sums.busy, error: late / self.sums.busy },
+            false => Share { of_busy: 0.0, error: 0.0 },
+        };
         if let Some(sampler) = &self.sampler {
             let mut state = sampler.state();
             state.targets = targets;
@@ -204,11 +242,13 @@ impl Watch {
                 .collect();
             view.blocked_in.sort_by_key(|b| (std::cmp::Reverse(b.samples), b.syscall));
         }
-        if view.samples > 0 {
-            let share = view.samples_unexplained as f64 / view.samples as f64;
-            view.unexplained_share = view.unexplained_share.max(share);
-            view.unexplained_error = half_width(view.samples_unexplained, view.samples);
-        }
+        let by_samples = (view.samples > 0).then(|| Share {
+            of_busy: view.samples_unexplained as f64 / view.samples as f64,
+            error: half_width(view.samples_unexplained, view.samples),
+        });
+        let share = by_sums.better(by_samples);
+        view.unexplained_share = share.of_busy;
+        view.unexplained_error = share.error;
         view.unexplained_seconds = view.unexplained_share * busy_seconds;
         view
     }
@@ -240,5 +280,16 @@ mod tests {
         assert!(half_width(0, 100) > 0.015);
         assert!(half_width(0, 10_000) < 0.001);
         assert!((half_width(50, 100) - 0.096).abs() < 0.002);
+    }
+
+    #[test]
+    fn sums_that_the_kernel_may_be_late_with_say_less_than_samples_without_a_hit() {
+        let share = |of_busy, error| Share { of_busy, error };
+        let no_hit = share(0.0, 0.03);
+        assert_eq!(share(0.06, 0.06).better(Some(no_hit)), no_hit);
+        // Blocked in places that the samples missed.
+        assert_eq!(share(0.06, 0.01).better(Some(no_hit)), share(0.06, 0.01));
+        assert_eq!(share(0.06, 0.01).better(Some(share(0.1, 0.02))), share(0.1, 0.02));
+        assert_eq!(share(0.06, 0.06).better(None), share(0.06, 0.06));
     }
 }
