@@ -5,7 +5,7 @@
 //!
 //! A program executes statements on a scratch server. Measuring is switched off and on again in its segment after every
 //! 500, off-on-on-off or on-off-off-on, so that what disturbs the machine disturbs both. A round has 20 such fours for each of the
-//! agent's options, and for a program without the agent as control, each in a virtual machine of its own; 8 rounds take four minutes. Prints how much
+//! agent's options, and for a program without the agent as control, each in a virtual machine of its own; 8 rounds take two minutes. Prints how much
 //! more CPU time a statement takes with measuring on, with the half-width of its 95 % interval.
 
 mod bench;
