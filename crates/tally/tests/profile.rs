@@ -271,10 +271,12 @@ fn functions_have_the_shares_that_perf_finds() {
         let error = (there * (1.0 - there) * (1.0 / of_ours + 1.0 / of_theirs)).sqrt();
         assert!((here - there).abs() < 5.0 * error + 0.03, "{what}: {here} and {there}");
     };
+    // The kernel's modules have names of their own, in brackets too.
+    let is_kernel = |file: &str| file.starts_with('[') && !["[vdso]", "[unknown]"].contains(&file);
     // Those with more than 2 % of perf's samples.
     let mut compared = 0;
     for ((file, name), count) in theirs.iter().filter(|(_, count)| **count > 0.02 * of_theirs) {
-        if file == "[kernel.kallsyms]" || name == "[unknown]" {
+        if is_kernel(file) || name == "[unknown]" {
             continue;
         }
         let same =
@@ -286,8 +288,6 @@ fn functions_have_the_shares_that_perf_finds() {
 
     // The kernel's share of the third session, what it does between its tiny statements included.
     let theirs = by_perf(&data, &[tiny]);
-    // Its modules have names of their own, in brackets too.
-    let is_kernel = |file: &str| file.starts_with('[') && !["[vdso]", "[unknown]"].contains(&file);
     let kernel = theirs.iter().filter(|((file, _), _)| is_kernel(file));
     let (kernel, of_theirs) = (kernel.map(|it| it.1).sum(), theirs.values().sum::<f64>());
     let is_tiny = |it: &Value| {
