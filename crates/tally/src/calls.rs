@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Arguments of `tally calls`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Start the application with -javaagent:pgtally-agent.jar, or attach the agent to it:
+Start the application with -javaagent:pgtally-agent.jar, or attach the agent to it: \
 java -jar pgtally-agent.jar PID. Statements of PostgreSQL's JDBC driver are shown.
 
 ELAPSED is EXECUTE, FETCH (further round trips) and DECODE (the result's methods). WAIT is the part \

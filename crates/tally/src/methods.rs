@@ -21,8 +21,8 @@ use view::methods::{self, MethodSort};
 /// Arguments of `tally methods`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Start the application with -javaagent:pgtally-agent.jar, or attach the agent to it:
-java -jar pgtally-agent.jar PID. By default the methods of PostgreSQL's JDBC driver are timed. \
+Start the application with -javaagent:pgtally-agent.jar, or attach the agent to it: \
+java -jar pgtally-agent.jar PID. By default the methods of PostgreSQL's JDBC driver are timed.
 For programs that use libpq (psql, psycopg2): LD_PRELOAD=/usr/local/lib/pgtally/libtally_pq.so PROGRAM
 
 Without --sort this prints five tables: by number of calls, and by elapsed and CPU time, each \
