@@ -66,7 +66,8 @@ export class Page {
         followTheme(this.view);
         const outline = outlineOf(report);
         this.overview = outline && new Overview(this.view, outline, landmarksOf(report));
-        document.body.prepend(toolbar(this.view, this.overview?.root ?? null));
+        const overTime = report.charts.length > 0 || report.heatmaps.length > 0;
+        document.body.prepend(toolbar(this.view, this.overview?.root ?? null, overTime));
         // Tables at once, since they become shorter; charts, which keep their size, when they become visible.
         const classes = classesOf(report);
         this.forEachHost("table[data-table]", "table", (host, id) => this.drawTable(host, id, classes));

@@ -67,16 +67,17 @@ function themeButton(view: View): HTMLElement {
     return it;
 }
 
-export function toolbar(view: View, overview: HTMLElement | null): HTMLElement {
+/** A page that draws nothing over time has no range. */
+export function toolbar(view: View, overview: HTMLElement | null, overTime: boolean): HTMLElement {
     return element(
         "div",
         { class: "toolbar", role: "region", "aria-label": "View" },
-        rangeText(view),
+        overTime ? rangeText(view) : null,
         overview ?? element("span", {}),
         element(
             "div",
             { class: "tools" },
-            allButton(view),
+            overTime ? allButton(view) : null,
             view.zone === "elapsed" ? null : zoneButton(view),
             themeButton(view),
         ),

@@ -97,6 +97,16 @@ onPage(
     { javaScriptEnabled: false },
 );
 
+test("a page that draws nothing over time has no range", async () => {
+    const sections = report.sections.map((it) => ({ ...it, charts: [], heatmaps: [] }));
+    const page = await open({ ...report, sections, charts: [], heatmaps: [] });
+    await page.locator(".toolbar").waitFor();
+    assert.equal(await page.locator(".range").count(), 0);
+    assert.equal(await page.locator(".toolbar button", { hasText: "All" }).count(), 0);
+    assert.equal(await page.locator(".toolbar button", { hasText: /Auto|Light|Dark/ }).count(), 1);
+    await page.context().close();
+});
+
 for (const width of [360, 768, 1440, 2560]) {
     onPage(
         `nothing is wider than a window of ${width} pixels`,

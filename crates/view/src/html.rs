@@ -45,16 +45,22 @@ pub fn body(document: &Document) -> Markup {
             @else { (facts("load", &document.load)) }
         } "\n"
         @if !document.findings.is_empty() { (findings(document)) }
+        @if document.sections.len() > 1 || !document.load.is_empty() { (contents(document)) }
+        @for section in &document.sections { (of_section(document, section)) }
+        @if !document.load.is_empty() {
+            section id="measured" { h2 { (MEASURED) } "\n" (facts("facts", &document.measured.facts)) } "\n"
+        }
+    }
+}
+
+fn contents(document: &Document) -> Markup {
+    html! {
         nav id="contents" aria-label="Contents" {
             ul { "\n"
                 @for section in &document.sections { li { (link(section)) } "\n" }
                 @if !document.load.is_empty() { li { a href="#measured" { (MEASURED) } } "\n" }
             }
         } "\n"
-        @for section in &document.sections { (of_section(document, section)) }
-        @if !document.load.is_empty() {
-            section id="measured" { h2 { (MEASURED) } "\n" (facts("facts", &document.measured.facts)) } "\n"
-        }
     }
 }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 use error::Error;
 use hyper::StatusCode;
 use live::target::SegmentSource;
-use maud::{html, DOCTYPE};
+use segment::interval::SessionRow;
 use segment::{Interval, Segment};
 use tokio::sync::Semaphore;
-use view::html::Visible;
-use view::units::duration;
+use view::document::{Column, Document, Section, Table, Tone, Unit};
+use view::page;
 
 use super::request::Refusal;
 use crate::trace;
@@ -99,7 +99,7 @@ fn make(place: &SegmentSource, asked: &Asked) -> Result<String, Error> {
     }
 }
 
-/// A list without script: sessions of clients, those that work first.
+/// Sessions of clients, those that work first.
 fn sessions(mut segment: Segment) -> Result<String, Error> {
     segment.refresh()?;
     let snapshot = segment.snapshot(None)?;
@@ -107,38 +107,58 @@ fn sessions(mut segment: Segment) -> Result<String, Error> {
     let mut rows: Vec<_> =
         interval.without_own().sessions.iter().filter(|row| row.state != "background").collect();
     rows.sort_by_key(|row| (row.state != "active", row.state == "idle", row.pid));
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Trace a session" }
-            }
-            body {
-                h1 { "Trace a session" }
-                p { "Each link traces a session for " (USUAL) " seconds, with the nodes of its plans, and shows what it did." }
-                @if rows.is_empty() { p { "There are no sessions of clients." } }
-                table {
-                    thead { tr { th { "PID" } th { "User" } th { "Database" } th { "Application" } th { "State" } th { "Now" } th { "Since" } } }
-                    tbody {
-                        @for row in rows {
-                            tr {
-                                td { a href={ "trace?pid=" (row.pid) } { (row.pid) } }
-                                td { (Visible(row.user.as_deref().unwrap_or(""))) }
-                                td { (Visible(row.database.as_deref().unwrap_or(""))) }
-                                td { (Visible(&row.application)) }
-                                td { (row.state) }
-                                td { (Visible(&format!("{}: {}", row.phase, row.activity))) }
-                                td { (duration(row.since_seconds)) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
+    page::page(&list(&rows))
+}
+
+fn list(rows: &[&SessionRow]) -> Document {
+    let columns = vec![
+        Column { link: Some("trace?pid={pid}"), ..Column::new("pid", "PID", Unit::Number) },
+        Column::new("user", "User", Unit::Text),
+        Column::new("database", "Database", Unit::Text),
+        Column::new("application", "Application", Unit::Text),
+        Column::new("state", "State", Unit::Text),
+        Column::new("activity", "Now", Unit::Text),
+        Column::new("since", "Since", Unit::Seconds),
+    ];
+    let mut table = Table::new("sessions", "Sessions of clients", columns);
+    for row in rows {
+        table.push(
+            Tone::Plain,
+            vec![
+                row.pid.to_string().into(),
+                row.user.as_deref().into(),
+                row.database.as_deref().into(),
+                row.application.as_str().into(),
+                row.state.into(),
+                format!("{}: {}", row.phase, row.activity).into(),
+                row.since_seconds.into(),
+            ],
+        );
+    }
+    let note = match rows {
+        [] => "There are no sessions of clients.".to_string(),
+        _ => format!(
+            "The link of a process id traces that session for {USUAL} seconds, with the nodes of its plans, and then shows \
+             what it did."
+        ),
     };
-    Ok(page.into_string())
+    let section = Section {
+        id: "sessions",
+        title: "Sessions",
+        note: Some(note),
+        tables: vec!["sessions"],
+        ..Section::default()
+    };
+    let mut document = Document {
+        format: "pgtally report",
+        version: 1,
+        title: "Trace a session".into(),
+        sections: vec![section],
+        tables: vec![table],
+        ..Document::default()
+    };
+    document.tidy();
+    document
 }
 
 #[cfg(test)]
