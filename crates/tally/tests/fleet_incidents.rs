@@ -33,7 +33,7 @@ struct Held {
     pid: i32,
     /// Who waited for it.
     waiters: usize,
-    /// The longest wait, seconds, just before and just after the lock was released.
+    /// The longest wait, seconds, just before and just after they gave up.
     longest: [f64; 2],
 }
 
@@ -79,7 +79,8 @@ fn load(cluster: &Cluster) -> RunningPgbench {
     cluster.pgbench().load(load).clients(1).rate(20.0).duration(CROWD_HELD * 2).spawn().unwrap()
 }
 
-/// A session holds a table's lock for a time, while others wait for it.
+/// A session holds a table's lock for a time, while others wait for it. They give up before it ends, so that it was
+/// idle in its transaction whenever they were seen waiting for it.
 fn hold(cluster: &Cluster, waiters: usize, time: Duration) -> Held {
     let (mut holder, mut witness) = (session(cluster, "forgetful"), session(cluster, "witness"));
     let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
@@ -94,18 +95,17 @@ fn hold(cluster: &Cluster, waiters: usize, time: Duration) -> Held {
     };
     std::thread::scope(move |scope| {
         // Its end, also that by a failed check, ends the waits.
-        let mut holder = holder;
+        let _lock = holder;
         for _ in 0..waiters {
-            scope.spawn(move || {
-                session(cluster, "waiter").batch_execute("select * from orders").unwrap()
-            });
+            scope.spawn(move || session(cluster, "waiter").batch_execute("select * from orders"));
         }
         eventually("they wait", || seen().0 == waiters);
         std::thread::sleep(time);
         let (found, blockers, before) = seen();
         assert_eq!((found, blockers), (waiters, vec![pid]), "as the server sees it");
         let watch = std::time::Instant::now();
-        holder.batch_execute("commit").unwrap();
+        cluster.psql("select pg_cancel_backend(pid) from pg_locks where not granted").unwrap();
+        eventually("they give up", || seen().0 == 0);
         Held { pid, waiters, longest: [before, before + watch.elapsed().as_secs_f64()] }
     })
 }
