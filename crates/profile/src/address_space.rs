@@ -146,6 +146,9 @@ impl<'s> Learner<'s> {
         };
         let mut known = self.spaces.known.write().unwrap_or_else(PoisonError::into_inner);
         known.postmaster = postmaster;
-        known.of_process.insert(pid, space);
+        let before = known.of_process.insert(pid, space);
+        // Samplers wait for the lock, and freeing it may take a while.
+        drop(known);
+        drop(before);
     }
 }

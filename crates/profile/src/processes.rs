@@ -35,13 +35,22 @@ impl Processes {
             0 => Default::default(),
             pid => Proc::default().children(pid as u32),
         };
+        let mut slots = occupants.iter().map(|it| (it.pid, *it)).collect();
+        let now = children.iter().map(|pid| *pid as i32).chain(occupants.iter().map(|it| it.pid));
+        let mut running: HashSet<i32> = now.chain([postmaster]).filter(|pid| *pid > 0).collect();
+        let new = self.unknown(&running);
+        // Samplers run before others and wait for this lock, so what takes long is done without it.
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.postmaster = postmaster;
-        known.slots = occupants.iter().map(|it| (it.pid, *it)).collect();
-        let now = children.iter().map(|pid| *pid as i32).chain(occupants.iter().map(|it| it.pid));
-        known.running = now.chain([postmaster]).filter(|pid| *pid > 0).collect();
-        let Known { running, ours, .. } = &mut *known;
-        Ok(running.iter().copied().filter(|pid| ours.insert(*pid)).collect())
+        std::mem::swap(&mut known.slots, &mut slots);
+        std::mem::swap(&mut known.running, &mut running);
+        known.ours.extend(&new);
+        Ok(new)
+    }
+
+    fn unknown(&self, running: &HashSet<i32>) -> Vec<i32> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        running.difference(&known.ours).copied().collect()
     }
 
     /// Look for the slot of a process that has just begun.
