@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use fleet::Query;
+use scratch::Cluster;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -71,6 +72,23 @@ pub fn roll_up(root: &Path) {
     }
 }
 
+/// Records a server while pgbench runs with these arguments.
+pub fn record(cluster: &Cluster, recording: &Path, pgbench: &[&str]) {
+    tally()
+        .args(["record", "--interval", "200ms", "--detail", "1s", "-o"])
+        .arg(recording)
+        .arg(segment(cluster))
+        .arg("--")
+        .arg(cluster.binaries().program("pgbench"))
+        .args(["-n", "-h"])
+        .arg(cluster.host())
+        .args(["-p", &cluster.port().to_string(), "-U", cluster.user()])
+        .args(pgbench)
+        .arg("postgres")
+        .assert()
+        .success();
+}
+
 pub fn fleet() -> &'static Fleet {
     static FLEET: OnceLock<Fleet> = OnceLock::new();
     FLEET.get_or_init(|| {
@@ -81,17 +99,7 @@ pub fn fleet() -> &'static Fleet {
         let recordings = HOSTS.map(|host| folder.path().join(host));
         for (recording, host) in recordings.iter().zip(HOSTS) {
             let clients = if host == "one" { "2" } else { "4" };
-            tally()
-                .args(["record", "--interval", "200ms", "--detail", "1s", "-o"])
-                .arg(recording)
-                .arg(segment(&cluster))
-                .arg("--")
-                .arg(cluster.binaries().program("pgbench"))
-                .args(["-n", "-T", "5", "-c", clients, "-h"])
-                .arg(cluster.host())
-                .args(["-p", &cluster.port().to_string(), "-U", cluster.user(), "postgres"])
-                .assert()
-                .success();
+            record(&cluster, recording, &["-T", "5", "-c", clients]);
             upload(recording, &root, host);
         }
         roll_up(&root);
