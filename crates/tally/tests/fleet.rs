@@ -258,7 +258,7 @@ fn every_query_and_every_view_runs_in_both_engines() {
 }
 
 /// A recording of statements that take nearly the same time whenever they are executed, since they sleep: a regression of
-/// one is certain even if the machine stood still for a while.
+/// one is certain even if the machine was busy elsewhere for a while.
 fn steady() -> &'static Path {
     static STEADY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, recording) = STEADY.get_or_init(|| {

@@ -166,7 +166,7 @@ fn stacks_of_code_without_frame_pointers_are_whole_as_perf_s() {
     assert!(all > 50.0 && complete >= 0.98 * all, "{complete} of {all}: {stacks:?}");
     let quality = &found.0["quality"];
     assert!(quality["unwound_stacks"].as_f64().unwrap() >= all, "{quality}");
-    // The kernel keeps copies of stacks for a tenth of a second: on a machine that stands still for longer some are lost.
+    // The kernel keeps copies of stacks for a tenth of a second: if the sampler gets no CPU for longer, some are lost.
     let of = |key: &str| quality[key].as_f64().unwrap();
     assert!(of("lost") <= 0.1 * (of("cpu_samples") + of("other_samples")), "{quality}");
 
