@@ -5,7 +5,8 @@
  *
  * The reader cannot repeat a copy that was torn, nor see which slots were merged meanwhile. So what is sent is already as
  * of one instant, by the protocol of format/FORMAT.md (section 7): slots first, then groups while no merge goes on;
- * slots that the log of merges names in between are sent as free.
+ * slots that the log of merges names in between are sent as free. A book whose owner was stopped in an update has an odd
+ * seq, by which the reader knows it.
  *
  * A slot's book, its current statement and its local entries are copied between two equal readings of the current
  * statement's seq: no wait of the statement is in both or in neither.
@@ -59,7 +60,7 @@ put_histogram(remote_reading *r, uint32 index, uint32 at, const tally_head *head
 	}
 }
 
-/* Copy a book and its heads, of one instant; not the heads if the image has them. */
+/* Copy a book and its heads, of one instant; not the heads if the image has them. An odd seq: it was torn. */
 static void
 copy_book(remote_reading *r, uint32 index, bool same_owner, tally_book_copy *copy, bool *heads_known)
 {
@@ -76,7 +77,8 @@ copy_book(remote_reading *r, uint32 index, bool same_owner, tally_book_copy *cop
 			return;
 		*heads_known = false;
 	}
-	tally_read_book(r->segment, index, copy);
+	if (tally_read_book(r->segment, index, copy) == TALLY_READ_TORN)
+		copy->book.seq |= 1;
 }
 
 static void
@@ -90,8 +92,6 @@ put_book(remote_reading *r, uint32 index, tally_book_copy *copy, bool heads_know
 		copy->book.holds[i].lock = hidden(r, copy->book.holds[i].lock);
 	for (int i = 0; i < TALLY_FREED; i++)
 		copy->book.freed[i].lock = hidden(r, copy->book.freed[i].lock);
-	/* a torn book is repeated by the next reading; until then the reader takes it as it is */
-	copy->book.seq &= ~UINT64CONST(1);
 	remote_image_put(r->image, offset, &copy->book, sizeof(copy->book));
 	for (uint32 i = 0; !heads_known && i < copy->book.used; i++)
 	{
@@ -227,6 +227,7 @@ put_group(remote_reading *r, uint32 index)
 	tally_book_copy copy = {.heads = r->heads};
 	tally_slot_entry entry;
 	const tally_slot_entry *known = remote_image_at(r->image, offset);
+	bool		heads_known;
 
 	if (tally_read_entry(segment, index, &entry) == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id))
 	{
@@ -239,8 +240,8 @@ put_group(remote_reading *r, uint32 index)
 	}
 	entry.identity_seq &= ~1u;
 	remote_image_put(r->image, offset, &entry, sizeof(entry));
-	tally_read_book(segment, index, &copy);
-	put_book(r, index, &copy, false);
+	copy_book(r, index, false, &copy, &heads_known);
+	put_book(r, index, &copy, heads_known);
 }
 
 /* What these merges moved into groups is not in slots as well. */

@@ -170,9 +170,9 @@ impl Segment {
             }
             tries += 1;
             let all = context.repeats.fetch_add(1, Ordering::Relaxed);
-            // An ended process does not finish its update; a stopped one may take hours.
-            let ended = book.life != Life::Alive && before == book.seq;
-            if ended || tries >= BOOK_TRIES || all >= ALL_TRIES {
+            // An ended process does not finish its update, and an image does not change; a stopped process may take hours.
+            let same = before == book.seq && (book.life != Life::Alive || self.remote.is_some());
+            if same || tries >= BOOK_TRIES || all >= ALL_TRIES {
                 book.torn = book.life == Life::Alive;
                 return Ok(());
             }
