@@ -64,15 +64,13 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         section.texts = own.iter().map(|text| text.id.clone()).collect();
     }
     let facts: Vec<Fact> = facts::facts(&material, zone);
+    let title = format!(
+        "{} on {}, {}",
+        interval.server.name,
+        material.host,
+        span(material.from, material.to, zone)
+    );
     let mut document = Document {
-        format: "pgtally report",
-        version: 1,
-        title: format!(
-            "{} on {}, {}",
-            interval.server.name,
-            material.host,
-            span(material.from, material.to, zone)
-        ),
         made: Made {
             time: segment::clock::realtime_ns() as f64 * 1e-9,
             by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
@@ -117,7 +115,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         sections,
         texts,
         gaps: material.gaps,
-        ..Document::default()
+        ..Document::new(title)
     };
     document.tidy();
     Ok(document)

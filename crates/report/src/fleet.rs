@@ -171,10 +171,8 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
     };
     let mut sections: Vec<Section> = SECTIONS.iter().map(section).collect();
     sections.retain(|it| !(it.charts.is_empty() && it.tables.is_empty()));
+    let title = format!("{}, {}", subject(&fleet.only), span(from, to, zone));
     Some(Document {
-        format: "pgtally report",
-        version: 1,
-        title: format!("{}, {}", subject(&fleet.only), span(from, to, zone)),
         made: Made {
             time: segment::clock::realtime_ns() as f64 * 1e-9,
             by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
@@ -195,7 +193,7 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
         charts: charts.into_iter().map(|(chart, _)| chart).collect(),
         tables,
         sections,
-        ..Document::default()
+        ..Document::new(title)
     })
 }
 

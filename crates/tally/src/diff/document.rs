@@ -122,10 +122,8 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     sections.extend(KINDS.iter().map(|kind| section(kind.id, kind.section, vec![kind.id])));
     let noisy = KINDS.iter().map(|kind| kind.noise).collect();
     sections.push(section("noise", "Inconclusive", noisy));
+    let title = format!("{} (B) compared with {} (A)", it.b.recording, it.a.recording);
     let mut document = Document {
-        format: "pgtally report",
-        version: 1,
-        title: format!("{} (B) compared with {} (A)", it.b.recording, it.a.recording),
         made: it.made.clone(),
         measured: Measured {
             recording: it.b.recording.clone(),
@@ -140,7 +138,7 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
         findings: it.findings.clone(),
         sections,
         tables,
-        ..Document::default()
+        ..Document::new(title)
     };
     document.tidy();
     document

@@ -150,12 +150,9 @@ fn list(rows: &[&SessionRow]) -> Document {
         ..Section::default()
     };
     let mut document = Document {
-        format: "pgtally report",
-        version: 1,
-        title: "Trace a session".into(),
         sections: vec![section],
         tables: vec![table],
-        ..Document::default()
+        ..Document::new("Trace a session".into())
     };
     document.tidy();
     document

@@ -215,6 +215,11 @@ pub struct Plain {
 }
 
 impl Document {
+    /// An empty one with this title.
+    pub fn new(title: String) -> Document {
+        Document { format: "pgtally report", version: 1, title, ..Document::default() }
+    }
+
     /// The table with this key.
     pub fn table(&self, id: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.id == id)
