@@ -92,9 +92,12 @@ fn the_figures_are_those_of_the_file() {
             if first.torn || book.torn || last.torn {
                 continue;
             }
+            // What still runs may end earlier than it was seen to run: its end is read from the clock before it is published.
+            let ended = |it: &Head| it.total - it.running;
             for ((first, there), last) in first.heads.iter().zip(&book.heads).zip(&last.heads) {
                 assert!(first.count <= there.count && there.count <= last.count, "{id:?}");
-                assert!(first.total <= there.total && there.total <= last.total, "{id:?}");
+                let (first, there, last) = (ended(first), ended(there), ended(last));
+                assert!(first <= there && there <= last, "{id:?}: {first} {there} {last}");
             }
             compared += 1;
         }
