@@ -5,8 +5,7 @@
  *
  * The reader cannot repeat a copy that was torn, nor see which slots were merged meanwhile. So what is sent is already as
  * of one instant, by the protocol of format/FORMAT.md (section 7): slots first, then groups while no merge goes on;
- * slots that the log of merges names in between are sent as free. A book whose owner was stopped in an update has an odd
- * seq, by which the reader knows it.
+ * slots that the log of merges names in between are sent as free.
  *
  * A slot's book, its current statement and its local entries are copied between two equal readings of the current
  * statement's seq: no wait of the statement is in both or in neither.
@@ -60,13 +59,14 @@ put_histogram(remote_reading *r, uint32 index, uint32 at, const tally_head *head
 	}
 }
 
-/* Copy a book and its heads, of one instant; not the heads if the image has them. An odd seq: it was torn. */
+/* Copy a book and its heads, of one instant; not the heads if the image has them. */
 static void
 copy_book(remote_reading *r, uint32 index, bool same_owner, tally_book_copy *copy, bool *heads_known)
 {
 	tally_book *book = tally_book_at(r->segment, index);
 	const tally_book *known = remote_image_at(r->image, (char *) book - (char *) r->segment->header);
 	uint64		seq = __atomic_load_n(&book->seq, __ATOMIC_ACQUIRE);
+	tally_read_result result;
 
 	*heads_known = same_owner && (seq & 1) == 0 && seq == known->seq;
 	if (*heads_known)
@@ -77,8 +77,8 @@ copy_book(remote_reading *r, uint32 index, bool same_owner, tally_book_copy *cop
 			return;
 		*heads_known = false;
 	}
-	if (tally_read_book(r->segment, index, copy) == TALLY_READ_TORN)
-		copy->book.seq |= 1;
+	result = tally_read_book(r->segment, index, copy);
+	copy->book.seq = remote_seq(copy->book.seq, result);
 }
 
 static void
@@ -117,12 +117,14 @@ put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 	uint64		offset = (char *) local - (char *) r->segment->header;
 	const tally_local_statement *known = remote_image_at(r->image, offset);
 	tally_local_statement copy;
+	tally_read_result result;
 
 	tally_read_words(&copy, local, LOCAL_HEAD);
 	if (memcmp(&copy, known, LOCAL_HEAD) == 0)
 		return;
 	memset(&copy, 0, sizeof(copy));
-	if (tally_read_local_statement(r->segment, slot, index, &copy) == TALLY_READ_ABSENT)
+	result = tally_read_local_statement(r->segment, slot, index, &copy);
+	if (result == TALLY_READ_ABSENT)
 	{
 		/* its content may stay: who is free does not count */
 		memcpy(&copy, known, LOCAL_HEAD);
@@ -130,7 +132,7 @@ put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 		remote_image_put(r->image, offset, &copy, LOCAL_HEAD);
 		return;
 	}
-	copy.seq &= ~UINT64CONST(1);
+	copy.seq = remote_seq(copy.seq, result);
 	remote_image_put(r->image, offset, &copy, sizeof(copy));
 }
 
@@ -175,7 +177,11 @@ put_slot(remote_reading *r, uint32 slot)
 		bool		heads_known;
 
 		if (live != NULL)
-			tally_read_guarded(&live->seq, &current, live, sizeof(current));
+		{
+			tally_read_result result = tally_read_guarded(&live->seq, &current, live, sizeof(current));
+
+			current.seq = remote_seq(current.seq, result);
+		}
 		for (uint32 index = 0; index < limit; index++)
 			put_local_statement(r, slot, index);
 		copy_book(r, slot, same_owner, &copy, &heads_known);
@@ -197,7 +203,6 @@ put_slot(remote_reading *r, uint32 slot)
 		uint32		used = Min(current.used, TALLY_PARTS);
 
 		/* parts beyond the used ones do not count */
-		current.seq &= ~UINT64CONST(1);
 		remote_image_put(r->image, tally_offset(&segment->cold.caches, slot), &current,
 						 offsetof(tally_current, parts) + used * sizeof(tally_part));
 	}

@@ -31,6 +31,16 @@ typedef struct remote_reading
 	tally_head *heads;				/* space for a book's */
 } remote_reading;
 
+/*
+ * The seq of what was copied. Odd, as in the segment, if its owner was stopped in an update: by that the reader, who
+ * cannot repeat the copy, knows that its figures may not be of one instant.
+ */
+static inline uint64
+remote_seq(uint64 seq, tally_read_result result)
+{
+	return result == TALLY_READ_TORN ? seq | 1 : seq;
+}
+
 /* May the role see what is of that user? Of none (background processes): only as pg_read_all_stats. */
 extern bool remote_may_see(const remote_reading *r, Oid user);
 

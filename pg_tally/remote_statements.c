@@ -67,12 +67,13 @@ put_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 	uint64		offset = tally_offset(&segment->cold.statements, number);
 	const tally_statement *live = tally_statement_at(segment, number);
 	const tally_statement *known = remote_image_at(r->image, offset);
+	tally_read_result result;
 	bool		same_text;
 
 	if (known->state == 1 && __atomic_load_n(&live->seq, __ATOMIC_ACQUIRE) == known->seq)
 		return true;
-	if (tally_read_statement_parts(segment, number, copy) == TALLY_READ_ABSENT ||
-		!remote_may_see(r, copy->entry.key.user_id))
+	result = tally_read_statement_parts(segment, number, copy);
+	if (result == TALLY_READ_ABSENT || !remote_may_see(r, copy->entry.key.user_id))
 	{
 		put_absent(r, number);
 		return false;
@@ -80,7 +81,7 @@ put_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 	same_text = known->state == 1 && known->born == copy->entry.born && known->text == copy->entry.text;
 	if (!same_text)
 		put_text(r, &copy->entry);
-	copy->entry.seq &= ~UINT64CONST(1);
+	copy->entry.seq = remote_seq(copy->entry.seq, result);
 	if (copy->entry.more != 0)
 		remote_image_put(r->image, tally_rests(&segment->cold) + (uint64) number * sizeof(tally_figures),
 						 &copy->figures, sizeof(copy->figures));
@@ -141,6 +142,21 @@ hide_way(tally_set *set, uint32 way)
 	set->reserved &= ~(1u << (8 + way));
 }
 
+/* Does the image have an entry that was torn? */
+static bool
+has_torn(const remote_reading *r, uint32 number, const tally_set *set)
+{
+	for (uint32 way = 0; way < TALLY_WAYS; way++)
+	{
+		uint64		at = tally_offset(&r->segment->cold.statements, number * TALLY_WAYS + way);
+		const tally_statement *known = remote_image_at(r->image, at);
+
+		if (set->tags[way] != 0 && (known->seq & 1) != 0)
+			return true;
+	}
+	return false;
+}
+
 /* False: it has changed more often than its log remembers, or throughout. */
 static bool
 put_set(remote_reading *r, uint32 number, tally_statement_copy *copy)
@@ -174,7 +190,8 @@ put_set(remote_reading *r, uint32 number, tally_statement_copy *copy)
 		if (__atomic_load_n(&live->flushes, __ATOMIC_RELAXED) != flushes)
 			continue;
 		set.flushes = flushes;
-		set.lock = 0;
+		/* one with a torn entry is not known, so the next reading copies it again */
+		set.lock = has_torn(r, number, &set) ? 1 : 0;
 		set.lock_boot_ns = 0;
 		remote_image_put(r->image, offset, &set, sizeof(set));
 		if (flushes - r->flushes[number] > TALLY_SET_LOG)

@@ -120,15 +120,16 @@ put_local_relations(remote_reading *r, uint32 slot, bool last)
 		uint64		offset = base + i * sizeof(*live);
 		const tally_local_relation *known = remote_image_at(r->image, offset);
 		tally_local_relation local;
+		tally_read_result result;
 
 		tally_read_words(&local, live, offsetof(tally_local_relation, failed));
 		if (memcmp(&local, known, offsetof(tally_local_relation, failed)) == 0)
 			continue;
-		tally_read_guarded(&live->seq, &local, live, sizeof(local));
+		result = tally_read_guarded(&live->seq, &local, live, sizeof(local));
 		whole = whole && local.state != TALLY_LOCAL_FLUSHING;
 		if (local.state == TALLY_LOCAL_FLUSHING && last)
 			local.state = TALLY_LOCAL_FREE;
-		local.seq &= ~UINT64CONST(1);
+		local.seq = remote_seq(local.seq, result);
 		remote_image_put(r->image, offset, &local, sizeof(local));
 	}
 	return whole;

@@ -216,6 +216,11 @@ impl Segment {
         self.live
     }
 
+    /// Whether its bytes may change while they are read. An image of one instant stays as it is.
+    pub(crate) fn changes(&self) -> bool {
+        self.live && self.remote.is_none()
+    }
+
     /// Whether the writers' pids are of our own pid namespace. If not, dead and idle writers cannot be
     /// distinguished, and /proc has neither.
     pub fn knows_pids(&self) -> bool {

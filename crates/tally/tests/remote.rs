@@ -18,8 +18,11 @@ use serde_json::Value;
 use support::reachable::{Reachable, PASSWORD};
 use support::{complaint, eventually, output, segment, tally, while_working};
 
-/// Where the header has the region of books (format/FORMAT.md).
+/// Where the header has the regions of books and of statements (format/FORMAT.md).
 const BOOKS: u64 = 224;
+const STATEMENTS: u64 = 760;
+/// Where a statement has whether it is used.
+const STATE: u64 = 32;
 
 fn place(server: &Reachable, role: &str) -> SegmentSource {
     SegmentSource::Server(Conninfo::parse(&server.full_string(role)).unwrap())
@@ -174,19 +177,23 @@ fn the_figures_are_those_of_the_file() {
     assert_eq!(sums(&local), sums(&remote));
 }
 
-/// According to the segment, a session was stopped in an update.
+/// According to the segment, a writer was stopped in an update: of a session's book, then of a statement.
 #[test]
-fn a_book_that_cannot_be_read_whole_is_known_as_such() {
+fn what_cannot_be_read_whole_is_known_as_such() {
     let server = Reachable::start(&[]);
+    // A session that ends gives its statements to the table.
+    server.cluster.connect().unwrap().batch_execute("select 1").unwrap();
     let mut client = server.cluster.connect().unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let path = segment(&server.cluster);
     let mut local = Segment::open(&path).unwrap();
     let mut remote = place(&server, "watcher").open().unwrap();
-    let torn = |remote: &mut Segment| -> Vec<i32> {
+    remote.want(Parts::STATEMENTS).unwrap();
+    let torn = |remote: &mut Segment| -> (Vec<i32>, u32) {
         remote.refresh().unwrap();
         let books = remote.snapshot(None).unwrap().books;
-        books.iter().filter(|book| book.torn).map(|book| book.pid).collect()
+        let books = books.iter().filter(|book| book.torn).map(|book| book.pid);
+        (books.collect(), remote.statements().unwrap().unwrap().torn())
     };
     let book =
         local.snapshot(None).unwrap().books.into_iter().find(|book| book.pid == pid).unwrap();
@@ -196,19 +203,34 @@ fn a_book_that_cannot_be_read_whole_is_known_as_such() {
         file.read_exact_at(&mut bytes, at).unwrap();
         u64::from_ne_bytes(bytes)
     };
-    // Of the region: offset, then the number of books and the size of each.
-    let at = word(BOOKS) + u64::from(book.slot) * (word(BOOKS + 8) >> 32);
+    let set = |at: u64, word: u64| file.write_all_at(&word.to_ne_bytes(), at).unwrap();
+    // Of a region: offset, then how many there are and the size of each.
+    let at_of = |region: u64, n: u64| word(region) + n * (word(region + 8) >> 32);
+    let at = at_of(BOOKS, u64::from(book.slot));
     let mut seq = word(at);
     eventually("it waits for a message", || {
         std::thread::sleep(Duration::from_millis(100));
         let before = std::mem::replace(&mut seq, word(at));
         before == seq && seq % 2 == 0
     });
-    assert!(!torn(&mut remote).contains(&pid));
-    file.write_all_at(&(seq | 1).to_ne_bytes(), at).unwrap();
-    assert!(torn(&mut remote).contains(&pid));
-    file.write_all_at(&seq.to_ne_bytes(), at).unwrap();
-    assert!(!torn(&mut remote).contains(&pid));
+    assert!(!torn(&mut remote).0.contains(&pid));
+    set(at, seq | 1);
+    assert!(torn(&mut remote).0.contains(&pid));
+    set(at, seq);
+    assert!(!torn(&mut remote).0.contains(&pid));
+
+    let used = |at: &u64| word(*at + STATE) as u32 == 1;
+    let all = word(STATEMENTS + 8) & u64::from(u32::MAX);
+    let at = (0..all).map(|n| at_of(STATEMENTS, n)).find(used).unwrap();
+    let seq = word(at);
+    assert_eq!(torn(&mut remote).1, 0);
+    set(at, seq | 1);
+    // What is brought again is what flushes have changed.
+    let mut remote = place(&server, "watcher").open().unwrap();
+    assert_eq!((torn(&mut remote).1, local.statements().unwrap().unwrap().torn()), (1, 1));
+    assert_eq!(torn(&mut remote).1, 1);
+    set(at, seq);
+    assert_eq!((torn(&mut remote).1, local.statements().unwrap().unwrap().torn()), (0, 0));
 }
 
 #[test]

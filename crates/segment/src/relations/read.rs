@@ -72,10 +72,10 @@ impl Segment {
             }
         })?;
         relations.databases = names.databases;
-        let tries = Tries::new(self.is_of_this_boot());
+        let tries = Tries::new(self.changes());
         let mut wanted = vec![true; regions.table.count as usize];
         for round in 1..=ROUNDS {
-            let last = round == ROUNDS || !self.is_of_this_boot();
+            let last = round == ROUNDS || !self.changes();
             let left =
                 self.read_round(&regions, &slots, &tries, &mut wanted, last, &mut relations)?;
             if last {

@@ -171,7 +171,7 @@ impl Segment {
             tries += 1;
             let all = context.repeats.fetch_add(1, Ordering::Relaxed);
             // An ended process does not finish its update, and an image does not change; a stopped process may take hours.
-            let same = before == book.seq && (book.life != Life::Alive || self.remote.is_some());
+            let same = before == book.seq && (book.life != Life::Alive || !self.changes());
             if same || tries >= BOOK_TRIES || all >= ALL_TRIES {
                 book.torn = book.life == Life::Alive;
                 return Ok(());

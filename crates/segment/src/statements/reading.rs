@@ -109,7 +109,7 @@ impl Segment {
         if self.is_of_this_boot() {
             self.clock.measure();
         }
-        let tries = Tries::new(self.is_of_this_boot());
+        let tries = Tries::new(self.changes());
         let (owners, names) = self.read_owners()?;
         let (mut found, working) = self.read_found(&regions, &owners, &tries)?;
         let tick = self.clock.now();

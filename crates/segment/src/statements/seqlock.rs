@@ -31,9 +31,9 @@ pub(crate) struct Tries {
 }
 
 impl Tries {
-    /// `written`: the segment has writers, so waiting helps. One of another boot has none.
-    pub fn new(written: bool) -> Tries {
-        Tries { sleeps: Cell::new(if written { ALL_SLEEPS } else { 0 }), torn: Cell::new(0) }
+    /// `changes`: waiting helps. A segment of another boot has no writers, and an image does not change.
+    pub fn new(changes: bool) -> Tries {
+        Tries { sleeps: Cell::new(if changes { ALL_SLEEPS } else { 0 }), torn: Cell::new(0) }
     }
 
     /// Objects that were copied during a change.
