@@ -21,7 +21,7 @@ mod moved;
 pub use crate::total::{Change, Extreme, Total};
 pub use kinds::KindTotals;
 use kinds::{merge_kinds, totals_of};
-use moved::take_back;
+pub(crate) use moved::take_back;
 
 /// What one session did.
 #[derive(Debug, Clone)]

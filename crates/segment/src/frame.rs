@@ -209,7 +209,7 @@ impl Frame {
 }
 
 impl FrameStat {
-    fn key(&self) -> (Arc<str>, Arc<Stat>) {
+    pub(crate) fn key(&self) -> (Arc<str>, Arc<Stat>) {
         (self.process.clone(), self.stat.clone())
     }
 }

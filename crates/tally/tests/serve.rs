@@ -8,8 +8,10 @@ use std::io::{BufRead, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use support::eventually;
 use support::reachable::{Reachable, PASSWORD};
 use support::serving::{self as serve, field, Serving};
+use support::strace::Strace;
 
 #[test]
 fn counters_of_two_scrapes_differ_by_exactly_the_work_between_them() {
@@ -42,14 +44,50 @@ fn counters_of_two_scrapes_differ_by_exactly_the_work_between_them() {
     // The three with the most time, and the others.
     let named = after.lines().filter(|line| line.starts_with("pgtally_statement_calls_total{"));
     assert_eq!(named.count(), 4, "{after}");
-    // No counter has fallen.
-    let counters: Vec<&str> = serve::counters(&before);
+    assert_none_fell(&before, &after);
+}
+
+/// No counter has fallen.
+fn assert_none_fell(before: &str, after: &str) {
+    let counters: Vec<&str> = serve::counters(before);
     assert!(counters.len() > 50);
     for name in counters {
-        let now = serve::find(&after, name);
-        let fell = now.is_some_and(|now| now < field(&before, name));
-        assert!(!fell, "{name}: {} -> {now:?}", field(&before, name));
+        let now = serve::find(after, name);
+        let fell = now.is_some_and(|now| now < field(before, name));
+        assert!(!fell, "{name}: {} -> {now:?}", field(before, name));
     }
+}
+
+/// Until a message is read, the time since it came counts as the idle session's.
+#[test]
+fn no_counter_falls_when_time_moves_to_another_account() {
+    let cluster = serve::quiet();
+    let serving = Serving::start(&cluster, &[]);
+    let mut client = cluster.connect().unwrap();
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let Some(slow) = Strace::delay("recvfrom", Duration::from_secs(3), pid) else { return };
+    let idle = "pgtally_time_seconds_total{process=\"client backend\",phase=\"idle\",activity=\"cpu\",class=\"cpu\"}";
+    let first = field(&serving.metrics(), idle);
+    let answered = std::thread::spawn(move || client.batch_execute("select 1").map(|()| client));
+    let mut before = String::new();
+    eventually("the message has come and is not read", || {
+        before = serving.metrics();
+        field(&before, idle) >= first + 1.0
+    });
+    let _client = answered.join().unwrap().unwrap();
+    // A reading is kept so long.
+    std::thread::sleep(Duration::from_millis(150));
+    let after = serving.metrics();
+    drop(slow);
+    assert_none_fell(&before, &after);
+    let sum = |text: &str, name: &str| -> f64 {
+        text.lines().filter(|line| line.starts_with(name)).map(serve::value).sum()
+    };
+    let (parts, whole) = (
+        sum(&after, "pgtally_time_seconds_total{"),
+        field(&after, "pgtally_session_seconds_total"),
+    );
+    assert!((parts - whole).abs() < 1e-6 * whole, "{parts} of {whole}");
 }
 
 #[test]

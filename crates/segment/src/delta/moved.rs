@@ -8,7 +8,7 @@ use crate::directory::StatId;
 /// then the account ends earlier than it was seen to run. If the earlier snapshot had such time in the
 /// former account, it was already reported and is counted again in the new one. This subtracts it from
 /// the largest accounts, and calls `taken` with each.
-pub(super) fn take_back<'t>(
+pub(crate) fn take_back<'t>(
     mut moved: u64,
     accounts: impl Iterator<Item = (StatId, &'t mut u64)>,
     mut taken: impl FnMut(StatId, u64),

@@ -7,7 +7,7 @@ use error::Error;
 use live::blocking::Blocking;
 use live::target::SegmentSource;
 use live::vacuum::Watch;
-use segment::{Frame, Segment, Statements};
+use segment::{Frame, Rising, Segment, Statements};
 
 use super::otlp::Counted;
 use view::blocking::Forest;
@@ -21,6 +21,7 @@ pub struct Run {
     blocking: Blocking,
     vacuum: Watch,
     previous: Option<segment::Snapshot>,
+    rising: Rising,
     statements: Option<Arc<Statements>>,
     /// Rate of the clock, constant while the segment is read.
     ticks_per_second: f64,
@@ -50,6 +51,7 @@ impl Run {
             blocking: Blocking::default(),
             vacuum: Watch::live(),
             previous: None,
+            rising: Rising::default(),
             statements: None,
             ticks_per_second,
         };
@@ -73,12 +75,13 @@ impl Run {
         Counted { since: self.created(), resets }
     }
 
-    /// Totals since the start.
+    /// Totals since the start, of which none falls.
     pub fn frame(&mut self) -> Result<Frame, segment::Error> {
         self.segment.refresh()?;
         let snapshot = self.segment.snapshot(self.previous.as_ref())?;
         let mut frame = Frame::between(&self.segment, None, &snapshot);
         frame.clock.ticks_per_second = self.ticks_per_second;
+        self.rising.hold(snapshot.resets, &mut frame);
         self.previous = Some(snapshot);
         Ok(frame)
     }

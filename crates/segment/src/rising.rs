@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Totals since the start, for readers that take a total which falls for one that has begun again.
+
+use crate::delta::take_back;
+use crate::directory::{Stat, StatId, StatKind};
+use crate::frame::{Frame, FrameStat};
+use crate::total::Total;
+use std::collections::{HashMap, HashSet};
+use std::mem;
+use std::sync::Arc;
+
+/// The time of an account at the frame before, and how much more it has now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Growth {
+    before: u64,
+    more: u64,
+    /// What it has too much if it does not fall.
+    less: u64,
+}
+
+impl Growth {
+    fn new(before: u64, now: u64) -> Growth {
+        Growth { before, more: now.saturating_sub(before), less: before.saturating_sub(now) }
+    }
+}
+
+/// Take what some have too much from those that grew. Returns what these did not have.
+fn balance(accounts: &mut [Growth]) -> u64 {
+    let less = accounts.iter_mut().map(|it| mem::take(&mut it.less)).sum();
+    let mut left = less;
+    let growing = (0..).zip(accounts).map(|(n, it): (StatId, _)| (n, &mut it.more));
+    take_back(less, growing, |_, part| left -= part);
+    left
+}
+
+/// Keeps the times of accounts from falling between frames that begin at the start.
+///
+/// They may fall a little, because time moves to another account of the same process late (`take_back`). An
+/// account that would fall stays as it was, and those of the same kind of process that grew get so much less. So
+/// the sum is exact, and each account is as well once it has grown past what it was.
+#[derive(Debug, Default)]
+pub struct Rising {
+    resets: u32,
+    wall: u64,
+    before: HashMap<(Arc<str>, Arc<Stat>), u64>,
+}
+
+impl Rising {
+    /// `frame` is of the same segment as the ones before, and later; `resets`: how many there were by then.
+    pub fn hold(&mut self, resets: u32, frame: &mut Frame) {
+        if resets != self.resets {
+            *self = Rising { resets, ..Rising::default() };
+        }
+        frame.wall = frame.wall.max(self.wall);
+        self.wall = frame.wall;
+        self.add_missing(frame);
+        let mut kinds: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
+        for (at, it) in frame.statistics.iter().enumerate() {
+            if it.stat.kind == StatKind::Account {
+                kinds.entry(it.process.clone()).or_default().push(at);
+            }
+        }
+        let (mut indexes, mut growths) = (Vec::new(), Vec::new());
+        let mut left = 0;
+        for accounts in kinds.into_values() {
+            let of = |at: &usize| {
+                let it = &frame.statistics[*at];
+                let before = self.before.get(&it.key()).copied().unwrap_or(0);
+                Growth::new(before, it.total.change.total)
+            };
+            let mut kind: Vec<Growth> = accounts.iter().map(of).collect();
+            left += balance(&mut kind);
+            indexes.extend(accounts);
+            growths.extend(kind);
+        }
+        // Of processes that have changed their kind.
+        growths.push(Growth { before: 0, more: 0, less: left });
+        balance(&mut growths);
+        for (at, growth) in indexes.into_iter().zip(growths) {
+            let it = &mut frame.statistics[at];
+            it.total.change.total = growth.before + growth.more;
+            self.before.insert(it.key(), it.total.change.total);
+        }
+    }
+
+    /// An account whose whole time has moved is not in the frame.
+    fn add_missing(&self, frame: &mut Frame) {
+        let there: HashSet<_> = frame.statistics.iter().map(FrameStat::key).collect();
+        let missing = self.before.keys().filter(|key| !there.contains(*key));
+        frame.statistics.extend(missing.map(|(process, stat)| FrameStat {
+            process: process.clone(),
+            stat: stat.clone(),
+            total: Total::default(),
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn balanced(accounts: &[(u64, u64)]) -> (Vec<u64>, u64) {
+        let mut all: Vec<_> = accounts.iter().map(|(was, now)| Growth::new(*was, *now)).collect();
+        let left = balance(&mut all);
+        assert!(all.iter().all(|it| it.less == 0));
+        (all.iter().map(|it| it.before + it.more).collect(), left)
+    }
+
+    #[test]
+    fn what_would_fall_stays_and_what_grew_gets_less() {
+        // 30 moved from the first to the second.
+        assert_eq!(balanced(&[(100, 70), (5, 45), (9, 9)]), (vec![100, 15, 9], 0));
+        // It is in no account of these.
+        assert_eq!(balanced(&[(100, 70), (5, 10)]), (vec![100, 5], 25));
+        assert_eq!(balanced(&[(100, 120), (5, 10)]), (vec![120, 10], 0));
+    }
+}
