@@ -13,6 +13,9 @@ use support::reachable::{Reachable, PASSWORD};
 use support::serving::{self as serve, field, Serving};
 use support::strace::Strace;
 
+/// Longer than a reading of the metrics is kept.
+const KEPT: Duration = Duration::from_millis(150);
+
 #[test]
 fn counters_of_two_scrapes_differ_by_exactly_the_work_between_them() {
     let cluster = serve::quiet();
@@ -58,6 +61,29 @@ fn assert_none_fell(before: &str, after: &str) {
     }
 }
 
+/// What a statement took counts while it runs, and does so when it does not end well.
+#[test]
+fn no_counter_falls_when_a_statement_is_cancelled() {
+    let cluster = serve::quiet();
+    let serving = Serving::start(&cluster, &["--statements", "5"]);
+    let mut client = cluster.connect().unwrap();
+    let stop = client.cancel_token();
+    let cancelled = std::thread::spawn(move || client.batch_execute("select pg_sleep(60)"));
+    let seconds = |metrics: &str| -> f64 {
+        let lines = metrics.lines().filter(|it| it.starts_with("pgtally_statement_seconds_total{"));
+        lines.map(serve::value).sum()
+    };
+    let mut before = String::new();
+    eventually("it runs for a second", || {
+        before = serving.metrics();
+        seconds(&before) >= 1.0
+    });
+    stop.cancel_query(postgres::NoTls).unwrap();
+    cancelled.join().unwrap().unwrap_err();
+    std::thread::sleep(KEPT);
+    assert_none_fell(&before, &serving.metrics());
+}
+
 /// Until a message is read, the time since it came counts as the idle session's.
 #[test]
 fn no_counter_falls_when_time_moves_to_another_account() {
@@ -75,8 +101,7 @@ fn no_counter_falls_when_time_moves_to_another_account() {
         field(&before, idle) >= first + 1.0
     });
     let _client = answered.join().unwrap().unwrap();
-    // A reading is kept so long.
-    std::thread::sleep(Duration::from_millis(150));
+    std::thread::sleep(KEPT);
     let after = serving.metrics();
     drop(slow);
     assert_none_fell(&before, &after);
