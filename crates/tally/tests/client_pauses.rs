@@ -121,12 +121,21 @@ struct Collector {
     error: f64,
     /// What the log may include of each pause that the counters do not, seconds.
     around: f64,
+    /// What the counters may include of each pause that the log does not, seconds.
+    beyond: f64,
     /// Less than this in the log says nothing, seconds.
     enough: f64,
 }
 
-const COLLECTOR: Collector =
-    Collector { options: &[], log: "gc", min: [0.9, 0.95], error: 0.0, around: 0.0, enough: 0.02 };
+const COLLECTOR: Collector = Collector {
+    options: &[],
+    log: "gc",
+    min: [0.9, 0.95],
+    error: 0.0,
+    around: 0.0,
+    beyond: 0.0,
+    enough: 0.02,
+};
 
 const COLLECTORS: [Collector; 6] = [
     Collector { options: &["-XX:+UseSerialGC"], ..COLLECTOR },
@@ -153,8 +162,15 @@ const COLLECTORS: [Collector; 6] = [
         error: 1e-3,
         ..COLLECTOR
     },
-    // Few of its phases pause, for less than a millisecond: those that do not must not count.
-    Collector { options: &["-XX:+UseShenandoahGC"], error: 1e-3, enough: 0.0, ..COLLECTOR },
+    // Few of its phases pause, for some thirty microseconds each: the others, which take half a second, must not count. The
+    // counters include the reading of the memory's use, before the log's pause begins.
+    Collector {
+        options: &["-XX:+UseShenandoahGC"],
+        error: 1e-3,
+        beyond: 1e-4,
+        enough: 0.0,
+        ..COLLECTOR
+    },
 ];
 
 #[test]
@@ -194,7 +210,7 @@ fn pauses_are_those_of_the_virtual_machines_own_log() {
             assert!(count > 1.0 && found_count == count, "{what}");
             let error = collector.error + count * collector.around;
             let [min, all] = collector.min.map(|part| part * expected - error);
-            let max = 1.02 * expected + collector.error;
+            let max = 1.02 * expected + collector.error + count * collector.beyond;
             assert!(expected > collector.enough && collections <= max, "{what}");
             assert!(collections >= min && collections + others >= all, "{what}");
             client.end();
