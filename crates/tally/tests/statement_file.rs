@@ -54,6 +54,12 @@ fn work(cluster: &Cluster) {
     }
 }
 
+/// The sessions have ended, for the server too: then their statements are complete.
+fn flushed(cluster: &Cluster) {
+    let sql = "select count(*) from tally.sessions where kind = 'client backend'";
+    eventually("the sessions' statements are flushed", || cluster.psql(sql).unwrap() == "1");
+}
+
 fn restart(cluster: &mut Cluster) {
     cluster.stop(StopMode::Fast).unwrap();
     cluster.start().unwrap();
@@ -64,6 +70,7 @@ fn statements_are_kept_over_a_restart() {
     let mut cluster = shared();
     create_views(&cluster);
     work(&cluster);
+    flushed(&cluster);
     let before = figures(&cluster);
     assert_eq!(before.len(), 5, "{before:#?}");
     assert!(!file(&cluster).exists());
@@ -89,10 +96,7 @@ fn statements_still_in_the_segment_are_not_added_from_the_file() {
     create_views(&cluster);
     work(&cluster);
     let sql = "select calls from tally.statements where query like 'insert into kept%'";
-    eventually("the session's statements are flushed", || {
-        cluster.psql("select count(*) from tally.sessions where kind = 'client backend'").unwrap()
-            == "1"
-    });
+    flushed(&cluster);
     let (segment, copy) = (support::segment(&cluster), cluster.dir().join("segment"));
     let cp = |from: &Path, to: &Path| {
         let done = Command::new("cp").args(["-p", "--sparse=always"]).arg(from).arg(to).status();

@@ -56,17 +56,18 @@ fn status(client: &mut Client, name: &str) -> String {
 fn statement_seconds(client: &mut Client) -> (f64, f64) {
     let sql = "select coalesce(sum(seconds), 0),
                       coalesce(sum(seconds) filter (where coalesce(queryid, 0) = 0), 0)
-               from tally.statement_activities where toplevel";
+               from tally.statement_activities where toplevel and phase <> 'terminate'";
     let row = client.query_one(sql, &[]).unwrap();
     (row.get(0), row.get(1))
 }
 
-/// Seconds of the phases in which clients' messages are handled.
+/// Seconds of the phases in which clients' messages are handled, but for the last one: sessions that end now have it in the
+/// ledger only.
 fn ledger_seconds(client: &mut Client) -> f64 {
     let sql = "select coalesce(sum(seconds), 0) from tally.ledger
                where kind in ('client backend', 'parallel worker') and phase in
                ('simple query', 'parse', 'bind', 'describe', 'execute', 'close', 'sync', 'flush',
-                'function call', 'copy', 'terminate')";
+                'function call', 'copy')";
     client.query_one(sql, &[]).unwrap().get(0)
 }
 

@@ -20,8 +20,8 @@ use support::strace::{Call, Strace};
 
 const CALLS: &str = "pwrite64,pwritev,write,fsync,fdatasync,open,openat,unlink,rename";
 const SESSIONS: u32 = 4;
-/// Seconds that the tracer may take to stop or resume a process.
-const DELAY: f64 = 0.02;
+/// A process that made no other call since is assumed to have counted a write after this time, seconds.
+const DELAY: f64 = 0.5;
 
 /// Writes and bytes.
 type Sum = (u64, u64);
@@ -30,8 +30,8 @@ type Sum = (u64, u64);
 #[derive(Debug)]
 struct Write {
     pid: i32,
-    at: f64,
-    ended: f64,
+    /// When it has been counted for sure: its process has begun the next call.
+    counted: f64,
     bytes: u64,
 }
 
@@ -51,7 +51,14 @@ struct Sync {
 fn theirs(calls: &[Call], places: &FileKinds) -> BTreeMap<i32, Vec<Sync>> {
     let mut writes: HashMap<PathBuf, Vec<Write>> = HashMap::new();
     let mut syncs: BTreeMap<i32, Vec<Sync>> = BTreeMap::new();
+    let mut begun: HashMap<i32, Vec<f64>> = HashMap::new();
     for call in calls {
+        begun.entry(call.pid).or_default().push(call.at);
+    }
+    // When each process's last call ended. What a sync has to write is taken after that.
+    let mut ended: HashMap<i32, f64> = HashMap::new();
+    for call in calls {
+        let taken = ended.insert(call.pid, call.ended).unwrap_or(0.0);
         match call.name.as_str() {
             "unlink" if call.result == Some(0) => {
                 writes.remove(&places.whole(call.text(0).unwrap()));
@@ -65,8 +72,11 @@ fn theirs(calls: &[Call], places: &FileKinds) -> BTreeMap<i32, Vec<Sync>> {
                 let path = PathBuf::from(file);
                 if !name.ends_with("sync") {
                     let Some(bytes) = call.result.filter(|&n| n > 0) else { continue };
-                    let (pid, at, ended) = (call.pid, call.at, call.ended);
-                    let write = Write { pid, at, ended, bytes: bytes as u64 };
+                    let of_process = &begun[&call.pid];
+                    let next = of_process.partition_point(|at| *at <= call.at);
+                    let next = of_process.get(next).copied().unwrap_or(f64::INFINITY);
+                    let counted = next.min(call.ended + DELAY);
+                    let write = Write { pid: call.pid, counted, bytes: bytes as u64 };
                     writes.entry(path).or_default().push(write);
                     continue;
                 }
@@ -75,15 +85,9 @@ fn theirs(calls: &[Call], places: &FileKinds) -> BTreeMap<i32, Vec<Sync>> {
                     let add = |sum: Sum, write: &Write| (sum.0 + 1, sum.1 + write.bytes);
                     all.iter().filter(|write| wanted(write)).fold((0, 0), add)
                 };
-                let min = sum(&|write| {
-                    let sure = if write.pid == call.pid { 0.0 } else { DELAY };
-                    write.ended <= call.at - sure
-                });
-                let max = sum(&|write| {
-                    let sure = if write.pid == call.pid { 0.0 } else { DELAY };
-                    write.at <= call.at + sure
-                });
-                let others = sum(&|write| write.pid != call.pid && write.at < call.at).0;
+                let min = sum(&|write| write.pid == call.pid || write.counted <= taken);
+                let max = sum(&|_| true);
+                let others = sum(&|write| write.pid != call.pid).0;
                 let sync = Sync { path, at: call.at, min, max, others };
                 syncs.entry(call.pid).or_default().push(sync);
             }
