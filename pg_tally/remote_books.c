@@ -19,6 +19,7 @@
 
 #include "remote_reading.h"
 
+#define SLOT_STATES 4				/* copies of a slot that is retired, merged, and claimed again */
 #define SLOT_TRIES 20				/* copies of a slot, while its statements end */
 #define GROUP_TRIES 500				/* copies of all groups, while slots are merged */
 #define GROUP_PAUSE 100L			/* us */
@@ -151,8 +152,9 @@ put_free(remote_reading *r, uint32 slot)
 	r->ticks[slot] = 0;
 }
 
-static void
-put_slot(remote_reading *r, uint32 slot)
+/* False: its owner has ended meanwhile. */
+static bool
+copy_slot(remote_reading *r, uint32 slot)
 {
 	tally_segment *segment = r->segment;
 	uint64		offset = tally_offset(&segment->cold.entries, slot);
@@ -168,7 +170,7 @@ put_slot(remote_reading *r, uint32 slot)
 	{
 		if (known->state != TALLY_SLOT_FREE)
 			put_free(r, slot);
-		return;
+		return true;
 	}
 	same_owner = known->generation == entry.generation && known->state != TALLY_SLOT_FREE;
 	for (int i = 0; i < SLOT_TRIES; i++)
@@ -218,8 +220,17 @@ put_slot(remote_reading *r, uint32 slot)
 		memset(&entry.blocked, 0, sizeof(entry.blocked));
 	entry.identity_seq &= ~1u;
 	remote_image_put(r->image, offset, &entry, sizeof(entry));
-	if (!tally_read_is_same(segment, slot, &entry))
-		put_free(r, slot);
+	return tally_read_is_same(segment, slot, &entry);
+}
+
+/* A slot that is retired and not merged yet is sent as such: its time is in no group. */
+static void
+put_slot(remote_reading *r, uint32 slot)
+{
+	for (int i = 0; i < SLOT_STATES; i++)
+		if (copy_slot(r, slot))
+			return;
+	put_free(r, slot);
 }
 
 /* ---------------------------------------------------------------- groups */

@@ -113,12 +113,13 @@ fn rough_life(cluster: &Cluster, stop: &AtomicBool, connections: &AtomicU64) {
         });
         scope.spawn(|| {
             let mut client = config.connect(NoTls).unwrap();
-            client.batch_execute("set statement_timeout = '20ms'").unwrap();
             while running() {
                 client.batch_execute("select 1/0").unwrap_err();
                 client.batch_execute("begin; select no_such_column").unwrap_err();
                 client.batch_execute("rollback").unwrap();
-                client.batch_execute("select pg_sleep(1)").unwrap_err();
+                client
+                    .batch_execute("set statement_timeout = '20ms'; select pg_sleep(1)")
+                    .unwrap_err();
                 client.query("select $1::int / 0", &[&1i32]).unwrap_err();
             }
         });

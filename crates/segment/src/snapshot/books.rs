@@ -131,6 +131,13 @@ impl Segment {
         }
         let run = u32_at(buffer, book::RUN) as usize;
         book.run_head = (run < used).then_some(run);
+        // Its owner has closed it since the entry was read.
+        if book.life == Life::Alive && book.run_head.is_none() {
+            let at = self.regions.entries.entry(book.slot);
+            if self.read_u32(at + entry::STATE as u64)? != state::LIVE {
+                book.life = Life::Retired;
+            }
+        }
         // The running account ended with its process, at an unknown time after the previous snapshot.
         let until = match book.life {
             Life::Alive => book.now,
