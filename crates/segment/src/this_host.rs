@@ -52,6 +52,24 @@ pub fn workers(sessions: usize) -> usize {
     cores().min(4).min(sessions / 128).max(1)
 }
 
+/// Time of all CPUs since boot that the kernel counts for no process although one was running, seconds: interrupts, and what
+/// the hypervisor took. In steps of a tick, usually 10 ms.
+pub fn taken_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    taken_ticks(&text).map(|ticks| ticks as f64 * tick_seconds())
+}
+
+/// A step of these times.
+pub fn tick_seconds() -> f64 {
+    1.0 / rustix::param::clock_ticks_per_second().max(1) as f64
+}
+
+/// "cpu user nice system idle iowait irq softirq steal ..."
+fn taken_ticks(text: &str) -> Option<u64> {
+    let fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
+    fields.skip(5).take(3).map(|field| field.parse::<u64>().ok()).sum()
+}
+
 /// The pid namespace of this process: an inode, 0 when unknown.
 pub fn own_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |m| m.ino())
@@ -85,6 +103,14 @@ pub fn user_name(uid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interrupts_and_the_hypervisor_take_time() {
+        let text = "cpu  7438911 317336 1304698 3826403 83597 5 25793 20288 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(taken_ticks(text), Some(5 + 25793 + 20288));
+        assert_eq!(taken_ticks("cpu  1 2 3 4 5 six 7 8"), None);
+        assert!(taken_seconds().is_some());
+    }
 
     #[test]
     fn a_process_is_identified_by_its_pid_and_start_time() {

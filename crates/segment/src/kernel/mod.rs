@@ -14,7 +14,8 @@
 //! the two readings (about 10 µs) is not counted.
 //!
 //! The kernel adds a stay in the run queue when it ends, and time on a CPU at a tick. What it has not added yet of sessions
-//! whose account is `cpu` at the end of the watch is the error of the sums.
+//! whose account is `cpu` at the end of the watch is an error of the sums. Another is what interrupts and the hypervisor took
+//! of the processors: it may be in the `cpu` account of whoever ran, and is in no process's time.
 
 mod proc;
 mod sampler;
@@ -23,6 +24,7 @@ use crate::book::{Book, Life};
 use crate::directory::{Directory, Stat};
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
+use crate::this_host;
 use process::Proc as Processes;
 use sampler::{Sampler, Target};
 use serde::Serialize;
@@ -55,7 +57,7 @@ pub struct KernelView {
     /// larger by its lower bound.
     pub unexplained_share: f64,
     /// Of the sampled share, the half-width of its 95 % confidence interval; of that by the sums, what the kernel
-    /// may not have added yet.
+    /// may not have added yet, and what it counts for no process.
     pub unexplained_error: f64,
     /// Samples of busy sessions since the watch began.
     pub samples: u64,
@@ -130,6 +132,8 @@ pub struct Watch {
     reason: Option<String>,
     readings: HashMap<(u32, u32), Reading>,
     sums: Sums,
+    /// What interrupts and the hypervisor had taken when it started, seconds.
+    taken: Option<f64>,
     sampler: Option<Sampler>,
 }
 
@@ -157,6 +161,7 @@ impl Watch {
             reason: reason.map(str::to_string),
             readings: HashMap::new(),
             sums: Sums::default(),
+            taken: this_host::taken_seconds(),
         }
     }
 
@@ -224,6 +229,8 @@ impl Watch {
         self.sums.cpu_account += view.cpu_account_seconds;
         self.sums.kernel += kernel;
         self.sums.busy += busy_seconds;
+        let taken = this_host::taken_seconds().zip(self.taken);
+        late += taken.map_or(0.0, |(now, then)| (now - then).max(0.0) + this_host::tick_seconds());
         let exceeding = (self.sums.cpu_account - self.sums.kernel).max(0.0);
         let by_sums = match self.sums.busy > 0.0 {
             true => Share { of_busy: exceeding / self.sums.busy, error: late / self.sums.busy },
