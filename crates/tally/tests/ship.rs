@@ -175,13 +175,13 @@ fn a_recorder_that_is_killed_at_any_moment_ships_every_interval_once() {
         }
     }
     let running = Running::start(&cluster, folder.path(), "spool", &[]);
-    running.wait_for_frames(2);
+    // How many the others recorded depends on how long they took to start.
+    running.wait_for_frames(20);
     let spool = running.spool.clone();
     let (success, messages) = running.end(Signal::INT);
     assert!(success, "{messages}");
     let (frames, statistics) = shipped(folder.path());
-    // How many there are depends on how long a recorder takes to start.
-    assert!(frames.len() > 2, "{}", frames.len());
+    assert!(frames.len() > 20, "{}", frames.len());
     assert_eq!((frames, statistics), contents(&spool));
 }
 
