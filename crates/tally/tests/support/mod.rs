@@ -28,6 +28,7 @@ pub mod storage;
 pub mod strace;
 pub mod synthetic;
 pub mod tmux;
+pub mod verify;
 pub mod witness;
 pub mod workload;
 

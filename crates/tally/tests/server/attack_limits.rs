@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Slots, memory or the file system run short: the server is not affected, status names the right remedy,
+//! and processes without a slot get one when there is space again.
+
+use crate::support;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::slow_disk::rerun_in_mount_namespace;
+use scratch::{Cluster, Load};
+
+fn pid(client: &mut postgres::Client) -> i32 {
+    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
+}
+
+/// Process ids that the view shows, which have a slot.
+fn seen(client: &mut postgres::Client) -> Vec<i32> {
+    let rows = client.query("select pid from tally.sessions", &[]).unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+fn status(cluster: &Cluster) -> (serde_json::Value, String) {
+    let json = support::output(support::tally().args(["status", "--json"]).arg(cluster.data_dir()));
+    let text = support::output(support::tally().arg("status").arg(cluster.data_dir()));
+    (serde_json::from_str(&json).unwrap(), text)
+}
+
+fn lines(cluster: &Cluster, text: &str) -> usize {
+    cluster.log().lines().filter(|line| line.contains(text)).count()
+}
+
+#[test]
+fn sessions_without_a_slot_cost_little_and_get_the_next_free_one() {
+    const SLOTS: u32 = 9;
+    let builder = support::plain()
+        .setting("shared_preload_libraries", "pg_tally")
+        .setting("autovacuum", "off")
+        .setting("pg_tally.max_slots", &SLOTS.to_string());
+    // From 18 on, I/O workers would take slots.
+    let cluster = support::start(match support::major() {
+        15..=17 => builder,
+        _ => builder.setting("io_method", "sync"),
+    });
+    support::create_views(&cluster);
+    let mut first: Vec<_> = (0..SLOTS).map(|_| cluster.connect().unwrap()).collect();
+    let mut late: Vec<_> = (0..3).map(|_| cluster.connect().unwrap()).collect();
+    let late_pids: Vec<i32> = late.iter_mut().map(pid).collect();
+    let now_seen = seen(&mut first[0]);
+    assert_eq!(now_seen.len(), SLOTS as usize, "{now_seen:?}");
+    assert!(late_pids.iter().all(|pid| !now_seen.contains(pid)));
+
+    // None of these gets a slot. The search for dead owners runs once a second, not at each connection.
+    let postmaster = i32::try_from(cluster.postmaster_pid().unwrap()).unwrap();
+    let began = std::time::Instant::now();
+    let trace = support::strace::Strace::start("kill", &[postmaster]);
+    for _ in 0..60 {
+        drop(cluster.connect().unwrap());
+    }
+    if let Some(calls) = trace.map(support::strace::Strace::stop) {
+        let searches = calls.iter().filter(|call| call.number(1) == Some(0)).count() as u64;
+        let max = u64::from(SLOTS) * (2 + began.elapsed().as_secs());
+        assert!(searches <= max, "{searches} owners checked in {:?}", began.elapsed());
+    }
+    assert_eq!(lines(&cluster, "pg_tally does not see process"), 1, "{}", cluster.log_tail(20));
+    assert_eq!(lines(&cluster, "Raise pg_tally.max_slots (now 9)"), 1);
+    let (json, text) = status(&cluster);
+    assert_eq!(json["mode"], "shared");
+    assert_eq!(json["exact"], false, "{json}");
+    assert!(json["overflow"]["slots"].as_u64().unwrap() > 3, "{json}");
+    assert_eq!(json["overflow"]["memory"], 0);
+    assert!(text.contains("raise pg_tally.max_slots"), "{text}");
+    assert!(!text.contains("free space on"), "{text}");
+
+    // Sessions without a slot get those of ended sessions at their next statement: after its answer, when they
+    // wait for another one.
+    first.truncate(1);
+    let segment = segment::Segment::open(&support::segment(&cluster)).unwrap();
+    // Four sessions with a slot ended.
+    support::eventually("slots are released", || segment.population().unwrap() + 4 <= SLOTS);
+    for client in &mut late {
+        client.simple_query("select 1").unwrap();
+    }
+    support::eventually("the sessions have a slot", || {
+        let now_seen = seen(&mut first[0]);
+        late_pids.iter().all(|pid| now_seen.contains(pid))
+    });
+    support::eventually("the figures are exact again", || status(&cluster).0["exact"] == true);
+}
+
+fn available(folder: &Path) -> (u64, u64) {
+    let fs = rustix::fs::statvfs(folder).unwrap();
+    (fs.f_bavail * fs.f_frsize, fs.f_blocks * fs.f_frsize)
+}
+
+#[test]
+fn the_last_quarter_of_memory_is_left_to_the_server() {
+    if rerun_in_mount_namespace("attack_limits::the_last_quarter_of_memory_is_left_to_the_server") {
+        return;
+    }
+    let cluster = support::plain()
+        .setting("shared_preload_libraries", "pg_tally")
+        .setting("pg_tally.max_statements", "100")
+        .setting("pg_tally.max_relations", "100")
+        .create();
+    let mut cluster = cluster.unwrap();
+    let folder = cluster.dir().join("small");
+    std::fs::create_dir(&folder).unwrap();
+    let owner = std::fs::metadata(cluster.data_dir()).unwrap();
+    let mount = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &format!("size=5m,uid={},mode=0700", owner.uid()), "small"])
+        .arg(&folder)
+        .output()
+        .unwrap();
+    assert!(mount.status.success(), "{mount:?}");
+    cluster.append_config(&format!("pg_tally.directory = '{}'\n", folder.display())).unwrap();
+    cluster.start().unwrap();
+    cluster.pgbench_init(1).unwrap();
+    support::create_views(&cluster);
+    // Books grow until the file system has no more space for them.
+    let mut clients: Vec<_> = (0..60).map(|_| cluster.connect().unwrap()).collect();
+    let level = support::tally().args(["level", "locks"]).arg(cluster.data_dir()).output().unwrap();
+    assert!(level.status.success(), "{level:?}");
+    for client in &mut clients {
+        client.batch_execute("begin; select count(*) from pgbench_accounts; commit").unwrap();
+    }
+    let (left, all) = available(&folder);
+    assert!(left >= all / 4, "{left} of {all} bytes are left");
+    assert!(left < all / 2, "{left} of {all} bytes are left: memory was not short");
+    let count = seen(&mut clients[0]).len();
+    assert!(count < 60, "{count} processes found memory");
+    assert_eq!(lines(&cluster, "pg_tally does not see process"), 1, "{}", cluster.log_tail(20));
+    assert_eq!(lines(&cluster, "there is no memory for a slot"), 1);
+    let (json, text) = status(&cluster);
+    assert_eq!(json["exact"], false, "{json}");
+    assert_eq!(json["overflow"]["slots"], 0, "{json}");
+    assert!(text.contains("free space on the segment's file system"), "{text}");
+    assert!(!text.contains("raise pg_tally.max_slots"), "{text}");
+    let result = cluster.pgbench().load(Load::TpcB).clients(4).transactions(50).run().unwrap();
+    assert_eq!(result.failed, 0);
+    drop(clients);
+    // The cluster removes its directory.
+    let _ = Command::new("umount").arg("-l").arg(&folder).status();
+    drop(cluster);
+}
+
+#[test]
+fn a_directory_on_disk_is_refused_unless_the_setting_allows_it() {
+    // The cluster's directory may be in memory; /var/tmp is usually on disk.
+    let made = Command::new("mktemp").args(["-d", "/var/tmp/tally.XXXXXX"]).output().unwrap();
+    let folder = String::from_utf8(made.stdout).unwrap().trim().to_string();
+    let kind = Command::new("stat").args(["-f", "-c", "%T", &folder]).output().unwrap();
+    if String::from_utf8(kind.stdout).unwrap().trim() == "tmpfs" {
+        println!("not tested: {folder} is in memory");
+        std::fs::remove_dir(&folder).unwrap();
+        return;
+    }
+    let mut cluster =
+        support::plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
+    cluster.os_user().chown(Path::new(&folder)).unwrap();
+    cluster.append_config(&format!("pg_tally.directory = '{folder}'\n")).unwrap();
+    cluster.start().unwrap();
+    support::create_views(&cluster);
+    let value = |cluster: &Cluster, name: &str| {
+        let sql = format!("select value from tally.status where name = '{name}'");
+        cluster.psql(&sql).unwrap().trim().to_string()
+    };
+    assert_eq!(value(&cluster, "active"), "no");
+    assert!(value(&cluster, "reason").contains("medium"), "{}", value(&cluster, "reason"));
+    assert_eq!(lines(&cluster, "pg_tally.directory_on_disk = on"), 1, "{}", cluster.log());
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    cluster.append_config("pg_tally.directory_on_disk = on\n").unwrap();
+    cluster.restart().unwrap();
+    assert_eq!(value(&cluster, "active"), "yes");
+    cluster.stop(scratch::StopMode::Fast).unwrap();
+    std::fs::remove_dir(&folder).unwrap();
+}

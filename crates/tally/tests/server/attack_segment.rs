@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Damage to the segment's file never stops a running server.
+//!
+//! PGTALLY_ATTACK_ROUNDS sets how often random bytes are written (20).
+
+use crate::support;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, RngCore, SeedableRng};
+use scratch::{Cluster, Load, RunningPgbench, StopMode};
+use segment::Segment;
+
+const HEADER: u64 = 4096;
+/// End of the words that format/FORMAT.md describes.
+const HEADER_END: u64 = 1472;
+const SLOTS: u64 = 72;
+const STATS_PER_BOOK: u64 = 80;
+const ENTRIES: u64 = 208;
+const PID_NAMESPACE: u64 = 64;
+const SYSTEM_ID: u64 = 808;
+const MERGE_LOCK: u64 = 1280;
+const MERGE_LOCK_BOOT_NS: u64 = 1288;
+
+fn rounds(otherwise: u32) -> u32 {
+    std::env::var("PGTALLY_ATTACK_ROUNDS").map_or(otherwise, |text| text.parse().unwrap())
+}
+
+/// Small books, so that random bytes hit memory in use.
+fn server() -> Cluster {
+    let cluster = support::start(
+        support::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("restart_after_crash", "on")
+            .setting("autovacuum_naptime", "1s")
+            .setting("pg_tally.max_statistics", "128")
+            .setting("pg_tally.max_statements", "200")
+            .setting("pg_tally.max_relations", "50"),
+    );
+    cluster.pgbench_init(1).unwrap();
+    support::create_views(&cluster);
+    cluster
+}
+
+/// A server, its postmaster and its segment's file.
+struct Victim {
+    cluster: Cluster,
+    postmaster: u32,
+    path: PathBuf,
+    file: File,
+}
+
+impl Victim {
+    fn new(cluster: Cluster) -> Self {
+        let path = support::segment(&cluster);
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        Self { postmaster: cluster.postmaster_pid().unwrap(), path, file, cluster }
+    }
+
+    /// Opens the file again, since the server may have created another.
+    fn reopen(&mut self) {
+        self.file = OpenOptions::new().read(true).write(true).open(&self.path).unwrap();
+    }
+
+    fn put(&self, offset: u64, bytes: &[u8]) {
+        self.file.write_all_at(bytes, offset).unwrap();
+    }
+
+    fn word(&self, offset: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, offset).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn crashes(&self) -> usize {
+        self.cluster.log().matches("was terminated by signal").count()
+    }
+
+    /// Asserts that after `what` the same postmaster runs and accepts sessions.
+    fn survives(&self, what: &str) {
+        support::eventually(&format!("sessions are accepted after {what}"), || {
+            assert!(scratch::alive(self.postmaster), "the postmaster died of {what}");
+            self.cluster.connect().is_ok_and(|mut client| client.simple_query("select 1").is_ok())
+        });
+        assert_eq!(self.cluster.postmaster_pid().unwrap(), self.postmaster, "after {what}");
+    }
+}
+
+/// Sessions that stay, and sessions that connect for each transaction.
+fn load(cluster: &Cluster, seconds: u64) -> [RunningPgbench; 2] {
+    let lasting = cluster.pgbench().load(Load::TpcB).clients(3).arg("--max-tries=100");
+    let short = cluster.pgbench().load(Load::Select).clients(1).arg("-C");
+    [lasting, short].map(|load| load.duration(Duration::from_secs(seconds)).spawn().unwrap())
+}
+
+#[test]
+fn truncating_the_file_ends_no_process() {
+    let mut victim = Victim::new(server());
+    for length in [0, 8, HEADER, 3 * HEADER, 1 << 20] {
+        let load = load(&victim.cluster, 2);
+        std::thread::sleep(Duration::from_millis(700));
+        victim.file.set_len(length).unwrap();
+        for bench in load {
+            let result = bench.wait().unwrap();
+            assert_eq!(result.failed, 0, "cut to {length}");
+            assert!(result.transactions > 0, "cut to {length}");
+        }
+        victim.survives(&format!("a cut to {length} bytes"));
+        assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
+        // A new session reports why it has no slot.
+        let failure =
+            victim.cluster.psql("select value from tally.status where name = 'reason'").unwrap();
+        assert!(failure.contains("cut short"), "{length}: {failure}");
+        // The next start creates another file.
+        victim.cluster.restart().unwrap();
+        victim.postmaster = victim.cluster.postmaster_pid().unwrap();
+        victim.reopen();
+        let active = "select value from tally.status where name = 'active'";
+        assert_eq!(victim.cluster.psql(active).unwrap().trim(), "yes");
+    }
+}
+
+#[test]
+fn removing_the_file_ends_no_process() {
+    let victim = Victim::new(server());
+    std::fs::remove_file(&victim.path).unwrap();
+    let [lasting, short] = load(&victim.cluster, 1);
+    assert_eq!(lasting.wait().unwrap().failed + short.wait().unwrap().failed, 0);
+    // After a crash the server creates a new file.
+    support::eventually("the sessions have ended", || {
+        victim.cluster.backend_pids().unwrap().is_empty()
+    });
+    let checkpointer = victim
+        .cluster
+        .processes()
+        .into_iter()
+        .find(|process| process.title.contains("checkpointer"))
+        .unwrap();
+    victim.cluster.kill9(checkpointer.pid).unwrap();
+    support::eventually("the server has restarted", || victim.crashes() == 1);
+    victim.survives("a crash without a segment");
+    let mut segment = Segment::open(&victim.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    assert!(snapshot.books.len() > 3, "{}", snapshot.books.len());
+    // The new file lists the probes too.
+    assert!(segment.probes().unwrap().iter().any(|probe| probe.name == "import fsync"));
+}
+
+#[test]
+fn no_word_of_the_header_ends_the_postmaster() {
+    let victim = Victim::new(server());
+    for (n, offset) in (0..HEADER_END).step_by(8).enumerate() {
+        let before = victim.word(offset);
+        for word in [u64::MAX, 0x7FFF_FFFF_FFFF_FFFF] {
+            victim.put(offset, &word.to_ne_bytes());
+            // A session starts, works and ends.
+            let session = victim.cluster.connect();
+            assert!(scratch::alive(victim.postmaster), "the postmaster died of word {offset}");
+            if let Ok(mut client) = session {
+                let _ = client.simple_query("select count(*) from pgbench_branches");
+            }
+        }
+        victim.put(offset, &before.to_ne_bytes());
+        if n % 32 == 0 {
+            victim.survives(&format!("words up to {offset}"));
+        }
+    }
+    victim.survives("every word of the header");
+    assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
+}
+
+#[test]
+fn words_from_which_addresses_are_computed_are_not_trusted() {
+    let victim = Victim::new(server());
+    let busy = load(&victim.cluster, 4);
+    let mut idle = victim.cluster.connect().unwrap();
+    for offset in [SLOTS, STATS_PER_BOOK, ENTRIES] {
+        let before = victim.word(offset);
+        victim.put(offset, &[0xFF; 8]);
+        std::thread::sleep(Duration::from_millis(300));
+        idle.simple_query("select 1").unwrap();
+        drop(victim.cluster.connect().unwrap());
+        victim.put(offset, &before.to_ne_bytes());
+    }
+    for bench in busy {
+        assert_eq!(bench.wait().unwrap().failed, 0);
+    }
+    victim.survives("three words");
+    assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
+}
+
+/// Ranges of the file that have memory, and so are in use.
+fn extents(file: &File) -> Vec<(u64, u64)> {
+    let mut extents = Vec::new();
+    let mut at = 0;
+    while let Ok(from) = rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+        let to = rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(from)).unwrap();
+        extents.push((from, to));
+        at = to;
+    }
+    extents
+}
+
+/// Writes random or extreme bytes to a range in use; returns what it wrote, for messages.
+fn scribble(victim: &Victim, random: &mut StdRng) -> String {
+    let extents = extents(&victim.file);
+    if extents.is_empty() {
+        return "nothing".into();
+    }
+    let (from, to) = extents[random.random_range(0..extents.len())];
+    let offset = match random.random_range(0..4) {
+        0 => random.random_range(0..HEADER / 8) * 8,
+        _ => random.random_range(from / 8..to / 8) * 8,
+    };
+    let length = *[4, 8, 8, 64, 512, 4096][random.random_range(0..6)..].first().unwrap();
+    let mut bytes = vec![0; length];
+    match random.random_range(0..4) {
+        0 => bytes.fill(0xFF),
+        1 => bytes.fill(0),
+        2 => bytes.fill(random.random()),
+        _ => random.fill_bytes(&mut bytes),
+    }
+    // Never beyond the end: extending the file is another attack.
+    let length = length.min((to.max(HEADER) - offset.min(to.max(HEADER))) as usize);
+    victim.put(offset, &bytes[..length]);
+    format!("{length} bytes {:02x?}... at {offset}", &bytes[..length.min(8)])
+}
+
+/// Queries that read or reset the segment.
+const QUERIES: [&str; 9] = [
+    "select count(*) from tally.ledger",
+    "select count(*) from tally.sessions",
+    "select count(*) from tally.statements",
+    "select count(*) from tally.relations",
+    "select count(*) from tally.locks",
+    "select count(*) from tally.events",
+    "select * from tally.checkpoints",
+    "select count(*) from tally.status",
+    "select tally.reset()",
+];
+
+#[test]
+fn random_bytes_in_a_live_segment_end_neither_postmaster_nor_backends() {
+    let seed = std::env::var("PGTALLY_ATTACK_SEED").map_or(7, |text| text.parse().unwrap());
+    let rounds = rounds(20);
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut victim = Victim::new(server());
+    let mut busy = load(&victim.cluster, 20);
+    let mut starts = 0;
+    for round in 0..rounds {
+        let mut written = Vec::new();
+        for _ in 0..random.random_range(1..20) {
+            written.push(scribble(&victim, &mut random));
+        }
+        if random.random_bool(0.3) {
+            let level = ["off", "waits", "locks"][random.random_range(0..3)];
+            let _ = support::tally().args(["level", level]).arg(&victim.path).output();
+        }
+        let query = QUERIES[random.random_range(0..QUERIES.len())];
+        if let Ok(mut client) = victim.cluster.connect() {
+            let _ = client.simple_query(query);
+            let _ = client.simple_query("select count(*) from pgbench_accounts where aid < 100");
+        }
+        assert!(
+            scratch::alive(victim.postmaster),
+            "round {round}, seed {seed}: the postmaster died after {written:#?}\n{}",
+            victim.cluster.log_tail(20)
+        );
+        // Start with a new file, as after damage that cannot be repaired.
+        if round % 8 == 7 {
+            victim.survives(&format!("round {round}, seed {seed}"));
+            victim.cluster.stop(StopMode::Fast).unwrap();
+            let _ = std::fs::remove_file(&victim.path);
+            victim.cluster.start().unwrap();
+            victim.postmaster = victim.cluster.postmaster_pid().unwrap();
+            victim.reopen();
+            starts += 1;
+        } else if !victim.path.exists() || victim.word(0) == 0 {
+            victim.survives(&format!("round {round}, seed {seed}"));
+            victim.reopen();
+        }
+        if busy.iter_mut().any(|bench| !bench.running()) {
+            busy.iter_mut().for_each(RunningPgbench::kill);
+            victim.survives("the end of a load");
+            busy = load(&victim.cluster, 20);
+        }
+    }
+    busy.iter_mut().for_each(RunningPgbench::kill);
+    victim.survives("all rounds");
+    // Backends do not crash either, though their figures are wrong.
+    let panics = victim.cluster.log().matches("PANIC").count();
+    assert_eq!(panics, 0, "{}", victim.cluster.log_tail(50));
+    assert_eq!(
+        victim.crashes(),
+        0,
+        "seed {seed}: a backend crashed\n{}",
+        victim.cluster.log_tail(50)
+    );
+    println!(
+        "{rounds} rounds, seed {seed}: {} crash restarts, {starts} starts with a new file",
+        victim.crashes()
+    );
+    victim.cluster.stop(StopMode::Fast).unwrap();
+}
+
+/// According to the segment, a stopped process holds the merge lock.
+#[test]
+fn a_stopped_holder_of_the_merge_lock_delays_no_session() {
+    let victim = Victim::new(server());
+    let mut holder = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let boot_ns = {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    };
+    victim.put(MERGE_LOCK_BOOT_NS, &boot_ns.to_ne_bytes());
+    victim.put(MERGE_LOCK, &holder.id().to_ne_bytes());
+    let postmaster = i32::try_from(victim.postmaster).unwrap();
+    let trace =
+        support::strace::Strace::start("clock_nanosleep,nanosleep,sched_yield", &[postmaster]);
+    let mut sessions = 0;
+    while sessions < 40 {
+        drop(victim.cluster.connect().unwrap());
+        sessions += 1;
+    }
+    let calls = trace.map(support::strace::Strace::stop);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    if let Some(calls) = calls {
+        assert_eq!(calls.len(), 0, "a session waited: {:?}", calls.first().map(|call| &call.name));
+    }
+    // Now that the holder has ended, the next session merges all of them.
+    drop(victim.cluster.connect().unwrap());
+    support::eventually("all ended sessions are merged", || {
+        drop(victim.cluster.connect().unwrap());
+        let segment = Segment::open(&victim.path).unwrap();
+        segment.population().unwrap() < 12
+    });
+}
+
+fn population(path: &Path) -> u32 {
+    Segment::open(path).unwrap().population().unwrap()
+}
+
+#[test]
+fn a_server_in_a_new_container_reuses_the_segment_of_the_last_one() {
+    let mut victim = Victim::new(server());
+    let mut clients: Vec<_> = (0..10).map(|_| victim.cluster.connect().unwrap()).collect();
+    for client in &mut clients {
+        client.simple_query("select 1").unwrap();
+    }
+    // All processes at once, as when a container is killed: none can release its slot.
+    let signal = |pid: u32, signal| {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    };
+    signal(victim.postmaster, rustix::process::Signal::STOP);
+    for process in victim.cluster.processes() {
+        signal(process.pid, rustix::process::Signal::KILL);
+    }
+    victim.cluster.kill9_postmaster().unwrap();
+    drop(clients);
+    assert!(population(&victim.path) > 10);
+    // As the segment of another container looks.
+    victim.put(PID_NAMESPACE, &4_026_531_000_u64.to_ne_bytes());
+    let made = Segment::open(&victim.path).unwrap().header().created_realtime_ns;
+    victim.cluster.start().unwrap();
+    victim.postmaster = victim.cluster.postmaster_pid().unwrap();
+    victim.survives("a new container");
+    let segment = Segment::open(&victim.path).unwrap();
+    assert_eq!(segment.header().created_realtime_ns, made, "it is the same segment");
+    assert_eq!(segment.server_runs(), Some(true));
+    let kept = segment.population().unwrap();
+    assert!(kept < 10, "{kept} slots are claimed, some by dead processes");
+}
+
+#[test]
+fn a_new_cluster_in_the_same_directory_gets_its_own_segment() {
+    let mut victim = Victim::new(server());
+    let made = Segment::open(&victim.path).unwrap().header().created_realtime_ns;
+    victim.cluster.kill9_postmaster().unwrap();
+    let before = victim.word(SYSTEM_ID);
+    assert_ne!(before, 0);
+    let control = victim.cluster.psql("select 1");
+    assert!(control.is_err());
+    // The same inode, but another cluster's system identifier.
+    victim.put(SYSTEM_ID, &(before ^ 1).to_ne_bytes());
+    victim.cluster.start().unwrap();
+    let segment = Segment::open(&victim.path).unwrap();
+    assert_ne!(segment.header().created_realtime_ns, made);
+    victim.reopen();
+    assert_eq!(victim.word(SYSTEM_ID), before);
+    let shown = victim.cluster.psql("select system_identifier from pg_control_system()").unwrap();
+    assert_eq!(shown.trim(), before.to_string());
+}

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally blocking` and tally.blocking: the root of a crowd that waits, by name, with what it did; and that nothing
+//! is shown of waits that have ended.
+
+use crate::support;
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+use crate::support::{create_views, eventually, output, segment, start, tally};
+use postgres::{Client, NoTls};
+use scratch::Cluster;
+use segment::{EventKind, Segment};
+use serde_json::Value;
+
+const WAITERS: usize = 8;
+
+fn server() -> Cluster {
+    let cluster = start(
+        support::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("autovacuum", "off")
+            .setting("deadlock_timeout", "10min"),
+    );
+    cluster
+        .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
+        .unwrap();
+    cluster
+}
+
+fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
+    let mut config = cluster.config();
+    let mut client = config.application_name(application).connect(NoTls).unwrap();
+    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    (client, pid)
+}
+
+fn blocking(cluster: &Cluster) -> Value {
+    let mut command = tally();
+    // Only so it asks the server for names where the tests run as root.
+    command.env("PGUSER", cluster.user());
+    serde_json::from_str(&output(command.args(["blocking", "--json"]).arg(segment(cluster))))
+        .unwrap()
+}
+
+fn text(cluster: &Cluster) -> String {
+    let mut command = tally();
+    command.env("PGUSER", cluster.user());
+    output(command.arg("blocking").arg(segment(cluster)))
+}
+
+fn blocked(cluster: &Cluster) -> u64 {
+    blocking(cluster)["blocked"].as_u64().unwrap()
+}
+
+/// A session that waits for the row; it ends with the wait.
+fn waiter(
+    cluster: &Cluster,
+    sql: &'static str,
+) -> (i32, std::thread::JoinHandle<Result<(), postgres::Error>>) {
+    let (mut client, pid) = session(cluster, "waiter");
+    (pid, std::thread::spawn(move || client.batch_execute(sql)))
+}
+
+const UPDATE: &str = "update orders set v = v + 1 where id = 1";
+
+/// The texts of the events about blocking, with the pid of who reports and when, in seconds from some instant.
+fn blocked_events(cluster: &Cluster) -> Vec<(i32, String, f64)> {
+    let segment = Segment::open(&segment(cluster)).unwrap();
+    let events = segment.events(0).unwrap().into_iter();
+    let blocked = events.filter(|event| event.kind == EventKind::Blocked);
+    blocked.map(|event| (event.pid, event.text, segment.clock().seconds(event.tick))).collect()
+}
+
+#[test]
+fn events_name_the_root_when_it_begins_while_it_lasts_and_when_it_ends() {
+    let cluster = server();
+    let (mut root, root_pid) = session(&cluster, "forgetful");
+    root.batch_execute("begin; update orders set v = 7 where id = 1; select pg_advisory_lock(1)")
+        .unwrap();
+    let (first, waits) = waiter(&cluster, UPDATE);
+    eventually("one is blocked", || blocked(&cluster) == 1);
+    let others = [UPDATE, "select pg_advisory_lock_shared(1)"].map(|sql| waiter(&cluster, sql));
+    eventually("all are blocked", || blocked(&cluster) == 3);
+
+    let root_is = format!("session {root_pid} (forgetful, postgres@postgres)");
+    let begin = |count| format!("{count} for {root_is}, idle in transaction for ");
+    eventually("it is reported twice", || blocked_events(&cluster).len() >= 2);
+    let events = blocked_events(&cluster);
+    assert!(events.iter().all(|(pid, ..)| *pid == first), "only the first one reports: {events:?}");
+    let again = &events[1].1;
+    assert!(again.starts_with(&begin("3 sessions wait")), "{events:?}");
+    assert!(
+        again.contains(" s, for transaction ") && again.ends_with(" (ShareLock)"),
+        "{events:?}"
+    );
+    let apart = events[1].2 - events[0].2;
+    assert!(apart >= 9.9, "reports are {apart} s apart: {events:?}");
+
+    cluster.psql(&format!("select pg_cancel_backend({first})")).unwrap();
+    assert!(waits.join().unwrap().is_err());
+    eventually("its end is reported", || {
+        let end = format!("waits no longer for {root_is}; waited ");
+        blocked_events(&cluster)
+            .iter()
+            .any(|(pid, text, _)| *pid == first && text.starts_with(&end))
+    });
+    root.batch_execute("rollback; select pg_advisory_unlock(1)").unwrap();
+    for (_, waiting) in others {
+        waiting.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn without_a_threshold_nobody_reports() {
+    let cluster = server();
+    cluster.append_config("pg_tally.block_threshold = -1\n").unwrap();
+    cluster.reload().unwrap();
+    eventually("the setting holds", || {
+        cluster.psql("show pg_tally.block_threshold").unwrap().trim() == "-1"
+    });
+    let (mut root, _) = session(&cluster, "forgetful");
+    root.batch_execute("begin; update orders set v = 7 where id = 1").unwrap();
+    let (_, waits) = waiter(&cluster, UPDATE);
+    eventually("it has waited for longer than a report takes", || {
+        let json = blocking(&cluster);
+        let wait = &json["roots"][0]["blocks"][0]["wait"];
+        wait["seconds"].as_f64().is_some_and(|seconds| seconds > 2.5)
+    });
+    root.batch_execute("rollback").unwrap();
+    waits.join().unwrap().unwrap();
+    assert!(blocked_events(&cluster).is_empty(), "{:?}", blocked_events(&cluster));
+}
+
+/// JDBC and most drivers speak the extended protocol, whose messages between two statements are none themselves. The
+/// witness is the server's pg_stat_activity.
+#[test]
+fn the_last_statement_of_a_client_of_the_extended_protocol_is_known() {
+    let cluster = server();
+    create_views(&cluster);
+    let (mut root, root_pid) = session(&cluster, "driver");
+    let mut client = cluster.connect().unwrap();
+    let mut last = || {
+        // A message ends, for us, when the server asks for the next one: after the client has its answer.
+        eventually("the session waits for its client", || {
+            let waits = "select wait_event = 'ClientRead' from pg_stat_activity where pid = $1";
+            let row = client.query_one(waits, &[&root_pid]).unwrap();
+            row.get::<_, Option<bool>>(0) == Some(true)
+        });
+        let row = client.query_one(
+            "select query, (select query from tally.last_statement($1)) from pg_stat_activity where pid = $1",
+            &[&root_pid],
+        );
+        let row = row.unwrap();
+        (row.get::<_, String>(0), row.get::<_, Option<String>>(1))
+    };
+    root.batch_execute("begin").unwrap();
+    root.execute("update orders set v = $1 where id = $2", &[&7, &1]).unwrap();
+    let (theirs, ours) = last();
+    assert_eq!(theirs, "update orders set v = $1 where id = $2");
+    assert_eq!(ours.as_deref(), Some(&theirs[..]));
+
+    let (_, waiting) = waiter(&cluster, UPDATE);
+    eventually("one is blocked", || blocked(&cluster) == 1);
+    let json = blocking(&cluster);
+    assert_eq!(json["roots"][0]["query"], "update orders set v = $1 where id = $2", "{json:#}");
+
+    let insert = root.prepare("insert into orders values ($1, $2)").unwrap();
+    let select = root.prepare("select v from orders where id = $1").unwrap();
+    for (statement, text) in [
+        (&insert, "insert into orders values ($1, $2)"),
+        (&select, "select v from orders where id = $1"),
+    ] {
+        match text.starts_with("insert") {
+            true => root.execute(statement, &[&100, &1]).map(|_| ()).unwrap(),
+            false => root.query(statement, &[&100]).map(|_| ()).unwrap(),
+        }
+        assert_eq!(last(), (text.to_owned(), Some(text.to_owned())));
+    }
+    // One that has no name replaces what came before.
+    root.batch_execute(";").unwrap();
+    assert_eq!(last(), (";".to_owned(), None));
+    root.batch_execute("commit").unwrap();
+    waiting.join().unwrap().unwrap();
+}
+
+#[test]
+fn the_root_of_a_crowd_is_named_with_what_it_did() {
+    let cluster = server();
+    create_views(&cluster);
+    assert_eq!(text(&cluster), "Nobody is blocked.\n");
+    let empty = blocking(&cluster);
+    assert_eq!(
+        (&empty["blocked"], &empty["roots"]),
+        (&0.into(), &Value::Array(vec![])),
+        "{empty:#}"
+    );
+
+    let (mut root, root_pid) = session(&cluster, "forgetful");
+    root.batch_execute("begin").unwrap();
+    root.batch_execute("update orders set v = 7 where id = 1").unwrap();
+    let waiters: Vec<_> = (0..WAITERS).map(|_| waiter(&cluster, UPDATE)).collect();
+    eventually("all are blocked", || blocked(&cluster) == WAITERS as u64);
+
+    let json = blocking(&cluster);
+    let first = &json["roots"][0];
+    assert_eq!(json["roots"].as_array().unwrap().len(), 1, "{json:#}");
+    assert_eq!(first["pid"], root_pid, "{json:#}");
+    assert_eq!(first["waiters"], WAITERS, "{json:#}");
+    assert_eq!(
+        (&first["application"], &first["state"]),
+        (&"forgetful".into(), &"idle in transaction".into())
+    );
+    assert!(
+        first["query"].as_str().unwrap().contains("update orders set v = $1 where id = $2"),
+        "{json:#}"
+    );
+    assert!(first["since_seconds"].as_f64().unwrap() > 0.0 && first["wait"].is_null(), "{json:#}");
+    // The first waiter has the row's lock and waits for the transaction; the others wait for the row.
+    let direct = &first["blocks"][0];
+    assert_eq!(
+        (&direct["wait"]["lock_type"], &direct["wait"]["mode"]),
+        (&"transactionid".into(), &"ShareLock".into())
+    );
+    let behind = &direct["blocks"][0]["wait"];
+    assert_eq!(
+        (&behind["lock"], &behind["mode"]),
+        (&"row (0,1) of relation orders".into(), &"ExclusiveLock".into()),
+        "{json:#}"
+    );
+    assert!(direct["query"].as_str().unwrap().contains("v + $1"), "{json:#}");
+
+    let shown = text(&cluster);
+    let line = format!("8 sessions wait for session {root_pid} (forgetful, postgres@postgres), idle in transaction for ");
+    assert!(shown.starts_with(&line), "{shown}");
+    let origin = shown.lines().nth(1).unwrap();
+    assert!(origin.starts_with("  client local, transaction open for "), "{shown}");
+    assert!(shown.lines().nth(2).unwrap().contains("last: update orders set v = $1"), "{shown}");
+
+    let mut watch = std::process::Command::new(env!("CARGO_BIN_EXE_tally"))
+        .args(["blocking", "--watch", "--json"])
+        .arg(segment(&cluster))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(watch.stdout.take().unwrap()).lines().take(2);
+    for line in lines {
+        let seen: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        assert_eq!(
+            (&seen["blocked"], &seen["roots"][0]["pid"]),
+            (&WAITERS.into(), &root_pid.into())
+        );
+    }
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+
+    let mut client = cluster.connect().unwrap();
+    let rows = client.query("select pid, blockers, root_pid, root_waiters, root_phase, root_query, lock, wait_seconds, \
+                             pg_blocking_pids(pid) from tally.blocking order by wait_seconds desc", &[]).unwrap();
+    assert_eq!(rows.len(), WAITERS);
+    for row in &rows {
+        let (ours, theirs): (Vec<i32>, Vec<i32>) =
+            (row.get("blockers"), row.get("pg_blocking_pids"));
+        assert!(
+            ours.iter().all(|pid| theirs.contains(pid)) && ours.len() == theirs.len().min(5),
+            "{ours:?} {theirs:?}"
+        );
+        assert_eq!(
+            (row.get::<_, i32>("root_pid"), row.get::<_, i64>("root_waiters")),
+            (root_pid, WAITERS as i64)
+        );
+        assert_eq!(row.get::<_, &str>("root_phase"), "idle in transaction");
+        assert!(row.get::<_, &str>("root_query").starts_with("update orders set v = $1"));
+        assert!(row.get::<_, f64>("wait_seconds") > 0.1);
+    }
+    assert!(rows.iter().any(|row| row.get::<_, &str>("lock") == "row (0,1) of relation orders"));
+    // Others see that somebody waits, and no more.
+    client.batch_execute("create role poor login").unwrap();
+    let mut config = cluster.config();
+    let mut poor = config.user("poor").connect(NoTls).unwrap();
+    let sql = "select count(*), count(application_name) + count(query) + count(root_query) \
+               + count(root_application_name) + count(root_phase) + count(client_address) + count(transaction_seconds) \
+               + count(root_client_address) + count(root_transaction_seconds) from tally.blocking";
+    let row = poor.query_one(sql, &[]).unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (WAITERS as i64, 0));
+
+    root.batch_execute("commit").unwrap();
+    for (_, thread) in waiters {
+        thread.join().unwrap().unwrap();
+    }
+    assert_eq!(text(&cluster), "Nobody is blocked.\n");
+    assert_eq!(
+        client.query_one("select count(*) from tally.blocking", &[]).unwrap().get::<_, i64>(0),
+        0
+    );
+}
+
+/// The witness is the server's pg_stat_activity.
+#[test]
+fn a_session_has_the_age_of_its_transaction_not_of_its_last_statement() {
+    let cluster = server();
+    create_views(&cluster);
+    let (mut root, pid) = session(&cluster, "forgetful");
+    let mut client = cluster.connect().unwrap();
+    let mut ages = || {
+        let row = client.query_one(
+            "select s.transaction_seconds, extract(epoch from clock_timestamp() - a.xact_start)::float8, s.phase, \
+             s.client_address from tally.sessions s join pg_stat_activity a using (pid) where pid = $1",
+            &[&pid],
+        );
+        let row = row.unwrap();
+        assert_eq!(row.get::<_, &str>(3), "local");
+        let phase: String = row.get(2);
+        (row.get::<_, Option<f64>>(0), row.get::<_, Option<f64>>(1), phase)
+    };
+    let none = (None, None, "idle".to_string());
+    eventually("it is idle", || ages() == none);
+    // Two transactions, so that the first one's beginning is not the second one's.
+    for _ in 0..2 {
+        root.batch_execute("begin; select 1").unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        root.query("select pg_sleep(0.5)", &[]).unwrap();
+        eventually("it has answered", || ages().2 == "idle in transaction");
+        let (ours, theirs, _) = ages();
+        let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
+        assert!(
+            theirs >= 1.2 && (ours - theirs).abs() < 0.1,
+            "{ours} s, the server has {theirs} s"
+        );
+        root.batch_execute("commit").unwrap();
+        eventually("it is idle again", || ages() == none);
+    }
+}
+
+#[test]
+fn a_session_over_the_network_has_its_address() {
+    let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let (cluster, port) = support::on_loopback(loaded);
+    create_views(&cluster);
+    cluster
+        .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
+        .unwrap();
+    let connect = |application: &str| {
+        let mut config = postgres::Config::new();
+        config.host("127.0.0.1").port(port).user("postgres").application_name(application);
+        config.connect(NoTls).unwrap()
+    };
+    let mut root = connect("far");
+    root.batch_execute("begin; update orders set v = 1").unwrap();
+    let mut waiting = connect("far too");
+    let waiting = std::thread::spawn(move || waiting.batch_execute(UPDATE));
+    eventually("one is blocked", || blocked(&cluster) == 1);
+    let json = blocking(&cluster);
+    let first = &json["roots"][0];
+    assert_eq!(first["client_address"], "127.0.0.1", "{json:#}");
+    assert_eq!(first["blocks"][0]["client_address"], "127.0.0.1", "{json:#}");
+    assert!(first["transaction_seconds"].as_f64().unwrap() > 0.1, "{json:#}");
+    let sql = "select client_address || ' ' || root_client_address || ' ' || (root_transaction_seconds >= wait_seconds) \
+               from tally.blocking";
+    assert_eq!(cluster.psql(sql).unwrap().trim(), "127.0.0.1 127.0.0.1 true");
+    root.batch_execute("rollback").unwrap();
+    waiting.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_wait_that_ends_by_an_error_is_no_longer_shown() {
+    let cluster = server();
+    let (mut root, _) = session(&cluster, "root");
+    root.batch_execute("begin; lock table orders in access exclusive mode").unwrap();
+    let (mut client, pid) = session(&cluster, "waiter");
+    let mut admin = cluster.connect().unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| client.batch_execute("begin; select * from orders"));
+        eventually("it is blocked", || blocked(&cluster) == 1);
+        let json = blocking(&cluster);
+        let wait = &json["roots"][0]["blocks"][0]["wait"];
+        assert_eq!(
+            (&wait["lock"], &wait["mode"]),
+            (&"relation orders".into(), &"AccessShareLock".into()),
+            "{json:#}"
+        );
+        admin.execute("select pg_cancel_backend($1)", &[&pid]).unwrap();
+        assert!(waiting.join().unwrap().is_err());
+    });
+    let since = |segment: &Segment| segment.blocked().unwrap().len();
+    let segment = Segment::open(&segment(&cluster)).unwrap();
+    assert_eq!(since(&segment), 0, "nothing is left in the slot");
+    assert_eq!(blocked(&cluster), 0);
+    // It waits again, and is killed: the server restarts.
+    let waiting =
+        std::thread::spawn(move || client.batch_execute("rollback; select * from orders"));
+    eventually("it is blocked again", || blocked(&cluster) == 1);
+    cluster.kill9(pid as u32).unwrap();
+    assert!(waiting.join().unwrap().is_err());
+    eventually("the server is back", || cluster.connect().is_ok());
+    assert_eq!(text(&cluster), "Nobody is blocked.\n");
+}
+
+/// A session waits for that long for an advisory lock; how many sleeps these were and how long, of all so far.
+fn wait_for(cluster: &Cluster, length: Duration) -> (i64, f64) {
+    let sql = "select coalesce(sum(count), 0)::bigint, coalesce(sum(seconds), 0) from tally.waits \
+               where wait_event = 'advisory'";
+    let mut client = cluster.connect().unwrap();
+    let mut read = || {
+        let row = client.query_one(sql, &[]).unwrap();
+        (row.get::<_, i64>(0), row.get::<_, f64>(1))
+    };
+    let before = read().0;
+    let (mut root, _) = session(cluster, "root");
+    root.batch_execute("select pg_advisory_lock(1)").unwrap();
+    let (_, thread) = waiter(cluster, "select pg_advisory_lock(1)");
+    std::thread::sleep(length);
+    if length > Duration::from_secs(1) {
+        assert_eq!(blocked(cluster), 1);
+    }
+    root.batch_execute("select pg_advisory_unlock(1)").unwrap();
+    thread.join().unwrap().unwrap();
+    let mut found = (0, 0.0);
+    // Its last wait is recorded when it ends.
+    eventually("the wait is recorded", || {
+        std::thread::sleep(Duration::from_millis(200));
+        found = read();
+        found.0 > before
+    });
+    found
+}
+
+#[test]
+fn a_wait_that_looks_up_its_blocker_is_not_counted_otherwise() {
+    let cluster = server();
+    create_views(&cluster);
+    let short = wait_for(&cluster, Duration::from_millis(60));
+    let both = wait_for(&cluster, Duration::from_millis(2600));
+    // The server may sleep more than once, but not more often.
+    assert_eq!(both.0 - short.0, short.0, "{short:?} {both:?}");
+    assert!((2.5..4.0).contains(&(both.1 - short.1)), "{short:?} {both:?}");
+}
+
+#[test]
+fn a_deadlock_and_a_prepared_transaction_are_named() {
+    let cluster = start(
+        support::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("max_prepared_transactions", "5")
+            .setting("deadlock_timeout", "10min"),
+    );
+    let (mut one, one_pid) = session(&cluster, "one");
+    let (mut two, two_pid) = session(&cluster, "two");
+    one.batch_execute("begin; select pg_advisory_xact_lock(1, 1)").unwrap();
+    two.batch_execute("begin; select pg_advisory_xact_lock(1, 2)").unwrap();
+    let mut admin = cluster.connect().unwrap();
+    admin.batch_execute("create table t (v int)").unwrap();
+    admin.batch_execute("begin; lock table t; prepare transaction 'forgotten'").unwrap();
+    // The sessions' threads are not joined if a check fails: their waits would not end.
+    let _one = std::thread::spawn(move || one.batch_execute("select pg_advisory_xact_lock(1, 2)"));
+    let _two = std::thread::spawn(move || two.batch_execute("select pg_advisory_xact_lock(1, 1)"));
+    let (_, third) = waiter(&cluster, "select * from t");
+    eventually("all are blocked", || blocked(&cluster) == 3);
+    let json = blocking(&cluster);
+    let mut pids = vec![one_pid, two_pid];
+    pids.sort_unstable();
+    assert_eq!(json["deadlocks"][0]["pids"], serde_json::json!(pids), "{json:#}");
+    assert_eq!(json["roots"].as_array().unwrap().len(), 2, "{json:#}");
+    let shown = text(&cluster);
+    assert!(shown.contains("Deadlock: ") && shown.contains("wait for each other"), "{shown}");
+    assert!(shown.contains("1 session waits for a prepared transaction"), "{shown}");
+    admin.batch_execute("rollback prepared 'forgotten'").unwrap();
+    admin.execute("select pg_cancel_backend($1)", &[&one_pid]).unwrap();
+    third.join().unwrap().unwrap();
+    eventually("all waits have ended", || blocked(&cluster) == 0);
+    assert_eq!(text(&cluster), "Nobody is blocked.\n");
+}

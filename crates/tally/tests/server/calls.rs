@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The statements of a Java client: executions agree with proxies that count them, and messages with what the server
+//! counts, with the oldest and the newest driver.
+
+use crate::support;
+use std::path::Path;
+
+use crate::support::java::{java, Java};
+use crate::support::{eventually, output, tally};
+use segment::{Interval, Segment};
+use serde_json::Value;
+
+/// Rounds of the program, each of some 20 executions: 20, or as PGTALLY_CALLS says.
+fn rounds() -> u64 {
+    std::env::var("PGTALLY_CALLS").map_or(20, |it| it.parse::<u64>().unwrap().div_ceil(20))
+}
+
+fn row<'v>(json: &'v Value, text: &str) -> &'v Value {
+    let rows = json["calls"].as_array().unwrap();
+    rows.iter().find(|it| it["text"] == text).unwrap_or_else(|| panic!("{text}: {json:#}"))
+}
+
+/// Messages that the server has read.
+fn commands(path: &Path) -> u64 {
+    let mut segment = Segment::open(path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let interval = Interval::between(&segment, None, &snapshot);
+    interval.commands.iter().map(|it| it.read.count).sum()
+}
+
+#[test]
+fn executions_and_messages_agree_with_proxies_and_the_server() {
+    let Some(java) = java() else { return };
+    let rounds = rounds();
+    let (cluster, port) =
+        support::on_loopback(support::plain().setting("shared_preload_libraries", "pg_tally"));
+    let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
+    for java in [java.clone(), Java { old_driver: true, ..java }] {
+        let program = ["org.pgtally.test.Statements", &url, "postgres", &rounds.to_string()];
+        let mut client = java.start("methods=none.None", &program);
+        let before = commands(&support::segment(&cluster));
+        let lines = client.finish();
+        let json = client.calls();
+        let mut counted = 0;
+        for line in lines.iter().filter_map(|line| line.strip_prefix("counted ")) {
+            let (count, text) = line.split_once(' ').unwrap();
+            let found = &row(&json, text)["execute"]["count"];
+            assert_eq!(found, count.parse::<u64>().unwrap(), "{text}: {json:#}");
+            counted += 1;
+        }
+        assert_eq!(counted, 12, "{lines:?}");
+        let sum = |key: &str| -> u64 {
+            let rows = json["calls"].as_array().unwrap();
+            rows.iter().map(|it| it[key].as_u64().unwrap()).sum()
+        };
+        // Two connections ended, each by a message that belongs to no statement: the last one may not be read yet.
+        eventually("its sessions have ended", || {
+            cluster.processes().iter().all(|process| !process.title.contains("127.0.0.1"))
+        });
+        let server = commands(&support::segment(&cluster)) - before;
+        assert_eq!(sum("messages") + 2, server, "{json:#}");
+        println!("{server} messages");
+        let bytes = ["bytes_sent", "bytes_received"].map(sum);
+        let witness = lines.iter().find_map(|line| line.strip_prefix("bytes ")).unwrap();
+        assert_eq!(format!("{} {}", bytes[0], bytes[1]), witness, "{json:#}");
+        println!("{witness} bytes sent and received");
+        // Each prepared statement was made and closed once; the others were not prepared.
+        for call in json["calls"].as_array().unwrap() {
+            let text = call["text"].as_str().unwrap();
+            if text.is_empty() {
+                // The driver's own, by which a pool checks a connection.
+                continue;
+            }
+            let made = if text.contains('?') { &call["execute"]["count"] } else { &Value::from(0) };
+            assert_eq!([&call["prepare"]["count"], &call["close"]["count"]], [made; 2], "{call:#}");
+        }
+        let long = row(&json, "select repeat(?::text, 100000)");
+        assert!(long["bytes_received"].as_u64().unwrap() > 100_000 * rounds, "{long:#}");
+
+        let cursor = row(&json, "select * from generate_series(1, ?)");
+        assert_eq!([&cursor["rows"], &cursor["fetch"]["count"]], [25 * rounds, 2 * rounds]);
+        assert_eq!([&cursor["round_trips"], &cursor["max_rows"]], [3 * rounds, 10]);
+        let batch = row(&json, "insert into t values (?)");
+        assert_eq!([&batch["batches"], &batch["batched"]], [rounds, 3 * rounds]);
+        assert_eq!(row(&json, "select 1/0")["failed"], rounds);
+        let child = row(&json, "select max(a) from t where a < ?");
+        assert_eq!([&child["repeating_transactions"], &child["max_repeated"]], [1, 12]);
+        assert_eq!(json["pool_wait"]["count"], 3, "{json:#}");
+        for call in json["calls"].as_array().unwrap() {
+            let seconds = |key: &str| call[key].as_f64().unwrap();
+            let on_the_wire =
+                ["execute", "fetch"].map(|it| call[it]["seconds"].as_f64().unwrap()).iter().sum();
+            assert!(seconds("wait_seconds") <= on_the_wire, "{call:#}");
+            assert!(seconds("first_seconds") <= on_the_wire, "{call:#}");
+        }
+        assert_eq!(json["exact"], true);
+
+        let text = output(tally().arg("calls").arg(client.segment()));
+        for expected in ["(N+1): select max(a)", "12000 rows at once", "ELAPSED", "of the pool"] {
+            assert!(text.replace(',', "").contains(expected), "{expected}: {text}");
+        }
+        let left_out = output(tally().arg("status").arg(client.segment()));
+        assert!(!left_out.contains("no such method"), "{left_out}");
+        client.end();
+    }
+}

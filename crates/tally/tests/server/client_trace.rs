@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Calls of a Java client, joined with what the server did for each: every call gets the very messages that it sent, and
+//! its parts fill its time.
+
+use crate::support;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::support::java::{elsewhere, java, Java, Running};
+use crate::support::{complaint, eventually, tally};
+use scratch::Cluster;
+use segment::{Interval, Segment};
+use serde_json::Value;
+
+/// Rounds of the program, for more than 10,000 calls, or PGTALLY_JOIN_CALLS.
+fn rounds() -> u64 {
+    let calls = std::env::var("PGTALLY_JOIN_CALLS").map_or(10_000, |it| it.parse().unwrap());
+    calls * 3 / 100
+}
+
+fn server() -> (Cluster, String) {
+    let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let (cluster, port) = support::on_loopback(loaded);
+    (cluster, format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable"))
+}
+
+/// How many connections the program makes while it is traced, each for two calls.
+const RECONNECTED: u64 = 6;
+
+/// Most messages of one of their calls: Parse, Bind, Describe, Execute, Sync.
+const MESSAGES: u64 = 5;
+
+/// `tally trace` of the sessions with this application's name, with the calls of a client.
+fn trace(cluster: &Cluster, client: &Running, output: &Path) -> Child {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
+    command.args(["trace", "--application", "joined", "-o"]).arg(output);
+    command.arg("--client").arg(client.segment()).arg(support::segment(cluster));
+    command.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn interrupt(trace: &mut Child) {
+    let pid = trace.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(trace.wait().unwrap().success());
+}
+
+/// Executions and fetches of the client so far.
+fn calls(client: &Running) -> u64 {
+    let json = client.calls();
+    let rows = json["calls"].as_array().unwrap();
+    let count = |it: &Value| it["count"].as_u64().unwrap();
+    rows.iter().map(|it| count(&it["execute"]) + count(&it["fetch"])).sum()
+}
+
+/// Messages that the server has read, by kind.
+fn messages(segment: &Path) -> BTreeMap<String, u64> {
+    let mut segment = Segment::open(segment).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let interval = Interval::between(&segment, None, &snapshot);
+    interval.commands.into_iter().map(|it| (it.kind, it.read.count)).collect()
+}
+
+/// What the trace wrote, how many calls the client made, and how many messages the server read meanwhile, by kind.
+fn joined(java: &Java) -> (Vec<Value>, u64, BTreeMap<String, u64>) {
+    let (cluster, url) = server();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.jsonl");
+    let program = ["org.pgtally.test.Joined", &url, "postgres", &rounds().to_string()];
+    let mut client = java.start("methods=none.None", &program);
+    let before = calls(&client);
+    let mut trace = trace(&cluster, &client, &file);
+    eventually("the client's ring is armed", || armed(&client.segment()));
+    eventually("the server's rings are armed", || armed(&support::segment(&cluster)));
+    let read_before = messages(&support::segment(&cluster));
+    client.finish();
+    let made = calls(&client) - before;
+    // Each round of a connection ends with this statement.
+    eventually("the last call is joined", || {
+        let text = std::fs::read_to_string(&file).unwrap();
+        text.matches("\"statement\":\"truncate t\"").count() as u64 == 2 * rounds()
+    });
+    let mut read = messages(&support::segment(&cluster));
+    for (kind, count) in read_before {
+        *read.get_mut(&kind).unwrap() -= count;
+    }
+    interrupt(&mut trace);
+    client.end();
+    let text = std::fs::read_to_string(&file).unwrap();
+    (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), made, read)
+}
+
+/// Word traces_armed of the segment's header (format/FORMAT.md).
+fn armed(segment: &Path) -> bool {
+    let mut word = [0; 8];
+    std::fs::File::open(segment).unwrap().read_exact_at(&mut word, 1080).unwrap();
+    word != [0; 8]
+}
+
+#[test]
+fn each_call_gets_its_own_messages_and_its_parts_fill_its_time() {
+    let Some(java) = java() else { return };
+    let (mut lines, made, read) = joined(&java);
+    let end = lines.pop().unwrap();
+    // A session that begins meanwhile is traced from its second message on, at the latest.
+    let before = end["unjoined"]["before"].as_u64().unwrap();
+    assert_eq!(end["joined"].as_u64().unwrap() + before, made, "{end:#}");
+    assert!(before <= 2 * RECONNECTED, "{end:#}");
+    assert_eq!(end["joined"], lines.len() as u64);
+    assert!(made > rounds() * 100 / 3, "{made}");
+    let (mut with_query, mut slept) = (0, 0);
+    let mut sessions = BTreeSet::new();
+    let mut by_ordinal = BTreeMap::new();
+    for line in &lines {
+        let ns = |key: &str| line[key].as_u64().unwrap();
+        let parts = ["encode_ns", "network_ns", "server_ns", "driver_ns", "collecting_ns"];
+        assert_eq!(parts.into_iter().map(ns).sum::<u64>(), ns("length_ns"), "{line:#}");
+        let statement = line["statement"].as_str().unwrap();
+        let messages = line["messages"].as_array().unwrap();
+        let copies = statement.starts_with("copy");
+        let last = messages.last().unwrap();
+        assert!(last == "Sync" || last == "Query", "{line:#}");
+        assert!(ns("server_ns") + ns("overlap_ns") > 0 || copies, "{line:#}");
+        // Statements differ by their number of columns.
+        let columns = |text: &str| Some(text.split_once(" as c")?.1.matches(',').count());
+        if let (Some(sent), Some(query)) = (columns(statement), line["server_query"].as_str()) {
+            // A transaction begins with the statement.
+            if !query.eq_ignore_ascii_case("begin") {
+                assert_eq!(columns(query), Some(sent), "{line:#}");
+                with_query += 1;
+            }
+        }
+        sessions.insert(line["pid"].as_u64().unwrap());
+        for (ordinal, kind) in (ns("first_message")..).zip(messages) {
+            by_ordinal.insert((ns("pid"), ordinal), kind.as_str().unwrap().to_string());
+        }
+        if statement.contains("pg_sleep") {
+            assert!(ns("server_ns") >= 5_000_000, "{line:#}");
+            slept += 1;
+        }
+    }
+    // No message is in the calls that the server did not read, and those that are missing are of calls before a trace.
+    let mut of_calls: BTreeMap<String, u64> = BTreeMap::new();
+    for kind in by_ordinal.into_values() {
+        *of_calls.entry(kind).or_default() += 1;
+    }
+    let mut missing = 0;
+    for (kind, count) in &of_calls {
+        assert!(*count <= read[kind], "{kind}: {of_calls:?} {read:?}");
+        missing += read[kind] - count;
+    }
+    assert!((before..=MESSAGES * before).contains(&missing), "{of_calls:?} {read:?} {before}");
+    assert!(of_calls.len() >= 6, "{of_calls:?}");
+    assert!(with_query > lines.len() / 3, "{with_query} of {}", lines.len());
+    assert!(sessions.len() as u64 > 3, "{sessions:?}");
+    assert_eq!(slept, 4 * rounds() / 50);
+}
+
+/// Seconds by which the other machine's clock is ahead.
+const AHEAD: u32 = 100_000;
+
+#[test]
+fn calls_of_a_machine_with_another_clock_are_joined_within_the_bounds_of_round_trips() {
+    let Some(java) = java() else { return };
+    let allowed = elsewhere(AHEAD).arg("true").output().is_ok_and(|it| it.status.success());
+    if !allowed {
+        eprintln!("left out: time namespaces need root, and a kernel that has them");
+        return;
+    }
+    let (cluster, url) = server();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.jsonl");
+    let program = ["org.pgtally.test.Joined", &url, "postgres", "50"];
+    let mut client = java.start_elsewhere(AHEAD, "methods=none.None", &program);
+    let before = calls(&client);
+    let mut stream = elsewhere(AHEAD);
+    stream.arg(assert_cmd::cargo::cargo_bin("tally")).args(["calls", "--stream"]);
+    let mut stream = stream.arg(client.segment()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
+    command.args(["trace", "--application", "joined", "-o"]).arg(&file);
+    command.args(["--client", "-"]).arg(support::segment(&cluster));
+    let mut trace = command.stdin(stream.stdout.take().unwrap()).spawn().unwrap();
+    eventually("the client's ring is armed", || armed(&client.segment()));
+    eventually("the server's rings are armed", || armed(&support::segment(&cluster)));
+    client.finish();
+    let made = calls(&client) - before;
+    client.end();
+    // Both end with the client.
+    assert!(stream.wait().unwrap().success());
+    assert!(trace.wait().unwrap().success());
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let end = lines.pop().unwrap();
+    let before = end["unjoined"]["before"].as_u64().unwrap();
+    assert_eq!(end["joined"].as_u64().unwrap() + before, made, "{end:#}");
+    let apart = -(i64::from(AHEAD) * 1_000_000_000);
+    let mut errors = Vec::new();
+    for line in &lines {
+        let ns = |key: &str| line[key].as_u64().unwrap();
+        let parts = ["encode_ns", "network_ns", "server_ns", "driver_ns", "collecting_ns"];
+        assert_eq!(parts.into_iter().map(ns).sum::<u64>(), ns("length_ns"), "{line:#}");
+        let wrong = line["clock_offset_ns"].as_i64().unwrap().abs_diff(apart);
+        assert!(wrong <= ns("clock_error_ns"), "{wrong}: {line:#}");
+        assert!(line["ns"].as_i64().unwrap().abs() < 600_000_000_000, "{line:#}");
+        errors.push(ns("clock_error_ns"));
+    }
+    errors.sort_unstable();
+    println!("{} calls; the clock is known within {} ns", lines.len(), errors[errors.len() / 2]);
+    // A query takes a few milliseconds with its round trip, and bounds the clocks of all that follow.
+    assert!(errors[errors.len() / 2] < 5_000_000, "{errors:?}");
+}
+
+#[test]
+fn what_cannot_be_joined_is_reported() {
+    let Some(java) = java() else { return };
+    let (cluster, url) = server();
+    let segment = support::segment(&cluster);
+    let program = ["org.pgtally.test.Joined", &url, "postgres", "2"];
+    let mut client = java.start("methods=none.None", &program);
+    for name in ["x.pftrace", "x.html", "x.otlp.json"] {
+        let mut refused = tally();
+        refused.args(["trace", "1", "-o", name, "--client"]).arg(client.segment()).arg(&segment);
+        assert!(complaint(&mut refused, 2).contains(".jsonl"), "{name}");
+    }
+    let mut of_nothing = tally();
+    of_nothing
+        .args(["trace", "--application", "joined", "--client", "/dev/shm/none"])
+        .arg(&segment);
+    assert!(complaint(&mut of_nothing, 2).contains("/dev/shm/none"));
+    // No session is traced: all calls are of others.
+    let trace = Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["trace", "--application", "others", "--seconds", "2", "--client"])
+        .arg(client.segment())
+        .arg(&segment)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("the client's ring is armed", || armed(&client.segment()));
+    client.finish();
+    let text = String::from_utf8(trace.wait_with_output().unwrap().stdout).unwrap();
+    assert!(text.contains("0 calls joined") && text.contains("none of this server"), "{text}");
+    client.end();
+}
+
+/// PgBouncer in front of a server, on a port of its own; ends with the value.
+struct Bouncer {
+    child: Child,
+    port: u16,
+}
+
+impl Bouncer {
+    /// `None`, with a word, where it is not installed.
+    fn start(cluster: &Cluster, port_of_server: u16, mode: &str) -> Option<Bouncer> {
+        let program = Path::new("/usr/sbin/pgbouncer");
+        if !program.exists() {
+            eprintln!("left out: there is no {}", program.display());
+            return None;
+        }
+        // Another process may take the port before it does; then it ends.
+        for _ in 0..10 {
+            let port =
+                std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let file = cluster.dir().join("pgbouncer.ini");
+            let text = format!(
+                "[databases]\npostgres = user=postgres host=127.0.0.1 port={port_of_server}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+                 listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\n\
+                 ignore_startup_parameters = extra_float_digits\n"
+            );
+            std::fs::write(&file, text).unwrap();
+            cluster.os_user().chown(&file).unwrap();
+            let mut command = cluster.os_user().command(program, cluster.dir());
+            let child =
+                command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let mut bouncer = Bouncer { child, port };
+            let mut ended = false;
+            eventually("PgBouncer accepts connections", || {
+                ended = bouncer.child.try_wait().unwrap().is_some();
+                ended || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+            });
+            if !ended {
+                return Some(bouncer);
+            }
+        }
+        panic!("PgBouncer ends at its start");
+    }
+}
+
+impl Drop for Bouncer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn calls_through_a_pooler_are_reported_as_not_joined() {
+    through_a_pooler("session");
+}
+
+#[test]
+fn calls_through_a_pooler_that_shares_sessions_are_reported_as_not_joined() {
+    through_a_pooler("transaction");
+}
+
+fn through_a_pooler(mode: &str) {
+    let Some(java) = java() else { return };
+    let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let (cluster, port) = support::on_loopback(loaded);
+    let Some(bouncer) = Bouncer::start(&cluster, port, mode) else { return };
+    // Sessions that are shared cannot have prepared statements of one client.
+    let shared = if mode == "transaction" { "&prepareThreshold=0" } else { "" };
+    let url =
+        format!("jdbc:postgresql://127.0.0.1:{}/postgres?sslmode=disable{shared}", bouncer.port);
+    let mut client =
+        java.start("methods=none.None", &["org.pgtally.test.Joined", &url, "postgres", "2"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.jsonl");
+    let before = calls(&client);
+    let mut trace = trace(&cluster, &client, &file);
+    eventually("the client's ring is armed", || armed(&client.segment()));
+    client.finish();
+    let made = calls(&client) - before;
+    interrupt(&mut trace);
+    client.end();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let end: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    // The process that the driver was given is PgBouncer's invention.
+    assert_eq!(end["joined"], 0, "{end:#}");
+    assert_eq!(end["unjoined"]["other_processes"], made, "{end:#}");
+}

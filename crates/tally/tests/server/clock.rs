@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally clock`: text, JSON, exit status, and notes about what could not be measured.
+
+use crate::support;
+use crate::support::{complaint, tally};
+use serde_json::Value;
+
+fn json(args: &[&str]) -> Value {
+    let command = &mut tally();
+    let output = command.arg("clock").args(args).arg("--json").output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // The machine may have a bad clock, but then the JSON and the exit status must agree.
+    assert_eq!(output.status.code(), Some(if value["fit"] == true { 0 } else { 1 }));
+    value
+}
+
+fn clock<'a>(value: &'a Value, name: &str) -> &'a Value {
+    value["sources"].as_array().unwrap().iter().find(|clock| clock["name"] == name).unwrap()
+}
+
+#[test]
+fn the_json_is_documented() {
+    let value = json(&["--seconds", "0.5"]);
+    let documented = std::fs::read_to_string("../../docs/clock.md").unwrap();
+    let known = |name: &str| assert!(documented.contains(&format!("`{name}")), "{name}");
+    value.as_object().unwrap().keys().for_each(|name| known(name));
+    let server = clock(&value, "monotonic");
+    server.as_object().unwrap().keys().for_each(|name| known(name));
+    for part in ["loop_cost", "resolution", "rate"] {
+        server[part].as_object().unwrap().keys().for_each(|name| known(name));
+    }
+    assert!(server["used_by"].as_array().unwrap().contains(&"server".into()));
+    assert_eq!(value["verified"], Value::Null);
+    let forecasts = value["forecasts"].as_array().unwrap();
+    assert_eq!(forecasts.len(), 8);
+    let row = &forecasts[0];
+    let cost = server["loop_cost"]["typical_seconds"].as_f64().unwrap();
+    assert_eq!(row["readings"], 2.0);
+    assert!((row["clock_seconds"].as_f64().unwrap() - 2.0 * cost).abs() < 1e-12);
+}
+
+#[test]
+fn the_text_ends_in_a_verdict() {
+    let output = tally().args(["clock", "--seconds", "0.5"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for heading in ["CLOCK ", "CPU PAIRS DIFFER BY", "READING TOOK", "GAPS IN", "TIMING COSTS HERE"]
+    {
+        assert!(text.contains(heading), "{heading}: {text}");
+    }
+    let verdict = if output.status.success() { "fit" } else { "unfit" };
+    let line = text.lines().find(|line| line.starts_with("Verdict: ")).unwrap();
+    assert!(line.starts_with(&format!("Verdict: {verdict}: monotonic")), "{text}");
+}
+
+#[test]
+fn a_process_limited_to_one_processor_gets_a_note() {
+    let plain = json(&["--seconds", "0.1"]);
+    let first = plain["processors"][0].to_string();
+    let output = assert_cmd::Command::new("taskset")
+        .args(["-c", &first])
+        .arg(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["clock", "--seconds", "0.1", "--json"])
+        .output()
+        .unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["processors"].to_string(), format!("[{first}]"));
+    let notes = value["notes"].to_string();
+    assert!(notes.contains("one processor only"), "{notes}");
+    assert!(clock(&value, "monotonic")["pairs"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn wrong_arguments_end_with_2() {
+    for args in [&["--seconds", "0"][..], &["--seconds", "3weeks"], &["--verify=yes"], &["target"]]
+    {
+        complaint(tally().arg("clock").args(args), 2);
+    }
+}
+
+/// The loop is that of pg_test_timing. This only tests that both measure the same thing; for a precise
+/// comparison on a quiet machine run `cargo run --release -p clock --example pg_test_timing`. Tries
+/// several times, in case the machine is busy.
+#[test]
+fn the_loop_cost_agrees_with_pg_test_timing() {
+    if support::emulated() {
+        println!("not tested: pg_test_timing is emulated, this command is not");
+        return;
+    }
+    let program = scratch::Binaries::find().unwrap().program("pg_test_timing");
+    let theirs = || {
+        let output = std::process::Command::new(&program).args(["-d", "1"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let line = text.lines().find(|line| line.starts_with("Per loop time")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words[words.len() - 2].parse::<f64>().unwrap()
+    };
+    let ours = || {
+        let value = json(&["--seconds", "1"]);
+        clock(&value, "monotonic")["loop_cost"]["mean_seconds"].as_f64().unwrap() * 1e9
+    };
+    let (mut min_ours, mut min_theirs) = (f64::MAX, f64::MAX);
+    for _ in 0..10 {
+        min_ours = min_ours.min(ours());
+        min_theirs = min_theirs.min(theirs());
+        // The debug build takes longer between readings.
+        if (0.5..8.0).contains(&(min_ours / min_theirs)) {
+            return;
+        }
+    }
+    panic!("{min_ours} ns, pg_test_timing {min_theirs} ns");
+}
+
+#[test]
+fn verify_checks_the_estimates_against_a_server() {
+    if support::emulated() {
+        println!(
+            "not tested: estimates of this processor's clock say nothing about an emulated server"
+        );
+        return;
+    }
+    let value = json_verified();
+    let verified = &value["verified"];
+    let checks = verified["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 2, "{verified}");
+    assert_eq!(checks[0]["readings"], 1_800_004.0);
+    // Timing plan nodes costs more than counting rows, which costs more than neither.
+    let seconds = |name: &str| verified["explain"][name].as_f64().unwrap();
+    assert!(seconds("plain_seconds") > 0.0, "{verified}");
+    assert!(seconds("analyze_seconds") > seconds("counting_seconds"), "{verified}");
+    assert!(checks[0]["measured_seconds"].as_f64().unwrap() > 0.0, "{verified}");
+}
+
+/// The JSON with --verify. Ignores the exit status, since estimates may be off on a busy machine.
+fn json_verified() -> Value {
+    let command = &mut tally();
+    let output =
+        command.args(["clock", "--seconds", "0.1", "--verify", "--json"]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}: {stderr}", output.status))
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Flags, environment, service files and passfiles lead tally to where they lead psql. The witness is psql itself, and
+//! the servers' logs say who connected to which database.
+
+use crate::support;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::reachable::{Reachable, PASSWORD};
+
+/// What a run of a program came to.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// The server (0 or 1), and what it wrote into its log.
+    Connected(usize, String),
+    /// libpq's words.
+    Refused(String),
+}
+
+/// Verbs that connect; what they do then does not matter here.
+const VERBS: [&[&str]; 6] = [
+    &["status"],
+    &["statements"],
+    &["events"],
+    &["blocking"],
+    &["level"],
+    &["functions", "--list", "none"],
+];
+
+/// The first connection in what was added to the logs; which server, user and database.
+fn connected(servers: &[Reachable; 2], before: [usize; 2], application: &str) -> Option<End> {
+    servers.iter().zip(before).enumerate().find_map(|(number, (server, before))| {
+        let log = server.cluster.log();
+        let mut lines = log[before..].lines();
+        let found = lines.find(|line| line.contains(&format!("application_name={application}")))?;
+        let line = found.replace(application, "IT");
+        Some(End::Connected(number, line.split("connection authorized: ").nth(1)?.to_string()))
+    })
+}
+
+fn end(servers: &[Reachable; 2], command: &mut Command, application: &str) -> End {
+    let before = [0, 1].map(|number| servers[number].cluster.log().len());
+    let Output { stderr, .. } = command.output().unwrap();
+    if let Some(connected) = connected(servers, before, application) {
+        return connected;
+    }
+    let text = String::from_utf8(stderr).unwrap();
+    let text = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let begins = ["psql: error: ", "cannot connect to the server: ", "not a connection string: "];
+    let refusal =
+        begins.iter().find_map(|begin| text.split_once(begin)).map_or(text.as_str(), |it| it.1);
+    // What tally adds is advice.
+    End::Refused(refusal.split("; run this as").next().unwrap_or(refusal).to_string())
+}
+
+#[test]
+fn thirty_ways_lead_where_psql_goes() {
+    let servers = [Reachable::start(&[]), Reachable::start(&[])];
+    let [a, b] = &servers;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    for server in &servers {
+        for name in ["app", "watcher", "poor"] {
+            server.cluster.psql(&format!("create database {name}")).unwrap();
+        }
+    }
+    let escaped = PASSWORD.replace('\\', "\\\\");
+    let passfile = format!(
+        "{}:5432:*:watcher:{escaped}\n*:*:app:poor:wrong\n{}:*:*:poor:{escaped}\n",
+        a.address, b.address
+    );
+    std::fs::write(at("pass"), &passfile).unwrap();
+    std::fs::write(at("open"), &passfile).unwrap();
+    let mode = |name: &str, mode| {
+        std::fs::set_permissions(Path::new(&at(name)), PermissionsExt::from_mode(mode)).unwrap()
+    };
+    mode("pass", 0o600);
+    mode("open", 0o644);
+    let sockets = [0, 1].map(|number| servers[number].cluster.dir().display().to_string());
+    let services = format!(
+        "[first]\nhost={}\nuser=postgres\ndbname=postgres\n[second]\nhost={}\nuser=poor\ndbname=app\nsslmode=require\n\
+         [nobody]\nhost={}\nuser=nobody\ndbname=postgres\n",
+        sockets[0], b.address, sockets[1]
+    );
+    std::fs::write(at("services"), services).unwrap();
+    let [s0, s1] = &sockets;
+    let (a4, b4) = (&a.address, &b.address);
+    let cert = a.certificate.display().to_string();
+    let uri = PASSWORD.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+
+    // Environment and arguments, as words. PASS stands for the password, ~ for a space.
+    let cases: Vec<(String, String)> = [
+        (String::new(), format!("-h {s0} -U postgres -d postgres")),
+        (String::new(), format!("-h {s1} -p 5432 -U postgres -d app")),
+        (String::new(), format!("-h {s1} -p 5999 -U postgres -d app")),
+        (format!("PGHOST={s0} PGUSER=postgres PGDATABASE=app"), String::new()),
+        (format!("PGHOST={s0} PGUSER=postgres"), String::new()),
+        (format!("PGHOST={s0} PGUSER=watcher"), String::new()),
+        (format!("PGHOST={s0} PGUSER=postgres"), format!("-h {s1}")),
+        (format!("PGHOST={s0} PGUSER=postgres PGPORT=5999"), String::new()),
+        (format!("PGHOST={s0} PGUSER=postgres PGPORT=5999"), "-p 5432".into()),
+        (format!("PGHOST={s0} PGUSER=postgres"), "-U nobody".into()),
+        (format!("PGHOST={a4} PGUSER=watcher PGPASSWORD=PASS"), String::new()),
+        (format!("PGHOST={a4} PGUSER=watcher PGPASSWORD=wrong"), String::new()),
+        (format!("PGHOST={a4} PGUSER=watcher"), "-w".into()),
+        (format!("PGHOST={a4} PGUSER=watcher PGPASSWORD=PASS PGSSLMODE=disable"), String::new()),
+        (format!("PGHOST={a4} PGUSER=watcher PGPASSWORD=PASS PGSSLMODE=verify-full PGSSLROOTCERT={cert}"), String::new()),
+        (format!("PGHOST={b4} PGUSER=watcher PGPASSWORD=PASS PGSSLMODE=verify-full PGSSLROOTCERT={cert}"), String::new()),
+        (format!("PGHOST={a4} PGUSER=watcher PGPASSFILE={}", at("pass")), String::new()),
+        (format!("PGHOST={b4} PGUSER=watcher PGPASSFILE={}", at("pass")), "-w".into()),
+        (format!("PGHOST={a4} PGUSER=watcher PGPASSFILE={}", at("open")), "-w".into()),
+        (format!("PGHOST={b4} PGUSER=poor PGDATABASE=app PGPASSFILE={}", at("pass")), String::new()),
+        (format!("PGHOST={b4} PGUSER=poor PGPASSFILE={}", at("pass")), String::new()),
+        (format!("PGSERVICEFILE={} PGSERVICE=first", at("services")), String::new()),
+        (format!("PGSERVICEFILE={} PGSERVICE=first PGHOST={s1}", at("services")), String::new()),
+        (format!("PGSERVICEFILE={} PGSERVICE=first", at("services")), format!("-h {s1}")),
+        (format!("PGSERVICEFILE={} PGSERVICE=second PGPASSWORD=PASS", at("services")), String::new()),
+        (format!("PGSERVICEFILE={} PGSERVICE=missing", at("services")), String::new()),
+        (format!("PGSERVICEFILE={}", at("services")), "service=nobody".into()),
+        (format!("PGSERVICEFILE={}", at("services")), "service=first".into()),
+        (String::new(), format!("postgresql://watcher:{uri}@{a4}/app?sslmode=require")),
+        (String::new(), format!("postgres://postgres@%2Fnowhere,{}/app", s1.replace('/', "%2F"))),
+        ("PGUSER=postgres".into(), format!("host={s1}~dbname=app")),
+        (format!("PGHOST={s0} PGUSER=nobody"), "postgresql:///app?user=postgres".into()),
+        (String::new(), format!("-h {s0} -U postgres -d dbname=app")),
+        (format!("PGHOSTADDR={b4} PGHOST=elsewhere PGUSER=watcher PGPASSWORD=PASS"), String::new()),
+        (format!("PGHOST={s0} PGUSER=postgres PGDATABASE=nowhere"), String::new()),
+    ]
+    .to_vec();
+    assert!(cases.len() >= 30);
+    let words = |text: &str| -> Vec<String> {
+        text.split(' ')
+            .filter(|word| !word.is_empty())
+            .map(|word| word.replace('~', " ").replace("PASS", PASSWORD))
+            .collect()
+    };
+    let mut ends = [0, 0];
+    for (number, (environment, arguments)) in cases.iter().enumerate() {
+        let environment = environment.replace("PASSFILE", "\u{1}").replace("PGPASSWORD", "\u{2}");
+        let environment = words(&environment).into_iter().map(|word| {
+            let word = word.replace('\u{1}', "PASSFILE").replace('\u{2}', "PGPASSWORD");
+            let (name, value) = word.split_once('=').unwrap();
+            (name.to_string(), value.to_string())
+        });
+        let case = (environment.collect::<Vec<_>>(), words(arguments));
+        let prepare = |program: &Path| {
+            let mut command = Command::new(program);
+            for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PG")) {
+                command.env_remove(name);
+            }
+            command.env("HOME", folder.path()).env("PGCONNECT_TIMEOUT", "10").envs(case.0.clone());
+            command
+        };
+        let mut psql = prepare(&scratch::Binaries::find().unwrap().program("psql"));
+        psql.args(["-X", "-w", "-c", "select 1"]).args(&case.1);
+        let mut tally = prepare(Path::new(env!("CARGO_BIN_EXE_tally")));
+        tally.args(VERBS[number % VERBS.len()]).args(case.1.iter().filter(|word| *word != "-w"));
+        let (expected, found) =
+            (end(&servers, &mut psql, "psql"), end(&servers, &mut tally, "tally"));
+        assert_eq!(found, expected, "{number}: {environment:?} {arguments}", environment = case.0);
+        ends[usize::from(matches!(expected, End::Refused(_)))] += 1;
+    }
+    assert!(ends[0] >= 12 && ends[1] >= 8, "{ends:?}");
+}
+
+#[test]
+fn the_environment_leads_every_verb_to_the_server_that_enable_changed() {
+    let server = support::start(support::plain());
+    let run = |args: &[&str]| {
+        let mut command = support::tally();
+        command.env("PGHOST", server.dir()).env("PGPORT", "5432").env("PGUSER", "postgres");
+        command.env("PGDATABASE", "postgres").args(args);
+        support::output(&mut command)
+    };
+    run(&["enable"]);
+    let mut client = server.connect().unwrap();
+    client.batch_execute("select 1").unwrap();
+    let data = server.data_dir().display().to_string();
+    for verb in [&["top", "--once", "--json"][..], &["status", "--json"], &["statements", "--json"]]
+    {
+        assert!(run(verb).contains(&data), "{verb:?}");
+    }
+    drop(client);
+    run(&["disable"]);
+}
+
+#[test]
+fn flags_that_cannot_hold_are_refused() {
+    let complaint = |args: &[&str]| support::complaint(support::tally().args(args), 2);
+    assert!(complaint(&["top", "-h", "x", "/tmp"]).contains("names its server by itself"));
+    assert!(complaint(&["top", "-d", "host=x", "host=y"]).contains("both -d"));
+    assert!(complaint(&["top", "-h"]).contains("a value is required"));
+    assert!(complaint(&["status", "hosst=x"]).contains("hosst"));
+    for verb in ["top", "enable", "level", "record", "serve", "cost"] {
+        let help = support::output(support::tally().args([verb, "-?"]));
+        assert!(help.contains("-h, --host <HOST>") && help.contains("-U, --username"), "{help}");
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Processes killed under load: the server recovers as it does without pg_tally, totals do not decrease,
+//! and no slot is lost.
+//!
+//! 10 kills; PGTALLY_KILLS sets another number.
+
+use crate::support;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use scratch::{Cluster, Load};
+use segment::{Book, Segment, Snapshot};
+
+/// One kill in this many is of the postmaster.
+const KILLS_PER_POSTMASTER: u32 = 4;
+
+fn books(snapshot: &Snapshot) -> impl Iterator<Item = &Book> {
+    snapshot.books.iter().chain(&snapshot.groups)
+}
+
+/// Count and total by name, of all sessions and groups, of what has ended. What still runs may end earlier than it was seen to run.
+fn totals(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
+    let mut totals = BTreeMap::<String, (u64, u64)>::new();
+    for book in books(snapshot) {
+        for head in &book.heads {
+            if let Some(stat) = snapshot.directory.get(head.stat) {
+                let sum = totals.entry(stat.name.clone()).or_default();
+                sum.0 += head.count;
+                sum.1 += head.total - head.running;
+            }
+        }
+    }
+    totals
+}
+
+/// The state of the segment: inode and creation time of its file, and its figures.
+struct State {
+    file: (u64, u64),
+    totals: BTreeMap<String, (u64, u64)>,
+    /// Total of all statistics, with what still runs.
+    whole: u64,
+    claimed: u32,
+    lost_merges: u64,
+}
+
+impl State {
+    fn read(path: &Path) -> Self {
+        let meta = std::fs::metadata(path).unwrap();
+        let mut segment = Segment::open(path).unwrap();
+        let snapshot = segment.snapshot(None).unwrap();
+        Self {
+            file: (meta.ino(), segment.header().created_realtime_ns),
+            totals: totals(&snapshot),
+            whole: books(&snapshot).flat_map(|book| &book.heads).map(|head| head.total).sum(),
+            claimed: segment.population().unwrap(),
+            lost_merges: snapshot.overflows.lost_merges,
+        }
+    }
+
+    fn assert_follows(&self, earlier: &Self, kill: u32) {
+        assert_eq!(self.lost_merges, 0, "kill {kill}: a slot was found damaged");
+        if self.file != earlier.file {
+            return;
+        }
+        assert!(self.whole >= earlier.whole, "kill {kill}: time is lost");
+        for (name, before) in &earlier.totals {
+            let now = self.totals.get(name).copied().unwrap_or_default();
+            assert!(
+                now.0 >= before.0 && now.1 >= before.1,
+                "kill {kill}: {name} went from {before:?} to {now:?}"
+            );
+        }
+    }
+}
+
+/// Waits until the server accepts sessions again.
+fn recovered(cluster: &Cluster) {
+    support::eventually("the server accepts sessions", || {
+        cluster.connect().is_ok_and(|mut client| client.simple_query("select 1").is_ok())
+    });
+}
+
+#[test]
+fn killed_processes_lose_neither_totals_nor_slots_and_the_server_recovers() {
+    let kills: u32 =
+        std::env::var("PGTALLY_KILLS").map_or(10, |text| text.parse().expect("a number"));
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut cluster = support::start(
+        support::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("max_connections", "30"),
+    );
+    cluster.pgbench_init(2).unwrap();
+    let path = support::segment(&cluster);
+    let mut before = State::read(&path);
+    let (mut of_postmaster, mut survived) = (0, 0);
+    for kill in 0..kills {
+        let mut load = cluster.pgbench().load(Load::TpcB).clients(8).jobs(2).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(rng.random_range(100..600)));
+        let under_load = State::read(&path);
+        under_load.assert_follows(&before, kill);
+        if rng.random_ratio(1, KILLS_PER_POSTMASTER) {
+            of_postmaster += 1;
+            cluster.kill9_postmaster().unwrap();
+            load.kill();
+            cluster.start().unwrap();
+        } else {
+            let processes = cluster.processes();
+            let victim = &processes[rng.random_range(0..processes.len())];
+            cluster.kill9(victim.pid).unwrap();
+            // The server ends all sessions and restarts.
+            support::eventually("the load has lost its server", || !load.running());
+        }
+        recovered(&cluster);
+        let after = State::read(&path);
+        after.assert_follows(&under_load, kill);
+        survived += u32::from(after.file == under_load.file);
+        support::eventually("no more slots are claimed than there are processes", || {
+            State::read(&path).claimed as usize <= cluster.processes().len() + 1
+        });
+        before = State::read(&path);
+        before.assert_follows(&after, kill);
+    }
+    println!("{kills} kills, {of_postmaster} of the postmaster; {survived} segments survived");
+    assert!(!cluster.log().contains("PANIC"), "{}", cluster.log_tail(50));
+    let accounts = cluster.psql("select count(*) from pgbench_accounts").unwrap();
+    assert_eq!(accounts, "200000");
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally enable` and `tally disable` on live servers.
+
+use crate::support::{complaint, eventually, output, plain, segment, shared, start, tally};
+
+fn lists(cluster: &scratch::Cluster) -> (String, String) {
+    let show = |name: &str| cluster.psql(&format!("show {name}")).unwrap();
+    (show("session_preload_libraries"), show("shared_preload_libraries"))
+}
+
+#[test]
+fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
+    let cluster = start(plain());
+    let before = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
+    let target = cluster.connection_string();
+    let text = output(tally().args(["enable", &target]));
+    assert!(text.contains("every new session"), "{text}");
+    assert!(text.contains("not covered  checkpointer"), "{text}");
+    eventually("a new session makes the segment", || {
+        cluster.psql("select 1").unwrap();
+        segment(&cluster).exists()
+    });
+    assert!(output(tally().args(["enable", &target])).contains("it was before"));
+
+    output(tally().args(["functions", "--set", "XLogFlush", &target]));
+    output(tally().args(["enable", "--level", "locks", &target]));
+    let mut session = cluster.connect().unwrap();
+    assert!(segment(&cluster).exists());
+    let set = segment::Segment::open(&segment(&cluster)).unwrap().level().unwrap();
+    assert_eq!(set, segment::Level::Locks);
+    let text = output(tally().args(["disable", &target]));
+    assert!(text.contains("no longer names pg_tally"), "{text}");
+    assert!(text.contains("1 session keeps the library"), "{text}");
+    let level = segment::Segment::open(&segment(&cluster)).unwrap().level().unwrap();
+    assert_eq!(level, segment::Level::Off);
+    session.batch_execute("select 1").unwrap();
+    drop(session);
+    eventually("the last session removes the segment", || !segment(&cluster).exists());
+    assert!(output(tally().args(["disable", &target])).contains("nothing to do"));
+    let after = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
+    let settings =
+        |text: &str| text.lines().filter(|line| !line.starts_with('#')).collect::<String>();
+    assert_eq!(settings(&before), settings(&after));
+}
+
+#[test]
+fn other_preloaded_libraries_are_kept() {
+    // Every server has these; builds without contrib have no auto_explain.
+    let cluster =
+        start(plain().setting("session_preload_libraries", "plpgsql, \"$libdir/pgoutput\""));
+    let target = cluster.data_dir().to_str().unwrap().to_string();
+    let connection = cluster.connection_string();
+    output(tally().args(["enable", &connection]));
+    eventually("the reload", || lists(&cluster).0.contains("pg_tally"));
+    assert_eq!(lists(&cluster).0, "plpgsql, \"$libdir/pgoutput\", pg_tally");
+    output(tally().args(["disable", &connection]));
+    eventually("the reload", || !lists(&cluster).0.contains("pg_tally"));
+    assert_eq!(lists(&cluster).0, "plpgsql, \"$libdir/pgoutput\"");
+    // The data directory works as a target too, but needs the user's name.
+    output(tally().env("PGUSER", "postgres").args(["disable", &target]));
+}
+
+#[test]
+fn all_processes_are_covered_after_a_restart() {
+    let mut cluster = start(plain());
+    let target = cluster.connection_string();
+    let text = output(tally().args(["enable", "--mode", "shared", &target]));
+    assert!(text.contains("restart the server"), "{text}");
+    cluster.restart().unwrap();
+    let text = output(tally().args(["enable", "--mode", "shared", &target]));
+    assert!(text.contains("all processes") && text.contains("it was before"), "{text}");
+    let kinds: Vec<String> = segment::Segment::open(&segment(&cluster))
+        .unwrap()
+        .claims()
+        .unwrap()
+        .into_iter()
+        .map(|claim| claim.kind)
+        .collect();
+    assert!(kinds.iter().any(|kind| kind == "checkpointer"), "{kinds:?}");
+    let text = output(tally().args(["disable", &target]));
+    assert!(text.contains("level is off") && text.contains("until the server restarts"), "{text}");
+    cluster.restart().unwrap();
+    assert!(!segment(&cluster).exists());
+}
+
+#[test]
+fn a_library_named_in_postgresql_conf_is_left_for_the_user_to_remove() {
+    let cluster = shared();
+    let text = output(tally().args(["disable", &cluster.connection_string()]));
+    assert!(text.contains("postgresql.conf, line"), "{text}");
+}
+
+#[test]
+fn the_error_for_a_missing_library_says_how_to_install_it() {
+    let cluster = scratch::Cluster::builder()
+        .setting("dynamic_library_path", "/nonexistent")
+        .start()
+        .unwrap();
+    let text = complaint(tally().args(["enable", &cluster.connection_string()]), 1);
+    assert!(text.contains("make install PG_CONFIG="), "{text}");
+}
+
+#[test]
+fn enable_needs_a_superuser() {
+    let cluster = start(plain());
+    cluster.psql("create role poor login").unwrap();
+    let target = cluster.connection_string().replace("user=postgres", "user=poor");
+    let text = complaint(tally().args(["enable", &target]), 1);
+    assert!(text.contains("role poor is not a superuser"), "{text}");
+}

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally fleet`: DuckDB, ClickHouse (chdb) and Spark answer as the reader of recordings does.
+//!
+//! They are asked 30 questions; PGTALLY_FLEET_QUESTIONS sets another number.
+
+use crate::support;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::support::fleet::{
+    all_engines, ask, engines, fleet, number, record, session, text, Row, HOSTS,
+};
+use crate::support::synthetic::Dice;
+use crate::support::{complaint, output, tally};
+use recording::{fingerprint, Range, Recording, Series};
+use segment::directory::{Stat, StatKind};
+use segment::Histogram;
+use tempfile::TempDir;
+
+fn time(us: i64) -> String {
+    jiff::Timestamp::from_microsecond(us).unwrap().to_string()
+}
+
+/// Figures by what they are of.
+type Figures = BTreeMap<String, [f64; 2]>;
+
+/// Seconds and events a second of each activity that is not idle.
+fn load(recording: &Recording, range: Range) -> Figures {
+    let sum = recording.sum(range).unwrap();
+    let seconds = sum.clock.seconds(sum.ticks);
+    let mut figures = Figures::new();
+    for it in &sum.statistics {
+        if it.stat.kind == StatKind::Account && !segment::interval::is_idle(&it.stat) {
+            let figure = figures.entry(it.stat.activity().to_string()).or_default();
+            figure[0] += sum.clock.seconds(it.total.change.total);
+            figure[1] += it.total.change.count as f64 / seconds;
+        }
+    }
+    figures
+}
+
+/// By fingerprint: calls, seconds, and the histogram with its clock.
+fn statements(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, Histogram, f64)> {
+    let mut sums = BTreeMap::new();
+    let Some(whole) = recording.statements(range).unwrap() else { return sums };
+    for it in whole.statements().iter().filter(|it| it.key.toplevel && it.calls() > 0) {
+        let Some(text) = &it.text else { continue };
+        if text.shown.starts_with("/* tally */") {
+            continue;
+        }
+        let sum: &mut (u64, f64, Histogram, f64) =
+            sums.entry(fingerprint(&text.shown)).or_insert_with(|| (0, 0.0, Histogram::new(), 0.0));
+        sum.0 += it.calls();
+        sum.1 += it.exec().seconds;
+        sum.2.merge(it.histogram());
+        sum.3 = whole.clock().ticks_per_second();
+    }
+    sums
+}
+
+/// What a host waited for: how often, seconds, and the histogram with its clock. Histograms are of whole detail intervals, so
+/// one may have a wait that ended before the range, as an answer has.
+fn waits(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, Histogram, f64)> {
+    let sum = recording.sum(range).unwrap();
+    let is_wait = |stat: &Stat| {
+        stat.kind == StatKind::Account
+            && stat.name.contains("::wait::")
+            && !segment::interval::is_idle(stat)
+    };
+    let rate = sum.clock.ticks_per_second;
+    let mut waits = BTreeMap::new();
+    for it in sum.statistics.iter().filter(|it| is_wait(&it.stat)) {
+        let wait: &mut (u64, f64, Histogram, f64) = waits
+            .entry(it.stat.activity().to_string())
+            .or_insert_with(|| (0, 0.0, Histogram::new(), rate));
+        wait.0 += it.total.change.count;
+        wait.1 += sum.clock.seconds(it.total.change.total);
+    }
+    for (activity, wait) in &mut waits {
+        let wanted =
+            |series: &Series| is_wait(&series.stat) && **series.stat.activity() == **activity;
+        for latency in recording.sum_and_latencies(range, wanted).unwrap().1 {
+            wait.2.merge(&latency.histogram);
+        }
+    }
+    waits
+}
+
+/// Quantiles are the middles of the same buckets, or the longest if that is shorter; of nothing there are none.
+fn has_quantiles(row: &Row, histogram: &Histogram, rate: f64) -> bool {
+    let quantiles = [("p50_seconds", 0.5), ("p95_seconds", 0.95), ("p99_seconds", 0.99)];
+    quantiles.into_iter().all(|(key, q)| match histogram.quantile(q, 0, u64::MAX) {
+        None => row[key].is_null(),
+        Some(middle) => {
+            let (found, own) = (number(row, key), middle as f64 / rate);
+            close(found, own, 1e-3) || found == number(row, "max_seconds") && found <= own
+        }
+    })
+}
+
+fn close(a: f64, b: f64, within: f64) -> bool {
+    (a - b).abs() <= within * a.abs().max(b.abs()) + 1e-8
+}
+
+#[test]
+fn engines_answer_as_the_reader_of_recordings() {
+    let Some(engines) = all_engines() else { return };
+    let fleet = fleet();
+    let questions: usize =
+        std::env::var("PGTALLY_FLEET_QUESTIONS").map_or(30, |number| number.parse().unwrap());
+    let mut dice = Dice(jiff::Timestamp::now().as_nanosecond() as u64);
+    println!("random numbers from {}", dice.0);
+    let recordings = [0, 1].map(|at| Recording::open(&fleet.recordings[at], None).unwrap());
+    let mut asked = 0;
+    while asked < questions {
+        let at = usize::from(dice.throw() < 0.5);
+        let whole = recordings[at].range();
+        let instant =
+            |share: f64| whole.from_us + ((whole.to_us - whole.from_us) as f64 * share) as i64;
+        let [a, b] = [dice.throw(), dice.throw()].map(|share| instant(share) / 1000 * 1000);
+        let range = Range { from_us: a.min(b), to_us: a.max(b) };
+        if recordings[at].frame_rows(range).unwrap().is_empty() {
+            continue;
+        }
+        let (since, until) = (time(range.from_us), time(range.to_us));
+        let more = ["--host", HOSTS[at], "--since", &since, "--until", &until];
+        let query = ["load", "statements", "p99", "waits"][asked % 4];
+        asked += 1;
+        for engine in engines {
+            let answer = engine.ask(&fleet.root, query, &more);
+            let context = || format!("{} {query} {more:?}", engine.name());
+            match query {
+                "load" => {
+                    let mut wanted = load(&recordings[at], range);
+                    for row in &answer {
+                        let [seconds, rate] = wanted
+                            .remove(&text(row, "activity"))
+                            .unwrap_or_else(|| panic!("{} {row:?}", context()));
+                        assert!(
+                            close(number(row, "seconds"), seconds, 1e-6),
+                            "{} {row:?} {seconds}",
+                            context()
+                        );
+                        assert!(
+                            close(number(row, "per_second"), rate, 1e-6),
+                            "{} {row:?} {rate}",
+                            context()
+                        );
+                    }
+                    wanted.retain(|_, figure| figure[0] > 1e-6 || figure[1] > 0.0);
+                    assert!(wanted.is_empty(), "{} lacks {wanted:?}", context());
+                }
+                "statements" => {
+                    let mut wanted = statements(&recordings[at], range);
+                    for row in answer.iter().filter(|row| number(row, "calls") > 0.0) {
+                        let key = text(row, "fingerprint");
+                        let (calls, seconds, ..) =
+                            wanted.remove(&key).unwrap_or_else(|| panic!("{} {row:?}", context()));
+                        assert_eq!(number(row, "calls"), calls as f64, "{} {row:?}", context());
+                        assert!(
+                            close(number(row, "seconds"), seconds, 1e-6),
+                            "{} {row:?} {seconds}",
+                            context()
+                        );
+                    }
+                    assert!(wanted.is_empty(), "{} lacks {wanted:?}", context());
+                }
+                "waits" => {
+                    let mut wanted = waits(&recordings[at], range);
+                    for row in &answer {
+                        let (count, seconds, histogram, rate) = wanted
+                            .remove(&text(row, "activity"))
+                            .unwrap_or_else(|| panic!("{} {row:?}", context()));
+                        assert_eq!(number(row, "waits"), count as f64, "{} {row:?}", context());
+                        assert!(
+                            close(number(row, "seconds"), seconds, 1e-6),
+                            "{} {row:?} {seconds}",
+                            context()
+                        );
+                        assert!(
+                            has_quantiles(row, &histogram, rate),
+                            "{} {row:?} {histogram:?}",
+                            context()
+                        );
+                    }
+                    wanted.retain(|_, wait| wait.0 > 0 || wait.1 > 1e-6);
+                    assert!(wanted.is_empty(), "{} lacks {wanted:?}", context());
+                }
+                _ => {
+                    let wanted = statements(&recordings[at], range);
+                    assert_eq!(answer.len(), wanted.len(), "{}", context());
+                    for row in &answer {
+                        let (calls, _, histogram, rate) = &wanted[&text(row, "fingerprint")];
+                        assert_eq!(number(row, "calls"), *calls as f64, "{} {row:?}", context());
+                        assert!(
+                            has_quantiles(row, histogram, *rate),
+                            "{} {row:?} {histogram:?}",
+                            context()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_query_and_every_view_runs_in_both_engines() {
+    let Some(engines) = engines() else { return };
+    let fleet = fleet();
+    for engine in &engines {
+        for query in ["hosts", "regressions", "outliers", "capacity", "blocking", "checkpoints"] {
+            let answer = ask(engine, &fleet.root, query, &["--since", "-2d"]);
+            match query {
+                "hosts" | "capacity" => {
+                    let hosts: Vec<String> = answer.iter().map(|row| text(row, "host")).collect();
+                    assert_eq!(hosts.len(), 2, "{query} {hosts:?}");
+                }
+                "regressions" | "outliers" => {
+                    assert!(answer.is_empty(), "{query} {answer:?}")
+                }
+                _ => {}
+            }
+        }
+    }
+    // The views count nothing twice, though every file of one host is there twice.
+    let frames: usize = fleet
+        .recordings
+        .iter()
+        .map(|recording| {
+            Recording::open(recording, None).unwrap().frame_rows(Range::ALL).unwrap().len()
+        })
+        .sum();
+    for (engine, name) in engines.iter().zip(["duckdb", "clickhouse"]) {
+        let schema =
+            output(tally().args(["fleet", "schema", "--engine", name, "--root"]).arg(&fleet.root));
+        let views: Vec<&str> = schema
+            .split("CREATE OR REPLACE VIEW ")
+            .skip(1)
+            .map(|text| text.split_once(' ').unwrap().0)
+            .collect();
+        assert!(views.contains(&"ledger") && views.contains(&"plans"), "{views:?}");
+        let count = |view: &&str| format!("SELECT '{view}' AS view, count(*) AS n FROM {view}");
+        let counts = views.iter().map(count).collect::<Vec<_>>().join(" UNION ALL ");
+        let sql = format!("{schema}{counts};");
+        let found = match name {
+            "duckdb" => {
+                let mut command = Command::new(engine);
+                command.args(["-csv", "-c", &sql]);
+                output(&mut assert_cmd::Command::from_std(command))
+            }
+            _ => session(engine, "", "CSV", &sql).concat(),
+        };
+        let wanted = format!("intervals,{frames}");
+        assert!(found.replace('"', "").lines().any(|line| line == wanted), "{wanted}: {found}");
+    }
+}
+
+/// A recording of statements that take nearly the same time whenever they are executed, since they sleep: a regression of
+/// one is certain even if the machine was busy elsewhere for a while.
+fn steady() -> &'static Path {
+    static STEADY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, recording) = STEADY.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("steady.sql");
+        let others = ["1", "1, 2", "1, 2, 3"].map(|it| format!("select pg_sleep(0.005), {it};\n"));
+        std::fs::write(&script, others.concat() + "select max(1) from pg_sleep(0.01);\n").unwrap();
+        let cluster = support::shared();
+        let recording = folder.path().join("recording");
+        record(&cluster, &recording, &["-T", "5", "-c", "4", "-f", script.to_str().unwrap()]);
+        (folder, recording)
+    });
+    recording
+}
+
+/// Makes recordings of four hours of hosts, of which the last three have a statement that is slower in the second half.
+fn generate(python: &Path, root: &Path, hosts: usize) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/generate.py");
+    let run = Command::new(python)
+        .arg(script)
+        .args([steady(), root])
+        .args(["--hosts", &hosts.to_string()])
+        .args(["--hours", "4", "--slice", "2", "--slower", "3", "--from", "2"])
+        .args(["--statement", "select max(%"])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}
+
+#[test]
+fn a_planted_regression_is_named_with_its_hosts_and_equal_windows_name_nothing() {
+    let Some(engines) = engines() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    generate(&engines[1], &made, 12);
+    for engine in &engines {
+        let regressions = |since: &str, until: &str| {
+            let day = |time: &str| format!("2026-03-02T{time}:00Z");
+            ask(engine, &made, "regressions", &["--since", &day(since), "--until", &day(until)])
+        };
+        let found = regressions("02:00", "04:00");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(text(&found[0], "statement"), "select max($1) from pg_sleep($2)");
+        assert_eq!(text(&found[0], "slower_hosts"), "host-0009, host-0010, host-0011");
+        assert_eq!([number(&found[0], "hosts_slower"), number(&found[0], "hosts")], [3.0, 12.0]);
+        assert!((3.0..5.5).contains(&number(&found[0], "factor")), "{found:?}");
+        assert!(regressions("01:00", "02:00").is_empty());
+        assert!(regressions("03:00", "04:00").is_empty());
+    }
+}
+
+/// A host whose recording has a gap: what its statements cost more is counted by its recorded time, not by the window's length.
+#[test]
+fn the_sessions_of_a_regression_are_of_the_recorded_time() {
+    let (Some(engines), Some(programs)) = (all_engines(), engines()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    generate(&programs[1], &made, 5);
+    let gap = "host-0004";
+    let tables = std::fs::read_dir(made.join("v1")).unwrap().map(|entry| entry.unwrap().path());
+    let last_hour = |table: std::path::PathBuf| {
+        table.join(format!("cluster=made/host={gap}/date=2026-03-02/030001-60s.parquet"))
+    };
+    let removed = tables.filter(|table| std::fs::remove_file(last_hour(table.clone())).is_ok());
+    assert!(removed.count() > 3, "tables have lost their last hour");
+    let day = |time: &str| format!("2026-03-02T{time}:00Z");
+    for engine in engines {
+        let sessions = |until: &str, more: &[&str]| {
+            let against = format!("{}..{}", day("00:00"), day("02:00"));
+            let (since, until) = (day("02:00"), day(until));
+            let period = ["--since", &since, "--until", &until, "--against", &against];
+            let found = engine.ask(&made, "regressions", &[&period[..], more].concat());
+            assert_eq!(found.len(), 1, "{} {found:?}", engine.name());
+            number(&found[0], "sessions")
+        };
+        let of = |host: &str, until: &str| sessions(until, &["--host", host]);
+        let (whole, half) = (of(gap, "04:00"), of(gap, "03:00"));
+        assert!(whole > 0.0 && close(whole, half, 1e-9), "{} {whole} {half}", engine.name());
+        let each = ["host-0002", "host-0003", gap].map(|host| of(host, "04:00"));
+        let all = sessions("04:00", &[]);
+        assert!(close(all, each.iter().sum(), 1e-9), "{} {all} {each:?}", engine.name());
+    }
+}
+
+/// Records a server into a cluster of a bucket while something happens.
+fn shipped(cluster: &scratch::Cluster, name: &str, root: &Path, what: impl FnOnce()) {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording");
+    let mut recorder = Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["record", "--interval", "200ms", "--detail", "1s", "--duration", "6s", "-o"])
+        .arg(&recording)
+        .arg(support::segment(cluster))
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    support::eventually("it records", || recording.join("recording.json").exists());
+    what();
+    assert!(recorder.wait().unwrap().success());
+    let url = format!("file://{}", root.display());
+    tally().args(["ship", "--cluster", name]).arg(&recording).arg(url).assert().success();
+}
+
+#[test]
+fn what_is_wrong_is_named_with_the_host_on_which_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("bucket");
+    let loaded = || support::plain().setting("shared_preload_libraries", "pg_tally");
+    let [quiet, blocked] = [support::start(loaded()), support::start(loaded())];
+    shipped(&quiet, "quiet", &root, || ());
+    blocked.psql("create table t (a int)").unwrap();
+    shipped(&blocked, "blocked", &root, || {
+        let mut holder = blocked.connect().unwrap();
+        holder.batch_execute("begin; lock table t").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| blocked.psql("select * from t").unwrap());
+            }
+            std::thread::sleep(std::time::Duration::from_secs(4));
+            holder.batch_execute("commit").unwrap();
+        });
+    });
+    let answer = output(tally().args(["fleet", "doctor", "--json", "--root"]).arg(&root));
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let hosts = answer["hosts"].as_array().unwrap();
+    let of = |name: &str| hosts.iter().find(|it| it["cluster"] == name).unwrap();
+    assert_eq!((hosts.len(), &of("quiet")["diagnoses"]), (2, &serde_json::json!([])));
+    assert_eq!(of("blocked")["diagnoses"][0]["rule"], "locks", "{answer:#}");
+    assert!(hosts.iter().all(|it| it["failure"].is_null()), "{answer:#}");
+    let document = include_str!("../../../../docs/reference-json.md");
+    for key in ["since", "until", "hosts", "cluster", "host", "failure", "diagnoses"] {
+        assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");
+    }
+    let text = output(tally().args(["fleet", "doctor", "--root"]).arg(&root));
+    assert!(text.starts_with("1 of 2 hosts are healthy"), "{text}");
+    assert!(text.contains("locks: 1 of 2 hosts") && text.contains("  blocked/"), "{text}");
+    // Another time, in which nothing was recorded; and no such host.
+    let mut past = tally();
+    past.args(["fleet", "doctor", "--until", "2026-01-02", "--since", "2026-01-01", "--root"]);
+    let text = output(past.arg(&root));
+    assert!(text.contains("0 of 2 hosts") && text.contains("not diagnosed"), "{text}");
+    let mut nobody = tally();
+    nobody.args(["fleet", "doctor", "--host", "nobody", "--root"]).arg(&root);
+    assert!(support::complaint(&mut nobody, 1).contains("no recording of this cluster and host"));
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str], status: i32, words: &str| {
+        let text =
+            complaint(tally().current_dir(folder.path()).arg("fleet").args(arguments), status);
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    };
+    std::fs::create_dir_all(folder.path().join("fleet/v1/frames")).unwrap();
+    refused(&["ask", "nothing", "--engine", "duckdb", "--root", "fleet"], 2, "regressions");
+    refused(&["ask", "load", "--engine", "oracle", "--root", "fleet"], 2, "clickhouse");
+    refused(&["ask", "load", "--engine", "duckdb", "--root", "."], 2, "v1");
+    refused(&["ask", "load", "--engine", "duckdb"], 2, "--root");
+    refused(&["ask", "load", "--engine", "spark", "--root", "fleet"], 2, "tally fleet sql");
+    refused(&["ask", "load", "--engine", "/nowhere/duckdb", "--root", "fleet"], 1, "install");
+    refused(
+        &["ask", "load", "--engine", "duckdb", "--root", "fleet", "--host", "a'b"],
+        2,
+        "letters",
+    );
+    refused(
+        &["ask", "load", "--engine", "duckdb", "--root", "fleet", "--since", "+1h"],
+        2,
+        "14:30",
+    );
+    refused(
+        &["ask", "load", "--engine", "duckdb", "--root", "fleet", "--against", "-1h"],
+        2,
+        "FROM..TO",
+    );
+    refused(&["ask", "load", "--engine", "http://127.0.0.1:1", "--since", "-1h"], 1, "127.0.0.1:1");
+    refused(&["sql", "load", "--engine", "duckdb", "--root", "s3://it's"], 2, "character");
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: PostgreSQL
+//! libtally_pq.so in real clients: their calls are counted exactly, whatever they do, and they are not harmed.
+
+use crate::support;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{complaint, output, tally};
+use scratch::Cluster;
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn built(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/libpq").join(name)
+}
+
+/// Whether library and programs were built. Without them a test is left out, unless PGTALLY_LIBPQ_REQUIRED is set.
+fn ready() -> bool {
+    let names = ["libtally_pq.so", "program", "program_sanitized"];
+    let missing = names.iter().find(|name| !built(name).exists());
+    if let Some(name) = missing {
+        assert!(std::env::var_os("PGTALLY_LIBPQ_REQUIRED").is_none(), "no {name}");
+        eprintln!("left out: {name} is missing (make libpq)");
+    }
+    missing.is_none()
+}
+
+/// A place for segments, which programs leave there.
+struct Segments(TempDir);
+
+impl Segments {
+    fn new() -> Segments {
+        Segments(tempfile::tempdir_in("/dev/shm").unwrap())
+    }
+
+    /// A client of this server, measured. `sanitized`: it has the library in itself.
+    fn client(&self, cluster: &Cluster, program: &Path, sanitized: bool) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("PGTALLY_LIBPQ", format!("keep=on,directory={}", self.0.path().display()))
+            .env("ASAN_OPTIONS", "detect_leaks=0")
+            .env("PGHOST", cluster.host())
+            .env("PGPORT", cluster.port().to_string())
+            .env("PGUSER", cluster.user())
+            .env("PGDATABASE", "postgres")
+            .env("PGAPPNAME", "measured");
+        if !sanitized {
+            command.env("LD_PRELOAD", built("libtally_pq.so"));
+        }
+        command
+    }
+
+    /// The segments that are there, by pid.
+    fn segments(&self) -> Vec<Measured> {
+        let mut paths: Vec<PathBuf> =
+            std::fs::read_dir(self.0.path()).unwrap().map(|it| it.unwrap().path()).collect();
+        paths.sort();
+        paths.iter().map(|path| Measured::read(path)).collect()
+    }
+
+    /// The only one.
+    fn only(&self) -> Measured {
+        let mut segments = self.segments();
+        assert_eq!(segments.len(), 1);
+        segments.remove(0)
+    }
+}
+
+/// What `tally methods --json` prints.
+struct Measured(Value);
+
+impl Measured {
+    fn read(segment: &Path) -> Measured {
+        let text = output(tally().args(["methods", "--json"]).arg(segment));
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["exact"], true, "{json:#}");
+        Measured(json)
+    }
+
+    fn row(&self, function: &str) -> &Value {
+        let rows = self.0["methods"].as_array().unwrap();
+        rows.iter().find(|it| it["method"] == function).unwrap_or(&Value::Null)
+    }
+
+    fn number(&self, function: &str, key: &str) -> u64 {
+        self.row(function)[key].as_u64().unwrap_or(0)
+    }
+
+    fn calls(&self, function: &str) -> u64 {
+        self.number(function, "calls")
+    }
+
+    fn seconds(&self, function: &str, key: &str) -> f64 {
+        match key {
+            "inclusive" => self.row(function)["inclusive"]["seconds"].as_f64().unwrap(),
+            key => self.row(function)[key].as_f64().unwrap(),
+        }
+    }
+}
+
+/// The output of a command that must succeed.
+fn succeed(command: &mut Command) -> Output {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output
+}
+
+/// A server that logs each statement of the measured clients.
+fn server() -> Cluster {
+    let logged = [("log_statement", "all"), ("log_line_prefix", "%a ")];
+    support::start(support::plain().settings(logged))
+}
+
+/// Statements that the server has logged for the measured clients, which begin so.
+fn logged(cluster: &Cluster, begins: &str) -> u64 {
+    let log = cluster.log();
+    log.lines().filter(|it| it.starts_with(&format!("measured LOG:  {begins}"))).count() as u64
+}
+
+/// Runs the program of client/libpq/test: preloaded, and under sanitizers. Returns what it printed.
+fn program(what: &str, times: u64, check: impl Fn(&Segments, &str)) {
+    if !ready() {
+        return;
+    }
+    let cluster = support::start(support::plain());
+    for (name, sanitized) in [("program", false), ("program_sanitized", true)] {
+        let place = Segments::new();
+        let mut command = place.client(&cluster, &built(name), sanitized);
+        let printed = succeed(command.args([what, &times.to_string(), ""]));
+        check(&place, &String::from_utf8(printed.stdout).unwrap());
+    }
+}
+
+fn assert_calls(measured: &Measured, connections: u64, executions: u64) {
+    assert_eq!(measured.calls("PQconnectdb"), connections);
+    assert_eq!(measured.calls("PQfinish"), connections);
+    assert_eq!(measured.calls("PQexec"), executions);
+    assert_eq!(measured.calls("PQclear"), executions);
+    assert_eq!(measured.calls("PQgetResult"), 0, "libpq's own calls are not the program's");
+}
+
+#[test]
+fn calls_of_threads_are_counted_and_their_time_is_that_of_what_libpq_does() {
+    program("threads", 200, |place, _| {
+        let it = place.only();
+        assert_calls(&it, 8, 1600);
+        assert_eq!(it.0["program"].as_str().unwrap().split('_').next(), Some("program"));
+        assert!(it.0["java"].as_str().unwrap().starts_with("libpq 1"), "{:#}", it.0);
+        // An execution sends once, and waits at least once for its answer.
+        assert!(it.calls("send") >= 1600 && it.calls("recv") >= 1600);
+        let inner: f64 =
+            ["send", "recv", "poll"].iter().map(|name| it.seconds(name, "inclusive")).sum();
+        let callees: f64 = ["PQexec", "PQconnectdb", "PQfinish"]
+            .iter()
+            .map(|name| it.seconds(name, "callees_seconds"))
+            .sum();
+        assert!((inner / callees - 1.0).abs() < 1e-6, "{inner} s, {callees} s");
+        // The ledger has the same time: nothing is lost and nothing is there twice.
+        let rows = it.0["methods"].as_array().unwrap();
+        let exclusive: f64 =
+            rows.iter().map(|row| row["exclusive_seconds"].as_f64().unwrap()).sum();
+        let busy = it.0["busy_seconds"].as_f64().unwrap();
+        assert!((exclusive / busy - 1.0).abs() < 1e-6, "{exclusive} s, {busy} s");
+    });
+}
+
+#[test]
+fn each_process_has_its_own_segment_after_a_fork() {
+    program("fork", 50, |place, printed| {
+        let segments = place.segments();
+        assert_eq!(segments.len(), 3);
+        for it in segments {
+            assert_calls(&it, 1, 50);
+            assert!(printed.contains(&format!("process {}\n", it.0["pid"])), "{printed}");
+        }
+    });
+}
+
+#[test]
+fn a_call_that_never_returns_does_not_disturb_those_that_follow() {
+    program("jump", 50, |place, _| {
+        let it = place.only();
+        assert_eq!(it.calls("PQexec"), 50, "20 more never returned");
+        assert_eq!(it.calls("PQconnectdb"), 21);
+        let (inclusive, callees) =
+            (it.seconds("PQexec", "inclusive"), it.seconds("PQexec", "callees_seconds"));
+        assert!(callees <= inclusive && inclusive < 60.0, "{callees} s of {inclusive} s");
+    });
+}
+
+#[test]
+fn a_call_within_another_counts_and_its_time_is_not_there_twice() {
+    program("nested", 50, |place, _| {
+        let it = place.only();
+        assert_calls(&it, 2, 100);
+        assert_eq!(it.row("PQexec")["inclusive"]["count"], 100);
+        let rows = it.0["methods"].as_array().unwrap();
+        let exclusive: f64 =
+            rows.iter().map(|row| row["exclusive_seconds"].as_f64().unwrap()).sum();
+        let busy = it.0["busy_seconds"].as_f64().unwrap();
+        assert!((exclusive / busy - 1.0).abs() < 1e-6, "{exclusive} s, {busy} s");
+        assert!(it.seconds("PQexec", "inclusive") <= busy);
+    });
+}
+
+#[test]
+fn libpq_can_be_called_in_a_handler_of_signals() {
+    program("signal", 200, |place, printed| {
+        let it = place.only();
+        let number = |name: &str| -> u64 {
+            let line = printed.lines().find_map(|it| it.strip_prefix(name));
+            line.unwrap().trim().parse().unwrap()
+        };
+        let (handled, rounds) = (number("handled"), number("rounds"));
+        assert_eq!((it.calls("PQconnectdb"), it.calls("PQexec")), (rounds + 1, 200 * rounds));
+        // A signal that interrupts the measuring itself is not measured.
+        let cancelled = it.calls("PQcancel");
+        assert!(cancelled <= handled && cancelled * 10 >= handled * 8, "{cancelled} of {handled}");
+    });
+}
+
+#[test]
+fn calls_of_ended_threads_and_at_the_end_of_the_program_are_counted() {
+    program("late", 50, |place, _| assert_calls(&place.only(), 3, 150));
+}
+
+#[test]
+fn a_program_that_executes_itself_begins_anew() {
+    program("exec", 50, |place, _| assert_calls(&place.only(), 1, 50));
+}
+
+#[test]
+fn a_killed_program_leaves_what_it_did() {
+    if !ready() {
+        return;
+    }
+    let cluster = support::start(support::plain());
+    let place = Segments::new();
+    let mut command = place.client(&cluster, &built("program"), false);
+    let status = command.args(["killed", "50", ""]).status().unwrap();
+    assert!(!status.success());
+    assert_calls(&place.only(), 1, 50);
+}
+
+#[test]
+fn a_segment_that_disappears_and_one_that_cannot_be_made_do_no_harm() {
+    if !ready() {
+        return;
+    }
+    let cluster = support::start(support::plain());
+    for (name, sanitized) in [("program", false), ("program_sanitized", true)] {
+        let place = Segments::new();
+        let segment = place.0.path().join("it");
+        let mut command = place.client(&cluster, &built(name), sanitized);
+        command.env("PGTALLY_LIBPQ", format!("file={}", segment.display()));
+        succeed(command.args(["truncate", "50", ""]).env("SEGMENT", &segment));
+        assert!(!segment.exists(), "it is removed when the program ends");
+        for refused in ["directory=/proc", "directory=/nowhere", "directory=/", "threads=x,=,,file"]
+        {
+            let mut command = place.client(&cluster, &built(name), sanitized);
+            succeed(command.args(["threads", "5", ""]).env("PGTALLY_LIBPQ", refused));
+        }
+        let mut command = place.client(&cluster, &built(name), sanitized);
+        command.env("PGTALLY_LIBPQ", format!("keep=on,threads=2,file={}", segment.display()));
+        succeed(command.args(["threads", "50", ""]));
+        let text = output(tally().args(["methods", "--json"]).arg(&segment));
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let calls = Measured(json).calls("PQexec");
+        assert!(calls >= 100 && calls.is_multiple_of(50), "whole threads: {calls}");
+    }
+}
+
+#[test]
+fn connections_that_are_refused_are_counted() {
+    if !ready() {
+        return;
+    }
+    let cluster = support::plain().create().unwrap();
+    let place = Segments::new();
+    let mut command = place.client(&cluster, &built("program"), false);
+    succeed(command.args(["refused", "50", "host=/nowhere"]));
+    let it = place.only();
+    assert_eq!((it.calls("PQconnectdb"), it.calls("PQfinish"), it.calls("send")), (50, 50, 0));
+}
+
+#[test]
+fn pgbench_makes_the_calls_that_the_server_sees() {
+    if !ready() {
+        return;
+    }
+    let cluster = server();
+    cluster.pgbench_init(1).unwrap();
+    let pgbench = cluster.binaries().program("pgbench");
+    for (protocol, function, begins) in [
+        ("simple", "PQsendQuery", "statement: SELECT abalance"),
+        ("extended", "PQsendQueryParams", "execute <unnamed>: SELECT abalance"),
+        ("prepared", "PQsendQueryPrepared", "execute P"),
+    ] {
+        let place = Segments::new();
+        let before = logged(&cluster, begins);
+        let mut command = place.client(&cluster, &pgbench, false);
+        command.args(["-S", "-n", "-c", "4", "-j", "4", "-t", "500", "-M", protocol]);
+        let printed = String::from_utf8(succeed(&mut command).stdout).unwrap();
+        assert!(printed.contains("2000/2000"), "{printed}");
+        let it = place.only();
+        assert_eq!(it.calls(function), logged(&cluster, begins) - before, "{protocol}");
+        assert_eq!(it.calls(function), 2000, "{protocol}");
+    }
+}
+
+#[test]
+fn psql_can_be_interrupted_and_its_shell_commands_are_none_of_its_calls() {
+    if !ready() {
+        return;
+    }
+    let cluster = server();
+    let place = Segments::new();
+    let psql = cluster.binaries().program("psql");
+    let mut child = place
+        .client(&cluster, &psql, false)
+        .args(["-X", "-c", "\\! echo of the shell", "-c", "select 1", "-c", "select pg_sleep(60)"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    support::eventually("psql waits", || logged(&cluster, "statement: select pg_sleep") == 1);
+    assert!(Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap()
+        .success());
+    let status = child.wait().unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("due to user request"), "{ended:?}");
+    assert!(String::from_utf8_lossy(&ended.stdout).contains("of the shell"), "{ended:?}");
+    let it = place.only();
+    assert_eq!((it.calls("PQcancel"), it.number("PQcancel", "thrown")), (1, 0));
+    let failed: u64 =
+        ["PQexec", "PQgetResult"].iter().map(|it_is| it.number(it_is, "thrown")).sum();
+    assert_eq!(failed, 1, "{:#}", it.0);
+}
+
+#[test]
+fn bytes_are_those_of_the_socket() {
+    if !ready() || Command::new("strace").arg("-V").output().is_err() {
+        return;
+    }
+    let cluster = server();
+    let place = Segments::new();
+    let calls = place.0.path().join("calls");
+    let preload = format!("LD_PRELOAD={}", built("libtally_pq.so").display());
+    let mut command = place.client(&cluster, Path::new("strace"), true);
+    command.args(["-f", "-e", "trace=sendto,recvfrom", "-o"]).arg(&calls);
+    command.arg("env").arg(preload).arg(cluster.binaries().program("psql"));
+    command.args(["-X", "-A", "-c", "select repeat('x', 1000000)", "-c", "select 1/0"]);
+    let ended = command.output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let text = std::fs::read_to_string(&calls).unwrap();
+    std::fs::remove_file(&calls).unwrap();
+    let it = place.only();
+    for (call, function) in [("sendto(", "send"), ("recvfrom(", "recv")] {
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains(call)).collect();
+        let bytes: u64 = lines
+            .iter()
+            .filter_map(|line| line.rsplit_once("= ")?.1.split(' ').next()?.parse::<u64>().ok())
+            .sum();
+        assert_eq!(it.calls(function), lines.len() as u64, "{text}");
+        assert_eq!(it.number(function, "bytes"), bytes, "{text}");
+    }
+    assert!(it.number("recv", "bytes") > 1_000_000);
+    let of_calls = it.0["methods"].as_array().unwrap().iter();
+    let of_calls = of_calls.filter(|row| row["method"].as_str().unwrap().starts_with("PQ"));
+    let sum: u64 = of_calls.map(|row| row["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(sum, it.number("send", "bytes") + it.number("recv", "bytes"));
+}
+
+/// Of psycopg2: processes, threads, and a libpq that nothing else in the process sees.
+const PSYCOPG2: &str = "
+import os, threading, multiprocessing, psycopg2
+def work():
+    connection = psycopg2.connect('')
+    cursor = connection.cursor()
+    for i in range(50):
+        cursor.execute('select %s', (i,))
+        assert cursor.fetchone() == (i,)
+    connection.close()
+threads = [threading.Thread(target=work) for _ in range(4)]
+for it in threads: it.start()
+for it in threads: it.join()
+for _ in range(2):
+    process = multiprocessing.get_context('fork').Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+";
+
+#[test]
+fn psycopg2_is_measured_in_each_process() {
+    if !ready() {
+        return;
+    }
+    let python = Path::new("/usr/bin/python3");
+    let has = Command::new(python).args(["-c", "import psycopg2"]).output();
+    if !has.is_ok_and(|it| it.status.success()) {
+        return eprintln!("left out: there is no python3-psycopg2");
+    }
+    let cluster = server();
+    let place = Segments::new();
+    succeed(place.client(&cluster, python, false).args(["-c", PSYCOPG2]));
+    let segments = place.segments();
+    assert_eq!(segments.len(), 3);
+    let executions: u64 =
+        segments.iter().map(|it| it.calls("PQexec") + it.calls("PQsendQuery")).sum();
+    // psycopg2 begins a transaction before the first statement of each connection.
+    assert_eq!(logged(&cluster, "statement: "), 6 * 51);
+    assert_eq!(executions, 6 * 51);
+    let opened =
+        segments.iter().map(|it| it.calls("PQconnectdb") + it.calls("PQconnectStart")).sum::<u64>();
+    assert_eq!(opened, 6);
+}
+
+#[test]
+fn a_process_without_a_segment_is_explained() {
+    let it = complaint(tally().args(["methods", &std::process::id().to_string()]), 1);
+    assert!(it.contains("LD_PRELOAD=libtally_pq.so"), "{it}");
+    if !ready() {
+        return;
+    }
+    let mut child =
+        Command::new("sleep").arg("60").env("LD_PRELOAD", built("libtally_pq.so")).spawn().unwrap();
+    let pid = child.id().to_string();
+    support::eventually("it has the library", || {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        maps.contains("libtally_pq.so")
+    });
+    let it = complaint(tally().args(["methods", &pid]), 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(it.contains("no call of libpq was seen"), "{it}");
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Who calls whom among a Java client's methods: numbers and times of programs whose calls are known.
+
+use std::collections::BTreeMap;
+
+use crate::support::java::{all, java, row};
+use crate::support::{complaint, output, tally};
+use serde_json::Value;
+
+const CALLS: &str = "org.pgtally.test::Edges$Calls.";
+
+/// Calls by caller and callee, without the beginning of their names; an empty caller is no timed method.
+fn edges(json: &Value) -> BTreeMap<(String, String), u64> {
+    let rows = json["edges"].as_array().unwrap();
+    let short = |name: &Value| {
+        let name = name.as_str().unwrap_or_default();
+        name.strip_prefix(CALLS).unwrap_or(name).to_string()
+    };
+    rows.iter()
+        .map(|it| ((short(&it["caller"]), short(&it["callee"])), it["calls"].as_u64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn calls_between_methods_are_counted_exactly() {
+    const THREADS: u64 = 6;
+    const ROUNDS: u64 = 300;
+    const LONG: &str = "aMethodWithANameThatIsSoLongThatTwoOfItsKindNeverFitIntoOneName";
+    for java in all() {
+        let options = "methods=org.pgtally.test.Edges$Calls,edges=on,threads=16";
+        let numbers = [THREADS, ROUNDS].map(|it| it.to_string());
+        let program = ["org.pgtally.test.Edges", &numbers[0], &numbers[1]];
+        let mut program = java.start(options, &program);
+        let lines = program.finish();
+        let json = program.methods();
+        assert_eq!(json["exact"], true, "{json:#}");
+        let mut found = edges(&json);
+        // How deep the stack is, and how often a probe found no space on it, is not known.
+        let endless = |(caller, callee): &(String, String)| {
+            caller.starts_with("endless") || callee.starts_with("endless")
+        };
+        let deep: Vec<u64> =
+            found.iter().filter(|(key, _)| endless(key)).map(|(_, calls)| *calls).collect();
+        assert!(deep.iter().sum::<u64>() > 500, "{deep:?}");
+        found.retain(|key, _| !endless(key));
+        let n = (THREADS + 1) * ROUNDS;
+        let (long_a, long_b) =
+            (shortened(&json, &format!("{LONG}A")), shortened(&json, &format!("{LONG}B")));
+        let expected = [
+            ("", "outer()", n),
+            ("", "inner()", n),
+            ("", "catching()", n),
+            ("", "recursive(int)", n),
+            ("", "even(int)", n),
+            ("", &*long_a, n),
+            ("", "hot()", 120_000),
+            ("outer()", "inner()", 2 * n),
+            ("outer()", "middle()", n),
+            ("middle()", "inner()", n),
+            ("catching()", "passing()", n),
+            ("catching()", "inner()", n),
+            ("passing()", "throwing()", n),
+            ("recursive(int)", "recursive(int)", 9 * n),
+            ("even(int)", "odd(int)", 5 * n),
+            ("odd(int)", "even(int)", 5 * n),
+            (&*long_a, &*long_b, n),
+            (&*long_b, "inner()", n),
+            ("hot()", "inner()", 120_000),
+        ];
+        let expected: BTreeMap<(String, String), u64> =
+            expected.map(|(caller, callee, calls)| ((caller.into(), callee.into()), calls)).into();
+        assert_eq!(found, expected);
+        let allocated = lines.iter().find_map(|it| it.strip_prefix("allocated ")).unwrap();
+        assert!(allocated.parse::<u64>().unwrap() < 100_000, "{allocated} bytes in 100,000 calls");
+        program.end();
+    }
+}
+
+/// The name of a method that is too long for one.
+fn shortened(json: &Value, method: &str) -> String {
+    let end = format!("{}(#", &method[method.len() - 20..]);
+    let rows = json["methods"].as_array().unwrap();
+    let mut names = rows.iter().map(|it| it["method"].as_str().unwrap());
+    let name = names.find(|it| it.contains(&end)).unwrap();
+    let name = format!("org.pgtally.test::{name}");
+    name.strip_prefix(CALLS).unwrap_or(&name).to_string()
+}
+
+#[test]
+fn times_of_edges_are_those_of_the_original_study() {
+    let Some(java) = java() else { return };
+    let options = "methods=org.pgtally.test.Abc#?,edges=on";
+    let mut abc = java.start(options, &["org.pgtally.test.Abc", "4"]);
+    let (before, waited) = (abc.methods(), abc.run_delay());
+    let lines = abc.finish();
+    let delay = abc.run_delay() - waited;
+    let json = abc.methods();
+    let more = lines.iter().find_map(|line| line.strip_prefix("more ")).unwrap();
+    let more: Vec<f64> = more.split(' ').map(|ns| ns.parse::<f64>().unwrap() / 1e9).collect();
+    let edge = |json: &Value, caller: &str, callee: &str| {
+        let name = |it: &str| Value::from(format!("org.pgtally.test::Abc.{it}()"));
+        let rows = json["edges"].as_array().unwrap();
+        let found =
+            rows.iter().find(|it| it["caller"] == name(caller) && it["callee"] == name(callee));
+        let found = found.unwrap_or_else(|| panic!("{caller} {callee}: {json:#}"));
+        (found["calls"].as_u64().unwrap(), found["seconds"].as_f64().unwrap())
+    };
+    for (caller, callee, calls, ms, more) in [
+        ("a", "b", 2, 80.0, more[1] + more[2]),
+        ("a", "c", 1, 10.0, more[3]),
+        ("b", "c", 4, 40.0, more[2]),
+    ] {
+        let ((calls_before, before), (calls_after, after)) =
+            (edge(&before, caller, callee), edge(&json, caller, callee));
+        assert_eq!(calls_after - calls_before, 4 * calls, "{caller} {callee}");
+        let (found, expected) = (after - before, 4.0 * ms / 1e3 + more);
+        assert!(
+            (expected * 0.99..=expected * 1.01 + delay).contains(&found),
+            "{caller} {callee}: {found} s, expected {expected} s, without a CPU for {delay} s"
+        );
+    }
+    // The edges into a method add up to its time.
+    let sum: f64 = ["a", "b"].map(|caller| edge(&json, caller, "c").1).iter().sum();
+    let all = row(&json, "Abc.c()")["inclusive"]["seconds"].as_f64().unwrap();
+    assert!((sum / all - 1.0).abs() < 1e-9, "{sum} s by edges, {all} s");
+    let text = |choice: &str| output(tally().args(["methods", choice]).arg(abc.segment()));
+    let callers = text("--callers=Abc.c");
+    let mut lines = callers.lines().skip_while(|line| !line.trim_start().starts_with("COUNT"));
+    let head: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    assert_eq!(head, ["COUNT", "ELAPSED", "%CALLEE", "CALLER", "CALLEE"], "{callers}");
+    let lines: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines.len(), 2, "{callers}");
+    assert_eq!(lines[0][4..], ["org.pgtally.test::Abc.b()", "org.pgtally.test::Abc.c()"]);
+    assert_eq!((lines[0][0], lines[1][0]), ("20", "5"), "{callers}");
+    let callees = text("--callees=*Abc.a()");
+    assert_eq!(callees.matches("Abc.a()").count(), 2, "{callees}");
+    assert!(text("--callers").contains("(application)"));
+    assert_eq!(text("--callees").matches("Abc.b()").count(), 2);
+    let document = include_str!("../../../../docs/reference-json.md");
+    for field in json["edges"][0].as_object().unwrap().keys() {
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
+    }
+    let complaint = complaint(tally().args(["methods", "--callers=D.d"]).arg(abc.segment()), 1);
+    assert!(complaint.contains("no method \"D.d\" was called"), "{complaint}");
+    abc.end();
+}
+
+#[test]
+fn without_the_option_nothing_is_counted_and_a_choice_says_so() {
+    let Some(java) = java() else { return };
+    let mut abc = java.start("methods=org.pgtally.test.Abc#?", &["org.pgtally.test.Abc", "0"]);
+    abc.finish();
+    assert_eq!(abc.methods()["edges"], Value::Array(Vec::new()));
+    let complaint = complaint(tally().args(["methods", "--callees"]).arg(abc.segment()), 1);
+    assert!(complaint.contains("edges=on"), "{complaint}");
+    abc.end();
+}
+
+#[test]
+fn calls_of_virtual_threads_have_edges() {
+    let Some(java) = all().into_iter().find(|it| it.version() >= Some(21)) else {
+        return eprintln!("left out: there is no Java 21 or later");
+    };
+    let mut threads = java.start(
+        "methods=org.pgtally.test.Virtual#call:org.pgtally.test.Virtual#inner,edges=on",
+        &["org.pgtally.test.Virtual", "2000"],
+    );
+    threads.finish();
+    let found = edges(&threads.methods());
+    let [call, inner] =
+        ["call(CountDownLatch)", "inner()"].map(|it| format!("org.pgtally.test::Virtual.{it}"));
+    assert_eq!(found, [((String::new(), call.clone()), 2000), ((call, inner), 2000)].into());
+    threads.end();
+}

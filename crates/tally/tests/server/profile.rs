@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally profile` puts CPU time and waits where they belong: by function, account and statement, in agreement with
+//! the ledger.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Program, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::support::{
+    complaint, output, plain, segment, shared, start, tally, while_working, Load,
+};
+use flate2::read::GzDecoder;
+use scratch::{Cluster, StopMode};
+use serde_json::Value;
+
+/// One session, which executes this again and again; a failed connection at the end is none.
+fn again<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Sync + 'c {
+    move |stop| {
+        let mut client = cluster.connect().unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            client.batch_execute(sql).unwrap();
+        }
+    }
+}
+
+/// One C function of the server, about half a second.
+const FUNCTION: &str = "/* function */ select count(hashtext(t.x)) from \
+     (select repeat(repeat('x', 1000), 1000) x offset 0) t, generate_series(1, 1000)";
+/// One function of libc, memcmp.
+const LIBC: &str = "/* libc */ do $$ declare x text := repeat(repeat('x', 1000), 1000) || 'a'; \
+     y text := repeat(repeat('x', 1000), 1000) || 'b'; n int := 0; \
+     begin for i in 1..3000 loop if x < y collate \"C\" then n := n + 1; end if; end loop; end $$";
+/// The kernel, which copies a file of so many bytes from its page cache again and again.
+const KERNEL: &str =
+    "/* kernel */ select count(length(pg_read_binary_file('profiled', 0, 4194304))) \
+     from generate_series(1, 300)";
+const FILE: usize = 4 << 20;
+/// Partly the kernel: how much depends on the machine.
+const TINY: &str = "/* tiny */ select 1 a, 2 b";
+/// Waits for a lock nearly all the time.
+const LOCK: &str =
+    "set lock_timeout = '200ms'; do $$ begin perform pg_advisory_xact_lock(1); exception \
+     when lock_not_available then null; end $$";
+
+struct Profile(Value);
+
+impl Profile {
+    fn rows(&self, list: &str) -> &Vec<Value> {
+        self.0[list].as_array().unwrap()
+    }
+
+    /// The text of the statement of a stack.
+    fn query(&self, stack: &Value) -> &str {
+        stack["statement"].as_u64().map_or("", |it| {
+            self.0["statements"][it as usize]["query"].as_str().unwrap_or_default()
+        })
+    }
+
+    /// File and name of the innermost function.
+    fn innermost(&self, stack: &Value) -> (&str, &str) {
+        let symbol = &self.0["symbols"][stack["frames"][0].as_u64().unwrap() as usize];
+        let image = symbol["image"].as_str().unwrap();
+        (image.rsplit('/').next().unwrap(), symbol["name"].as_str().unwrap())
+    }
+
+    /// Samples of the server's stacks that are wanted.
+    fn samples(&self, wanted: impl Fn(&Value) -> bool) -> f64 {
+        let ours = |it: &&Value| {
+            self.0["processes"][it["process"].as_u64().unwrap() as usize]["server"] == true
+        };
+        let wanted = self.rows("stacks").iter().filter(ours).filter(|it| wanted(it));
+        wanted.map(|it| it["samples"].as_f64().unwrap()).sum()
+    }
+
+    fn account(&self, activity: &str) -> &Value {
+        let found = self.rows("ledger").iter().find(|it| it["activity"] == activity);
+        found.unwrap_or_else(|| panic!("{activity}: {:#}", self.0["ledger"]))
+    }
+}
+
+#[test]
+fn cpu_time_and_waits_are_put_where_they_belong() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let mut holder = cluster.connect().unwrap();
+    holder.batch_execute("select pg_advisory_lock(1)").unwrap();
+    let (function, libc) = (again(&cluster, FUNCTION), again(&cluster, LIBC));
+    let (tiny, lock) = (again(&cluster, TINY), again(&cluster, LOCK));
+    let file = cluster.data_dir().join("profiled");
+    std::fs::write(&file, vec![0; FILE]).unwrap();
+    let kernel = again(&cluster, KERNEL);
+    // Processes that end while they are sampled.
+    let connections = |stop: &AtomicBool| {
+        while !stop.load(Ordering::Relaxed) {
+            cluster.connect().unwrap().batch_execute("select 2").unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let load: [&Load; 6] = [&function, &libc, &kernel, &tiny, &lock, &connections];
+    let files =
+        ["own.json", "page.html", "it.pb.gz", "firefox.json.gz"].map(|it| folder.path().join(it));
+    let profile = while_working(&load, || {
+        std::thread::sleep(Duration::from_secs(1));
+        let mut command = tally();
+        command
+            .args(["profile", "--json", "--seconds", "6", "--hertz", "499"])
+            .arg(segment(&cluster));
+        for file in &files {
+            command.arg("-o").arg(file);
+        }
+        Profile(serde_json::from_str(&output(&mut command)).unwrap())
+    });
+    drop(holder);
+    std::fs::remove_file(file).unwrap();
+
+    let within = |text: &'static str| {
+        let profile = &profile;
+        move |it: &Value| profile.query(it).contains(text)
+    };
+    let of_function = profile.samples(within("function */"));
+    let hash = profile.samples(|it| {
+        within("function */")(it) && profile.innermost(it) == ("postgres", "hash_bytes")
+    });
+    assert!(of_function > 100.0 && hash / of_function > 0.8, "{hash} of {of_function}");
+    let of_libc = profile.samples(within("libc */"));
+    let memcmp = profile
+        .samples(|it| within("libc */")(it) && profile.innermost(it).0.starts_with("libc.so"));
+    assert!(of_libc > 100.0 && memcmp / of_libc > 0.8, "{memcmp} of {of_libc}");
+    let in_kernel = |it: &Value| profile.innermost(it).0 == "kernel";
+    let of_kernel = profile.samples(within("kernel */"));
+    let kernel = profile.samples(|it| within("kernel */")(it) && in_kernel(it));
+    assert!(of_kernel > 100.0 && kernel / of_kernel > 0.8, "{kernel} of {of_kernel}");
+    let of_tiny = profile.samples(within("tiny */"));
+    let kernel = profile.samples(|it| within("tiny */")(it) && in_kernel(it));
+    assert!(of_tiny > 30.0 && kernel > 0.0, "{kernel} of {of_tiny}");
+
+    // A session waits for the lock all the time, and takes no CPU for it.
+    let lock = profile.account("Lock:advisory");
+    assert!(lock["sampled_seconds"].as_f64().unwrap() > 4.0, "{lock}");
+    assert!(
+        lock["cpu_samples"].as_f64().unwrap() < 0.1 * lock["samples"].as_f64().unwrap(),
+        "{lock}"
+    );
+
+    // Samples against the exact ledger: 2.5 half-widths of 95 % are 5 standard errors; the rest is what the
+    // running account may be late at the boundaries of a command.
+    let commands = profile.0["commands"].as_f64().unwrap();
+    for row in profile.rows("ledger") {
+        let get = |key: &str| row[key].as_f64().unwrap();
+        let error = (get("sampled_seconds") - get("seconds")).abs();
+        assert!(error <= 2.5 * get("half_width_seconds") + 2e-6 * commands, "{row}");
+    }
+    // As root every sample's account is known: samplers run before what they sample.
+    let quality = &profile.0["quality"];
+    let (known, all) =
+        (quality["account_known"].as_f64().unwrap(), quality["cpu_samples"].as_f64().unwrap());
+    let no_slot = quality["no_slot"].as_f64().unwrap();
+    assert_eq!(quality["first"], true, "{quality}");
+    assert!(known / (all - no_slot) > 0.98, "{quality}");
+    // The kernel keeps copies of stacks for less than a tenth of a second: if a sampler gets no CPU for longer, some are lost.
+    assert!(quality["lost"].as_f64().unwrap() <= 0.1 * all, "{quality}");
+
+    assert_files(&files, &profile);
+    assert_documented(&profile.0);
+}
+
+/// Every key of the JSON is in docs/reference-json.md.
+fn assert_documented(profile: &Value) {
+    let document = include_str!("../../../../docs/reference-json.md");
+    let lists = ["ledger", "statements", "processes", "symbols", "stacks", "sessions"];
+    let objects = [profile, &profile["quality"]];
+    for object in objects.into_iter().chain(lists.iter().map(|list| &profile[*list][0])) {
+        for field in object.as_object().unwrap().keys() {
+            assert!(
+                document.contains(&format!("`{field}`")),
+                "{field} is not in docs/reference-json.md"
+            );
+        }
+    }
+}
+
+/// The files have the same samples.
+fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
+    let [own, page, pprof, firefox] = files;
+    let text = std::fs::read_to_string(own).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), profile.0);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("hash_bytes") && page.contains("Lock:advisory"), "{} bytes", page.len());
+    let unpack = |path: &PathBuf| {
+        let mut bytes = Vec::new();
+        let mut from = GzDecoder::new(std::fs::File::open(path).unwrap());
+        std::io::Read::read_to_end(&mut from, &mut bytes).unwrap();
+        bytes
+    };
+    let pprof = unpack(pprof);
+    assert!(pprof.windows(10).any(|it| it == b"hash_bytes"), "{} bytes", pprof.len());
+    let firefox: Value = serde_json::from_slice(&unpack(firefox)).unwrap();
+    let threads = firefox["threads"].as_array().unwrap();
+    let samples: u64 = threads.iter().map(|it| it["samples"]["length"].as_u64().unwrap()).sum();
+    assert_eq!(profile.0["quality"]["cpu_samples"].as_u64(), Some(samples));
+    let waits = threads.iter().any(|it| it["stringArray"].to_string().contains("Lock:advisory"));
+    assert!(waits, "no thread waits for the lock");
+
+    let mut diff = tally();
+    diff.args(["profile", "diff", "--json"]).arg(own).arg(own);
+    let same: Value = serde_json::from_str(&output(&mut diff)).unwrap();
+    assert_eq!(same["per"], "command");
+    let beyond = |it: &Value| it["beyond_chance"] == true;
+    assert!(!same["functions"].as_array().unwrap().iter().any(beyond), "{same:#}");
+}
+
+/// Samples that perf took of these processes, by file and function.
+fn by_perf(data: &Path, pids: &[i32]) -> HashMap<(String, String), f64> {
+    let mut command = Program::new("perf");
+    command.args(["script", "-F", "pid,ip,sym,dso", "-i"]).arg(data);
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let mut found = HashMap::new();
+    for line in text.lines() {
+        // 12345  55d0c0ffee hash_bytes (/usr/lib/postgresql/15/bin/postgres)
+        let (rest, file) = line.trim().trim_end_matches(')').rsplit_once(" (").unwrap();
+        let mut words = rest.split_whitespace();
+        let pid = words.next().unwrap().parse().unwrap();
+        if pids.contains(&pid) {
+            let file = file.rsplit('/').next().unwrap().to_string();
+            let name = words.nth(1).unwrap_or_default().to_string();
+            *found.entry((file, name)).or_default() += 1.0;
+        }
+    }
+    found
+}
+
+#[test]
+fn functions_have_the_shares_that_perf_finds() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("perf.data");
+    let (function, libc) = (again(&cluster, FUNCTION), again(&cluster, LIBC));
+    let tiny = again(&cluster, TINY);
+    let load: [&Load; 3] = [&function, &libc, &tiny];
+    let (profile, pids) = while_working(&load, || {
+        std::thread::sleep(Duration::from_millis(500));
+        let mut perf = Program::new("perf")
+            .args(["record", "-q", "-a", "-e", "cpu-clock", "-F", "397", "-o"])
+            .arg(&data)
+            .args(["--", "sleep", "5"])
+            .spawn()
+            .unwrap_or_else(|error| panic!("perf (package linux-perf): {error}"));
+        let mut command = tally();
+        command
+            .args(["profile", "--json", "--seconds", "5", "--hertz", "499"])
+            .arg(segment(&cluster));
+        let profile = Profile(serde_json::from_str(&output(&mut command)).unwrap());
+        assert!(perf.wait().unwrap().success());
+        let sql = "select pid from pg_stat_activity where query ~ '^/[*] (function|libc|tiny)' \
+                   order by query ~ 'tiny'";
+        let rows = cluster.connect().unwrap().query(sql, &[]).unwrap();
+        let pids: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+        (profile, pids)
+    });
+    let [function, libc, tiny] = pids[..] else { panic!("sessions: {pids:?}") };
+    let theirs = by_perf(&data, &[function, libc]);
+    let is_load =
+        |it: &Value| ["function */", "libc */"].iter().any(|of| profile.query(it).contains(of));
+    let (of_theirs, of_ours) = (theirs.values().sum::<f64>(), profile.samples(is_load));
+    assert!(of_theirs > 300.0 && of_ours > 300.0, "{of_theirs} and {of_ours} samples");
+
+    // The two do not sample at the same instants, nor begin and end together.
+    let agree = |(ours, of_ours): (f64, f64), (theirs, of_theirs): (f64, f64), what: &str| {
+        let (here, there) = (ours / of_ours, theirs / of_theirs);
+        let error = (there * (1.0 - there) * (1.0 / of_ours + 1.0 / of_theirs)).sqrt();
+        assert!((here - there).abs() < 5.0 * error + 0.03, "{what}: {here} and {there}");
+    };
+    // The kernel's modules have names of their own, in brackets too.
+    let is_kernel = |file: &str| file.starts_with('[') && !["[vdso]", "[unknown]"].contains(&file);
+    // Those with more than 2 % of perf's samples.
+    let mut compared = 0;
+    for ((file, name), count) in theirs.iter().filter(|(_, count)| **count > 0.02 * of_theirs) {
+        if is_kernel(file) || name == "[unknown]" {
+            continue;
+        }
+        let same =
+            |it: &Value| is_load(it) && profile.innermost(it) == (file.as_str(), name.as_str());
+        agree((profile.samples(same), of_ours), (*count, of_theirs), &format!("{file} {name}"));
+        compared += 1;
+    }
+    assert!(compared >= 2, "{theirs:?}");
+
+    // The kernel's share of the third session, what it does between its tiny statements included.
+    let theirs = by_perf(&data, &[tiny]);
+    let kernel = theirs.iter().filter(|((file, _), _)| is_kernel(file));
+    let (kernel, of_theirs) = (kernel.map(|it| it.1).sum(), theirs.values().sum::<f64>());
+    let is_tiny = |it: &Value| {
+        let process = &profile.rows("processes")[it["process"].as_u64().unwrap() as usize];
+        process["name"] == "client backend" && !is_load(it)
+    };
+    let of_ours = profile.samples(is_tiny);
+    assert!(of_theirs > 50.0 && of_ours > 50.0, "{of_theirs} and {of_ours} samples");
+    let in_kernel = |it: &Value| is_tiny(it) && profile.innermost(it).0 == "kernel";
+    agree((profile.samples(in_kernel), of_ours), (kernel, of_theirs), "kernel");
+}
+
+#[test]
+fn a_profile_ends_with_its_server() {
+    let mut cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));
+    let mut command = Program::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["profile", "--seconds", "60", "--system"])
+        .arg(segment(&cluster))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its last thread starts with the clocks; a sampler for each processor, that one, and the first.
+    let threads = std::thread::available_parallelism().unwrap().get() + 2;
+    let tasks = format!("/proc/{}/task", command.id());
+    while std::fs::read_dir(&tasks).unwrap().count() < threads {
+        assert!(command.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Something to sample.
+    let busy = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done";
+    assert!(Program::new("sh").args(["-c", busy]).status().unwrap().success());
+    cluster.stop(StopMode::Fast).unwrap();
+    let output = command.wait_with_output().unwrap();
+    let (text, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{errors}");
+    assert!(errors.contains("the server stopped"), "{errors}");
+    assert!(text.contains("CPU samples of the machine by image"), "{text}");
+}
+
+#[test]
+fn bad_input_is_reported_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    };
+    let text = complaint(tally().args(["profile", "-o", "x.txt", "/nowhere"]), 2);
+    assert!(text.contains("x.txt") && text.contains(".html"), "{text}");
+    complaint(tally().args(["profile", "--hertz", "0"]), 2);
+    complaint(tally().args(["profile", "--seconds", "nothing"]), 2);
+    let text = complaint(tally().arg("profile").arg(folder.path()), 1);
+    assert!(text.contains("not a data directory"), "{text}");
+    let garbage = file("garbage.json", "{");
+    let text = complaint(tally().args(["profile", "diff"]).arg(&garbage).arg(&garbage), 1);
+    assert!(text.contains("garbage.json") && text.contains("tally profile -o"), "{text}");
+    let other = file("other.json", "{\"format\": \"pgtally profile 99\"}");
+    let text = complaint(tally().args(["profile", "diff"]).arg(&other).arg(&other), 1);
+    assert!(text.contains("pgtally profile 99"), "{text}");
+    complaint(tally().args(["profile", "diff"]).arg(&garbage), 2);
+}

@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally record` on real servers: a recording holds what the segment counted, whatever happens to the
+//! server, the disk or the recorder.
+//!
+//! The recorder is killed at 6 random moments; PGTALLY_KILLS sets another number.
+
+use crate::frames as recorder;
+use crate::support;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use crate::support::{complaint, eventually, output, segment, shared, tally};
+use recording::{Range, Recording};
+use rustix::process::{kill_process, Pid, Signal};
+use scratch::{Cluster, StopMode};
+use segment::{Frame, Segment};
+use serde_json::Value;
+
+fn pgbench(cluster: &Cluster, args: &[&str]) -> Vec<String> {
+    let mut words = vec![
+        cluster.binaries().program("pgbench").display().to_string(),
+        "-n".to_string(),
+        "-h".to_string(),
+        cluster.host().display().to_string(),
+        "-p".to_string(),
+        cluster.port().to_string(),
+        "-U".to_string(),
+        cluster.user().to_string(),
+    ];
+    words.extend(args.iter().map(|arg| arg.to_string()));
+    words.push("postgres".to_string());
+    words
+}
+
+/// A running recorder with short intervals.
+struct Running {
+    child: Child,
+    directory: PathBuf,
+}
+
+impl Running {
+    fn start(cluster: &Cluster, directory: &Path, more: &[&str]) -> Running {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
+        for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"] {
+            command.env_remove(name);
+        }
+        let child = command
+            .args(["record", "--interval", "100ms", "--detail", "500ms", "-o"])
+            .arg(directory)
+            .args(more)
+            .arg(segment(cluster))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Running { child, directory: directory.to_path_buf() }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
+    }
+
+    fn frames(&self) -> u64 {
+        let heads = Recording::open(&self.directory, None)
+            .and_then(|recording| recording.frame_rows(Range::ALL))
+            .unwrap_or_default();
+        heads.last().map_or(0, |row| row.frame)
+    }
+
+    /// Waits until this many more intervals are recorded.
+    fn wait_for_frames(&self, more: u64) {
+        let wanted = self.frames() + more;
+        eventually("more intervals are recorded", || self.frames() >= wanted);
+    }
+
+    /// Interrupts the recorder; returns its messages.
+    fn end(self) -> String {
+        self.signal(Signal::INT);
+        let output = self.child.wait_with_output().unwrap();
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{messages}");
+        messages
+    }
+}
+
+fn open(directory: &Path) -> Recording {
+    Recording::open(directory, None).unwrap()
+}
+
+/// Statistics of client backends by name: count, ns, bytes. An interval that ends while a session starts has it
+/// as "starting".
+fn of_clients(frame: &Frame) -> HashMap<String, (u64, f64, u64)> {
+    let mut all = HashMap::<String, (u64, f64, u64)>::new();
+    for it in &frame.statistics {
+        if matches!(&*it.process, "client backend" | "starting") {
+            let change = &it.total.change;
+            let sum = all.entry(it.stat.name.clone()).or_default();
+            sum.0 += change.count;
+            sum.1 += frame.clock.seconds(change.total) * 1e9;
+            sum.2 += change.amount;
+        }
+    }
+    all
+}
+
+/// Checks that two sums agree, in whatever order they were added up.
+fn assert_same(a: &Frame, b: &Frame) {
+    let (a, b) = (of_clients(a), of_clients(b));
+    let names = |all: &HashMap<String, _>| {
+        let mut names: Vec<String> = all.keys().cloned().collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&a), names(&b));
+    for (name, (count, ns, bytes)) in &a {
+        let (count_b, ns_b, bytes_b) = b[name];
+        assert_eq!((count, bytes), (&count_b, &bytes_b), "{name}");
+        // The length of a tick is measured again for each frame.
+        assert!((ns - ns_b).abs() <= 1e-5 * ns + 2.0, "{name}: {ns} {ns_b}");
+    }
+}
+
+#[test]
+fn a_recording_holds_exactly_what_the_segment_counted() {
+    let cluster = shared();
+    cluster.pgbench_init(1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let mut segment = Segment::open(&segment(&cluster)).unwrap();
+    let settle = |segment: &mut Segment| {
+        // No client is connected, and none is just ending.
+        eventually("no client is left", || {
+            let snapshot = segment.snapshot(None).unwrap();
+            !snapshot.books.iter().any(|book| book.identity.kind == "client backend")
+        });
+        segment.snapshot(None).unwrap()
+    };
+    let before = settle(&mut segment);
+    let words = pgbench(&cluster, &["-c", "4", "-j", "2", "-t", "500", "-S"]);
+    let command = tally()
+        .args(["record", "--interval", "100ms", "--detail", "500ms", "-o"])
+        .arg(&directory)
+        .arg(segment.path())
+        .arg("--")
+        // Its sessions must end before the recorder does; on a busy machine that takes a while.
+        .args(["sh", "-c", "\"$0\" \"$@\" && sleep 2"])
+        .args(&words)
+        .assert()
+        .success();
+    let printed = String::from_utf8(command.get_output().stdout.clone()).unwrap();
+    assert!(printed.contains("number of transactions actually processed: 2000"), "{printed}");
+    let after = settle(&mut segment);
+    let witness = Frame::between(&segment, Some(&before), &after);
+    let recording = open(&directory);
+    let sum = recording.sum(recording.range()).unwrap();
+    assert_same(&sum, &witness);
+    let selects = of_clients(&sum)["command::Query::handle"].0;
+    assert!((2000..2040).contains(&selects), "{selects} commands of 2,000 transactions");
+    // What the recorder reported.
+    let runs = recording.runs(Range::ALL).unwrap();
+    assert!(runs.iter().any(|row| row.text.contains("actually processed: 2000")));
+    assert_eq!(runs.last().unwrap().exit_code, Some(0));
+    let statements = recording.statements(Range::ALL).unwrap().unwrap();
+    let select = statements
+        .statements()
+        .iter()
+        .find(|it| it.text.as_ref().is_some_and(|t| t.shown.contains("abalance FROM")))
+        .unwrap();
+    assert_eq!(select.calls(), 2000);
+    assert_eq!(select.histogram().count(), 2000);
+    let settings = recording.settings(Range::ALL).unwrap();
+    let value = |group: &str, name: &str| {
+        let row = settings.iter().find(|row| &*row.group == group && &*row.name == name);
+        row.map(|row| row.value.to_string())
+    };
+    assert_eq!(value("server", "shared_preload_libraries").unwrap(), "pg_tally");
+    assert!(value("machine", "kernel").is_some() && value("recorder", "interval").is_some());
+    let heads = recording.frame_rows(Range::ALL).unwrap();
+    assert!(heads.iter().all(|row| row.exact));
+    // The kernel counts ticks of 10 ms: a short row may have none, and those of another may all be system
+    // or steal time.
+    for row in heads.iter().filter(|row| row.interval_ns >= 50_000_000) {
+        let in_processes = row.host_user_ns + row.host_system_ns;
+        let others = row.host_idle_ns + row.host_iowait_ns + row.host_steal_ns;
+        assert!(in_processes + others > 0, "{row:?}");
+    }
+    assert!(heads.iter().map(|row| row.host_idle_ns + row.host_user_ns).sum::<u64>() > 0);
+    assert_eq!(recording.problems(), Vec::<String>::new());
+    assert_eq!(recording.gaps(Range::ALL).unwrap(), []);
+}
+
+#[test]
+fn record_returns_the_commands_exit_status_and_reports_errors() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let record = |name: &str, words: &[&str]| {
+        let mut command = tally();
+        command.arg("record").arg("-o").arg(folder.path().join(name)).arg(segment(&cluster));
+        command.arg("--").args(words);
+        command
+    };
+    record("a", &["sh", "-c", "exit 7"]).assert().code(7);
+    record("b", &["sh", "-c", "kill -TERM $$"]).assert().code(143);
+    let runs = open(&folder.path().join("a")).runs(Range::ALL).unwrap();
+    assert_eq!(runs.last().unwrap().exit_code, Some(7));
+    let error = complaint(&mut record("c", &["/no/such/program"]), 1);
+    assert!(error.contains("/no/such/program"), "{error}");
+    std::fs::create_dir(folder.path().join("d")).unwrap();
+    std::fs::write(folder.path().join("d/file"), "").unwrap();
+    let error = complaint(&mut record("d", &["true"]), 1);
+    assert!(error.contains("not empty"), "{error}");
+    for wrong in [&["--duty", "60s"][..], &["--duty", "300s/60s"], &["--detail", "100ms"]] {
+        let mut command = tally();
+        command.args(["record", "-o", "x"]).args(wrong).arg(segment(&cluster));
+        complaint(&mut command, 2);
+    }
+}
+
+#[test]
+fn recording_resumes_when_the_server_has_restarted() {
+    let mut cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let running = Running::start(&cluster, &directory, &[]);
+    running.wait_for_frames(3);
+    cluster.psql("select count(*) from pg_class").unwrap();
+    running.wait_for_frames(3);
+    cluster.stop(StopMode::Fast).unwrap();
+    eventually("the end of the server is reported", || {
+        open(&directory).marks(Range::ALL).unwrap().iter().any(|row| &*row.kind == "server end")
+    });
+    cluster.start().unwrap();
+    eventually("it records again", || {
+        open(&directory).marks(Range::ALL).unwrap().iter().any(|row| &*row.kind == "server start")
+    });
+    cluster.psql("select count(*) from pg_class").unwrap();
+    running.wait_for_frames(3);
+    // Killed and restarted at once: the server has another segment.
+    cluster.kill9_postmaster().unwrap();
+    cluster.start().unwrap();
+    cluster.psql("select count(*) from pg_class").unwrap();
+    running.wait_for_frames(5);
+    eventually("the third run is recorded", || open(&directory).servers().unwrap().len() == 3);
+    cluster.psql("select count(*) from pg_class").unwrap();
+    running.wait_for_frames(3);
+    let messages = running.end();
+    assert!(messages.contains("recording again"), "{messages}");
+    let recording = open(&directory);
+    let gaps = recording.gaps(Range::ALL).unwrap();
+    assert!(gaps.len() >= 2 && gaps.iter().all(|gap| gap.from_us <= gap.time_us), "{gaps:?}");
+    // A gap contains no interval, and every interval's length is from the monotonic clock.
+    let heads = recording.frame_rows(Range::ALL).unwrap();
+    for pair in heads.windows(2).filter(|pair| pair[0].server == pair[1].server) {
+        let between = pair[1].monotonic_ns - pair[0].monotonic_ns;
+        assert!(between.abs_diff(pair[1].interval_ns) < 1_000_000, "{pair:?}");
+    }
+    let sum = recording.sum(Range::ALL).unwrap();
+    // Sessions between two readings are in the segments all the same: psql four times, each with at least
+    // one command.
+    assert!(of_clients(&sum)["command::Query::handle"].0 >= 3);
+    assert_eq!(recording.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn a_replaced_segment_is_marked_and_recording_resumes() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let path = segment(&cluster);
+    let running = Running::start(&cluster, &directory, &[]);
+    running.wait_for_frames(3);
+    // The same content in another file: a reader of the old file would see no more changes.
+    let aside = path.with_extension("aside");
+    std::fs::copy(&path, &aside).unwrap();
+    std::fs::rename(&aside, &path).unwrap();
+    eventually("the new segment is reported", || {
+        let marks = open(&directory).marks(Range::ALL).unwrap();
+        marks.iter().any(|row| &*row.text == "the segment was replaced")
+    });
+    running.wait_for_frames(3);
+    let messages = running.end();
+    assert!(
+        messages.contains("the segment was replaced") && messages.contains("recording again"),
+        "{messages}"
+    );
+    let recording = open(&directory);
+    assert_eq!(recording.servers().unwrap().len(), 2);
+    let gaps = recording.gaps(Range::ALL).unwrap();
+    assert!(gaps.iter().any(|gap| &*gap.reason == "the segment was replaced"), "{gaps:?}");
+    assert_eq!(recording.problems(), Vec::<String>::new());
+}
+
+/// File operations of each relation: its key, and counts and bytes.
+fn of_relations(rows: &[segment::RelationRow]) -> Vec<(segment::relations::RelationKey, [u64; 8])> {
+    let mut all: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let (read, write, extend) = (row.read, row.write, row.extend);
+            let counts = [read.count, read.bytes, write.count, write.bytes, extend.count];
+            let [reads, read_bytes, writes, written, extends] = counts;
+            let more = [extend.bytes, row.sync.count, row.truncate.count];
+            let [extended, syncs, truncates] = more;
+            let of = [reads, read_bytes, writes, written, extends, extended, syncs, truncates];
+            (row.key, of)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn relations_are_recorded_as_the_segment_counted_them() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let segment = Segment::open(&segment(&cluster)).unwrap();
+    // The recording excludes what happened before it began, so the server must be idle then.
+    cluster.psql("checkpoint").unwrap();
+    let before = segment.relations().unwrap();
+    let running = Running::start(&cluster, &directory, &[]);
+    running.wait_for_frames(3);
+    cluster
+        .psql("create table t as select n, repeat('x', 500) from generate_series(1, 20000) n")
+        .unwrap();
+    cluster.psql("checkpoint").unwrap();
+    running.wait_for_frames(10);
+    for sql in ["delete from t", "vacuum t", "checkpoint", "drop table t"] {
+        cluster.psql(sql).unwrap();
+    }
+    running.wait_for_frames(10);
+    // The server is idle now: the last detail interval has everything.
+    let now = segment.relations().unwrap().unwrap();
+    running.end();
+    let witness = now.since(before.as_ref());
+    let recording = open(&directory);
+    let found = recording.relations(Range::ALL).unwrap().unwrap();
+    let (found_all, witness_all) = (of_relations(&found), of_relations(&witness));
+    // From 16 on, a table is extended by several blocks at a time, and from 8 on without writing them.
+    let extended = |of: &[u64; 8]| of[5] > 100 * 8192 || support::major() >= 16 && of[4] > 0;
+    assert!(found_all.iter().any(|(_, of)| extended(of)), "the table was extended: {found_all:?}");
+    // Checkpoints and ending sessions may do something after the segment was read.
+    for (key, of) in &witness_all {
+        let same = found_all.iter().find(|(other, _)| other == key);
+        let same = same.unwrap_or_else(|| panic!("{key:?} is missing"));
+        assert_eq!(of, &same.1, "{key:?}");
+    }
+    let seconds = |rows: &[segment::RelationRow]| rows.iter().map(|row| row.seconds).sum::<f64>();
+    assert!((seconds(&found) / seconds(&witness) - 1.0).abs() < 1e-3);
+    let report = output(tally().args(["report", "--json"]).arg(&directory));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let tables = report["tables"].as_array().unwrap();
+    let table = tables.iter().find(|table| table["id"] == "relations").unwrap();
+    assert_eq!(table["rows"].as_array().unwrap().len(), found.len().min(1000));
+    let replayed = output(tally().args(["top", "--once", "--json", "--replay"]).arg(&directory));
+    let replayed: Value = serde_json::from_str(&replayed).unwrap();
+    assert_eq!(replayed["io"]["relations"].as_array().unwrap().len(), found.len());
+    assert!(replayed["kernel"]["available"].as_bool().unwrap(), "{}", replayed["kernel"]);
+    let places = replayed["io"]["recorded"]["places"].to_string();
+    assert!(places.contains("data directory: "), "{places}");
+    assert!(replayed["io"]["recorded"]["server"]["processes"].as_u64().unwrap() > 3);
+}
+
+#[test]
+fn a_killed_recorder_leaves_every_complete_interval() {
+    let kills = std::env::var("PGTALLY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let mut seed = u64::from(std::process::id());
+    let mut chance = move |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+        (seed >> 33) % below
+    };
+    let mut seen = 0;
+    for kill in 0..kills {
+        let running = Running::start(&cluster, &directory, &[]);
+        running.wait_for_frames(2);
+        std::thread::sleep(Duration::from_micros(chance(400_000)));
+        seen = seen.max(running.frames());
+        running.signal(Signal::KILL);
+        running.child.wait_with_output().unwrap();
+        let recording = open(&directory);
+        let heads = recording.frame_rows(Range::ALL).unwrap();
+        let numbers: Vec<u64> = heads.iter().map(|row| row.frame).collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "kill {kill}");
+        assert!(numbers.len() as u64 >= seen, "kill {kill}: a complete interval is missing");
+        let sum = recording.sum(Range::ALL).unwrap();
+        let lengths: u64 = heads.iter().map(|row| row.interval_ns).sum();
+        assert!((sum.clock.seconds(sum.ticks) - lengths as f64 * 1e-9).abs() < 1e-6);
+        assert_eq!(recording.problems(), Vec::<String>::new(), "kill {kill}");
+    }
+    let recording = open(&directory);
+    assert_eq!(recording.servers().unwrap().len(), kills as usize);
+    // The time between the recorders is reported as a gap.
+    assert!(recording.gaps(Range::ALL).unwrap().len() >= kills as usize - 1);
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_leaves_it_readable() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: mounting a small file system needs root");
+        return;
+    }
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let small = folder.path().join("small");
+    std::fs::create_dir(&small).unwrap();
+    let mount = |args: &[&str]| {
+        std::process::Command::new("mount").args(args).arg(&small).status().unwrap().success()
+    };
+    if !mount(&["-t", "tmpfs", "-o", "size=200k", "small"]) {
+        eprintln!("skipped: no right to mount here");
+        return;
+    }
+    let directory = small.join("recording");
+    let running = Running::start(&cluster, &directory, &[]);
+    let output = running.child.wait_with_output();
+    let (recording, heads) = match Recording::open(&directory, None) {
+        Ok(recording) => {
+            let heads = recording.frame_rows(Range::ALL);
+            (Some(recording), heads)
+        }
+        Err(error) => (None, Err(error)),
+    };
+    let problems = recording.as_ref().map(Recording::problems);
+    let sum = recording.as_ref().map(|recording| recording.sum(Range::ALL));
+    assert!(std::process::Command::new("umount").arg(&small).status().unwrap().success());
+    let output = output.unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("no space left"), "{messages}");
+    let heads = heads.unwrap();
+    assert!(heads.len() > 5, "{}", heads.len());
+    assert_eq!(problems, Some(Vec::new()));
+    assert!(!sum.unwrap().unwrap().statistics.is_empty());
+}
+
+#[test]
+fn a_paused_recorder_loses_nothing_and_reports_the_pause() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let mut segment = Segment::open(&segment(&cluster)).unwrap();
+    let before = segment.snapshot(None).unwrap();
+    let running = Running::start(&cluster, &directory, &[]);
+    running.wait_for_frames(3);
+    running.signal(Signal::STOP);
+    cluster.psql("select pg_sleep(2)").unwrap();
+    running.signal(Signal::CONT);
+    running.wait_for_frames(3);
+    running.end();
+    let after = segment.snapshot(Some(&before)).unwrap();
+    let recording = open(&directory);
+    let marks = recording.marks(Range::ALL).unwrap();
+    let kinds: Vec<&str> = marks.iter().map(|row| &*row.kind).collect();
+    assert!(kinds.contains(&"late") && kinds.first() == Some(&"begin"), "{kinds:?}");
+    assert_eq!(kinds.last(), Some(&"end"));
+    let longest = recording.frame_rows(Range::ALL).unwrap().iter().map(|row| row.interval_ns).max();
+    assert!(longest.unwrap() >= 2_000_000_000);
+    let slept = |frame: &Frame| {
+        let all = of_clients(frame);
+        let of = all.iter().find(|(name, _)| name.ends_with("Timeout:PgSleep")).unwrap();
+        (of.1 .0, of.1 .1)
+    };
+    let witness = slept(&Frame::between(&segment, Some(&before), &after));
+    let sum = slept(&recording.sum(Range::ALL).unwrap());
+    assert_eq!((witness.0, sum.0), (1, 1));
+    assert!((witness.1 - sum.1).abs() < 1e-5 * sum.1, "{witness:?} {sum:?}");
+}
+
+#[test]
+fn with_duty_the_level_is_switched_and_restored() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let running = Running::start(&cluster, &directory, &["--duty", "1s/2s"]);
+    eventually("the level was switched often enough", || {
+        let marks = Recording::open(&directory, None).and_then(|r| r.marks(Range::ALL));
+        let marks = marks.unwrap_or_default();
+        let duty = |text: &str| {
+            marks.iter().filter(|row| &*row.kind == "duty" && &*row.text == text).count()
+        };
+        duty("level waits") >= 2 && duty("level off") >= 1
+    });
+    running.end();
+    let level = Segment::open(&segment(&cluster)).unwrap().level().unwrap();
+    assert_eq!(level, segment::Level::Waits);
+    let heads = open(&directory).frame_rows(Range::ALL).unwrap();
+    assert!(heads.iter().all(|row| row.partial));
+    assert!(heads.iter().any(|row| !row.exact && row.uninstrumented_ns > 0));
+}
+
+/// What DuckDB and pandas read from a recording.
+fn read_back(python: &Path, directory: &Path) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/read_back.py");
+    let read = std::process::Command::new(python).arg(script).arg(directory).output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    serde_json::from_slice(&read.stdout).unwrap()
+}
+
+/// Checks that both have read the statistics of this sum.
+fn assert_reads_the_same(read: &Value, sum: &Frame) {
+    assert_eq!(read["statistics"], read["pandas"]);
+    let rows = read["statistics"].as_array().unwrap();
+    assert_eq!(rows.len(), sum.statistics.len());
+    for it in &sum.statistics {
+        let same = |row: &&Value| row[0] == *it.process && row[1] == it.stat.name.as_str();
+        let row = rows.iter().find(same).unwrap();
+        let change = &it.total.change;
+        assert_eq!(row[4].as_u64(), Some(change.count), "{row}");
+        assert_eq!(row[6].as_u64(), Some(change.amount), "{row}");
+        assert_eq!(row[7].as_u64(), Some(change.follows), "{row}");
+        let total = row[5].as_f64().unwrap();
+        let own = match &row[3] {
+            unit if unit == "ns" => sum.clock.seconds(change.total) * 1e9,
+            _ => change.total as f64,
+        };
+        assert!((total - own).abs() <= 1.0 + 1e-9 * own, "{row} {own}");
+    }
+}
+
+#[test]
+fn duckdb_and_pandas_read_what_was_merged_and_rolled_up() {
+    let Some(python) = support::python::with_requirements_of("record") else {
+        eprintln!("skipped: DuckDB and pandas cannot be installed (no PyPI?)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut maker = recorder::Maker::new(folder.path());
+    maker.seconds(900);
+    let sum = maker.sum.clone().unwrap();
+    maker.writer.close().unwrap();
+    assert_reads_the_same(&read_back(&python, folder.path()), &sum);
+    // Recording into it a year later rolls it up.
+    let year = recorder::MIDNIGHT + 365 * 24 * 3600 * recorder::SECOND;
+    let mut maker =
+        recorder::Maker::with_retention(folder.path(), recording::RetentionPolicy::default(), year);
+    maker.second();
+    maker.time_us += 60 * recorder::SECOND;
+    maker.second();
+    maker.writer.close().unwrap();
+    let rolled = open(folder.path());
+    assert!(rolled.frame_rows(Range::ALL).unwrap().len() < 30);
+    let sum = rolled.sum(Range::ALL).unwrap();
+    assert_reads_the_same(&read_back(&python, folder.path()), &sum);
+}
+
+#[test]
+fn duckdb_and_pandas_read_a_recording_with_the_same_sums() {
+    let Some(python) = support::python::with_requirements_of("record") else {
+        eprintln!("skipped: DuckDB and pandas cannot be installed (no PyPI?)");
+        return;
+    };
+    let cluster = shared();
+    cluster.pgbench_init(1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let words = pgbench(&cluster, &["-c", "4", "-T", "4"]);
+    tally()
+        .args(["record", "--interval", "200ms", "--detail", "1s", "-o"])
+        .arg(&directory)
+        .arg(segment(&cluster))
+        .arg("--")
+        .args(&words)
+        .assert()
+        .success();
+    let read = read_back(&python, &directory);
+    let recording = open(&directory);
+    let sum = recording.sum(Range::ALL).unwrap();
+    assert_reads_the_same(&read, &sum);
+    let heads = recording.frame_rows(Range::ALL).unwrap();
+    let frames = &read["frames"];
+    let ns = |of: fn(&recording::FrameRow) -> u64| heads.iter().map(of).sum::<u64>();
+    assert_eq!(frames[0].as_u64(), Some(heads.len() as u64));
+    assert_eq!(frames[1].as_u64(), Some(ns(|row| row.interval_ns)));
+    assert_eq!(frames[2].as_u64(), Some(ns(|row| row.wall_ns)));
+    assert_eq!(frames[3].as_u64(), Some(ns(|row| row.busy_ns)));
+    assert_eq!(frames[4].as_u64(), Some(ns(|row| row.commands)));
+    assert_eq!(frames[5].as_u64(), Some(heads.len() as u64));
+    assert!(frames[6].as_str().unwrap().starts_with("20"), "{frames}");
+    // Every row of statistics has its interval.
+    let rows: usize =
+        recording.frames(Range::ALL, None).unwrap().map(|f| f.unwrap().statistics.len()).sum();
+    assert_eq!(read["joined"].as_u64(), Some(rows as u64));
+    assert_eq!(read["values"].as_u64(), Some(ns(|row| row.commands)));
+    let statements = recording.statements(Range::ALL).unwrap().unwrap();
+    let calls: u64 = statements.statements().iter().map(|it| it.calls()).sum();
+    assert_eq!(read["statements"][0].as_u64(), Some(calls));
+    let relations = recording.relations(Range::ALL).unwrap().unwrap();
+    let of = of_relations(&relations);
+    let sum = |places: &[usize]| -> u64 {
+        of.iter().flat_map(|(_, of)| places.iter().map(|at| of[*at])).sum()
+    };
+    assert_eq!(read["relations"][0].as_u64(), Some(sum(&[0, 2, 4, 6, 7])));
+    assert_eq!(read["relations"][1].as_u64(), Some(sum(&[1, 3, 5])));
+    assert_eq!(read["hosts"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_recording_is_summarised_as_json() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = tally();
+    command.args(["record", "--duration", "2s", "--interval", "500ms", "--json", "-o"]);
+    command.arg(folder.path().join("recording")).arg(segment(&cluster));
+    let json: Value = serde_json::from_str(&output(&mut command)).unwrap();
+    assert!(json["intervals"].as_u64().unwrap() >= 2, "{json}");
+    assert!(json["seconds"].as_f64().unwrap() >= 1.9, "{json}");
+    assert_eq!(json["intervals"], json["exact_intervals"], "{json}");
+    assert!(json["bytes"].as_u64().unwrap() > 1000, "{json}");
+    assert_eq!(json["gaps"], 0);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Names of relations in `tally top`, read from the server if the user may connect.
+
+use crate::support;
+use std::time::Duration;
+
+use crate::support::{output, tally};
+use serde_json::Value;
+
+#[test]
+fn relations_have_names_if_the_user_may_connect() {
+    let small = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let cluster = support::start(small.setting("shared_buffers", "1MB"));
+    cluster.pgbench_init(2).unwrap();
+    let load = cluster.pgbench().clients(2).duration(Duration::from_secs(3600));
+    let mut load = load.spawn().unwrap();
+    let top = |user: &str, options: &[&str]| {
+        let mut command = tally();
+        command.env("PGUSER", user).args(["top", "--view", "io", "--interval", "1"]);
+        output(command.args(options).arg(cluster.data_dir()))
+    };
+    let last = |user: &str| -> Value {
+        let text = top(user, &["--count", "3", "--json"]);
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        last["io"].clone()
+    };
+    let mut named = Vec::new();
+    support::eventually("relations are read", || {
+        named = last("postgres")["relation_names"].as_array().unwrap().clone();
+        named.iter().any(|it| it["name"].as_str().unwrap().starts_with("pgbench_accounts"))
+    });
+    let mut client = cluster.connect().unwrap();
+    let of_pgbench = named.iter().filter(|it| it["name"].as_str().unwrap().starts_with("pgbench_"));
+    for it in of_pgbench {
+        let (name, node) = (it["name"].as_str().unwrap(), it["relfilenode"].as_u64().unwrap());
+        let row = client.query_one("select pg_relation_filenode($1::text::regclass)", &[&name]);
+        assert_eq!(u64::from(row.unwrap().get::<_, u32>(0)), node, "{name}");
+    }
+    let text = top("postgres", &["--count", "3"]);
+    assert!(text.contains("/pgbench_accounts"), "{text}");
+    // A user who may not connect sees numbers.
+    let stranger = last("nobody_of_that_name");
+    assert_eq!(stranger["relation_names"], serde_json::json!([]));
+    assert!(!stranger["relations"].as_array().unwrap().is_empty());
+    assert!(load.running(), "the load has ended");
+    load.kill();
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A segment that its server brings through a connection: the figures are those of the file.
+
+use std::collections::HashMap;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::support::reachable::{Reachable, PASSWORD};
+use crate::support::{complaint, eventually, output, segment, tally, while_working};
+use live::follower::{Figures, Follower, Step, Wanted};
+use live::target::SegmentSource;
+use pq::Conninfo;
+use segment::book::{Head, Life};
+use segment::{Book, Parts, Segment, Snapshot};
+use serde_json::Value;
+
+/// Where the header has the regions of books and of statements (format/FORMAT.md).
+const BOOKS: u64 = 224;
+const STATEMENTS: u64 = 760;
+/// Where a statement has whether it is used.
+const STATE: u64 = 32;
+
+fn place(server: &Reachable, role: &str) -> SegmentSource {
+    SegmentSource::Server(Conninfo::parse(&server.full_string(role)).unwrap())
+}
+
+/// The books of sessions and groups, by number and generation.
+fn books(snapshot: &Snapshot) -> HashMap<(u32, u32), &Book> {
+    let all = snapshot.books.iter().chain(&snapshot.groups);
+    all.map(|book| ((book.slot, book.generation), book)).collect()
+}
+
+/// What does not depend on the instant: heads are in the order of their first use.
+fn settled(book: &Book) -> Vec<[u64; 6]> {
+    let of = |it: &Head| [it.count, it.total - it.running, it.min, it.max, it.amount, it.follows];
+    book.heads.iter().map(of).collect()
+}
+
+fn histograms(book: &Book) -> Vec<Vec<(usize, u64)>> {
+    book.heads.iter().map(|head| book.histogram(head).buckets().collect()).collect()
+}
+
+#[test]
+fn the_figures_are_those_of_the_file() {
+    let server = Reachable::start(&[]);
+    let mut client = server.cluster.connect().unwrap();
+    client
+        .batch_execute("create table t as select generate_series(1, 1000) i; checkpoint")
+        .unwrap();
+    let work = |stop: &AtomicBool| {
+        let mut client = server.cluster.connect().unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            for sql in ["select count(*) from t", "update t set i = i + 1 where i = 7", "select 1"]
+            {
+                client.batch_execute(sql).unwrap();
+            }
+            // Its slot is merged into its group.
+            drop(server.cluster.connect().unwrap());
+        }
+    };
+    let mut local = Segment::open(&segment(&server.cluster)).unwrap();
+    let mut remote = place(&server, "watcher").open().unwrap();
+    assert!(remote.is_complete());
+    // Under load: between two readings of the file.
+    let mut seen = Vec::new();
+    while_working(&[&work, &work], || {
+        for _ in 0..20 {
+            let first = local.snapshot(None).unwrap();
+            remote.refresh().unwrap();
+            let there = remote.snapshot(None).unwrap();
+            seen.push((first, there, local.snapshot(None).unwrap()));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let mut compared = 0;
+    for (first, there, last) in &seen {
+        let whole = |it: &Snapshot| -> u64 {
+            it.books.iter().chain(&it.groups).map(|book| book.accounted(&it.directory)).sum()
+        };
+        // No second is missing or counted twice, whatever was merged meanwhile.
+        assert!(whole(first) <= whole(there) && whole(there) <= whole(last));
+        for book in &there.books {
+            let age = book.now - book.born;
+            let live = book.life == Life::Alive && !book.torn;
+            assert!(!live || book.accounted(&there.directory) == age, "{book:?}");
+        }
+        let (first, last) = (books(first), books(last));
+        for (id, book) in books(there) {
+            let (Some(first), Some(last)) = (first.get(&id), last.get(&id)) else { continue };
+            // What waits to be recorded may be counted twice in a book whose owner was stopped in an update.
+            if first.torn || book.torn || last.torn {
+                continue;
+            }
+            // What still runs may end earlier than it was seen to run: its end is read from the clock before it is published.
+            let ended = |it: &Head| it.total - it.running;
+            for ((first, there), last) in first.heads.iter().zip(&book.heads).zip(&last.heads) {
+                assert!(first.count <= there.count && there.count <= last.count, "{id:?}");
+                let (first, there, last) = (ended(first), ended(there), ended(last));
+                assert!(first <= there && there <= last, "{id:?}: {first} {there} {last}");
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 100, "{compared}");
+
+    // At rest: equal to the tick, histograms included, of those that did nothing between two readings of the file.
+    let first = local.snapshot(None).unwrap();
+    remote.refresh().unwrap();
+    let there = remote.snapshot(None).unwrap();
+    let last = local.snapshot(None).unwrap();
+    let (last, known) = (books(&last), books(&first));
+    let still: Vec<_> = books(&there)
+        .into_iter()
+        .filter_map(|(id, book)| Some((*known.get(&id)?, *last.get(&id)?, book)))
+        .filter(|(first, last, _)| settled(first) == settled(last) && first.calls == last.calls)
+        .collect();
+    assert!(still.len() >= 5, "{}", still.len());
+    for (file, _, brought) in still {
+        assert_eq!(brought.identity, file.identity);
+        assert_eq!(settled(brought), settled(file), "{}", file.identity.kind);
+        assert_eq!(histograms(brought), histograms(file), "{}", file.identity.kind);
+        assert_eq!(
+            (&brought.calls, brought.born, brought.run_start),
+            (&file.calls, file.born, file.run_start)
+        );
+    }
+    assert_eq!(
+        (there.resets, there.level, &there.overflows),
+        (first.resets, first.level, &first.overflows)
+    );
+    // A tick is as long.
+    let ratio = remote.clock().ticks_per_second() / local.clock().ticks_per_second();
+    assert!((ratio - 1.0).abs() < 1e-4, "{ratio}");
+
+    // Statements, relations, plans and events.
+    remote.want(Parts::STATEMENTS.and(Parts::PLANS).and(Parts::RELATIONS)).unwrap();
+    let (here, there) =
+        (local.statements().unwrap().unwrap(), remote.statements().unwrap().unwrap());
+    let rows = |all: &segment::Statements| -> HashMap<String, Value> {
+        let all = view::statements::Statements::between(None, &std::sync::Arc::new(all.clone()));
+        let rows = serde_json::to_value(&all).unwrap()["rows"].as_array().unwrap().clone();
+        // Not what the connections themselves executed meanwhile.
+        let ours =
+            |row: &Value| row["query"].as_str().is_some_and(|it| it.starts_with("/* tally */"));
+        let key = |row: &Value| format!("{} {} {}", row["queryid"], row["user"], row["toplevel"]);
+        rows.into_iter().filter(|row| !ours(row)).map(|row| (key(&row), row)).collect()
+    };
+    let (here, there) = (rows(&here), rows(&there));
+    assert!(here.len() >= 5, "{here:?}");
+    for (key, row) in &here {
+        let other = &there[key];
+        for field in ["calls", "rows", "query", "min_seconds", "max_seconds", "database"] {
+            let (a, b) = (&row[field], &other[field]);
+            let near =
+                a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| (a - b).abs() <= 1e-4 * a.abs());
+            assert!(a == b || near, "{key} {field}: {a} {b}");
+        }
+    }
+    let events = |segment: &Segment| -> Vec<(u64, u64, String)> {
+        let all = segment.events(0).unwrap();
+        all.into_iter().map(|event| (event.number, event.tick, event.kind.to_string())).collect()
+    };
+    assert_eq!(events(&local), events(&remote));
+    assert!(!events(&local).is_empty());
+    assert_eq!(local.plans().unwrap().len(), remote.plans().unwrap().len());
+    let sums = |segment: &Segment| {
+        let all = segment.relations().unwrap().unwrap().since(None);
+        let total = |it: &segment::RelationRow| serde_json::to_value(it).unwrap().to_string();
+        let mut all: Vec<String> = all.iter().map(total).collect();
+        all.sort();
+        all.len()
+    };
+    assert_eq!(sums(&local), sums(&remote));
+}
+
+/// According to the segment, a writer was stopped in an update: of a session's book, then of a statement.
+#[test]
+fn what_cannot_be_read_whole_is_known_as_such() {
+    let server = Reachable::start(&[]);
+    // A session that ends gives its statements to the table.
+    server.cluster.connect().unwrap().batch_execute("select 1").unwrap();
+    let mut client = server.cluster.connect().unwrap();
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let path = segment(&server.cluster);
+    let mut local = Segment::open(&path).unwrap();
+    let mut remote = place(&server, "watcher").open().unwrap();
+    remote.want(Parts::STATEMENTS).unwrap();
+    let torn = |remote: &mut Segment| -> (Vec<i32>, u32) {
+        remote.refresh().unwrap();
+        let books = remote.snapshot(None).unwrap().books;
+        let books = books.iter().filter(|book| book.torn).map(|book| book.pid);
+        (books.collect(), remote.statements().unwrap().unwrap().torn())
+    };
+    let book =
+        local.snapshot(None).unwrap().books.into_iter().find(|book| book.pid == pid).unwrap();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let word = |at: u64| {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, at).unwrap();
+        u64::from_ne_bytes(bytes)
+    };
+    let set = |at: u64, word: u64| file.write_all_at(&word.to_ne_bytes(), at).unwrap();
+    // Of a region: offset, then how many there are and the size of each.
+    let at_of = |region: u64, n: u64| word(region) + n * (word(region + 8) >> 32);
+    let at = at_of(BOOKS, u64::from(book.slot));
+    let mut seq = word(at);
+    eventually("it waits for a message", || {
+        std::thread::sleep(Duration::from_millis(100));
+        let before = std::mem::replace(&mut seq, word(at));
+        before == seq && seq % 2 == 0
+    });
+    assert!(!torn(&mut remote).0.contains(&pid));
+    set(at, seq | 1);
+    assert!(torn(&mut remote).0.contains(&pid));
+    set(at, seq);
+    assert!(!torn(&mut remote).0.contains(&pid));
+
+    let used = |at: &u64| word(*at + STATE) as u32 == 1;
+    let all = word(STATEMENTS + 8) & u64::from(u32::MAX);
+    let at = (0..all).map(|n| at_of(STATEMENTS, n)).find(used).unwrap();
+    let seq = word(at);
+    assert_eq!(torn(&mut remote).1, 0);
+    set(at, seq | 1);
+    // What is brought again is what flushes have changed.
+    let mut remote = place(&server, "watcher").open().unwrap();
+    assert_eq!((torn(&mut remote).1, local.statements().unwrap().unwrap().torn()), (1, 1));
+    assert_eq!(torn(&mut remote).1, 1);
+    set(at, seq);
+    assert_eq!((torn(&mut remote).1, local.statements().unwrap().unwrap().torn()), (0, 0));
+}
+
+#[test]
+fn a_role_gets_what_postgresql_would_show_it() {
+    let server = Reachable::start(&[]);
+    let mut poor = server.cluster.config().user("poor").connect(postgres::NoTls).unwrap();
+    poor.batch_execute("select 'of poor', 1, 2, 3").unwrap();
+    let mut other = server.cluster.connect().unwrap();
+    other.batch_execute("select 'of postgres', 1, 2; checkpoint").unwrap();
+    let statements = |role: &str| {
+        let mut command = tally();
+        command.env("PGPASSWORD", PASSWORD).args(["statements", "--all", "--json"]);
+        output(command.arg(server.string(role)))
+    };
+    let (all, own) = (statements("watcher"), statements("poor"));
+    assert!(all.contains("select $1, $2, $3\"") && all.contains("select $1, $2, $3, $4"), "{all}");
+    assert!(own.contains("select $1, $2, $3, $4") && !own.contains("select $1, $2, $3\""), "{own}");
+    let own: Value = serde_json::from_str(&own).unwrap();
+    let mut users: Vec<&Value> =
+        own["rows"].as_array().unwrap().iter().map(|row| &row["user"]).collect();
+    users.dedup();
+    assert_eq!(users, ["poor"]);
+    assert!(
+        own["host"].as_str().unwrap().ends_with("only sessions and statements of own roles"),
+        "{own}"
+    );
+    // Nor in the bytes: neither the other's text nor where the data directory is.
+    let mut segment = place(&server, "poor").open().unwrap();
+    segment.want(Parts::STATEMENTS.and(Parts::PLANS).and(Parts::RELATIONS)).unwrap();
+    assert!(!segment.is_complete());
+    let snapshot = segment.snapshot(None).unwrap();
+    assert!(snapshot.books.iter().chain(&snapshot.groups).all(|book| book.identity.user == "poor"));
+    assert_eq!(segment.events(0).unwrap().len(), 0);
+    let sql = "select position('of postgres'::bytea in changes) + position(convert_to($1, 'UTF8') in changes) \
+               from tally.segment_changes() where raw_size = 0 union all select 0 limit 1";
+    let data = server.cluster.data_dir().display().to_string();
+    assert_eq!(poor.query_one(sql, &[&data]).unwrap().get::<_, i32>(0), 0);
+    assert!(!segment.header().host.contains(&data));
+}
+
+#[test]
+fn the_verbs_work_through_a_connection() {
+    let server = Reachable::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("r");
+    let target = server.string("watcher");
+    let run = |args: &[&str]| {
+        let mut command = tally();
+        command.env("PGPASSWORD", PASSWORD).args(args);
+        output(&mut command)
+    };
+    let elsewhere = "run tally where the server runs";
+    let top: Value = serde_json::from_str(&run(&["top", "--once", "--json", &target])).unwrap();
+    assert!(top.to_string().contains(elsewhere), "{top}");
+    assert!(top["ledger"].as_array().is_some_and(|rows| !rows.is_empty()), "{top}");
+    assert!(run(&["top", "--once", "--view", "io", &target]).contains(elsewhere));
+    let status: Value = serde_json::from_str(&run(&["status", "--json", &target])).unwrap();
+    assert_eq!(status["segment"]["resident_bytes"], Value::Null);
+    assert_eq!(status["witness"]["available"], false);
+    assert_eq!(run(&["level", &target]), "waits\n");
+    run(&["statements", &target]);
+    run(&["events", &target]);
+    run(&["blocking", &target]);
+    run(&["doctor", "--for", "1s", &target]);
+    run(&["functions", "--interval", "200ms", &target]);
+    run(&["record", "--duration", "2s", "-o", recording.to_str().unwrap(), &target]);
+    assert!(run(&["report", recording.to_str().unwrap()]).contains("PostgreSQL"));
+    // What changes the segment, or measures on its machine, is refused.
+    for verb in
+        [&["level", "locks"][..], &["cost"], &["record", "--duty", "1s/2s", "-o", "/nonexistent/x"]]
+    {
+        let mut command = tally();
+        command.env("PGPASSWORD", PASSWORD).args(verb).arg(&target);
+        let error = complaint(&mut command, 1);
+        assert!(error.contains("the server's own machine"), "{verb:?}: {error}");
+    }
+}
+
+#[test]
+fn a_restart_is_followed() {
+    let mut server = Reachable::start(&[]);
+    let wanted = Wanted { figures: Figures::Intervals, statements: true, ..Wanted::default() };
+    let mut follower = Follower::open(place(&server, "watcher"), wanted).unwrap();
+    let interval =
+        |steps: Vec<Step>| steps.into_iter().any(|step| matches!(step, Step::Interval(_)));
+    assert!(interval(follower.step(true)));
+    server.cluster.stop(scratch::StopMode::Fast).unwrap();
+    let steps = follower.step(true);
+    assert!(matches!(steps[..], [Step::Ended(_), Step::Absent(_)]), "{steps:?}");
+    assert!(matches!(follower.step(true)[..], [Step::Absent(_)]));
+    server.cluster.start().unwrap();
+    let steps = follower.step(true);
+    assert!(matches!(steps[..], [Step::Attached { .. }]), "{steps:?}");
+    assert!(interval(follower.step(true)));
+    // A connection that breaks alone.
+    server
+        .cluster
+        .psql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'watcher'")
+        .unwrap();
+    let steps = follower.step(true);
+    assert!(matches!(steps[..], [Step::Ended(_), Step::Absent(_)]), "{steps:?}");
+    eventually("it is attached again", || interval(follower.step(true)));
+}
+
+#[test]
+fn the_error_names_what_is_missing() {
+    let server = Reachable::start(&[]);
+    let error = |target: &str| {
+        let mut command = tally();
+        complaint(command.env("PGPASSWORD", PASSWORD).args(["top", "--once"]).arg(target), 1)
+    };
+    let target = server.string("watcher");
+    server.cluster.psql("create database other").unwrap();
+    let message = error(&target.replace("dbname=postgres", "dbname=other"));
+    assert!(message.contains("database other does not have the extension pg_tally"), "{message}");
+    // An earlier version, and a function of that name which is not the extension's.
+    server
+        .cluster
+        .psql("alter extension pg_tally drop function tally.segment_changes(bigint, integer)")
+        .unwrap();
+    let message = error(&target);
+    assert!(message.contains("of an earlier version"), "{message}");
+    // Neither password nor certificate.
+    let wrong = tally().env("PGPASSWORD", "x").args(["top", "--once", &target]).output().unwrap();
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("password authentication failed"));
+    let message =
+        error(&target.replace(&server.certificate.display().to_string(), "/etc/hostname"));
+    assert!(message.contains("root certificate"), "{message}");
+    let message = error(&target.replace("verify-full", "disable"));
+    assert!(message.contains("no pg_hba.conf entry"), "{message}");
+}
+
+#[test]
+fn a_snapshot_is_small() {
+    let server = Reachable::start(&[]);
+    let mut client = server.cluster.connect().unwrap();
+    let mut call = |mark: i64| -> (i64, i32) {
+        let sql = "select next_mark, length(slot_ticks) + length(changes) from tally.segment_changes($1, 0)";
+        let row = client.query_one(sql, &[&mark]).unwrap();
+        (row.get(0), row.get(1))
+    };
+    let (mark, first) = call(0);
+    let (next, second) = call(mark);
+    assert!(second < 4096 && second < first / 4, "{first} {second}");
+    // Another reader's mark brings everything again.
+    let (_, again) = call(mark);
+    assert!(again > first / 2, "{first} {again}");
+    assert_ne!(next, mark);
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a recording has of each session and second, compared with the server's own views at the same time,
+//! also when the recorder is killed.
+
+use crate::support;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::support::recorder::Recorder;
+use crate::support::tmux::Tmux;
+use crate::support::{eventually, output};
+use postgres::{Client, NoTls};
+use recording::{Range, Recording, SessionHistoryRow};
+use rustix::process::Signal;
+use scratch::Cluster;
+use serde_json::Value;
+
+/// Intervals that are recorded in each state of the server.
+const LONG: u64 = 6;
+/// A waiter may look up who blocks it that much later, microseconds.
+const BEFORE: i64 = 1_600_000;
+/// The witness asks this often at the latest.
+const AFTER: i64 = 600_000;
+
+fn server() -> Cluster {
+    let cluster = support::start(
+        support::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("autovacuum", "off")
+            .setting("deadlock_timeout", "10min"),
+    );
+    cluster
+        .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
+        .unwrap();
+    cluster
+}
+
+fn session(cluster: &Cluster, application: &str) -> (Client, i64) {
+    let mut config = cluster.config();
+    let mut client = config.application_name(application).connect(NoTls).unwrap();
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    (client, pid.into())
+}
+
+/// What a session is by the server's views: application, state, who blocks it.
+type Seen = BTreeMap<i64, (String, String, BTreeSet<u64>)>;
+
+/// Asks the server's views until it is stopped; returns when it asked, microseconds since 1970, and the answers.
+struct Witness {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<(i64, Seen)>>,
+}
+
+impl Witness {
+    fn start(cluster: &Cluster) -> Witness {
+        let (mut client, _) = session(cluster, "witness");
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                let rows = client
+                    .query(
+                        "select (extract(epoch from clock_timestamp()) * 1e6)::int8, pid,
+                                application_name, state, pg_blocking_pids(pid)
+                         from pg_stat_activity where application_name in ('forgetful', 'waiter') and state <> 'idle'",
+                        &[],
+                    )
+                    .unwrap();
+                let first = rows.first().unwrap();
+                let seen = rows.iter().map(|row| {
+                    let blockers: Vec<i32> = row.get(4);
+                    let blockers = blockers.iter().map(|pid| *pid as u64).collect();
+                    (i64::from(row.get::<_, i32>(1)), (row.get(2), row.get(3), blockers))
+                });
+                all.push((first.get(0), seen.collect()));
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            all
+        });
+        Witness { stop, thread }
+    }
+
+    fn end(self) -> Vec<(i64, Seen)> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// What the recording says in the same form, by the end of the interval.
+fn recorded(rows: &[SessionHistoryRow]) -> BTreeMap<i64, Seen> {
+    let mut all: BTreeMap<i64, Seen> = BTreeMap::new();
+    let ours = |row: &&SessionHistoryRow| matches!(&*row.application, "forgetful" | "waiter");
+    for row in rows.iter().filter(ours) {
+        let blockers = row.blockers.iter().copied().collect();
+        let it = (row.application.to_string(), row.state.to_string(), blockers);
+        let before = all.entry(row.time_us).or_default().insert(row.pid, it);
+        assert_eq!(before, None, "one row for each session and interval");
+    }
+    all
+}
+
+/// Compares each interval around whose end all answers of the witness are the same. Returns how many those are by
+/// answer.
+fn compare(rows: &[SessionHistoryRow], witness: &[(i64, Seen)]) -> Vec<(Seen, u64)> {
+    let mut compared: Vec<(Seen, u64)> = Vec::new();
+    for (time_us, seen) in recorded(rows) {
+        let near: Vec<&Seen> = witness
+            .iter()
+            .filter(|(at, _)| (time_us - BEFORE..time_us + AFTER).contains(at))
+            .map(|(_, seen)| seen)
+            .collect();
+        let covered = witness.first().is_some_and(|(at, _)| *at < time_us - BEFORE)
+            && witness.last().is_some_and(|(at, _)| *at > time_us + AFTER);
+        if !covered || near.len() < 2 || near.iter().any(|it| *it != near[0]) {
+            continue;
+        }
+        assert_eq!(&seen, near[0], "at {time_us}");
+        match compared.iter_mut().find(|(known, _)| *known == seen) {
+            Some((_, count)) => *count += 1,
+            None => compared.push((seen, 1)),
+        }
+    }
+    compared
+}
+
+/// The rows in order of time; those of an instant, which the files have in any order, by process.
+fn history(directory: &Path) -> Vec<SessionHistoryRow> {
+    let recording = Recording::open(directory, None).unwrap();
+    let mut rows = recording.session_history(Range::ALL).unwrap();
+    assert_eq!(recording.problems(), Vec::<String>::new());
+    rows.sort_by_key(|row| (row.time_us, row.pid));
+    rows
+}
+
+/// Sessions that change the same row.
+struct Crowd {
+    /// It has a transaction that has changed the row, and does nothing.
+    root: Client,
+    root_pid: i64,
+    /// Those that wait, the first of them for the root, the others behind.
+    pids: Vec<i64>,
+    /// While set, one that gets the row keeps its transaction open.
+    keep: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Client>>,
+}
+
+impl Crowd {
+    fn start(cluster: &Cluster) -> Crowd {
+        let (mut root, root_pid) = session(cluster, "forgetful");
+        root.batch_execute("begin").unwrap();
+        root.batch_execute("update orders set v = 7 where id = 1").unwrap();
+        let (mut asker, _) = session(cluster, "asker");
+        let keep = Arc::new(AtomicBool::new(true));
+        let (mut pids, mut threads) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            let (mut client, pid) = session(cluster, "waiter");
+            pids.push(pid);
+            let keep = keep.clone();
+            threads.push(std::thread::spawn(move || {
+                client.batch_execute("begin").unwrap();
+                client.batch_execute("update orders set v = v + 1 where id = 1").unwrap();
+                if !keep.load(Ordering::Relaxed) {
+                    client.batch_execute("commit").unwrap();
+                }
+                client
+            }));
+            let waits = "select cardinality(pg_blocking_pids($1)) > 0";
+            eventually("it waits", || asker.query_one(waits, &[&(pid as i32)]).unwrap().get(0));
+        }
+        Crowd { root, root_pid, pids, keep, threads }
+    }
+
+    /// The root commits; one of those that wait has the row now, and blocks the others. Mostly it is the first.
+    fn next(&mut self) -> (i64, Client) {
+        self.root.batch_execute("commit").unwrap();
+        let mut next = None;
+        eventually("one gets the row", || {
+            next = self.threads.iter().position(JoinHandle::is_finished);
+            next.is_some()
+        });
+        let next = next.unwrap();
+        (self.pids.remove(next), self.threads.remove(next).join().unwrap())
+    }
+
+    /// All end; `first` has the row.
+    fn end(self, first: Client) {
+        self.keep.store(false, Ordering::Relaxed);
+        drop((self.root, first));
+        for thread in self.threads {
+            drop(thread.join().unwrap());
+        }
+    }
+}
+
+#[test]
+fn each_second_names_root_and_waiters_as_the_servers_views_do() {
+    let cluster = server();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let mut crowd = Crowd::start(&cluster);
+    let (root_pid, pids) = (crowd.root_pid, crowd.pids.clone());
+    let witness = Witness::start(&cluster);
+    let recorder = Recorder::start(&cluster, &directory, &["--detail", "2s"]);
+    recorder.wait_for(LONG);
+    let (next_pid, first) = crowd.next();
+    recorder.wait_for(LONG);
+    recorder.end(Signal::INT);
+    let rows = history(&directory);
+    let compared = compare(&rows, &witness.end());
+
+    let blockers = |seen: &Seen, pid: i64| seen.get(&pid).unwrap().2.clone();
+    let of = |pid: i64| BTreeSet::from([pid as u64]);
+    let (before, count) = &compared[0];
+    assert_eq!(blockers(before, pids[0]), of(root_pid));
+    assert_eq!(before.len(), 4, "{compared:#?}");
+    assert!(*count >= 2, "{compared:#?}");
+    let (after, count) = compared.last().unwrap();
+    assert!(!after.contains_key(&root_pid), "an idle session has no row: {compared:#?}");
+    let behind = pids.iter().filter(|pid| **pid != next_pid).map(|pid| blockers(after, *pid));
+    assert!(behind.into_iter().any(|it| it == of(next_pid)), "{compared:#?}");
+    assert!(*count >= 2, "{compared:#?}");
+
+    // What each waits for, since when, and with which statement.
+    let recording = Recording::open(&directory, None).unwrap();
+    let last = rows.iter().rfind(|row| row.pid == root_pid && &*row.state != "idle").unwrap();
+    let same = |row: &&SessionHistoryRow| row.frame == last.frame;
+    let waiter = rows.iter().filter(same).find(|row| row.pid == pids[0]).unwrap();
+    assert_eq!(&*last.state, "idle in transaction");
+    assert_eq!(
+        (waiter.lock_type.as_deref(), waiter.lock_mode.as_deref()),
+        (Some("transactionid"), Some("ShareLock"))
+    );
+    assert_eq!((&*waiter.phase, &*waiter.activity), ("simple query", "Lock:transactionid"));
+    let waited = waiter.lock_wait_ns.unwrap();
+    assert!(waited.abs_diff(waiter.since_ns) < 1_000_000_000, "{waiter:?}");
+    // Sessions are read one after the other, so an interval is not exactly that of one session.
+    let of_waiter = rows.iter().filter(|row| row.pid == waiter.pid && row.frame < waiter.frame);
+    let before = of_waiter.max_by_key(|row| row.frame).unwrap();
+    assert!(
+        waiter.busy_ns.abs_diff(waiter.since_ns - before.since_ns) < 100_000,
+        "it waited all the time: {before:?} {waiter:?}"
+    );
+    let behind = rows.iter().filter(same).find(|row| row.pid == pids[1]).unwrap();
+    assert_eq!(behind.lock.as_deref(), Some("row (0,1) of relation orders"), "{behind:?}");
+    let texts = recording.statement_texts(Range::ALL).unwrap();
+    let text = |row: &SessionHistoryRow| texts[&row.statement().unwrap()].text.to_string();
+    // The root's had ended before the recording began.
+    assert!(text(last).contains("update orders set v = $1"), "{}", text(last));
+    assert!(text(waiter).contains("v + $1"), "{}", text(waiter));
+    crowd.end(first);
+    the_report_names_the_root(&directory, root_pid);
+    any_second_can_be_opened(&directory, &rows);
+}
+
+/// `tally top --replay` has the sessions of an interval.
+fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
+    let replay = |more: &[&str]| {
+        let mut command = support::tally();
+        command.args(["top", "--replay"]).arg(directory).args(["--from", "-6s", "--count", "1"]);
+        output(command.args(more))
+    };
+    let interval: Value = serde_json::from_str(&replay(&["--json"])).unwrap();
+    let time_us = (interval["time"].as_f64().unwrap() * 1e6).round() as i64;
+    let same = |row: &&SessionHistoryRow| row.time_us.abs_diff(time_us) < 1_000;
+    let recorded: BTreeMap<i64, String> =
+        rows.iter().filter(same).map(|row| (row.pid, row.activity.to_string())).collect();
+    let sessions = interval["sessions"].as_array().unwrap().iter();
+    let shown: BTreeMap<i64, String> = sessions
+        .map(|it| (it["pid"].as_i64().unwrap(), it["activity"].as_str().unwrap().to_string()))
+        .collect();
+    assert!(shown.values().any(|it| it.starts_with("Lock:")), "{interval:#}");
+    assert_eq!(shown, recorded);
+    let text = replay(&["--view", "sessions"]);
+    assert!(text.contains("waiter") && text.contains("sessions that were not idle"), "{text}");
+    // The page of one of them, and the tree that a recording did not show otherwise.
+    let tally = env!("CARGO_BIN_EXE_tally");
+    let from = format!("--replay {} --from -6s --speed 0.125 --view locks", directory.display());
+    let tmux = Tmux::run(160, 40, &format!("{tally} top {from}"));
+    tmux.until_seen("BEHIND");
+    tmux.press(&["p", "Enter"]);
+    let seen = tmux.until_seen("A recording has no accounts of single sessions.");
+    for part in ["client local", "transaction open for", "update orders set v", "Blocks"] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    tmux.press(&["Escape"]);
+    tmux.until_seen("BEHIND");
+    tmux.press(&["Down", "Enter"]);
+    let seen = tmux.until_seen("It waits for ");
+    assert!(seen.contains("Blocked by") && seen.contains(", postgres@postgres), "), "{seen}");
+}
+
+/// A report of it begins with who blocked most, as `tally doctor` does live.
+fn the_report_names_the_root(directory: &Path, root_pid: i64) {
+    let text = output(support::tally().args(["report", "--json"]).arg(directory));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let first = &report["findings"][0];
+    let name = format!("3 sessions wait for session {root_pid} (forgetful, postgres@postgres), idle in transaction for");
+    assert!(first["text"].as_str().unwrap().starts_with(&name), "{first:#}");
+    let details = first["details"].to_string();
+    assert!(details.contains("it blocked up to 3 sessions from"), "{first:#}");
+    assert!(details.contains("Its last statement: update orders set v = $1"), "{first:#}");
+    let table = |id: &str| {
+        let tables = report["tables"].as_array().unwrap();
+        let table = tables.iter().find(|table| table["id"] == id).unwrap().clone();
+        let at = |key: &str| {
+            let columns = table["columns"].as_array().unwrap();
+            columns.iter().position(|column| column["key"] == key).unwrap()
+        };
+        let cell = |key: &str| table["rows"][0][at(key)].clone();
+        (
+            cell("application"),
+            cell(match id {
+                "blockers" => "waiting_seconds",
+                "idle_in_transaction" => "seconds",
+                _ => "busy_seconds",
+            }),
+        )
+    };
+    // Three waited for as long as it was recorded.
+    let (application, seconds) = table("blockers");
+    assert_eq!(application, "forgetful");
+    assert!(seconds.as_f64().unwrap() > 3.0 * (LONG - 2) as f64, "{seconds}");
+    let (application, seconds) = table("active_sessions");
+    assert_eq!(application, "waiter");
+    assert!(seconds.as_f64().unwrap() > 3.0 * (LONG - 2) as f64, "{seconds}");
+    let (_, seconds) = table("idle_in_transaction");
+    assert!(seconds.as_f64().unwrap() > (LONG - 2) as f64, "{seconds}");
+}
+
+#[test]
+fn a_killed_recorder_leaves_every_second_once() {
+    let cluster = server();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let mut crowd = Crowd::start(&cluster);
+    let (root_pid, pids) = (crowd.root_pid, crowd.pids.clone());
+    let more = ["--interval", "200ms"];
+    let recorder = Recorder::start(&cluster, &directory, &more);
+    recorder.wait_for(12);
+    recorder.end(Signal::KILL);
+    let killed = history(&directory);
+    // The next one moves what is in the journal to files.
+    let recorder = Recorder::start(&cluster, &directory, &more);
+    recorder.wait_for(5);
+    recorder.end(Signal::INT);
+    let rows = history(&directory);
+    assert_eq!(
+        rows.get(..killed.len()).unwrap().iter().map(key).collect::<Vec<_>>(),
+        killed.iter().map(key).collect::<Vec<_>>()
+    );
+    let frames = Recording::open(&directory, None).unwrap().frame_rows(Range::ALL).unwrap();
+    assert!(frames.len() >= 17);
+    for frame in &frames {
+        for pid in pids.iter().chain([&root_pid]) {
+            let same = rows.iter().filter(|row| row.frame == frame.frame && row.pid == *pid);
+            assert_eq!(same.count(), 1, "{pid} in {frame:?}");
+        }
+    }
+    let (_, first) = crowd.next();
+    crowd.end(first);
+}
+
+/// What a row says; times of day are in milliseconds in files.
+fn key(row: &SessionHistoryRow) -> SessionHistoryRow {
+    SessionHistoryRow { time_us: row.time_us / 1000 * 1000, ..row.clone() }
+}
+
+#[test]
+fn the_times_of_the_sessions_add_up_to_the_ledger() {
+    let cluster = server();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let recorder = Recorder::start(&cluster, &directory, &["--interval", "500ms"]);
+    recorder.wait_for(1);
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            let (mut client, pid) = session(&cluster, "worker");
+            let stop = Arc::new(AtomicBool::new(false));
+            let stopped = stop.clone();
+            let thread = std::thread::spawn(move || {
+                while !stopped.load(Ordering::Relaxed) {
+                    client.query("select count(*) from pg_class", &[]).unwrap();
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+                client
+            });
+            (pid, stop, thread)
+        })
+        .collect();
+    recorder.wait_for(10);
+    recorder.end(Signal::INT);
+    let clients: Vec<Client> = workers
+        .into_iter()
+        .map(|(_, stop, thread)| {
+            stop.store(true, Ordering::Relaxed);
+            thread.join().unwrap()
+        })
+        .collect();
+    let rows = history(&directory);
+    let recording = Recording::open(&directory, None).unwrap();
+    let mut compared = 0;
+    for frame in recording.frame_rows(Range::ALL).unwrap() {
+        // What a session did that has ended is in no row.
+        if frame.ended_sessions > 0 {
+            continue;
+        }
+        let of: Vec<_> = rows.iter().filter(|row| row.frame == frame.frame).collect();
+        let busy: u64 = of.iter().map(|row| row.busy_ns).sum();
+        assert!(of
+            .iter()
+            .all(|row| row.cpu_ns <= row.busy_ns && row.interval_ns == frame.interval_ns));
+        // A session that was busy for less than a thousandth has no row.
+        let sessions = frame.sessions_active + frame.sessions_idle + frame.sessions_background;
+        let left_out = u64::from(sessions) * frame.interval_ns / 1000;
+        let missing = frame.busy_ns as i64 - busy as i64;
+        assert!((-100..=left_out as i64).contains(&missing), "{missing} ns of {frame:?}: {of:#?}");
+        compared += u64::from(busy > 0);
+    }
+    assert!(compared >= 5, "{compared}");
+    drop(clients);
+}
+
+#[test]
+fn sessions_can_be_left_out() {
+    let cluster = server();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let recorder = Recorder::start(&cluster, &directory, &["--interval", "200ms", "--no-sessions"]);
+    recorder.wait_for(3);
+    recorder.end(Signal::INT);
+    assert_eq!(history(&directory), []);
+    assert!(!directory.join("session_history").exists());
+}

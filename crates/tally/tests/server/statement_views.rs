@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: PostgreSQL
+//! tally.statements and the related views: their columns, privileges, resets, and consistent readings
+//! while sessions run.
+
+use crate::support;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::support::{
+    create_views, create_views_in, eventually, has_module, major, plain, shared, start,
+};
+use postgres::{Client, NoTls};
+use scratch::Cluster;
+
+fn connect(cluster: &Cluster, database: &str, role: &str) -> Client {
+    let mut config = cluster.config();
+    config.dbname(database).user(role);
+    config.connect(NoTls).unwrap()
+}
+
+/// One number.
+fn number(client: &mut Client, sql: &str) -> f64 {
+    let sql = format!("select ({sql})::float8");
+    client.query_one(&sql, &[]).unwrap().get::<_, Option<f64>>(0).unwrap_or(f64::NAN)
+}
+
+/// One text for each row.
+fn texts(client: &mut Client, sql: &str) -> Vec<String> {
+    client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+fn status(client: &mut Client, name: &str) -> String {
+    let sql = "select coalesce(value, '') from tally.status where name = $1";
+    client.query_one(sql, &[&name]).unwrap().get(0)
+}
+
+/// Columns of pg_stat_statements since 1.11 that the segment has no space for (docs/statements-differences.md).
+const LACKING: [&str; 11] = [
+    "local_blk_read_time",
+    "local_blk_write_time",
+    "jit_deform_count",
+    "jit_deform_time",
+    "stats_since",
+    "minmax_stats_since",
+    "wal_buffers_full",
+    "parallel_workers_to_launch",
+    "parallel_workers_launched",
+    "generic_plan_calls",
+    "custom_plan_calls",
+];
+
+#[test]
+fn the_columns_of_pg_stat_statements_come_first() {
+    if !has_module("pg_stat_statements") {
+        println!("not tested: this server has no pg_stat_statements");
+        return;
+    }
+    let cluster = start(plain().setting("shared_preload_libraries", "pg_stat_statements,pg_tally"));
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("create extension pg_stat_statements").unwrap();
+    let mut columns = |view: &str| {
+        let sql = format!(
+            "select attname || ' ' || format_type(atttypid, atttypmod) from pg_attribute \
+             where attrelid = '{view}'::regclass and attnum > 0 order by attnum"
+        );
+        texts(&mut client, &sql)
+    };
+    let mut theirs = columns("pg_stat_statements");
+    let ours = columns("tally.statements");
+    let known = match major() {
+        15 | 16 => 43,
+        17 => 49,
+        18 => 52,
+        _ => 54,
+    };
+    assert_eq!(theirs.len(), known, "another version than was looked at: {theirs:?}");
+    // Of 17 and later: times of shared and of local blocks apart, and columns that we lack.
+    for column in &mut theirs {
+        *column =
+            column.replace("shared_blk_read", "blk_read").replace("shared_blk_write", "blk_write");
+    }
+    theirs.retain(|column| !LACKING.contains(&column.split(' ').next().unwrap()));
+    assert_eq!(theirs.len(), 43, "{theirs:?}");
+    assert_eq!(ours[..theirs.len()], theirs[..]);
+    let more = "p50_exec_time p90_exec_time p95_exec_time p99_exec_time p999_exec_time \
+                rows_per_call errors cancels first_seen last_seen temp_files temp_bytes workers \
+                worker_time cpu_time client_time io_time lwlock_time lock_time ipc_time \
+                other_time ledger_time query_bytes usename datname";
+    let names: Vec<_> =
+        ours[theirs.len()..].iter().filter_map(|column| column.split(' ').next()).collect();
+    assert_eq!(names, more.split_whitespace().collect::<Vec<_>>());
+}
+
+#[test]
+fn figures_match_what_was_run() {
+    let cluster = shared();
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let mut worker = connect(&cluster, "postgres", "postgres");
+    for seconds in ["0.05", "0.05", "0.2"] {
+        worker.batch_execute(&format!("select pg_sleep({seconds}), 'one'")).unwrap();
+    }
+    worker.batch_execute("select * from generate_series(1, 500) as g").unwrap();
+    assert!(worker.batch_execute("select no_such_function(5)").is_err());
+    worker.batch_execute("set statement_timeout = '50ms'").unwrap();
+    assert!(worker.batch_execute("select pg_sleep(9), 'two', 'three'").is_err());
+    let row = client
+        .query_one(
+            "select calls, total_exec_time, min_exec_time, max_exec_time, mean_exec_time, \
+                    stddev_exec_time, rows, p50_exec_time, p999_exec_time, other_time, \
+                    ledger_time, usename::text, datname::text, query_bytes, \
+                    last_seen - first_seen > '40ms' and first_seen > now() - interval '1 min' \
+             from tally.statements where query = 'select pg_sleep($1), $2'",
+            &[],
+        )
+        .unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(6)), (3, 3));
+    let time = |at: usize| row.get::<_, f64>(at);
+    assert!((300.0..340.0).contains(&time(1)), "total {}", time(1));
+    assert!((50.0..70.0).contains(&time(2)) && (200.0..230.0).contains(&time(3)));
+    assert!((time(4) - time(1) / 3.0).abs() < 1e-6);
+    // 50, 50 and 200 ms: the population's deviation
+    assert!((65.0..77.0).contains(&time(5)), "deviation {}", time(5));
+    assert!((45.0..60.0).contains(&time(7)), "median {}", time(7));
+    assert!((185.0..230.0).contains(&time(8)), "p99.9 {}", time(8));
+    assert!((300.0..340.0).contains(&time(9)), "asleep {}", time(9));
+    assert!(time(10) >= time(9) && time(10) < time(9) + 20.0, "all of it {}", time(10));
+    assert_eq!((row.get::<_, &str>(11), row.get::<_, &str>(12)), ("postgres", "postgres"));
+    assert_eq!(row.get::<_, i32>(13), 23);
+    assert!(row.get::<_, bool>(14));
+
+    let classes = "select max(abs(ledger_time - cpu_time - client_time - io_time - lwlock_time \
+                   - lock_time - ipc_time - other_time)) from tally.statements";
+    // Each is rounded to a nanosecond.
+    assert!(number(&mut client, classes) < 8e-6);
+    let series = "select rows_per_call from tally.statements where query like '%generate_series%'";
+    assert!((number(&mut client, series) - 500.0).abs() < 1e-9);
+    let cancelled = "select cancels * 10 + errors from tally.statements \
+                     where query = 'select pg_sleep($1), $2, $3'";
+    assert!((number(&mut client, cancelled) - 10.0).abs() < 1e-9);
+    // a statement that fails in the parser has no id
+    let unnamed = "select sum(seconds) from tally.statement_activities where queryid = 0";
+    assert!(number(&mut client, unnamed) > 0.0);
+    assert!(texts(&mut client, "select query from tally.statements where queryid = 0").is_empty());
+}
+
+#[test]
+fn a_role_sees_only_its_own_texts_and_ids() {
+    let cluster = shared();
+    create_views(&cluster);
+    cluster
+        .psql("create role poor login; create role watcher login; grant pg_monitor to watcher")
+        .unwrap();
+    let mut postgres = cluster.connect().unwrap();
+    let mut poor = connect(&cluster, "postgres", "poor");
+    let mut watcher = connect(&cluster, "postgres", "watcher");
+    postgres.batch_execute("select 'secret' as hidden").unwrap();
+    poor.batch_execute("select 'mine' as own").unwrap();
+
+    let others = "select count(*) filter (where queryid is null and query_bytes is null \
+                  and query = '<insufficient privilege>') * 1000000 + count(*) \
+                  from tally.statements where usename = 'postgres'";
+    let seen = number(&mut poor, others);
+    assert!(seen > 1e6 && seen % 1e6 == (seen / 1e6).floor(), "{seen}");
+    let own = "select query from tally.statements where usename = 'poor' and query like '%own'";
+    assert_eq!(texts(&mut poor, own), ["select $1 as own"]);
+    let hidden = "select query from tally.statements where query like '% as hidden'";
+    assert_eq!(texts(&mut watcher, hidden), ["select $1 as hidden"]);
+    let ids = "select count(queryid) from tally.statement_activities \
+               where userid = 'postgres'::regrole";
+    assert!(number(&mut poor, ids) == 0.0 && number(&mut watcher, ids) > 0.0);
+
+    let mut asleep = connect(&cluster, "postgres", "postgres");
+    std::thread::scope(|scope| {
+        scope.spawn(|| asleep.batch_execute("select pg_sleep(3) as nap").unwrap());
+        let sql = "select count(*) from tally.sessions where query like '%as nap' \
+                   and statement_seconds > 0.1";
+        eventually("the watcher sees the nap", || number(&mut watcher, sql) == 1.0);
+        let sql = "select count(statement_seconds) + count(queryid) + count(query) \
+                    from tally.sessions where usename = 'postgres'";
+        assert_eq!(number(&mut poor, sql), 0.0);
+    });
+    for call in ["tally.reset()", "tally.reset(queryid => 5)"] {
+        assert!(poor.batch_execute(&format!("select {call}")).is_err());
+        assert!(watcher.batch_execute(&format!("select {call}")).is_err());
+    }
+}
+
+/// Once with a simple query, once with Parse, Bind and Execute.
+#[test]
+fn a_session_shows_its_current_statement_and_where_its_time_went_so_far() {
+    let cluster = shared();
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let mut worker = connect(&cluster, "postgres", "postgres");
+    let busy = "select count(*) filter (where i > 0) from generate_series(1, 300000) i, \
+                pg_sleep(1)";
+    worker.batch_execute("set work_mem = '64MB'").unwrap();
+    let sql = "select statement_seconds, statement_cpu_seconds, statement_wait_seconds, query, \
+                      queryid = (select s.queryid from tally.statements s \
+                                 where s.query = v.query) \
+               from tally.sessions v where query like '%filter (where i > $1)%' \
+               and statement_seconds > 0.3";
+    let missing =
+        "select abs((select sum(seconds) from tally.ledger where kind = 'client backend' \
+                   and phase in ('simple query', 'parse', 'bind', 'describe', 'execute', 'sync')) \
+                   - (select sum(seconds) from tally.statement_activities \
+                      where toplevel and phase <> 'terminate'))";
+    for extended in [false, true] {
+        let (mut shown, mut off) = (None, f64::NAN);
+        std::thread::scope(|scope| {
+            scope.spawn(|| match extended {
+                true => drop(worker.query(busy, &[]).unwrap()),
+                false => worker.batch_execute(busy).unwrap(),
+            });
+            eventually("it is in flight", || {
+                shown = client.query_opt(sql, &[]).unwrap();
+                shown.is_some()
+            });
+            off = number(&mut client, missing);
+        });
+        let row = shown.unwrap();
+        let (age, cpu, waits): (f64, f64, f64) = (row.get(0), row.get(1), row.get(2));
+        assert!((0.3..1.5).contains(&age), "{age}");
+        assert!((cpu + waits - age).abs() < 1e-3 * age, "{cpu} + {waits} make {age}");
+        assert!(waits > 0.2 && cpu > 0.0, "{cpu} {waits}");
+        assert!(off < 0.05, "{off} s of the ledger are of no statement");
+        let none = "select count(*) from tally.sessions where query like '%filter (where i > $1)%'";
+        // The client receives its answer shortly before the session waits for the next message.
+        eventually("it is over", || number(&mut client, none) == 0.0);
+    }
+}
+
+#[test]
+fn a_reset_clears_one_statement_a_role_a_database_or_all() {
+    let cluster = shared();
+    create_views(&cluster);
+    cluster.psql("create role other superuser login").unwrap();
+    cluster.psql("create database elsewhere").unwrap();
+    let mut client = cluster.connect().unwrap();
+    let mut sessions: Vec<Client> =
+        [("postgres", "postgres"), ("postgres", "other"), ("elsewhere", "other")]
+            .iter()
+            .map(|(database, role)| connect(&cluster, database, role))
+            .collect();
+    let mut work = |client: &mut Client| {
+        for session in &mut sessions {
+            session.batch_execute("select 1 as a; select 2, 3 as b").unwrap();
+        }
+        counted(client)
+    };
+    fn counted(client: &mut Client) -> Vec<String> {
+        texts(
+            client,
+            "select concat_ws(' ', datname, usename, right(query, 1), calls) \
+             from tally.statements where query in ('select $1 as a', 'select $1, $2 as b') \
+             order by 1",
+        )
+    }
+    let all = [
+        "elsewhere other a 1",
+        "elsewhere other b 1",
+        "postgres other a 1",
+        "postgres other b 1",
+        "postgres postgres a 1",
+        "postgres postgres b 1",
+    ];
+    assert_eq!(work(&mut client), all);
+    let id = "select tally.reset(queryid => (select min(queryid) from tally.statements \
+              where query = 'select $1 as a'))";
+    client.batch_execute(id).unwrap();
+    assert_eq!(counted(&mut client), [all[1], all[3], all[5]]);
+    client.batch_execute("select tally.reset('other'::regrole::oid)").unwrap();
+    assert_eq!(counted(&mut client), [all[5]]);
+    client.batch_execute("select tally.reset()").unwrap();
+    assert_eq!(counted(&mut client), Vec::<String>::new());
+    assert_eq!(work(&mut client), all);
+    client
+        .batch_execute("select tally.reset(0, oid) from pg_database where datname = 'postgres'")
+        .unwrap();
+    assert_eq!(counted(&mut client), all[..2]);
+    let ledger = "select sum(seconds) from tally.ledger where kind = 'client backend'";
+    let before = number(&mut client, ledger);
+    client.batch_execute("select tally.reset(dbid => 1)").unwrap();
+    assert!(number(&mut client, ledger) > before, "the ledger goes on");
+}
+
+#[test]
+fn texts_are_shown_whatever_their_encoding_and_a_cut_is_marked() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.max_statement_text", "100B"),
+    );
+    create_views(&cluster);
+    for encoding in ["latin1", "sql_ascii"] {
+        let sql = format!(
+            "create database {encoding} encoding '{encoding}' locale 'C' template template0"
+        );
+        cluster.psql(&sql).unwrap();
+    }
+    let mut client = cluster.connect().unwrap();
+    connect(&cluster, "latin1", "postgres").batch_execute("select 1 as \"gr\u{fc}n\"").unwrap();
+    // bytes that are not UTF-8: in SQL_ASCII the server accepts any
+    let mut raw = connect(&cluster, "sql_ascii", "postgres");
+    raw.batch_execute("set pg_tally.statements = 'all'").unwrap();
+    let sql = "do $$ begin execute convert_from('select 2 as \"x\\374y\"', 'sql_ascii'); end $$";
+    raw.batch_execute(sql).unwrap();
+    let long = format!("select 3 as \"{}\"", "\u{20ac}".repeat(20));
+    client.batch_execute(&format!("{long}, '{}'", "z".repeat(900))).unwrap();
+    client.batch_execute(&format!("select 4 as c, 5 as {}", "\u{20ac}".repeat(60))).unwrap();
+
+    let find = |client: &mut Client, like: &str| {
+        texts(client, &format!("select query from tally.statements where query like '{like}'"))
+    };
+    assert_eq!(find(&mut client, "select $1 as \"gr%"), ["select $1 as \"gr\u{fc}n\""]);
+    assert_eq!(find(&mut client, "select $1 as \"x%"), ["select $1 as \"x?y\""]);
+    let bytes = texts(
+        &mut client,
+        "select query || query_bytes from tally.statements where query like 'select $1 as c%'",
+    );
+    let kept = "select $1 as c, $2 as ";
+    let euros = (100 - kept.len()) / 3;
+    let whole = kept.len() + 180;
+    assert_eq!(bytes, [format!("{kept}{}...{whole}", "\u{20ac}".repeat(euros))]);
+    let every = number(&mut client, "select count(query) from tally.statements");
+    assert!(every > 5.0, "no text makes the view fail");
+    let mut latin = connect(&cluster, "latin1", "postgres");
+    create_views_in(&mut latin);
+    create_views_in(&mut raw);
+    assert_eq!(find(&mut latin, "select $1 as \"gr%"), ["select $1 as \"gr\u{fc}n\""]);
+    let replaced = find(&mut latin, "select $1 as c%");
+    assert_eq!(replaced, [format!("{kept}{}...", "?".repeat(euros))]);
+    assert!(number(&mut raw, "select count(query) from tally.statements") >= every);
+}
+
+#[test]
+fn the_status_shows_how_many_statements_are_kept_and_whether_they_have_ids() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.max_statements", "100")
+            .setting("compute_query_id", "off"),
+    );
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    assert_eq!(status(&mut client, "statements"), "top");
+    assert!(status(&mut client, "query ids").starts_with("off: compute_query_id is off"));
+    client.batch_execute("set compute_query_id = on; set pg_tally.statements = 'all'").unwrap();
+    assert_eq!(status(&mut client, "query ids"), "computed");
+    assert_eq!(status(&mut client, "statements"), "all");
+    assert_eq!(status(&mut client, "statements evicted"), "0");
+    for i in 0..400 {
+        client.batch_execute(&format!("select {}", support::distinct(i))).unwrap();
+    }
+    let evicted: u32 = status(&mut client, "statements evicted").parse().unwrap();
+    let kept = status(&mut client, "statements kept");
+    let (kept, limit) = kept.split_once(" of ").unwrap();
+    let (kept, limit): (u32, u32) = (kept.parse().unwrap(), limit.parse().unwrap());
+    assert!(kept <= limit && limit < 200, "{kept} of {limit}");
+    assert!(evicted >= 400 - limit && kept > 80, "{evicted} evicted, {kept} kept");
+    for name in ["statement counts dropped", "statements lost", "statement texts cut"] {
+        assert_eq!(status(&mut client, name), "0", "{name}");
+    }
+}
+
+#[test]
+fn without_statement_entries_the_views_are_empty() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.max_statements", "0"),
+    );
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("select 1").unwrap();
+    assert_eq!(number(&mut client, "select count(*) from tally.statements"), 0.0);
+    assert_eq!(number(&mut client, "select count(*) from tally.statement_activities"), 0.0);
+    assert_eq!(number(&mut client, "select count(query) from tally.sessions"), 0.0);
+    client.batch_execute("select tally.reset(), tally.reset(queryid => 7)").unwrap();
+}
+
+#[test]
+fn statements_of_sessions_are_shown_where_only_sessions_are_instrumented() {
+    let cluster = support::sessions();
+    create_views(&cluster);
+    let mut worker = cluster.connect().unwrap();
+    worker.batch_execute("select 'in a session' as done").unwrap();
+    drop(worker);
+    let mut client = cluster.connect().unwrap();
+    let sql = "select calls from tally.statements where query = 'select $1 as done'";
+    eventually("the ended session's statement is there", || number(&mut client, sql) == 1.0);
+    assert_eq!(status(&mut client, "statements"), "top");
+    let own = "select count(*) from tally.sessions where query like '%tally.sessions%'";
+    assert_eq!(number(&mut client, own), 1.0);
+}
+
+/// Each session runs more statements than its local table holds, so that it flushes all the time. A
+/// reading at any moment has every execution that has ended and none that has not begun.
+#[test]
+fn a_reading_is_exact_while_statements_are_flushed() {
+    const STATEMENTS: usize = 150;
+    const ROUNDS: usize = 50;
+    let cluster = shared();
+    create_views(&cluster);
+    let mut reader = cluster.connect().unwrap();
+    let calls = "select substr(query, strpos(query, ' as c') + 5)::int, calls \
+                 from tally.statements where query like 'select $1, $2, $3, $4, $5, $6, % as c%'";
+    // for each session: statements begun, and ended
+    let progress: Vec<_> = (0..3).map(|_| (AtomicUsize::new(0), AtomicUsize::new(0))).collect();
+    let begun = || progress.iter().map(|p| p.0.load(Ordering::SeqCst)).collect::<Vec<_>>();
+    let ended = || progress.iter().map(|p| p.1.load(Ordering::SeqCst)).collect::<Vec<_>>();
+    // executions of statement i, when this many were run in turn
+    let times = |run: &[usize], i: usize| -> usize {
+        run.iter().map(|n| (n + STATEMENTS - 1 - i) / STATEMENTS).sum()
+    };
+    let mut check = |ended: &[usize], begun: &dyn Fn() -> Vec<usize>| {
+        let mut seen = [0; STATEMENTS];
+        for row in reader.query(calls, &[]).unwrap() {
+            seen[row.get::<_, i32>(0) as usize] = row.get::<_, i64>(1) as usize;
+        }
+        let begun = begun();
+        for (i, seen) in seen.into_iter().enumerate() {
+            let (min, max) = (times(ended, i), times(&begun, i));
+            assert!((min..=max).contains(&seen), "{i}: {seen}, not {min} to {max}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for (begun, ended) in &progress {
+            let mut session = connect(&cluster, "postgres", "postgres");
+            scope.spawn(move || {
+                for i in (0..ROUNDS).flat_map(|_| 0..STATEMENTS) {
+                    let sql = format!("select {} as c{i}", support::distinct(i));
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    session.batch_execute(&sql).unwrap();
+                    ended.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        while ended().iter().any(|ended| *ended < STATEMENTS * ROUNDS) {
+            check(&ended(), &begun);
+        }
+    });
+    check(&ended(), &begun);
+    eventually("the sessions have ended", || {
+        cluster.psql("select count(*) from tally.sessions where kind = 'client backend'").unwrap()
+            == "2"
+    });
+    check(&ended(), &begun);
+}

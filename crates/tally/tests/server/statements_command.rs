@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally statements` and the pane of statements, on live servers.
+
+use crate::support;
+use std::time::{Duration, Instant};
+
+use crate::support::{complaint, eventually, output, plain, shared, start, tally};
+use scratch::{Cluster, Load};
+use serde_json::Value;
+
+fn statements(cluster: &Cluster, args: &[&str]) -> String {
+    output(tally().arg("statements").args(args).arg(cluster.connection_string()))
+}
+
+fn json(cluster: &Cluster, args: &[&str]) -> Value {
+    serde_json::from_str(&statements(cluster, &[&["--json"], args].concat())).unwrap()
+}
+
+fn rows(json: &Value) -> &[Value] {
+    json["rows"].as_array().unwrap()
+}
+
+/// The row whose text has this beginning.
+fn row<'j>(json: &'j Value, begins: &str) -> Option<&'j Value> {
+    rows(json).iter().find(|row| row["query"].as_str().is_some_and(|text| text.starts_with(begins)))
+}
+
+fn seconds(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+fn sum<'j>(values: impl IntoIterator<Item = &'j Value>, field: &str) -> f64 {
+    values.into_iter().map(|value| seconds(&value[field])).sum()
+}
+
+fn near(a: f64, b: f64, what: &str) {
+    assert!((a - b).abs() <= 1e-9 + 1e-6 * b.abs(), "{what}: {a} {b}");
+}
+
+fn fields(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            into.push(key.clone());
+            fields(value, into);
+        }),
+        Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
+        _ => {}
+    }
+}
+
+/// A session that is executing a statement until it is released.
+struct Waiter {
+    holder: postgres::Client,
+    session: std::thread::JoinHandle<Duration>,
+}
+
+const WAITS: &str = "select pg_advisory_lock($1)";
+
+impl Waiter {
+    fn new(cluster: &Cluster) -> Self {
+        let mut holder = cluster.connect().unwrap();
+        holder.batch_execute("select pg_advisory_lock(4711)").unwrap();
+        let mut client = cluster.connect().unwrap();
+        let session = std::thread::spawn(move || {
+            let began = Instant::now();
+            client.batch_execute("select pg_advisory_lock(4711)").unwrap();
+            began.elapsed()
+        });
+        let waiter = Self { holder, session };
+        eventually("the statement is in progress", || {
+            !json(cluster, &[])["current"].as_array().unwrap().is_empty()
+        });
+        waiter
+    }
+
+    /// Ends the statement; returns how long it waited.
+    fn release(mut self) -> Duration {
+        self.holder.batch_execute("select pg_advisory_unlock_all()").unwrap();
+        self.session.join().unwrap()
+    }
+}
+
+#[test]
+fn a_load_is_shown_statement_by_statement() {
+    let cluster = shared();
+    let pgbench = || cluster.pgbench().load(Load::TpcB).clients(4);
+    cluster.pgbench_init(1).unwrap();
+    let done = pgbench().transactions(200).run().unwrap();
+    let all = json(&cluster, &[]);
+    let update = row(&all, "UPDATE pgbench_accounts").expect("the statement is there");
+    assert_eq!(update["calls"], done.transactions);
+    assert_eq!(update["rows"], done.transactions);
+    assert_eq!(update["database"], "postgres");
+    assert_eq!(update["user"], "postgres");
+    assert!(update["query"].as_str().unwrap().contains("abalance + $1"), "{update}");
+    for row in rows(&all) {
+        near(
+            sum(row["activities"].as_array().unwrap(), "seconds"),
+            seconds(&row["seconds"]),
+            "parts",
+        );
+        let split: f64 = row["split"].as_object().unwrap().values().map(seconds).sum();
+        near(split, seconds(&row["seconds"]), "classes");
+        near(
+            sum(row["histogram"].as_array().unwrap(), "count"),
+            seconds(&row["calls"]),
+            "histogram",
+        );
+        let times = &row["quantiles"];
+        if row["calls"] != 0 {
+            assert!(seconds(&times["p50_seconds"]) <= seconds(&times["p99_seconds"]), "{row}");
+        }
+    }
+    let asked_for = || rows(&all).iter().filter(|row| row["toplevel"] == true);
+    near(sum(asked_for(), "share"), 1.0, "shares");
+    near(sum(asked_for(), "seconds"), seconds(&all["seconds"]), "all");
+    let order: Vec<f64> = rows(&all).iter().map(|row| seconds(&row["seconds"])).collect();
+    assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
+
+    // The documented fields are exactly those that exist.
+    let document = include_str!("../../../../docs/reference-json.md");
+    let begin = document.find("# The JSON of `tally statements`").unwrap();
+    let document = &document[begin..];
+    let document = &document[..document.find("\n# ").unwrap()];
+    let mut written = Vec::new();
+    let waiter = Waiter::new(&cluster);
+    fields(&json(&cluster, &[]), &mut written);
+    waiter.release();
+    for field in &written {
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
+    }
+    for line in document.lines().filter(|line| line.starts_with("| `")) {
+        for name in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
+            assert!(written.iter().any(|w| w == name), "{name} is documented and not written");
+        }
+    }
+
+    let id = update["queryid"].as_str().unwrap();
+    let text = statements(&cluster, &["--limit", "3"]);
+    assert!(text.starts_with("DATABASE  USER "), "{text}");
+    // With the heading, the last line and the one of tally's own.
+    assert_eq!(text.lines().count(), 6, "{text}");
+    assert!(text.contains("UPDATE pgbench_") && text.contains("3 of "), "{text}");
+    assert!(statements(&cluster, &["--sort", "calls"]).contains(id));
+    let by_wait = json(&cluster, &["--sort", "LWLock:WALWrite", "--limit", "1"]);
+    assert_eq!(rows(&by_wait).len(), 1);
+    assert_eq!(rows(&json(&cluster, &["--database", "nowhere"])).len(), 0);
+
+    let page = statements(&cluster, &["--id", id]);
+    for part in [
+        &format!("Statement {id}, database postgres, user postgres"),
+        "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2",
+        "P99.9",
+        "One execution",
+        "Execution times since the last reset",
+        "Where its time went since the last reset",
+        "Blocks of 8 kB",
+        "write-ahead log: ",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("JIT") && !page.contains("temporary"), "{page}");
+    assert_eq!(rows(&json(&cluster, &["--id", id])).len(), 1);
+    let message =
+        complaint(tally().args(["statements", "--id", "-12", &cluster.connection_string()]), 1);
+    assert!(message.contains("no statement with query id -12"), "{message}");
+}
+
+#[test]
+fn a_statement_counts_while_it_runs() {
+    let cluster = shared();
+    let waiter = Waiter::new(&cluster);
+    // Time before the interval would show up in the figures.
+    std::thread::sleep(Duration::from_millis(500));
+    let during = json(&cluster, &["--interval", "1"]);
+    let waits = row(&during, WAITS).expect("it shows before it has ended");
+    assert_eq!((&waits["calls"], &waits["running"]), (&0.into(), &1.into()));
+    let length = seconds(&during["interval_seconds"]);
+    assert!((seconds(&waits["seconds"]) / length - 1.0).abs() < 0.05, "{during}");
+    assert!(seconds(&waits["split"]["lock_seconds"]) > 0.9 * length, "{during}");
+
+    let top = |args: &[&str]| {
+        let mut command = tally();
+        command.args(["top", "--once", "--interval", "0.5"]).args(args);
+        output(command.arg(cluster.connection_string()))
+    };
+    let interval: Value = serde_json::from_str(&top(&["--json"])).unwrap();
+    let current = &interval["statements"]["current"][0];
+    let session = interval["sessions"].as_array().unwrap();
+    let session = session.iter().find(|s| s["pid"] == current["pid"]).expect("a session's");
+    assert_eq!(session["activity"], "Lock:advisory");
+    assert_eq!(current["query"], WAITS);
+    assert!(seconds(&current["seconds"]) > 1.0, "{current}");
+    let sessions = top(&["--view", "sessions"]);
+    assert!(sessions.contains("select pg_advisory"), "{sessions}");
+    assert!(sessions.contains("lock 99.") || sessions.contains("lock 100.0"), "{sessions}");
+    let pane = top(&["--view", "statements", "--sort", "Lock:advisory"]);
+    assert!(pane.contains("%ACTIVITY") && pane.contains("select pg_advisory"), "{pane}");
+
+    let waited = waiter.release().as_secs_f64();
+    let after = json(&cluster, &[]);
+    let waits = row(&after, WAITS).unwrap();
+    // The other one is the call of the waiting session.
+    assert_eq!((&waits["calls"], &waits["running"]), (&2.into(), &0.into()));
+    let worked = seconds(&waits["seconds"]);
+    assert!(worked > waited - 0.5 && worked < waited + 0.5, "{worked} {waited}");
+}
+
+#[test]
+fn nested_statements_are_shown_on_request() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.statements", "all"),
+    );
+    cluster
+        .psql(
+            "create function twice(n int) returns int language plpgsql as \
+             $$ begin perform count(*) from pg_class where relpages > n; return 2 * n; end $$",
+        )
+        .unwrap();
+    cluster.psql("select twice(7)").unwrap();
+    let within = "SELECT count(*) from pg_class";
+    let asked_for = json(&cluster, &[]);
+    assert!(row(&asked_for, "select twice($1)").is_some(), "{asked_for}");
+    assert!(row(&asked_for, within).is_none(), "{asked_for}");
+    let all = json(&cluster, &["--all"]);
+    let nested = row(&all, within).expect("it is nested");
+    assert_eq!((&nested["toplevel"], &nested["calls"]), (&false.into(), &1.into()));
+    let once = rows(&all).iter().filter(|row| row["toplevel"] == true);
+    near(sum(once, "seconds"), seconds(&all["seconds"]), "nested ones count once");
+    let table = statements(&cluster, &["--all"]);
+    assert!(table.lines().any(|l| l.contains(" nested ") && l.contains(within)), "{table}");
+}
+
+#[test]
+fn an_empty_list_comes_with_a_remedy() {
+    let says = |setting: (&str, &str), remedy: &str| {
+        let cluster = start(
+            plain().setting("shared_preload_libraries", "pg_tally").setting(setting.0, setting.1),
+        );
+        cluster.psql("select 1").unwrap();
+        let target = cluster.connection_string();
+        let message = complaint(tally().args(["statements", &target]), 1);
+        assert!(message.contains(remedy), "{message}");
+        let pane =
+            output(tally().args(["top", "--once", "--view", "statements", "-i", "0.1", &target]));
+        assert!(pane.contains("Statements\n"), "{pane}");
+    };
+    says(("pg_tally.max_statements", "0"), "pg_tally.max_statements");
+    says(("pg_tally.statements", "none"), "pg_tally.statements");
+    let cluster = start(
+        plain().setting("shared_preload_libraries", "pg_tally").setting("compute_query_id", "off"),
+    );
+    cluster.psql("select 1").unwrap();
+    let text = statements(&cluster, &[]);
+    assert!(
+        text.contains("compute_query_id is off") && text.contains("(not identified)"),
+        "{text}"
+    );
+    complaint(tally().args(["statements", "--sort", "nonsense"]), 2);
+    complaint(tally().args(["statements", "--limit", "0"]), 2);
+}
+
+/// The server is new, so that all statements that appear are those of the verbs.
+#[test]
+fn what_tally_asks_the_server_is_one_row() {
+    let cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));
+    let mut client = cluster.config().application_name("shop").connect(postgres::NoTls).unwrap();
+    client.batch_execute("select count(*) from pg_class").unwrap();
+    let path = support::segment(&cluster);
+    let verb = |args: &[&str]| output(tally().env("PGUSER", "postgres").args(args).arg(&path));
+    let texts = |args: &[&str]| -> Vec<String> {
+        let all: Value =
+            serde_json::from_str(&verb(&[&["statements", "--json"], args].concat())).unwrap();
+        rows(&all).iter().map(|row| row["query"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let before = texts(&["--all"]);
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording").display().to_string();
+    verb(&["doctor", "--for", "1"]);
+    verb(&["top", "--once", "--interval", "2"]);
+    let mut record = tally();
+    record.env("PGUSER", "postgres").args(["record", "-o", &recording]).arg(&path);
+    output(record.args(["--", "sleep", "2"]));
+    let mut own: Vec<String> = texts(&["--all"]);
+    // Work without a known statement has no text.
+    own.retain(|text| !text.is_empty() && !before.contains(text));
+    assert!(own.len() > 5 && own.iter().any(|it| it.contains("pg_settings")), "{own:#?}");
+    assert!(own.iter().all(|text| segment::own::is_statement(text)), "{own:#?}");
+
+    let shown = verb(&["statements"]);
+    assert!(shown.contains("tally's own: ") && !shown.contains("pg_settings"), "{shown}");
+    assert!(shown.contains("select count(*) from pg_class"), "{shown}");
+    let all: Value = serde_json::from_str(&verb(&["statements", "--json"])).unwrap();
+    let marked = |row: &&Value| {
+        row["own"] == segment::own::is_statement(row["query"].as_str().unwrap_or_default())
+    };
+    assert!(rows(&all).iter().all(|row| marked(&row)), "{all:#}");
+    let shown = verb(&["statements", "--all", "--limit", "500"]);
+    assert!(!shown.contains("tally's own: ") && shown.contains("pg_settings"), "{shown}");
+
+    // Its sessions are marked as such.
+    let mut own = cluster.config().application_name("tally").connect(postgres::NoTls).unwrap();
+    for session in [&mut own, &mut client] {
+        session.batch_execute("begin").unwrap();
+    }
+    let sessions = verb(&["top", "--once", "--interval", "0.2", "--view", "sessions"]);
+    let marked: Vec<&str> =
+        sessions.lines().filter(|line| line.contains("client backend (tally)")).collect();
+    assert!(marked.len() == 1 && sessions.matches("client backend").count() == 2, "{sessions}");
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally top` as text and JSON, on segments that the test writes.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::maker::{Maker, Who, ACCOUNT, TIMER};
+use crate::waiting::{segment, SHAPE};
+use segment::clock::monotonic_ns;
+use segment::layout::header;
+use serde_json::Value;
+
+fn top(args: &[&str], path: &PathBuf) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tally"));
+    command.arg("top").args(args).arg(path);
+    command
+}
+
+fn run(args: &[&str], path: &PathBuf) -> Output {
+    top(args, path).output().unwrap()
+}
+
+#[test]
+fn one_interval_as_json_is_as_documented() {
+    let (_folder, path, mut maker) = segment();
+    // A second session starts in the interval and does a bit of everything.
+    let other = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        let cpu = maker.stat("execute::cpu", ACCOUNT);
+        let mut slot = maker.claim(1, 1, Who::client(), cpu, monotonic_ns());
+        for name in [
+            "lwlock::ProcArray::held::execute::shared",
+            "lock::relation::wait::execute::ShareLock",
+            "lock::deadlock::check::execute",
+            "spin::delay::execute",
+            "function::XLogFlush::inclusive::execute",
+            "edge::XLogFlush::pg_fsync",
+            "file::main@16385::read::execute",
+            "file::wal::sync failed::execute",
+            "commit::leader",
+            "commit::sync",
+            "checkpoint::total",
+            "something::else",
+        ] {
+            let stat = maker.stat(name, TIMER);
+            slot.record(stat, 1000);
+        }
+        maker.write(&slot);
+        maker.event(1, 4, "sync: 7.020 s: pg_xact/000C");
+        maker.event(2, 5, "checkpoint ends: reason=time total=1.5 file=base/5/1");
+        maker.event(3, 5, "checkpoint begins: reason=request");
+        maker
+    });
+    let output = run(&["--once", "--json", "--interval", "1"], &path);
+    other.join().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().count(), 1);
+    let interval: Value = serde_json::from_str(&text).unwrap();
+    let number = |value: &Value| value.as_f64().unwrap();
+    let wall = number(&interval["wall_seconds"]);
+    let sum: f64 =
+        interval["ledger"].as_array().unwrap().iter().map(|a| number(&a["seconds"])).sum();
+    assert!((sum / wall - 1.0).abs() < 1e-9, "{sum} {wall}");
+    let session = &interval["sessions"][0];
+    let lived = number(&session["lived_seconds"]) / number(&interval["interval_seconds"]);
+    assert!((lived - 1.0).abs() < 0.05, "{lived}");
+    assert_eq!(session["pid"], std::process::id());
+    assert_eq!(session["activity"], "IO:WALSync");
+
+    // The fields in the document's section on intervals are exactly those that exist.
+    let document = include_str!("../../../../docs/reference-json.md");
+    let document = &document[..document.find("# The JSON of `tally statements`").unwrap()];
+    fn fields(value: &Value, into: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => map.iter().for_each(|(key, value)| {
+                into.push(key.clone());
+                fields(value, into);
+            }),
+            Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
+            _ => {}
+        }
+    }
+    let mut written = Vec::new();
+    fields(&interval, &mut written);
+    for field in &written {
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
+    }
+    for line in document.lines().filter(|line| line.starts_with("| `")) {
+        let names = line.split('|').nth(1).unwrap();
+        for name in names.split('`').skip(1).step_by(2) {
+            assert!(written.iter().any(|w| w == name), "{name} is documented and not written");
+        }
+    }
+}
+
+#[test]
+fn the_requested_number_of_intervals_is_printed() {
+    let (_folder, path, _maker) = segment();
+    let output = run(&["--json", "--count", "3", "--interval", "0.1", "--no-witness"], &path);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().count(), 3);
+    let kernel = &serde_json::from_str::<Value>(text.lines().last().unwrap()).unwrap()["kernel"];
+    assert_eq!(kernel["available"], false);
+    assert!(kernel["reason"].as_str().unwrap().contains("--no-witness"));
+}
+
+#[test]
+fn one_interval_as_text_has_every_pane_and_no_colour() {
+    let (_folder, path, _maker) = segment();
+    let output = run(&["--once", "--interval", "0.1"], &path);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for word in ["PostgreSQL 15.20", "Ledger", "Waits", "Commands", "Sessions", "IO:WALSync"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert!(!text.contains('\x1b'));
+    let only = run(&["--once", "--interval", "0.1", "--view", "waits"], &path);
+    let text = String::from_utf8(only.stdout).unwrap();
+    assert!(text.contains("\nWAIT ") && !text.contains("Sessions"), "{text}");
+}
+
+#[test]
+fn it_ends_quietly_when_the_reader_closes_the_pipe() {
+    let (_folder, path, _maker) = segment();
+    let mut child = top(&["--json", "--interval", "0.1"], &path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.ends_with("}\n"));
+    let status = child.wait().unwrap();
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert!(status.success() && message.is_empty(), "{status} {message}");
+}
+
+#[test]
+fn a_server_that_restarts_is_followed() {
+    let (folder, path, maker) = segment();
+    let mut child = top(&["--json", "--count", "4", "--interval", "0.2"], &path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("WALSync"));
+    std::fs::remove_file(&path).unwrap();
+    drop(maker);
+    std::thread::sleep(Duration::from_millis(600));
+    let half_made = folder.path().join("new");
+    let mut next = Maker::new(&half_made, SHAPE);
+    let cpu = next.stat("parse::cpu", ACCOUNT);
+    next.claim(0, 1, Who::client(), cpu, monotonic_ns());
+    std::fs::rename(&half_made, &path).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let found = lines.any(|line| {
+        assert!(Instant::now() < deadline);
+        line.unwrap().contains("\"parse\"")
+    });
+    assert!(found);
+    assert!(child.wait().unwrap().success());
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert!(
+        message.contains("the server has ended") && message.contains("was restarted"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_server_that_restarts_with_the_same_segment_is_followed() {
+    let (_folder, path, maker) = segment();
+    let mut child = top(&["--json", "--count", "2", "--interval", "0.2"], &path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("WALSync"));
+    let mut ended = Command::new("true").spawn().unwrap();
+    maker.u32(header::SERVER_PID as u64, ended.id());
+    ended.wait().unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    maker.u32(header::SERVER_PID as u64, std::process::id());
+    assert!(lines.next().unwrap().unwrap().contains("WALSync"));
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert!(
+        message.contains("the server has stopped") && message.contains("was restarted"),
+        "{message}"
+    );
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn what_cannot_be_shown_is_an_error_with_a_reason() {
+    let (folder, path, maker) = segment();
+    let mut child = Command::new("true").spawn().unwrap();
+    maker.u32(header::SERVER_PID as u64, child.id());
+    child.wait().unwrap();
+    let dead = run(&["--once"], &path);
+    assert_eq!(dead.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&dead.stderr).contains("is not running any more"));
+
+    let other = folder.path().join("other");
+    std::fs::write(&other, "nothing of the kind").unwrap();
+    let refused = run(&["--once"], &other);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("not a segment"));
+}

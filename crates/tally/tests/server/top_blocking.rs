@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally top` names the session that others wait for.
+
+use crate::support;
+use std::thread::JoinHandle;
+
+use crate::support::tmux::Tmux;
+use crate::support::{eventually, output, segment, start, tally};
+use live::backend::{send, Deed, SessionId};
+use postgres::{Client, NoTls};
+use rustix::process::{kill_process, Pid, Signal};
+use scratch::Cluster;
+use serde_json::Value;
+
+fn server() -> Cluster {
+    let cluster = start(
+        support::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("autovacuum", "off")
+            .setting("deadlock_timeout", "10min"),
+    );
+    cluster
+        .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
+        .unwrap();
+    cluster
+}
+
+fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
+    let mut config = cluster.config();
+    let mut client = config.application_name(application).connect(NoTls).unwrap();
+    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    (client, pid)
+}
+
+const UPDATE: &str = "update orders set v = v + 1 where id = 1";
+
+/// A session that waits for the row; it ends with the wait.
+fn waiter(cluster: &Cluster) -> (i32, JoinHandle<Result<(), postgres::Error>>) {
+    let (mut client, pid) = session(cluster, "waiter");
+    (pid, std::thread::spawn(move || client.batch_execute(UPDATE)))
+}
+
+/// A session that has changed the row and does nothing.
+fn forgetful(cluster: &Cluster) -> (Client, i32) {
+    let (mut client, pid) = session(cluster, "forgetful");
+    client.batch_execute("begin").unwrap();
+    client.batch_execute("update orders set v = 7 where id = 1").unwrap();
+    (client, pid)
+}
+
+fn json(cluster: &Cluster, seconds: &str) -> Value {
+    let args = ["top", "--once", "--json", "--interval", seconds];
+    let text = output(tally().env("PGUSER", cluster.user()).args(args).arg(segment(cluster)));
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn the_diagnoses_name_the_session_that_others_wait_for() {
+    let cluster = server();
+    let healthy = json(&cluster, "1");
+    assert_eq!(
+        (&healthy["healthy"], &healthy["diagnoses"]),
+        (&true.into(), &serde_json::json!([]))
+    );
+    assert_eq!(healthy["uncovered_processes"], 0);
+
+    let (mut root, pid) = forgetful(&cluster);
+    let waiters: Vec<_> = (0..3).map(|_| waiter(&cluster)).collect();
+    eventually("all are blocked", || json(&cluster, "0.2")["blocking"]["blocked"] == 3);
+    let seen = json(&cluster, "1");
+    let first = &seen["diagnoses"][0];
+    assert_eq!((&seen["healthy"], &first["rule"]), (&false.into(), &"locks".into()), "{seen:#}");
+    let sentence =
+        format!("3 sessions wait for session {pid} (forgetful, postgres@postgres), idle");
+    assert!(first["text"].as_str().unwrap().starts_with(&sentence), "{first:#}");
+    assert!(first["evidence"].to_string().contains("update orders set v = $1"), "{first:#}");
+    let length = seen["diagnosed_seconds"].as_f64().unwrap();
+    assert!((length - seen["interval_seconds"].as_f64().unwrap()).abs() < 0.01, "{length}");
+    root.batch_execute("rollback").unwrap();
+    for (_, thread) in waiters {
+        thread.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn the_text_begins_with_who_waits_for_whom_and_has_the_tree_at_level_waits() {
+    let cluster = server();
+    let (mut root, pid) = forgetful(&cluster);
+    let waiters: Vec<_> = (0..2).map(|_| waiter(&cluster)).collect();
+    let args = ["top", "--once", "--interval", "0.1", "--view", "locks"];
+    let mut text = String::new();
+    eventually("a wait of a second", || {
+        let mut top = tally();
+        text = output(top.env("PGUSER", cluster.user()).args(args).arg(segment(&cluster)));
+        text.starts_with('!')
+    });
+    let line = format!(
+        "! 2 sessions wait for session {pid} (forgetful, postgres@postgres), idle in transaction for "
+    );
+    assert!(text.starts_with(&line) && text.contains("; longest 1."), "{text}");
+    let tree = &text[text.find("Blocked sessions").unwrap()..];
+    let lines: Vec<&str> = tree.lines().skip(2).take(3).collect();
+    assert!(lines[0].starts_with(&format!("{pid} forgetful")), "{tree}");
+    assert!(lines[1].starts_with("  ") && lines[1].contains("transaction "), "{tree}");
+    assert!(
+        lines[2].starts_with("    ") && lines[2].contains("row (0,1) of relation orders"),
+        "{tree}"
+    );
+    assert!(tree.contains("Lock statistics need level locks"), "{tree}");
+    root.batch_execute("rollback").unwrap();
+    for (_, thread) in waiters {
+        thread.join().unwrap().unwrap();
+    }
+}
+
+/// The full-screen view by this connection.
+fn top(cluster: &Cluster, user: &str, target: &str) -> Tmux {
+    let tally = env!("CARGO_BIN_EXE_tally");
+    let command = format!("PGUSER={user} {tally} top --no-witness --view locks '{target}'");
+    let tmux = Tmux::run(160, 30, &command);
+    tmux.until_seen("forgetful");
+    let _ = cluster;
+    tmux
+}
+
+#[test]
+fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
+    let cluster = server();
+    cluster.psql("create role poor login").unwrap();
+    let (_root, pid) = forgetful(&cluster);
+    let (waiting, thread) = waiter(&cluster);
+    eventually("it is blocked", || json(&cluster, "0.2")["blocking"]["blocked"] == 1);
+    let alive = |pid: i32| {
+        let sql = format!("select count(*) from pg_stat_activity where pid = {pid}");
+        cluster.psql(&sql).unwrap().trim() == "1"
+    };
+
+    // Without the right: what the server says is shown, and nothing happens.
+    let by_path = segment(&cluster).display().to_string();
+    let poor = top(&cluster, "poor", &by_path);
+    poor.press(&["k"]);
+    poor.until_seen(&format!("Terminate session {pid} (forgetful, postgres@postgres)? y/n"));
+    poor.press(&["y"]);
+    let seen = poor.until_seen("is not terminated: ");
+    assert!(seen.to_lowercase().contains("superuser"), "{seen}");
+    assert!(alive(pid));
+    // A role that does not exist: there is no connection, and how to give one.
+    let nobody = top(&cluster, "nobody", &by_path);
+    nobody.press(&["k", "y"]);
+    let seen = nobody.until_seen("cannot connect to ");
+    assert!(seen.contains("connection string"), "{seen}");
+    assert!(alive(pid));
+
+    let tmux = top(&cluster, cluster.user(), &by_path);
+    tmux.press(&["k", "n"]);
+    tmux.until_seen("is not terminated: you did not press y");
+    assert!(alive(pid));
+    tmux.press(&["c"]);
+    tmux.until_seen("executes no statement");
+    // Its waiter does.
+    tmux.press(&["Down", "c"]);
+    tmux.until_seen(&format!("Cancel the statement of session {waiting} (waiter, "));
+    tmux.press(&["y"]);
+    tmux.until_seen("the server cancels the statement");
+    let error = thread.join().unwrap().unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().code().code(), "57014", "{error}");
+    assert!(alive(pid));
+
+    // The root, by a connection string.
+    let (_, thread) = waiter(&cluster);
+    let tmux = top(&cluster, "nobody", &cluster.connection_string());
+    tmux.press(&["k", "y"]);
+    tmux.until_seen("the server terminates session");
+    eventually("its end", || !alive(pid));
+    thread.join().unwrap().unwrap();
+}
+
+/// A stopped postmaster accepts no connection: nobody waits for it but the request.
+#[test]
+fn a_server_that_does_not_accept_does_not_freeze_the_screen() {
+    let cluster = server();
+    let (_root, pid) = forgetful(&cluster);
+    let (_, thread) = waiter(&cluster);
+    eventually("it is blocked", || json(&cluster, "0.2")["blocking"]["blocked"] == 1);
+    let tmux = top(&cluster, cluster.user(), &segment(&cluster).display().to_string());
+    let postmaster = Pid::from_raw(cluster.postmaster_pid().unwrap() as i32).unwrap();
+    kill_process(postmaster, Signal::STOP).unwrap();
+    tmux.press(&["k", "y"]);
+    tmux.until_seen(&format!("asking the server to terminate session {pid}"));
+    tmux.press(&["k", "y"]);
+    tmux.until_seen("the server has not answered yet");
+    tmux.press(&["F1"]);
+    tmux.until_seen("open a row into its phases");
+    tmux.press(&["Escape"]);
+    kill_process(postmaster, Signal::CONT).unwrap();
+    tmux.until_seen(&format!("the server terminates session {pid}"));
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn enter_opens_a_session_with_what_it_did_and_whom_it_blocks() {
+    let cluster = server();
+    let (mut root, pid) = forgetful(&cluster);
+    let (waiting, thread) = waiter(&cluster);
+    eventually("it is blocked", || json(&cluster, "0.2")["blocking"]["blocked"] == 1);
+    let tmux = top(&cluster, cluster.user(), &segment(&cluster).display().to_string());
+    tmux.press(&["Enter"]);
+    let seen = tmux.until("all of the page", |seen| {
+        seen.contains("What it did since it began") && seen.contains("query ID")
+    });
+    for part in [
+        &format!("Session {pid} (forgetful, postgres@postgres)"),
+        "client backend, client local, began ",
+        "idle in transaction for ",
+        "; transaction open for ",
+        "Last statement",
+        "update orders set v = $1 where id = $2",
+        &format!("session {waiting} (waiter, postgres@postgres), waiting for transaction "),
+    ] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    tmux.press(&["Escape"]);
+    tmux.until_seen("BEHIND");
+    tmux.press(&["Down", "Enter"]);
+    let seen = tmux.until_seen("It waits for transaction ");
+    assert!(seen.contains(&format!("Session {waiting} (waiter, ")), "{seen}");
+    assert!(
+        seen.contains(&format!(
+            "session {pid} (forgetful, postgres@postgres), idle in transaction for "
+        )),
+        "{seen}"
+    );
+    tmux.press(&["Escape"]);
+    tmux.until_seen("BEHIND");
+    root.batch_execute("rollback").unwrap();
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_request_reaches_only_the_session_and_the_server_that_were_shown() {
+    let (cluster, other) = (server(), server());
+    let (mut client, pid) = forgetful(&cluster);
+    let segment = segment::Segment::open(&segment(&cluster)).unwrap();
+    let claims = segment.claims().unwrap();
+    let claim = claims.iter().find(|it| it.pid == pid).unwrap();
+    let shown = SessionId { pid, slot: claim.slot, generation: claim.generation };
+    let send = |shown, target: &str| {
+        send(Deed::Terminate, shown, &segment, Some(target)).unwrap_err().to_string()
+    };
+    // A later owner of the slot, whose process has the same pid.
+    let later = SessionId { generation: shown.generation + 1, ..shown };
+    let error = send(later, &cluster.connection_string());
+    assert!(error.contains("has ended"), "{error}");
+    let error = send(shown, &other.connection_string());
+    assert!(error.contains("another server"), "{error}");
+    client.batch_execute("rollback").unwrap();
+}
+
+#[test]
+fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
+    let cluster = server();
+    let (mut root, _) = forgetful(&cluster);
+    let waiters: Vec<_> = (0..3).map(|_| waiter(&cluster)).collect();
+    eventually("all are blocked", || json(&cluster, "0.2")["blocking"]["blocked"] == 3);
+    let path = segment(&cluster);
+    let seen = std::thread::scope(|scope| {
+        let args = ["top", "--json", "--count", "18", "--interval", "1"];
+        let top = scope.spawn(move || output(tally().args(args).arg(path)));
+        std::thread::sleep(std::time::Duration::from_millis(2500));
+        root.batch_execute("rollback").unwrap();
+        top.join().unwrap()
+    });
+    let seen: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let wrong = |it: &Value| it["diagnoses"][0]["rule"] == "locks";
+    assert!(seen[..6].iter().all(wrong), "{:#?}", seen[5]);
+    assert_eq!(seen[5]["blocking"]["blocked"], 0);
+    assert!(!wrong(&seen[17]), "{:#}", seen[17]["diagnoses"]);
+    let lengths: Vec<f64> =
+        seen.iter().map(|it| it["diagnosed_seconds"].as_f64().unwrap()).collect();
+    assert!((0.5..1.5).contains(&lengths[0]) && lengths[5] > 5.0, "{lengths:?}");
+    assert!(lengths[11..].iter().all(|it| (9.9..13.5).contains(it)), "{lengths:?}");
+    for (_, thread) in waiters {
+        thread.join().unwrap().unwrap();
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally profile` finds whole stacks of code without frame pointers, as perf does by DWARF; says whose names it lacks; and
+//! says what it may not sample.
+
+use crate::support;
+use std::collections::HashMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command as Program;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::support::{as_user, segment, shared, tally, while_working, Load};
+use scratch::{Binaries, Cluster};
+use serde_json::Value;
+
+/// A folder that the server's user can read.
+fn folder() -> tempfile::TempDir {
+    let mode = std::fs::Permissions::from_mode(0o755);
+    tempfile::Builder::new().permissions(mode).tempdir().unwrap()
+}
+
+/// The library, with the names of its functions or without.
+fn built(folder: &Path, name: &str, more: &[&str]) -> PathBuf {
+    let library = folder.join(name);
+    let include = Binaries::find().unwrap().config("--includedir-server").unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/unwinding.c");
+    let output = Program::new("cc")
+        .args(["-O2", "-fomit-frame-pointer", "-fPIC", "-shared", "-I", &include, source, "-o"])
+        .arg(&library)
+        .args(more)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    library
+}
+
+fn declare(cluster: &Cluster, name: &str, library: &Path) {
+    let sql = format!(
+        "create function {name}(int) returns int language c as '{}', 'burn_sort'",
+        library.display()
+    );
+    cluster.connect().unwrap().batch_execute(&sql).unwrap();
+}
+
+struct Profile(Value);
+
+impl Profile {
+    fn take(cluster: &Cluster, seconds: &str, unwind: &str) -> Profile {
+        let mut command = tally();
+        command.args(["profile", "--json", "--seconds", seconds, "--hertz", "299"]);
+        command.args(["--unwind", unwind]).arg(segment(cluster));
+        Profile(serde_json::from_str(&support::output(&mut command)).unwrap())
+    }
+
+    /// Stacks of a statement, innermost first, each with its samples; names of functions of these files, others as "".
+    fn stacks(&self, of: &str, files: &[&str]) -> HashMap<Vec<String>, f64> {
+        let mut found = HashMap::new();
+        for stack in self.0["stacks"].as_array().unwrap() {
+            let Some(statement) = stack["statement"].as_u64() else { continue };
+            let text = &self.0["statements"][statement as usize]["query"];
+            if !text.as_str().unwrap_or_default().contains(of) {
+                continue;
+            }
+            let frames = stack["frames"].as_array().unwrap().iter().map(|frame| {
+                let symbol = &self.0["symbols"][frame.as_u64().unwrap() as usize];
+                let image = symbol["image"].as_str().unwrap().rsplit('/').next().unwrap();
+                let known = files.contains(&image);
+                if known {
+                    symbol["name"].as_str().unwrap().to_string()
+                } else {
+                    String::new()
+                }
+            });
+            *found.entry(frames.collect()).or_default() += stack["samples"].as_f64().unwrap();
+        }
+        found
+    }
+}
+
+fn sum(stacks: &HashMap<Vec<String>, f64>, wanted: impl Fn(&[String]) -> bool) -> f64 {
+    stacks.iter().filter(|it| wanted(it.0)).map(|it| it.1).sum()
+}
+
+/// Whether these functions are in the stack in this order, the innermost first.
+fn leads(stack: &[String], through: &[&str]) -> bool {
+    let mut frames = stack.iter();
+    through.iter().all(|name| frames.any(|it| it == name))
+}
+
+/// Stacks that perf unwound of a process, in the same form.
+fn by_perf(data: &Path, pid: i32, files: &[&str]) -> HashMap<Vec<String>, f64> {
+    let mut command = Program::new("perf");
+    command.args(["script", "--no-inline", "-F", "pid,ip,sym,dso", "-i"]).arg(data);
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let mut found = HashMap::new();
+    for sample in text.split("\n\n") {
+        let mut lines = sample.lines().filter(|it| !it.trim().is_empty());
+        if lines.next().and_then(|it| it.trim().parse().ok()) != Some(pid) {
+            continue;
+        }
+        // 55d0c0ffee burn_compare (/tmp/x/named.so)
+        let frames = lines.filter_map(|line| {
+            let (rest, file) = line.trim().trim_end_matches(')').rsplit_once(" (")?;
+            let file = file.rsplit('/').next()?;
+            let name = rest.split_whitespace().nth(1)?.split('+').next()?;
+            let kernel = file.starts_with("[kernel");
+            (!kernel).then(|| if files.contains(&file) { name.to_string() } else { String::new() })
+        });
+        *found.entry(frames.collect()).or_default() += 1.0;
+    }
+    found
+}
+
+fn again<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Sync + 'c {
+    move |stop| {
+        let mut client = cluster.connect().unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            client.batch_execute(sql).unwrap();
+        }
+    }
+}
+
+#[test]
+fn stacks_of_code_without_frame_pointers_are_whole_as_perf_s() {
+    let cluster = shared();
+    let folder = folder();
+    declare(&cluster, "named", &built(folder.path(), "named.so", &[]));
+    declare(&cluster, "stripped", &built(folder.path(), "stripped.so", &["-s"]));
+    let data = folder.path().join("perf.data");
+    let named = again(&cluster, "/* named */ select named(100)");
+    let stripped = again(&cluster, "/* stripped */ select stripped(100)");
+    let load: [&Load; 2] = [&named, &stripped];
+    let (found, by_pointer, pid) = while_working(&load, || {
+        let sql = "select pid from pg_stat_activity where query like '/* named */%'";
+        let mut client = cluster.connect().unwrap();
+        let pid = loop {
+            if let Some(row) = client.query_opt(sql, &[]).unwrap() {
+                break row.get::<_, i32>(0);
+            }
+        };
+        let maps = format!("/proc/{pid}/maps");
+        support::eventually("the library is loaded", || {
+            std::fs::read_to_string(&maps).unwrap().contains("named.so")
+        });
+        let mut perf = Program::new("perf")
+            .args(["record", "-q", "-e", "cpu-clock", "-F", "97", "--call-graph", "dwarf,16384"])
+            .args(["-p", &pid.to_string(), "-o"])
+            .arg(&data)
+            .args(["--", "sleep", "4"])
+            .spawn()
+            .unwrap_or_else(|error| panic!("perf (package linux-perf): {error}"));
+        let found = Profile::take(&cluster, "4", "auto");
+        assert!(perf.wait().unwrap().success());
+        (found, Profile::take(&cluster, "2", "frame-pointer"), pid)
+    });
+
+    // From the comparison through libc's sort to the server's beginning.
+    let files = ["named.so", "postgres"];
+    let whole = ["burn_compare", "", "burn_middle", "burn_sort", "PostgresMain", "main", ""];
+    let stacks = found.stacks("/* named */", &files);
+    let compares = |it: &[String]| it.first().is_some_and(|name| name == "burn_compare");
+    let all = sum(&stacks, compares);
+    let complete = sum(&stacks, |it| compares(it) && leads(it, &whole));
+    assert!(all > 50.0 && complete >= 0.98 * all, "{complete} of {all}: {stacks:?}");
+    let quality = &found.0["quality"];
+    assert!(quality["unwound_stacks"].as_f64().unwrap() >= all, "{quality}");
+    // The kernel keeps copies of stacks for a tenth of a second: if the sampler gets no CPU for longer, some are lost.
+    let of = |key: &str| quality[key].as_f64().unwrap();
+    assert!(of("lost") <= 0.1 * (of("cpu_samples") + of("other_samples")), "{quality}");
+
+    // Frame pointers alone miss the callers of what has none.
+    let pointed = by_pointer.stacks("/* named */", &files);
+    let all = sum(&pointed, compares);
+    let complete = sum(&pointed, |it| compares(it) && leads(it, &whole));
+    assert!(all > 25.0 && complete == 0.0, "{complete} of {all}");
+    assert_eq!(by_pointer.0["quality"]["unwound_stacks"], 0);
+
+    // The stack that perf finds most is ours, frame by frame, and has the same share.
+    let theirs = by_perf(&data, pid, &files);
+    let most = theirs.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
+    let (of_theirs, of_ours) = (sum(&theirs, |_| true), sum(&stacks, |_| true));
+    let (there, here) = (most.1 / of_theirs, sum(&stacks, |it| it == &most.0[..]) / of_ours);
+    let error = (there * (1.0 - there) * (1.0 / of_theirs + 1.0 / of_ours)).sqrt();
+    assert!(leads(most.0, &whole) && of_theirs > 30.0, "{theirs:?}");
+    assert!((here - there).abs() < 5.0 * error + 0.03, "{here} and {there}: {most:?} {stacks:?}");
+
+    // A stripped library: exported functions have names, others an address, and the file is reported.
+    let stacks = found.stacks("/* stripped */", &["stripped.so", "postgres"]);
+    let exported = sum(&stacks, |it| leads(it, &["burn_sort", "PostgresMain", "main"]));
+    let all = sum(&stacks, |it| it.iter().any(|name| name.starts_with("stripped.so+0x")));
+    assert!(all > 50.0 && exported >= 0.95 * all, "{exported} of {all}: {stacks:?}");
+    let files = found.0["quality"]["stripped"].to_string();
+    assert!(files.contains("/stripped.so") && !files.contains("/named.so"), "{files}");
+}
+
+#[test]
+fn missing_permission_is_reported_with_its_setting() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tested: only root can run as another user");
+        return;
+    }
+    let cluster = shared();
+    let owner = cluster.data_dir().metadata().unwrap();
+    let segment = segment(&cluster);
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+    let paranoid: i32 = paranoid.trim().parse().unwrap();
+
+    // Another user may not even read the segment.
+    let output = as_user(65534, 65534, &["profile", "--seconds", "0.2"], &segment);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("no permission to read it") && error.contains("as root"), "{error}");
+
+    if paranoid < 1 {
+        println!(
+            "not tested: kernel.perf_event_paranoid is {paranoid}, so all may sample the machine"
+        );
+        return;
+    }
+    let whole = ["profile", "--seconds", "0.2", "--system"];
+    let output = as_user(owner.uid(), owner.gid(), &whole, &segment);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let setting = format!("kernel.perf_event_paranoid is {paranoid}");
+    assert!(error.contains(&setting) && error.contains("as root"), "{error}");
+
+    // The server's user may sample its processes, without the kernel's part at 2.
+    if paranoid != 2 {
+        return;
+    }
+    let load = again(&cluster, "select count(*) from generate_series(1, 100000)");
+    let own = ["profile", "--seconds", "1", "--hertz", "199"];
+    let output = while_working(&[&load], || {
+        std::thread::sleep(Duration::from_millis(200));
+        as_user(owner.uid(), owner.gid(), &own, &segment)
+    });
+    let text = String::from_utf8_lossy(&output.stdout);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("without the kernel's part, which kernel.perf_event_paranoid"), "{text}");
+    assert!(text.contains("postgres"), "{text}");
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The SQL views: their sums and privileges.
+
+use crate::support;
+use crate::support::{create_views, segment, shared};
+use scratch::Load;
+
+#[test]
+fn a_role_sees_of_others_only_that_they_exist() {
+    let cluster = shared();
+    create_views(&cluster);
+    cluster
+        .psql("create role poor login; create role watcher login; grant pg_monitor to watcher")
+        .unwrap();
+    let as_role = |role: &str, sql: &str| {
+        let mut config = cluster.config();
+        config.user(role);
+        let mut client = config.connect(postgres::NoTls).unwrap();
+        client.query_one(sql, &[]).map(|row| row.get::<_, i64>(0))
+    };
+    let _other = cluster.connect().unwrap();
+    let seen = "select count(phase) from tally.sessions where usename = 'postgres'";
+    assert_eq!(as_role("poor", seen).unwrap(), 0);
+    assert!(as_role("watcher", seen).unwrap() >= 1);
+    assert!(as_role("poor", "select count(*) from tally.ledger").unwrap() > 0);
+    assert!(as_role("poor", "select 1::bigint from tally.reset()").is_err());
+}
+
+/// A session that sends nothing more is shown as its last message made it.
+#[test]
+fn a_name_that_the_last_message_set_is_seen_while_the_session_is_idle() {
+    let cluster = shared();
+    create_views(&cluster);
+    let mut other = cluster.connect().unwrap();
+    let pid: i32 = other.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let mut client = cluster.connect().unwrap();
+    let mut shown = |name: &str, kind: &str| {
+        other.batch_execute(&format!("set application_name = '{name}'")).unwrap();
+        // It is idle as soon as it waits for the next message.
+        let seen =
+            "select application_name, kind from tally.sessions where pid = $1 and phase = 'idle'";
+        support::eventually("the name is shown", || {
+            let row = client.query_opt(seen, &[&pid]).unwrap();
+            row.is_some_and(|row| (row.get(0), row.get(1)) == (name, kind))
+        });
+    };
+    shown("billing", "client backend");
+    shown("tally", "client backend (tally)");
+    shown("billing again", "client backend");
+}
+
+/// A session whose messages all come in time never waits for one.
+#[test]
+fn a_name_is_seen_by_the_next_message_although_that_is_not_waited_for() {
+    let cluster = shared();
+    create_views(&cluster);
+    cluster.psql("create table piped (name text)").unwrap();
+    let pipeline = |name: &str| {
+        format!(
+            "\\startpipeline
+set application_name = '{name}';
+insert into piped select application_name from tally.sessions where pid = pg_backend_pid();
+\\endpipeline
+"
+        )
+    };
+    // The first time, the insert waits for files.
+    let pgbench = cluster.pgbench().load(Load::Script(pipeline("one") + &pipeline("two")));
+    pgbench.clients(1).protocol("extended").transactions(3).run().unwrap();
+    let mut client = cluster.connect().unwrap();
+    let sql = "select string_agg(name, ' ' order by ctid) from piped";
+    let names: String = client.query_one(sql, &[]).unwrap().get(0);
+    assert_eq!(names, "one two one two one two");
+}
+
+#[test]
+fn the_views_add_up() {
+    let cluster = shared();
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("select pg_sleep(0.2)").unwrap();
+    let row = client
+        .query_one(
+            "select (select seconds from tally.waits where wait_event = 'PgSleep'), \
+                    (select sum(seconds) from tally.ledger), \
+                    (select sum(count) from tally.commands where command = 'Query' \
+                     and part = 'handle')::bigint, \
+                    (select count(*) from tally.probes where installed)",
+            &[],
+        )
+        .unwrap();
+    let (slept, all): (f64, f64) = (row.get(0), row.get(1));
+    assert!((0.2..0.3).contains(&slept), "{slept}");
+    assert!(all > slept);
+    assert!(row.get::<_, i64>(2) >= 1 && row.get::<_, i64>(3) > 10);
+    client.batch_execute("select tally.reset()").unwrap();
+    let after: f64 = client.query_one("select sum(seconds) from tally.ledger", &[]).unwrap().get(0);
+    assert!(after < all, "{after} after a reset, {all} before");
+}
+
+/// The postmaster maps nothing that others can write to, so its time is not measured.
+#[test]
+fn the_postmaster_is_not_instrumented() {
+    let cluster = shared();
+    create_views(&cluster);
+    let sql = "select count(*) filter (where kind = 'postmaster'), count(*) from tally.ledger";
+    let mut client = cluster.connect().unwrap();
+    let row = client.query_one(sql, &[]).unwrap();
+    assert_eq!(row.get::<_, i64>(0), 0);
+    assert!(row.get::<_, i64>(1) > 0);
+    let segment = segment(&cluster);
+    let maps = |pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let mapped = |pid: u32| maps(pid).contains(segment.to_str().unwrap());
+    assert!(!mapped(cluster.postmaster_pid().unwrap()));
+    // Long-lived processes only: another session may just end or not have mapped the segment yet.
+    let lasting = "select pid from pg_stat_activity where pid = pg_backend_pid() \
+                   or backend_type in ('checkpointer', 'background writer', 'walwriter', \
+                                       'autovacuum launcher')";
+    let children = client.query(lasting, &[]).unwrap();
+    assert_eq!(children.len(), 5);
+    assert!(children.iter().all(|child| mapped(child.get::<_, i32>(0) as u32)));
+}
+
+/// The rule of docs/reference-sql.md: the name of a column says its unit, its type and its digits.
+#[test]
+fn every_column_of_every_view_follows_the_rule_of_units() {
+    let cluster = shared();
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    // So that most views have rows with fractions.
+    client
+        .batch_execute(
+            "create table t as select n, repeat('x', 100) as text from generate_series(1, 20000) n; checkpoint; \
+             create function sleeps() returns void language plpgsql as $$ begin perform pg_sleep(0.011); end $$; \
+             select sleeps(); select sleeps(); select sleeps(); select sum(n) from t group by n % 7; \
+             select sum(n) from t group by n % 7; select sum(n) from t group by n % 7",
+        )
+        .unwrap();
+    let columns = client
+        .query(
+            "select c.relname::text, a.attname::text, a.atttypid::regtype::text from pg_class c \
+             join pg_attribute a on a.attrelid = c.oid \
+             where c.relnamespace = 'tally'::regnamespace and c.relkind = 'v' and a.attnum > 0 order by 1, a.attnum",
+            &[],
+        )
+        .unwrap();
+    assert!(columns.len() > 250, "{}", columns.len());
+    let (mut filled, mut views) = (0, std::collections::BTreeSet::new());
+    for column in &columns {
+        let [view, name, kind]: [String; 3] = [column.get(0), column.get(1), column.get(2)];
+        let ends = |end: &str| name == end || name.ends_with(&format!("_{end}"));
+        let digits = match &*name {
+            "commits_per_flush" | "spread" | "target" | "cost" | "rows_per_call" => Some(3),
+            _ if name.ends_with("_per_second") => Some(3),
+            _ if ends("seconds") => Some(9),
+            _ if name.ends_with("_time") && ["statements", "plans"].contains(&&*view) => Some(6),
+            _ => None,
+        };
+        let expected: &[&str] = match digits {
+            Some(_) => &["double precision"],
+            None if ends("bytes") => &["bigint", "integer", "numeric"],
+            None => &[
+                "bigint",
+                "integer",
+                "smallint",
+                "oid",
+                "text",
+                "name",
+                "boolean",
+                "jsonb",
+                "integer[]",
+                "timestamp with time zone",
+            ],
+        };
+        assert!(expected.contains(&&*kind), "tally.{view}.{name} is {kind}");
+        let Some(digits) = digits else { continue };
+        let sql = format!(
+            "select count({name}), count(*) filter (where {name} <> 0), \
+             max({name}::text) filter (where {name} <> round({name}::numeric, {digits})::float8) from tally.{view}"
+        );
+        let row = client.query_one(&sql, &[]).unwrap();
+        let odd: Option<String> = row.get(2);
+        assert_eq!(odd, None, "tally.{view}.{name} has more than {digits} decimals");
+        if row.get::<_, i64>(1) > 0 {
+            filled += 1;
+            views.insert(view);
+        }
+    }
+    // It has looked at something.
+    assert!(filled > 60 && views.len() > 10, "{filled} columns of {views:?}");
+}
