@@ -37,7 +37,7 @@ impl Claim<'_> {
     /// line: `verify`, claim, result, half-width, seed, false-alarm rate, separated by tabs. The trial gets its seed; the
     /// first one is PGTALLY_SEED, or random.
     pub fn check(&self, mut trial: impl FnMut(u64) -> Trial) {
-        let first = std::env::var("PGTALLY_SEED")
+        let first: u64 = std::env::var("PGTALLY_SEED")
             .ok()
             .map_or_else(rand::random, |seed| seed.parse().expect("PGTALLY_SEED is a number"));
         let (mut held, mut failed) = (0, 0);
