@@ -18,7 +18,7 @@ const DELAY: &str = "1500";
 
 /// A server with fsync, the views and a table to insert into.
 fn server() -> (Cluster, Client) {
-    let cluster = support::start(support::plain().fsync(true).settings([
+    let cluster = support::start(support::flushing().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("track_wal_io_timing", "on"),
         ("checkpoint_timeout", "1h"),

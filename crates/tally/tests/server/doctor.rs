@@ -161,7 +161,7 @@ fn a_slow_device_under_the_wal_is_named() {
     if rerun_in_mount_namespace("doctor::a_slow_device_under_the_wal_is_named") {
         return;
     }
-    let mut cluster = server().fsync(true).create().unwrap();
+    let mut cluster = server().fsync(true).directory(std::env::temp_dir()).create().unwrap();
     let path = segment(&cluster);
     cluster.also_remove(&path);
     // One file of the WAL lasts for the whole test.

@@ -97,8 +97,7 @@ fn counts_of_calls_equal_those_of_the_kernel() {
     }
     // Few buffers, so that pages are read and evicted; fsync for commits.
     let cluster = support::start(
-        support::plain()
-            .fsync(true)
+        support::flushing()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("shared_buffers", "2MB")
             .setting("autovacuum", "off"),

@@ -12,7 +12,7 @@ use postgres::Client;
 use scratch::{Builder, Cluster};
 
 fn server() -> Builder {
-    support::plain().fsync(true).settings([
+    support::flushing().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("shared_buffers", "1MB"),
         ("allow_in_place_tablespaces", "on"),
@@ -151,7 +151,7 @@ fn a_file_unlinked_while_open_is_counted_and_frees_its_name() {
 
 #[test]
 fn files_opened_before_the_library_was_loaded_are_known_by_the_servers_names() {
-    let builder = support::plain().fsync(true).settings([
+    let builder = support::flushing().settings([
         ("session_preload_libraries", "pg_tally"),
         ("pg_tally.slow_threshold", "0"),
         ("wal_level", "minimal"),

@@ -56,7 +56,7 @@ struct Incidents {
 }
 
 fn server() -> Cluster {
-    let cluster = support::start(support::plain().fsync(true).settings([
+    let cluster = support::start(support::flushing().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("log_checkpoints", "on"),
         ("shared_buffers", "128MB"),

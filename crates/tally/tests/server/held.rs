@@ -84,8 +84,7 @@ fn stop_with_the_lock(segment: &mut Segment, pid: i32) -> Hold {
 /// A server for sessions that commit.
 fn start() -> Cluster {
     let cluster = support::start(
-        support::plain()
-            .fsync(true)
+        support::flushing()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.level", "locks")
             .setting("autovacuum", "off"),

@@ -190,8 +190,7 @@ fn lightweight_lock_counts_equal_those_of_the_servers_usdt_probes() {
         std::env::var("PGTALLY_EVENTS").map_or(200_000, |text| text.parse().expect("a number"));
     // Few buffers, so that pages are read and evicted; commits wait for the disk.
     let cluster = support::start(
-        support::plain()
-            .fsync(true)
+        support::flushing()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.level", "locks")
             .setting("shared_buffers", "2MB")

@@ -64,7 +64,7 @@ fn methods() -> Vec<String> {
 }
 
 fn server(method: Option<&str>) -> (Cluster, Client) {
-    let mut builder = support::plain().fsync(true).settings([
+    let mut builder = support::flushing().settings([
         ("shared_preload_libraries", "pg_tally"),
         // Less than the table, and enough for calls that read many blocks.
         ("shared_buffers", "16MB"),

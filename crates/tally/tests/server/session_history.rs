@@ -170,7 +170,9 @@ impl Crowd {
                 client
             }));
             let waits = "select cardinality(pg_blocking_pids($1)) > 0";
-            eventually("it waits", || asker.query_one(waits, &[&(pid as i32)]).unwrap().get(0));
+            eventually("it waits", || {
+                asker.query_one(waits, &[&(pid as i32)]).unwrap().get::<_, bool>(0)
+            });
         }
         Crowd { root, root_pid, pids, keep, threads }
     }

@@ -18,7 +18,7 @@ const PLACE: &str = "slow\ndisk \u{e9}";
 /// A server whose commit log is on a slow disk, with rows without hint bits. Few buffers, so that only
 /// four pages of the commit log are cached.
 fn server() -> Option<(Cluster, SlowDisk)> {
-    let builder = support::plain().fsync(true).settings([
+    let builder = support::flushing().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("pg_tally.slow_threshold", "300ms"),
         ("shared_buffers", "1MB"),

@@ -414,12 +414,11 @@ fn a_statement_in_flight_shows_its_time() {
 #[test]
 fn a_commit_that_closes_a_cursor_counts_no_time_twice() {
     let cluster = support::start(
-        support::plain()
+        support::flushing()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.statements", "all")
             .setting("commit_delay", "100000")
-            .setting("commit_siblings", "0")
-            .fsync(true),
+            .setting("commit_siblings", "0"),
     );
     support::create_views(&cluster);
     let mut observer = cluster.connect().unwrap();

@@ -14,8 +14,7 @@ const COMMITS: u64 = 40;
 /// A server with an additional tablespace, and the tablespace's OID.
 fn server() -> (Cluster, u32) {
     let cluster = support::start(
-        support::plain()
-            .fsync(true)
+        support::flushing()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.slow_threshold", "200ms")
             .setting("allow_in_place_tablespaces", "on")

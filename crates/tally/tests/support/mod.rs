@@ -22,6 +22,7 @@ pub mod readings;
 pub mod recorder;
 pub mod recordings;
 pub mod serving;
+pub mod shared_server;
 pub mod slow_disk;
 pub mod spark;
 pub mod storage;
@@ -45,9 +46,29 @@ pub fn library() -> PathBuf {
     path
 }
 
-/// A server that can load the extension but does not.
+/// Where servers have their files: in memory if there is room, since copying a thousand files takes a busy disk a second.
+/// A container's /dev/shm often has 64 MB, or no library in it can be mapped.
+pub fn memory() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let fits = rustix::fs::statvfs(memory).is_ok_and(|found| {
+        let noexec = found.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC);
+        !noexec && found.f_bavail.saturating_mul(found.f_frsize) >= 2 << 30
+    });
+    if fits {
+        memory.into()
+    } else {
+        std::env::temp_dir()
+    }
+}
+
+/// A server that can load the extension but does not. Its files are in memory.
 pub fn plain() -> Builder {
-    Cluster::builder().library(library())
+    Cluster::builder().directory(memory()).library(library())
+}
+
+/// The same, but it flushes commits, and its files are on a disk.
+pub fn flushing() -> Builder {
+    Cluster::builder().fsync(true).library(library())
 }
 
 /// A server that also listens on 127.0.0.1, and its port there, one that was free; its socket keeps its name.
@@ -116,7 +137,7 @@ pub fn segment(cluster: &Cluster) -> PathBuf {
     PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", meta.dev(), meta.ino()))
 }
 
-/// The command, without connection settings from the environment.
+/// The command, without connection settings from the environment. One that hangs is killed, which fails the test.
 pub fn tally() -> Command {
     let mut command = Command::cargo_bin("tally").unwrap();
     for name in
@@ -124,7 +145,7 @@ pub fn tally() -> Command {
     {
         command.env_remove(name);
     }
-    command.timeout(Duration::from_secs(120));
+    command.timeout(3 * PATIENCE);
     command
 }
 
@@ -181,12 +202,50 @@ pub fn emulated() -> bool {
     std::env::var_os("PGTALLY_RUN").is_some()
 }
 
-/// Waits until `holds` returns true; panics after 20 seconds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+/// What a condition that is waited for evaluates to.
+pub trait Outcome {
+    /// What is there once it holds.
+    type Value;
+    /// The value, or what is there instead.
+    fn value(self) -> Result<Self::Value, String>;
+}
+
+impl Outcome for bool {
+    type Value = ();
+    fn value(self) -> Result<(), String> {
+        self.then_some(()).ok_or_else(|| "false".into())
+    }
+}
+
+impl<T> Outcome for Option<T> {
+    type Value = T;
+    fn value(self) -> Result<T, String> {
+        self.ok_or_else(|| "nothing".into())
+    }
+}
+
+impl<T, E: std::fmt::Debug> Outcome for Result<T, E> {
+    type Value = T;
+    fn value(self) -> Result<T, String> {
+        self.map_err(|found| format!("{found:?}"))
+    }
+}
+
+/// How long to wait for a condition. No figure depends on it: a condition that never holds must fail at some time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until `holds` returns true, something or Ok; returns the value. Panics after [`PATIENCE`] with what was last
+/// there instead.
+pub fn eventually<O: Outcome>(what: &str, mut holds: impl FnMut() -> O) -> O::Value {
     let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(20), "timeout while waiting until {what}");
-        std::thread::sleep(Duration::from_millis(50));
+    loop {
+        match holds().value() {
+            Ok(value) => return value,
+            Err(found) if began.elapsed() > PATIENCE => {
+                panic!("timeout while waiting until {what}; last seen: {found}")
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
     }
 }
 

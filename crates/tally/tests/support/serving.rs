@@ -13,9 +13,9 @@ use super as support;
 
 /// A server in which only clients commit.
 pub fn quiet() -> Cluster {
-    let quiet = support::plain().setting("shared_preload_libraries", "pg_tally");
-    // With fsync, so that commits wait for their flush.
-    support::start(quiet.setting("autovacuum", "off").fsync(true))
+    // Commits wait for their flush.
+    let quiet = support::flushing().setting("shared_preload_libraries", "pg_tally");
+    support::start(quiet.setting("autovacuum", "off"))
 }
 
 /// Runs this number of transactions in each client; returns pgbench's count.

@@ -11,7 +11,7 @@ use super::gate;
 
 /// Settings that make a small database use files often.
 pub fn server() -> Builder {
-    super::plain().fsync(true).settings([
+    super::flushing().settings([
         ("shared_preload_libraries", "pg_tally"),
         // Enough for all temporary tables; none must be evicted.
         ("pg_tally.max_relations", "20000"),
