@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: PostgreSQL
 # make              build everything
 # make demo         a throw-away server, a load, the live view
-# make check        format, lints, unit tests, one server test; under 3 minutes when built
-# make test         all tests with one server; then the core tests with PostgreSQL 16 to 19
-# make test-matrix  the latter alone; script/servers fetches the servers into build/servers
-# make test-all     every test with every server, PostgreSQL's own tests on three, packages and images; hours
+# make check        before each commit: format, unit tests, stepper, fixtures, one server test; 3 minutes when built
+# make test         all tests with PostgreSQL 15, the core with 16 to 19; deterministic, 15 minutes when built
+# make verify       what needs statistics, time or other machines: costs, shares, attacks, every server; hours
 # make lint         format and lints alone
+# make test-matrix  the core tests with PostgreSQL 16 to 19 alone; script/servers fetches them into build/servers
+# make test-all     every test with every server, PostgreSQL's own tests on three, packages and images; hours
 # make agent        the Java agent, where Maven and a JDK are installed
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
 # make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian 12 and 13
@@ -29,9 +30,18 @@ TALLY = $(or $(CARGO_TARGET_DIR),target)/release/tally
 EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
 LIBTALLY = $(MAKE) -C libtally
 LIBPQ = $(MAKE) -s -C client/libpq
+# Every test of Rust is built by a command for the whole workspace or for the crate tally: these give each library the same
+# features, others (--exclude tally, -p view) build libraries a second time. The checks of a debug build, at some optimisation.
+TEST = $(CARGO) test --locked --workspace
+# The tests with servers are one program; its arguments are modules (crates/tally/tests/server/) or names of tests. They wait
+# for processes and disks most of their time: two at a time on each CPU keep it busy.
+SERVER_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+SERVER_TEST = RUST_TEST_THREADS=$(SERVER_THREADS) $(CARGO) test --locked -p tally --test server --
+# What `make test` runs, the shortest first. All parts run, whichever fails.
+TEST_PARTS = test-c test-web test-unit test-instructions test-server test-matrix
 # Tests of docs/security.md: the segment, and what a local user, a role or a client can reach. The number of
 # rounds on the segment is PGTALLY_ATTACK_ROUNDS.
-ATTACKS = $(addprefix --test ,attack_segment attack_limits crash settings extension foreign unseen serve)
+ATTACKS = $(addsuffix ::,attack_segment attack_limits crash settings extension foreign unseen serve)
 # The page of reports, built into the command.
 PAGE = build/web/report.html
 AGENT = client/java/target/pgtally-agent.jar
@@ -79,29 +89,52 @@ agent:
 demo: build
 	$(TALLY) demo
 
-# Before each commit. Unit tests and one test with a server; the other tests with servers are in `make test`.
-check: lint build/bootstrapped-tests
+# Before each commit; the lints proper (make lint) need minutes after a change.
+check: build-extension $(PAGE) build/bootstrapped-tests
+	script/lint --format
 	+$(LIBTALLY) test-plain
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && node --test test/palette.test.mjs test/points.test.mjs test/units.test.mjs
-	$(CARGO) test --workspace --locked --quiet --lib --bins
-	$(CARGO) test --locked --quiet -p tally --test status
+	$(TEST) --quiet --lib --bins $(addprefix --test ,$(CHECKED))
+	$(SERVER_TEST) status::
 
-# Cargo builds the command that is tested with the tests, with the checks of a debug build.
-test: build-extension $(PAGE) build/bootstrapped-tests agent
+# The other programs of tests that `make check` runs.
+CHECKED = golden
+
+# Cargo builds the command that is tested with the tests. A test that needs statistics, or luck, belongs to `make verify`.
+test: test-build
+	+@script/parts $(TEST_PARTS)
+
+test-build: build-extension $(PAGE) build/bootstrapped-tests agent
 	+$(LIBPQ)
+	+$(LIBPQ) programs
+	$(TEST) --no-run
+
+test-c:
 	+$(LIBTALLY) test
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
-	+$(LIBPQ) programs
+
+test-web:
 	cd web && npm test
+
+test-unit:
+	$(TEST) --no-fail-fast --lib --bins
+
+test-instructions:
 	prove -Q bench/instructions.t
 	script/instructions --check
-	$(CARGO) test --workspace --locked --no-fail-fast
-	script/test-matrix
+
+# All programs of tests: those of the libraries are over in a minute.
+test-server:
+	RUST_TEST_THREADS=$(SERVER_THREADS) $(TEST) --no-fail-fast --test '*'
+
+# What is stated with a probability or needs hours. A run that was interrupted resumes; the table comes last.
+verify: build build/bootstrapped-tests
+	script/verify
 
 # Other servers: script/servers --list. One that cannot be had is reported and left out, unless PGTALLY_SERVERS_REQUIRED=1.
 test-matrix: build-extension $(PAGE) build/bootstrapped-tests
-	script/test-matrix
+	SERVER_THREADS=$(SERVER_THREADS) script/test-matrix
 
 test-all: build build/bootstrapped-tests
 	script/test-matrix --all
@@ -142,11 +175,11 @@ test-containers: deb
 # Attacks on a live server, with 1,000 rounds of random bytes; about 30 minutes. `make test` runs 20 rounds.
 attack: build build/bootstrapped-tests
 	PGTALLY_ATTACK_ROUNDS=$${PGTALLY_ATTACK_ROUNDS:-1000} timeout --kill-after=30 40m \
-		$(CARGO) test --release --locked -p tally $(ATTACKS) -- --nocapture --test-threads=1
+		$(SERVER_TEST) $(ATTACKS) --nocapture --test-threads=1
 
 # Load, errors, kills and changes of level at once, for half an hour.
 stress: build build/bootstrapped-tests
-	PGTALLY_STRESS_SECONDS=1800 $(CARGO) test --release --locked -p tally --test stress -- --nocapture
+	PGTALLY_STRESS_SECONDS=1800 $(SERVER_TEST) stress:: --nocapture
 
 # The quick variant of every study, into build/studies; about 45 minutes. An interrupted run resumes.
 studies: build
@@ -213,4 +246,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all build build-command build-extension demo check test test-matrix test-all check-server check-statements instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
+.PHONY: all build build-command build-extension demo check test test-build $(TEST_PARTS) verify test-all check-server check-statements instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Claims about costs, shares and rates, which chance can break. They run in `make verify`, not in `make test`:
 //!
-//!     #[test]
-//!     #[ignore = "verify: shares of CPU time agree with perf record"]
-//!     fn verify_shares_of_functions() {
-//!         Claim { text: "shares of CPU time agree with perf record", alarm: 0.01, n: 2, m: 3 }
-//!             .check(|seed| Trial { holds: ..., result: ..., half_width: ... });
-//!     }
+//! ```text
+//! #[test]
+//! #[ignore = "verify: shares of CPU time agree with perf record"]
+//! fn verify_shares_of_functions() {
+//!     Claim { text: "shares of CPU time agree with perf record", alarm: 0.01, n: 2, m: 3 }
+//!         .check(|seed| Trial { holds: ..., result: ..., half_width: ... });
+//! }
+//! ```
 //!
 //! `script/verify` runs these tests and makes a table of the lines that [`Claim::check`] prints.
 
