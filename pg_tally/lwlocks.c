@@ -867,11 +867,13 @@ end_hold(uintptr_t lock)
 {
 	uint64		now = plain_now();
 	uint32		last = lwlocks.count - 1;
-	const tally_hold *hold = &tally.slot.book->holds[last];
+	const tally_hold *hold;
 	release    *r;
 
 	lwlocks.releasing = 0;
-	if (unlikely(last >= lwlocks.plain || hold->lock != lock || lwlocks.logged >= RELEASES_MANY ||
+	/* The list has no room for all that a process may hold; what is plain is in it. */
+	if (unlikely(last >= lwlocks.plain || (hold = &tally.slot.book->holds[last])->lock != lock ||
+				 lwlocks.logged >= RELEASES_MANY ||
 				 *(const volatile uint32 *) tally.level_word != tally.word_seen))
 	{
 		end_hold_with_care(lock, now);
