@@ -291,14 +291,15 @@ branches_into(const ZydisDecoder *decoder, bounds *b)
 		else if (ins.mnemonic == ZYDIS_MNEMONIC_LEA &&
 				 operands[1].mem.base == ZYDIS_REGISTER_RIP)
 		{
-			if (table_count == TABLES)
-				return true;
-			tables[table_count++] = (int64_t) (at + ins.length) + operands[1].mem.disp.value;
+			/* Without a jump through a register, none of them is a table. */
+			if (table_count < TABLES)
+				tables[table_count] = (int64_t) (at + ins.length) + operands[1].mem.disp.value;
+			table_count++;
 		}
 	}
 	if (!indirect || table_count == 0)
 		return false;
-	if (b->module == NULL)
+	if (b->module == NULL || table_count > TABLES)
 		return true;
 	for (int i = 0; i < table_count; i++)
 		if (table_leads_into(b, tables[i]))
