@@ -77,6 +77,7 @@ typedef struct tally_identity
  *	  EPERM		the file belongs to another user and cannot be replaced
  *	  ENOSPC	the file system has no space for even an empty segment and the headroom (memory.c)
  *	  EMEDIUMTYPE	the file system is not in memory, and any_file_system was not given
+ *	  others	as the kernel reports it; a file that could not be examined (EMFILE, ENOMEM) is not replaced
  */
 extern void tally_options_init(tally_options *options);
 extern int	tally_open(const char *path, const tally_options *options, tally_segment *segment);
@@ -127,7 +128,8 @@ extern void tally_retire(tally_slot *slot);
 extern uint32_t tally_sweep(tally_segment *segment);
 /*
  * For the postmaster when it starts: no writer of another pid namespace is alive any more. Merges their
- * slots, and from now on detects ended processes in this namespace.
+ * slots, and from now on detects ended processes in this namespace. If /proc does not tell which namespace
+ * this is, only complete slots are merged.
  */
 extern uint32_t tally_take_over(tally_segment *segment);
 /* Slots that are claimed now. */

@@ -44,10 +44,11 @@ open_temporary(const char *path, uint32_t mode, char *name, int *fd)
 	return EEXIST;
 }
 
-static void
+static int
 fill_header(tally_header *header, const tally_options *options, const tally_header *layout)
 {
 	struct timespec now;
+	int			rc;
 
 	*header = *layout;
 	header->byte_order = TALLY_BYTE_ORDER;
@@ -58,7 +59,7 @@ fill_header(tally_header *header, const tally_options *options, const tally_head
 	tally_clock_pair((tally_clock_kind) header->clock_kind, &header->clock_tick0,
 					 &header->clock_ns0);
 	header->pid_namespace = tally_pid_namespace();
-	tally_boot_id(header->boot_id, sizeof(header->boot_id));
+	rc = tally_boot_id(header->boot_id, sizeof(header->boot_id));
 	tally_text(header->host, sizeof(header->host), options->host);
 	tally_text(header->producer, sizeof(header->producer), options->producer);
 	tally_text(header->server, sizeof(header->server), options->server);
@@ -70,16 +71,19 @@ fill_header(tally_header *header, const tally_options *options, const tally_head
 	header->level_word = (uint32_t) options->level;
 	header->reset_tick = header->clock_tick0;
 	memcpy(header->magic, TALLY_MAGIC, sizeof(header->magic));
+	return rc;
 }
 
-/* On any other file system each page that a probe writes goes to a disk sooner or later. */
-static bool
-is_in_memory(int fd)
+/* On any file system that is not in memory each page that a probe writes goes to a disk sooner or later. */
+static int
+check_in_memory(int fd)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) == 0 &&
-		((unsigned long) fs.f_type == TMPFS_MAGIC || (unsigned long) fs.f_type == RAMFS_MAGIC);
+	if (fstatfs(fd, &fs) != 0)
+		return errno;
+	return (unsigned long) fs.f_type == TMPFS_MAGIC || (unsigned long) fs.f_type == RAMFS_MAGIC ? 0
+		: EMEDIUMTYPE;
 }
 
 /* Reserve memory for a whole region. */
@@ -100,10 +104,10 @@ fill(int fd, const tally_options *options, tally_segment *segment)
 
 	memset(&layout, 0, sizeof(layout));
 	rc = tally_layout(options, &layout);
+	if (rc == 0 && !options->any_file_system)
+		rc = check_in_memory(fd);
 	if (rc != 0)
 		return rc;
-	if (!options->any_file_system && !is_in_memory(fd))
-		return EMEDIUMTYPE;
 	if (ftruncate(fd, (off_t) layout.segment_size) != 0)
 		return errno;
 	segment->fd = fd;
@@ -116,10 +120,10 @@ fill(int fd, const tally_options *options, tally_segment *segment)
 		rc = reserve_region(segment, &layout.relations);
 	if (rc == 0)
 		rc = reserve_region(segment, &layout.plan_memory);
-	if (rc != 0)
-		return rc;
-	fill_header(&header, options, &layout);
-	rc = tally_describe(fd, &header, segment);
+	if (rc == 0)
+		rc = fill_header(&header, options, &layout);
+	if (rc == 0)
+		rc = tally_describe(fd, &header, segment);
 	if (rc == 0)
 		rc = tally_map(segment);
 	if (rc != 0)

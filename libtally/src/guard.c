@@ -49,6 +49,8 @@ tally_guard(tally_segment *segment)
 	bool		installed = guarded != NULL;
 
 	sigemptyset(&action.sa_mask);
+	if (!installed && sigaction(SIGBUS, &action, &before) != 0)
+		return errno;
 	guarded = segment;
-	return installed || sigaction(SIGBUS, &action, &before) == 0 ? 0 : errno;
+	return 0;
 }

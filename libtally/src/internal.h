@@ -169,7 +169,7 @@ tally_relax(void)
 extern bool tally_process_ended(int32_t pid, uint64_t since_boot_ns);
 extern bool tally_process_runs(int32_t pid);
 extern uint64_t tally_pid_namespace(void);
-extern void tally_boot_id(char *to, size_t size);
+extern int	tally_boot_id(char *to, size_t size);
 
 /* memory.c */
 extern int	tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length);

@@ -121,15 +121,22 @@ tally_pid_namespace(void)
 	return inode;
 }
 
-/* /proc/sys/kernel/random/boot_id; empty if unknown. */
-void
+/* /proc/sys/kernel/random/boot_id. 0 or an errno value: then nobody can tell whether a segment is of this boot. */
+int
 tally_boot_id(char *to, size_t size)
 {
 	int			fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t		length = fd < 0 ? -1 : read(fd, to, size - 1);
+	ssize_t		length;
+	int			error;
 
-	if (fd >= 0)
-		close(fd);
-	memset(to + (length > 0 ? length : 0), 0, size - (size_t) (length > 0 ? length : 0));
+	if (fd < 0)
+		return errno;
+	length = read(fd, to, size - 1);
+	error = length < 0 ? errno : length == 0 ? EIO : 0;
+	close(fd);
+	if (error != 0)
+		return error;
+	memset(to + length, 0, size - (size_t) length);
 	to[strcspn(to, "\n")] = '\0';
+	return 0;
 }

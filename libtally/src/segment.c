@@ -34,13 +34,12 @@ same_layout(const tally_header *a, const tally_header *b)
 #undef SAME
 }
 
-/* Is this the header of a complete segment of this boot that this library can write? */
+/* Is this the header of a complete segment that this library can write? */
 static bool
 header_fits(const tally_header *header, uint64_t file_size)
 {
 	tally_options options;
 	tally_header layout;
-	char		boot_id[sizeof(header->boot_id)];
 
 	if (memcmp(header->magic, TALLY_MAGIC, sizeof(header->magic)) != 0 ||
 		header->byte_order != TALLY_BYTE_ORDER || header->version != TALLY_FORMAT_VERSION)
@@ -63,10 +62,19 @@ header_fits(const tally_header *header, uint64_t file_size)
 		return false;
 	if (file_size != layout.segment_size || !same_layout(header, &layout))
 		return false;
-	if (!tally_clock_is_known(header->clock_kind))
-		return false;
-	tally_boot_id(boot_id, sizeof(boot_id));
-	return boot_id[0] != '\0' && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;
+	return tally_clock_is_known(header->clock_kind);
+}
+
+/* 0; EINVAL: it is of another boot; or why that is unknown. */
+static int
+check_boot(const tally_header *header)
+{
+	char		boot_id[sizeof(header->boot_id)];
+	int			rc = tally_boot_id(boot_id, sizeof(boot_id));
+
+	if (rc == 0 && memcmp(boot_id, header->boot_id, sizeof(boot_id)) != 0)
+		rc = EINVAL;
+	return rc;
 }
 
 int
@@ -117,21 +125,48 @@ options_fit(const tally_header *header, const tally_options *options)
 	return tally_layout(options, &layout) == 0 && same_layout(header, &layout);
 }
 
-/* options NULL: any segment fits. */
+/* EINVAL: it does not fit, which no other error means. options NULL: any segment fits. */
 static int
 attach_fd(int fd, const tally_options *options, tally_segment *segment)
 {
 	struct stat st;
 	tally_header header;
+	ssize_t		length;
+	int			rc;
 
 	if (fstat(fd, &st) != 0)
 		return errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-		pread(fd, &header, sizeof(header), 0) != (ssize_t) sizeof(header) ||
-		!header_fits(&header, (uint64_t) st.st_size) ||
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
+		return EINVAL;
+	length = pread(fd, &header, sizeof(header), 0);
+	if (length < 0)
+		return errno;
+	if (length != (ssize_t) sizeof(header) || !header_fits(&header, (uint64_t) st.st_size) ||
 		(options != NULL && !options_fit(&header, options)))
 		return EINVAL;
-	return tally_describe(fd, &header, segment);
+	rc = check_boot(&header);
+	return rc != 0 ? rc : tally_describe(fd, &header, segment);
+}
+
+/*
+ * Does this error of open(2) mean that something else has the segment's name? Any other error does not
+ * tell, and the file may be in use.
+ */
+static bool
+means_misfit(int error)
+{
+	switch (error)
+	{
+		case EACCES:
+		case EPERM:
+		case ELOOP:
+		case EISDIR:
+		case ENXIO:
+		case EOPNOTSUPP:
+			return true;
+		default:
+			return false;
+	}
 }
 
 /* On EINVAL *misfit is the descriptor of the file that does not fit, if there is one. */
@@ -145,7 +180,7 @@ attach(const char *path, const tally_options *options, tally_segment *segment, i
 	segment->fd = -1;
 	*misfit = -1;
 	if (fd < 0)
-		return errno == ENOENT || errno == EMFILE || errno == ENFILE ? errno : EINVAL;
+		return means_misfit(errno) ? EINVAL : errno;
 	rc = attach_fd(fd, options, segment);
 	if (rc == EINVAL)
 		*misfit = fd;
@@ -198,15 +233,18 @@ lock_misfit(int misfit)
 	}
 }
 
-/* Does the path still name the misfit? */
-static bool
-still_named(int misfit, const char *path)
+/* 0: the path still names the misfit; EEXIST: it no longer does; or why that is unknown. */
+static int
+check_named(int misfit, const char *path)
 {
 	struct stat here,
 				there;
 
-	return fstat(misfit, &here) == 0 && lstat(path, &there) == 0 &&
-		here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+	if (fstat(misfit, &here) != 0)
+		return errno;
+	if (lstat(path, &there) != 0)
+		return errno == ENOENT ? EEXIST : errno;
+	return here.st_dev == there.st_dev && here.st_ino == there.st_ino ? 0 : EEXIST;
 }
 
 /*
@@ -242,11 +280,13 @@ tally_open(const char *path, const tally_options *options, tally_segment *segmen
 		rc = attach(path, options, segment, &misfit);
 		if (rc == EINVAL)
 		{
+			rc = 0;
 			if (misfit >= 0)
+			{
 				lock_misfit(misfit);
-			if (misfit >= 0 && !still_named(misfit, path))
-				rc = EEXIST;
-			else
+				rc = check_named(misfit, path);
+			}
+			if (rc == 0)
 				rc = tally_create(path, options, true, segment);
 			if (misfit >= 0)
 				close(misfit);

@@ -126,14 +126,15 @@ tally_sweep(tally_segment *segment)
 
 /*
  * A restarted container has another pid namespace and finds the slots of the last one, whose owners are
- * all dead. In the same namespace some may be alive: the server's logger, for example.
+ * all dead. In the same namespace some may be alive: the server's logger, for example. If the namespace
+ * is unknown, nobody counts as dead.
  */
 uint32_t
 tally_take_over(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	uint64_t	mine = tally_pid_namespace();
-	dead_owners dead = mine != 0 && mine == header->pid_namespace ? ENDED : ALL;
+	dead_owners dead = mine == 0 ? NONE : mine == header->pid_namespace ? ENDED : ALL;
 
 	if (dead == ALL)
 	{
