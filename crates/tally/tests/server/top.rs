@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally top` as text and JSON, on segments that the test writes.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::maker::{Maker, Who, ACCOUNT, TIMER};
+use crate::support::eventually;
+use crate::support::top::Top;
 use crate::waiting::{segment, SHAPE};
 use segment::clock::monotonic_ns;
 use segment::layout::header;
@@ -22,81 +25,96 @@ fn run(args: &[&str], path: &PathBuf) -> Output {
     top(args, path).output().unwrap()
 }
 
-#[test]
-fn one_interval_as_json_is_as_documented() {
-    let (_folder, path, mut maker) = segment();
-    // A second session starts in the interval and does a bit of everything.
-    let other = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(500));
-        let cpu = maker.stat("execute::cpu", ACCOUNT);
-        let mut slot = maker.claim(1, 1, Who::client(), cpu, monotonic_ns());
-        for name in [
-            "lwlock::ProcArray::held::execute::shared",
-            "lock::relation::wait::execute::ShareLock",
-            "lock::deadlock::check::execute",
-            "spin::delay::execute",
-            "function::XLogFlush::inclusive::execute",
-            "edge::XLogFlush::pg_fsync",
-            "file::main@16385::read::execute",
-            "file::wal::sync failed::execute",
-            "commit::leader",
-            "commit::sync",
-            "checkpoint::total",
-            "something::else",
-        ] {
-            let stat = maker.stat(name, TIMER);
-            slot.record(stat, 1000);
-        }
-        maker.write(&slot);
-        maker.event(1, 4, "sync: 7.020 s: pg_xact/000C");
-        maker.event(2, 5, "checkpoint ends: reason=time total=1.5 file=base/5/1");
-        maker.event(3, 5, "checkpoint begins: reason=request");
-        maker
-    });
-    let output = run(&["--once", "--json", "--interval", "1"], &path);
-    other.join().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text.lines().count(), 1);
-    let interval: Value = serde_json::from_str(&text).unwrap();
-    let number = |value: &Value| value.as_f64().unwrap();
-    let wall = number(&interval["wall_seconds"]);
-    let sum: f64 =
-        interval["ledger"].as_array().unwrap().iter().map(|a| number(&a["seconds"])).sum();
-    assert!((sum / wall - 1.0).abs() < 1e-9, "{sum} {wall}");
-    let session = &interval["sessions"][0];
-    let lived = number(&session["lived_seconds"]) / number(&interval["interval_seconds"]);
-    assert!((lived - 1.0).abs() < 0.05, "{lived}");
-    assert_eq!(session["pid"], std::process::id());
-    assert_eq!(session["activity"], "IO:WALSync");
+/// Collects the names of all fields.
+fn fields(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            into.insert(key.clone());
+            fields(value, into);
+        }),
+        Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
+        _ => {}
+    }
+}
 
+#[test]
+fn intervals_as_json_are_as_documented() {
+    let (_folder, path, mut maker) = segment();
+    let begun = Instant::now();
+    let mut top = Top::start(&["--interval", "0.2"], &path);
+    top.interval();
+    let first = Instant::now();
+    let mut intervals = vec![top.interval(), top.interval()];
+    // A second session does a bit of everything.
+    let read = first.elapsed().as_secs_f64();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let mut slot = maker.claim(1, 1, Who::client(), cpu, monotonic_ns());
+    for name in [
+        "lwlock::ProcArray::held::execute::shared",
+        "lock::relation::wait::execute::ShareLock",
+        "lock::deadlock::check::execute",
+        "spin::delay::execute",
+        "function::XLogFlush::inclusive::execute",
+        "edge::XLogFlush::pg_fsync",
+        "file::main@16385::read::execute",
+        "file::wal::sync failed::execute",
+        "commit::leader",
+        "commit::sync",
+        "checkpoint::total",
+        "something::else",
+    ] {
+        let stat = maker.stat(name, TIMER);
+        slot.record(stat, 1000);
+    }
+    maker.write(&slot);
+    maker.event(1, 4, "sync: 7.020 s: pg_xact/000C");
+    maker.event(2, 5, "checkpoint ends: reason=time total=1.5 file=base/5/1");
+    maker.event(3, 5, "checkpoint begins: reason=request");
+    let written = |intervals: &[Value]| {
+        let mut names = BTreeSet::new();
+        intervals.iter().for_each(|interval| fields(interval, &mut names));
+        names
+    };
     // The fields in the document's section on intervals are exactly those that exist.
     let document = include_str!("../../../../docs/reference-json.md");
     let document = &document[..document.find("# The JSON of `tally statements`").unwrap()];
-    fn fields(value: &Value, into: &mut Vec<String>) {
-        match value {
-            Value::Object(map) => map.iter().for_each(|(key, value)| {
-                into.push(key.clone());
-                fields(value, into);
-            }),
-            Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
-            _ => {}
-        }
-    }
-    let mut written = Vec::new();
-    fields(&interval, &mut written);
-    for field in &written {
+    let rows = document.lines().filter(|line| line.starts_with("| `"));
+    let documented: Vec<&str> = rows
+        .flat_map(|line| line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2))
+        .collect();
+    eventually("all documented fields are written", || {
+        intervals.push(top.interval());
+        let written = written(&intervals);
+        documented.iter().all(|name| written.contains(*name))
+    });
+    for field in written(&intervals) {
         assert!(
             document.contains(&format!("`{field}`")),
             "{field} is not in docs/reference-json.md"
         );
     }
-    for line in document.lines().filter(|line| line.starts_with("| `")) {
-        let names = line.split('|').nth(1).unwrap();
-        for name in names.split('`').skip(1).step_by(2) {
-            assert!(written.iter().any(|w| w == name), "{name} is documented and not written");
-        }
+
+    let number = |value: &Value| value.as_f64().unwrap();
+    for interval in &intervals {
+        let wall = number(&interval["wall_seconds"]);
+        let accounts = interval["ledger"].as_array().unwrap().iter();
+        let sum: f64 = accounts.map(|account| number(&account["seconds"])).sum();
+        assert!((sum / wall - 1.0).abs() < 1e-9, "{sum} {wall}");
     }
+    // The session has lived as long as the intervals: longer than the test looked on between two of them, and not longer than
+    // it looked on altogether.
+    let sessions = |interval: &Value| interval["sessions"].as_array().unwrap().clone();
+    let lived: f64 = intervals
+        .iter()
+        .map(|interval| {
+            let sessions = sessions(interval);
+            let session = sessions.iter().find(|row| row["activity"] == "IO:WALSync").unwrap();
+            assert_eq!(session["pid"], std::process::id());
+            number(&session["lived_seconds"])
+        })
+        .sum();
+    let longest = begun.elapsed().as_secs_f64();
+    assert!((read..longest).contains(&lived), "{read} {lived} {longest}");
 }
 
 #[test]
@@ -144,59 +162,34 @@ fn it_ends_quietly_when_the_reader_closes_the_pipe() {
 #[test]
 fn a_server_that_restarts_is_followed() {
     let (folder, path, maker) = segment();
-    let mut child = top(&["--json", "--count", "4", "--interval", "0.2"], &path)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().contains("WALSync"));
+    let mut top = Top::start(&["--interval", "0.1"], &path);
+    assert!(top.interval().to_string().contains("WALSync"));
     std::fs::remove_file(&path).unwrap();
     drop(maker);
-    std::thread::sleep(Duration::from_millis(600));
+    top.until_said("the server has ended");
     let half_made = folder.path().join("new");
     let mut next = Maker::new(&half_made, SHAPE);
     let cpu = next.stat("parse::cpu", ACCOUNT);
     next.claim(0, 1, Who::client(), cpu, monotonic_ns());
     std::fs::rename(&half_made, &path).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    let found = lines.any(|line| {
-        assert!(Instant::now() < deadline);
-        line.unwrap().contains("\"parse\"")
+    eventually("the new server's session is read", || {
+        top.interval().to_string().contains("\"parse\"")
     });
-    assert!(found);
-    assert!(child.wait().unwrap().success());
-    let mut message = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
-    assert!(
-        message.contains("the server has ended") && message.contains("was restarted"),
-        "{message}"
-    );
+    top.until_said("was restarted");
 }
 
 #[test]
 fn a_server_that_restarts_with_the_same_segment_is_followed() {
     let (_folder, path, maker) = segment();
-    let mut child = top(&["--json", "--count", "2", "--interval", "0.2"], &path)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().contains("WALSync"));
+    let mut top = Top::start(&["--interval", "0.1"], &path);
+    assert!(top.interval().to_string().contains("WALSync"));
     let mut ended = Command::new("true").spawn().unwrap();
     maker.u32(header::SERVER_PID as u64, ended.id());
     ended.wait().unwrap();
-    std::thread::sleep(Duration::from_millis(600));
+    top.until_said("the server has stopped");
     maker.u32(header::SERVER_PID as u64, std::process::id());
-    assert!(lines.next().unwrap().unwrap().contains("WALSync"));
-    let mut message = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
-    assert!(
-        message.contains("the server has stopped") && message.contains("was restarted"),
-        "{message}"
-    );
-    assert!(child.wait().unwrap().success());
+    top.until_said("was restarted");
+    assert!(top.interval().to_string().contains("WALSync"));
 }
 
 #[test]

@@ -3,13 +3,17 @@
 //! devices, and slow operations.
 
 use crate::support;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use crate::support::eventually;
+use crate::support::top::Top;
+use segment::clock::realtime_ns;
+use std::collections::BTreeSet;
 
 use scratch::Cluster;
 use serde_json::Value;
 
 const COMMITS: u64 = 40;
+/// How long one of them waits at least, seconds; more than the threshold of slow operations.
+const WAIT: f64 = 0.25;
 
 /// A server with an additional tablespace, and the tablespace's OID.
 fn server() -> (Cluster, u32) {
@@ -33,7 +37,7 @@ fn server() -> (Cluster, u32) {
     (cluster, oid.unwrap().get(0))
 }
 
-/// Runs single commits, a checkpoint, and a commit that waits long for a lock.
+/// Runs single commits, a checkpoint, and a commit that waits for a lock for longer than the threshold.
 fn work(cluster: &Cluster) {
     let (mut one, mut other) = (cluster.connect().unwrap(), cluster.connect().unwrap());
     for n in 0..COMMITS - 3 {
@@ -45,7 +49,11 @@ fn work(cluster: &Cluster) {
     let waiter = std::thread::spawn(move || {
         other.batch_execute("update u set n = 3 where ctid = '(0,1)'").unwrap();
     });
-    std::thread::sleep(Duration::from_millis(600));
+    eventually("it waits for the lock", || {
+        let waits = "select count(*) from pg_stat_activity where wait_event = 'transactionid'";
+        holder.query_one(waits, &[]).unwrap().get::<_, i64>(0) == 1
+    });
+    holder.batch_execute(&format!("select pg_sleep({WAIT})")).unwrap();
     holder.commit().unwrap();
     waiter.join().unwrap();
     one.batch_execute("checkpoint").unwrap();
@@ -64,25 +72,20 @@ fn sum(rows: &[&Value], name: &str) -> f64 {
 fn file_operations_are_shown_with_commits_checkpoint_and_devices() {
     let (cluster, tablespace) = server();
     let segment = support::segment(&cluster);
-    let top = std::process::Command::new(env!("CARGO_BIN_EXE_tally"))
-        .args(["top", "--json", "--count", "2", "--interval", "3", "--no-witness"])
-        .env("PGUSER", "postgres")
-        .arg(&segment)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The command attached before the work; all of the work is in the two intervals.
-    std::thread::sleep(Duration::from_millis(1000));
-    let began = Instant::now();
+    let mut top = Top::start(&["--interval", "0.5", "--no-witness"], &segment);
+    let mut intervals = vec![top.interval()];
+    // The command attached before the work; all of the work is in the intervals.
+    let began = realtime_ns() as f64 * 1e-9;
     work(&cluster);
-    assert!(began.elapsed() < Duration::from_millis(4000), "{:?}", began.elapsed());
-    let output = top.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let intervals: Vec<Value> =
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(intervals.len(), 2);
+    let worked = realtime_ns() as f64 * 1e-9 - began;
+    eventually("the checkpoint is in an interval, and all before it", || {
+        intervals.push(top.interval());
+        ended(&intervals) > 0
+    });
+    intervals.push(top.interval());
+    drop(top);
 
-    let mut all = Vec::new();
+    let mut all = BTreeSet::new();
     intervals.iter().for_each(|interval| fields(interval, &mut all));
     let document = include_str!("../../../../docs/reference-json.md");
     for field in &all {
@@ -134,16 +137,12 @@ fn file_operations_are_shown_with_commits_checkpoint_and_devices() {
     }
 
     let last = intervals.last().unwrap();
-    let ended: u64 = intervals
-        .iter()
-        .map(|interval| interval["checkpoints"]["total"]["count"].as_u64().unwrap())
-        .sum();
-    assert_eq!(ended, 1);
+    assert_eq!(ended(&intervals), 1);
     let checkpoint = &last["io"]["checkpoint"];
     assert_eq!(checkpoint["reason"], "request");
     assert!(checkpoint["buffers"].as_u64().unwrap() > 0, "{checkpoint}");
-    let age = last["time"].as_f64().unwrap() - checkpoint["ended"].as_f64().unwrap();
-    assert!((0.0..6.0).contains(&age), "{age}");
+    let (time, at) = (last["time"].as_f64().unwrap(), checkpoint["ended"].as_f64().unwrap());
+    assert!(began <= at && at <= time, "{began} {at} {time}");
     assert_eq!(last["io"]["checkpoint_running"], Value::Null);
 
     let slow: Vec<&str> = last["io"]["slow"]
@@ -152,7 +151,11 @@ fn file_operations_are_shown_with_commits_checkpoint_and_devices() {
         .iter()
         .map(|e| e["text"].as_str().unwrap())
         .collect();
-    assert!(slow.iter().any(|text| text.starts_with("Lock:transactionid: 0.")), "{slow:?}");
+    let waits = slow.iter().filter_map(|text| text.strip_prefix("Lock:transactionid: "));
+    let lengths: Vec<f64> =
+        waits.map(|rest| rest.split(' ').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(lengths.len(), 1, "{slow:?}");
+    assert!((WAIT..=worked).contains(&lengths[0]), "{lengths:?} of {worked}");
 
     // The clients' activity before and during the checkpoint, the tablespace of its buffers and its name.
     for when in ["before", "during", "after"] {
@@ -170,6 +173,12 @@ fn file_operations_are_shown_with_commits_checkpoint_and_devices() {
 
     devices(last, cluster.data_dir(), tablespace);
     text_of(&segment);
+}
+
+/// How many checkpoints have ended.
+fn ended(intervals: &[Value]) -> u64 {
+    let counts = intervals.iter().map(|it| it["checkpoints"]["total"]["count"].as_u64().unwrap());
+    counts.sum()
 }
 
 /// Checks that every location has a device with figures, or a reason.
@@ -202,7 +211,7 @@ fn devices(interval: &Value, data: &std::path::Path, tablespace: u32) {
 
 fn text_of(segment: &std::path::Path) {
     let text = support::output(
-        support::tally().args(["top", "--once", "--view", "io", "--interval", "0.5"]).arg(segment),
+        support::tally().args(["top", "--once", "--view", "io", "--interval", "0.1"]).arg(segment),
     );
     for title in [
         "Files",
@@ -215,16 +224,16 @@ fn text_of(segment: &std::path::Path) {
         assert!(text.lines().any(|line| line == title), "{title}: {text}");
     }
     assert!(text.contains("on request, took"), "{text}");
-    assert!(text.contains("] Lock:transactionid: 0."), "{text}");
+    assert!(text.contains("] Lock:transactionid: "), "{text}");
     assert!(text.contains("the server's processes read"), "{text}");
     assert!(!text.contains("Ledger"), "{text}");
 }
 
 /// Collects the names of all fields.
-fn fields(value: &Value, into: &mut Vec<String>) {
+fn fields(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| {
-            into.push(key.clone());
+            into.insert(key.clone());
             fields(value, into);
         }),
         Value::Array(list) => list.iter().for_each(|value| fields(value, into)),

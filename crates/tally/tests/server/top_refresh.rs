@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A refresh of the full-screen view on a server under load sends only the difference, in one write.
+//! A refresh of the full-screen view sends only the difference, in one write.
 
-use crate::support;
-use std::time::Duration;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER};
 use crate::support::pty::Pty;
-use scratch::Load;
+use crate::support::{while_working, Load};
+use segment::clock::monotonic_ns;
 
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
@@ -29,39 +31,84 @@ fn parts(mut bytes: &[u8]) -> (Vec<&[u8]>, Vec<&[u8]>) {
     (inside, outside)
 }
 
+/// Sessions that never stop.
+struct World {
+    maker: Maker,
+    accounts: Vec<u32>,
+    timers: Vec<u32>,
+    sessions: Vec<Slot>,
+}
+
+impl World {
+    fn new(path: &Path) -> World {
+        let mut maker = Maker::new(path, Shape { slots: 8, groups: 2, stats_per_book: 32 });
+        let waits = ["cpu", "wait::IO:WALSync", "wait::LWLock:WALWrite", "wait::Lock:tuple"];
+        let accounts: Vec<u32> =
+            waits.map(|it| maker.stat(&format!("execute::{it}"), ACCOUNT)).into();
+        let kinds = ["Query", "Parse", "Bind", "Execute", "Sync"];
+        let timers = kinds.map(|it| maker.stat(&format!("command::{it}::handle"), TIMER)).into();
+        let now = monotonic_ns();
+        let claim = |slot| maker.claim(slot, 1, Who::client(), accounts[0], now);
+        let sessions = (0..8).map(claim).collect();
+        World { maker, accounts, timers, sessions }
+    }
+
+    fn work(&mut self, stop: &AtomicBool) {
+        for turn in 1u64.. {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            for (number, session) in (1u64..).zip(&mut self.sessions) {
+                let account = self.accounts[(turn + number) as usize % self.accounts.len()];
+                session.switch(account, monotonic_ns());
+                for (timer, length) in self.timers.iter().zip(1u64..) {
+                    session.record(*timer, 1000 * number * length + turn);
+                }
+                self.maker.write(session);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
 #[test]
 fn a_refresh_sends_only_the_difference_in_one_write() {
-    let cluster = support::shared();
-    cluster.fill(&Load::TpcB, 1).unwrap();
-    let load = cluster.pgbench().load(Load::TpcB).clients(8).jobs(2);
-    let mut load = load.duration(Duration::from_secs(3600)).spawn().unwrap();
-    let segment = support::segment(&cluster);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pg_tally.1.2");
+    let world = std::sync::Mutex::new(World::new(&path));
+    let work = |stop: &AtomicBool| world.lock().unwrap().work(stop);
+    while_working(&[&work as &Load], || {
+        for size in [(80, 24), (200, 50)] {
+            refreshes(&path, size);
+        }
+    });
+}
+
+fn refreshes(segment: &Path, (width, height): (u16, u16)) {
     let segment = segment.to_str().unwrap();
-    for (width, height) in [(80, 24), (200, 50)] {
-        let mut pty = Pty::run(
-            width,
-            height,
-            &[env!("CARGO_BIN_EXE_tally"), "top", "--no-config", "--interval", "0.2", segment],
-        );
-        pty.until("the refreshes", |bytes| parts(bytes).0.len() > REFRESHES + 5);
-        pty.press("q");
-        let (code, bytes) = pty.end();
-        assert_eq!(code, Some(0));
-        let (refreshes, outside) = parts(&bytes);
-        // The first refresh with figures is large: the frame before it was nearly empty.
-        let sizes: Vec<usize> = refreshes.iter().map(|bytes| bytes.len()).collect();
-        let first = sizes[..3].iter().max().unwrap();
-        let mut later = sizes[5..5 + REFRESHES].to_vec();
-        later.sort_unstable();
-        let (median, most) = (later[REFRESHES / 2], later[REFRESHES - 1]);
-        eprintln!(
-            "{width}x{height}: a first screen {first} bytes, a refresh {median} bytes (at most {most})"
-        );
-        assert!(median * 10 < first * 9, "{sizes:?}");
-        assert!(refreshes[3..].iter().all(|bytes| find(bytes, b"\x1b[2J").is_none()));
-        let between = &outside[1..outside.len() - 1];
-        assert!(between.iter().all(|bytes| bytes.is_empty()), "{between:?}");
-        assert!(find(outside[outside.len() - 1], b"\x1b[?1049l").is_some(), "it is given back");
+    let tally = env!("CARGO_BIN_EXE_tally");
+    let arguments = ["top", "--no-config", "--no-witness", "--view", "ledger", "--interval", "0.1"];
+    let command = [&[tally], &arguments[..], &[segment]].concat();
+    let mut pty = Pty::run(width, height, &command);
+    pty.until("the refreshes", |bytes| parts(bytes).0.len() > REFRESHES + 5);
+    pty.press("q");
+    let (code, bytes) = pty.end();
+    assert_eq!(code, Some(0));
+    let (refreshes, outside) = parts(&bytes);
+    // The frame before the first one with figures was nearly empty.
+    let sizes: Vec<usize> = refreshes.iter().map(|bytes| bytes.len()).collect();
+    let first = sizes[..3].iter().max().unwrap();
+    let later = &refreshes[5..5 + REFRESHES];
+    eprintln!("{width}x{height}: refreshes of {sizes:?} bytes");
+    assert!(sizes[5..5 + REFRESHES].iter().all(|size| size < first), "{sizes:?}");
+    // What stays the same is sent once.
+    for heading in ["1 Ledger", "2 Waits"] {
+        let sent = |bytes: &&&[u8]| find(bytes, heading.as_bytes()).is_some();
+        assert!(refreshes[..5].iter().any(|it| sent(&it)), "{heading}");
+        assert_eq!(later.iter().filter(sent).count(), 0, "{heading}");
     }
-    load.kill();
+    assert!(later.iter().all(|bytes| find(bytes, b"\x1b[2J").is_none()));
+    let between = &outside[1..outside.len() - 1];
+    assert!(between.iter().all(|bytes| bytes.is_empty()), "{between:?}");
+    assert!(find(outside[outside.len() - 1], b"\x1b[?1049l").is_some(), "it is given back");
 }

@@ -29,6 +29,7 @@ pub mod storage;
 pub mod strace;
 pub mod synthetic;
 pub mod tmux;
+pub mod top;
 pub mod verify;
 pub mod witness;
 pub mod workload;

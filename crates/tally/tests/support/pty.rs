@@ -64,7 +64,7 @@ impl Pty {
     pub fn until(&mut self, what: &str, holds: impl Fn(&[u8]) -> bool) -> &[u8] {
         let began = Instant::now();
         while !holds(&self.all) {
-            assert!(began.elapsed() < Duration::from_secs(30), "timeout while waiting for {what}");
+            assert!(began.elapsed() < Duration::from_secs(120), "timeout while waiting for {what}");
             if let Ok(bytes) = self.sent.recv_timeout(Duration::from_millis(100)) {
                 self.all.extend(bytes);
             }

@@ -82,7 +82,7 @@ impl Tmux {
                 return seen;
             }
             assert!(
-                began.elapsed() < Duration::from_secs(20),
+                began.elapsed() < Duration::from_secs(120),
                 "timeout while waiting for {what}\n{seen}"
             );
             std::thread::sleep(Duration::from_millis(50));
