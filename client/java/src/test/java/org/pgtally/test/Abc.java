@@ -3,73 +3,116 @@ package org.pgtally.test;
 
 /**
  * The calls of the original study: A calls B twice and C once, B calls C twice. Of each round A takes 135 ms with what
- * it calls and 45 without, B 80 and 40, C 50 and 50.
+ * it calls and 45 without, B 80 and 40, C 50 and 50. The program reads the clocks right before and after each call, and
+ * right after its beginning and before its end: what the agent measures is between the two, however busy the machine is.
  */
 public final class Abc {
-    private final Consume inA;
-    private final Consume inB;
-    /** Of its own for each caller of C, so that what one takes too long is not taken from the other. */
-    private final Consume ofCInA;
-    private final Consume ofCInB;
-    private Consume inC;
-    /** What the program itself read: of its calls, with what they call, ns. */
-    private long ofA;
-    private long ofB;
-    private long ofC;
+    /** By caller and callee. */
+    private static final int OF_A = 0;
+    private static final int B_IN_A = 1;
+    private static final int C_IN_B = 2;
+    private static final int C_IN_A = 3;
 
-    private Abc(boolean cpu) {
-        inA = new Consume(cpu);
-        inB = new Consume(cpu);
-        ofCInA = new Consume(cpu);
-        ofCInB = new Consume(cpu);
+    private final Consume inA = new Consume();
+    private final Consume inB = new Consume();
+    private final Consume inC = new Consume();
+    private final Reading within = new Reading();
+    private final Reading around = new Reading();
+    private int callOfC;
+
+    private Abc() {
     }
 
     void a() {
-        long begin = inA.now();
+        within.begin(OF_A);
         inA.millis(15);
-        b();
+        callB();
         inA.millis(20);
-        inC = ofCInA;
-        c();
+        callC(C_IN_A);
         inA.millis(5);
-        b();
+        callB();
         inA.millis(5);
-        ofA += inA.now() - begin;
+        within.end(OF_A);
     }
 
     void b() {
-        long begin = inA.now();
+        within.begin(B_IN_A);
         inB.millis(5);
-        inC = ofCInB;
-        c();
+        callC(C_IN_B);
         inB.millis(5);
-        c();
+        callC(C_IN_B);
         inB.millis(10);
-        ofB += inA.now() - begin;
+        within.end(B_IN_A);
     }
 
     void c() {
-        long begin = inA.now();
+        within.begin(callOfC);
         inC.millis(10);
-        ofC += inA.now() - begin;
+        within.end(callOfC);
+    }
+
+    private void callA() {
+        around.begin(OF_A);
+        a();
+        around.end(OF_A);
+    }
+
+    private void callB() {
+        around.begin(B_IN_A);
+        b();
+        around.end(B_IN_A);
+    }
+
+    private void callC(int call) {
+        callOfC = call;
+        around.begin(call);
+        c();
+        around.end(call);
     }
 
     /**
-     * Rounds after a first one, and {@code cpu} to consume processor time. At the end, in ns: what was consumed in
-     * addition, and what the program itself read.
+     * Rounds after a first one. At the end, in ns of A, of B, of C called by B and of C called by A: what the program read
+     * within the calls and around them, first of the clock, then of its thread's processor time; and what A, B and C
+     * consumed in addition.
      */
     public static void main(String[] arguments) throws Exception {
-        boolean cpu = arguments.length > 1 && arguments[1].equals("cpu");
         // The first calls load and link classes.
-        new Abc(cpu).a();
-        Abc abc = new Abc(cpu);
+        new Abc().callA();
+        Abc abc = new Abc();
         Wait.begin();
         for (int i = 0; i < Integer.parseInt(arguments[0]); i++) {
-            abc.a();
+            abc.callA();
         }
-        System.out.println("more " + abc.inA.debt() + " " + abc.inB.debt() + " " + abc.ofCInB.debt()
-                + " " + abc.ofCInA.debt());
-        System.out.println("read " + abc.ofA + " " + abc.ofB + " " + abc.ofC);
+        System.out.println("within " + abc.within);
+        System.out.println("around " + abc.around);
+        System.out.println("more " + abc.inA.debt() + " " + abc.inB.debt() + " " + abc.inC.debt());
         Wait.end();
+    }
+
+    /** Sums of what two clocks said between the beginnings and the ends of calls. */
+    private static final class Reading {
+        private final long[] elapsed = new long[4];
+        private final long[] cpu = new long[4];
+
+        void begin(int call) {
+            elapsed[call] -= System.nanoTime();
+            cpu[call] -= Cpu.time();
+        }
+
+        void end(int call) {
+            cpu[call] += Cpu.time();
+            elapsed[call] += System.nanoTime();
+        }
+
+        @Override
+        public String toString() {
+            StringBuilder text = new StringBuilder();
+            for (long[] clock : new long[][] {elapsed, cpu}) {
+                for (long ns : clock) {
+                    text.append(ns).append(' ');
+                }
+            }
+            return text.toString().trim();
+        }
     }
 }

@@ -4,6 +4,8 @@ package org.pgtally.test;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
@@ -13,7 +15,10 @@ public final class Virtual {
     }
 
     static void call(CountDownLatch done) {
-        LockSupport.parkNanos(1_000_000);
+        long until = System.nanoTime() + 1_000_000;
+        while (System.nanoTime() < until) {
+            LockSupport.parkNanos(until - System.nanoTime());
+        }
         inner();
         done.countDown();
     }
@@ -29,15 +34,13 @@ public final class Virtual {
                 MethodType.methodType(Thread.class, Runnable.class));
         Wait.begin();
         CountDownLatch done = new CountDownLatch(count);
+        List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < count; i++) {
-            Thread thread = (Thread) start.invoke((Runnable) () -> call(done));
-            if (thread.isInterrupted()) {
-                throw new AssertionError();
-            }
+            threads.add((Thread) start.invoke((Runnable) () -> call(done)));
         }
-        done.await();
-        // The last ones may be at their exit still.
-        Thread.sleep(200);
+        for (Thread thread : threads) {
+            thread.join();
+        }
         Wait.end();
     }
 }
