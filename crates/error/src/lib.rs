@@ -24,6 +24,7 @@ pub enum Error {
     #[error(transparent)]
     Server(#[from] pq::Error),
     /// The same of a scratch server.
+    #[cfg(feature = "postgres")]
     #[error("{}", server_says(.0))]
     Postgres(#[from] postgres::Error),
     /// Reading input or writing output failed.
@@ -65,6 +66,7 @@ impl Error {
 }
 
 /// The server's message and hint; `postgres::Error` itself prints only "db error".
+#[cfg(feature = "postgres")]
 fn server_says(error: &postgres::Error) -> String {
     if let Some(db) = error.as_db_error() {
         let hint = db.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();

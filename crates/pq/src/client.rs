@@ -59,6 +59,28 @@ impl Client {
         self.check(&outcome)
     }
 
+    /// The rows of all statements, which are separated by semicolons: each value as text, `None` for null.
+    pub fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+        let sql = terminated(sql)?;
+        // SAFETY: the connection is open, and the text terminated.
+        if unsafe { ffi::PQsendQuery(self.as_ptr(), sql.as_ptr()) } == 0 {
+            return Err(Error::of_connection(self.as_ptr()));
+        }
+        let (mut rows, mut failed) = (Vec::new(), None);
+        loop {
+            // SAFETY: the connection is open. Results are fetched until there is none, as libpq demands.
+            let outcome = Outcome(unsafe { ffi::PQgetResult(self.as_ptr()) });
+            if outcome.0.is_null() {
+                break;
+            }
+            match self.check(&outcome) {
+                Ok(()) => rows.extend(outcome.rows().iter().map(Row::texts)),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(rows), Err)
+    }
+
     /// The rows of one statement.
     pub fn query(&mut self, sql: &str, params: &[&dyn Param]) -> Result<Vec<Row>, Error> {
         let sql = terminated(sql)?;

@@ -74,6 +74,8 @@ extern "C" {
         formats: *const c_int,
         result_format: c_int,
     ) -> *mut Outcome;
+    pub fn PQsendQuery(connection: *mut Connection, query: *const c_char) -> c_int;
+    pub fn PQgetResult(connection: *mut Connection) -> *mut Outcome;
     pub fn PQclear(outcome: *mut Outcome);
     pub fn PQresultStatus(outcome: *const Outcome) -> c_int;
     pub fn PQresultErrorField(outcome: *const Outcome, field: c_int) -> *const c_char;

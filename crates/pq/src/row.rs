@@ -54,17 +54,28 @@ impl Row {
     pub fn get<'a, T: FromValue<'a>>(&'a self, column: usize) -> T {
         let at = c_int::try_from(column).unwrap_or(c_int::MAX);
         assert!(at < self.columns, "the result has no column {column}");
-        let outcome = self.outcome.0;
-        // SAFETY: row and column exist; the value lives as long as the result, which this row holds.
-        let (of, bytes) = unsafe {
-            let bytes = (ffi::PQgetisnull(outcome, self.row, at) == 0).then(|| {
-                let length = usize::try_from(ffi::PQgetlength(outcome, self.row, at)).unwrap_or(0);
-                std::slice::from_raw_parts(ffi::PQgetvalue(outcome, self.row, at).cast(), length)
-            });
-            (ffi::PQftype(outcome, at), bytes)
-        };
-        T::from_value(bytes, of).unwrap_or_else(|| {
+        // SAFETY: the column exists.
+        let of = unsafe { ffi::PQftype(self.outcome.0, at) };
+        T::from_value(self.bytes(at), of).unwrap_or_else(|| {
             panic!("column {column}, of type {of}, is no {}", std::any::type_name::<T>())
         })
+    }
+
+    /// The values of a result that was asked for as text.
+    pub(crate) fn texts(&self) -> Vec<Option<String>> {
+        let text = |at| Some(String::from_utf8_lossy(self.bytes(at)?).into_owned());
+        (0..self.columns).map(text).collect()
+    }
+
+    /// The value of a column, which must exist; `None`: null.
+    fn bytes(&self, at: c_int) -> Option<&[u8]> {
+        let outcome = self.outcome.0;
+        // SAFETY: row and column exist; the value lives as long as the result, which this row holds.
+        unsafe {
+            (ffi::PQgetisnull(outcome, self.row, at) == 0).then(|| {
+                let length = usize::try_from(ffi::PQgetlength(outcome, self.row, at)).unwrap_or(0);
+                std::slice::from_raw_parts(ffi::PQgetvalue(outcome, self.row, at).cast(), length)
+            })
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use pq::Conninfo;
 use rustix::process::Signal;
 
 use crate::binaries::Binaries;
@@ -339,13 +339,13 @@ impl Cluster {
 
     /// Pids of client backends, without the one of this query.
     pub fn backend_pids(&self) -> Result<Vec<u32>, Error> {
-        let mut client = self.connect()?;
+        let mut client = self.client()?;
         let rows = client.query(
             "select pid from pg_stat_activity \
              where backend_type = 'client backend' and pid <> pg_backend_pid() order by pid",
             &[],
         )?;
-        Ok(rows.iter().filter_map(|row| u32::try_from(row.get::<_, i32>(0)).ok()).collect())
+        Ok(rows.iter().filter_map(|row| u32::try_from(row.get::<i32>(0)).ok()).collect())
     }
 
     /// Its installation of PostgreSQL.
@@ -389,28 +389,32 @@ impl Cluster {
     }
 
     /// The connection settings for the crate `postgres`.
-    pub fn config(&self) -> Config {
-        let mut config = Config::new();
+    #[cfg(feature = "postgres")]
+    pub fn config(&self) -> postgres::Config {
+        let mut config = postgres::Config::new();
         config.host_path(&self.dir).port(PORT).user("postgres").dbname("postgres");
         config
     }
 
+    /// Connect as the superuser, by the crate `postgres`.
+    #[cfg(feature = "postgres")]
+    pub fn connect(&self) -> Result<postgres::Client, Error> {
+        Ok(self.config().connect(postgres::NoTls)?)
+    }
+
     /// Connect as the superuser.
-    pub fn connect(&self) -> Result<Client, Error> {
-        Ok(self.config().connect(NoTls)?)
+    fn client(&self) -> Result<pq::Client, Error> {
+        // The caller's connection settings must not reach it.
+        let string = format!("{} options='' target_session_attrs=any", self.connection_string());
+        Ok(pq::Client::connect(&Conninfo::parse(&string)?)?)
     }
 
     /// Run statements. Returns the rows of all, columns separated by tabs, NULL as nothing.
     pub fn psql(&self, sql: &str) -> Result<String, Error> {
-        let mut lines = Vec::new();
-        for message in self.connect()?.simple_query(sql)? {
-            if let SimpleQueryMessage::Row(row) = message {
-                let columns: Vec<&str> =
-                    (0..row.len()).map(|at| row.get(at).unwrap_or("")).collect();
-                lines.push(columns.join("\t"));
-            }
-        }
-        Ok(lines.join("\n"))
+        let columns = |row: Vec<Option<String>>| {
+            row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>().join("\t")
+        };
+        Ok(self.client()?.texts(sql)?.into_iter().map(columns).collect::<Vec<_>>().join("\n"))
     }
 
     /// Create pgbench's tables.

@@ -60,6 +60,10 @@ pub enum Error {
     #[error("{0} is too long for a Unix socket; set TMPDIR to a shorter path")]
     LongPath(PathBuf),
     /// The server refused a connection or a statement.
+    #[error("{0}")]
+    Refused(#[from] pq::Error),
+    /// The same, by the crate `postgres`.
+    #[cfg(feature = "postgres")]
     #[error("{}", describe(.0))]
     Postgres(#[from] postgres::Error),
     /// pgbench's output could not be parsed.
@@ -73,6 +77,7 @@ pub enum Error {
 }
 
 /// The server's message where there is one: the crate's own text is just "db error".
+#[cfg(feature = "postgres")]
 fn describe(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{}: {}", db.severity(), db.message()),
