@@ -14,9 +14,9 @@ use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
+pub(crate) use object_store::UpdateVersion;
 use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, RetryConfig,
-    UpdateVersion,
 };
 use std::future::Future;
 use std::sync::Arc;
@@ -29,11 +29,6 @@ use url::Url;
 /// An hour's file on a slow line takes long; the library's limit is 30 s. AWS_TIMEOUT and the like of
 /// others take precedence.
 const TIMEOUT: &str = "300 seconds";
-
-/// Whether an argument is the address of a bucket rather than a directory.
-pub fn is_url(text: &str) -> bool {
-    text.contains("://")
-}
 
 /// A bucket and a prefix.
 #[derive(Debug)]

@@ -102,6 +102,7 @@ impl Error {
     }
 
     /// What the store says about an operation on this bucket.
+    #[cfg(feature = "buckets")]
     pub(crate) fn of_store(url: &str, error: &object_store::Error) -> Error {
         use object_store::Error as E;
         let url = url.to_string();
@@ -123,6 +124,7 @@ impl Error {
     }
 }
 
+#[cfg(feature = "buckets")]
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -138,6 +140,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// The text in one line, without the parameters of addresses, which may contain a signature.
+#[cfg(feature = "buckets")]
 fn in_one_line(text: &str) -> String {
     const MAX: usize = 400;
     let mut line = String::new();

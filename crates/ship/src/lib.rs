@@ -9,7 +9,14 @@
 //!
 //! Nothing here blocks the recorder: the network is used in the shipper's thread alone.
 
+// Without buckets nothing is shipped.
+#![cfg_attr(not(feature = "buckets"), allow(dead_code))]
+
 mod backoff;
+#[cfg(feature = "buckets")]
+mod bucket;
+#[cfg(not(feature = "buckets"))]
+#[path = "no_bucket.rs"]
 mod bucket;
 mod error;
 mod fetch;
@@ -21,7 +28,7 @@ mod shipper;
 mod spool;
 mod upkeep;
 
-pub use bucket::{is_url, Bucket, Deadline, Listed};
+pub use bucket::{Bucket, Deadline, Listed};
 pub use error::Error;
 pub use fetch::{origins, Copied, Shipped};
 pub use owner::{claim, Claim, Claimant, Owner};
@@ -29,3 +36,8 @@ pub use pass::{Dropped, Pass, Passed};
 pub use shipper::{News, Shipper};
 pub use spool::{default_directory, Spool};
 pub use upkeep::{upkeep, Removed, Rules};
+
+/// Whether an argument is the address of a bucket rather than a directory.
+pub fn is_url(text: &str) -> bool {
+    text.contains("://")
+}

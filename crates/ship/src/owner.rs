@@ -6,7 +6,7 @@
 //! passes a former owner may still write files, but under names of its own generation: nothing of the new
 //! owner is replaced or hidden by them.
 
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, UpdateVersion};
 use crate::error::Error;
 use crate::layout::Origin;
 use recording::format_utc;
@@ -70,10 +70,7 @@ fn now_us() -> i64 {
     jiff::Timestamp::now().as_microsecond()
 }
 
-fn read(
-    bucket: &Bucket,
-    origin: &Origin,
-) -> Result<Option<(Owner, object_store::UpdateVersion)>, Error> {
+fn read(bucket: &Bucket, origin: &Origin) -> Result<Option<(Owner, UpdateVersion)>, Error> {
     let Some((bytes, version)) = bucket.get(&origin.owner())? else { return Ok(None) };
     let owner = serde_json::from_slice(&bytes).map_err(|error| Error::Nothing {
         url: bucket.url().to_string(),

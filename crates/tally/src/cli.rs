@@ -8,9 +8,8 @@ use clap::{ColorChoice, Parser, Subcommand};
 use error::Error;
 
 use crate::{
-    blocking, calls, clock, cost, dashboards, demo, diff, disable, doctor, enable, events, fleet,
-    functions, generate, level, ls, methods, profile, record, report, serve, ship, statements,
-    status, storage, study, top, trace,
+    blocking, demo, disable, doctor, enable, events, functions, level, ls, record, report,
+    statements, status, top,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
@@ -39,6 +38,12 @@ impl Cli {
     }
 }
 
+#[cfg(not(feature = "full"))]
+const TARGET_HELP: &str = "\
+This is the command that `make demo` builds. `make` builds the one with all verbs: object storage, many servers, \
+pages in the browser, metrics, traces, profiles, studies, comparisons.";
+
+#[cfg(feature = "full")]
 const TARGET_HELP: &str = "\
 TARGET is a segment's path (/dev/shm/pg_tally.*), a server's data directory, or a connection \
 string or URI, with the flags -h, -p, -U, -d, the environment, service file and passfile of psql. You may \
@@ -94,44 +99,14 @@ pub enum Verb {
     Record(record::RecordArgs),
     /// Report what a recording contains, as an HTML page, text or JSON
     Report(report::ReportArgs),
-    /// Send a recording to object storage
-    Ship(ship::ShipArgs),
-    /// Remove from object storage what is not needed any more
-    Upkeep(ship::UpkeepArgs),
-    /// Serve a live report to browsers and metrics to Prometheus
-    Serve(serve::ServeArgs),
-    /// Write Grafana dashboards and Prometheus alert rules for these metrics into a directory
-    Dashboards(dashboards::DashboardsArgs),
-    /// Compare two recordings: what changed by more than noise
-    Diff(diff::DiffArgs),
-    /// Ask an engine about the recordings of many servers: load, statements, regressions, outliers
-    Fleet(fleet::FleetArgs),
-    /// Measure what a level (or statements) costs, by toggling it on live backends
-    Cost(cost::CostArgs),
-    /// Test the machine's clocks: cost, resolution, steps back, skew, drift, gaps
-    Clock(clock::ClockArgs),
-    /// Run a controlled experiment: arms, a workload, randomised order, an A/A control
-    Study(study::StudyArgs),
-    /// Time commands, such as a backup, during a steady load on storage
-    Storage(storage::StorageArgs),
     /// Show or set how much is measured: permanently, for a time, or periodically
     Level(level::LevelArgs),
     /// Time functions of the server; list those that can be timed
     Functions(functions::FunctionsArgs),
-    /// Sample stacks and waits: where CPU time goes, by phase, activity, statement and function
-    Profile(profile::ProfileArgs),
-    /// List the methods of a Java application that take most time: elapsed and CPU, with and without callees
-    Methods(methods::MethodsArgs),
-    /// List the statements of a Java application: time of execution, fetching and decoding, round trips, rows
-    Calls(calls::CallsArgs),
-    /// Print everything that a session does, in order: each message, statement, wait and commit
-    Trace(trace::TraceArgs),
-    /// Print the man page, or write all of them into a directory
-    #[command(hide = true)]
-    Man(generate::ManArgs),
-    /// Print a shell's completions
-    #[command(hide = true)]
-    Completions(generate::CompletionsArgs),
+    /// Verbs that the command of `make demo` lacks
+    #[cfg(feature = "full")]
+    #[command(flatten)]
+    Full(crate::full::FullVerb),
 }
 
 impl Verb {
@@ -149,29 +124,14 @@ impl Verb {
             Verb::Statements(args) => (&args.connection, &mut args.target),
             Verb::Events(args) => (&args.connection, &mut args.target),
             Verb::Record(args) => (&args.connection, &mut args.target),
-            // Of a fleet, --host is one of its hosts.
-            Verb::Serve(args) if args.fleet.fleet => return Ok(()),
-            Verb::Serve(args) => (&args.connection, &mut args.target),
-            Verb::Profile(args) => (&args.connection, &mut args.target),
-            Verb::Cost(args) => (&args.connection, &mut args.target),
             Verb::Level(args) => args.connection_and_target(),
             Verb::Functions(args) => (&args.connection, &mut args.target),
-            Verb::Trace(args) => args.connection_and_target(),
-            Verb::Demo(_)
-            | Verb::Ls(_)
-            | Verb::Report(_)
-            | Verb::Ship(_)
-            | Verb::Upkeep(_)
-            | Verb::Diff(_)
-            | Verb::Fleet(_)
-            | Verb::Clock(_)
-            | Verb::Study(_)
-            | Verb::Storage(_)
-            | Verb::Methods(_)
-            | Verb::Calls(_)
-            | Verb::Dashboards(_)
-            | Verb::Man(_)
-            | Verb::Completions(_) => return Ok(()),
+            #[cfg(feature = "full")]
+            Verb::Full(verb) => match verb.connection_and_target() {
+                Some(both) => both,
+                None => return Ok(()),
+            },
+            Verb::Demo(_) | Verb::Ls(_) | Verb::Report(_) => return Ok(()),
         };
         flags.complete(target)
     }

@@ -2,48 +2,69 @@
 //! `tally`: shows where a PostgreSQL server's time goes, and what measuring costs.
 //!
 //! One module per verb. What verbs share is in crates: `live` (finding and reading a server), `view`
-//! (tables, units, output), `report`, `study`, `storage`, `error`.
+//! (tables, units, output), `report`, `study`, `storage`, `error`. Without the feature `full` it is the command of
+//! `make demo` (Cargo.toml).
+
+// Some functions have callers in other verbs alone.
+#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 
 mod arguments;
 mod blocking;
+#[cfg(feature = "full")]
 mod calls;
 mod cli;
+#[cfg(feature = "full")]
 mod client;
+#[cfg(feature = "full")]
 mod clock;
 mod connection;
+#[cfg(feature = "full")]
 mod cost;
+#[cfg(feature = "full")]
 mod dashboards;
 mod demo;
+#[cfg(feature = "full")]
 mod diff;
 mod disable;
 mod doctor;
 mod enable;
 mod events;
 mod exit;
+#[cfg(feature = "full")]
 mod fleet;
+#[cfg(feature = "full")]
+mod full;
 mod functions;
+#[cfg(feature = "full")]
 mod generate;
 mod level;
 mod ls;
+#[cfg(feature = "full")]
 mod methods;
+#[cfg(feature = "full")]
 mod otlp;
+#[cfg(feature = "full")]
 mod profile;
 mod record;
 mod report;
+#[cfg(feature = "full")]
 mod serve;
 mod ship;
 mod statements;
 mod status;
 mod stop;
+#[cfg(feature = "full")]
 mod storage;
+#[cfg(feature = "full")]
 mod study;
 mod terminal;
 mod top;
+#[cfg(feature = "full")]
 mod trace;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use cli::{Cli, Verb};
 
@@ -69,23 +90,9 @@ fn main() -> ExitCode {
         Verb::Events(args) => events::run(args, color),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args, color),
-        Verb::Ship(args) => ship::run(args),
-        Verb::Upkeep(args) => ship::run_upkeep(args),
-        Verb::Serve(args) => serve::run(args),
-        Verb::Dashboards(args) => dashboards::run(args),
-        Verb::Diff(args) => diff::run(args, color),
-        Verb::Fleet(args) => fleet::run(args, color),
-        Verb::Cost(args) => cost::run(args),
-        Verb::Clock(args) => clock::run(args),
-        Verb::Storage(args) => storage::run(args),
-        Verb::Study(args) => study::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
-        Verb::Profile(args) => profile::run(args, color),
-        Verb::Methods(args) => methods::run(args),
-        Verb::Calls(args) => calls::run(args),
-        Verb::Trace(args) => trace::run(args, color),
-        Verb::Man(args) => generate::man(args, Cli::command()),
-        Verb::Completions(args) => generate::completions(args, Cli::command()),
+        #[cfg(feature = "full")]
+        Verb::Full(verb) => verb.run(color, <Cli as clap::CommandFactory>::command),
     })
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use error::Error;
 
+#[cfg(feature = "full")]
 use crate::trace;
 
 /// How long a session is traced.
@@ -57,6 +58,24 @@ impl Tracing {
         let bytes = self.text.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = String::from_utf8_lossy(&bytes).lines().map(String::from).collect();
         Some(done.map(|()| lines))
+    }
+}
+
+/// The command of `make demo` has no traces.
+#[cfg(not(feature = "full"))]
+mod trace {
+    use super::{AtomicBool, Duration, Error, Write};
+
+    pub fn for_a_while(
+        _: i32,
+        _: Option<&str>,
+        _: Duration,
+        _: Box<dyn Write + Send>,
+        _: &AtomicBool,
+    ) -> Result<(), Error> {
+        Err(Error::Failed(
+            "the command of `make demo` has no traces; `make` builds the whole".into(),
+        ))
     }
 }
 

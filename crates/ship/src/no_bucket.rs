@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The interface of `bucket.rs` where the library for object storage is left out: no bucket can be opened.
+
+use crate::error::Error;
+use bytes::Bytes;
+use std::time::Duration;
+
+/// Nothing.
+#[derive(Debug, Clone, Copy)]
+enum Never {}
+
+/// A bucket and a prefix.
+#[derive(Debug)]
+pub struct Bucket(Never);
+
+/// An object as a list names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name below the prefix and version.
+    pub key: String,
+    /// Its length, bytes.
+    pub bytes: u64,
+    /// When it was written by the bucket's clock, microseconds since 1970.
+    pub written_us: i64,
+}
+
+/// Sets the deadline of a bucket's requests.
+#[derive(Debug, Clone)]
+pub struct Deadline(Never);
+
+/// The version of an object.
+#[derive(Debug, Clone)]
+pub(crate) struct UpdateVersion(Never);
+
+impl Deadline {
+    /// All requests end after this time.
+    pub fn set(&self, _: Duration) {
+        match self.0 {}
+    }
+}
+
+impl Bucket {
+    /// Always fails.
+    pub fn open(text: &str) -> Result<Bucket, Error> {
+        // The address may contain a password.
+        let scheme = text.split("://").next().unwrap_or_default();
+        Err(Error::Address {
+            shown: format!("{scheme}://…"),
+            reason: "the command of `make demo` has no object storage; `make` builds the whole"
+                .into(),
+        })
+    }
+
+    /// The address, without credentials.
+    pub fn url(&self) -> &str {
+        match self.0 {}
+    }
+
+    /// Sets the deadline of requests, from any thread.
+    pub fn deadline(&self) -> Deadline {
+        match self.0 {}
+    }
+
+    /// Do something for this time at most.
+    pub fn within<T>(&self, _: Duration, _: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn put(&self, _: &str, _: Bytes) -> Result<(), Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn create(&self, _: &str, _: Bytes) -> Result<bool, Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn replace(&self, _: &str, _: Bytes, _: UpdateVersion) -> Result<bool, Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn get(&self, _: &str) -> Result<Option<(Bytes, UpdateVersion)>, Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn delete(&self, _: &str) -> Result<(), Error> {
+        match self.0 {}
+    }
+
+    pub(crate) fn list(&self, _: &str) -> Result<Vec<Listed>, Error> {
+        match self.0 {}
+    }
+}

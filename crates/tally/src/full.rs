@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Verbs that the command of `make demo` lacks: they need most of the libraries, and most of the time of compilation.
+
+use clap::{Command, Subcommand};
+use error::Error;
+
+use crate::connection::ConnectionFlags;
+use crate::{
+    calls, clock, cost, dashboards, diff, fleet, generate, methods, profile, serve, ship, storage,
+    study, trace,
+};
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum FullVerb {
+    /// Send a recording to object storage
+    Ship(ship::ShipArgs),
+    /// Remove from object storage what is not needed any more
+    Upkeep(ship::UpkeepArgs),
+    /// Serve a live report to browsers and metrics to Prometheus
+    Serve(serve::ServeArgs),
+    /// Write Grafana dashboards and Prometheus alert rules for these metrics into a directory
+    Dashboards(dashboards::DashboardsArgs),
+    /// Compare two recordings: what changed by more than noise
+    Diff(diff::DiffArgs),
+    /// Ask an engine about the recordings of many servers: load, statements, regressions, outliers
+    Fleet(fleet::FleetArgs),
+    /// Measure what a level (or statements) costs, by toggling it on live backends
+    Cost(cost::CostArgs),
+    /// Test the machine's clocks: cost, resolution, steps back, skew, drift, gaps
+    Clock(clock::ClockArgs),
+    /// Run a controlled experiment: arms, a workload, randomised order, an A/A control
+    Study(study::StudyArgs),
+    /// Time commands, such as a backup, during a steady load on storage
+    Storage(storage::StorageArgs),
+    /// Sample stacks and waits: where CPU time goes, by phase, activity, statement and function
+    Profile(profile::ProfileArgs),
+    /// List the methods of a Java application that take most time: elapsed and CPU, with and without callees
+    Methods(methods::MethodsArgs),
+    /// List the statements of a Java application: time of execution, fetching and decoding, round trips, rows
+    Calls(calls::CallsArgs),
+    /// Print everything that a session does, in order: each message, statement, wait and commit
+    Trace(trace::TraceArgs),
+    /// Print the man page, or write all of them into a directory
+    #[command(hide = true)]
+    Man(generate::ManArgs),
+    /// Print a shell's completions
+    #[command(hide = true)]
+    Completions(generate::CompletionsArgs),
+}
+
+impl FullVerb {
+    /// Run it; `command` defines the command line.
+    pub fn run(&self, color: bool, command: fn() -> Command) -> Result<(), Error> {
+        match self {
+            Self::Ship(args) => ship::run(args),
+            Self::Upkeep(args) => ship::run_upkeep(args),
+            Self::Serve(args) => serve::run(args),
+            Self::Dashboards(args) => dashboards::run(args),
+            Self::Diff(args) => diff::run(args, color),
+            Self::Fleet(args) => fleet::run(args, color),
+            Self::Cost(args) => cost::run(args),
+            Self::Clock(args) => clock::run(args),
+            Self::Storage(args) => storage::run(args),
+            Self::Study(args) => study::run(args),
+            Self::Profile(args) => profile::run(args, color),
+            Self::Methods(args) => methods::run(args),
+            Self::Calls(args) => calls::run(args),
+            Self::Trace(args) => trace::run(args, color),
+            Self::Man(args) => generate::man(args, command()),
+            Self::Completions(args) => generate::completions(args, command()),
+        }
+    }
+
+    /// The connection flags and the TARGET that they complete.
+    pub fn connection_and_target(&mut self) -> Option<(&ConnectionFlags, &mut Option<String>)> {
+        match self {
+            // Of a fleet, --host is one of its hosts.
+            Self::Serve(args) if args.fleet.fleet => None,
+            Self::Serve(args) => Some((&args.connection, &mut args.target)),
+            Self::Profile(args) => Some((&args.connection, &mut args.target)),
+            Self::Cost(args) => Some((&args.connection, &mut args.target)),
+            Self::Trace(args) => Some(args.connection_and_target()),
+            Self::Ship(_)
+            | Self::Upkeep(_)
+            | Self::Diff(_)
+            | Self::Fleet(_)
+            | Self::Clock(_)
+            | Self::Study(_)
+            | Self::Storage(_)
+            | Self::Methods(_)
+            | Self::Calls(_)
+            | Self::Dashboards(_)
+            | Self::Man(_)
+            | Self::Completions(_) => None,
+        }
+    }
+}
