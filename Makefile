@@ -70,9 +70,10 @@ build-extension: build/bootstrapped
 	+$(LIBTALLY)
 	+$(EXTENSION)
 
-# The command and the library for clients, for packages: they have the extension for several servers.
+# The command and the library for clients, for packages: they have the extension for several servers. For the crate tally alone,
+# since crates of tests give libraries other features (faulty: rustix by libc).
 build-command: build/bootstrapped $(PAGE)
-	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked -p tally
 	+$(LIBPQ)
 
 # Packages' install scripts do not run: none of these packages needs one.
