@@ -3,9 +3,9 @@
 //!
 //! New files are written under temporary names. Then commit.json, put in place by a rename, lists
 //! which of them get which name and which files to remove. That is carried out, and commit.json is
-//! removed. A recorder that is killed meanwhile leaves commit.json behind: the next writer carries
-//! out the rest, and readers read as if it had been carried out. So nothing is missing or there
-//! twice.
+//! removed. A recorder that is killed meanwhile, or a call that fails, leaves commit.json behind: the
+//! next change carries out the rest first, and readers read as if it had been carried out. So nothing is
+//! missing or there twice.
 
 use crate::error::Error;
 use crate::store::{self, DataFile, Store, UNFINISHED};
@@ -58,7 +58,8 @@ impl Commit {
         }
     }
 
-    /// Carry it out. `durable`: it must survive a crash of the machine too.
+    /// Carry it out. `durable`: it must survive a crash of the machine too. The one before must be carried out: see
+    /// [`Commit::recover`].
     pub fn execute(&self, store: &Store, durable: bool) -> Result<(), Error> {
         if self.is_empty() {
             return Ok(());
@@ -67,14 +68,20 @@ impl Commit {
             for (from, _) in &self.rename {
                 let path = store.absolute(from);
                 let synced = std::fs::File::open(&path).and_then(|file| file.sync_all());
-                synced.map_err(Error::io(&path))?;
+                if let Err(error) = synced {
+                    self.abandon(store);
+                    return Err(Error::io(&path)(error));
+                }
             }
         }
         let path = store.journals().join(NAME);
         let text = serde_json::to_vec(self)
             .map_err(|e| Error::File { path: path.clone(), reason: e.to_string() })?;
         if let Err(error) = store::replace(&path, &text, durable) {
-            self.abandon(store);
+            // Once commit.json has its name it holds, whatever failed after that.
+            if matches!(path.try_exists(), Ok(false)) {
+                self.abandon(store);
+            }
             return Err(error);
         }
         self.finish(store)
@@ -102,18 +109,25 @@ impl Commit {
         std::fs::remove_file(&path).map_err(Error::io(&path))
     }
 
-    /// The commit that a killed recorder left, if any.
-    pub fn unfinished(store: &Store) -> Option<Commit> {
-        let text = std::fs::read(store.journals().join(NAME)).ok()?;
-        serde_json::from_slice(&text).ok()
+    /// The commit that a killed recorder left, or a call that failed; empty: there is none.
+    pub fn unfinished(store: &Store) -> Result<Commit, Error> {
+        let path = store.journals().join(NAME);
+        match std::fs::read(&path) {
+            // One that is incomplete after a crash of the machine has changed nothing.
+            Ok(text) => Ok(serde_json::from_slice(&text).unwrap_or_default()),
+            Err(error) if is_absent(&error) => Ok(Commit::default()),
+            Err(error) => Err(Error::io(&path)(error)),
+        }
     }
 
-    /// Carry out the rest of the commit that a killed recorder left.
+    /// Carry out the rest of an unfinished commit. To be called before files are listed or named for another
+    /// one, which would replace it.
     pub fn recover(store: &Store) -> Result<(), Error> {
-        match Commit::unfinished(store) {
-            Some(commit) => commit.finish(store),
-            None => Ok(()),
+        let commit = Commit::unfinished(store)?;
+        if commit.is_empty() {
+            return Ok(());
         }
+        commit.finish(store)
     }
 
     /// A listing of files as it will be after this commit: each file, and where it is now.
@@ -176,7 +190,7 @@ mod tests {
 
     /// The contents of the files as a reader finds them.
     fn read(store: &Store) -> Vec<String> {
-        let commit = Commit::unfinished(store).unwrap_or_default();
+        let commit = Commit::unfinished(store).unwrap();
         let files = commit.applied_to(store, TABLE, store.files(TABLE));
         files.iter().map(|(_, path)| std::fs::read_to_string(path).unwrap()).collect()
     }
@@ -193,7 +207,7 @@ mod tests {
         Commit::recover(&store).unwrap();
         assert_eq!(read(&store), ["the hour"]);
         assert_eq!(store.files(TABLE).len(), 1);
-        assert_eq!(Commit::unfinished(&store), None);
+        assert!(Commit::unfinished(&store).unwrap().is_empty());
         Commit::recover(&store).unwrap();
     }
 

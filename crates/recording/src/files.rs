@@ -50,6 +50,7 @@ impl Files {
         let _lock = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut commit = Commit::default();
         files.iter().for_each(|(_, file)| commit.remove(&self.store, &file.path));
+        Commit::recover(&self.store)?;
         commit.execute(&self.store, false)?;
         remove_empty_days(&self.store, files);
         Ok(())

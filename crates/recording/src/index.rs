@@ -174,7 +174,10 @@ impl Recording {
 
     /// Report missing files: intervals with active sessions whose statistics are not there.
     pub(crate) fn report_missing(&self, index: &Index, range: Range) {
-        let commit = Commit::unfinished(&self.store).unwrap_or_default();
+        let commit = match Commit::unfinished(&self.store) {
+            Ok(commit) => commit,
+            Err(error) => return self.problem(error.to_string()),
+        };
         let files = |table| commit.applied_to(&self.store, table, self.store.files(table));
         let statistics = files(StatRow::NAME);
         for (file, path) in files(FrameRow::NAME) {

@@ -54,7 +54,8 @@ const PREFIX: usize = 9;
 impl Journal {
     /// Create a journal; the file must not exist.
     pub fn begin(path: PathBuf) -> Result<Journal, Error> {
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        // Each line goes to the end of the file, also after an incomplete one was cut off.
+        let file = OpenOptions::new().append(true).create_new(true).open(&path);
         let file = file.map_err(Error::io(&path))?;
         Ok(Journal { path, file, length: 0, numbers: HashMap::new(), line: Vec::new() })
     }

@@ -58,7 +58,7 @@ impl Recording {
         // The journals first: rows that are moved to a file meanwhile are then there twice, which
         // the comparison below notices.
         let before = self.store.journal_files();
-        let commit = Commit::unfinished(&self.store).unwrap_or_default();
+        let commit = Commit::unfinished(&self.store)?;
         for path in before.iter().filter(|path| !commit.removes(&self.store, path)) {
             match journal::read(path) {
                 Ok((batch, problem)) => {
@@ -81,8 +81,8 @@ impl Recording {
                 Err(error) => self.problem(Error::io(&path)(error).to_string()),
             }
         }
-        let same = self.store.journal_files() == before
-            && Commit::unfinished(&self.store).unwrap_or_default() == commit;
+        let same =
+            self.store.journal_files() == before && Commit::unfinished(&self.store)? == commit;
         Ok(same.then_some(View { files, journal }))
     }
 

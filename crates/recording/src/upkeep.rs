@@ -21,15 +21,19 @@ fn micros(length: Duration) -> i64 {
     i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
 }
 
+type Hours = BTreeMap<(String, String), Vec<(&'static str, DataFile)>>;
+
 /// The files of all tables, by day and hour.
-fn hours(store: &Store) -> BTreeMap<(String, String), Vec<(&'static str, DataFile)>> {
-    let mut hours: BTreeMap<_, Vec<_>> = BTreeMap::new();
+fn hours(store: &Store, replacing: &Mutex<()>) -> Result<Hours, Error> {
+    let _lock = replacing.lock().unwrap_or_else(PoisonError::into_inner);
+    Commit::recover(store)?;
+    let mut hours: Hours = BTreeMap::new();
     for table in TABLES {
         for file in store.files(table) {
             hours.entry(file.hour()).or_default().push((*table, file));
         }
     }
-    hours
+    Ok(hours)
 }
 
 fn hour_begin(file: &DataFile) -> i64 {
@@ -56,13 +60,14 @@ pub(crate) fn run(
     replacing: &Mutex<()>,
 ) -> Result<(), Error> {
     let now = now_us;
-    for files in hours(store).into_values() {
+    for files in hours(store, replacing)?.into_values() {
         let Some(begin) = files.iter().map(|(_, file)| hour_begin(file)).min() else { continue };
         let age = now.saturating_sub(begin + HOUR_US);
         if policy.retention.is_some_and(|keep| age >= micros(keep)) {
             let _lock = replacing.lock().unwrap_or_else(PoisonError::into_inner);
             let mut commit = Commit::default();
             files.iter().for_each(|(_, file)| commit.remove(store, &file.path));
+            Commit::recover(store)?;
             commit.execute(store, false)?;
             remove_empty_days(store, &files);
             continue;
@@ -91,7 +96,8 @@ fn merge_where(
     replacing: &Mutex<()>,
     such: impl Fn(&DataFile) -> bool,
 ) -> Result<(), Error> {
-    for files in hours(store).into_values().filter(|files| files.iter().any(|it| such(&it.1))) {
+    let hours = hours(store, replacing)?;
+    for files in hours.into_values().filter(|files| files.iter().any(|it| such(&it.1))) {
         let mut seen = HashMap::new();
         for (table, _) in &files {
             *seen.entry(*table).or_insert(0) += 1;
@@ -127,6 +133,10 @@ fn merge(
     let mut commit = stage.commit;
     files.iter().for_each(|(_, file)| commit.remove(store, &file.path));
     let _lock = replacing.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Err(error) = Commit::recover(store) {
+        commit.abandon(store);
+        return Err(error);
+    }
     commit.execute(store, true)
 }
 

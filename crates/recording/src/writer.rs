@@ -259,6 +259,16 @@ impl Writer {
     }
 }
 
+impl Drop for Writer {
+    /// The lock must not be given up before the thread has ended.
+    fn drop(&mut self) {
+        if let Some(upkeep) = self.upkeep.take() {
+            // Whoever drops a writer does not want to know.
+            let _ = upkeep.join();
+        }
+    }
+}
+
 fn now_us() -> i64 {
     i64::try_from(segment::clock::realtime_ns() / 1000).unwrap_or(i64::MAX)
 }
@@ -327,6 +337,7 @@ fn last(store: &Store) -> Option<LastFrame> {
 
 /// Write a batch to Parquet files and remove its journal. Returns the bytes written.
 fn write_files(store: &Store, batch: &mut Batch, journal: &Path) -> Result<u64, Error> {
+    Commit::recover(store)?;
     let mut stage = Stage { store, commit: Commit::default(), begin: begin_of(batch), bytes: 0 };
     if let Err(error) = batch.each(&mut stage) {
         stage.commit.abandon(store);

@@ -7,21 +7,7 @@ mod support;
 use recording::{Range, Recording, RetentionPolicy, Writer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::{assert_same, assert_same_spread, Maker, MIDNIGHT, SECOND};
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            all.extend(files(&path));
-        } else {
-            all.push(path);
-        }
-    }
-    all.sort();
-    all
-}
+use support::{assert_same, assert_same_spread, copy, files, Maker, MIDNIGHT, SECOND};
 
 fn journals(folder: &Path) -> Vec<PathBuf> {
     files(folder).into_iter().filter(|path| path.extension().is_some_and(|e| e == "log")).collect()
@@ -30,14 +16,6 @@ fn journals(folder: &Path) -> Vec<PathBuf> {
 /// As a recorder that is killed leaves it: nothing is closed.
 fn abandon(maker: Maker) {
     std::mem::forget(maker.writer);
-}
-
-fn copy(from: &Path, to: &Path) {
-    for path in files(from) {
-        let target = to.join(path.strip_prefix(from).unwrap());
-        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
-        std::fs::copy(&path, &target).unwrap();
-    }
 }
 
 #[test]

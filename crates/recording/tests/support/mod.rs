@@ -10,7 +10,7 @@ use segment::frame::FrameStat;
 use segment::interval::{ClockInfo, ServerInfo};
 use segment::kernel::KernelView;
 use segment::{Frame, Histogram, Level, Overflows};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// 2026-03-01 00:00:00 UTC, microseconds since 1970.
@@ -234,5 +234,29 @@ pub fn assert_same_spread(a: &Frame, b: &Frame) {
         };
         assert!(near(it.total.change.min, same.total.change.min), "{}", it.stat.name);
         assert!(near(it.total.change.max, same.total.change.max), "{}", it.stat.name);
+    }
+}
+
+/// The files in and below a directory.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.push(path);
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Copies a directory with all that is below.
+pub fn copy(from: &Path, to: &Path) {
+    for path in files(from) {
+        let target = to.join(path.strip_prefix(from).unwrap());
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::copy(&path, &target).unwrap();
     }
 }

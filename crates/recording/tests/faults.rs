@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The Nth system call of a recorder or a reader fails, for N = 1, 2, ... until none does.
+//!
+//! What was acknowledged is there, once, at any time. What was refused is not. The error names a file. The next
+//! writer, and the same one where it goes on, continues as if nothing had happened.
+
+mod support;
+
+use faulty::{arm, Call, Fault, Plan};
+use recording::{Error, Files, Range, Recording, RetentionPolicy};
+use std::path::{Path, PathBuf};
+use support::{assert_same, Maker, MIDNIGHT, SECOND};
+
+/// What fails: each call that changes the file system, by each of these errors; and a file system with less and less space.
+fn plans(n: u64) -> [Plan; 3] {
+    [
+        Plan::nth(Call::CHANGES, n, Fault::Fails(libc::ENOSPC)),
+        Plan::nth(Call::CHANGES, n, Fault::Fails(libc::EIO)),
+        // The steps are such that writes end everywhere in a line and in a block.
+        Plan::full_after((n - 1) * 499),
+    ]
+}
+
+/// Names the fault if a test fails by it.
+struct Tried(Plan);
+
+impl Drop for Tried {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("with {:?}", self.0);
+        }
+    }
+}
+
+/// Runs `work` with the first, second, ... call failing, and again for the other ways to fail. `work` arms the plan
+/// that it is given and returns what it did before the fault, if that was met.
+fn each_fault(mut work: impl FnMut(Plan) -> Option<&'static str>) {
+    let mut faults = 0;
+    for way in 0..plans(1).len() {
+        for n in 1.. {
+            let tried = Tried(plans(n)[way]);
+            if work(tried.0).is_none() {
+                break;
+            }
+            faults += 1;
+        }
+    }
+    assert!(faults > 20, "{faults}");
+}
+
+/// What a reader would not expect in a recording that was closed.
+fn left_over(folder: &Path) -> Vec<PathBuf> {
+    let mut all = support::files(folder);
+    all.retain(|path| {
+        path.extension().is_none_or(|it| it != "parquet")
+            && !["recording.json", "lock"].iter().any(|name| path.ends_with(name))
+    });
+    all
+}
+
+/// Thousands of files are synced.
+fn in_memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+fn assert_names_a_file(error: &Error, folder: &Path) {
+    let (text, folder) = (error.to_string(), folder.display().to_string());
+    assert!(text.contains(&folder), "{text}");
+}
+
+/// The recording has what was acknowledged, and each interval once.
+fn assert_recorded(maker: &Maker, folder: &Path) {
+    let recording = Recording::open(folder, None).unwrap();
+    let frames = recording.frame_rows(Range::ALL).unwrap();
+    let numbers: Vec<u64> = frames.iter().map(|row| row.frame).collect();
+    assert_eq!(numbers, (1..maker.writer.next_frame()).collect::<Vec<_>>());
+    assert_same(maker.sum.as_ref().unwrap(), &recording.sum(Range::ALL).unwrap(), 100.0);
+    assert_eq!(recording.problems(), Vec::<String>::new());
+}
+
+/// Twelve seconds; the minute ends after ten.
+fn begin(folder: &Path) -> Maker {
+    Maker::with_retention(folder, RetentionPolicy::default(), MIDNIGHT + 49 * SECOND)
+}
+
+/// Writes so many seconds; stops at the first that is refused.
+fn seconds(maker: &mut Maker, n: usize) -> Result<(), Error> {
+    for _ in 0..n {
+        let (frame, batch) = maker.batch();
+        maker.writer.push(batch)?;
+        match &mut maker.sum {
+            Some(sum) => sum.merge(&frame),
+            None => maker.sum = Some(frame),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_writer_that_goes_on_after_a_refusal_has_lost_and_doubled_nothing() {
+    each_fault(|plan| {
+        let folder = in_memory();
+        let mut maker = begin(folder.path());
+        seconds(&mut maker, 3).unwrap();
+        let armed = arm(plan);
+        let done = seconds(&mut maker, 12);
+        let hit = armed.hit();
+        drop(armed);
+        if let Err(error) = &done {
+            assert_names_a_file(error, folder.path());
+        }
+        assert!(done.is_ok() || hit.is_some());
+        assert_recorded(&maker, folder.path());
+        // From the journal, then over the end of the next minute.
+        seconds(&mut maker, 1).unwrap();
+        assert_recorded(&maker, folder.path());
+        seconds(&mut maker, 70).unwrap();
+        assert_recorded(&maker, folder.path());
+        hit
+    });
+}
+
+#[test]
+fn the_next_writer_goes_on_after_one_that_ended_by_an_error() {
+    each_fault(|plan| {
+        let folder = in_memory();
+        let mut maker = begin(folder.path());
+        seconds(&mut maker, 3).unwrap();
+        let armed = arm(plan);
+        let done = seconds(&mut maker, 12);
+        let hit = armed.hit();
+        drop(armed);
+        assert!(done.is_ok() || hit.is_some());
+        let (sum, time_us) = (maker.sum.take(), maker.time_us);
+        drop(maker);
+        let mut maker = Maker::with_retention(folder.path(), RetentionPolicy::default(), time_us);
+        maker.sum = sum;
+        assert_recorded(&maker, folder.path());
+        seconds(&mut maker, 3).unwrap();
+        assert_recorded(&maker, folder.path());
+        hit
+    });
+}
+
+#[test]
+fn a_recorder_that_could_not_close_its_recording_is_continued() {
+    each_fault(|plan| {
+        let folder = in_memory();
+        let mut maker = begin(folder.path());
+        seconds(&mut maker, 14).unwrap();
+        let (sum, time_us) = (maker.sum.take(), maker.time_us);
+        let armed = arm(plan);
+        let done = maker.writer.close();
+        let hit = armed.hit();
+        drop(armed);
+        if let Err(error) = &done {
+            assert!(hit.is_some());
+            assert_names_a_file(error, folder.path());
+        }
+        let mut maker = Maker::with_retention(folder.path(), RetentionPolicy::default(), time_us);
+        maker.sum = sum;
+        assert_recorded(&maker, folder.path());
+        seconds(&mut maker, 3).unwrap();
+        assert_recorded(&maker, folder.path());
+        maker.writer.close().unwrap();
+        assert_eq!(left_over(folder.path()), Vec::<PathBuf>::new());
+        hit
+    });
+}
+
+#[test]
+fn a_recording_that_could_not_be_opened_is_as_it_was() {
+    let killed = in_memory();
+    let mut maker = begin(killed.path());
+    seconds(&mut maker, 14).unwrap();
+    let (sum, time_us) = (maker.sum.take(), maker.time_us);
+    std::mem::forget(maker);
+    each_fault(|plan| {
+        let folder = in_memory();
+        support::copy(killed.path(), folder.path());
+        let armed = arm(plan);
+        let opened =
+            recording::Writer::open(folder.path(), support::about(), RetentionPolicy::default());
+        let hit = armed.hit();
+        drop(armed);
+        if let Err(error) = &opened {
+            assert!(hit.is_some());
+            assert_names_a_file(error, folder.path());
+        }
+        drop(opened);
+        let mut maker = Maker::with_retention(folder.path(), RetentionPolicy::default(), time_us);
+        maker.sum.clone_from(&sum);
+        assert_recorded(&maker, folder.path());
+        seconds(&mut maker, 3).unwrap();
+        assert_recorded(&maker, folder.path());
+        hit
+    });
+}
+
+#[test]
+fn files_that_could_not_be_removed_are_removed_later_and_the_writer_goes_on() {
+    each_fault(|plan| {
+        let folder = in_memory();
+        let mut maker = begin(folder.path());
+        seconds(&mut maker, 14).unwrap();
+        let files: Files = maker.writer.files();
+        let minute = files.list();
+        let armed = arm(plan);
+        let done = files.remove(&minute);
+        let hit = armed.hit();
+        drop(armed);
+        assert!(done.is_ok() || hit.is_some());
+        // The next minute is written, as a thread that ships would remove files meanwhile.
+        seconds(&mut maker, 70).unwrap();
+        files.remove(&minute).unwrap();
+        let recording = Recording::open(folder.path(), None).unwrap();
+        let frames = recording.frame_rows(Range::ALL).unwrap();
+        let numbers: Vec<u64> = frames.iter().map(|row| row.frame).collect();
+        assert_eq!(numbers, (11..maker.writer.next_frame()).collect::<Vec<_>>());
+        assert_eq!(recording.problems(), Vec::<String>::new());
+        hit
+    });
+}
+
+/// A recording, complete or with files that are just being replaced, and what is in it.
+fn recorded(folder: &Path, replacing: bool) -> Maker {
+    let mut maker = begin(folder);
+    seconds(&mut maker, if replacing { 10 } else { 14 }).unwrap();
+    if replacing {
+        let armed = arm(Plan::nth(&[Call::Rename], 2, Fault::Fails(libc::EIO)));
+        seconds(&mut maker, 4).unwrap_err();
+        assert!(armed.hit().is_some());
+    }
+    maker
+}
+
+#[test]
+fn a_reader_reads_all_or_says_what_it_could_not_read() {
+    for (errno, replacing) in [(libc::EMFILE, false), (libc::EIO, true)] {
+        let folder = in_memory();
+        let maker = recorded(folder.path(), replacing);
+        let whole = maker.sum.as_ref().unwrap();
+        let mut faults = 0;
+        for n in 1.. {
+            let tried = Tried(Plan::nth(&[Call::Open, Call::Read], n, Fault::Fails(errno)));
+            let armed = arm(tried.0);
+            let read = Recording::open(folder.path(), None).and_then(|recording| {
+                let sum = recording.sum(Range::ALL)?;
+                Ok((recording, sum))
+            });
+            let hit = armed.hit();
+            drop(armed);
+            if hit.is_none() {
+                break;
+            }
+            faults += 1;
+            match read {
+                Ok((recording, sum)) if recording.problems().is_empty() => {
+                    assert_same(whole, &sum, 100.0);
+                }
+                Ok((recording, _)) => {
+                    let text = recording.problems().join("\n");
+                    assert!(text.contains(&folder.path().display().to_string()), "{text}");
+                }
+                Err(error) => assert_names_a_file(&error, folder.path()),
+            }
+        }
+        assert!(faults > 10, "{faults}");
+    }
+}
