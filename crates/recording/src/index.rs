@@ -181,9 +181,11 @@ impl Recording {
         let files = |table| commit.applied_to(&self.store, table, self.store.files(table));
         let statistics = files(StatRow::NAME);
         for (file, path) in files(FrameRow::NAME) {
+            // While an hour is being replaced in a bucket, its statistics come first.
             let same = statistics.iter().any(|(other, _)| {
                 (&other.date, &other.time, other.compaction)
                     == (&file.date, &file.time, file.compaction)
+                    || other.hour() == file.hour() && other.compaction > file.compaction
             });
             let lived = |row: &FrameRow| {
                 row.wall_ns > 0 && (file.begin_us..=file.end_us()).contains(&row.time_us)
