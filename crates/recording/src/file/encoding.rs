@@ -15,6 +15,8 @@ use ColumnEncoding::{Delta, Dictionary, Plain, SortedDictionary};
 /// How much work to spend on a small file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
+    /// None: a few numbers do not become smaller.
+    None,
     /// Little: the file will be merged soon.
     Fast,
     /// Much: the file stays.
@@ -34,10 +36,22 @@ pub(crate) enum ColumnEncoding {
     Plain,
 }
 
+/// Fewer numbers are not compressed.
+const FEW: usize = 16;
 /// Rows in a page: repetitions are found only within one.
 const PAGE_ROWS: usize = 1 << 20;
 
 impl Effort {
+    /// What is worth while on so many values of this shape.
+    pub fn on(self, shape: Shape, rows: usize) -> Effort {
+        match shape {
+            Shape::Long | Shape::OptLong | Shape::Double | Shape::Bool if rows < FEW => {
+                Effort::None
+            }
+            _ => self,
+        }
+    }
+
     /// The encodings to try; the first is the usual one.
     pub fn encodings(self, shape: Shape) -> &'static [ColumnEncoding] {
         let all: &'static [ColumnEncoding] = match shape {
@@ -49,7 +63,7 @@ impl Effort {
             Shape::Text | Shape::OptText => &[Dictionary],
         };
         match self {
-            Effort::Fast => &all[..1],
+            Effort::None | Effort::Fast => &all[..1],
             Effort::Best => all,
         }
     }
@@ -57,12 +71,15 @@ impl Effort {
     /// Set what is the same for all columns.
     pub fn apply(self, builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
         let builder = match self {
-            Effort::Fast => builder,
+            Effort::None | Effort::Fast => builder,
             Effort::Best => builder.set_data_page_row_count_limit(PAGE_ROWS),
         };
-        let level = ZstdLevel::try_new(self.level()).unwrap_or_default();
+        let compression = match self {
+            Effort::None => Compression::UNCOMPRESSED,
+            _ => Compression::ZSTD(ZstdLevel::try_new(self.level()).unwrap_or_default()),
+        };
         builder
-            .set_compression(Compression::ZSTD(level))
+            .set_compression(compression)
             .set_statistics_enabled(EnabledStatistics::Chunk)
             // A column has one page, or few.
             .set_offset_index_disabled(true)
@@ -71,7 +88,7 @@ impl Effort {
     /// The compressor's level.
     pub fn level(self) -> i32 {
         match self {
-            Effort::Fast => 6,
+            Effort::None | Effort::Fast => 6,
             Effort::Best => 9,
         }
     }

@@ -32,7 +32,7 @@ pub(crate) fn write<T: Table>(path: &Path, rows: &[T], effort: Effort) -> Result
             if column.unit == Unit::Time {
                 scale(&mut cells, |us| us.div_euclid(MILLISECOND_US));
             }
-            let chunk = smallest(descr, column, &cells, effort)?;
+            let chunk = smallest(descr, column, &cells, rows.len(), effort)?;
             group.append_column(&chunk.bytes, chunk.close)?;
         }
         group.close()?;
@@ -47,8 +47,10 @@ fn smallest(
     descr: &ColumnDescPtr,
     column: &Column,
     cells: &Cells,
+    rows: usize,
     effort: Effort,
 ) -> Result<Chunk, ParquetError> {
+    let effort = effort.on(column.shape, rows);
     let mut smallest: Option<Chunk> = None;
     for encoding in effort.encodings(column.shape) {
         let chunk = match encoding {
