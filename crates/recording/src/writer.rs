@@ -50,6 +50,8 @@ pub struct Writer {
     /// Locked while files are replaced.
     replacing: Arc<Mutex<()>>,
     upkeep: Option<std::thread::JoinHandle<Result<(), Error>>>,
+    /// Whether upkeep has a thread of its own.
+    pub threaded: bool,
     /// Bytes that this writer has written to Parquet files.
     written: u64,
     /// Locked while this writer exists.
@@ -69,9 +71,11 @@ const DAY_US: i64 = 24 * 60 * MINUTE_US;
 const LEAP_US: i64 = 10 * MINUTE_US;
 
 impl Writer {
-    /// Start a recording in a new or empty directory, or continue one of the same server. Rows that
-    /// a killed recorder left in the journal are moved to Parquet files.
+    /// Start a recording in a new or empty directory, or continue one of the same server. It begins
+    /// or continues at `about.begun_us`. Rows that a killed recorder left in the journal are moved to
+    /// Parquet files.
     pub fn open(directory: &Path, about: About, policy: RetentionPolicy) -> Result<Writer, Error> {
+        let now_us = about.begun_us;
         let about = match About::read(directory) {
             Ok(found) => {
                 if (&found.host, &found.data_directory) != (&about.host, &about.data_directory) {
@@ -102,7 +106,7 @@ impl Writer {
         move_journals(&store)?;
         let resumed = last(&store);
         let next_frame = resumed.map_or(0, |last| last.frame) + 1;
-        let (journal, minute) = begin_journal(&store, now_us())?;
+        let (journal, minute) = begin_journal(&store, now_us)?;
         Ok(Writer {
             store,
             about,
@@ -116,6 +120,7 @@ impl Writer {
             texts_of_day: (0, Texts::default()),
             replacing: Arc::new(Mutex::new(())),
             upkeep: None,
+            threaded: true,
             written: 0,
             _lock: lock,
         })
@@ -211,8 +216,11 @@ impl Writer {
         write_files(&self.store, pending, journal)
     }
 
-    /// Merge old files and remove too old ones, in a thread of its own.
+    /// Merge old files and remove too old ones.
     fn start_upkeep(&mut self, now_us: i64) -> Result<(), Error> {
+        if !self.threaded {
+            return upkeep::run(&self.store, self.policy, now_us, &self.replacing);
+        }
         if let Some(upkeep) = self.upkeep.take() {
             if !upkeep.is_finished() {
                 self.upkeep = Some(upkeep);
@@ -267,10 +275,6 @@ impl Drop for Writer {
             let _ = upkeep.join();
         }
     }
-}
-
-fn now_us() -> i64 {
-    i64::try_from(segment::clock::realtime_ns() / 1000).unwrap_or(i64::MAX)
 }
 
 fn lock(journals: &Path, directory: &Path) -> Result<File, Error> {
@@ -348,7 +352,7 @@ fn write_files(store: &Store, batch: &mut Batch, journal: &Path) -> Result<u64, 
     Ok(stage.bytes)
 }
 
-/// The end of the first interval; in a batch without intervals, the time of the first row.
+/// The end of the first interval; in a batch without intervals, the time of the first row, if any.
 fn begin_of(batch: &mut Batch) -> i64 {
     struct First(Option<i64>);
     impl Visit for First {
@@ -364,7 +368,7 @@ fn begin_of(batch: &mut Batch) -> i64 {
     let mut first = First(None);
     // This visit never fails.
     let _ = batch.each(&mut first);
-    first.0.unwrap_or_else(now_us)
+    first.0.unwrap_or_default()
 }
 
 /// Writes the rows of each table to a file that the commit puts in place.

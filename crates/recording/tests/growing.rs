@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording while it grows: killed, resumed, rolled up, let go, its clock set, its files
-//! damaged.
+//! A recording whose files are damaged, old or of others. One that is killed or rolled up, or whose clock is set,
+//! is simulated (crates/ship/tests/simulation).
 
 mod support;
 
 use recording::{Range, Recording, RetentionPolicy, Writer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::{assert_same, assert_same_spread, copy, files, Maker, MIDNIGHT, SECOND};
+use support::{files, Maker, MIDNIGHT, SECOND};
 
 fn journals(folder: &Path) -> Vec<PathBuf> {
     files(folder).into_iter().filter(|path| path.extension().is_some_and(|e| e == "log")).collect()
@@ -48,52 +48,6 @@ fn a_truncated_journal_gives_its_complete_intervals() {
 }
 
 #[test]
-fn a_recording_of_a_killed_recorder_is_continued() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut maker = Maker::new(folder.path());
-    maker.seconds(75);
-    let first = maker.sum.clone().unwrap();
-    abandon(maker);
-    let copied = tempfile::tempdir().unwrap();
-    copy(folder.path(), copied.path());
-    let mut maker =
-        Maker::with_retention(copied.path(), RetentionPolicy::default(), MIDNIGHT + 200 * SECOND);
-    let last = maker.writer.resumed().unwrap();
-    assert_eq!((last.frame, last.time_us, last.server), (75, MIDNIGHT + 75 * SECOND, 1));
-    assert_eq!(journals(copied.path()).len(), 1, "what was left has become parts");
-    maker.sum = Some(first);
-    maker.seconds(20);
-    let sum = maker.sum.clone().unwrap();
-    maker.writer.close().unwrap();
-    assert_eq!(journals(copied.path()).len(), 0);
-    let recording = Recording::open(copied.path(), None).unwrap();
-    let heads = recording.frame_rows(Range::ALL).unwrap();
-    assert_eq!(heads.iter().map(|row| row.frame).collect::<Vec<_>>(), (1..=95).collect::<Vec<_>>());
-    assert_same(&sum, &recording.sum(Range::ALL).unwrap(), 2.0);
-}
-
-#[test]
-fn a_recording_that_has_ended_is_continued_within_the_hour() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sum = None;
-    for run in 0..3 {
-        let mut maker = Maker::with_retention(
-            folder.path(),
-            RetentionPolicy::default(),
-            MIDNIGHT + run * 100 * SECOND,
-        );
-        maker.sum = sum.take();
-        maker.seconds(20);
-        sum = maker.sum.take();
-        maker.writer.close().unwrap();
-        let recording = Recording::open(folder.path(), None).unwrap();
-        let frames = recording.frame_rows(Range::ALL).unwrap();
-        assert_eq!(frames.len() as i64, 20 * (run + 1));
-        assert_same(sum.as_ref().unwrap(), &recording.sum(Range::ALL).unwrap(), 6.0);
-    }
-}
-
-#[test]
 fn one_recorder_at_a_time_and_of_one_server() {
     let folder = tempfile::tempdir().unwrap();
     let maker = Maker::new(folder.path());
@@ -109,50 +63,6 @@ fn one_recorder_at_a_time_and_of_one_server() {
     let error =
         Writer::open(full.path(), support::about(), RetentionPolicy::default()).unwrap_err();
     assert!(error.to_string().contains("not empty"), "{error}");
-}
-
-#[test]
-fn compaction_keeps_every_sum() {
-    let folder = tempfile::tempdir().unwrap();
-    let hours = |n: u64| Duration::from_secs(n * 3600);
-    let policy =
-        RetentionPolicy { details: hours(0), tens: hours(1), sixties: hours(2), retention: None };
-    let mut maker = Maker::with_retention(folder.path(), policy, MIDNIGHT);
-    // Some minutes of three hours, and a gap in the first, which must not be bridged.
-    maker.seconds(1000);
-    maker.time_us += 95 * SECOND;
-    for _ in 0..3 {
-        maker.seconds(150);
-        maker.time_us += 3450 * SECOND;
-    }
-    let sum = maker.sum.clone().unwrap();
-    maker.writer.close().unwrap();
-    // Closing has merged the last hour; a writer of the next year compacts everything.
-    let year = MIDNIGHT + 365 * 24 * 3600 * SECOND;
-    let before = Recording::open(folder.path(), None).unwrap();
-    assert_same(&sum, &before.sum(Range::ALL).unwrap(), 2.0);
-    let spread = before.sum(Range::ALL).unwrap();
-    let lengths = |recording: &Recording| {
-        let heads = recording.frame_rows(Range::ALL).unwrap();
-        heads.iter().map(|row| row.interval_ns).max().unwrap() / 1_000_000_000
-    };
-    let mut maker = Maker::with_retention(folder.path(), policy, year);
-    maker.seconds(1);
-    maker.time_us += 60 * SECOND;
-    maker.seconds(1);
-    maker.writer.close().unwrap();
-    let after = Recording::open(folder.path(), None).unwrap();
-    let old = Range { from_us: i64::MIN, to_us: year };
-    assert_eq!(lengths(&after), 60);
-    assert!(after.frame_rows(old).unwrap().len() < 40);
-    let rolled = after.sum(old).unwrap();
-    assert_same(&sum, &rolled, 2.0);
-    assert_same_spread(&spread, &rolled);
-    // The gap is still one.
-    let bounds = [MIDNIGHT + 1020 * SECOND, MIDNIGHT + 1080 * SECOND];
-    let grid = after.grid(old, &bounds, 1, |_| None).unwrap();
-    assert_eq!(grid.covered_ns, [0]);
-    assert_eq!(after.problems(), Vec::<String>::new());
 }
 
 #[test]
@@ -173,47 +83,6 @@ fn only_rows_that_are_too_old_are_removed() {
     maker.writer.close().unwrap();
     let recording = Recording::open(folder.path(), None).unwrap();
     assert_eq!(recording.frame_rows(Range::ALL).unwrap().len(), 32);
-}
-
-#[test]
-fn a_clock_that_leaps_forward_removes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let policy = RetentionPolicy {
-        retention: Some(Duration::from_secs(3600)),
-        ..RetentionPolicy::default()
-    };
-    let mut maker = Maker::with_retention(folder.path(), policy, MIDNIGHT);
-    maker.seconds(70);
-    maker.leap += 365 * 24 * 3600 * SECOND;
-    maker.seconds(130);
-    maker.writer.close().unwrap();
-    let recording = Recording::open(folder.path(), None).unwrap();
-    assert_eq!(recording.frame_rows(Range::ALL).unwrap().len(), 200);
-}
-
-#[test]
-fn a_clock_that_is_set_back_counts_nothing_twice_and_loses_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let noon = MIDNIGHT + 12 * 3600 * SECOND;
-    let mut maker = Maker::with_retention(folder.path(), RetentionPolicy::default(), noon);
-    maker.seconds(90);
-    maker.time_us -= 3600 * SECOND;
-    maker.seconds(90);
-    // And back to where it had been: the same seconds a second time.
-    maker.time_us += 3600 * SECOND - 90 * SECOND;
-    maker.seconds(90);
-    let sum = maker.sum.clone().unwrap();
-    let open = Recording::open(folder.path(), None).unwrap();
-    assert_same(&sum, &open.sum(Range::ALL).unwrap(), 2.0);
-    maker.writer.close().unwrap();
-    let recording = Recording::open(folder.path(), None).unwrap();
-    assert_eq!(recording.frame_rows(Range::ALL).unwrap().len(), 270);
-    assert_same(&sum, &recording.sum(Range::ALL).unwrap(), 2.0);
-    let frames: Vec<_> =
-        recording.frames(Range::ALL, None).unwrap().map(|frame| frame.unwrap()).collect();
-    let mut whole = frames[0].clone();
-    frames[1..].iter().for_each(|frame| whole.merge(frame));
-    assert_same(&sum, &whole, 300.0);
 }
 
 #[test]

@@ -10,31 +10,6 @@ use std::time::Duration;
 use support::{assert_same, assert_same_spread, Maker, MIDNIGHT, SECOND};
 
 #[test]
-fn the_sum_of_a_recording_is_the_sum_of_its_frames() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut maker = Maker::new(folder.path());
-    maker.seconds(150);
-    // While it is being written: two minutes in files, the rest in the journal.
-    let recording = Recording::open(folder.path(), None).unwrap();
-    let sum = recording.sum(recording.range()).unwrap();
-    assert_same(maker.sum.as_ref().unwrap(), &sum, 1.0);
-    assert_same_spread(maker.sum.as_ref().unwrap(), &sum);
-    maker.seconds(50);
-    let whole = maker.sum.take().unwrap();
-    maker.writer.close().unwrap();
-    let recording = Recording::open(folder.path(), None).unwrap();
-    assert_eq!(recording.range(), Range { from_us: MIDNIGHT, to_us: MIDNIGHT + 200 * SECOND });
-    let sum = recording.sum(recording.range()).unwrap();
-    assert_same(&whole, &sum, 1.0);
-    assert_same_spread(&whole, &sum);
-    let (a, b) = (Interval::of(&whole), Interval::of(&sum));
-    assert!((a.busy_seconds - b.busy_seconds).abs() < 1e-8);
-    assert_eq!(a.commands_handled, b.commands_handled);
-    assert_eq!(recording.frame_rows(recording.range()).unwrap().len(), 200);
-    assert_eq!(recording.problems(), Vec::<String>::new());
-}
-
-#[test]
 fn any_range_is_the_sum_of_its_frames_and_steps_and_lines_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(folder.path());

@@ -152,12 +152,21 @@ impl Bucket {
             }
             other => return Err(refused(format!("{other}:// is not supported"))),
         };
+        Bucket::of_store(store, prefix, shown(&url))
+    }
+
+    /// This prefix of a store; `url` names it in messages and in the spool.
+    pub fn of_store(
+        store: Arc<dyn ObjectStore>,
+        prefix: ObjectPath,
+        url: String,
+    ) -> Result<Bucket, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(Error::io(std::path::Path::new("/")))?;
         let (deadline, _) = watch::channel(None);
-        Ok(Bucket { runtime, store, prefix, url: shown(&url), deadline })
+        Ok(Bucket { runtime, store, prefix, url, deadline })
     }
 
     /// The address, without credentials.

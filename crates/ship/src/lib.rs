@@ -41,3 +41,8 @@ pub use upkeep::{upkeep, Removed, Rules};
 pub fn is_url(text: &str) -> bool {
     text.contains("://")
 }
+
+/// The time of day, microseconds since 1970.
+pub fn now_us() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
+}

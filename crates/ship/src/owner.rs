@@ -66,10 +66,6 @@ impl Claim {
     }
 }
 
-fn now_us() -> i64 {
-    jiff::Timestamp::now().as_microsecond()
-}
-
 fn read(bucket: &Bucket, origin: &Origin) -> Result<Option<(Owner, UpdateVersion)>, Error> {
     let Some((bytes, version)) = bucket.get(&origin.owner())? else { return Ok(None) };
     let owner = serde_json::from_slice(&bytes).map_err(|error| Error::Nothing {
@@ -84,19 +80,21 @@ fn text(owner: &Owner) -> bytes::Bytes {
     serde_json::to_vec_pretty(owner).unwrap_or_default().into()
 }
 
-/// Become the owner of an origin, or find out who is. `take_over`: become it in any case.
+/// Become the owner of an origin, or find out who is. `take_over`: become it in any case. `now_us`:
+/// microseconds since 1970.
 pub fn claim(
     bucket: &Bucket,
     origin: &Origin,
     who: &Claimant,
     take_over: bool,
+    now_us: i64,
 ) -> Result<Claim, Error> {
     let new = Owner {
         recordings: vec![who.recording.clone()],
         recording: who.recording.clone(),
         directory: who.directory.clone(),
         machine: who.machine.clone(),
-        since_us: now_us(),
+        since_us: now_us,
     };
     // Each round is lost to somebody who has changed the object.
     for _ in 0..10 {
@@ -127,11 +125,16 @@ pub fn claim(
 }
 
 /// Whether this recording is still the owner. It becomes it where nobody is.
-pub(crate) fn check(bucket: &Bucket, origin: &Origin, who: &Claimant) -> Result<Claim, Error> {
+pub(crate) fn check(
+    bucket: &Bucket,
+    origin: &Origin,
+    who: &Claimant,
+    now_us: i64,
+) -> Result<Claim, Error> {
     match read(bucket, origin)? {
         Some((owner, _)) if owner.recording == who.recording => Ok(Claim::Ours(generation(&owner))),
         Some((owner, _)) => Ok(Claim::Other(owner)),
-        None => claim(bucket, origin, who, false),
+        None => claim(bucket, origin, who, false, now_us),
     }
 }
 
@@ -154,7 +157,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let bucket = Bucket::open(&format!("file://{}", folder.path().display())).unwrap();
         let origin = Origin::new("main", "db1").unwrap();
-        let claim = |who: &str, take| claim(&bucket, &origin, &claimant(who), take).unwrap();
+        let claim = |who: &str, take| claim(&bucket, &origin, &claimant(who), take, 0).unwrap();
         assert_eq!(claim("a", false), Claim::Ours(1));
         assert_eq!(claim("a", false), Claim::Ours(1));
         let refused = claim("b", false).generation(&bucket, &origin).unwrap_err().to_string();

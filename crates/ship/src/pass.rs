@@ -94,10 +94,6 @@ struct Entry {
     held: bool,
 }
 
-fn now_us() -> i64 {
-    jiff::Timestamp::now().as_microsecond()
-}
-
 fn micros(length: Duration) -> i64 {
     i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
 }
@@ -126,34 +122,34 @@ impl Pass {
         &self.bucket
     }
 
-    /// Do what can be done now.
-    pub fn run(&mut self) -> Passed {
+    /// Do what can be done now, microseconds since 1970.
+    pub fn run(&mut self, now_us: i64) -> Passed {
         let mut passed = Passed::default();
-        if let Err(error) = self.send(&mut passed) {
+        if let Err(error) = self.send(&mut passed, now_us) {
             passed.problem = Some(error);
         }
-        match self.keep_limits() {
+        match self.keep_limits(now_us) {
             Ok((left, dropped)) => (passed.left, passed.dropped) = (left, dropped),
             Err(error) => passed.problem = passed.problem.or(Some(error)),
         }
         passed
     }
 
-    fn send(&mut self, passed: &mut Passed) -> Result<(), Error> {
-        let claim = owner::check(&self.bucket, &self.origin, &self.who)?;
+    fn send(&mut self, passed: &mut Passed, now_us: i64) -> Result<(), Error> {
+        let claim = owner::check(&self.bucket, &self.origin, &self.who, now_us)?;
         let generation = claim.generation(&self.bucket, &self.origin)?;
         self.generation = Some(generation);
-        self.send_about(passed)?;
+        self.send_about(passed, now_us)?;
         let entries = self.entries(generation);
         let mut due = entries.iter().filter(|entry| !entry.sent && !entry.held);
         for entry in due.by_ref().take(self.most) {
-            self.send_file(&entry.key, &entry.file.path, passed)?;
+            self.send_file(&entry.key, &entry.file.path, passed, now_us)?;
         }
         if due.next().is_some() {
             passed.more = true;
             return Ok(());
         }
-        self.remove_merged(generation, passed)
+        self.remove_merged(generation, passed, now_us)
     }
 
     /// The files of the spool, in the order in which they are sent.
@@ -180,18 +176,24 @@ impl Pass {
         entries
     }
 
-    fn send_about(&mut self, passed: &mut Passed) -> Result<(), Error> {
+    fn send_about(&mut self, passed: &mut Passed, now_us: i64) -> Result<(), Error> {
         let (key, path) = (self.origin.about(), self.files.about());
         let there = self.sent.get(&key).map(|arrived| arrived.version);
         match path.metadata() {
             Ok(metadata) if there != Some(Version::of(&metadata)) => {
-                self.send_file(&key, &path, passed)
+                self.send_file(&key, &path, passed, now_us)
             }
             _ => Ok(()),
         }
     }
 
-    fn send_file(&mut self, key: &str, path: &Path, passed: &mut Passed) -> Result<(), Error> {
+    fn send_file(
+        &mut self,
+        key: &str,
+        path: &Path,
+        passed: &mut Passed,
+        now_us: i64,
+    ) -> Result<(), Error> {
         let mut file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -201,18 +203,22 @@ impl Pass {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(Error::io(path))?;
         self.bucket.put(key, bytes.into())?;
-        self.sent.arrived(key, version, now_us())?;
+        self.sent.arrived(key, version, now_us)?;
         passed.sent += 1;
         passed.bytes += version.bytes;
         Ok(())
     }
 
     /// Remove from the bucket what was merged, when its grace period is over.
-    fn remove_merged(&mut self, generation: u32, passed: &mut Passed) -> Result<(), Error> {
+    fn remove_merged(
+        &mut self,
+        generation: u32,
+        passed: &mut Passed,
+        now_us: i64,
+    ) -> Result<(), Error> {
         let entries = self.entries(generation);
         let listed: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
         let highest = grades(entries.iter().map(|entry| &entry.object));
-        let now = now_us();
         for key in self.sent.keys() {
             if listed.contains(key.as_str()) {
                 continue;
@@ -226,7 +232,7 @@ impl Pass {
             }
             let into = entries.iter().find(|it| it.object.hour() == object.hour() && !it.held);
             let arrived = into.filter(|it| it.sent).and_then(|it| self.sent.get(&it.key));
-            let over = |at: i64| now.saturating_sub(at) >= micros(self.grace);
+            let over = |at: i64| now_us.saturating_sub(at) >= micros(self.grace);
             if arrived.is_some_and(|arrived| over(arrived.at_us)) {
                 self.bucket.delete(&key)?;
                 self.sent.forget(&key)?;
@@ -238,15 +244,15 @@ impl Pass {
 
     /// Keep the spool within its limits. Returns how many files are unsent. The latest files stay: the
     /// recording is continued from them.
-    fn keep_limits(&mut self) -> Result<(u64, Option<Dropped>), Error> {
-        self.remove_old()?;
+    fn keep_limits(&mut self, now_us: i64) -> Result<(u64, Option<Dropped>), Error> {
+        self.remove_old(now_us)?;
         let dropped = self.drop_unsent()?;
         let entries = self.entries(self.generation.unwrap_or(1));
         Ok((entries.iter().filter(|entry| !entry.sent).count() as u64, dropped))
     }
 
     /// Remove the hours that were merged and sent and are old.
-    fn remove_old(&mut self) -> Result<(), Error> {
+    fn remove_old(&mut self, now_us: i64) -> Result<(), Error> {
         let Some(keep) = self.keep else { return Ok(()) };
         let entries = self.entries(self.generation.unwrap_or(1));
         let mut hours: BTreeMap<(String, String), Vec<&Entry>> = BTreeMap::new();
@@ -254,9 +260,8 @@ impl Pass {
             hours.entry(entry.file.hour()).or_default().push(entry);
         }
         hours.pop_last();
-        let now = now_us();
         for files in hours.into_values() {
-            let old = |it: &&Entry| now.saturating_sub(it.file.end_us()) >= micros(keep);
+            let old = |it: &&Entry| now_us.saturating_sub(it.file.end_us()) >= micros(keep);
             // A minute that is not merged yet is merged with the rest of its hour only.
             let done = |it: &&Entry| it.sent && it.file.compaction != Compaction::Minute && old(it);
             if files.iter().all(done) {

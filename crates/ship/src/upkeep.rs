@@ -48,15 +48,15 @@ pub struct Removed {
 }
 
 /// The first day to keep: "2026-03-01".
-fn first_day(now: jiff::Timestamp, keep: Duration) -> Option<String> {
+fn first_day(now_us: i64, keep: Duration) -> Option<String> {
+    let now = jiff::Timestamp::from_microsecond(now_us).ok()?;
     let begin = now.checked_sub(jiff::SignedDuration::try_from(keep).ok()?).ok()?;
     Some(begin.strftime("%Y-%m-%d").to_string())
 }
 
-/// Do the upkeep of a bucket.
-pub fn upkeep(bucket: &Bucket, rules: Rules) -> Result<Removed, Error> {
-    let now = jiff::Timestamp::now();
-    let first = rules.keep.and_then(|keep| first_day(now, keep));
+/// Do the upkeep of a bucket that is due now, microseconds since 1970.
+pub fn upkeep(bucket: &Bucket, rules: Rules, now_us: i64) -> Result<Removed, Error> {
+    let first = rules.keep.and_then(|keep| first_day(now_us, keep));
     let mut removed = Removed::default();
     for table in TABLES {
         let listed: Vec<(Object, Listed)> = bucket
@@ -73,8 +73,8 @@ pub fn upkeep(bucket: &Bucket, rules: Rules) -> Result<Removed, Error> {
                 *at = it.written_us.max(*at);
             }
         }
-        let before =
-            now.as_microsecond() - i64::try_from(rules.grace.as_micros()).unwrap_or(i64::MAX);
+        let grace = i64::try_from(rules.grace.as_micros()).unwrap_or(i64::MAX);
+        let before = now_us.saturating_sub(grace);
         let mut due: Vec<&(Object, Listed)> = Vec::new();
         for entry in &listed {
             let (object, it) = entry;

@@ -18,10 +18,10 @@ fn conditional_writes(scheme: &str, proxy: &Proxy) {
     let bucket = Bucket::open(&format!("{scheme}://bucket/owners test")).unwrap();
     let spools: Vec<_> = (0..2).map(|_| tempfile::tempdir().unwrap()).collect();
     let who = |at: usize| ship::Spool::open(spools[at].path()).unwrap().claimant("machine");
-    let claim = |at, take| ship::claim(&bucket, &origin(), &who(at), take).unwrap();
+    let claim = |at, take| ship::claim(&bucket, &origin(), &who(at), take, ship::now_us()).unwrap();
     // The confirmation of the first write is lost: it is ours all the same.
     proxy.set(&[Fault::AnswerLost]);
-    let lost = ship::claim(&bucket, &origin(), &who(0), false).unwrap_err();
+    let lost = ship::claim(&bucket, &origin(), &who(0), false, ship::now_us()).unwrap_err();
     assert!(lost.may_pass(), "{lost}");
     assert_eq!(claim(0, false), Claim::Ours(1));
     assert!(matches!(claim(1, false), Claim::Other(_)));
@@ -49,7 +49,7 @@ fn faults(scheme: &str, proxy: &Proxy) {
     ];
     let failures = std::cell::Cell::new(0);
     let ship = |it: &mut Shipment| loop {
-        let passed = it.pass.run();
+        let passed = it.pass.run(ship::now_us());
         failures.set(failures.get() + usize::from(passed.problem.is_some()));
         match passed.problem {
             Some(error) => assert!(error.may_pass(), "{error}"),
@@ -114,7 +114,7 @@ pub fn unavailable(url: &str) {
 
 fn refusal(url: &str, who: &ship::Claimant) -> Error {
     let bucket = Bucket::open(url).unwrap();
-    ship::claim(&bucket, &origin(), who, false).unwrap_err()
+    ship::claim(&bucket, &origin(), who, false, ship::now_us()).unwrap_err()
 }
 
 /// A port that nobody listens on.

@@ -50,7 +50,7 @@ impl Shipment {
     /// Passes until there is nothing to do.
     pub fn all(&mut self) -> Passed {
         loop {
-            let passed = self.pass.run();
+            let passed = self.pass.run(ship::now_us());
             assert!(passed.problem.is_none(), "{:?}", passed.problem);
             if !passed.more {
                 return passed;

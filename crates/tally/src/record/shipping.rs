@@ -125,7 +125,8 @@ impl Destination {
         let spool = Spool::open(&directory).map_err(failed)?;
         spool.mark().map_err(failed)?;
         let who = spool.claimant(&machine::host());
-        let claim = bucket.within(PATIENCE, || ship::claim(&bucket, &origin, &who, args.take_over));
+        let claim = || ship::claim(&bucket, &origin, &who, args.take_over, ship::now_us());
+        let claim = bucket.within(PATIENCE, claim);
         let generation = match claim {
             Ok(claim) => Some(claim.generation(&bucket, &origin).map_err(failed)?),
             Err(error) if error.may_pass() && !args.take_over => {

@@ -90,6 +90,7 @@ pub fn run(args: &ShipArgs) -> Result<(), Error> {
     let bucket = Bucket::open(&args.url).map_err(failed)?;
     let url = bucket.url().to_string();
     // What a killed recorder has left is moved to files, and nobody may record into it meanwhile.
+    let about = About { begun_us: ship::now_us(), ..about };
     let writer = Writer::open(&args.directory, about, RetentionPolicy::default())?;
     let files = writer.files();
     // The recorder that continues a spool adds minutes to the hour.
@@ -101,7 +102,7 @@ pub fn run(args: &ShipArgs) -> Result<(), Error> {
     let mut pass = Pass::new(bucket, origin.clone(), &spool, who, files, None).map_err(failed)?;
     let (mut sent, mut bytes, mut tries) = (0, 0, 0);
     let left = loop {
-        let passed = pass.run();
+        let passed = pass.run(ship::now_us());
         (sent, bytes) = (sent + passed.sent, bytes + passed.bytes);
         let left = passed.left;
         match passed.problem {

@@ -44,7 +44,7 @@ fn keep(text: &str) -> Result<Duration, String> {
 pub fn run(args: &UpkeepArgs) -> Result<(), Error> {
     let bucket = Bucket::open(&args.url).map_err(failed)?;
     let rules = Rules { keep: args.keep, dry_run: args.dry_run, ..Rules::default() };
-    let removed = ship::upkeep(&bucket, rules).map_err(failed)?;
+    let removed = ship::upkeep(&bucket, rules, ship::now_us()).map_err(failed)?;
     let mut out = escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &removed)?;

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A history: what happens, one action after the other; drawn from a seed, and shrunk.
+
+use super::storage::Behaviour;
+
+/// Pseudo-random numbers of a seed.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5851_F42D_4C95_7F2D)
+    }
+
+    /// A number below this one.
+    pub fn below(&mut self, end: u64) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (bits ^ (bits >> 31)) % end.max(1)
+    }
+
+    pub fn chance(&mut self, of: u64) -> bool {
+        self.below(of) == 0
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+
+    /// A number up to this one; small ones are as likely as large ones.
+    fn up_to(&mut self, most: u64) -> u64 {
+        let limit = most >> self.below(u64::from(64 - most.leading_zeros()));
+        1 + self.below(limit)
+    }
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// The recorder takes so many intervals of this length.
+    Intervals { count: u64, milliseconds: i64 },
+    /// Time passes, and nobody takes an interval.
+    Pass { seconds: i64 },
+    /// The time of day is set forward or back.
+    SetClock { seconds: i64 },
+    /// The server is started again.
+    RestartServer,
+    /// The recorder ends; `merge`: the hours are merged, too.
+    End { merge: bool },
+    /// The recorder is killed at this call to the system, counted from now.
+    Kill { call: u64 },
+    /// The machine loses its power at this call.
+    LosePower { call: u64 },
+    /// The disk has space for so many bytes more.
+    Fill { bytes: u64 },
+    /// There is space again.
+    Free,
+    /// The kernel writes to the disk what it has.
+    WriteBack,
+    /// Passes of the shipper that send so many files each.
+    Ship { passes: u64, files: usize },
+    /// What object storage does with the next requests.
+    Storage(Vec<Behaviour>),
+}
+
+/// What holds throughout a history.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Hours after which intervals become coarser, and the recording or the spool forgets.
+    pub details: u64,
+    pub tens: u64,
+    pub sixties: u64,
+    pub keep: Option<u64>,
+    pub ships: bool,
+    /// How long what was merged stays in the bucket, seconds.
+    pub grace: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct History {
+    pub seed: u64,
+    pub settings: Settings,
+    pub actions: Vec<Action>,
+}
+
+impl History {
+    pub fn of_seed(seed: u64) -> History {
+        let mut random = Random::new(seed);
+        let r = &mut random;
+        let never = 1 << 20;
+        let settings = Settings {
+            details: r.pick(&[0, 0, 1, never]),
+            tens: r.pick(&[1, 2, never]),
+            sixties: r.pick(&[2, 3, never]),
+            keep: r.pick(&[None, Some(0), Some(2)]),
+            ships: !r.chance(4),
+            grace: r.pick(&[0, 0, 900]),
+        };
+        // Most histories have few kinds of trouble, so that what one hides the other shows.
+        let kill = r.pick(&[0, 1, 1, 3]);
+        // What a machine without power has lost may have been sent, and its numbers are given again.
+        let power = if settings.ships { 0 } else { r.pick(&[0, 1]) };
+        let full = r.pick(&[0, 0, 1]);
+        let storage = r.pick(&[0, 1, 3]);
+        let lies = r.chance(4);
+        let clock = r.pick(&[0, 0, 1]);
+        let length = 4 + r.below(17);
+        let actions = (0..length).map(|_| {
+            let kinds: [u64; 12] =
+                [9, 5, clock, 1, 1, 2 * kill, power, full, full, power, 6, storage];
+            let mut drawn = r.below(kinds.iter().sum());
+            let kind = kinds.iter().position(|weight| {
+                let taken = drawn < *weight;
+                drawn = drawn.saturating_sub(*weight);
+                taken
+            });
+            match kind {
+                Some(0) => Action::Intervals {
+                    count: r.up_to(12),
+                    milliseconds: r.pick(&[100, 1000, 1000, 10_000]),
+                },
+                Some(1) => Action::Pass { seconds: r.pick(&[1, 60, 60, 600, 3600, 3600, 7200]) },
+                Some(2) => {
+                    let seconds = r.pick(&[1, 30, 60, 3600, 7200, 86_400]);
+                    Action::SetClock { seconds: r.pick(&[seconds, -seconds]) }
+                }
+                Some(3) => Action::RestartServer,
+                Some(4) => Action::End { merge: r.chance(2) },
+                Some(5) => Action::Kill { call: r.up_to(200) },
+                Some(6) => Action::LosePower { call: r.up_to(200) },
+                Some(7) => Action::Fill { bytes: r.up_to(1 << 17) },
+                Some(8) => Action::Free,
+                Some(9) => Action::WriteBack,
+                Some(10) => Action::Ship { passes: r.up_to(8), files: r.pick(&[1, 3, 200]) },
+                _ => Action::Storage((0..r.up_to(40)).map(|_| behaviour(r, lies)).collect()),
+            }
+        });
+        let actions = actions.collect();
+        History { seed, settings, actions }
+    }
+
+    /// The shortest history found, and its violation, for one that has one; `fails` runs one.
+    pub fn shrink(
+        mut self,
+        mut violation: String,
+        fails: impl Fn(&History) -> Option<String>,
+    ) -> (History, String) {
+        let mut length = self.actions.len().div_ceil(2);
+        loop {
+            let mut at = 0;
+            while at < self.actions.len() {
+                let mut fewer = self.clone();
+                fewer.actions.drain(at..(at + length).min(self.actions.len()));
+                match fails(&fewer) {
+                    Some(text) => (self, violation) = (fewer, text),
+                    None => at += length,
+                }
+            }
+            if length == 1 {
+                break;
+            }
+            length = length.div_ceil(2);
+        }
+        // Smaller numbers.
+        for at in 0..self.actions.len() {
+            while let Some(smaller) = self.actions[at].smaller() {
+                let mut simpler = self.clone();
+                simpler.actions[at] = smaller;
+                let Some(text) = fails(&simpler) else { break };
+                (self, violation) = (simpler, text);
+            }
+        }
+        (self, violation)
+    }
+}
+
+fn behaviour(r: &mut Random, lies: bool) -> Behaviour {
+    use Behaviour::{AnswerIsLost, Lies, Refuses, Works};
+    match r.below(8) {
+        0 | 1 => Refuses,
+        2 | 3 => AnswerIsLost,
+        4 | 5 if lies => Lies,
+        _ => Works,
+    }
+}
+
+impl Action {
+    fn smaller(&self) -> Option<Action> {
+        match self.clone() {
+            Action::Intervals { count, milliseconds } if count > 1 => {
+                Some(Action::Intervals { count: count - 1, milliseconds })
+            }
+            Action::Ship { passes, files } if passes > 1 => {
+                Some(Action::Ship { passes: passes - 1, files })
+            }
+            Action::Storage(mut all) if all.len() > 1 => {
+                all.pop();
+                Some(Action::Storage(all))
+            }
+            _ => None,
+        }
+    }
+}
