@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const ABOUT: &str = "recording.json";
 /// Where the crate `ship` keeps what it has sent. It may be there before the recording begins.
 pub const SHIP: &str = "ship";
+/// Where the journals are.
+pub(crate) const JOURNAL: &str = "journal";
 /// The end of a file's name while it is being written.
 pub(crate) const UNFINISHED: &str = ".new";
 
@@ -141,7 +143,7 @@ impl Store {
 
     /// The hosts that have recorded into a directory.
     pub fn hosts(directory: &Path) -> Vec<String> {
-        let mut hosts: Vec<String> = ["frames", "journal"]
+        let mut hosts: Vec<String> = ["frames", JOURNAL]
             .iter()
             .flat_map(|table| list(&directory.join(table)))
             .filter_map(|path| Some(path.file_name()?.to_str()?.strip_prefix("host=")?.to_string()))
@@ -157,7 +159,7 @@ impl Store {
 
     /// The directory of the journals.
     pub fn journals(&self) -> PathBuf {
-        self.directory.join("journal").join(self.host_part())
+        self.directory.join(JOURNAL).join(self.host_part())
     }
 
     /// All journals, oldest first.

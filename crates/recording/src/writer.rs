@@ -11,7 +11,7 @@ use crate::journal::{self, Journal};
 use crate::plan_rows::PlanKey;
 use crate::retention::RetentionPolicy;
 use crate::rows::{FrameRow, StatementKey};
-use crate::store::{self, Compaction, Store, ABOUT};
+use crate::store::{self, Compaction, Store, ABOUT, UNFINISHED};
 use crate::table::{columns, Table};
 use crate::upkeep;
 use rustix::fs::{flock, FlockOperation};
@@ -94,7 +94,12 @@ impl Writer {
         let store = Store::new(directory, &about.host);
         let journals = store.journals();
         let is_new = !directory.join(ABOUT).exists();
-        let foreign = |entry: std::fs::DirEntry| entry.file_name() != store::SHIP;
+        // A recorder that was killed before it had begun may have left these.
+        let foreign = |entry: std::fs::DirEntry| {
+            let name = entry.file_name();
+            let of_recorder = name == store::SHIP || name == store::JOURNAL;
+            !of_recorder && !name.to_string_lossy().ends_with(UNFINISHED)
+        };
         if is_new && std::fs::read_dir(directory).is_ok_and(|all| all.flatten().any(foreign)) {
             return Err(Error::NotEmpty { path: directory.to_path_buf() });
         }
