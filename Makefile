@@ -114,7 +114,7 @@ check: build-extension $(PAGE) build/bootstrapped-tests
 	$(SERVER_TEST) status::
 
 # The other programs of tests that `make check` runs.
-CHECKED = golden
+CHECKED = golden $(notdir $(wildcard crates/segment/tests/stepper))
 
 # Cargo builds the command that is tested with the tests. A test that needs statistics, or luck, belongs to `make verify`.
 test: test-build
