@@ -101,8 +101,9 @@ demo: build/bootstrapped-demo
 demo-extension:
 	+@$(EXTENSION) -s
 
+# Without make's job server, which has two places, cargo uses all processors.
 demo-command:
-	$(CARGO) build --locked --profile demo -p tally --bin tally --no-default-features
+	env -u MAKEFLAGS $(CARGO) build --locked --profile demo -p tally --bin tally --no-default-features
 
 # Before each commit; the lints proper (make lint) need minutes after a change.
 check: build-extension $(PAGE) build/bootstrapped-tests
