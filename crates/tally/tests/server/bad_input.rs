@@ -3,7 +3,8 @@
 
 use std::io::Write;
 
-use crate::support::{complaint, output, shared, tally};
+use crate::support::shared_server::Profile;
+use crate::support::{complaint, output, plain, tally};
 
 #[test]
 fn a_wrong_command_line_ends_with_2() {
@@ -61,7 +62,7 @@ fn a_directory_that_is_not_a_data_directory_is_refused() {
 
 #[test]
 fn the_data_directory_of_a_stopped_server_is_an_error_that_says_so() {
-    let cluster = scratch::Cluster::builder().create().unwrap();
+    let cluster = plain().create().unwrap();
     let error = complaint(tally().arg("top").arg(cluster.data_dir()), 1);
     assert!(error.contains("no server runs there"), "{error}");
     let error = complaint(tally().arg("enable").arg(cluster.data_dir()), 1);
@@ -70,7 +71,7 @@ fn the_data_directory_of_a_stopped_server_is_an_error_that_says_so() {
 
 #[test]
 fn without_the_extension_the_error_suggests_tally_enable() {
-    let cluster = scratch::Cluster::builder().start().unwrap();
+    let cluster = Profile::Plain.server();
     for target in [cluster.data_dir().display().to_string(), cluster.connection_string()] {
         let error = complaint(tally().args(["top", &target]), 1);
         assert!(error.contains("tally enable"), "{error}");
@@ -87,9 +88,9 @@ fn the_error_names_a_server_that_does_not_answer() {
 
 #[test]
 fn the_error_names_the_missing_permission() {
-    let cluster = shared();
-    cluster.psql("create role poor login").unwrap();
-    let target = cluster.connection_string().replace("user=postgres", "user=poor");
+    let database = Profile::Preloaded.database();
+    let user = format!("user={}", database.role("poor", ""));
+    let target = database.connection_string().replace(&format!("user={}", database.name), &user);
     let result = tally().args(["top", "--once", &target]).output().unwrap();
     // Permission on the file depends on the operating system's user: root and the server's user have it.
     if !result.status.success() {

@@ -149,7 +149,7 @@ fn thirty_ways_lead_where_psql_goes() {
             for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PG")) {
                 command.env_remove(name);
             }
-            command.env("HOME", folder.path()).env("PGCONNECT_TIMEOUT", "10").envs(case.0.clone());
+            command.env("HOME", folder.path()).env("PGCONNECT_TIMEOUT", "120").envs(case.0.clone());
             command
         };
         let mut psql = prepare(&scratch::Binaries::find().unwrap().program("psql"));

@@ -15,7 +15,7 @@ const ATTACK: &str = "language plpgsql as $$ begin \
      return null; end $$";
 
 fn installed(installation: &Installation, mode: &str) -> Cluster {
-    let builder = Cluster::builder().binaries(installation.binaries());
+    let builder = Cluster::builder().directory(support::memory()).binaries(installation.binaries());
     start(if mode.is_empty() { builder } else { builder.setting(mode, "pg_tally") })
 }
 
@@ -40,8 +40,8 @@ fn is_superuser(cluster: &Cluster) -> bool {
 
 #[test]
 fn a_schema_of_another_role_is_refused_and_gives_its_owner_no_rights() {
-    let installation = Installation::new();
-    let cluster = installed(&installation, "shared_preload_libraries");
+    let installation = Installation::shared();
+    let cluster = installed(installation, "shared_preload_libraries");
     let app = create_mallorys_database(&cluster);
     // A better match for a call with integer constants than the extension's own function.
     client(&app.replace("user=postgres", "user=mallory"))
@@ -79,8 +79,8 @@ fn a_schema_of_another_role_is_refused_and_gives_its_owner_no_rights() {
 
 #[test]
 fn an_extension_in_another_roles_schema_is_refused() {
-    let installation = Installation::new();
-    let cluster = installed(&installation, "");
+    let installation = Installation::shared();
+    let cluster = installed(installation, "");
     let app = create_mallorys_database(&cluster);
     let mut admin = client(&app);
     admin.batch_execute("create extension pg_tally").unwrap();
@@ -93,8 +93,8 @@ fn an_extension_in_another_roles_schema_is_refused() {
 
 #[test]
 fn the_search_path_of_a_database_does_not_affect_our_sessions() {
-    let installation = Installation::new();
-    let cluster = installed(&installation, "");
+    let installation = Installation::shared();
+    let cluster = installed(installation, "");
     let app = create_mallorys_database(&cluster);
     let mut mallory = client(&app.replace("user=postgres", "user=mallory"));
     mallory.batch_execute("create schema evil").unwrap();
@@ -145,8 +145,8 @@ fn files(cluster: &Cluster) -> (BTreeSet<String>, String) {
 
 #[test]
 fn nothing_stays_behind_in_the_catalogs_or_the_data_directory() {
-    let installation = Installation::new();
-    let mut cluster = installed(&installation, "");
+    let installation = Installation::shared();
+    let mut cluster = installed(installation, "");
     cluster.psql("create database other").unwrap();
     cluster.restart().unwrap();
     let databases = ["postgres", "other"];
@@ -181,8 +181,8 @@ fn nothing_stays_behind_in_the_catalogs_or_the_data_directory() {
 
 #[test]
 fn a_server_that_is_enabled_again_keeps_its_statements() {
-    let installation = Installation::new();
-    let mut cluster = installed(&installation, "");
+    let installation = Installation::shared();
+    let mut cluster = installed(installation, "");
     let target = cluster.connection_string();
     output(tally().args(["enable", "--mode", "shared", &target]));
     cluster.restart().unwrap();
@@ -201,8 +201,8 @@ fn a_server_that_is_enabled_again_keeps_its_statements() {
 
 #[test]
 fn disable_keeps_and_names_extensions_it_did_not_create_or_that_others_need() {
-    let installation = Installation::new();
-    let cluster = installed(&installation, "");
+    let installation = Installation::shared();
+    let cluster = installed(installation, "");
     cluster.psql("create database other").unwrap();
     cluster.psql("create extension pg_tally").unwrap();
     let target = cluster.connection_string();

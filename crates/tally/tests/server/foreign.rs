@@ -104,7 +104,7 @@ impl Listening {
                         continue;
                     };
                     stream.set_nonblocking(false).unwrap();
-                    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+                    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
                     let mut length = [0; 4];
                     stream.read_exact(&mut length).unwrap();
                     let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];

@@ -61,7 +61,7 @@ reads = ["commits", "handled"]
 
 #[test]
 fn the_installed_command_studies_with_the_installed_extension() {
-    let installation = Installation::new();
+    let installation = Installation::shared();
     let folder = tempfile::tempdir().unwrap();
     let (study, out) = (folder.path().join("study.toml"), folder.path().join("out"));
     std::fs::write(&study, SMALL).unwrap();
@@ -79,7 +79,7 @@ fn the_installed_command_studies_with_the_installed_extension() {
 
 #[test]
 fn a_server_with_another_file_of_the_library_creates_the_extension() {
-    let installation = Installation::new();
+    let installation = Installation::shared();
     let builder = plain().binaries(installation.binaries());
     let cluster = start(builder.setting("shared_preload_libraries", "pg_tally"));
     let mut client = cluster.connect().unwrap();
@@ -92,7 +92,7 @@ fn a_server_with_another_file_of_the_library_creates_the_extension() {
 /// The server loads one file by its full path at start, and the views' functions load another.
 #[test]
 fn a_second_file_of_the_library_only_reads() {
-    let installation = Installation::new();
+    let installation = Installation::shared();
     let copy = tempfile::tempdir().unwrap();
     let file = copy.path().join("pg_tally.so");
     std::fs::copy(support::library(), &file).unwrap();
@@ -102,6 +102,7 @@ fn a_second_file_of_the_library_only_reads() {
     }
     let cluster = start(
         Cluster::builder()
+            .directory(support::memory())
             .binaries(installation.binaries())
             .setting("shared_preload_libraries", &file.display().to_string())
             .setting("pg_tally.statements", "all"),
@@ -124,7 +125,8 @@ fn a_plugin_that_any_role_may_load_obeys_the_configuration() {
     let plugins = installation.libraries().join("plugins");
     std::fs::create_dir(&plugins).unwrap();
     std::os::unix::fs::symlink("../pg_tally.so", plugins.join("pg_tally.so")).unwrap();
-    let cluster = start(Cluster::builder().binaries(installation.binaries()));
+    let cluster =
+        start(Cluster::builder().directory(support::memory()).binaries(installation.binaries()));
     cluster.psql("create role alice login").unwrap();
     let path = segment(&cluster);
     let connect =

@@ -167,12 +167,25 @@ fn what_explain_does_not_execute_is_not_noted() {
 
 #[test]
 fn slow_executions_are_noted_and_the_second_one_of_a_statement_that_is_repeated() {
-    let (cluster, mut client) = filled(server().setting("pg_tally.plan_threshold", "100ms"));
+    let (cluster, mut client) = filled(server().setting("pg_tally.plan_threshold", "1h"));
+    let set = |threshold: &str| {
+        cluster.append_config(&format!("pg_tally.plan_threshold = {threshold}\n")).unwrap();
+        cluster.reload().unwrap();
+        support::eventually("the setting holds", || {
+            let shown = cluster.psql("show pg_tally.plan_threshold").unwrap();
+            if shown.trim() == threshold {
+                Ok(())
+            } else {
+                Err(shown)
+            }
+        });
+    };
     for _ in 0..50 {
         client.batch_execute("select v from orders where id = 11").unwrap();
     }
-    client.batch_execute("select pg_sleep(0.15), v from orders where id = 11").unwrap();
     client.batch_execute("select v + 1 from orders where id = 11").unwrap();
+    set("100ms");
+    client.batch_execute("select pg_sleep(0.15), v from orders where id = 11").unwrap();
     let noted = |client: &mut Client| -> Vec<(String, i64)> {
         let sql = "select query, noted from tally.plans join tally.statements using (queryid) \
                    where query like '%from orders%' order by query";
@@ -185,11 +198,7 @@ fn slow_executions_are_noted_and_the_second_one_of_a_statement_that_is_repeated(
             ("select v from orders where id = $1".to_owned(), 1)
         ]
     );
-    cluster.append_config("pg_tally.plan_threshold = -1\n").unwrap();
-    cluster.reload().unwrap();
-    support::eventually("the setting holds", || {
-        cluster.psql("show pg_tally.plan_threshold").unwrap().trim() == "-1"
-    });
+    set("-1");
     client.batch_execute("select pg_sleep(0.15), v from orders where id = 11").unwrap();
     client.batch_execute("select pg_sleep(0.15), v, 1 from orders where id = 11").unwrap();
     assert_eq!(noted(&mut client).iter().map(|it| it.1).sum::<i64>(), 2);

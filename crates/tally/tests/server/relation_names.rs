@@ -16,7 +16,7 @@ fn relations_have_names_if_the_user_may_connect() {
     let mut load = load.spawn().unwrap();
     let top = |user: &str, options: &[&str]| {
         let mut command = tally();
-        command.env("PGUSER", user).args(["top", "--view", "io", "--interval", "1"]);
+        command.env("PGUSER", user).args(["top", "--view", "io", "--interval", "0.3"]);
         output(command.args(options).arg(cluster.data_dir()))
     };
     let last = |user: &str| -> Value {
@@ -36,12 +36,20 @@ fn relations_have_names_if_the_user_may_connect() {
         let row = client.query_one("select pg_relation_filenode($1::text::regclass)", &[&name]);
         assert_eq!(u64::from(row.unwrap().get::<_, u32>(0)), node, "{name}");
     }
-    let text = top("postgres", &["--count", "3"]);
-    assert!(text.contains("/pgbench_accounts"), "{text}");
+    support::eventually("the pane has a name", || {
+        let text = top("postgres", &["--count", "3"]);
+        if text.contains("/pgbench_accounts") {
+            Ok(())
+        } else {
+            Err(text)
+        }
+    });
     // A user who may not connect sees numbers.
-    let stranger = last("nobody_of_that_name");
-    assert_eq!(stranger["relation_names"], serde_json::json!([]));
-    assert!(!stranger["relations"].as_array().unwrap().is_empty());
+    support::eventually("the pane has numbers", || {
+        let stranger = last("nobody_of_that_name");
+        assert_eq!(stranger["relation_names"], serde_json::json!([]));
+        !stranger["relations"].as_array().unwrap().is_empty()
+    });
     assert!(load.running(), "the load has ended");
     load.kill();
 }

@@ -204,12 +204,17 @@ fn what_cannot_be_read_whole_is_known_as_such() {
     // Of a region: offset, then how many there are and the size of each.
     let at_of = |region: u64, n: u64| word(region) + n * (word(region + 8) >> 32);
     let at = at_of(BOOKS, u64::from(book.slot));
-    let mut seq = word(at);
     eventually("it waits for a message", || {
-        std::thread::sleep(Duration::from_millis(100));
-        let before = std::mem::replace(&mut seq, word(at));
-        before == seq && seq % 2 == 0
+        let snapshot = local.snapshot(None).unwrap();
+        let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();
+        let runs = book.run().and_then(|stat| Some(&snapshot.directory.get(stat)?.name));
+        if runs.is_some_and(|name| name.starts_with("idle")) {
+            Ok(())
+        } else {
+            Err(runs.cloned())
+        }
     });
+    let seq = word(at);
     assert!(!torn(&mut remote).0.contains(&pid));
     set(at, seq | 1);
     assert!(torn(&mut remote).0.contains(&pid));

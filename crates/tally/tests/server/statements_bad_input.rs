@@ -3,9 +3,9 @@
 //! counted, and no time is lost.
 
 use crate::support;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::shared_server::Profile;
 use crate::support::workload::distinct_statement;
 use postgres::{Client, NoTls};
 use scratch::Cluster;
@@ -320,70 +320,53 @@ fn with_max_statements_zero_the_server_works_and_the_views_are_empty() {
     assert!(!status(&mut client, "statements").is_empty());
 }
 
-/// Runs sessions with many different statements each, until `stop`; returns the number of executions.
-fn many_statements(cluster: &Cluster, sessions: u32, stop: &AtomicBool) -> u64 {
+/// Runs sessions with many different statements each; returns when all have ended.
+fn many_statements(cluster: &Cluster, sessions: u32, each: u32) {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..sessions)
-            .map(|session| {
-                let config = cluster.config();
-                scope.spawn(move || {
-                    let mut client = config.connect(NoTls).unwrap();
-                    let mut done = 0;
-                    while !stop.load(Ordering::Relaxed) {
-                        let number = (session * 7919 + done as u32 * 31) % 60_000;
-                        let sql = distinct_statement(number, session);
-                        if done % 2 == 0 {
-                            client.batch_execute(&sql).unwrap();
-                        } else {
-                            client.query(&sql, &[]).unwrap();
-                        }
-                        done += 1;
+        for session in 0..sessions {
+            let mut client = cluster.connect().unwrap();
+            scope.spawn(move || {
+                for done in 0..each {
+                    let sql = distinct_statement((session * 7919 + done * 31) % 60_000, session);
+                    if done % 2 == 0 {
+                        client.batch_execute(&sql).unwrap();
+                    } else {
+                        client.query(&sql, &[]).unwrap();
                     }
-                    done
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-    })
-}
-
-/// Sets the flag on drop.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+                }
+            });
+        }
+    });
 }
 
 #[test]
 fn a_full_table_evicts_while_sessions_run_and_one_resets() {
     let smallest: i64 = {
-        let cluster = server(&[]);
+        let database = Profile::Preloaded.database();
         let sql = "select greatest(min_val::bigint, 1) from pg_settings where name = 'pg_tally.max_statements'";
-        cluster.connect().unwrap().query_one(sql, &[]).unwrap().get(0)
+        database.connect().query_one(sql, &[]).unwrap().get(0)
     };
     for most in [smallest, 100] {
         let cluster = server(&[("pg_tally.max_statements", &most.to_string())]);
         let mut client = cluster.connect().unwrap();
-        let stop = AtomicBool::new(false);
-        let done = std::thread::scope(|scope| {
-            let load = scope.spawn(|| many_statements(&cluster, 8, &stop));
-            let _stop = Stop(&stop);
-            let began = Instant::now();
-            while began.elapsed() < Duration::from_secs(4) {
+        std::thread::scope(|scope| {
+            let load = scope.spawn(|| many_statements(&cluster, 8, 1000));
+            while !load.is_finished() {
                 client.batch_execute("select tally.reset()").unwrap();
                 let rows = client.query("select * from tally.statements", &[]).unwrap().len();
                 // The table is set-associative, and local entries come on top.
                 assert!(rows < 100 + most as usize * 2 + 8 * 64, "{rows} rows of {most}");
                 client.query("select * from tally.statement_activities", &[]).unwrap();
             }
-            drop(_stop);
-            load.join().unwrap()
         });
-        let evicted: u64 = status(&mut client, "statements evicted").parse().unwrap();
-        println!("limit {most}: {done} statements, {evicted} evicted");
-        assert!(evicted > 20 && done > 1000, "{evicted} evicted of {done}");
+        // Without a reset most of these have to go.
+        let evicted =
+            |client: &mut Client| -> u64 { status(client, "statements evicted").parse().unwrap() };
+        let before = evicted(&mut client);
+        many_statements(&cluster, 1, 1000);
+        let after = evicted(&mut client);
+        println!("limit {most}: {before} evicted, and {} of 1000", after - before);
+        assert!(after - before > 500, "{} evicted of 1000", after - before);
         assert_eq!(status(&mut client, "statements lost"), "0");
 
         // It still counts exactly.
@@ -398,30 +381,32 @@ fn a_full_table_evicts_while_sessions_run_and_one_resets() {
     }
 }
 
+/// A kill at each step of a flush is a matter of the stepper of libtally's tests.
 #[test]
-fn a_session_killed_during_a_flush_leaves_no_lock_held() {
+fn a_session_killed_among_flushes_leaves_no_lock_held() {
     let cluster = server(&[("pg_tally.max_statements", "100"), ("restart_after_crash", "on")]);
     let config = cluster.config();
-    for kill in 0..6 {
-        let stop = AtomicBool::new(false);
+    for kill in 0..4 {
+        let done = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            let _stop = Stop(&stop);
             for session in 0..6u32 {
-                let (config, stop) = (config.clone(), &stop);
+                let (config, done) = (config.clone(), &done);
                 scope.spawn(move || {
+                    // Until the server ends all sessions, since one was killed.
                     let Ok(mut client) = config.connect(NoTls) else { return };
                     let mut number = session * 1000;
-                    while !stop.load(Ordering::Relaxed) {
-                        if client.batch_execute(&distinct_statement(number % 60_000, 1)).is_err() {
-                            return;
-                        }
+                    while client.batch_execute(&distinct_statement(number % 60_000, 1)).is_ok() {
                         number += 1;
+                        done.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
-            std::thread::sleep(Duration::from_millis(250 + 37 * kill));
-            let pids = cluster.backend_pids().unwrap();
-            cluster.kill9(pids[kill as usize % pids.len()]).unwrap();
+            let pids = support::eventually("the sessions flush", || {
+                let pids = cluster.backend_pids().unwrap();
+                let busy = done.load(Ordering::Relaxed) > 1000 + 337 * kill;
+                (busy && !pids.is_empty()).then_some(pids)
+            });
+            cluster.kill9(pids[kill % pids.len()]).unwrap();
         });
         let mut client = None;
         support::eventually("the server accepts sessions again", || {
@@ -430,8 +415,7 @@ fn a_session_killed_during_a_flush_leaves_no_lock_held() {
         });
         let mut client = client.unwrap();
         client.batch_execute("select tally.reset()").unwrap();
-        // Every set is used: a lock that stays held would block these.
-        let began = Instant::now();
+        // Every set is used: what finds a lock held is dropped and counted as such.
         for number in 0..3000 {
             client.batch_execute(&distinct_statement(number, 1)).unwrap();
         }
@@ -440,8 +424,6 @@ fn a_session_killed_during_a_flush_leaves_no_lock_held() {
         }
         assert_eq!(shown(&mut client, "after_the_kill").calls, 50, "kill {kill}");
         assert_eq!(status(&mut client, "statement counts dropped"), "0", "kill {kill}");
-        println!("kill {kill}: 3000 statements in {:?}", began.elapsed());
-        assert!(began.elapsed() < Duration::from_secs(15), "locks are waited for");
     }
     assert!(!cluster.log().contains("PANIC"), "{}", cluster.log_tail(50));
 }

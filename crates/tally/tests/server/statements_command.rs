@@ -51,7 +51,10 @@ fn fields(value: &Value, into: &mut Vec<String>) {
 /// A session that is executing a statement until it is released.
 struct Waiter {
     holder: postgres::Client,
-    session: std::thread::JoinHandle<Duration>,
+    began: Instant,
+    session: std::thread::JoinHandle<()>,
+    /// It waits since then, at the latest.
+    waiting: Instant,
 }
 
 const WAITS: &str = "select pg_advisory_lock($1)";
@@ -61,23 +64,40 @@ impl Waiter {
         let mut holder = cluster.connect().unwrap();
         holder.batch_execute("select pg_advisory_lock(4711)").unwrap();
         let mut client = cluster.connect().unwrap();
+        let began = Instant::now();
         let session = std::thread::spawn(move || {
-            let began = Instant::now();
             client.batch_execute("select pg_advisory_lock(4711)").unwrap();
-            began.elapsed()
         });
-        let waiter = Self { holder, session };
-        eventually("the statement is in progress", || {
-            !json(cluster, &[])["current"].as_array().unwrap().is_empty()
+        eventually("the holder has its lock and the statement waits for it", || {
+            let json = json(cluster, &[]);
+            let current = json["current"].as_array().unwrap().iter();
+            let mut activities = current.flat_map(|it| it["activities"].as_array().unwrap());
+            let waits = activities.any(|it| it["activity"] == "Lock:advisory");
+            let counted = row(&json, WAITS).is_some_and(|it| it["calls"] == 1);
+            if waits && counted {
+                Ok(())
+            } else {
+                Err(json["current"].clone())
+            }
         });
-        waiter
+        Self { holder, began, session, waiting: Instant::now() }
     }
 
-    /// Ends the statement; returns how long it waited.
-    fn release(mut self) -> Duration {
+    /// Ends the statement; returns how long it waited, at least and at most.
+    fn release(mut self) -> (f64, f64) {
+        let least = self.waiting.elapsed().as_secs_f64();
         self.holder.batch_execute("select pg_advisory_unlock_all()").unwrap();
-        self.session.join().unwrap()
+        self.session.join().unwrap();
+        (least, self.began.elapsed().as_secs_f64())
     }
+}
+
+/// The clock's rate was measured against another clock when the segment was made.
+const RATE: f64 = 1e-3;
+
+fn within(what: &str, got: f64, (min, max): (f64, f64)) {
+    let bracket = min * (1.0 - RATE)..=max * (1.0 + RATE);
+    assert!(bracket.contains(&got), "{what}: {got} s of {min} to {max} s");
 }
 
 #[test]
@@ -171,42 +191,64 @@ fn a_load_is_shown_statement_by_statement() {
 
 #[test]
 fn a_statement_counts_while_it_runs() {
-    let cluster = shared();
+    // Its check for deadlocks would interrupt the wait.
+    let preloaded = plain().setting("shared_preload_libraries", "pg_tally");
+    let cluster = start(preloaded.setting("deadlock_timeout", "1h"));
     let waiter = Waiter::new(&cluster);
-    // Time before the interval would show up in the figures.
-    std::thread::sleep(Duration::from_millis(500));
-    let during = json(&cluster, &["--interval", "1"]);
-    let waits = row(&during, WAITS).expect("it shows before it has ended");
+    // Between two readings, each at some time while its command runs.
+    let read = || {
+        let before = Instant::now();
+        let json = json(&cluster, &[]);
+        let waits = row(&json, WAITS).expect("it shows before it has ended");
+        assert_eq!((&waits["calls"], &waits["running"]), (&1.into(), &1.into()));
+        (before, seconds(&waits["seconds"]), Instant::now())
+    };
+    let first = read();
+    let between = Instant::now();
+    std::thread::sleep(Duration::from_millis(200));
+    let min = between.elapsed().as_secs_f64();
+    let last = read();
+    let max = last.2.duration_since(first.0).as_secs_f64();
+    within("in flight", last.1 - first.1, (min, max));
+    // All of it is the wait, and what was before the interval is not in it.
+    let began = Instant::now();
+    let during = json(&cluster, &["--interval", "0.5"]);
+    let waits = row(&during, WAITS).unwrap();
     assert_eq!((&waits["calls"], &waits["running"]), (&0.into(), &1.into()));
-    let length = seconds(&during["interval_seconds"]);
-    assert!((seconds(&waits["seconds"]) / length - 1.0).abs() < 0.05, "{during}");
-    assert!(seconds(&waits["split"]["lock_seconds"]) > 0.9 * length, "{during}");
+    assert!(seconds(&waits["seconds"]) > 0.0, "{during}");
+    within("in the interval", seconds(&waits["seconds"]), (0.0, began.elapsed().as_secs_f64()));
+    near(seconds(&waits["split"]["lock_seconds"]), seconds(&waits["seconds"]), "its wait");
 
     let top = |args: &[&str]| {
         let mut command = tally();
         command.args(["top", "--once", "--interval", "0.5"]).args(args);
         output(command.arg(cluster.connection_string()))
     };
+    let least = waiter.waiting.elapsed().as_secs_f64();
     let interval: Value = serde_json::from_str(&top(&["--json"])).unwrap();
     let current = &interval["statements"]["current"][0];
     let session = interval["sessions"].as_array().unwrap();
     let session = session.iter().find(|s| s["pid"] == current["pid"]).expect("a session's");
     assert_eq!(session["activity"], "Lock:advisory");
     assert_eq!(current["query"], WAITS);
-    assert!(seconds(&current["seconds"]) > 1.0, "{current}");
+    within("so far", seconds(&current["seconds"]), (least, waiter.began.elapsed().as_secs_f64()));
     let sessions = top(&["--view", "sessions"]);
     assert!(sessions.contains("select pg_advisory"), "{sessions}");
     assert!(sessions.contains("lock 99.") || sessions.contains("lock 100.0"), "{sessions}");
     let pane = top(&["--view", "statements", "--sort", "Lock:advisory"]);
     assert!(pane.contains("%ACTIVITY") && pane.contains("select pg_advisory"), "{pane}");
 
-    let waited = waiter.release().as_secs_f64();
-    let after = json(&cluster, &[]);
+    let waited = waiter.release();
+    let after = eventually("it has ended", || {
+        let json = json(&cluster, &[]);
+        (row(&json, WAITS).unwrap()["running"] == 0).then_some(json)
+    });
     let waits = row(&after, WAITS).unwrap();
     // The other one is the call of the waiting session.
-    assert_eq!((&waits["calls"], &waits["running"]), (&2.into(), &0.into()));
-    let worked = seconds(&waits["seconds"]);
-    assert!(worked > waited - 0.5 && worked < waited + 0.5, "{worked} {waited}");
+    assert_eq!(waits["calls"], 2);
+    let worked = waits["activities"].as_array().unwrap().iter();
+    let worked = worked.filter(|it| it["activity"] == "Lock:advisory");
+    within("in the end", sum(worked, "seconds"), waited);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! `tally status` and `tally ls` of live servers.
 
 use crate::support;
+use crate::support::shared_server::Profile;
 use crate::support::{output, plain, segment, sessions, shared, start, tally};
 use scratch::StopMode;
 
@@ -11,8 +12,8 @@ fn json(text: &str) -> serde_json::Value {
 
 #[test]
 fn a_server_with_the_extension_in_all_processes_is_covered_in_full() {
-    let cluster = shared();
-    let path = segment(&cluster);
+    let cluster = Profile::Preloaded.server();
+    let path = segment(cluster);
     let status = json(&output(tally().args(["status", "--json"]).arg(&path)));
     assert_eq!(status["mode"], "shared");
     assert_eq!(status["running"], true);
@@ -46,7 +47,7 @@ fn a_server_with_the_extension_in_sessions_lists_what_is_not_covered() {
 
 #[test]
 fn paused_statements_are_reported_and_resume_when_a_level_is_set() {
-    let cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));
+    let cluster = shared();
     let path = segment(&cluster);
     let status = || json(&output(tally().args(["status", "--json"]).arg(&path)));
     assert_eq!(status()["statements_paused"], false);
@@ -136,14 +137,14 @@ fn fields(value: &serde_json::Value, found: &mut std::collections::BTreeSet<Stri
 #[test]
 fn every_field_of_the_json_is_documented() {
     let document = include_str!("../../../../docs/reference-json.md");
-    let cluster = sessions();
+    let cluster = Profile::Sessions.server();
     let session = cluster.connect().unwrap();
     let mut found = std::collections::BTreeSet::new();
     for args in [&["ls", "--json"][..], &["status", "--json"], &["top", "--once", "--json"]] {
         let mut command = tally();
         command.args(args);
         if args[0] != "ls" {
-            command.arg(segment(&cluster));
+            command.arg(segment(cluster));
         }
         fields(&json(&output(&mut command)), &mut found);
     }

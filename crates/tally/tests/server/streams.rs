@@ -6,7 +6,9 @@ use crate::support::strace::Strace;
 
 #[test]
 fn only_what_fills_a_streams_buffer_is_a_wait() {
-    let cluster = support::shared();
+    let preloaded = support::plain().setting("shared_preload_libraries", "pg_tally");
+    // Its workers begin sessions, too.
+    let cluster = support::start(preloaded.setting("autovacuum", "off"));
     support::create_views(&cluster);
     // The relation cache's file exists from now on.
     let mut client = cluster.connect().unwrap();

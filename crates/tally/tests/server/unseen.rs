@@ -3,8 +3,10 @@
 //! people shows them as escapes, JSON has them escaped and exact.
 
 use crate::support;
+use crate::support::recorder::Recorder;
 use crate::support::serving::Serving;
 use crate::support::{output, plain, start, tally};
+use rustix::process::Signal;
 
 /// Characters that reverse, hide, isolate and mark text, and a tag beyond the first 65,536.
 const ODD: &str = "a\u{202e}b\u{200b}c\u{2067}d\u{200f}\u{61c}e\u{e0041}";
@@ -34,10 +36,8 @@ fn no_output_has_invisible_characters() {
     let data = cluster.data_dir().to_str().unwrap();
     let recording = tempfile::tempdir().unwrap();
     let recorded = recording.path().to_str().unwrap();
-    let mut recorder = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"))
-        .args(["record", "--detail", "1s", "--duration", "4s", "-o", recorded, data])
-        .spawn()
-        .unwrap();
+    let recorder = Recorder::start(&cluster, recording.path(), &["--detail", "1s"]);
+    recorder.wait_for(1);
     let mut config: postgres::Config = cluster.connection_string().parse().unwrap();
     let mut client = config.user(ODD).dbname(ODD).connect(postgres::NoTls).unwrap();
     client.batch_execute(&format!("create table \"{ODD}\" (i int); checkpoint")).unwrap();
@@ -85,7 +85,8 @@ fn no_output_has_invisible_characters() {
     let page = serving.get("/").unwrap();
     assert_clean("the page", &page);
 
-    assert!(recorder.wait().unwrap().success());
+    recorder.wait_for(2);
+    recorder.end(Signal::TERM);
     shown.push(("report", seen(&["report", "--text", recorded])));
     seen(&["report", "--json", recorded]);
     let other = recording.path().with_extension("other");

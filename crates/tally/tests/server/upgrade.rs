@@ -26,7 +26,7 @@ fn server(installation: &Installation) -> Cluster {
         let name = format!("pg_tally--{version}.sql");
         fs::copy(versions().join(&name), installation.extensions().join(&name)).unwrap();
     }
-    let builder = Cluster::builder().binaries(installation.binaries());
+    let builder = Cluster::builder().directory(support::memory()).binaries(installation.binaries());
     start(builder.setting("shared_preload_libraries", "pg_tally"))
 }
 

@@ -4,8 +4,9 @@
 
 use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use scratch::Binaries;
+use scratch::{Binaries, Undo};
 use tempfile::TempDir;
 
 pub struct Installation {
@@ -17,6 +18,17 @@ pub struct Installation {
 }
 
 impl Installation {
+    /// One that no test changes; it is removed when this program has ended.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<(Installation, Undo)> = OnceLock::new();
+        let (installation, _) = SHARED.get_or_init(|| {
+            let made = Installation::new();
+            let undo = Undo::start("rm -rf -- \"$1\"", &[made.root.path().as_os_str()]).unwrap();
+            (made, undo)
+        });
+        installation
+    }
+
     pub fn new() -> Self {
         let real = Binaries::find().unwrap();
         let config = |option: &str| PathBuf::from(real.config(option).unwrap());

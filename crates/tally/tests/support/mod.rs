@@ -47,7 +47,7 @@ pub fn library() -> PathBuf {
     path
 }
 
-/// Where servers have their files: in memory if there is room, since copying a thousand files takes a busy disk a second.
+/// Where servers have their files: in memory if there is space, since copying a thousand files takes a busy disk a second.
 /// A container's /dev/shm often has 64 MB, or no library in it can be mapped.
 pub fn memory() -> PathBuf {
     let memory = Path::new("/dev/shm");

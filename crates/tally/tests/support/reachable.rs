@@ -16,16 +16,16 @@ pub struct Reachable {
     pub address: String,
     /// The server's certificate, which signs itself.
     pub certificate: PathBuf,
-    _installation: Installation,
 }
 
 impl Reachable {
     /// Settings are added to postgresql.conf. Database postgres has the extension.
     pub fn start(settings: &[(&str, &str)]) -> Reachable {
-        let installation = Installation::new();
+        let installation = Installation::shared();
         let random = rand::random::<[u8; 3]>().map(|byte| byte.clamp(1, 254));
         let address = format!("127.{}.{}.{}", random[0], random[1], random[2]);
         let mut cluster = Cluster::builder()
+            .directory(super::memory())
             .binaries(installation.binaries())
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.max_slots", "64")
@@ -41,7 +41,17 @@ impl Reachable {
         let (key, certificate) = (data.join("server.key"), data.join("server.crt"));
         let made = Command::new("openssl")
             .args([
-                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=it",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=it",
             ])
             .args(["-addext", &format!("subjectAltName=IP:{address}"), "-keyout"])
             .arg(&key)
@@ -64,7 +74,7 @@ impl Reachable {
                  create role poor login password '{quoted}'"
             ))
             .unwrap();
-        Reachable { cluster, address, certificate, _installation: installation }
+        Reachable { cluster, address, certificate }
     }
 
     /// A connection string without its password, over TLS, checked against the certificate.

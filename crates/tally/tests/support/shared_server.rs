@@ -14,7 +14,7 @@ use scratch::Cluster;
 /// The settings of a shared server.
 #[derive(Debug, Clone, Copy)]
 pub enum Profile {
-    /// It could load pg_tally.
+    /// It could load pg_tally, but no test does so.
     Plain,
     /// pg_tally in every session.
     Sessions,
