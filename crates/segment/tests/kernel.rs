@@ -5,7 +5,7 @@
 mod maker;
 
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use maker::{Maker, Shape, Who, ACCOUNT};
 use segment::clock::monotonic_ns;
@@ -31,8 +31,28 @@ impl Drop for Process {
     }
 }
 
-/// What the witness says after a second of a process whose book says `account`.
-fn witness(process: &Process, account: &str) -> KernelView {
+/// Waits until a process of this kind does what it is for: its state by the kernel.
+fn until(process: &Process, state: char) {
+    let path = format!("/proc/{}/stat", process.0.id());
+    let name = |text: &str| text[text.find('(').unwrap() + 1..text.rfind(')').unwrap()].to_string();
+    eventually(|| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        // Until it has its own name, it is a copy of this process.
+        let is_itself = ["sleep", "sh", "dash", "bash"].contains(&&*name(&text));
+        is_itself && text.rsplit(')').next().unwrap().trim_start().starts_with(state)
+    });
+}
+
+fn eventually(mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "timeout");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What the witness says of a process whose book says `account`, when it has seen enough.
+fn witness(process: &Process, account: &str, enough: impl Fn(&KernelView) -> bool) -> KernelView {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(&folder.path().join("pg_tally.1.2"), SHAPE);
     let stat = maker.stat(account, ACCOUNT);
@@ -40,45 +60,65 @@ fn witness(process: &Process, account: &str) -> KernelView {
     maker.claim(0, 1, who, stat, monotonic_ns());
     let mut segment = Segment::open(&maker.path).unwrap();
     let mut watch = Watch::start(&segment);
-    let first = segment.snapshot(None).unwrap();
-    watch.observe(None, &first, 0.0);
-    std::thread::sleep(Duration::from_millis(1000));
-    let second = segment.snapshot(Some(&first)).unwrap();
-    let interval = Interval::between(&segment, Some(&first), &second);
-    watch.observe(Some(&first), &second, interval.busy_seconds)
+    let mut last = segment.snapshot(None).unwrap();
+    let mut view = watch.observe(None, &last, 0.0);
+    eventually(|| {
+        std::thread::sleep(Duration::from_millis(20));
+        let next = segment.snapshot(Some(&last)).unwrap();
+        let interval = Interval::between(&segment, Some(&last), &next);
+        view = watch.observe(Some(&last), &next, interval.busy_seconds);
+        last = next;
+        enough(&view)
+    });
+    view
+}
+
+fn sampled(view: &KernelView) -> bool {
+    view.samples > 20
+}
+
+/// A process that sleeps.
+fn asleep() -> Process {
+    let process = Process::new("sleep", &["600"]);
+    until(&process, 'S');
+    process
 }
 
 #[test]
 fn a_process_blocked_outside_every_probe_is_unexplained() {
-    let witness = witness(&Process::new("sleep", &["60"]), "execute::cpu");
-    assert!(witness.available && witness.samples > 20, "{witness:?}");
-    assert!(witness.unexplained_share > 0.9, "{witness:?}");
-    assert_eq!(witness.samples_unexplained, witness.samples);
+    let witness = witness(&asleep(), "execute::cpu", sampled);
+    assert!(witness.available, "{witness:?}");
+    assert_eq!((witness.unexplained_share, witness.samples_unexplained), (1.0, witness.samples));
     assert!(!witness.blocked_in.is_empty());
 }
 
 #[test]
 fn a_runnable_process_is_explained() {
     let busy = Process::new("sh", &["-c", "while :; do :; done"]);
-    let witness = witness(&busy, "execute::cpu");
-    assert!(witness.samples > 20, "{witness:?}");
-    assert_eq!(witness.samples_unexplained, 0, "{witness:?}");
-    assert!(witness.unexplained_error < 0.11, "{witness:?}");
+    until(&busy, 'R');
     // The kernel's sums say so, too, although its book does not change.
-    assert!(witness.on_cpu_seconds > 0.0, "{witness:?}");
+    let witness = witness(&busy, "execute::cpu", |view| sampled(view) && view.on_cpu_seconds > 0.0);
+    assert_eq!(witness.samples_unexplained, 0, "{witness:?}");
     assert!(witness.unexplained_share <= witness.unexplained_error, "{witness:?}");
 }
 
 #[test]
 fn a_process_in_the_wait_of_its_book_is_explained() {
-    let witness = witness(&Process::new("sleep", &["60"]), "execute::wait::IO:WALSync");
-    assert!(witness.samples > 20, "{witness:?}");
+    let witness = witness(&asleep(), "execute::wait::IO:WALSync", sampled);
     assert_eq!(witness.unexplained_share, 0.0, "{witness:?}");
 }
 
 #[test]
 fn idle_sessions_are_not_sampled() {
-    let witness = witness(&Process::new("sleep", &["60"]), "idle::wait::Client:ClientRead");
+    // As long as it takes to sample another one.
+    let process = asleep();
+    let (enough, done) = std::sync::mpsc::channel();
+    let other = std::thread::spawn(move || {
+        witness(&asleep(), "execute::cpu", sampled);
+        enough.send(()).unwrap();
+    });
+    let witness = witness(&process, "idle::wait::Client:ClientRead", |_| done.try_recv().is_ok());
+    other.join().unwrap();
     assert_eq!(witness.samples, 0, "{witness:?}");
 }
 

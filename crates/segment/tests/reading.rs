@@ -60,14 +60,22 @@ fn a_wait_in_progress_counts_up_to_this_instant() {
     maker.write(&slot);
 
     let mut segment = Segment::open(&maker.path).unwrap();
+    let mut before = monotonic_ns();
     let mut previous = segment.snapshot(None).unwrap();
     for _ in 0..3 {
-        std::thread::sleep(Duration::from_millis(20));
+        let after_previous = monotonic_ns();
+        std::thread::sleep(Duration::from_millis(5));
+        let before_next = monotonic_ns();
         let snapshot = segment.snapshot(Some(&previous)).unwrap();
         let interval = Interval::between(&segment, Some(&previous), &snapshot);
         let waited = seconds(&interval, "execute", "IO:WALSync");
         assert!((waited / interval.wall_seconds - 1.0).abs() < 1e-9, "{interval:?}");
-        assert!((waited / interval.interval_seconds - 1.0).abs() < 0.05);
+        let within = (before_next - after_previous) as f64 * 1e-9;
+        let around = (monotonic_ns() - before) as f64 * 1e-9;
+        for length in [waited, interval.interval_seconds] {
+            assert!((within..=around).contains(&length), "{length}, not {within} to {around}");
+        }
+        before = before_next;
         let row = &interval.ledger[0].timing;
         assert_eq!(row.count, 0);
         assert!(row.max_seconds.unwrap() > 7.9, "what runs still is the longest: {row:?}");
@@ -90,6 +98,7 @@ fn time_that_moves_to_another_account_between_two_snapshots_is_counted_once() {
         maker.write(&slot);
 
         let mut segment = Segment::open(&maker.path).unwrap();
+        let before = monotonic_ns();
         let previous = segment.snapshot(None).unwrap();
         std::thread::sleep(Duration::from_millis(10));
         // The command turns out to have begun at birth.
@@ -103,7 +112,8 @@ fn time_that_moves_to_another_account_between_two_snapshots_is_counted_once() {
         let interval = Interval::between(&segment, Some(&previous), &snapshot);
         let ledger: f64 = interval.ledger.iter().map(|a| a.timing.seconds).sum();
         assert!((ledger - interval.wall_seconds).abs() < 1e-9, "{interval:?}");
-        assert!(ledger < 1.0, "five seconds were reported before: {ledger}");
+        let around = (monotonic_ns() - before) as f64 * 1e-9;
+        assert!(ledger <= around, "five seconds were reported before: {ledger} of {around}");
         assert_eq!(ledger, seconds(&interval, "simple query", "cpu"));
     }
 }
@@ -180,8 +190,20 @@ fn a_slot_merged_during_the_reading_is_dropped() {
     // ... and the count of merges goes up after the reader began.
     maker.u64(header::MERGE_COUNT as u64, merges - 1);
     let path = maker.path.clone();
+    let reader = rustix::thread::gettid();
+    let slept = move || -> u64 {
+        let path = format!("/proc/self/task/{}/status", reader.as_raw_nonzero());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    let (ready, is_ready) = std::sync::mpsc::channel();
     let counter = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(30));
+        // The first time that the reader sleeps, it waits for the merge.
+        let before = is_ready.recv().unwrap();
+        while slept() == before {
+            std::thread::yield_now();
+        }
         maker.u64(header::MERGE_COUNT as u64, merges);
         maker.u64(header::MERGE_ACTIVE as u64, 0);
         maker
@@ -192,6 +214,7 @@ fn a_slot_merged_during_the_reading_is_dropped() {
     std::os::unix::fs::FileExt::write_all_at(&file, &active, header::MERGE_ACTIVE as u64).unwrap();
     let own = std::process::id().to_ne_bytes();
     std::os::unix::fs::FileExt::write_all_at(&file, &own, header::MERGE_LOCK as u64).unwrap();
+    ready.send(slept()).unwrap();
     let once = segment.snapshot(None).unwrap();
     counter.join().unwrap();
     assert_eq!(once.books.len(), 0);
@@ -260,7 +283,7 @@ fn after_a_reset_only_the_time_since_counts() {
     let interval = Interval::between(&segment, Some(&before), &after);
     assert_eq!(interval.ledger.len(), 1);
     assert_eq!(&*interval.ledger[0].activity, "IO:DataFileRead");
-    assert!(interval.wall_seconds < 0.5);
+    assert!(interval.wall_seconds <= (monotonic_ns() - reset) as f64 * 1e-9);
 }
 
 #[test]

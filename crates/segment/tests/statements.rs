@@ -119,9 +119,10 @@ fn a_stopped_writer_blocks_no_reader() {
         maker.cache(0, index, 1, &Counted::new(2 + u64::from(index), &[100]));
         maker.u64(maker.local_at(0, index), 1);
     }
-    let begin = Instant::now();
-    assert_eq!(world.read().statements().len(), 65);
-    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    // It comes to an end.
+    let read = world.read();
+    assert_eq!(read.statements().len(), 65);
+    assert!(read.torn() > 0);
 }
 
 #[test]

@@ -74,7 +74,6 @@ fn parse_doing(bytes: &[u8], is_syscall: bool) -> io::Result<Doing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn a_blocked_process_is_found_with_its_system_call() {
@@ -83,13 +82,18 @@ mod tests {
         assert!(figures.is_some_and(|it| it.on_cpu_ns > 0));
         let mut busy =
             std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(Proc::default().doing(busy.id() as i32).unwrap(), Doing::Running);
+        // Until it is itself: at its beginning it may wait for its program's file.
+        while Proc::default().doing(busy.id() as i32).unwrap() != Doing::Running {
+            std::thread::yield_now();
+        }
         busy.kill().unwrap();
         busy.wait().unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(50));
         let mut proc = Proc::default();
+        let is_blocked = |doing| matches!(doing, Doing::Blocked(_));
+        while !is_blocked(proc.doing(child.id() as i32).unwrap()) {
+            std::thread::yield_now();
+        }
         for _ in 0..2 {
             assert!(matches!(proc.doing(child.id() as i32).unwrap(), Doing::Blocked(_)));
         }
