@@ -209,7 +209,7 @@ fn mount_tmpfs(place: &Path) -> bool {
 #[test]
 fn a_full_tablespace_in_memory_fails_inserts_as_it_does_without_the_extension() {
     if rerun_in_mount_namespace(
-        "a_full_tablespace_in_memory_fails_inserts_as_it_does_without_the_extension",
+        "file_bad_input::a_full_tablespace_in_memory_fails_inserts_as_it_does_without_the_extension",
     ) {
         return;
     }

@@ -13,18 +13,16 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::{fcntl_setfd, FdFlags};
 
 /// Delays and failures of the disk's operations.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Behaviour {
-    /// How long a read takes.
-    pub read: Duration,
-    /// How long a write takes.
-    pub write: Duration,
-    /// How long a sync takes.
+    /// Reads wait until this is false again.
+    pub holds_reads: bool,
+    /// How long a sync takes at least.
     pub sync: Duration,
     /// Syncs fail (EIO).
     pub sync_fails: bool,
@@ -35,7 +33,21 @@ pub struct Behaviour {
 /// A mounted directory of files.
 pub struct SlowDisk {
     path: PathBuf,
-    behaviour: Arc<Mutex<Behaviour>>,
+    shared: Arc<Shared>,
+}
+
+/// What the disk's thread and the test share.
+#[derive(Default)]
+struct Shared {
+    behaviour: Mutex<Behaviour>,
+    done: Mutex<Vec<(Operation, Duration)>>,
+}
+
+/// An operation on a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Read,
+    Sync,
 }
 
 impl SlowDisk {
@@ -67,15 +79,22 @@ impl SlowDisk {
             let data = std::fs::read(entry.path()).unwrap();
             folder.create(entry.file_name().into_encoded_bytes(), data);
         }
-        let behaviour = Arc::new(Mutex::new(Behaviour::default()));
-        let shared = behaviour.clone();
-        std::thread::spawn(move || serve(device, folder, &shared));
-        Some(Self { path: path.to_path_buf(), behaviour })
+        let shared = Arc::<Shared>::default();
+        let of_thread = shared.clone();
+        std::thread::spawn(move || serve(device, folder, &of_thread));
+        Some(Self { path: path.to_path_buf(), shared })
     }
 
     /// Changes the behaviour from now on.
     pub fn set(&self, behaviour: Behaviour) {
-        *lock(&self.behaviour) = behaviour;
+        *lock(&self.shared.behaviour) = behaviour;
+    }
+
+    /// The longest operation of a kind, from the arrival of its request until the answer: less than what its process
+    /// waited.
+    pub fn longest(&self, operation: Operation) -> Duration {
+        let done = lock(&self.shared.done);
+        done.iter().filter(|it| it.0 == operation).map(|it| it.1).max().unwrap_or_default()
     }
 }
 
@@ -104,6 +123,7 @@ pub fn rerun_in_mount_namespace(test: &str) -> bool {
             } else {
                 print!("{text}");
                 assert!(output.status.success(), "{errors}");
+                assert!(text.contains("1 passed"), "there is no test {test}");
             }
         }
         Err(error) => println!("not tested: unshare: {error}"),
@@ -225,7 +245,6 @@ impl Folder {
             14 => Ok(opened()),
             // READ
             15 => {
-                std::thread::sleep(behaviour.read);
                 let data = &self.nodes.get(&node).ok_or(ENOENT)?.data;
                 let from = (request.u64(8) as usize).min(data.len());
                 let to = (from + request.u32(16) as usize).min(data.len());
@@ -233,7 +252,6 @@ impl Folder {
             }
             // WRITE
             16 => {
-                std::thread::sleep(behaviour.write);
                 if behaviour.full {
                     return Err(ENOSPC);
                 }
@@ -247,7 +265,6 @@ impl Folder {
             17 => Ok(vec![0; 80]),
             // FSYNC
             20 => {
-                std::thread::sleep(behaviour.sync);
                 if behaviour.sync_fails {
                     Err(EIO)
                 } else {
@@ -324,7 +341,7 @@ impl<'a> Request<'a> {
 }
 
 /// Answers requests one at a time, as a disk does, until it is unmounted.
-fn serve(mut device: File, mut folder: Folder, behaviour: &Mutex<Behaviour>) {
+fn serve(mut device: File, mut folder: Folder, shared: &Shared) {
     let mut buffer = vec![0; MAX_WRITE as usize + 4096];
     loop {
         let read = match device.read(&mut buffer) {
@@ -339,7 +356,19 @@ fn serve(mut device: File, mut folder: Folder, behaviour: &Mutex<Behaviour>) {
         if matches!(request.opcode, 2 | 36 | 42) {
             continue;
         }
-        let behaviour = *lock(behaviour);
+        let began = Instant::now();
+        let operation = match request.opcode {
+            15 => Some(Operation::Read),
+            20 => Some(Operation::Sync),
+            _ => None,
+        };
+        while operation == Some(Operation::Read) && lock(&shared.behaviour).holds_reads {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let behaviour = *lock(&shared.behaviour);
+        if operation == Some(Operation::Sync) {
+            std::thread::sleep(behaviour.sync);
+        }
         let (error, body) = match folder.answer(&request, &behaviour) {
             Ok(body) => (0, body),
             Err(errno) => (-errno, Vec::new()),
@@ -348,6 +377,9 @@ fn serve(mut device: File, mut folder: Folder, behaviour: &Mutex<Behaviour>) {
         out.extend(error.to_ne_bytes());
         out.extend(request.unique.to_ne_bytes());
         out.extend(body);
+        if let Some(operation) = operation {
+            lock(&shared.done).push((operation, began.elapsed()));
+        }
         // NotFound: the process was killed meanwhile.
         if device.write_all(&out).is_err_and(|error| error.kind() != ErrorKind::NotFound) {
             return;
