@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The commit path: leaders and group-committed commits, the sleep of commit_delay, and the flush. Compared
-//! with the counts of pgbench and of the server.
-//!
-//! PGTALLY_COMMITS_SECONDS sets the duration of each run.
+//! with the counts of pgbench and of the server. Who leads and who follows is known where strace holds a session at
+//! the system call that flushes the WAL.
 
 use crate::support;
-use std::time::Duration;
+use std::time::Instant;
 
+use crate::support::strace::{is_held_at, Strace};
+use crate::support::verify::{Claim, Trial};
 use crate::support::{create_views, eventually};
 use postgres::Client;
 use scratch::{Cluster, Load};
 
-const CLIENTS: u32 = 32;
+const CLIENTS: u32 = 8;
+/// Of each client.
+const TRANSACTIONS: u64 = 40;
 
 /// In microseconds. Not 1000: that is also the first sleep of a process at a contended spinlock.
 const DELAY: &str = "1500";
@@ -27,6 +30,9 @@ fn server() -> (Cluster, Client) {
         ("autovacuum", "off"),
         ("wal_writer_delay", "10s"),
         ("wal_writer_flush_after", "1GB"),
+        // No snapshots for standbys.
+        ("wal_level", "minimal"),
+        ("max_wal_senders", "0"),
         ("max_prepared_transactions", "4"),
     ]));
     create_views(&cluster);
@@ -63,7 +69,7 @@ fn wal_view(major: u32) -> &'static str {
 }
 
 impl Figures {
-    /// The figures so far. Waits until processes have published their pending statistics.
+    /// The figures so far. Sessions that have ended have published their statistics.
     fn read(client: &mut Client) -> Self {
         let sql = format!(
             "select leader, group_committed, asynchronous, c.seconds, queue_seconds, delays, delay_seconds, \
@@ -75,7 +81,6 @@ impl Figures {
             wal_view(support::major())
         );
         client.batch_execute("select pg_stat_force_next_flush()").unwrap();
-        std::thread::sleep(Duration::from_millis(1200));
         let row = client.query_one(&sql, &[]).unwrap();
         Self {
             leader: row.get("leader"),
@@ -111,37 +116,66 @@ impl Figures {
     fn commits(self) -> i64 {
         self.leader + self.group_committed + self.asynchronous
     }
-
-    fn per_flush(self) -> f64 {
-        (self.leader + self.group_committed) as f64 / self.leader as f64
-    }
 }
 
-fn seconds() -> u64 {
-    let usual = if support::emulated() { 20 } else { 4 };
-    std::env::var("PGTALLY_COMMITS_SECONDS").map_or(usual, |text| text.parse().expect("a number"))
-}
-
-fn clients() -> u32 {
-    if support::emulated() {
-        8
-    } else {
-        CLIENTS
-    }
-}
-
-/// A run of single inserts: pgbench's transactions, our figures, transactions per second.
-fn run(cluster: &Cluster, client: &mut Client) -> (u64, Figures, f64) {
+/// Single inserts by several clients: pgbench's number of transactions, our figures.
+fn run(cluster: &Cluster, client: &mut Client) -> (u64, Figures) {
     let before = Figures::read(client);
     let insert = Load::Script("insert into t values (1);\n".into());
-    let pgbench = cluster.pgbench().load(insert).clients(clients()).jobs(2);
-    let result = pgbench.duration(Duration::from_secs(seconds())).run().unwrap();
+    let pgbench = cluster.pgbench().load(insert).clients(CLIENTS).jobs(2);
+    let result = pgbench.transactions(TRANSACTIONS).run().unwrap();
     let others = "select count(*) from pg_stat_activity where application_name = 'pgbench'";
     eventually("all sessions have ended", || {
         client.query_one(others, &[]).unwrap().get::<_, i64>(0) == 0
     });
-    (result.transactions, Figures::read(client).since(before), result.tps)
+    (result.transactions, Figures::read(client).since(before))
 }
+
+/// One session is held at the system call that flushes its commit, until this number of others wait for it with
+/// commits of their own. Returns our figures; None where strace may not trace.
+fn with_a_leader_held(
+    cluster: &Cluster,
+    client: &mut Client,
+    (call, number): (&str, libc::c_long),
+    followers: i64,
+) -> Option<Figures> {
+    let mut leader = cluster.connect().unwrap();
+    let pid: i32 = leader.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let mut others: Vec<Client> = (0..followers).map(|_| cluster.connect().unwrap()).collect();
+    for session in others.iter_mut().chain([&mut leader]) {
+        // Its catalogs are read, and nothing is left to prune.
+        session.batch_execute("insert into t values (1)").unwrap();
+    }
+    let before = Figures::read(client);
+    let strace = Strace::hold(call, pid)?;
+    std::thread::scope(|scope| {
+        let insert = |session: &mut Client| session.batch_execute("insert into t values (1)");
+        scope.spawn(move || insert(&mut leader).unwrap());
+        eventually("the leader flushes", || is_held_at(pid, number));
+        for session in &mut others {
+            scope.spawn(move || insert(session).unwrap());
+        }
+        let waits = "select count(*) from pg_stat_activity \
+                     where wait_event_type = 'LWLock' and lower(wait_event) = 'walwrite'";
+        eventually("the others wait for it", || {
+            client.query_one(waits, &[]).unwrap().get::<_, i64>(0) == followers
+        });
+        drop(strace);
+    });
+    for session in &mut others {
+        // A commit ends, for us, when the session asks for its next command.
+        session.batch_execute("select 1").unwrap();
+    }
+    let mut figures = Figures::default();
+    eventually("all commits are counted", || {
+        figures = Figures::read(client).since(before);
+        figures.commits() == followers + 1
+    });
+    Some(figures)
+}
+
+const SYNC: (&str, libc::c_long) = ("fdatasync", libc::SYS_fdatasync);
+const WRITE: (&str, libc::c_long) = ("pwrite64", libc::SYS_pwrite64);
 
 fn set(cluster: &Cluster, client: &mut Client, name: &str, value: &str) {
     client.batch_execute(&format!("alter system set {name} = '{value}'")).unwrap();
@@ -153,42 +187,65 @@ fn set(cluster: &Cluster, client: &mut Client, name: &str, value: &str) {
 }
 
 #[test]
+fn one_of_several_waiting_commits_flushes_them_all() {
+    let (cluster, mut client) = server();
+    if let Some(figures) = with_a_leader_held(&cluster, &mut client, SYNC, 5) {
+        // The one that was held, and the first of the others.
+        assert_eq!((figures.leader, figures.group_committed), (2, 4), "{figures:?}");
+        assert_eq!((figures.syncs, figures.asynchronous, figures.delays), (2, 0, 0), "{figures:?}");
+    }
+}
+
+#[test]
 fn leaders_and_group_committed_commits_add_up_with_and_without_commit_delay() {
     let (cluster, mut client) = server();
-    let mut runs = Vec::new();
+    // Each flush is delayed if five other transactions are active.
+    let mut active: Vec<Client> = (0..5).map(|_| cluster.connect().unwrap()).collect();
+    for session in &mut active {
+        session.batch_execute("begin; insert into t values (1)").unwrap();
+    }
     for delay in ["0", DELAY] {
         set(&cluster, &mut client, "commit_delay", delay);
-        let (transactions, figures, tps) = run(&cluster, &mut client);
-        let f = figures;
-        println!(
-            "commit_delay {delay}: {tps:.0} transactions/s, {:.1} commits per flush, \
-             means in ms: commit {:.2}, queue {:.2}, delay {:.2}, flush {:.2}; {f:?}",
-            f.per_flush(),
-            f.seconds / f.commits() as f64 * 1e3,
-            f.queue_seconds / f.commits() as f64 * 1e3,
-            f.delay_seconds / f.leader as f64 * 1e3,
-            f.sync_seconds / f.syncs as f64 * 1e3,
-        );
+        let began = Instant::now();
+        let (transactions, f) = run(&cluster, &mut client);
+        let took = began.elapsed().as_secs_f64();
+        println!("commit_delay {delay}: {f:?} in {took} s");
         assert_eq!(f.commits() as u64, transactions, "commits");
         assert_eq!(f.asynchronous, 0);
-        assert!(f.group_committed > 0 && f.leader > 0);
-        // The WAL writer may report its syncs to pg_stat_wal later, and they are long.
-        assert!((f.leader..=f.syncs).contains(&f.wal_syncs), "syncs");
-        let (ours, theirs) = (f.sync_seconds, f.wal_sync_seconds);
-        let unreported = f.syncs - f.wal_syncs;
-        assert!(
-            ours >= 0.98 * theirs && (unreported > 0 || ours <= 1.02 * theirs),
-            "syncs took {ours} s, for the server {theirs} s"
-        );
-        runs.push(figures);
+        // The WAL writer may report its syncs to pg_stat_wal later.
+        assert!(f.leader > 0 && (f.leader..=f.syncs).contains(&f.wal_syncs), "syncs");
+        // The server's time of a sync is around ours. It counts whole microseconds.
+        let slack = 1e-6 * f.syncs as f64;
+        if f.syncs == f.wal_syncs {
+            assert!(f.sync_seconds <= f.wal_sync_seconds + slack, "{f:?}");
+        }
+        assert!(f.sync_seconds > 0.0 && f.sync_seconds <= took, "one syncs at a time: {f:?}");
+        assert!(f.queue_seconds + f.delay_seconds <= f.seconds, "parts of a commit: {f:?}");
+        assert!(f.seconds <= took * f64::from(CLIENTS), "{f:?}");
+        if delay == "0" {
+            assert_eq!((f.delays, f.delay_seconds), (0, 0.0));
+        } else {
+            assert_eq!(f.delays, f.leader, "each leader sleeps once");
+            assert!(f.delay_seconds >= 0.0015 * f.delays as f64, "{f:?}");
+        }
     }
-    let [without, with] = &runs[..] else { unreachable!() };
-    assert_eq!((without.delays, without.delay_seconds), (0, 0.0));
-    assert!(with.delays > 0 && with.delays <= with.leader, "{} delays", with.delays);
-    // How late a sleeper is woken, and how many commits a flush has, is the machine's affair.
-    let mean = with.delay_seconds / with.delays as f64;
-    assert!(mean >= 0.0015, "a delay of {mean} s");
-    assert!(with.delay_seconds <= with.seconds, "a delay is part of a commit");
+}
+
+#[test]
+#[ignore = "verify: the time of WAL syncs is the server's"]
+fn verify_the_time_of_wal_syncs_is_the_servers() {
+    let (cluster, mut client) = server();
+    Claim { text: "the time of WAL syncs is pg_stat_wal's within 2 %", alarm: 0.05, n: 2, m: 3 }
+        .check(|_| {
+            let (_, f) = run(&cluster, &mut client);
+            // Those that the WAL writer has not reported are missing there.
+            let ratio = f.sync_seconds / f.wal_sync_seconds;
+            Trial {
+                holds: ratio >= 0.98 && (f.syncs > f.wal_syncs || ratio <= 1.0001),
+                result: format!("{:+.2} % of {} syncs", (ratio - 1.0) * 100.0, f.syncs),
+                half_width: "-".into(),
+            }
+        });
 }
 
 #[test]
@@ -200,6 +257,8 @@ fn asynchronous_commits_and_read_only_transactions_are_distinguished() {
         for _ in 0..times {
             session.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }
+        // A commit ends, for us, when the session asks for its next command.
+        session.batch_execute("select 1").unwrap();
         let figures = Figures::read(&mut client).since(before);
         (figures.leader, figures.group_committed, figures.asynchronous)
     };
@@ -324,18 +383,20 @@ fn with_open_sync_methods_the_process_that_writes_is_the_leader() {
         let writes = &format!("select wal_write from {}", wal_view(support::major()));
         Figures::read(&mut client);
         let before: i64 = client.query_one(writes, &[]).unwrap().get(0);
-        let (transactions, figures, tps) = run(&cluster, &mut client);
+        let (transactions, figures) = run(&cluster, &mut client);
         let written: i64 = client.query_one(writes, &[]).unwrap().get::<_, i64>(0) - before;
-        println!("{method}: {tps:.0} transactions/s, {written} writes; {figures:?}");
+        println!("{method}: {written} writes; {figures:?}");
         assert_eq!(figures.commits() as u64, transactions, "{method}");
-        assert!(figures.group_committed > 0 && figures.leader > 0, "{method}: {figures:?}");
         assert!(
-            figures.leader <= written,
+            figures.leader > 0 && figures.leader <= written,
             "{method}: {} leaders, {written} writes",
             figures.leader
         );
         // pg_stat_wal counts none. A new WAL file is synced when created, with any method.
         assert_eq!(figures.wal_syncs, 0, "{method}");
+        if let Some(figures) = with_a_leader_held(&cluster, &mut client, WRITE, 3) {
+            assert_eq!((figures.leader, figures.group_committed), (2, 2), "{method}: {figures:?}");
+        }
     }
 }
 
@@ -343,16 +404,21 @@ fn with_open_sync_methods_the_process_that_writes_is_the_leader() {
 fn a_commit_does_not_include_a_read_only_transaction_that_follows() {
     let (cluster, mut client) = server();
     let mut session = cluster.connect().unwrap();
-    let spin =
-        "do $$ begin while clock_timestamp() < now() + interval '0.2 s' loop end loop; end $$";
+    let spin = "do $$ declare until timestamptz := clock_timestamp() + interval '0.1 s'; \
+                begin while clock_timestamp() < until loop end loop; end $$";
     let write = "begin; set local synchronous_commit = off; insert into t values (1); commit";
     let before = Figures::read(&mut client);
+    let began = Instant::now();
     for _ in 0..5 {
         session.batch_execute(&format!("{write}; begin; {spin}; commit")).unwrap();
     }
+    let took = began.elapsed().as_secs_f64();
+    session.query("select 1", &[]).unwrap();
     let figures = Figures::read(&mut client).since(before);
     assert_eq!(figures.asynchronous, 5);
-    assert!(figures.seconds < 0.2, "5 commits of {} s", figures.seconds);
+    // The rest of the time at most.
+    let rest = took - 5.0 * 0.1;
+    assert!(figures.seconds <= rest, "5 commits of {} s in {rest} s", figures.seconds);
 }
 
 #[test]
@@ -390,5 +456,5 @@ fn inserting_the_commit_record_is_timed_at_level_locks_only() {
     println!("{TIMES} commits' own {seconds} s of {all} s for {} insertions", held - held_before);
     // Each transaction has ten rows and a commit record: one of eleven insertions is the commit's.
     assert!(held - held_before >= 11 * TIMES);
-    assert!(seconds > 0.0 && seconds < 0.6 * all, "{seconds} s of {all} s");
+    assert!(seconds > 0.0 && seconds <= all, "{seconds} s of {all} s");
 }

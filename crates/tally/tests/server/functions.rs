@@ -2,9 +2,9 @@
 //! `tally functions`: lists, times and shows server functions.
 
 use crate::support;
-use std::time::Duration;
 
 use crate::maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER};
+use crate::support::paused::between_readings;
 use crate::support::{complaint, eventually, output, tally};
 use segment::clock::monotonic_ns;
 use serde_json::Value;
@@ -30,18 +30,16 @@ const CALLS: &[(&str, &[u64])] = &[
     ("edge::XLogFlush::issue_xlog_fsync", &[9_000_000]),
 ];
 
-/// Runs the command for two seconds, in which these calls happen.
+/// What the command prints for an interval in which these calls happen.
 fn seen(maker: &mut Maker, slot: &mut Slot, args: &[&str], calls: &[(&str, &[u64])]) -> String {
-    let mut command = tally();
-    command.args(args).args(["--interval", "2"]).arg(&maker.path);
-    let watch = std::thread::spawn(move || output(&mut command));
-    std::thread::sleep(Duration::from_secs(1));
-    for (name, values) in calls {
-        let stat = maker.stat(name, TIMER);
-        values.iter().for_each(|&value| slot.record(stat, value));
-    }
-    maker.write(slot);
-    watch.join().unwrap()
+    let path = maker.path.clone();
+    between_readings(args, &path, || {
+        for (name, values) in calls {
+            let stat = maker.stat(name, TIMER);
+            values.iter().for_each(|&value| slot.record(stat, value));
+        }
+        maker.write(slot);
+    })
 }
 
 /// The lines, with runs of blanks reduced to one.
@@ -131,16 +129,15 @@ fn functions_of_a_live_server_are_set_timed_and_cleared() {
     client.batch_execute("create table t (n int)").unwrap();
     let text = output(tally().args(["functions", "--set", "XLogFlush, heap_ins*", &target]));
     assert!(text.contains("pg_tally.functions = 'XLogFlush, heap_ins*'"), "{text}");
-    eventually("an insert is timed", || {
-        let watch = std::thread::spawn({
-            let target = target.clone();
-            move || output(tally().args(["functions", "--json", "--interval", "0.5", &target]))
-        });
-        for _ in 0..50 {
+    let path = support::segment(&cluster);
+    let mut insert = || {
+        for _ in 0..3 {
             client.batch_execute("insert into t values (1)").unwrap();
-            std::thread::sleep(Duration::from_millis(10));
         }
-        let json: Value = serde_json::from_str(&watch.join().unwrap()).unwrap();
+    };
+    eventually("an insert is timed", || {
+        let text = between_readings(&["functions", "--json"], &path, &mut insert);
+        let json: Value = serde_json::from_str(&text).unwrap();
         let calls = |name: &str| {
             let functions = json["functions"].as_array().unwrap();
             functions.iter().filter(|f| f["name"] == name).any(|f| {
@@ -154,15 +151,7 @@ fn functions_of_a_live_server_are_set_timed_and_cleared() {
     cluster.psql("select pg_reload_conf()").unwrap();
     output(tally().args(["functions", "--set", "standard_ExecutorRun, heap_insert", &target]));
     eventually("the caller of heap_insert is shown", || {
-        let watch = std::thread::spawn({
-            let target = target.clone();
-            move || output(tally().args(["functions", "--tree", "--interval", "0.5", &target]))
-        });
-        for _ in 0..50 {
-            client.batch_execute("insert into t values (1)").unwrap();
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let text = watch.join().unwrap();
+        let text = between_readings(&["functions", "--tree"], &path, &mut insert);
         text.contains("\nstandard_ExecutorRun ") && text.contains("\n  heap_insert ")
     });
     let status = output(tally().args(["status", "--json", &target]));

@@ -2,9 +2,10 @@
 //! Locks in `tally top`, from segments that the test writes and from live servers.
 
 use crate::support;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::maker::{Maker, Shape, Slot, Who, ACCOUNT, NAME, TIMER};
+use crate::support::paused::between_readings;
 use crate::support::{complaint, eventually, output, tally};
 use segment::clock::monotonic_ns;
 use segment::{set_level, Level};
@@ -21,18 +22,17 @@ fn made() -> (TempDir, Maker, Slot) {
     (folder, maker, slot)
 }
 
-/// Runs `top` with these arguments for two seconds, in which these events happen.
+/// What `top` prints with these arguments for an interval in which these events happen.
 fn seen(maker: &mut Maker, slot: &mut Slot, args: &[&str], happen: &[(&str, &[u64])]) -> String {
-    let mut command = tally();
-    command.args(["top", "--once", "--no-witness", "--interval", "2"]).args(args).arg(&maker.path);
-    let top = std::thread::spawn(move || output(&mut command));
-    std::thread::sleep(Duration::from_secs(1));
-    for (name, values) in happen {
-        let stat = maker.stat(name, TIMER);
-        values.iter().for_each(|&value| slot.record(stat, value));
-    }
-    maker.write(slot);
-    top.join().unwrap()
+    let path = maker.path.clone();
+    let args = [&["top", "--once", "--no-witness"], args].concat();
+    between_readings(&args, &path, || {
+        for (name, values) in happen {
+            let stat = maker.stat(name, TIMER);
+            values.iter().for_each(|&value| slot.record(stat, value));
+        }
+        maker.write(slot);
+    })
 }
 
 const ACQUIRED: &[(&str, &[u64])] = &[
@@ -55,47 +55,83 @@ fn figures(text: &str, begin: &str) -> Vec<f64> {
     line[begin.len()..].split_whitespace().map(|n| n.parse().unwrap_or(f64::NAN)).collect()
 }
 
-fn near(found: &[f64], expected: &[f64]) -> bool {
-    found.len() == expected.len()
-        && found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 0.1 * b.abs())
+/// Whether rates of this many seconds come from these totals, as far as printed digits tell.
+fn add_up(rates: &[f64], seconds: f64, totals: &[f64]) -> bool {
+    rates.len() == totals.len()
+        && rates.iter().zip(totals).all(|(rate, total)| {
+            let rounded = 0.005 * (rate + seconds) + 1e-4;
+            (rate * seconds - total).abs() <= rounded
+        })
 }
+
+/// The seconds at level locks, and those of the interval, that the table's first line has.
+fn seconds(text: &str) -> [f64; 2] {
+    let first = text.lines().next().unwrap();
+    let found: Vec<f64> = first.split([' ', '(']).filter_map(|word| word.parse().ok()).collect();
+    found.try_into().unwrap_or_else(|_| panic!("{text}"))
+}
+
+const PER_SECOND: [&str; 3] = ["--view", "lwlocks", "--per-second"];
 
 #[test]
 fn rates_per_second_are_of_the_time_at_level_locks() {
     let (_folder, mut maker, mut slot) = made();
     set_level(&maker.path, Level::Locks).unwrap();
-    let text = seen(&mut maker, &mut slot, &["--view", "lwlocks", "--per-second"], ACQUIRED);
+    let text = seen(&mut maker, &mut slot, &PER_SECOND, ACQUIRED);
     assert!(text.contains("TIME and AVG in milliseconds"), "{text}");
     let heads: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(heads.join(" "), "LOCK COUNT TIME AVG COUNT TIME AVG COUNT TIME AVG");
-    // The interval is two seconds.
+    let [locks, whole] = seconds(&text);
+    assert!((locks - whole).abs() < 0.011, "{text}");
+    // Counts and times of: held, acquired, waited for.
     let found = figures(&text, "ProcArray exclusive execute");
-    assert!(near(&found, &[1.0, 3.0, 3.0, 1.0, 4.5, 4.5, 0.5, 4.0, 8.0]), "{text}");
+    let [a, b, mean_held, c, d, mean_acquired, e, f, mean_waited] = found[..] else {
+        panic!("{text}")
+    };
+    assert!(add_up(&[a, b, c, d, e, f], locks, &[2.0, 6.0, 2.0, 9.0, 1.0, 8.0]), "{text}");
+    assert_eq!([mean_held, mean_acquired, mean_waited], [3.0, 4.5, 8.0], "{text}");
     let found = figures(&text, "WALWrite shared bind");
-    assert!(near(&found[..6], &[0.5, 0.5, 1.0, 0.5, 0.0, 0.0]), "{text}");
-    assert!(near(&figures(&text, "read Execute"), &[1.0, 2.0, 2.0]), "{text}");
-    assert!(near(&figures(&text, "handle Execute"), &[1.0, 5.0, 5.0]), "{text}");
+    assert!(
+        add_up(&[found[0], found[1], found[3], found[4]], locks, &[1.0, 1.0, 1.0, 0.0]),
+        "{text}"
+    );
+    for (command, time, mean) in [("read Execute", 4.0, 2.0), ("handle Execute", 10.0, 5.0)] {
+        let found = figures(&text, command);
+        assert!(add_up(&found[..2], whole, &[2.0, time]) && found[2] == mean, "{text}");
+    }
 }
 
 #[test]
-fn half_of_the_time_at_the_level_doubles_the_rates() {
+fn a_part_of_the_time_at_the_level_has_the_rates_of_that_part() {
     let (_folder, mut maker, mut slot) = made();
     set_level(&maker.path, Level::Locks).unwrap();
     let path = maker.path.clone();
-    let later = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(1));
+    let mut bounds = [0.0; 2];
+    let began = Instant::now();
+    let text = between_readings(&[&["top", "--once"][..], &PER_SECOND].concat(), &path, || {
+        for (name, values) in ACQUIRED {
+            let stat = maker.stat(name, TIMER);
+            values.iter().for_each(|&value| slot.record(stat, value));
+        }
+        maker.write(&slot);
+        let read = Instant::now();
+        // So that the part is long enough for its two decimals.
+        std::thread::sleep(Duration::from_millis(500));
+        let at_least = read.elapsed();
         set_level(&path, Level::Waits).unwrap();
+        bounds = [at_least, began.elapsed()].map(|bound| bound.as_secs_f64());
+        std::thread::sleep(Duration::from_millis(100));
     });
-    let text = seen(&mut maker, &mut slot, &["--view", "lwlocks", "--per-second"], ACQUIRED);
-    later.join().unwrap();
-    let first = text.lines().next().unwrap();
-    let locks: f64 = first.split_whitespace().nth(3).unwrap().parse().unwrap();
-    assert!((0.5..1.5).contains(&locks), "{text}");
+    let [locks, whole] = seconds(&text);
+    let [min, max] = bounds;
+    assert!(min - 0.005 <= locks && locks <= max + 0.005, "{min} to {max}: {text}");
+    assert!(locks + 0.09 <= whole, "{text}");
     let found = figures(&text, "ProcArray exclusive execute");
-    assert!((found[0] * locks - 2.0).abs() < 0.1, "{text}");
-    assert!(near(&found[2..3], &[3.0]), "an average is none per second: {text}");
+    assert!(add_up(&found[..2], locks, &[2.0, 6.0]), "{text}");
+    assert_eq!(found[2], 3.0, "an average is none per second: {text}");
     // Both levels measure commands.
-    assert!(near(&figures(&text, "handle Execute"), &[1.0, 5.0, 5.0]), "{text}");
+    let found = figures(&text, "handle Execute");
+    assert!(add_up(&found[..2], whole, &[2.0, 10.0]) && found[2] == 5.0, "{text}");
 }
 
 #[test]
@@ -130,8 +166,7 @@ fn locks_have_panes_and_json_and_are_absent_from_statistics() {
     let held = &interval["sessions"][0]["holding"][0];
     assert_eq!((&held["lock"], &held["mode"]), (&"ProcArray".into(), &"shared".into()));
     assert!(held["seconds"].as_f64().unwrap() > 3.0);
-    let locks = interval["locks_seconds"].as_f64().unwrap();
-    assert!((locks / interval["interval_seconds"].as_f64().unwrap() - 1.0).abs() < 0.01);
+    assert_eq!(interval["locks_seconds"], interval["interval_seconds"]);
 }
 
 #[test]
@@ -157,25 +192,38 @@ fn check_locks(cluster: &scratch::Cluster) {
     let mut client = cluster.connect().unwrap();
     client.batch_execute("create table t (n int)").unwrap();
     output(tally().args(["level", "locks", &target]));
-    let holder = std::thread::spawn({
-        let mut other = cluster.connect().unwrap();
-        move || {
-            other
-                .batch_execute("begin; lock table t in access exclusive mode; select pg_sleep(1)")
-                .unwrap();
-            other.batch_execute("commit").unwrap();
-        }
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let mut holder = cluster.connect().unwrap();
+    holder.batch_execute("begin; lock table t in access exclusive mode").unwrap();
+    let began = Instant::now();
+    let mut waiter = Some(std::thread::spawn(move || {
+        client.batch_execute("select from t").unwrap();
+        client
+    }));
+    let mut observer = cluster.connect().unwrap();
+    eventually("it waits for the lock", || {
+        let sql = "select 1 from pg_locks where pid = $1 and not granted";
+        observer.query_opt(sql, &[&pid]).unwrap().is_some()
     });
-    std::thread::sleep(Duration::from_millis(300));
-    let waiter = std::thread::spawn(move || client.batch_execute("select from t").unwrap());
-    let text = output(tally().args(["top", "--once", "--json", "--interval", "2", &target]));
-    holder.join().unwrap();
-    waiter.join().unwrap();
+    let mut bounds = [Duration::ZERO; 2];
+    let text = between_readings(&["top", "--once", "--json"], target.as_ref(), || {
+        let read = Instant::now();
+        std::thread::sleep(Duration::from_millis(50));
+        bounds[0] = read.elapsed();
+        holder.batch_execute("commit").unwrap();
+        let mut client = waiter.take().unwrap().join().unwrap();
+        bounds[1] = began.elapsed();
+        // What a session did is recorded at its next wait.
+        client.batch_execute("select 1").unwrap();
+        holder.batch_execute("select 1").unwrap();
+    });
     let interval: Value = serde_json::from_str(&text).unwrap();
     let lock = &interval["locks"].as_array().unwrap().iter().find(|l| l["type"] == "relation");
     let lock = lock.unwrap_or_else(|| panic!("no lock on a relation: {text}"));
     assert_eq!(lock["mode"], "AccessShareLock");
-    assert!(lock["wait"]["seconds"].as_f64().unwrap() > 0.2, "{lock}");
+    let waited = lock["wait"]["seconds"].as_f64().unwrap();
+    let [min, max] = bounds.map(|bound| bound.as_secs_f64());
+    assert!(min <= waited && waited <= max, "not {min} to {max}: {lock}");
     let held = interval["lwlocks"].as_array().unwrap();
     let of = |name: &str| held.iter().any(|l| l["lock"] == name && l["held"]["count"] != 0);
     assert!(of("LockManager"), "{text}");

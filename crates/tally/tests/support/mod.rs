@@ -15,6 +15,7 @@ pub mod installation;
 pub mod java;
 pub mod lazy;
 pub mod otlp;
+pub mod paused;
 pub mod ports;
 pub mod pty;
 pub mod python;
@@ -22,6 +23,7 @@ pub mod reachable;
 pub mod readings;
 pub mod recorder;
 pub mod recordings;
+pub mod rest;
 pub mod serving;
 pub mod shared_server;
 pub mod slow_disk;
@@ -139,12 +141,14 @@ pub fn segment(cluster: &Cluster) -> PathBuf {
     PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", meta.dev(), meta.ino()))
 }
 
+/// Connection settings in the environment.
+const CONNECTION: [&str; 7] =
+    ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE"];
+
 /// The command, without connection settings from the environment. One that hangs is killed, which fails the test.
 pub fn tally() -> Command {
     let mut command = Command::cargo_bin("tally").unwrap();
-    for name in
-        ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE"]
-    {
+    for name in CONNECTION {
         command.env_remove(name);
     }
     command.timeout(3 * PATIENCE);

@@ -51,6 +51,11 @@ impl Strace {
         Self::run(&format!("inject={call}:delay_enter={}", by.as_micros()), &[pid])
     }
 
+    /// Holds a process at its next call of that name, until it is dropped.
+    pub fn hold(call: &str, pid: i32) -> Option<Self> {
+        Self::delay(call, Duration::from_secs(3600), pid)
+    }
+
     fn run(expression: &str, pids: &[i32]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("strace");
@@ -124,6 +129,14 @@ impl Drop for Strace {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
+}
+
+/// Whether a process is held at this call, whose number libc has.
+pub fn is_held_at(pid: i32, call: libc::c_long) -> bool {
+    let of =
+        |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let stopped = of("stat").rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" t"));
+    stopped && of("syscall").split(' ').next() == Some(&call.to_string())
 }
 
 /// The calls of one process.
