@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! File operations compared with the server's views where both count the same: pg_stat_database,
-//! pg_stat_bgwriter, pg_stat_wal, pg_stat_slru. Counts are equal, times within 2 %.
+//! pg_stat_bgwriter, pg_stat_wal, pg_stat_slru. Counts are equal. The server's times of an operation are around
+//! ours; `make verify` has by how much.
 //!
 //! Where the views count differently:
 //! - `pg_stat_database.blks_read` counts blocks not found in shared buffers, both read and added to a
@@ -26,10 +27,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::storage;
+use crate::support::verify::{Claim, Trial};
+use crate::support::{rest, storage};
 use postgres::{Client, NoTls};
 use rustix::fs::{fadvise, Advice};
 use scratch::{Cluster, Load};
+use segment::Segment;
 
 const SESSIONS: u32 = 6;
 
@@ -134,12 +137,19 @@ fn ours(major: u32) -> String {
         .replace(sum, &sum.replace("count", "bytes"))
 }
 
-/// Both, while all other sessions are idle.
-fn both(client: &mut Client) -> (Figures, Figures) {
+/// Both, at rest.
+fn both(cluster: &Cluster, client: &mut Client) -> (Figures, Figures) {
+    let others = "select count(*) from pg_stat_activity \
+                  where backend_type = 'client backend' and pid <> pg_backend_pid()";
+    support::eventually("the other sessions have ended", || {
+        client.query_one(others, &[]).unwrap().get::<_, i64>(0) == 0
+    });
     // After it no buffer is dirty, and the checkpointer has received all sync requests.
     client.batch_execute("checkpoint").unwrap();
     client.batch_execute("select pg_stat_force_next_flush()").unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    // A process reports its figures before it waits for its next turn.
+    let pids: Vec<i32> = cluster.processes().iter().map(|process| process.pid as i32).collect();
+    rest::seen(&mut Segment::open(&support::segment(cluster)).unwrap(), &pids);
     let major = support::major();
     (figures(client, &ours(major)), figures(client, &theirs(major)))
 }
@@ -164,8 +174,8 @@ fn forget_pages(cluster: &Cluster) {
     }
 }
 
-#[test]
-fn our_file_counts_equal_those_of_the_servers_views() {
+/// A server with the load's tables, and a session in another database: the observer itself reads catalogs.
+fn server() -> (Cluster, Client) {
     let mut builder = storage::server().settings([
         ("track_io_timing", "on"),
         ("track_wal_io_timing", "on"),
@@ -177,7 +187,6 @@ fn our_file_counts_equal_those_of_the_servers_views() {
     }
     let cluster = support::start(builder);
     storage::fill(&cluster);
-    // The observer itself reads catalogs.
     cluster.psql("create database observer").unwrap();
     let mut config = cluster.config();
     let mut client = config.dbname("observer").connect(NoTls).unwrap();
@@ -185,89 +194,116 @@ fn our_file_counts_equal_those_of_the_servers_views() {
     let major = support::major();
     figures(&mut client, &ours(major));
     figures(&mut client, &theirs(major));
-
-    // The CPU may be taken away between the server's clock reading and ours.
-    for attempt in 0.. {
-        let late = compare(&cluster, &mut client, attempt);
-        if late.is_empty() {
-            break;
-        }
-        assert!(attempt < 2, "{}", late.join("\n"));
-        println!("once more: {late:?}");
-    }
+    (cluster, client)
 }
 
-/// Runs the load and compares the counts; returns the times that differ too much.
-fn compare(cluster: &Cluster, client: &mut Client, attempt: usize) -> Vec<String> {
+#[test]
+fn our_file_counts_equal_those_of_the_servers_views() {
+    let (cluster, mut client) = server();
     let major = support::major();
-    let before = both(client);
-    let files = relation_files(cluster).len();
-    load(cluster, attempt);
-    let after = both(client);
-    let (mut ours, theirs) = (since(&after.0, &before.0), since(&after.1, &before.1));
+    let before = both(&cluster, &mut client);
+    let files = relation_files(&cluster).len();
+    let mut round = 0;
+    let (mut ours, theirs) = loop {
+        load(&cluster, round);
+        let after = both(&cluster, &mut client);
+        let (ours, theirs) = (since(&after.0, &before.0), since(&after.1, &before.1));
+        // From 17 on, an SLRU's pages are found in a bank, and this load finds them all.
+        let may_be_none = |name: &str| major >= 17 && name == "slru_read";
+        let absent: Vec<&String> =
+            theirs.iter().filter(|it| *it.1 == 0.0 && !may_be_none(it.0)).map(|it| it.0).collect();
+        if absent.is_empty() {
+            break (ours, theirs);
+        }
+        println!("round {round}: nothing yet of {absent:?}");
+        round += 1;
+        assert!(round < 30, "nothing of {absent:?}");
+    };
     // Without a counterpart from 17 on.
-    *ours.get_mut("buffers_backend").unwrap() += (relation_files(cluster).len() - files) as f64;
-    let mut late = Vec::new();
+    *ours.get_mut("buffers_backend").unwrap() += (relation_files(&cluster).len() - files) as f64;
     for (name, &theirs) in &theirs {
         let of = |name: &str| ours[name];
         let (ours, share) = (of(name), (of(name) / theirs - 1.0) * 100.0);
         println!("{name}: {ours:.3}, the server {theirs:.3} ({share:+.2} %)");
-        if !name.ends_with("seconds") {
+        // The server counts whole microseconds of each operation.
+        let fits = match name.as_str() {
             // 17 counts a block as read that another session has read meanwhile (WaitReadBuffers in bufmgr.c,
             // mended in 18). There `pg_stat_io` is the witness of reads.
-            let counted_twice = major == 17 && name == "blks_read";
-            assert!(
-                ours == theirs || counted_twice && ours < theirs,
-                "{name}: {ours}, not {theirs}"
-            );
-            // From 17 on, an SLRU's pages are found in a bank, and this load finds them all.
-            let may_be_none = major >= 17 && name == "slru_read";
-            assert!(theirs > 0.0 || may_be_none, "{name}: nothing happened");
-            continue;
-        }
-        let slack = match name.as_str() {
-            "checkpoint_write_seconds" | "checkpoint_sync_seconds" => 0.0011,
-            "wal_write_seconds" => 0.5e-6 * of("wal_write"),
-            _ => 0.0,
-        };
-        let fits = match name.as_str() {
+            "blks_read" if major == 17 => ours <= theirs,
+            // These are the server's own, in whole milliseconds.
+            "checkpoint_write_seconds" | "checkpoint_sync_seconds" => {
+                (ours - theirs).abs() <= 0.0011 * of("checkpoints")
+            }
+            _ if !name.ends_with("seconds") => ours == theirs,
             // An emulator's own work is part of either.
             _ if support::emulated() => ours > 0.0,
-            "write_seconds" => ours > 0.0 && ours < theirs,
-            // From 17 on, the server's time includes the preparation of the read.
-            "read_seconds" if major >= 17 => ours > 0.0 && ours < theirs,
-            _ => (ours - theirs).abs() <= 0.02 * theirs + slack,
+            _ => ours > 0.0 && ours <= theirs + 1e-6 * operations(name, &of),
         };
-        if !fits {
-            late.push(format!("{name}: {ours}, the server {theirs}"));
-        }
+        assert!(fits, "{name}: {ours}, the server {theirs}");
     }
     assert_eq!(ours["file_wal_write"], ours["wait_wal_write"]);
     // A renamed segment is synced too, outside any wait event.
     assert!(ours["file_wal_sync"] >= ours["wait_wal_sync"]);
-    late
 }
 
-/// TPC-B on pages that are not in the page cache, and subtransactions that fill more SLRU pages than are
-/// cached and are looked up again when their rows are read.
-fn load(cluster: &Cluster, attempt: usize) {
+/// How many operations have these seconds.
+fn operations(seconds: &str, of: &dyn Fn(&str) -> f64) -> f64 {
+    match seconds {
+        "read_seconds" => of("blks_read"),
+        "write_seconds" => of("buffers_checkpoint") + of("buffers_clean") + of("buffers_backend"),
+        "wal_write_seconds" => of("wal_write"),
+        "wal_sync_seconds" => of("wal_sync"),
+        other => panic!("{other}"),
+    }
+}
+
+/// The CPU may be taken away between the server's clock reading and ours.
+#[test]
+#[ignore = "verify: times of file operations are the server's"]
+fn verify_the_times_of_file_operations_are_the_servers() {
+    let (cluster, mut client) = server();
+    let text = "times of reads, WAL writes and WAL syncs are the server's within 2 %";
+    let mut round = 0;
+    Claim { text, alarm: 0.1, n: 2, m: 4 }.check(|_| {
+        let before = both(&cluster, &mut client);
+        load(&cluster, round);
+        round += 1;
+        let after = both(&cluster, &mut client);
+        let (ours, theirs) = (since(&after.0, &before.0), since(&after.1, &before.1));
+        let mut result = Vec::new();
+        let mut holds = true;
+        for name in ["read_seconds", "wal_write_seconds", "wal_sync_seconds"] {
+            let share = ours[name] / theirs[name] - 1.0;
+            // From 17 on, the server's time of a read includes its preparation.
+            holds &= share.abs() <= 0.02 || name == "read_seconds" && support::major() >= 17;
+            result.push(format!("{name} {:+.2} %", share * 100.0));
+        }
+        Trial { holds, result: result.join(", "), half_width: "-".into() }
+    });
+}
+
+/// TPC-B on pages that are not in the page cache; in the first round also subtransactions that fill more SLRU pages
+/// than are cached, and are looked up again when their rows are read.
+fn load(cluster: &Cluster, round: usize) {
     std::thread::scope(|scope| {
         let pgbench = scope.spawn(|| {
             let load = cluster.pgbench().load(Load::TpcB).clients(SESSIONS).jobs(2);
-            load.arg("--scale=2").duration(Duration::from_secs(6)).run().unwrap()
+            load.arg("--scale=2").arg("--random-seed=1").transactions(250).run().unwrap()
         });
         while !pgbench.is_finished() {
             forget_pages(cluster);
             std::thread::sleep(Duration::from_millis(20));
         }
-        println!("{} transactions", pgbench.join().unwrap().transactions);
+        pgbench.join().unwrap();
     });
-    cluster
-        .psql(&format!(
-            "create table burnt{attempt} (n int); do $$ begin for n in 1..140000 loop \
-             begin insert into burnt{attempt} values (n); exception when others then null; end; \
-             end loop; end $$; \
-             select count(*) from burnt{attempt}; select count(*) from pgbench_accounts"
-        ))
-        .unwrap();
+    if round == 0 {
+        cluster
+            .psql(
+                "create table burnt (n int); do $$ begin for n in 1..140000 loop \
+                 begin insert into burnt values (n); exception when others then null; end; \
+                 end loop; end $$",
+            )
+            .unwrap();
+    }
+    cluster.psql("select count(*) from burnt; select count(*) from pgbench_accounts").unwrap();
 }

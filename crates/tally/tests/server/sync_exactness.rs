@@ -3,8 +3,8 @@
 //! process, agree with strace's.
 //!
 //! The order of a write and a sync by two processes at nearly the same time is uncertain, for us and for
-//! strace. So each count has a lower and an upper bound; they are nearly always the same, and after the
-//! last checkpoint they are so for every file. Where strace may not trace, the test prints that and
+//! strace. So each count has a lower and an upper bound; they are the same where all processes were seen at rest
+//! between the writes and the sync, as in the last checkpoint of each round. Where strace may not trace, the test prints that and
 //! passes.
 
 use crate::support;
@@ -12,15 +12,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use crate::support::file_kinds::FileKinds;
-use crate::support::gate::{self, Gate};
-use crate::support::storage;
 use crate::support::strace::{Call, Strace};
+use crate::support::{rest, storage};
+use postgres::Client;
 use segment::{EventKind, Segment};
 
 const CALLS: &str = "pwrite64,pwritev,write,fsync,fdatasync,open,openat,unlink,rename";
-const SESSIONS: u32 = 4;
-/// A process that made no other call since is assumed to have counted a write after this time, seconds.
-const DELAY: f64 = 0.5;
+const SESSIONS: usize = 4;
+/// Of each session in each turn.
+const TRANSACTIONS: usize = 25;
+/// Turns of load and checkpoint.
+const ROUNDS: usize = 4;
+
+/// Between which two instants each process was seen at rest.
+type Rests = BTreeMap<i32, (f64, f64)>;
 
 /// Writes and bytes.
 type Sum = (u64, u64);
@@ -29,7 +34,7 @@ type Sum = (u64, u64);
 #[derive(Debug)]
 struct Write {
     pid: i32,
-    /// When it has been counted for sure: its process has begun the next call.
+    /// When it has been counted for sure: its process has begun the next call, or was seen at rest.
     counted: f64,
     bytes: u64,
 }
@@ -47,7 +52,7 @@ struct Sync {
 }
 
 /// Syncs by process, in order.
-fn theirs(calls: &[Call], places: &FileKinds) -> BTreeMap<i32, Vec<Sync>> {
+fn theirs(calls: &[Call], places: &FileKinds, rests: &[Rests]) -> BTreeMap<i32, Vec<Sync>> {
     let mut writes: HashMap<PathBuf, Vec<Write>> = HashMap::new();
     let mut syncs: BTreeMap<i32, Vec<Sync>> = BTreeMap::new();
     let mut begun: HashMap<i32, Vec<f64>> = HashMap::new();
@@ -74,7 +79,9 @@ fn theirs(calls: &[Call], places: &FileKinds) -> BTreeMap<i32, Vec<Sync>> {
                     let of_process = &begun[&call.pid];
                     let next = of_process.partition_point(|at| *at <= call.at);
                     let next = of_process.get(next).copied().unwrap_or(f64::INFINITY);
-                    let counted = next.min(call.ended + DELAY);
+                    let rest = rests.iter().filter_map(|rests| rests.get(&call.pid));
+                    let rest = rest.filter(|(before, _)| call.ended <= *before);
+                    let counted = rest.map(|(_, after)| *after).fold(next, f64::min);
                     let write = Write { pid: call.pid, counted, bytes: bytes as u64 };
                     writes.entry(path).or_default().push(write);
                     continue;
@@ -106,6 +113,21 @@ fn parse(text: &str) -> Option<(Sum, &str)> {
     Some(((writes, bytes), path))
 }
 
+/// Transactions as of TPC-B, all over the tables.
+fn transactions(session: &mut Client, number: usize) {
+    for n in 0..TRANSACTIONS {
+        let random = (number * TRANSACTIONS + n) * 7919;
+        let (aid, tid, bid) = (random % 200_000 + 1, random % 20 + 1, random % 2 + 1);
+        let sql = format!(
+            "begin; update pgbench_accounts set abalance = abalance + 1 where aid = {aid}; \
+             update pgbench_tellers set tbalance = tbalance + 1 where tid = {tid}; \
+             update pgbench_branches set bbalance = bbalance + 1 where bid = {bid}; \
+             insert into pgbench_history (tid, bid, aid, delta) values ({tid}, {bid}, {aid}, 1); end"
+        );
+        session.batch_execute(&sql).unwrap();
+    }
+}
+
 #[test]
 fn a_sync_event_counts_all_writes_since_the_previous_sync() {
     let server = storage::server().settings([
@@ -117,43 +139,49 @@ fn a_sync_event_counts_all_writes_since_the_previous_sync() {
     let cluster = support::start(server);
     let space = storage::fill(&cluster);
     let places = FileKinds::of(&cluster, space);
-    let mut gate = Gate::new(&cluster);
     let mut other = cluster.connect().unwrap();
     other.batch_execute("checkpoint").unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
     let segment = Segment::open(&support::segment(&cluster)).unwrap();
-
+    let mut of_rests = Segment::open(&support::segment(&cluster)).unwrap();
     let mut traced: Vec<i32> = cluster.processes().iter().map(|p| p.pid as i32).collect();
+    // A process reports its last operation when its next one begins.
+    rest::seen(&mut of_rests, &traced);
+
     traced.push(cluster.postmaster_pid().unwrap() as i32);
     let begun = segment.event_count().unwrap();
     let Some(strace) = Strace::start(CALLS, &traced) else { return };
-    let pgbench = gate::pgbench(&cluster, SESSIONS, &gate::tpcb());
-    gate.assembled(SESSIONS as usize);
-    gate.open();
-    for sql in [
-        "create table again (like pgbench_accounts)",
-        "insert into again select * from pgbench_accounts limit 2000",
-        "checkpoint",
-        "begin; create table once (like again); insert into once select * from again; commit",
-        "alter table again set tablespace elsewhere",
-        "insert into again select * from once",
-        "drop table once",
-        "checkpoint",
-        "update again set bid = 0 where aid < 500",
-    ] {
-        other.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let mut sessions: Vec<Client> = (0..SESSIONS).map(|_| cluster.connect().unwrap()).collect();
+    let mut rests = Vec::new();
+    let pids: Vec<i32> = cluster.processes().iter().map(|process| process.pid as i32).collect();
+    for round in 0..ROUNDS {
+        std::thread::scope(|scope| {
+            for (number, session) in sessions.iter_mut().enumerate() {
+                scope.spawn(move || transactions(session, SESSIONS * round + number));
+            }
+            for sql in [
+            "create table again (like pgbench_accounts)",
+            "insert into again select * from pgbench_accounts limit 2000",
+            "checkpoint",
+            "begin; create table once (like again); insert into once select * from again; commit",
+            "alter table again set tablespace elsewhere",
+            "insert into again select * from once",
+            "drop table once",
+            "checkpoint",
+            "update again set bid = 0 where aid < 500",
+            "drop table again",
+            ] {
+                other.batch_execute(sql).unwrap_or_else(|error| panic!("{round}: {sql}: {error}"));
+            }
+        });
+        // Nobody writes now.
+        rests.push(rest::seen(&mut of_rests, &pids));
+        other.batch_execute("checkpoint").unwrap();
+        rests.push(rest::seen(&mut of_rests, &pids));
     }
-    gate.close();
-    gate.assembled(SESSIONS as usize);
-    // No other process writes now.
-    other.batch_execute("checkpoint").unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1500));
-    // A process reports its last operation when its next one begins.
     other.batch_execute("checkpoint; select pg_switch_wal()").unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    rest::seen(&mut of_rests, &pids);
     let calls = strace.stop();
     let events = segment.events(begun).unwrap();
-    drop(pgbench);
 
     let lost = segment.event_count().unwrap() - begun - events.len() as u64;
     assert_eq!(lost, 0, "of {} events", events.len());
@@ -164,7 +192,7 @@ fn a_sync_event_counts_all_writes_since_the_previous_sync() {
     }
 
     // In the order in which a file's syncs began, the sums of ours are within strace's bounds.
-    let theirs = theirs(&calls, &places);
+    let theirs = theirs(&calls, &places, &rests);
     let mut wrong = Vec::new();
     let mut taken: HashMap<&PathBuf, Vec<(Sum, &Sync)>> = HashMap::new();
     for (pid, syncs) in &theirs {

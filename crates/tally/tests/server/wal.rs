@@ -28,24 +28,42 @@ fn since(now: Figures, before: Figures) -> Figures {
     std::array::from_fn(|n| now[n] - before[n])
 }
 
-/// Ours and the server's counts when all statistics have arrived. The server's also include what
-/// happened before its last start.
-fn at_rest(client: &mut Client) -> (Figures, Figures) {
-    let (mut now, mut beyond) = ([0; 4], [-1; 4]);
-    eventually("all sessions have reported their statistics", || {
+/// What the server counts beyond ours: what happened before its processes were instrumented. Processes add theirs to the
+/// server's count later, so this waits until the difference stays the same.
+fn beyond(client: &mut Client) -> Figures {
+    let mut same = 0;
+    let mut last = [0; 4];
+    eventually("the server's count is complete", || {
         client.batch_execute("select pg_stat_force_next_flush()").unwrap();
-        std::thread::sleep(Duration::from_millis(700));
-        now = theirs(client);
-        let before = std::mem::replace(&mut beyond, since(now, ours(client)));
-        before == beyond
+        std::thread::sleep(Duration::from_millis(250));
+        let now = since(theirs(client), ours(client));
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        same == 4
     });
-    (now, beyond)
+    last
 }
 
-fn server() -> (Cluster, Client) {
+/// Ours. Waits until the server's count is larger by this.
+fn equal(client: &mut Client, beyond: Figures) -> Figures {
+    let mut figures = [[0; 4]; 2];
+    eventually("the server has the same figures", || {
+        client.batch_execute("select pg_stat_force_next_flush()").unwrap();
+        let now = [ours(client), theirs(client)];
+        if now != figures {
+            println!("records, full-page images, bytes, buffers full: {now:?}");
+        }
+        figures = now;
+        since(now[1], now[0]) == beyond
+    });
+    figures[0]
+}
+
+fn server(autovacuum: &str) -> (Cluster, Client) {
     let cluster = support::start(support::plain().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("wal_buffers", "64kB"),
+        ("autovacuum", autovacuum),
         ("autovacuum_naptime", "1s"),
         ("checkpoint_timeout", "1h"),
         ("max_prepared_transactions", "4"),
@@ -58,19 +76,20 @@ fn server() -> (Cluster, Client) {
 
 #[test]
 fn the_wal_of_all_processes_equals_the_servers_count() {
-    let (cluster, mut client) = server();
+    let (cluster, mut client) = server("on");
     cluster.pgbench_init(1).unwrap();
-    let (before, beyond) = at_rest(&mut client);
+    let beyond = beyond(&mut client);
+    let before = ours(&mut client);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let load = cluster.pgbench().load(Load::TpcB).clients(4).jobs(2);
-            load.duration(Duration::from_secs(4)).run().unwrap();
+            load.transactions(150).run().unwrap();
         });
         // Sessions that hardly ever wait and soon end.
         scope.spawn(|| {
             let insert = "insert into pgbench_history (tid, filler) values (1, repeat('x', 20));\n";
             let load = cluster.pgbench().load(Load::Script(insert.into())).clients(3);
-            load.arg("-C").duration(Duration::from_secs(4)).run().unwrap();
+            load.arg("-C").transactions(30).run().unwrap();
         });
         let mut session = cluster.connect().unwrap();
         session
@@ -89,23 +108,23 @@ fn the_wal_of_all_processes_equals_the_servers_count() {
             .batch_execute("checkpoint; update t set filler = filler || 'a'; checkpoint")
             .unwrap();
     });
-    let (after, differs) = at_rest(&mut client);
-    let figures = since(after, before);
-    println!("records, full-page images, bytes, buffers full: {figures:?}");
-    assert_eq!(differs, beyond, "beyond ours");
+    let figures = since(equal(&mut client, beyond), before);
     assert!(figures.iter().all(|&n| n > 10), "{figures:?}");
-    let sql = "select array_agg(process order by process) from tally.wal where bytes > 0";
-    let kinds: Vec<String> = client.query_one(sql, &[]).unwrap().get(0);
-    for kind in ["autovacuum worker", "checkpointer", "client backend"] {
-        assert!(kinds.iter().any(|k| k == kind), "{kind}: {kinds:?}");
-    }
+    eventually("all kinds of processes have inserted WAL", || {
+        let sql = "select array_agg(process order by process) from tally.wal where bytes > 0";
+        let kinds: Vec<String> = client.query_one(sql, &[]).unwrap().get(0);
+        ["autovacuum worker", "checkpointer", "client backend"]
+            .iter()
+            .all(|kind| kinds.iter().any(|k| k == kind))
+    });
+    equal(&mut client, beyond);
     let sql = "select insertions is null and insertion_seconds is null from tally.wal";
     assert!(client.query(sql, &[]).unwrap().iter().all(|row| row.get(0)), "not at level waits");
 }
 
 #[test]
 fn wal_inserted_while_the_level_is_off_does_not_count_and_a_reset_starts_from_zero() {
-    let (cluster, mut client) = server();
+    let (cluster, mut client) = server("off");
     client.batch_execute("create table t (n int)").unwrap();
     let segment = support::segment(&cluster);
     let set =
@@ -128,7 +147,7 @@ fn wal_inserted_while_the_level_is_off_does_not_count_and_a_reset_starts_from_ze
 
 #[test]
 fn wal_of_parallel_workers_is_counted_once_with_their_leader() {
-    let (_cluster, mut client) = server();
+    let (_cluster, mut client) = server("off");
     client
         .batch_execute(
             "create table t (a int, b int, c int) with (autovacuum_enabled = off); \
@@ -137,7 +156,9 @@ fn wal_of_parallel_workers_is_counted_once_with_their_leader() {
              delete from t where a % 3 = 0; checkpoint",
         )
         .unwrap();
-    let (before, _) = at_rest(&mut client);
+    let beyond = beyond(&mut client);
+    equal(&mut client, beyond);
+    let before = theirs(&mut client);
     // The end of the WAL, and our counts.
     let both = |client: &mut Client| -> [i64; 2] {
         let sql = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
@@ -148,7 +169,8 @@ fn wal_of_parallel_workers_is_counted_once_with_their_leader() {
     let to = both(&mut client);
     let (log, bytes) = (to[0] - from[0], to[1] - from[1]);
     // With workers, for which the leader does not wait, the server counts theirs twice.
-    let theirs = since(at_rest(&mut client).0, before)[2];
+    client.batch_execute("select pg_stat_force_next_flush()").unwrap();
+    let theirs = since(theirs(&mut client), before)[2];
     println!("{log} bytes of WAL, {bytes} by us, {theirs} by the server");
     let workers = "select coalesce(sum(records), 0)::bigint from tally.wal \
                    where process = 'parallel worker'";

@@ -68,13 +68,25 @@ impl Gate {
             pids.len() == count
         });
         // A session that pg_locks shows as waiting may not be asleep yet.
-        std::thread::sleep(Duration::from_millis(500));
+        super::eventually("all sessions are asleep", || pids.iter().all(|&pid| is_asleep(pid)));
         pids
     }
+}
+
+/// Whether a process sleeps until its latch is set. An emulator sleeps in another call.
+fn is_asleep(pid: i32) -> bool {
+    let of =
+        |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let sleeps = of("stat").rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" S"));
+    sleeps && !of("syscall").starts_with(&format!("{} ", libc::SYS_futex))
 }
 
 /// Starts pgbench with this number of sessions, for a script that begins with [`enter`].
 pub fn pgbench(cluster: &Cluster, sessions: u32, script: &str) -> RunningPgbench {
     let load = cluster.pgbench().load(Load::Script(script.into())).clients(sessions).jobs(2);
-    load.duration(Duration::from_secs(3600)).arg("--define=scale=2").spawn().unwrap()
+    load.duration(Duration::from_secs(3600))
+        .arg("--define=scale=2")
+        .arg("--define=turn=0")
+        .spawn()
+        .unwrap()
 }

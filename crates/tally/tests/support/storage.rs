@@ -55,11 +55,12 @@ pub fn fill(cluster: &Cluster) -> PathBuf {
     space
 }
 
-/// The script of pgbench's sessions, behind the gate: TPC-B, and sometimes a sort, a hash join or a
+/// The script of pgbench's sessions, behind the gate: TPC-B, and in turn a sort, a hash join or a
 /// temporary table larger than memory, a table created and dropped, a vacuum.
 pub fn script() -> String {
     gate::tpcb()
-        + "\\set what random(1, 40)
+        + "\\set what (:turn + 4 * :client_id) % 16 + 1
+\\set turn :turn + 1
 \\if :what <= 2
 set temp_tablespaces = 'elsewhere';
 select count(*) from (select * from wide order by filler, id desc offset 10) s;
