@@ -9,6 +9,7 @@ use crate::support;
 use std::collections::BTreeMap;
 
 use crate::support::gate::{self, Gate};
+use crate::support::lazy;
 use crate::support::readings::{differences, get, Counts as CountsOf, Readings};
 use crate::support::witness::Witness;
 use segment::{ProbeState, Segment};
@@ -63,8 +64,11 @@ fn ours(segment: &mut Segment) -> Counts {
 fn function_call_counts_equal_those_of_uprobes() {
     let wanted: u64 =
         std::env::var("PGTALLY_EVENTS").map_or(100_000, |text| text.parse().expect("a number"));
+    // bpftrace's breakpoints are in this server alone.
+    let (_folder, binaries) = lazy::copied();
     let cluster = support::start(
         support::plain()
+            .binaries(binaries)
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.functions", &FUNCTIONS.join(", "))
             .setting("deadlock_timeout", "10min")
@@ -115,7 +119,6 @@ fn function_call_counts_equal_those_of_uprobes() {
                 for _ in 0..50 {
                     failing.query_one("select 1 / $1::int", &[&0i32]).unwrap_err();
                 }
-                std::thread::sleep(std::time::Duration::from_millis(100));
             }
             gate.close();
             gate.assembled(SESSIONS as usize);

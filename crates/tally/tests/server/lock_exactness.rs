@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::FileExt;
 
 use crate::support::gate::{self, Gate};
+use crate::support::lazy;
 use crate::support::readings::{differences, Counts as CountsOf, OfProcess, Readings};
 use crate::support::witness::Witness;
 use postgres::Client;
@@ -47,6 +48,8 @@ const PROBES: [(&str, &str, bool); 7] = [
     ("lwlock__release", "held", false),
     ("lwlock__wait__start", "wait", true),
 ];
+
+const EVENTS: [&str; 4] = ["acquire", "held", "wait", "failed"];
 
 /// bpftrace's program. It counts by the address of the tranche's name: the name's page may be absent in
 /// a process, and a probe cannot wait until the kernel has read it.
@@ -102,8 +105,8 @@ fn text_at(pid: u32, address: u64) -> String {
     String::from_utf8(text.to_vec()).unwrap()
 }
 
-/// bpftrace's counts for these processes, translated to ours. It saw all servers that run the same
-/// program; all processes of one server have its code at the same addresses.
+/// bpftrace's counts for these processes, translated to ours. All processes of one server have its code at the same
+/// addresses.
 fn theirs(postmaster: u32, pids: &BTreeSet<i32>, seen: Vec<(Vec<String>, u64)>) -> Counts {
     let mut counts = Counts::new();
     for (key, count) in seen {
@@ -188,9 +191,11 @@ fn fail(client: &mut Client) {
 fn lightweight_lock_counts_equal_those_of_the_servers_usdt_probes() {
     let wanted: u64 =
         std::env::var("PGTALLY_EVENTS").map_or(200_000, |text| text.parse().expect("a number"));
-    // Few buffers, so that pages are read and evicted; commits wait for the disk.
+    // Few buffers, so that pages are read and evicted; commits wait for the disk. bpftrace sees this server alone.
+    let (_folder, binaries) = lazy::copied();
     let cluster = support::start(
         support::flushing()
+            .binaries(binaries)
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.level", "locks")
             .setting("shared_buffers", "2MB")
@@ -218,20 +223,15 @@ fn lightweight_lock_counts_equal_those_of_the_servers_usdt_probes() {
             Witness::start(&(program(postgres) + &of_buffers))
         },
         |counted| {
-            let mut events = || -> u64 {
-                let counts = counted();
-                counts.iter().filter(|(key, _)| pids.contains(&key.pid)).map(|(_, n)| n).sum()
-            };
             gate.open();
-            let mut seen_so_far = 0;
-            support::eventually("the load runs on under bpftrace", || {
-                let now = events();
+            loop {
+                let counts = counted();
+                let of = counts.iter().filter(|(key, _)| pids.contains(&key.pid));
+                let kinds: BTreeSet<&str> = of.clone().map(|(key, _)| key.event).collect();
+                if of.map(|(_, n)| n).sum::<u64>() >= wanted && kinds.len() == EVENTS.len() {
+                    break;
+                }
                 fail(&mut failing);
-                std::mem::replace(&mut seen_so_far, now) < now
-            });
-            while events() < wanted {
-                fail(&mut failing);
-                std::thread::sleep(std::time::Duration::from_millis(200));
             }
             gate.close();
             gate.assembled(SESSIONS as usize);
@@ -270,7 +270,7 @@ fn lightweight_lock_counts_equal_those_of_the_servers_usdt_probes() {
     let total: u64 = by_event.values().sum();
     println!("{total} events of {} processes: {by_event:?}", judged.len());
     assert!(total >= wanted * 3 / 4, "only {total} events");
-    for event in ["acquire", "held", "wait", "failed"] {
+    for event in EVENTS {
         assert!(by_event.keys().any(|(of, _)| *of == event), "no {event} at all");
     }
     let failing = |event| {

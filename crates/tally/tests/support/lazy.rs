@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Copies of the installed server as other makers build it: one that binds functions lazily, as if linked without
+//! Copies of the installed server: unchanged, for witnesses that set breakpoints; and as other makers build it: one that binds functions lazily, as if linked without
 //! `-z now`, and one that does not call an exported function, as if its compiler had put copies of it into the callers.
 //!
 //! The linker makes the same procedure linkage table either way. The copy's dynamic section no longer
@@ -183,6 +183,13 @@ pub fn never_calling(function: &str, other: &str) -> (TempDir, Binaries) {
     let installed = Binaries::find().unwrap();
     let mut server = Elf::read(&installed.program("postgres"));
     server.lead_elsewhere(function, other);
+    copy(&installed, &server)
+}
+
+/// A copy of the installed server. A breakpoint in its file stops none of the other servers of the machine.
+pub fn copied() -> (TempDir, Binaries) {
+    let installed = Binaries::find().unwrap();
+    let server = Elf::read(&installed.program("postgres"));
     copy(&installed, &server)
 }
 
