@@ -2,13 +2,15 @@
 //! Who blocks whom, as the waiting sessions found out themselves, equals pg_blocking_pids() for random lock graphs:
 //! relations, rows, transactions, advisory locks, places in queues, deadlocks, parallel workers.
 //!
-//! PGTALLY_GRAPHS sets the number of graphs, PGTALLY_SEED the first seed.
+//! A statement either is done, or the server's table of locks has it as waiting, before the next one is sent: each seed
+//! has its graph. PGTALLY_GRAPHS sets the number of graphs; `make verify` tries others.
 
 use crate::support;
+use crate::support::verify::{Claim, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, Sender};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
@@ -18,15 +20,14 @@ use scratch::Cluster;
 use segment::{Blocked, Interval, Segment};
 use view::blocking::still_waits;
 
-const GRAPHS: u64 = 128;
+const GRAPHS: u64 = 96;
+const SEED: u64 = 1;
 /// Graphs at a time, each with sessions and objects of its own.
 const AT_A_TIME: usize = 16;
 const SESSIONS: usize = 8;
 const STEPS: usize = 14;
-/// A statement that is not done by then waits.
-const DONE_WITHIN: Duration = Duration::from_millis(40);
-/// A session looks again at least once per second.
-const SETTLED: Duration = Duration::from_secs(4);
+/// Until all sessions have looked.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A session that executes what it is sent, one after the other.
 struct Session {
@@ -56,14 +57,55 @@ impl Session {
         self.busy.load(Ordering::Acquire)
     }
 
-    /// Sends a statement; returns when it is done, or waits.
     fn order(&self, sql: &str) {
         self.busy.store(true, Ordering::Release);
         self.orders.send(sql.to_string()).unwrap();
+    }
+}
+
+/// A graph's sessions, and one that sees who waits.
+struct Sessions {
+    all: Vec<Session>,
+    observer: Mutex<Client>,
+}
+
+impl Sessions {
+    fn start(cluster: &Cluster) -> Self {
+        let mut observer = cluster.connect().unwrap();
+        observer.batch_execute(&format!("set {} = off", force_parallel())).unwrap();
+        let all = (0..SESSIONS).map(|_| Session::start(cluster)).collect();
+        Self { all, observer: Mutex::new(observer) }
+    }
+
+    /// Sends a statement; returns when every session is done, or waits for a lock.
+    fn order(&self, session: usize, sql: &str) {
+        // A parallel query waits if one of its processes does.
+        let waiting = "select distinct coalesce(a.leader_pid, a.pid) from pg_locks l \
+                       join pg_stat_activity a using (pid) where not l.granted";
+        self.all[session].order(sql);
         let began = Instant::now();
-        while self.is_busy() && began.elapsed() < DONE_WITHIN {
+        let busy = |session: &&Session| session.is_busy();
+        loop {
             std::thread::sleep(Duration::from_millis(1));
+            if !self.all.iter().any(|session| busy(&session)) {
+                return;
+            }
+            let rows = self.observer.lock().unwrap().query(waiting, &[]).unwrap();
+            let waiting: BTreeSet<i32> = rows.iter().map(|row| row.get(0)).collect();
+            if self.all.iter().filter(busy).all(|session| waiting.contains(&session.pid)) {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{sql}: neither done nor waiting");
         }
+    }
+}
+
+/// The setting that has queries run in parallel workers.
+fn force_parallel() -> &'static str {
+    if support::major() >= 16 {
+        "debug_parallel_query"
+    } else {
+        "force_parallel_mode"
     }
 }
 
@@ -179,18 +221,35 @@ fn has_circle(graph: &Graph, pid: i32) -> bool {
 
 #[test]
 fn blockers_equal_those_of_the_server() {
-    let number = |name: &str, otherwise| {
-        std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
-    };
-    let (wanted, seed) = (number("PGTALLY_GRAPHS", GRAPHS), number("PGTALLY_SEED", 1));
-    let force = if support::major() >= 16 { "debug_parallel_query" } else { "force_parallel_mode" };
+    compare(number_of_graphs(GRAPHS), SEED);
+}
+
+#[test]
+#[ignore = "verify: who blocks whom in random graphs of locks"]
+fn verify_blockers_equal_those_of_the_server() {
+    let graphs = number_of_graphs(1000);
+    let text = "blockers equal those of pg_blocking_pids() in each of 1,000 random graphs of locks";
+    Claim { text, alarm: 0.0, n: 1, m: 1 }.check(|seed| {
+        let seen = compare(graphs, seed);
+        Trial { holds: true, result: format!("{} waits", seen.waits), half_width: "-".into() }
+    });
+}
+
+fn number_of_graphs(usual: u64) -> u64 {
+    std::env::var("PGTALLY_GRAPHS").map_or(usual, |text| text.parse().expect("a number"))
+}
+
+/// Compares that many graphs, the first of which has this seed.
+fn compare(wanted: u64, seed: u64) -> Seen {
+    println!("seed {seed}");
+    let force = force_parallel();
     let cluster = support::start(
         support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("deadlock_timeout", "10min")
             .setting("max_connections", "200")
-            .setting("max_worker_processes", "100")
-            .setting("max_parallel_workers", "90")
+            .setting("max_worker_processes", "150")
+            .setting("max_parallel_workers", "140")
             .setting(force, "on")
             .setting("autovacuum", "off"),
     );
@@ -210,41 +269,38 @@ fn blockers_equal_those_of_the_server() {
         client.batch_execute(&sql).unwrap();
     }
     let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
-    let graphs: Vec<Vec<Session>> =
-        (0..AT_A_TIME).map(|_| (0..SESSIONS).map(|_| Session::start(&cluster)).collect()).collect();
+    let graphs: Vec<Sessions> = (0..AT_A_TIME).map(|_| Sessions::start(&cluster)).collect();
 
     let mut seen = Seen::default();
     while seen.graphs < wanted {
         std::thread::scope(|scope| {
             for (graph, sessions) in graphs.iter().enumerate() {
-                let mut random = StdRng::seed_from_u64(seed + seen.graphs + graph as u64);
+                let mut random =
+                    StdRng::seed_from_u64(seed.wrapping_add(seen.graphs + graph as u64));
                 scope.spawn(move || {
                     let members = random.random_range(2..=SESSIONS);
-                    for session in &sessions[..members] {
-                        session.order("begin");
-                    }
+                    (0..members).for_each(|session| sessions.order(session, "begin"));
                     if members == SESSIONS && random.random_bool(0.5) {
                         // More block the last one than a slot lists.
-                        for session in &sessions[1..] {
-                            session
-                                .order(&format!("select pg_advisory_xact_lock_shared({graph}, 1)"));
-                        }
-                        sessions[0].order(&format!("select pg_advisory_xact_lock({graph}, 1)"));
+                        let lock = format!("select pg_advisory_xact_lock_shared({graph}, 1)");
+                        (1..SESSIONS).for_each(|session| sessions.order(session, &lock));
+                        sessions.order(0, &format!("select pg_advisory_xact_lock({graph}, 1)"));
                     }
                     for _ in 0..random.random_range(members..=STEPS) {
-                        let session = &sessions[random.random_range(0..members)];
+                        let session = random.random_range(0..members);
                         let sql = statement(&mut random, graph);
-                        if !session.is_busy() {
-                            session.order(&sql);
+                        if !sessions.all[session].is_busy() {
+                            sessions.order(session, &sql);
                         }
                     }
                 });
             }
         });
-        let began = Instant::now();
+        // Nothing moves now. A session looks up who blocks it again at least once per second.
         let (mut their, mut our) = (theirs(&mut client), ours(&mut segment));
+        let began = Instant::now();
         let mut wrong = differences(&their, &our);
-        while !wrong.is_empty() && began.elapsed() < SETTLED {
+        while !wrong.is_empty() && began.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(50));
             (their, our) = (theirs(&mut client), ours(&mut segment));
             wrong = differences(&their, &our);
@@ -252,7 +308,7 @@ fn blockers_equal_those_of_the_server() {
         assert!(
             wrong.is_empty(),
             "graphs from seed {}: {} of {} waits differ\n{}",
-            seed + seen.graphs,
+            seed.wrapping_add(seen.graphs),
             wrong.len(),
             their.len(),
             wrong.join("\n")
@@ -263,7 +319,8 @@ fn blockers_equal_those_of_the_server() {
         seen.more_than_listed += our.1.len();
         seen.circles += their.keys().filter(|pid| has_circle(&their, **pid)).count();
         let blocked: Vec<Blocked> = segment.blocked().unwrap();
-        let members: BTreeSet<i32> = graphs.iter().flatten().map(|session| session.pid).collect();
+        let members: BTreeSet<i32> =
+            graphs.iter().flat_map(|graph| &graph.all).map(|session| session.pid).collect();
         for it in
             blocked.iter().filter(|it| our.0.contains_key(&it.pid) || !members.contains(&it.pid))
         {
@@ -275,7 +332,7 @@ fn blockers_equal_those_of_the_server() {
         let queues = |(a, b): &(&i32, &i32)| lock_of(a).is_some_and(|it| lock_of(b) == Some(it));
         seen.in_queue += waits.filter(queues).count();
         // The transactions end; a waiter that gets its lock meanwhile is done as well.
-        let all: Vec<&Session> = graphs.iter().flatten().collect();
+        let all: Vec<&Session> = graphs.iter().flat_map(|graph| &graph.all).collect();
         while all.iter().any(|session| session.is_busy()) {
             let busy: Vec<i32> =
                 all.iter().filter(|session| session.is_busy()).map(|session| session.pid).collect();
@@ -284,8 +341,8 @@ fn blockers_equal_those_of_the_server() {
                 .unwrap();
             std::thread::sleep(Duration::from_millis(20));
         }
-        for session in &all {
-            session.order("rollback");
+        for graph in &graphs {
+            (0..SESSIONS).for_each(|session| graph.order(session, "rollback"));
         }
         support::eventually("nobody is blocked", || {
             theirs(&mut client).is_empty() && ours(&mut segment).0.is_empty()
@@ -299,4 +356,5 @@ fn blockers_equal_those_of_the_server() {
     }
     assert!(seen.circles > 0 && seen.workers > 0 && seen.more_than_listed > 0, "{seen:?}");
     assert!(seen.in_queue > 0, "{seen:?}");
+    seen
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Everything at once: load, errors, cancels, deadlocks, parallel queries, autovacuum and killed
-//! processes, while the level and the list of probed functions change at random every second. Nothing
-//! crashes or hangs, and afterwards no lock is shown as held and time is conserved.
+//! processes, while the level and the list of probed functions change at random. Nothing crashes or hangs,
+//! and afterwards no lock is shown as held and time is conserved.
 //!
-//! Takes 20 seconds; PGTALLY_STRESS_SECONDS sets another length (`make stress`: half an hour).
-//! PGTALLY_SEED repeats a sequence of levels, lists and kills.
+//! The next change comes when everybody has done something since the last one. 12 changes with a fixed seed;
+//! `make stress` has 1,000 with a random one. PGTALLY_STRESS_CHANGES sets other numbers.
 
 use crate::support;
+use crate::support::verify::{Claim, Trial};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -20,8 +21,8 @@ use rand::{Rng, SeedableRng};
 use scratch::{Cluster, Load};
 use segment::{set_level, Level, Segment};
 
-/// Seconds between two kills.
-const KILL_EVERY: u64 = 8;
+/// Changes between two kills.
+const KILL_EVERY: u64 = 4;
 /// A worker without progress for this long hangs; a crash and its recovery take less.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -64,18 +65,18 @@ struct Worker {
     name: &'static str,
     /// Completed rounds.
     done: AtomicU64,
-    work: fn(&Stress, &mut Client) -> Result<(), postgres::Error>,
+    work: fn(&Stress, &mut Client, &mut StdRng) -> Result<(), postgres::Error>,
 }
 
 impl Worker {
     fn new(
         name: &'static str,
-        work: fn(&Stress, &mut Client) -> Result<(), postgres::Error>,
+        work: fn(&Stress, &mut Client, &mut StdRng) -> Result<(), postgres::Error>,
     ) -> Self {
         Self { name, done: AtomicU64::new(0), work }
     }
 
-    fn run(&self, stress: &Stress) {
+    fn run(&self, stress: &Stress, mut rng: StdRng) {
         let mut client = None;
         while !stress.end.load(Ordering::Relaxed) {
             let Some(connection) = &mut client else {
@@ -84,7 +85,7 @@ impl Worker {
                 std::thread::sleep(Duration::from_millis(20));
                 continue;
             };
-            if (self.work)(stress, connection).is_ok() {
+            if (self.work)(stress, connection, &mut rng).is_ok() {
                 self.done.fetch_add(1, Ordering::Relaxed);
             } else if connection.is_closed() || connection.batch_execute("rollback").is_err() {
                 client = None;
@@ -101,7 +102,7 @@ fn wrong(client: &mut Client, sql: &str) -> Result<(), postgres::Error> {
     }
 }
 
-fn errors(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
+fn errors(_: &Stress, client: &mut Client, _: &mut StdRng) -> Result<(), postgres::Error> {
     wrong(client, "select 1/0")?;
     // Raised while a lightweight lock is held.
     wrong(client, "select pg_xact_status('9000000000')")?;
@@ -117,10 +118,11 @@ fn errors(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
     client.batch_execute("reset statement_timeout")
 }
 
-fn cancels(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
+fn cancels(_: &Stress, client: &mut Client, rng: &mut StdRng) -> Result<(), postgres::Error> {
     let token = client.cancel_token();
+    let pause = Duration::from_millis(rng.random_range(0..30));
     let canceller = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(rand::rng().random_range(0..30)));
+        std::thread::sleep(pause);
         let _ = token.cancel_query(NoTls);
     });
     let result = wrong(
@@ -134,7 +136,7 @@ fn cancels(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
     wrong(client, "rollback")
 }
 
-fn parallel(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
+fn parallel(_: &Stress, client: &mut Client, _: &mut StdRng) -> Result<(), postgres::Error> {
     client.batch_execute(
         "set parallel_setup_cost = 0; set parallel_tuple_cost = 0;
          set min_parallel_table_scan_size = 0; set max_parallel_workers_per_gather = 3",
@@ -143,7 +145,7 @@ fn parallel(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
     wrong(client, "select sum(1 / (aid % 5000)) from pgbench_accounts")
 }
 
-fn locks(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
+fn locks(_: &Stress, client: &mut Client, _: &mut StdRng) -> Result<(), postgres::Error> {
     client.batch_execute("create table if not exists tables (n int); truncate tables")?;
     wrong(client, "begin; lock table pgbench_branches in share mode nowait; rollback")?;
     wrong(client, "rollback")?;
@@ -154,15 +156,14 @@ fn locks(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
     Ok(())
 }
 
-fn churn(stress: &Stress, _: &mut Client) -> Result<(), postgres::Error> {
+fn churn(stress: &Stress, _: &mut Client, _: &mut StdRng) -> Result<(), postgres::Error> {
     let mut client = stress.cluster.config().connect(NoTls)?;
     client.batch_execute("select count(*) from pgbench_branches")
 }
 
 /// Sets a list of functions for a session or a transaction.
-fn own_lists(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
-    let mut rng = rand::rng();
-    let list = random_list(&mut rng);
+fn own_lists(_: &Stress, client: &mut Client, rng: &mut StdRng) -> Result<(), postgres::Error> {
+    let list = random_list(rng);
     client.batch_execute("set client_min_messages = error")?;
     client.batch_execute(&format!(
         "set pg_tally.functions = '{list}'; select count(*) from pg_class"
@@ -188,7 +189,7 @@ fn random_list(rng: &mut impl Rng) -> String {
 fn pgbench(stress: &Stress, load: &Load, done: &AtomicU64) {
     while !stress.end.load(Ordering::Relaxed) {
         let run = stress.cluster.pgbench().load(load.clone()).clients(6).jobs(2);
-        let run = run.duration(Duration::from_secs(3)).arg("--max-tries=1000").spawn();
+        let run = run.transactions(50).arg("--max-tries=1000").spawn();
         if run.and_then(|run| run.wait()).is_ok() {
             done.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -209,12 +210,12 @@ fn deadlocks() -> Load {
     )
 }
 
-/// Changes level and list once a second and kills a process at times. Returns the number of kills.
-fn torment(stress: &Stress, rng: &mut StdRng, seconds: u64, check: &mut dyn FnMut()) -> u64 {
+/// Changes level and list, and kills a process at times, until there were that many changes and `check`, which waits
+/// until everybody has done something, is content. Returns the number of kills.
+fn torment(stress: &Stress, rng: &mut StdRng, wanted: u64, check: &mut dyn FnMut() -> bool) -> u64 {
     let path = support::segment(&stress.cluster);
-    let began = Instant::now();
-    let (mut kills, mut changes) = (0, 0);
-    while began.elapsed() < Duration::from_secs(seconds) {
+    let (mut kills, mut changes, mut content) = (0, 0, false);
+    while changes < wanted || !content {
         let level = [Level::Off, Level::Waits, Level::Locks, Level::Locks][rng.random_range(0..4)];
         set_level(&path, level).unwrap();
         let list = random_list(rng);
@@ -226,18 +227,16 @@ fn torment(stress: &Stress, rng: &mut StdRng, seconds: u64, check: &mut dyn FnMu
             ))
             .unwrap();
         stress.cluster.reload().unwrap();
-        let pause = Duration::from_millis(rng.random_range(0..1000));
-        std::thread::sleep(pause);
         if changes % KILL_EVERY == KILL_EVERY / 2 {
+            std::thread::sleep(Duration::from_millis(rng.random_range(0..300)));
             let processes = stress.cluster.processes();
             if let Some(victim) = processes.choose(rng) {
                 stress.cluster.kill9(victim.pid).unwrap();
                 kills += 1;
             }
         }
-        std::thread::sleep(Duration::from_secs(1) - pause);
         changes += 1;
-        check();
+        content = check();
     }
     println!("{changes} changes of level and list");
     kills
@@ -280,10 +279,27 @@ impl Log {
 
 #[test]
 fn under_mixed_stress_nothing_crashes_hangs_or_stays_held() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let seconds = number("PGTALLY_STRESS_SECONDS").unwrap_or(20);
-    let seed = number("PGTALLY_SEED").unwrap_or_else(rand::random);
-    println!("PGTALLY_SEED={seed}");
+    const SEED: u64 = 1;
+    under_stress(changes(12), SEED);
+}
+
+#[test]
+#[ignore = "verify: random stress"]
+fn verify_under_random_stress_nothing_crashes_hangs_or_stays_held() {
+    let text = "under random stress nothing crashes, hangs or stays held";
+    Claim { text, alarm: 0.0, n: 1, m: 1 }.check(|seed| {
+        let result = under_stress(changes(200), seed);
+        Trial { holds: true, result, half_width: "-".into() }
+    });
+}
+
+fn changes(usual: u64) -> u64 {
+    std::env::var("PGTALLY_STRESS_CHANGES").map_or(usual, |text| text.parse().expect("a number"))
+}
+
+/// Returns a summary.
+fn under_stress(changes: u64, seed: u64) -> String {
+    println!("seed {seed}");
     let mut rng = StdRng::seed_from_u64(seed);
     let cluster = support::start(
         support::plain()
@@ -317,7 +333,8 @@ fn under_mixed_stress_nothing_crashes_hangs_or_stays_held() {
     let mut log = Log::of(&stress.cluster);
     let kills = std::thread::scope(|scope| {
         for worker in &workers {
-            scope.spawn(|| worker.run(&stress));
+            let (stress, rng) = (&stress, StdRng::seed_from_u64(rng.random()));
+            scope.spawn(move || worker.run(stress, rng));
         }
         for ((_, load), done) in loads.iter().zip(&runs) {
             let stress = &stress;
@@ -330,34 +347,35 @@ fn under_mixed_stress_nothing_crashes_hangs_or_stays_held() {
             let counts = workers.iter().map(|worker| &worker.done).chain(&runs);
             names.zip(counts.map(|done| done.load(Ordering::Relaxed))).collect()
         };
-        let mut seen: Vec<(u64, Instant)> =
-            progress().iter().map(|(_, done)| (*done, Instant::now())).collect();
         let mut check = || {
-            log.check();
-            for ((name, done), seen) in progress().into_iter().zip(&mut seen) {
-                if seen.0 != done {
-                    *seen = (done, Instant::now());
-                }
+            let (before, began) = (progress(), Instant::now());
+            loop {
+                log.check();
+                let now = progress();
+                let mut waited = before.iter().zip(&now).filter(|(then, now)| then.1 == now.1);
+                let Some(((name, _), _)) = waited.next() else { break };
                 assert!(
-                    seen.1.elapsed() < PATIENCE,
+                    began.elapsed() < PATIENCE,
                     "{name}: nothing done for {PATIENCE:?}\n{}",
                     stress.cluster.log_tail(40)
                 );
+                std::thread::sleep(Duration::from_millis(50));
             }
+            log.deadlocks > 0 && log.cancelled > 0
         };
-        let kills = torment(&stress, &mut rng, seconds, &mut check);
+        let kills = torment(&stress, &mut rng, changes, &mut check);
         println!("{kills} kills; rounds: {:?}", progress());
-        for (name, done) in progress() {
-            assert!(done > 0, "{name}: nothing done at all\n{}", stress.cluster.log_tail(40));
-        }
         kills
     });
 
     let cluster = &stress.cluster;
     log.check();
     assert!(log.killed <= kills, "{} died of {kills} kills", log.killed);
-    println!("{} deadlocks, {} statements cancelled", log.deadlocks, log.cancelled);
-    assert!(log.deadlocks > 0 && log.cancelled > 0, "not everything was tried");
+    let summary = format!(
+        "{kills} kills, {} deadlocks, {} statements cancelled",
+        log.deadlocks, log.cancelled
+    );
+    println!("{summary}");
 
     // The load has ended.
     cluster.append_config("pg_tally.functions = 'standard_ExecutorRun'\n").unwrap();
@@ -399,6 +417,7 @@ fn under_mixed_stress_nothing_crashes_hangs_or_stays_held() {
         of("function::standard_ExecutorRun::inclusive::") > 0,
         "functions are no longer counted"
     );
+    summary
 }
 
 /// Ends the workers when a check fails.
