@@ -215,11 +215,25 @@ fn calls_return_through_their_stubs_even_if_the_list_has_changed() {
     }
 }
 
-/// Runs a query in a second session of the same server, and waits for it by dblink's own wait events.
-fn wait_for_another_session(cluster: &Cluster, client: &mut Client) {
+/// Runs a query in a second session of the same server, and waits for it by dblink's own wait events: the query waits for
+/// a lock until it is seen that the first session waits.
+fn wait_for_another_session(cluster: &Cluster, client: &mut Client, pid: i32) {
     client.batch_execute("create extension if not exists dblink").unwrap();
-    let sql = "select * from dblink($1, 'select 1 from pg_sleep(0.05)') as answer(n int)";
-    assert_eq!(client.query(sql, &[&cluster.connection_string()]).unwrap().len(), 1);
+    let mut holder = cluster.connect().unwrap();
+    holder.batch_execute("select pg_advisory_lock(1)").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let sql =
+                "select * from dblink($1, 'select 1 from pg_advisory_lock(1)') as answer(n int)";
+            assert_eq!(client.query(sql, &[&cluster.connection_string()]).unwrap().len(), 1);
+        });
+        eventually("the session waits for the other one", || {
+            let sql = "select wait_event_type = 'Extension' and exists (select from pg_locks where not granted) \
+                       from pg_stat_activity where pid = $1";
+            holder.query_one(sql, &[&pid]).unwrap().get::<_, Option<bool>>(0) == Some(true)
+        });
+        holder.batch_execute("select pg_advisory_unlock(1)").unwrap();
+    });
     // The last wait is recorded when the next one begins.
     client.batch_execute("select pg_sleep(0.01)").unwrap();
 }
@@ -235,7 +249,7 @@ fn wait_events_of_extensions_have_the_names_that_the_extensions_gave_them() {
         let path = support::segment(&cluster);
         let mut client = cluster.connect().unwrap();
         let pid = pid(&mut client);
-        wait_for_another_session(&cluster, &mut client);
+        wait_for_another_session(&cluster, &mut client, pid);
         let waits = |part: &str| counted(&path, pid, |name| name.contains(part));
         if support::major() < 17 {
             assert!(waits("::wait::Extension:Extension") > 0);

@@ -394,9 +394,14 @@ fn a_change_of_level_takes_effect_in_existing_sessions() {
         cluster.reload().unwrap();
         let level: Level = setting.parse().unwrap();
         support::eventually("the level is set", || open(&cluster).level().unwrap() == level);
-        client.batch_execute("select 1").unwrap();
+        // A wait is recorded before the next command is done.
+        let mut sleep = |seconds: f64| {
+            client.batch_execute(&format!("select pg_sleep({seconds})")).unwrap();
+            client.batch_execute("select 1").unwrap();
+        };
+        sleep(0.0);
         let before = snapshot(&cluster);
-        client.batch_execute("select pg_sleep(0.05)").unwrap();
+        sleep(0.01);
         let after = snapshot(&cluster);
         let slept = |snapshot: &Snapshot| {
             let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();
@@ -422,6 +427,7 @@ fn load_instruments_an_existing_session() {
     assert!(!support::segment(&cluster).exists());
     client.batch_execute("load 'pg_tally'").unwrap();
     client.batch_execute("select pg_sleep(0.05)").unwrap();
+    client.batch_execute("select 1").unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let snapshot = snapshot(&cluster);
     let pids: Vec<i32> = snapshot.books.iter().map(|book| book.pid).collect();
