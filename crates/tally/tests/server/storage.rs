@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally storage` with real files and devices: exactness against strace, limits of devices, and what is left when a
-//! run is killed, interrupted or impossible.
+//! `tally storage` with real files and devices: operations against strace and fio's own log, limits of devices, and what
+//! is left when a run is killed, interrupted or impossible.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::strace::{self, Strace};
+use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, eventually, output, tally};
 use rustix::process::{kill_process, Pid, Signal};
 use serde_json::Value;
@@ -16,7 +16,7 @@ const STEADY: &str = r#"
 name = "small"
 title = "Small <b>"
 question = "Does it run?"
-for = "9s"
+for = "6s"
 again = false
 cold = false
 [background]
@@ -39,12 +39,12 @@ at = ["1s"]
 [[victim]]
 name = "fails"
 command = ["sh", "-c", "echo no such luck >&2; exit 3"]
-at = ["3s"]
+at = ["2s"]
 [[victim]]
 name = "hangs"
 command = ["sleep", "1000"]
 limit = "1s"
-at = ["4s"]
+at = ["3s"]
 [[arm]]
 name = "one"
 "#;
@@ -115,6 +115,11 @@ impl Workspace {
         command.spawn().unwrap()
     }
 
+    fn results(&self) -> Value {
+        let text = std::fs::read_to_string(self.path("out/results.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
     fn lines(&self, cell: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.path(&format!("out/cells/{cell}.jsonl")))
             .unwrap_or_default();
@@ -177,13 +182,18 @@ fn can_limit() -> bool {
     can
 }
 
-/// No limit of that many bytes, and no group made for limits.
-fn no_limit_is_left(bytes: &str) {
+/// Whether a device has a limit of that many bytes, which only one of the tests sets.
+fn is_limited_to(bytes: u64) -> bool {
     let limits = std::fs::read_to_string(LIMITS_OF_V1).unwrap_or_default();
-    assert!(!limits.contains(bytes), "{limits}");
+    limits.lines().any(|line| line.ends_with(&format!(" {bytes}")))
+}
+
+/// No limit of that many bytes, and no group that this process made for limits.
+fn no_limit_is_left(bytes: u64, pid: u32) {
+    assert!(!is_limited_to(bytes));
     for entry in std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        assert!(!name.starts_with("tally-storage-"), "{name}");
+        assert!(!name.starts_with(&format!("tally-storage-{pid}-")), "{name}");
     }
 }
 
@@ -204,62 +214,50 @@ fn fields(value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// A program `fio` that runs the real one under strace; its calls are in files beginning with `calls`. None where strace
+/// may not trace.
+fn traced_fio(workspace: &Workspace) -> Option<std::ffi::OsString> {
+    let strace = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
+    if !strace.is_ok_and(|output| output.status.success()) {
+        println!("not tested: strace may not trace here");
+        return None;
+    }
+    let calls = workspace.path("calls");
+    let prefix = format!("strace -f -qq -e trace=pread64,pwrite64 -o {}.$$", calls.display());
+    Some(fio_with(workspace, "", &prefix))
+}
+
+/// The number of calls of this name that moved 8 kB.
+fn traced(workspace: &Workspace, name: &str) -> u64 {
+    let entries = std::fs::read_dir(workspace.folder.path()).unwrap().flatten();
+    let files = entries.filter(|it| it.file_name().to_string_lossy().starts_with("calls."));
+    let texts = files.map(|it| std::fs::read_to_string(it.path()).unwrap());
+    let of = |line: &&str| line.contains(name) && line.ends_with(" = 8192");
+    texts.map(|text| text.lines().filter(of).count() as u64).sum()
+}
+
 #[test]
 fn operations_are_those_that_strace_counts_and_victims_are_reported() {
     let workspace = Workspace::in_memory();
-    let mut child = workspace.spawn(STEADY);
-    let fio = || {
-        processes()
-            .into_iter()
-            .find(|it| it.1.contains(&*workspace.path("place").to_string_lossy()))
-    };
-    eventually("fio starts", || fio().is_some());
-    let strace = fio().and_then(|(pid, _)| Strace::start("pread64,pwrite64", &[pid]));
-    let attached =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
-    assert!(child.wait().unwrap().success());
-    let answer: Value =
-        serde_json::from_str(&std::fs::read_to_string(workspace.path("out/results.json")).unwrap())
-            .unwrap();
-    workspace.nothing_is_left();
-
-    // Rates and mixes as asked. Each of the eight threads counts whole operations, at the begin and at the end:
-    // that many may be one too many or too few of 900, and a report is late by one or two.
-    let cell = &answer["cells"][0];
-    let seconds = cell["seconds"].as_f64().unwrap();
-    let near = |value: &Value, wanted: f64| {
-        (value.as_f64().unwrap() - wanted).abs() * seconds <= 8.0 + 8.0
-    };
-    assert!(
-        near(&cell["made_per_second"], 100.0) && near(&cell["wanted_per_second"], 100.0),
-        "{cell}"
-    );
-    let reads = cell["reads"].as_f64().unwrap() * cell["made_per_second"].as_f64().unwrap();
-    assert!(near(&reads.into(), 75.0), "{cell}");
-    assert_eq!((&cell["incomplete"], &cell["lost"]), (&Value::Null, &Value::Null));
-
-    // The samples of whole seconds that strace saw.
-    if let Some(strace) = strace {
-        let calls = strace.stop();
-        let lines = workspace.lines("one-0");
-        let seen: Vec<Value> = lines
-            .into_iter()
-            .filter(|line| line["what"] == "sample" && line["from"].as_f64().unwrap() > attached)
-            .collect();
-        let from = seen[0]["from"].as_f64().unwrap();
-        for (name, field) in [("pread64", "reads"), ("pwrite64", "writes")] {
-            let since = |begin: f64| {
-                let done = |call: &&strace::Call| {
-                    call.name == name && call.result == Some(8192) && call.ended >= begin
-                };
-                calls.iter().filter(done).count() as u64
-            };
-            // The first of these samples begins when a report of fio arrived, a little after its totals were taken.
-            let ours = sum(&seen, field);
-            let (min, max) = (since(from), since(from - 0.5));
-            assert!((min..=max).contains(&ours), "{name}: {ours}, strace {min} to {max}");
-        }
+    let mut command = workspace.run(STEADY);
+    let path = traced_fio(&workspace);
+    if let Some(path) = &path {
+        command.env("PATH", path);
     }
+    output(&mut command);
+    let answer = workspace.results();
+    workspace.nothing_is_left();
+    let cell = &answer["cells"][0];
+    assert_eq!((&cell["incomplete"], &cell["lost"]), (&Value::Null, &Value::Null));
+    let lines = workspace.lines("one-0");
+    if path.is_some() {
+        assert_eq!(sum(&lines, "reads"), traced(&workspace, "pread64"));
+        assert_eq!(sum(&lines, "writes"), traced(&workspace, "pwrite64"));
+    }
+    // The rates are of the time after the load has warmed up.
+    let made = cell["made_per_second"].as_f64().unwrap() * cell["seconds"].as_f64().unwrap();
+    let all = (sum(&lines, "reads") + sum(&lines, "writes")) as f64;
+    assert!(made > 0.0 && made <= all, "{made} of {all}");
 
     let run = |name: &str, alone: bool| {
         let runs = answer["runs"].as_array().unwrap();
@@ -301,23 +299,31 @@ fn operations_are_those_that_strace_counts_and_victims_are_reported() {
     assert_eq!(again["runs"], answer["runs"]);
 }
 
-/// A program `fio` that has the real one also log each operation, into files beginning with `log`.
-fn logging_fio(workspace: &Workspace) -> std::ffi::OsString {
+/// The `PATH` of a program `fio` that edits the job with this command of sed, and runs the real one with this prefix.
+fn fio_with(workspace: &Workspace, edit: &str, prefix: &str) -> std::ffi::OsString {
     let programs = workspace.path("programs");
     std::fs::create_dir(&programs).unwrap();
     let path = std::env::var_os("PATH").unwrap();
     let real = std::env::split_paths(&path).map(|it| it.join("fio")).find(|it| it.exists());
+    let real = real.expect("fio is installed");
+    let real = real.display();
     let script = format!(
-        "#!/bin/sh\nfor job; do :; done\n[ -f \"$job\" ] && sed -i 's|^\\[global\\]|&\\nwrite_lat_log={}.'$$'|' \"$job\"\n\
-         exec {} \"$@\"\n",
-        workspace.path("log").display(),
-        real.expect("fio is installed").display()
+        "#!/bin/sh\nfor job; do :; done\n[ -f \"$job\" ] || exec {real} \"$@\"\n\
+         sed -i {edit} \"$job\"\nexec {prefix} {real} \"$@\"\n"
     );
+    let script = if edit.is_empty() { script.replace("sed -i  \"$job\"\n", "") } else { script };
     let program = programs.join("fio");
     std::fs::write(&program, script).unwrap();
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&program, executable).unwrap();
     std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path))).unwrap()
+}
+
+/// The same, which also logs each operation, into files beginning with `log`.
+fn logging_fio(workspace: &Workspace) -> std::ffi::OsString {
+    let log = workspace.path("log");
+    let edit = format!("'s|^\\[global\\]|&\\nwrite_lat_log={}.'$$'|'", log.display());
+    fio_with(workspace, &edit, "")
 }
 
 #[test]
@@ -327,7 +333,7 @@ fn durations_are_those_of_fios_own_log() {
         .split("[archive]")
         .next()
         .unwrap()
-        .replace("\"9s\"", "\"5s\"")
+        .replace("\"6s\"", "\"5s\"")
         .replace("again = false", "");
     let text = format!("{load}[[arm]]\nname = \"one\"\n");
     let mut command = workspace.run(&text);
@@ -374,56 +380,99 @@ fn what_is_owed_is_dropped_if_the_study_says_so() {
     }
     let workspace = Workspace::new();
     let text = LIMITED
-        .replace("\"26s\"", "\"8s\"")
+        .replace("\"26s\"", "\"6s\"")
         .replace("warm_up", "owed = \"dropped\"\nowed_limit = \"1s\"\nwarm_up")
         .replace("LIMITS", "scheduler = \"none\"\nlimits = [{ write_bytes = \"64kB\" }]");
-    let answer: Value = serde_json::from_str(&output(&mut workspace.run(&text))).unwrap();
+    let mut child = workspace.spawn(&text);
+    assert!(child.wait().unwrap().success());
+    let answer = workspace.results();
     let cell = &answer["cells"][0];
-    // 100 writes/s are wanted and 8 possible: about 92 are dropped in each of the ten seconds.
+    // 100 writes/s are wanted and 8 possible.
     let lines = workspace.lines("device-0");
     let dropped: u64 = lines
         .iter()
         .filter(|line| line["what"] == "dropped")
         .map(|line| line["operations"].as_u64().unwrap())
         .sum();
-    assert!(dropped >= 200, "{dropped}");
+    assert!(dropped > 0);
     assert_eq!(cell["dropped"], dropped, "{cell}");
     workspace.nothing_is_left();
-    no_limit_is_left("65536");
+    no_limit_is_left(65_536, child.id());
 }
 
 #[test]
-fn a_device_that_is_limited_loses_its_steadiness_then_and_one_that_is_not_does_not() {
+fn a_device_is_limited_from_its_time_on_and_not_afterwards() {
+    if !can_limit() || !Path::new(LIMITS_OF_V1).exists() {
+        return;
+    }
+    let workspace = Workspace::new();
+    let at = "limits = [{ at = \"1s\", write_bytes = \"300kB\" }]";
+    let mut child = workspace.spawn(&LIMITED.replace("LIMITS", at).replace("\"26s\"", "\"5s\""));
+    eventually("samples are written", || workspace.has_samples("device-0"));
+    eventually("the device is limited", || is_limited_to(307_200));
+    assert!(child.wait().unwrap().success());
+    workspace.nothing_is_left();
+    no_limit_is_left(307_200, child.id());
+}
+
+#[test]
+#[ignore = "verify: the steadiness that a limited device loses"]
+fn verify_a_limited_device_loses_its_steadiness_then() {
     if !can_limit() {
         return;
     }
-    let limited = Workspace::new();
-    let steady = Workspace::new();
-    let at = "limits = [{ at = \"13s\", write_bytes = \"256kB\" }]";
-    // Side by side, to save time: each has its own device.
-    let mut first = limited.spawn(&LIMITED.replace("LIMITS", at));
-    let mut second = steady.spawn(&LIMITED.replace("LIMITS", ""));
-    assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
-    let answer = |workspace: &Workspace| -> Value {
-        serde_json::from_str(&std::fs::read_to_string(workspace.path("out/results.json")).unwrap())
-            .unwrap()
-    };
-    assert_eq!(answer(&steady)["cells"][0]["lost"], Value::Null);
-    let found = answer(&limited)["cells"][0]["lost"].clone();
-    assert!((found["at"].as_f64().unwrap() - 13.0).abs() < 5.0, "{found}");
-    assert!(found["cause"].as_str().unwrap().contains("write 256 kB/s"), "{found}");
-    // 100 writes/s of 8 kB are wanted, and 32 are possible; the 100 reads go on.
-    let after = found["rate_after"].as_f64().unwrap();
-    assert!((105.0..165.0).contains(&after), "{found}");
-    limited.nothing_is_left();
-    steady.nothing_is_left();
-    no_limit_is_left("262144");
+    let text =
+        "a device limited after 13 s loses its steadiness then, and one that is not does not";
+    Claim { text, alarm: 0.05, n: 1, m: 2 }.check(|_| {
+        let (limited, steady) = (Workspace::new(), Workspace::new());
+        let at = "limits = [{ at = \"13s\", write_bytes = \"256kB\" }]";
+        // Side by side, to save time: each has its own device.
+        let mut first = limited.spawn(&LIMITED.replace("LIMITS", at));
+        let mut second = steady.spawn(&LIMITED.replace("LIMITS", ""));
+        assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
+        let lost = |workspace: &Workspace| workspace.results()["cells"][0]["lost"].clone();
+        let (found, other) = (lost(&limited), lost(&steady));
+        limited.nothing_is_left();
+        steady.nothing_is_left();
+        no_limit_is_left(262_144, first.id());
+        let number = |name: &str| found[name].as_f64().unwrap_or(f64::NAN);
+        let cause = found["cause"].as_str().unwrap_or_default();
+        // 100 writes/s of 8 kB are wanted, and 32 are possible; the 100 reads go on.
+        let holds = other.is_null()
+            && (number("at") - 13.0).abs() < 5.0
+            && cause.contains("write 256 kB/s")
+            && (105.0..165.0).contains(&number("rate_after"));
+        Trial { holds, result: format!("at {} s", number("at")), half_width: "5 s".into() }
+    });
+}
+
+/// Each of the eight threads counts whole operations, at the begin and at the end: that many may be one too many or too
+/// few, and a report of fio is late by one or two.
+#[test]
+#[ignore = "verify: rate and mix of a load"]
+fn verify_rate_and_mix_of_a_load_are_the_studys() {
+    let text = "a load has the study's rate of 100/s and its mix, of 75 % reads";
+    Claim { text, alarm: 0.05, n: 2, m: 3 }.check(|_| {
+        let workspace = Workspace::in_memory();
+        let load = STEADY.split("[archive]").next().unwrap().replace("\"6s\"", "\"9s\"");
+        output(&mut workspace.run(&format!("{load}[[arm]]\nname = \"one\"\n")));
+        let answer = workspace.results();
+        let cell = &answer["cells"][0];
+        let of = |name: &str| cell[name].as_f64().unwrap();
+        let near = |value: f64, wanted: f64| (value - wanted).abs() * of("seconds") <= 8.0 + 8.0;
+        let reads = of("reads") * of("made_per_second");
+        let holds = near(of("made_per_second"), 100.0)
+            && near(of("wanted_per_second"), 100.0)
+            && near(reads, 75.0);
+        let result = format!("{:.1}/s, {reads:.1}/s reads", of("made_per_second"));
+        Trial { holds, result, half_width: format!("{:.1}/s", 16.0 / of("seconds")) }
+    });
 }
 
 #[test]
 fn a_file_system_on_an_array_is_made_and_removed() {
     let workspace = Workspace::new();
-    let load = STEADY.split("[archive]").next().unwrap().replace("\"9s\"", "\"5s\"");
+    let load = STEADY.split("[archive]").next().unwrap().replace("\"6s\"", "\"5s\"");
     let array = "file_system = \"ext4\"\nsize = \"64MB\"\nraid = { level = 5, devices = 3 }";
     let mut command = workspace.run(&format!("{load}[[arm]]\nname = \"array\"\n{array}\n"));
     let has = |path: &str| Path::new(path).exists();
@@ -461,8 +510,7 @@ fn a_killed_run_leaves_its_measurements_and_nothing_else() {
 #[test]
 fn an_interrupted_run_says_what_it_keeps_and_continues() {
     let workspace = Workspace::new();
-    let short = STEADY.replace("for = \"9s\"", "for = \"6s\"");
-    let child = workspace.spawn(&short);
+    let child = workspace.spawn(STEADY);
     eventually("samples are written", || workspace.has_samples("one-0"));
     kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
     let ended = child.wait_with_output().unwrap();
@@ -473,7 +521,7 @@ fn an_interrupted_run_says_what_it_keeps_and_continues() {
     assert!(std::fs::read_to_string(workspace.path("out/tables.txt"))
         .unwrap()
         .contains("interrupted"));
-    let answer: Value = serde_json::from_str(&output(&mut workspace.run(&short))).unwrap();
+    let answer: Value = serde_json::from_str(&output(&mut workspace.run(STEADY))).unwrap();
     assert_eq!(answer["cells"][0]["incomplete"], Value::Null);
 }
 
