@@ -31,6 +31,9 @@ fn io(a: &Reading, b: &Reading) -> (ServerIo, f64) {
     (interval.server.unwrap_or_else(|| panic!("{:?}", interval.server_problem)), seconds)
 }
 
+/// Until a process has begun or ended.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 const MIB: f64 = (1 << 20) as f64;
 
 #[test]
@@ -139,7 +142,7 @@ fn what_a_session_reads_and_writes_is_counted_after_it_has_ended_too() {
     goes.query(read, &[]).expect("a result");
     let dead_process = format!("/proc/{}", pid(&mut goes));
     drop(goes);
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + PATIENCE;
     while std::path::Path::new(&dead_process).exists() {
         assert!(Instant::now() < until);
         std::thread::sleep(Duration::from_millis(5));
@@ -215,7 +218,15 @@ fn sessions_that_come_and_go_all_the_time_add_up() {
                 }
             }
         }
-        std::thread::sleep(Duration::from_millis(200));
+        let sessions = || {
+            let processes = cluster.processes();
+            processes.iter().filter(|process| process.title.contains("[local]")).count()
+        };
+        let until = Instant::now() + PATIENCE;
+        while sessions() > 0 {
+            assert!(Instant::now() < until, "sessions do not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let (server, seconds) = io(&last, &Reading::take(&devices));
         sum += server.figures.read_bytes_per_second * seconds;
     });
@@ -246,7 +257,7 @@ fn a_server_under_another_root_is_found_by_the_kernels_number_of_its_mount() {
     let script = "for f in /bin/sleep $(ldd /bin/sleep | grep -o '/[^ ]*'); do \
                   mkdir -p .$(dirname $f) && cp -L $f .$f; done; \
                   mkdir -p data/pg_tblspc target pg_wal; ln -s /pg_wal data/pg_wal; \
-                  ln -s /target data/pg_tblspc/1; exec chroot . /bin/sleep 60";
+                  ln -s /target data/pg_tblspc/1; exec chroot . /bin/sleep 600";
     let mut jail = Command::new("sh")
         .args(["-c", script])
         .current_dir(dir.path())
@@ -255,7 +266,7 @@ fn a_server_under_another_root_is_found_by_the_kernels_number_of_its_mount() {
         .expect("a shell");
     let root = format!("/proc/{}/root", jail.id());
     let there = dir.path().canonicalize().expect("a path");
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + PATIENCE;
     while std::fs::read_link(&root).ok().is_none_or(|root| root != there) {
         if Instant::now() > until || jail.try_wait().expect("a child").is_some() {
             println!("not tested: this user may not chroot");

@@ -4,7 +4,6 @@
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use device::{
     Backing, BlockDevice, DeviceKind, DeviceNumber, Devices, Interval, Location, LocationKind,
@@ -349,19 +348,15 @@ fn the_log_is_where_the_server_says() {
 }
 
 #[test]
-fn thousands_of_tablespaces_are_found_in_a_moment() {
+fn thousands_of_tablespaces_are_found() {
     let mut machine = Machine::new();
     machine.mount("", "8:0", "ext4", "/dev/sda", "rw");
     machine.device("8:0", "pci0/block/sda");
     let target = machine.folder("root/elsewhere");
     (1..=5000).for_each(|oid| machine.tablespace(oid, &target));
-    let began = Instant::now();
     let devices = machine.resolve();
-    let took = began.elapsed();
     assert_eq!(devices.locations.len(), 5002);
     assert!(devices.locations.iter().all(|location| location.file_system == Some(0)));
-    assert!(took < Duration::from_secs(5), "{took:?}");
-    println!("5000 tablespaces in {took:?}");
 }
 
 #[test]
