@@ -189,25 +189,15 @@ impl Running {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// For how long its main thread was ready to run and had no CPU so far, seconds.
-    pub fn run_delay(&self) -> f64 {
-        self.of_main_thread(1)
-    }
-
     /// The CPU time of its main thread so far, as the kernel charged it, seconds.
     pub fn cpu_time(&self) -> f64 {
-        self.of_main_thread(0)
-    }
-
-    /// A figure of the kernel's schedstat.
-    fn of_main_thread(&self, figure: usize) -> f64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
         let main = tasks.flatten().map(|it| it.path()).filter(|task| {
             std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "java")
         });
         let seconds = main.map(|task| {
             let text = std::fs::read_to_string(task.join("schedstat")).unwrap();
-            text.split(' ').nth(figure).unwrap().parse::<f64>().unwrap() / 1e9
+            text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
         });
         seconds.sum()
     }

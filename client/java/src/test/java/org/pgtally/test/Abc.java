@@ -89,7 +89,7 @@ public final class Abc {
         Wait.end();
     }
 
-    /** Sums of what two clocks said between the beginnings and the ends of calls. */
+    /** Sums of what two clocks showed between the beginnings and the ends of calls. */
     private static final class Reading {
         private final long[] elapsed = new long[4];
         private final long[] cpu = new long[4];

@@ -18,6 +18,8 @@ import java.util.concurrent.CountDownLatch;
 public final class Garbage {
     private static final int KEPT = 500_000;
     private static final long SEED = 19;
+    /** 1.5 million arrays of 80 bytes, which a heap of 96 MiB does not have. */
+    private static final int LITTER = 150;
     /** Queries that a thread has asked before the phases begin. */
     private static final int WARM = 50;
     /** Of the server for each query, without a processor. */
@@ -28,7 +30,7 @@ public final class Garbage {
     private Garbage() {
     }
 
-    /** URL, user, threads, phases, max ms of each. */
+    /** URL, user, threads, phases, max ms of each; without a phase, it leaves as much garbage as its heap has space, and more. */
     public static void main(String[] arguments) throws Exception {
         int phases = Integer.parseInt(arguments[3]);
         Random random = new Random(SEED);
@@ -47,6 +49,9 @@ public final class Garbage {
         }
         connected.await();
         Wait.begin();
+        for (int i = 0; phases == 0 && i < LITTER; i++) {
+            litter(kept);
+        }
         for (int phase = 0; phase < phases; phase++) {
             long ms = max / 4 + (long) (random.nextDouble() * max * 3 / 4);
             long end = System.nanoTime() + ms * 1_000_000;
