@@ -10,15 +10,19 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::java::{elsewhere, java, Java, Running};
 use crate::support::{complaint, eventually, tally};
+use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
 use segment::{Interval, Segment};
 use serde_json::Value;
 
-/// Rounds of the program, for more than 10,000 calls, or PGTALLY_JOIN_CALLS.
+/// Rounds of the program, of some 33 calls each; all kinds of calls are in the first 76. Or for so many as PGTALLY_JOIN_CALLS
+/// says.
 fn rounds() -> u64 {
-    let calls = std::env::var("PGTALLY_JOIN_CALLS").map_or(10_000, |it| it.parse().unwrap());
-    calls * 3 / 100
+    std::env::var("PGTALLY_JOIN_CALLS").map_or(80, |it| it.parse::<u64>().unwrap() * 3 / 100)
 }
+
+/// Rounds after which the program waits: what it does meanwhile has space in the rings, however late they are read.
+const STEP: u64 = 10;
 
 fn server() -> (Cluster, String) {
     let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
@@ -26,7 +30,7 @@ fn server() -> (Cluster, String) {
     (cluster, format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable"))
 }
 
-/// How many connections the program makes while it is traced, each for two calls.
+/// How many connections the program makes while it is traced at most, each for two calls.
 const RECONNECTED: u64 = 6;
 
 /// Most messages of one of their calls: Parse, Bind, Describe, Execute, Sync.
@@ -40,9 +44,12 @@ fn trace(cluster: &Cluster, client: &Running, output: &Path) -> Child {
     command.stderr(Stdio::piped()).spawn().unwrap()
 }
 
+fn signal(trace: &Child) {
+    kill_process(Pid::from_child(trace), Signal::INT).unwrap();
+}
+
 fn interrupt(trace: &mut Child) {
-    let pid = trace.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    signal(trace);
     assert!(trace.wait().unwrap().success());
 }
 
@@ -67,20 +74,26 @@ fn joined(java: &Java) -> (Vec<Value>, u64, BTreeMap<String, u64>) {
     let (cluster, url) = server();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls.jsonl");
-    let program = ["org.pgtally.test.Joined", &url, "postgres", &rounds().to_string()];
+    let (all, step) = (rounds().to_string(), STEP.to_string());
+    let program = ["org.pgtally.test.Joined", &url, "postgres", &all, &step];
     let mut client = java.start("methods=none.None", &program);
     let before = calls(&client);
     let mut trace = trace(&cluster, &client, &file);
     eventually("the client's ring is armed", || armed(&client.segment()));
     eventually("the server's rings are armed", || armed(&support::segment(&cluster)));
     let read_before = messages(&support::segment(&cluster));
+    for step in 1..=rounds().div_ceil(STEP) {
+        client.go();
+        client.until("step");
+        // Each round of a connection ends with this statement.
+        let expected = 2 * rounds().min(step * STEP);
+        eventually("the calls are joined", || {
+            let text = std::fs::read_to_string(&file).unwrap();
+            text.matches("\"statement\":\"truncate t\"").count() as u64 == expected
+        });
+    }
     client.finish();
     let made = calls(&client) - before;
-    // Each round of a connection ends with this statement.
-    eventually("the last call is joined", || {
-        let text = std::fs::read_to_string(&file).unwrap();
-        text.matches("\"statement\":\"truncate t\"").count() as u64 == 2 * rounds()
-    });
     let mut read = messages(&support::segment(&cluster));
     for (kind, count) in read_before {
         *read.get_mut(&kind).unwrap() -= count;
@@ -108,7 +121,7 @@ fn each_call_gets_its_own_messages_and_its_parts_fill_its_time() {
     assert_eq!(end["joined"].as_u64().unwrap() + before, made, "{end:#}");
     assert!(before <= 2 * RECONNECTED, "{end:#}");
     assert_eq!(end["joined"], lines.len() as u64);
-    assert!(made > rounds() * 100 / 3, "{made}");
+    assert!(made > rounds() * 30, "{made}");
     let (mut with_query, mut slept) = (0, 0);
     let mut sessions = BTreeSet::new();
     let mut by_ordinal = BTreeMap::new();
@@ -136,7 +149,8 @@ fn each_call_gets_its_own_messages_and_its_parts_fill_its_time() {
             by_ordinal.insert((ns("pid"), ordinal), kind.as_str().unwrap().to_string());
         }
         if statement.contains("pg_sleep") {
-            assert!(ns("server_ns") >= 5_000_000, "{line:#}");
+            // The others are cancelled.
+            assert!(ns("server_ns") >= 5_000_000 || !statement.contains('?'), "{line:#}");
             slept += 1;
         }
     }
@@ -154,7 +168,9 @@ fn each_call_gets_its_own_messages_and_its_parts_fill_its_time() {
     assert!(of_calls.len() >= 6, "{of_calls:?}");
     assert!(with_query > lines.len() / 3, "{with_query} of {}", lines.len());
     assert!(sessions.len() as u64 > 3, "{sessions:?}");
-    assert_eq!(slept, 4 * rounds() / 50);
+    // On both connections, every 50 rounds: one that ends, and 25 rounds later one that is cancelled.
+    let (ended, cancelled) = (rounds().div_ceil(50), rounds().saturating_sub(25).div_ceil(50));
+    assert_eq!(slept, 2 * (ended + cancelled));
 }
 
 /// Seconds by which the other machine's clock is ahead.
@@ -171,7 +187,7 @@ fn calls_of_a_machine_with_another_clock_are_joined_within_the_bounds_of_round_t
     let (cluster, url) = server();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls.jsonl");
-    let program = ["org.pgtally.test.Joined", &url, "postgres", "50"];
+    let program = ["org.pgtally.test.Joined", &url, "postgres", "10", "10"];
     let mut client = java.start_elsewhere(AHEAD, "methods=none.None", &program);
     let before = calls(&client);
     let mut stream = elsewhere(AHEAD);
@@ -183,6 +199,8 @@ fn calls_of_a_machine_with_another_clock_are_joined_within_the_bounds_of_round_t
     let mut trace = command.stdin(stream.stdout.take().unwrap()).spawn().unwrap();
     eventually("the client's ring is armed", || armed(&client.segment()));
     eventually("the server's rings are armed", || armed(&support::segment(&cluster)));
+    client.go();
+    client.until("step");
     client.finish();
     let made = calls(&client) - before;
     client.end();
@@ -196,7 +214,7 @@ fn calls_of_a_machine_with_another_clock_are_joined_within_the_bounds_of_round_t
     let before = end["unjoined"]["before"].as_u64().unwrap();
     assert_eq!(end["joined"].as_u64().unwrap() + before, made, "{end:#}");
     let apart = -(i64::from(AHEAD) * 1_000_000_000);
-    let mut errors = Vec::new();
+    assert!(!lines.is_empty());
     for line in &lines {
         let ns = |key: &str| line[key].as_u64().unwrap();
         let parts = ["encode_ns", "network_ns", "server_ns", "driver_ns", "collecting_ns"];
@@ -204,12 +222,10 @@ fn calls_of_a_machine_with_another_clock_are_joined_within_the_bounds_of_round_t
         let wrong = line["clock_offset_ns"].as_i64().unwrap().abs_diff(apart);
         assert!(wrong <= ns("clock_error_ns"), "{wrong}: {line:#}");
         assert!(line["ns"].as_i64().unwrap().abs() < 600_000_000_000, "{line:#}");
-        errors.push(ns("clock_error_ns"));
+        // The server worked within the call: that bounds how far the clocks can be apart. Data of a COPY says nothing.
+        let copies = line["statement"].as_str().unwrap().starts_with("copy");
+        assert!(copies || ns("clock_error_ns") <= ns("length_ns") / 2 + 1, "{line:#}");
     }
-    errors.sort_unstable();
-    println!("{} calls; the clock is known within {} ns", lines.len(), errors[errors.len() / 2]);
-    // A query takes a few milliseconds with its round trip, and bounds the clocks of all that follow.
-    assert!(errors[errors.len() / 2] < 5_000_000, "{errors:?}");
 }
 
 #[test]
@@ -217,7 +233,7 @@ fn what_cannot_be_joined_is_reported() {
     let Some(java) = java() else { return };
     let (cluster, url) = server();
     let segment = support::segment(&cluster);
-    let program = ["org.pgtally.test.Joined", &url, "postgres", "2"];
+    let program = ["org.pgtally.test.Joined", &url, "postgres", "2", "2"];
     let mut client = java.start("methods=none.None", &program);
     for name in ["x.pftrace", "x.html", "x.otlp.json"] {
         let mut refused = tally();
@@ -231,14 +247,17 @@ fn what_cannot_be_joined_is_reported() {
     assert!(complaint(&mut of_nothing, 2).contains("/dev/shm/none"));
     // No session is traced: all calls are of others.
     let trace = Command::new(assert_cmd::cargo::cargo_bin("tally"))
-        .args(["trace", "--application", "others", "--seconds", "2", "--client"])
+        .args(["trace", "--application", "others", "--client"])
         .arg(client.segment())
         .arg(&segment)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     eventually("the client's ring is armed", || armed(&client.segment()));
+    client.go();
+    client.until("step");
     client.finish();
+    signal(&trace);
     let text = String::from_utf8(trace.wait_with_output().unwrap().stdout).unwrap();
     assert!(text.contains("0 calls joined") && text.contains("none of this server"), "{text}");
     client.end();
@@ -258,32 +277,23 @@ impl Bouncer {
             eprintln!("left out: there is no {}", program.display());
             return None;
         }
-        // Another process may take the port before it does; then it ends.
-        for _ in 0..10 {
-            let port =
-                std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let file = cluster.dir().join("pgbouncer.ini");
-            let text = format!(
-                "[databases]\npostgres = user=postgres host=127.0.0.1 port={port_of_server}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
-                 listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\n\
-                 ignore_startup_parameters = extra_float_digits\n"
-            );
-            std::fs::write(&file, text).unwrap();
-            cluster.os_user().chown(&file).unwrap();
-            let mut command = cluster.os_user().command(program, cluster.dir());
-            let child =
-                command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            let mut bouncer = Bouncer { child, port };
-            let mut ended = false;
-            eventually("PgBouncer accepts connections", || {
-                ended = bouncer.child.try_wait().unwrap().is_some();
-                ended || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
-            });
-            if !ended {
-                return Some(bouncer);
-            }
-        }
-        panic!("PgBouncer ends at its start");
+        let port = support::ports::free_port();
+        let file = cluster.dir().join("pgbouncer.ini");
+        let text = format!(
+            "[databases]\npostgres = user=postgres host=127.0.0.1 port={port_of_server}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\n\
+             ignore_startup_parameters = extra_float_digits\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        cluster.os_user().chown(&file).unwrap();
+        let mut command = cluster.os_user().command(program, cluster.dir());
+        let child = command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut bouncer = Bouncer { child, port };
+        eventually("PgBouncer accepts connections", || {
+            assert!(bouncer.child.try_wait().unwrap().is_none(), "it has ended");
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        Some(bouncer)
     }
 }
 
@@ -314,12 +324,14 @@ fn through_a_pooler(mode: &str) {
     let url =
         format!("jdbc:postgresql://127.0.0.1:{}/postgres?sslmode=disable{shared}", bouncer.port);
     let mut client =
-        java.start("methods=none.None", &["org.pgtally.test.Joined", &url, "postgres", "2"]);
+        java.start("methods=none.None", &["org.pgtally.test.Joined", &url, "postgres", "2", "2"]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls.jsonl");
     let before = calls(&client);
     let mut trace = trace(&cluster, &client, &file);
     eventually("the client's ring is armed", || armed(&client.segment()));
+    client.go();
+    client.until("step");
     client.finish();
     let made = calls(&client) - before;
     interrupt(&mut trace);

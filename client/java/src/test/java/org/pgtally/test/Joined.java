@@ -15,6 +15,7 @@ import java.sql.Statement;
 import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.postgresql.PGConnection;
 import org.postgresql.copy.CopyManager;
 import org.postgresql.core.BaseConnection;
 
@@ -31,7 +32,7 @@ public final class Joined {
     private Joined() {
     }
 
-    /** URL, user, rounds. */
+    /** URL, user, rounds, and after how many of them it waits. */
     public static void main(String[] arguments) throws Exception {
         String url = arguments[0] + "&ApplicationName=joined";
         try (Connection extended = DriverManager.getConnection(url, arguments[1], "");
@@ -42,6 +43,7 @@ public final class Joined {
             }
             Wait.begin();
             int rounds = Integer.parseInt(arguments[2]);
+            int step = Integer.parseInt(arguments[3]);
             for (int i = 0; i < rounds; i++) {
                 round(extended, i);
                 round(simple, i);
@@ -54,6 +56,9 @@ public final class Joined {
                         query(again, "select ?::int as " + columns(i), 1, 0);
                         query(again, "select ?::int as " + columns(i + 1), 1, 0);
                     }
+                }
+                if ((i + 1) % step == 0 || i + 1 == rounds) {
+                    Wait.step("step");
                 }
             }
             // The last messages are over when the next one has come.
@@ -159,28 +164,28 @@ public final class Joined {
         }
     }
 
-    /** The request to cancel comes on a connection of its own. */
+    /**
+     * The request to cancel comes on a connection of its own. One that comes before the statement has begun does nothing, so
+     * it is repeated.
+     */
     private static void cancelled(Connection connection, String text) throws Exception {
+        PGConnection session = connection.unwrap(PGConnection.class);
         AtomicBoolean ended = new AtomicBoolean();
+        FutureTask<Void> requests = new FutureTask<>(() -> {
+            while (!ended.get()) {
+                Thread.sleep(20);
+                session.cancelQuery();
+            }
+            return null;
+        });
         try (Statement statement = connection.createStatement()) {
-            Thread other = new Thread(() -> {
-                try {
-                    // One that comes before the statement has begun does nothing, and the driver sends none after it.
-                    Thread.sleep(300);
-                    while (!ended.get()) {
-                        statement.cancel();
-                        Thread.sleep(20);
-                    }
-                } catch (InterruptedException | SQLException e) {
-                    throw new IllegalStateException(e);
-                }
-            });
-            other.start();
+            new Thread(requests).start();
             try {
                 statement.execute(text);
             } finally {
                 ended.set(true);
-                other.join();
+                // The server has been signalled for each request when its connection is closed.
+                requests.get();
             }
             throw new AssertionError("it was not cancelled");
         } catch (SQLException e) {
