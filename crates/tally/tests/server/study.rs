@@ -114,11 +114,17 @@ fn a_study_writes_tables_and_a_page_and_its_reads_agree() {
     let results = place.results();
     assert_eq!(results["cells"], 4);
     for arm in ["on", "off"] {
-        // Each transaction inserts one row and commits once. The two are read one after the other, so they may
-        // differ by a few.
+        assert!(figure(&results, arm, "cpu") > 0.0 && figure(&results, arm, "tps") > 0.0);
+        // A quotient of two reads, in each cell.
         let each = figure(&results, arm, "each");
-        assert!((0.5..2.0).contains(&each), "{each}");
-        assert!(figure(&results, arm, "cpu") > 1.0 && figure(&results, arm, "tps") > 1.0);
+        let cells = place.cells().into_iter().filter_map(|line| {
+            let cell: Value = serde_json::from_str(&line).unwrap();
+            let read = |name: &str| cell["values"][name].as_f64().unwrap();
+            (cell["arm"] == arm).then(|| read("rows") / read("commits"))
+        });
+        let quotients: Vec<f64> = cells.collect();
+        let mean = quotients.iter().sum::<f64>() / quotients.len() as f64;
+        assert!((each / mean - 1.0).abs() < 1e-9, "{each} {quotients:?}");
     }
     let page = std::fs::read_to_string(place.out().join("report.html")).unwrap();
     assert!(page.contains("default-src 'none'") && page.contains("Small &lt;b&gt;"));
@@ -161,7 +167,7 @@ fn a_number_of_transactions_is_run_to_its_end_and_counted() {
     let study = SMALL
         .replace(
             "clients = [2]",
-            "clients = [2]\ntransactions = 3000\noptions = [\"-R\", \"2000\"]",
+            "clients = [2]\ntransactions = 2000\noptions = [\"-R\", \"2000\"]",
         )
         .replace(
             "[[table]]\nreads",
@@ -171,9 +177,9 @@ fn a_number_of_transactions_is_run_to_its_end_and_counted() {
         .replace("repeats = 2", "repeats = 1");
     output(&mut place.run(&study));
     let results = place.results();
-    assert_eq!(figure(&results, "on", "all"), 6000.0);
-    let run = figure(&results, "on", "run");
-    assert!(run > 2.0 && run < 60.0, "{run}");
+    // Each of the two clients makes them, and each makes one row.
+    assert_eq!(figure(&results, "on", "all"), 4000.0);
+    assert!(figure(&results, "on", "run") > 0.0);
 }
 
 #[test]
@@ -205,7 +211,7 @@ fn arms_take_turns_on_live_backends() {
     assert!(why.contains("no_such_extension is not installed"), "{why}");
     assert_eq!(results["cells"], 12);
     for arm in ["on", "off", "on-again", "statements"] {
-        assert!(figure(&results, arm, "cpu") > 1.0 && figure(&results, arm, "tps") > 1.0);
+        assert!(figure(&results, arm, "cpu") > 0.0 && figure(&results, arm, "tps") > 0.0);
     }
     for line in place.cells() {
         let cell: Value = serde_json::from_str(&line).unwrap();
@@ -370,31 +376,39 @@ fn a_signal_stops_the_servers_and_the_next_run_resumes() {
     let place = Workspace::new();
     // The servers have their own directory, which shows whether it is removed; other users may enter it.
     let servers = server_directory();
+    let (cells, resume) = (place.out().join("cells.jsonl"), place.folder.path().join("resume"));
+    // Once there is a cell, no server starts before the signal.
+    let before = format!(
+        "before = [\"sh\", \"-c\", \"[ ! -s {} ] || while [ ! -e {} ]; do sleep 0.05; done\"]",
+        cells.display(),
+        resume.display()
+    );
     let study = place.study(
         &SMALL
+            .replace("name = \"on\"", &format!("name = \"on\"\n{before}"))
             .replace(
                 "name = \"off\"",
-                "name = \"off\"\n[arm.instrument]\ncommand = [\"sleep\", \"1000\"]",
+                &format!(
+                    "name = \"off\"\n{before}\n[arm.instrument]\ncommand = [\"sleep\", \"1000\"]"
+                ),
             )
             .replace("settings = { track", "[arm.settings]\ntrack")
             .replace("\"off\" }", "\"off\""),
     );
     let mut child = run_in_the_background(&place, &study, &servers, Stdio::piped());
-    while place.cells().is_empty() {
+    eventually("a cell is complete", || {
         assert!(child.try_wait().unwrap().is_none(), "it has ended without a cell");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+        !place.cells().is_empty()
+    });
     let first = place.cells()[0].clone();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    std::fs::write(&resume, "").unwrap();
     let status = child.wait().unwrap();
     let mut message = String::new();
     std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut message).unwrap();
-    if status.success() {
-        // The study ended before the signal: nothing to check.
-        return;
-    }
     assert_eq!(status.code(), Some(1), "{message}");
     assert!(message.contains("interrupted") && message.contains("continues"), "{message}");
+    assert_eq!(place.cells().len(), 1);
     // The copies for each server are removed shortly after the command ends.
     eventually("no files remain", || std::fs::read_dir(servers.path()).unwrap().count() == 0);
     assert!(place.out().join("report.html").exists());
@@ -410,10 +424,14 @@ fn a_signal_stops_the_servers_and_the_next_run_resumes() {
 fn an_arms_file_system_is_removed_even_when_the_run_is_killed() {
     let place = Workspace::new();
     let servers = server_directory();
-    let study = place.study(&SMALL.replace(
-        "name = \"on\"",
-        "name = \"on\"\nfile_system = \"ext4\"\nfile_system_size = \"500MB\"",
-    ));
+    let study = place.study(
+        &SMALL
+            .replace(
+                "name = \"on\"",
+                "name = \"on\"\nfile_system = \"ext4\"\nfile_system_size = \"500MB\"",
+            )
+            .replace("seconds = 1", "seconds = 60"),
+    );
     let mounted = || {
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
         mounts.contains(&*servers.path().to_string_lossy())
@@ -448,7 +466,7 @@ fn an_instrument_ends_even_when_the_run_is_killed() {
              ready = \"ready\"\n[workload]"
         ),
             )
-            .replace("seconds = 1", "seconds = 3"),
+            .replace("seconds = 1", "seconds = 60"),
     );
     let runs = || {
         let found = Command::new("pgrep").args(["-x", "-f", &format!("sleep {length}")]).output();
