@@ -10,6 +10,9 @@ import { fill } from "./fill.mjs";
 
 export const template = fileURLToPath(new URL("../../build/web/report.html", import.meta.url));
 
+/** How long to wait for something that must happen. */
+const PATIENCE_MS = 120_000;
+
 /** PGTALLY_CHROMIUM, or what is on the path. */
 function chromiumPath() {
     const named = process.env.PGTALLY_CHROMIUM;
@@ -34,7 +37,7 @@ export async function startBrowser() {
     const folder = await mkdtemp(join(tmpdir(), "pgtally-web-"));
     // Chromium's sandbox does not work for root.
     const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-    const browser = await chromium.launch({ executablePath: chromiumPath(), args });
+    const browser = await chromium.launch({ executablePath: chromiumPath(), args, timeout: PATIENCE_MS });
     let pages = 0;
 
     async function open(report, options = {}, body = undefined) {
@@ -54,6 +57,7 @@ export async function startBrowser() {
             acceptDownloads: true,
             ...options,
         });
+        context.setDefaultTimeout(PATIENCE_MS);
         const page = await context.newPage();
         const seen = { requests: [], violations: [], errors: [] };
         // Requests to anywhere else are counted and stopped.

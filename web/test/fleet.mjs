@@ -6,7 +6,7 @@ const [address, picture] = process.argv.slice(2);
 const browser = await startBrowser();
 try {
     const page = await browser.visit(address);
-    await page.locator("#chart-sessions").waitFor({ timeout: 60_000 });
+    await page.locator("#chart-sessions").waitFor();
     await show(page, "#chart-sessions", "canvas");
     const hosts = await page.locator("#table-hosts tbody tr").count();
     const legend = await page.locator("#chart-sessions .legend tbody tr").allInnerTexts();
@@ -17,7 +17,7 @@ try {
     // The cells of a live page link as those of the first one.
     await page.locator("#table-hosts").getByRole("link", { name: "one" }).click();
     await page.waitForURL(/host=one/);
-    await page.locator("#table-hosts").waitFor({ timeout: 60_000 });
+    await page.locator("#table-hosts").waitFor();
     const title = await page.locator("h1").innerText();
     const narrowed = await page.locator("#table-hosts tbody tr").count();
     await page.getByRole("link", { name: "All hosts" }).click();

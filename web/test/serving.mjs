@@ -9,8 +9,17 @@ try {
     const until = async (holds) => {
         while (!(await holds())) await new Promise((done) => setTimeout(done, 100));
     };
-    // The first page may be empty; it reloads by itself.
-    await page.locator("#chart-throughput").waitFor({ timeout: 60_000 });
+    // The page reloads by itself when there is more to show than before: what was read then is read again.
+    const steadily = async (read) => {
+        for (;;) {
+            try {
+                return await read();
+            } catch (error) {
+                if (!/context was destroyed|navigation/i.test(error.message)) throw error;
+            }
+        }
+    };
+    await page.locator("#chart-throughput").waitFor();
     await show(page, "#chart-throughput", "canvas");
     const open = async () => {
         const rows = page.locator("#chart-throughput .scroll tbody tr");
@@ -20,20 +29,32 @@ try {
         }
         return rows;
     };
-    const first = await (await open()).count();
-    const before = await inView(page);
-    await until(async () => (await (await open()).count()) >= first + 5);
     const rate = (text) => parseFloat(text) * ({ k: 1e3, M: 1e6 }[/[kM]/.exec(text)?.[0]] ?? 1);
-    const commits = [];
-    for (const row of await (await open()).all()) commits.push(rate((await row.locator("td").allInnerTexts())[1] ?? "0"));
-    await show(page, "#chart-activity", "canvas");
-    const colours = new Set();
-    for (let down = 0.05; down < 1; down += 0.1) colours.add(await pixel(page, "chart-activity", 0.7, down));
+    const readCommits = async () => {
+        const rows = await open();
+        const texts = await rows.evaluateAll((all) => all.map((row) => row.querySelectorAll("td")[1]?.innerText ?? "0"));
+        return texts.map(rate);
+    };
+    const first = (await steadily(readCommits)).length;
+    const before = await steadily(() => inView(page));
+    let commits = [];
+    await until(async () => {
+        commits = await steadily(readCommits);
+        return commits.length >= first + 5 && commits.slice(0, -1).some((rate) => rate > 0);
+    });
+    // Something is drawn, whenever the load began.
+    const readColours = async () => {
+        await show(page, "#chart-activity", "canvas");
+        const colours = new Set();
+        for (let across = 0.05; across < 1; across += 0.05)
+            for (let down = 0.05; down < 1; down += 0.1) colours.add(await pixel(page, "chart-activity", across, down));
+        return colours.size;
+    };
+    await until(async () => (await steadily(readColours)) > 1);
+    await until(async () => before !== (await steadily(() => inView(page))));
     if (picture) await page.screenshot({ path: picture });
     const { requests, violations, errors } = page.seen;
-    console.log(
-        JSON.stringify({ first, commits, moved: before !== (await inView(page)), colours: colours.size, requests, violations, errors }),
-    );
+    console.log(JSON.stringify({ commits, requests, violations, errors }));
 } finally {
     await browser.close();
 }
