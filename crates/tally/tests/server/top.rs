@@ -166,7 +166,7 @@ fn a_server_that_restarts_is_followed() {
     assert!(top.interval().to_string().contains("WALSync"));
     std::fs::remove_file(&path).unwrap();
     drop(maker);
-    top.until_said("the server has ended");
+    top.until_printed("the server has ended");
     let half_made = folder.path().join("new");
     let mut next = Maker::new(&half_made, SHAPE);
     let cpu = next.stat("parse::cpu", ACCOUNT);
@@ -175,7 +175,7 @@ fn a_server_that_restarts_is_followed() {
     eventually("the new server's session is read", || {
         top.interval().to_string().contains("\"parse\"")
     });
-    top.until_said("was restarted");
+    top.until_printed("was restarted");
 }
 
 #[test]
@@ -186,9 +186,9 @@ fn a_server_that_restarts_with_the_same_segment_is_followed() {
     let mut ended = Command::new("true").spawn().unwrap();
     maker.u32(header::SERVER_PID as u64, ended.id());
     ended.wait().unwrap();
-    top.until_said("the server has stopped");
+    top.until_printed("the server has stopped");
     maker.u32(header::SERVER_PID as u64, std::process::id());
-    top.until_said("was restarted");
+    top.until_printed("was restarted");
     assert!(top.interval().to_string().contains("WALSync"));
 }
 

@@ -41,7 +41,7 @@ impl Top {
     }
 
     /// Waits until its standard error contains this.
-    pub fn until_said(&self, what: &str) {
+    pub fn until_printed(&self, what: &str) {
         super::eventually(what, || std::fs::read_to_string(&self.messages).unwrap().contains(what));
     }
 }
