@@ -91,12 +91,17 @@ impl History {
         let mut random = Random::new(seed);
         let r = &mut random;
         let never = 1 << 20;
+        let ships = !r.chance(4);
+        let clock = r.pick(&[0, 0, 1]);
+        // A clock that is set back beyond what a spool keeps is a limitation (docs/shipping.md).
+        let keeps: &[Option<u64>] =
+            if ships && clock > 0 { &[None] } else { &[None, Some(0), Some(2)] };
         let settings = Settings {
             details: r.pick(&[0, 0, 1, never]),
             tens: r.pick(&[1, 2, never]),
             sixties: r.pick(&[2, 3, never]),
-            keep: r.pick(&[None, Some(0), Some(2)]),
-            ships: !r.chance(4),
+            keep: r.pick(keeps),
+            ships,
             grace: r.pick(&[0, 0, 900]),
         };
         // Most histories have few kinds of trouble, so that what one hides the other shows.
@@ -106,7 +111,6 @@ impl History {
         let full = r.pick(&[0, 0, 1]);
         let storage = r.pick(&[0, 1, 3]);
         let lies = r.chance(4);
-        let clock = r.pick(&[0, 0, 1]);
         let length = 4 + r.below(17);
         let actions = (0..length).map(|_| {
             let kinds: [u64; 12] =

@@ -7,6 +7,7 @@
 //! A history that violates the model is shrunk and printed with its seed. `PGTALLY_SEED=N` runs that one alone.
 
 mod history;
+mod memory;
 mod model;
 mod storage;
 mod world;
@@ -75,7 +76,7 @@ fn from_environment(name: &str) -> Option<u64> {
 fn readers_find_every_interval_once_whatever_happens() {
     match from_environment("PGTALLY_SEED") {
         Some(seed) => run(seed, 1),
-        None => run(FIRST, 300),
+        None => run(FIRST, 400),
     }
 }
 

@@ -2,6 +2,7 @@
 //! A machine with a recorder, its disk, its clock and object storage, in one thread.
 
 use super::history::{Action, History, Random};
+use super::memory;
 use super::model::{Interval, Model, Seen};
 use super::recorder::{about, frame, server, Dice, MIDNIGHT, SECOND};
 use super::storage::Storage;
@@ -19,6 +20,8 @@ use std::time::Duration;
 
 /// The clock's rate: ticks are nanoseconds.
 const RATE: f64 = 1e9;
+/// A limit of the memory of recorder, readers and object storage together, bytes.
+const MEMORY: i64 = 8 << 20;
 const HOUR: i64 = 3600 * SECOND;
 
 /// What is to happen to the calls of the recorder.
@@ -68,6 +71,7 @@ struct World<'h> {
 
 /// Runs a history; an error says what was violated, and after which action.
 pub fn run(history: &History) -> Result<(), String> {
+    let begin = memory::begin();
     let run = || {
         let mut world = World::new(history);
         for (at, action) in history.actions.iter().enumerate() {
@@ -76,12 +80,24 @@ pub fn run(history: &History) -> Result<(), String> {
             }
             world.check().map_err(|error| format!("after action {at}, {action:?}: {error}"))?;
         }
-        world.end().map_err(|error| format!("at the end: {error}"))
+        world.end().map_err(|error| format!("at the end: {error}"))?;
+        let most = memory::most() - begin;
+        (most < MEMORY).then_some(()).ok_or_else(|| format!("it used {most} bytes"))
     };
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         Err(format!("panic: {}", text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?")))
     })
+}
+
+/// The files below a directory.
+fn files(directory: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.path() {
+            path if path.is_dir() => files(&path, into),
+            path => into.push(path),
+        }
+    }
 }
 
 fn origin() -> Origin {
@@ -447,6 +463,16 @@ impl World<'_> {
             }
         }
         self.check()?;
+        let mut left = Vec::new();
+        files(&self.spool(), &mut left);
+        let unfinished = |path: &&PathBuf| {
+            let name = path.to_string_lossy();
+            [".new", ".log", "commit.json"].iter().any(|end| name.ends_with(end))
+                && !path.starts_with(self.spool().join(recording::SHIP))
+        };
+        if let Some(path) = left.iter().find(unfinished) {
+            return Err(format!("{} is left", path.display()));
+        }
         if self.history.settings.ships && !self.storage.lied() {
             let absent = |number: &&u64| !self.shipped.contains(number);
             let lost = |number: &u64| self.model.intervals[number].may_be_lost;
