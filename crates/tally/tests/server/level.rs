@@ -91,8 +91,8 @@ fn after_its_time_the_level_is_restored() {
         set_level(&maker.path, found).unwrap();
         let (code, text) = outcome(for_a_while(&["--for", "200ms"], &maker));
         assert_eq!(code, Some(0), "{text}");
-        let said = format!("level locks for 200 ms, then {found}\nlevel {found} again\n");
-        assert_eq!(text, said);
+        let expected = format!("level locks for 200 ms, then {found}\nlevel {found} again\n");
+        assert_eq!(text, expected);
         let setting = Segment::open(&maker.path).unwrap().level_setting().unwrap();
         assert_eq!(setting, LevelSetting { level: found, end: None });
     }

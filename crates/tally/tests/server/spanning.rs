@@ -80,7 +80,7 @@ fn a_slow_wait_is_reported_once_and_in_full_whatever_changes_during_it_or_after(
             let pid: i32 = waiter.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
             holder.batch_execute("begin; lock table t; select pg_advisory_lock(1)").unwrap();
             let began = Instant::now();
-            // Works after the lock until it is told to stop, without any other wait.
+            // Works after the lock until it gets an advisory lock, without any other wait.
             let thread = std::thread::spawn(move || {
                 let spin = "do $$ begin lock table t; \
                             while not pg_try_advisory_xact_lock(1) loop end loop; end $$";

@@ -255,15 +255,12 @@ fn a_session_shows_its_current_statement_and_where_its_time_went_so_far() {
             eventually("it waits", || client.query_opt(sql, &[&pid]).unwrap());
             let waiting = Instant::now();
             std::thread::sleep(std::time::Duration::from_millis(100));
-            let least = waiting.elapsed().as_secs_f64();
+            let min = waiting.elapsed().as_secs_f64();
             let row = client.query_one(sql, &[&pid]).unwrap();
             let most = began.elapsed().as_secs_f64();
             let (age, cpu, waits): (f64, f64, f64) = (row.get(0), row.get(1), row.get(2));
-            let bracket = least * (1.0 - RATE)..=most * (1.0 + RATE);
-            assert!(
-                bracket.contains(&age) && waits > least * (1.0 - RATE),
-                "{age}, {waits} waiting"
-            );
+            let bracket = min * (1.0 - RATE)..=most * (1.0 + RATE);
+            assert!(bracket.contains(&age) && waits > min * (1.0 - RATE), "{age}, {waits} waiting");
             // Each is rounded to a nanosecond.
             near(cpu + waits, age, 3e-9, "age");
             assert!(cpu > 0.0, "{cpu}");

@@ -83,12 +83,12 @@ impl Waiter {
         Self { holder, began, session, waiting: Instant::now() }
     }
 
-    /// Ends the statement; returns how long it waited, at least and at most.
+    /// Ends the statement; returns how long it waited: min and max.
     fn release(mut self) -> (f64, f64) {
-        let least = self.waiting.elapsed().as_secs_f64();
+        let min = self.waiting.elapsed().as_secs_f64();
         self.holder.batch_execute("select pg_advisory_unlock_all()").unwrap();
         self.session.join().unwrap();
-        (least, self.began.elapsed().as_secs_f64())
+        (min, self.began.elapsed().as_secs_f64())
     }
 }
 
@@ -224,14 +224,14 @@ fn a_statement_counts_while_it_runs() {
         command.args(["top", "--once", "--interval", "0.5"]).args(args);
         output(command.arg(cluster.connection_string()))
     };
-    let least = waiter.waiting.elapsed().as_secs_f64();
+    let min = waiter.waiting.elapsed().as_secs_f64();
     let interval: Value = serde_json::from_str(&top(&["--json"])).unwrap();
     let current = &interval["statements"]["current"][0];
     let session = interval["sessions"].as_array().unwrap();
     let session = session.iter().find(|s| s["pid"] == current["pid"]).expect("a session's");
     assert_eq!(session["activity"], "Lock:advisory");
     assert_eq!(current["query"], WAITS);
-    within("so far", seconds(&current["seconds"]), (least, waiter.began.elapsed().as_secs_f64()));
+    within("so far", seconds(&current["seconds"]), (min, waiter.began.elapsed().as_secs_f64()));
     let sessions = top(&["--view", "sessions"]);
     assert!(sessions.contains("select pg_advisory"), "{sessions}");
     assert!(sessions.contains("lock 99.") || sessions.contains("lock 100.0"), "{sessions}");

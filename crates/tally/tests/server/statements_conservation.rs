@@ -390,12 +390,12 @@ impl InFlight {
         InFlight { gate, began, thread, waiting: Instant::now() }
     }
 
-    /// Ends it. Returns the session, and how long it has waited, at least and at most.
+    /// Ends it. Returns the session, and how long it has waited: min and max.
     fn end(mut self) -> (Client, (f64, f64)) {
-        let least = self.waiting.elapsed().as_secs_f64();
+        let min = self.waiting.elapsed().as_secs_f64();
         self.gate.open();
         let client = self.thread.join().unwrap();
-        (client, (least, self.began.elapsed().as_secs_f64()))
+        (client, (min, self.began.elapsed().as_secs_f64()))
     }
 }
 
@@ -503,7 +503,7 @@ fn a_reset_clears_statements_in_progress_and_loses_no_execution() {
     observer.batch_execute("select tally.reset()").unwrap();
     let after = Instant::now();
     std::thread::sleep(Duration::from_millis(100));
-    let least = after.elapsed().as_secs_f64();
+    let min = after.elapsed().as_secs_f64();
     let (_client, bracket) = session.end();
     let sql = "select calls, total_exec_time / 1000, ledger_time / 1000 from tally.statements
                where query like '%over_a_reset%' and query not like '%ledger_time%'";
@@ -513,6 +513,6 @@ fn a_reset_clears_statements_in_progress_and_loses_no_execution() {
     });
     let most = before.elapsed().as_secs_f64();
     assert_within("executed", row.get(1), bracket);
-    assert_within("since the reset", row.get(2), (least, most));
+    assert_within("since the reset", row.get(2), (min, most));
     check(&mut observer);
 }
