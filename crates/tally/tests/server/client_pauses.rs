@@ -202,14 +202,15 @@ fn with_each_collector(check: impl Fn(&dyn Fn() -> (Running, PathBuf), &Collecto
 
 #[test]
 fn pauses_are_counted_as_in_the_virtual_machines_own_log() {
-    with_each_collector(|start, _, name| {
+    with_each_collector(|start, collector, name| {
         let began = Instant::now();
         let (mut client, log) = start();
         let ([[found, collections], [_, others]], [count, _]) = collected(&mut client, &log);
         let elapsed = began.elapsed().as_secs_f64();
         assert!(count > 0.0 && found == count, "{name}: {found} pauses of {count}");
         assert!(
-            0.0 < collections && collections + others < elapsed,
+            // Short ones may be none at the precision of their clock.
+            (0.0 < collections || collector.error > 0.0) && collections + others < elapsed,
             "{name}: {collections} s and {others} s of {elapsed} s"
         );
         client.end();
@@ -298,11 +299,13 @@ fn a_recording_of_server_and_client_has_the_pauses_and_its_report_shows_both() {
     let ours = recording.join("client");
     let recorded = recording::Recording::open(&ours, None).unwrap();
     let recorded = Interval::of(&recorded.sum(recording::Range::ALL).unwrap());
-    let rows = recorded.ledger.iter().filter(|row| &*row.activity == REASONS[0]);
-    let seconds: f64 = rows.map(|row| row.timing.seconds).sum();
+    let rows = || recorded.ledger.iter().filter(|row| &*row.activity == REASONS[0]);
     let [pauses, all] = found[0];
     assert!(count > 0.0 && pauses == count, "{pauses} pauses of {count}");
-    assert!((seconds / all - 1.0).abs() < 1e-6, "{seconds} s of {all} s");
+    assert_eq!(rows().map(|row| row.timing.count).sum::<u64>() as f64, count);
+    // A pause is charged at its end: the part of it before the reading in between was recorded as the program's time.
+    let seconds: f64 = rows().map(|row| row.timing.seconds).sum();
+    assert!(0.0 < seconds && seconds <= all + 1e-6, "{seconds} s of {all} s");
     let report: Value =
         serde_json::from_str(&output(tally().args(["report", "--json"]).arg(&recording))).unwrap();
     let charts = report["charts"].as_array().unwrap();
