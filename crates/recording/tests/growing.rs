@@ -7,7 +7,7 @@ mod support;
 use recording::{Range, Recording, RetentionPolicy, Writer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::{files, Maker, MIDNIGHT, SECOND};
+use support::{copy, files, Maker, MIDNIGHT, SECOND};
 
 fn journals(folder: &Path) -> Vec<PathBuf> {
     files(folder).into_iter().filter(|path| path.extension().is_some_and(|e| e == "log")).collect()
