@@ -7,7 +7,6 @@ use crate::support;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use crate::support::{complaint, eventually, output, segment, shared, tally};
 use recording::{Range, Recording};
