@@ -26,18 +26,24 @@ pub fn s3(python: &Path) -> Server {
 }
 
 impl Server {
-    /// Starts what the function returns for a free port, and waits until it accepts connections.
-    pub fn start(command: impl FnOnce(u16) -> Command) -> Server {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = command(port);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Server { child: command.spawn().unwrap(), port };
+    /// Starts what the function returns for a free port, and waits until it accepts connections. If somebody else has
+    /// taken the port meanwhile, it ends, and another port is tried.
+    pub fn start(command: impl Fn(u16) -> Command) -> Server {
         let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{command:?} does not answer");
-            std::thread::sleep(Duration::from_millis(20));
+        loop {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut command = command(port);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut server = Server { child: command.spawn().unwrap(), port };
+            while server.child.try_wait().unwrap().is_none() {
+                if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                    return server;
+                }
+                assert!(begun.elapsed() < Duration::from_secs(120), "{command:?} does not answer");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            assert!(begun.elapsed() < Duration::from_secs(120), "{command:?} ends");
         }
-        server
     }
 
     /// Makes the request ("PUT /x HTTP/1.1", lines of its head, a body), which succeeds.

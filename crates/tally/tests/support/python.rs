@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A Python with packages that a test reads recordings with. None of them is needed to use pgtally.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,6 +30,9 @@ pub fn with_requirements_in(directory: &Path, name: &str) -> Option<PathBuf> {
     let venv = directory.join(format!("../../target/{name}-venv"));
     let python = venv.join("bin/python");
     let wanted = std::fs::read_to_string(&requirements).unwrap();
+    // Tests run in parallel: one makes it, the others wait. The lock ends with the file.
+    let lock = File::create(venv.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
     let done = venv.join("requirements.txt");
     if std::fs::read_to_string(&done).is_ok_and(|there| there == wanted) {
         // Another system than that in which it was made may have no Python.
