@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally fleet`: DuckDB, ClickHouse (chdb) and Spark answer as the reader of recordings does.
 //!
-//! They are asked 30 questions; PGTALLY_FLEET_QUESTIONS sets another number.
+//! The recordings are fixtures. `make verify` makes them anew, asks more questions at random (PGTALLY_FLEET_QUESTIONS sets
+//! their number), and asks Spark too.
 
 use crate::support;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
+use super::doctor_planted::FORGOTTEN_TRANSACTION;
+use crate::support::fixtures::{self, Fixture};
 use crate::support::fleet::{
-    all_engines, ask, engines, fleet, number, record, session, text, Row, HOSTS,
+    ask, engines, fleet, number, programs, recent_us, session, spark, text, Engine, Fleet, Row,
+    HOSTS, RECORDINGS,
 };
 use crate::support::synthetic::Dice;
+use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, output, tally};
 use recording::{fingerprint, Range, Recording, Series};
+use scratch::Load;
 use segment::directory::{Stat, StatKind};
 use segment::Histogram;
-use tempfile::TempDir;
 
 fn time(us: i64) -> String {
     jiff::Timestamp::from_microsecond(us).unwrap().to_string()
@@ -106,13 +110,36 @@ fn close(a: f64, b: f64, within: f64) -> bool {
 
 #[test]
 fn engines_answer_as_the_reader_of_recordings() {
-    let Some(engines) = all_engines() else { return };
-    let fleet = fleet();
+    let Some(engines) = programs() else { return };
+    compare(engines, fleet(), 8, 1);
+}
+
+#[test]
+#[ignore = "verify: engines answer random questions about new recordings as the reader does"]
+fn verify_engines_answer_as_the_reader_of_new_recordings() {
     let questions: usize =
-        std::env::var("PGTALLY_FLEET_QUESTIONS").map_or(30, |number| number.parse().unwrap());
-    let mut dice = Dice(jiff::Timestamp::now().as_nanosecond() as u64);
-    println!("random numbers from {}", dice.0);
-    let recordings = [0, 1].map(|at| Recording::open(&fleet.recordings[at], None).unwrap());
+        std::env::var("PGTALLY_FLEET_QUESTIONS").map_or(60, |number| number.parse().unwrap());
+    let cluster = support::shared();
+    cluster.pgbench_init(1).unwrap();
+    let made = Fleet::of(RECORDINGS.map(|(name, clients)| {
+        let load = cluster.pgbench().clients(clients);
+        fixtures::record(name, &cluster, 25, [200, 1000], load)
+    }));
+    let text = "DuckDB, chdb and Spark answer random questions as the reader of recordings does";
+    Claim { text, alarm: 0.0, n: 1, m: 1 }.check(|seed| {
+        println!("random numbers from {seed}");
+        for engines in [programs(), spark()].into_iter().flatten() {
+            compare(engines, &made, questions, seed);
+        }
+        let result = format!("{questions} questions to each");
+        Trial { holds: true, result, half_width: "-".into() }
+    });
+}
+
+/// Asks engines questions at random, and the reader of recordings the same.
+fn compare(engines: &[Engine], fleet: &Fleet, questions: usize, seed: u64) {
+    let mut dice = Dice(seed);
+    let recordings = [0, 1].map(|at| Recording::open(fleet.recordings[at].path(), None).unwrap());
     let mut asked = 0;
     while asked < questions {
         let at = usize::from(dice.throw() < 0.5);
@@ -230,7 +257,8 @@ fn every_query_and_every_view_runs_in_both_engines() {
         .recordings
         .iter()
         .map(|recording| {
-            Recording::open(recording, None).unwrap().frame_rows(Range::ALL).unwrap().len()
+            let recording = Recording::open(recording.path(), None).unwrap();
+            recording.frame_rows(Range::ALL).unwrap().len()
         })
         .sum();
     for (engine, name) in engines.iter().zip(["duckdb", "clickhouse"]) {
@@ -260,27 +288,34 @@ fn every_query_and_every_view_runs_in_both_engines() {
 
 /// A recording of statements that take nearly the same time whenever they are executed, since they sleep: a regression of
 /// one is certain even if the machine was busy elsewhere for a while.
-fn steady() -> &'static Path {
-    static STEADY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, recording) = STEADY.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("steady.sql");
-        let others = ["1", "1, 2", "1, 2, 3"].map(|it| format!("select pg_sleep(0.005), {it};\n"));
-        std::fs::write(&script, others.concat() + "select max(1) from pg_sleep(0.01);\n").unwrap();
-        let cluster = support::shared();
-        let recording = folder.path().join("recording");
-        record(&cluster, &recording, &["-T", "5", "-c", "4", "-f", script.to_str().unwrap()]);
-        (folder, recording)
+const STEADY: &str = "steady-statements";
+
+#[test]
+#[ignore = "verify: a regression that is planted in a new recording is named"]
+fn verify_a_regression_in_a_new_recording() {
+    let Some(programs) = programs() else { return };
+    let others = ["1", "1, 2", "1, 2, 3"].map(|it| format!("select pg_sleep(0.005), {it};\n"));
+    let script = others.concat() + "select max(1) from pg_sleep(0.01);\n";
+    let cluster = support::shared();
+    let load = cluster.pgbench().load(Load::Script(script)).clients(4);
+    let recording = fixtures::record(STEADY, &cluster, 25, [200, 1000], load).with_files();
+    let text = "a planted regression is named with its hosts, and equal windows name nothing";
+    Claim { text, alarm: 0.01, n: 1, m: 1 }.check(|_| {
+        for engines in [Some(programs), spark()].into_iter().flatten() {
+            regressions_are_named(engines, &recording);
+            sessions_are_of_the_recorded_time(engines, &recording);
+        }
+        Trial { holds: true, result: "named".into(), half_width: "-".into() }
     });
-    recording
 }
 
 /// Makes recordings of four hours of hosts, of which the last three have a statement that is slower in the second half.
-fn generate(python: &Path, root: &Path, hosts: usize) {
+fn generate(recording: &Fixture, root: &Path, hosts: usize) {
+    let [_, python] = engines().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/generate.py");
     let run = Command::new(python)
         .arg(script)
-        .args([steady(), root])
+        .args([recording.path(), root])
         .args(["--hosts", &hosts.to_string()])
         .args(["--hours", "4", "--slice", "2", "--slower", "3", "--from", "2"])
         .args(["--statement", "select max(%"])
@@ -291,14 +326,18 @@ fn generate(python: &Path, root: &Path, hosts: usize) {
 
 #[test]
 fn a_planted_regression_is_named_with_its_hosts_and_equal_windows_name_nothing() {
-    let Some(engines) = engines() else { return };
+    let Some(engines) = programs() else { return };
+    regressions_are_named(engines, &Fixture::open(STEADY).with_files());
+}
+
+fn regressions_are_named(engines: &[Engine], recording: &Fixture) {
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("made");
-    generate(&engines[1], &made, 12);
-    for engine in &engines {
+    generate(recording, &made, 12);
+    for engine in engines {
         let regressions = |since: &str, until: &str| {
             let day = |time: &str| format!("2026-03-02T{time}:00Z");
-            ask(engine, &made, "regressions", &["--since", &day(since), "--until", &day(until)])
+            engine.ask(&made, "regressions", &["--since", &day(since), "--until", &day(until)])
         };
         let found = regressions("02:00", "04:00");
         assert_eq!(found.len(), 1, "{found:?}");
@@ -311,13 +350,17 @@ fn a_planted_regression_is_named_with_its_hosts_and_equal_windows_name_nothing()
     }
 }
 
-/// A host whose recording has a gap: what its statements cost more is counted by its recorded time, not by the window's length.
 #[test]
 fn the_sessions_of_a_regression_are_of_the_recorded_time() {
-    let (Some(engines), Some(programs)) = (all_engines(), engines()) else { return };
+    let Some(engines) = programs() else { return };
+    sessions_are_of_the_recorded_time(engines, &Fixture::open(STEADY).with_files());
+}
+
+/// A host whose recording has a gap: what its statements cost more is counted by its recorded time, not by the window's length.
+fn sessions_are_of_the_recorded_time(engines: &[Engine], recording: &Fixture) {
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("made");
-    generate(&programs[1], &made, 5);
+    generate(recording, &made, 5);
     let gap = "host-0004";
     let tables = std::fs::read_dir(made.join("v1")).unwrap().map(|entry| entry.unwrap().path());
     let last_hour = |table: std::path::PathBuf| {
@@ -344,44 +387,19 @@ fn the_sessions_of_a_regression_are_of_the_recorded_time() {
     }
 }
 
-/// Records a server into a cluster of a bucket while something happens.
-fn shipped(cluster: &scratch::Cluster, name: &str, root: &Path, what: impl FnOnce()) {
-    let folder = tempfile::tempdir().unwrap();
-    let recording = folder.path().join("recording");
-    let mut recorder = Command::new(assert_cmd::cargo::cargo_bin("tally"))
-        .args(["record", "--interval", "200ms", "--detail", "1s", "--duration", "6s", "-o"])
-        .arg(&recording)
-        .arg(support::segment(cluster))
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    support::eventually("it records", || recording.join("recording.json").exists());
-    what();
-    assert!(recorder.wait().unwrap().success());
-    let url = format!("file://{}", root.display());
-    tally().args(["ship", "--cluster", name]).arg(&recording).arg(url).assert().success();
-}
-
 #[test]
 fn what_is_wrong_is_named_with_the_host_on_which_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("bucket");
-    let loaded = || support::plain().setting("shared_preload_libraries", "pg_tally");
-    let [quiet, blocked] = [support::start(loaded()), support::start(loaded())];
-    shipped(&quiet, "quiet", &root, || ());
-    blocked.psql("create table t (a int)").unwrap();
-    shipped(&blocked, "blocked", &root, || {
-        let mut holder = blocked.connect().unwrap();
-        holder.batch_execute("begin; lock table t").unwrap();
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| blocked.psql("select * from t").unwrap());
-            }
-            std::thread::sleep(std::time::Duration::from_secs(4));
-            holder.batch_execute("commit").unwrap();
-        });
-    });
-    let answer = output(tally().args(["fleet", "doctor", "--json", "--root"]).arg(&root));
+    for (cluster, name) in [("quiet", "idle"), ("blocked", FORGOTTEN_TRANSACTION.name)] {
+        let recording = Fixture::begun_at(name, recent_us()).with_files();
+        let url = format!("file://{}", root.display());
+        let mut ship = tally();
+        ship.args(["ship", "--cluster", cluster]).arg(recording.path()).arg(url).assert().success();
+    }
+    let since = ["--since", "-2h"];
+    let doctor = ["fleet", "doctor", "--root"];
+    let answer = output(tally().args(doctor).arg(&root).args(since).arg("--json"));
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
     let hosts = answer["hosts"].as_array().unwrap();
     let of = |name: &str| hosts.iter().find(|it| it["cluster"] == name).unwrap();
@@ -392,7 +410,7 @@ fn what_is_wrong_is_named_with_the_host_on_which_it_is() {
     for key in ["since", "until", "hosts", "cluster", "host", "failure", "diagnoses"] {
         assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");
     }
-    let text = output(tally().args(["fleet", "doctor", "--root"]).arg(&root));
+    let text = output(tally().args(doctor).arg(&root).args(since));
     assert!(text.starts_with("1 of 2 hosts are healthy"), "{text}");
     assert!(text.contains("locks: 1 of 2 hosts") && text.contains("  blocked/"), "{text}");
     // Another time, in which nothing was recorded; and no such host.

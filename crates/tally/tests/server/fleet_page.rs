@@ -237,7 +237,7 @@ fn what_cannot_be_served_is_refused_with_the_remedy() {
 fn a_browser_shows_the_hosts_and_a_click_one_of_them() {
     let Some([duckdb, _]) = engines() else { return };
     let serving =
-        Serving::of_fleet(&duckdb, &fleet().root, &["--since", "-10min", "--interval", "1s"]);
+        Serving::of_fleet(&duckdb, &fleet().root, &["--since", "-2h", "--interval", "1s"]);
     until(&serving, "/report.json", is_complete);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/test/fleet.mjs");
     let mut browser = std::process::Command::new("node");

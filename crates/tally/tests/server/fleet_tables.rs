@@ -75,12 +75,12 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
             }
         };
         let _ = std::fs::remove_dir_all(&root);
-        upload(&made.recordings[1], &root, HOSTS[1]);
+        upload(made.recordings[1].path(), &root, HOSTS[1]);
         let schema = ["schema", "--engine", "clickhouse", "--root", root_name, "--tables", per];
         let schema = fleet_sql(&schema);
         if per == "hour" {
             // The tables differ in the length of a row's time alone; so do the statements that fill them.
-            upload(&made.recordings[0], &root, HOSTS[0]);
+            upload(made.recordings[0].path(), &root, HOSTS[0]);
             run(&(schema + &refresh()));
             roll_up(&root).iter().for_each(|minute| std::fs::remove_file(minute).unwrap());
             run(&refresh());
@@ -96,7 +96,7 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
         agree("with one host");
 
         // A second host; the refresh is killed before its end.
-        upload(&made.recordings[0], &root, HOSTS[0]);
+        upload(made.recordings[0].path(), &root, HOSTS[0]);
         let all = refresh();
         let killed: Vec<&str> =
             all.split(';').filter(|statement| !statement.contains("_runs SELECT")).collect();

@@ -5,7 +5,8 @@
 use crate::support;
 use std::path::Path;
 
-use crate::support::{complaint, eventually, output, segment, shared, tally};
+use crate::support::fixtures::Fixture;
+use crate::support::{complaint, eventually, output, segment, tally};
 use recording::{Range, Recording};
 use scratch::{Cluster, Load};
 use segment::Segment;
@@ -13,22 +14,36 @@ use serde_json::Value;
 
 const CLIENTS: &str = "4";
 
-/// Records a run of pgbench; returns pgbench's output.
+/// Records a run of pgbench, until autovacuum has come after it too; returns pgbench's output.
 fn record(cluster: &Cluster, directory: &Path) -> String {
     cluster.fill(&Load::TpcB, 1).unwrap();
     // The client that filled the tables may not have counted its last commit yet.
     let mut live = Segment::open(&segment(cluster)).unwrap();
-    eventually("no client is left", || {
-        let snapshot = live.snapshot(None).unwrap();
-        !snapshot.books.iter().any(|book| book.identity.kind == "client backend")
-    });
+    let mut no_client_is_left = || {
+        eventually("no client is left", || {
+            let snapshot = live.snapshot(None).unwrap();
+            !snapshot.books.iter().any(|book| book.identity.kind == "client backend")
+        });
+    };
+    no_client_is_left();
+    let folder = tempfile::tempdir().unwrap();
     let pgbench = cluster.binaries().program("pgbench").display().to_string();
     let (host, port) = (cluster.host().display().to_string(), cluster.port().to_string());
     let mut command = tally();
     command.arg("record").arg(segment(cluster)).arg("-o").arg(directory);
-    command.args(["--interval", "200ms", "--detail", "1s", "--", &pgbench, "-n", "-T", "5"]);
-    command.args(["-c", CLIENTS, "-h", &host, "-p", &port, "-U", cluster.user(), "postgres"]);
-    output(&mut command)
+    let waits = "\"$0\" \"$@\" && touch done && while [ ! -e go ]; do sleep 0.05; done";
+    command.args(["--interval", "200ms", "--detail", "1s", "--", "sh", "-c", waits, &pgbench]);
+    command.args(["-n", "-t", "300", "-c", CLIENTS, "-h", &host, "-p", &port]);
+    command.args(["-U", cluster.user(), "postgres"]).current_dir(folder.path());
+    std::thread::scope(|scope| {
+        let recorder = scope.spawn(|| output(&mut command));
+        eventually("pgbench has ended", || folder.path().join("done").exists());
+        let came = "select count(*) > 0 from pg_stat_user_tables where autoanalyze_count > 0";
+        eventually("autovacuum has come", || cluster.psql(came).unwrap().trim() == "t");
+        no_client_is_left();
+        std::fs::write(folder.path().join("go"), "").unwrap();
+        recorder.join().unwrap()
+    })
 }
 
 fn report(directory: &Path, more: &[&str]) -> Value {
@@ -130,17 +145,16 @@ fn a_report_of_pgbench_agrees_with_pgbench_and_with_itself() {
 
 #[test]
 fn a_page_is_one_file_written_completely_or_not_at_all() {
-    let cluster = shared();
+    let recording = Fixture::open("pgbench-2-clients");
+    let directory = recording.path();
     let place = tempfile::tempdir().unwrap();
-    let directory = place.path().join("recording");
-    record(&cluster, &directory);
     let page = place.path().join("report.html");
-    assert_eq!(output(tally().arg("report").arg(&directory).arg("-o").arg(&page)), "");
+    assert_eq!(output(tally().arg("report").arg(directory).arg("-o").arg(&page)), "");
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.starts_with("<!") && html.trim_end().ends_with("</html>"));
     assert!(html.contains("UPDATE pgbench_accounts") && html.contains("table-ledger"));
     let nowhere = place.path().join("nowhere/report.html");
-    let message = complaint(tally().arg("report").arg(&directory).arg("-o").arg(&nowhere), 1);
+    let message = complaint(tally().arg("report").arg(directory).arg("-o").arg(&nowhere), 1);
     assert!(message.contains("nowhere/report.html") && message.contains("-o"), "{message}");
 }
 
@@ -162,13 +176,9 @@ fn what_cannot_be_reported_is_an_error_with_a_remedy() {
 
 #[test]
 fn empty_and_reversed_ranges_are_wrong_usage() {
-    let cluster = shared();
-    let place = tempfile::tempdir().unwrap();
-    let directory = place.path().join("recording");
-    let mut command = tally();
-    command.arg("record").arg(segment(&cluster)).arg("-o").arg(&directory);
-    output(command.args(["--interval", "100ms", "--duration", "2s"]));
-    let message = |more: &[&str]| complaint(tally().arg("report").arg(&directory).args(more), 2);
+    let recording = Fixture::open("pgbench-2-clients").with_files();
+    let directory = recording.path();
+    let message = |more: &[&str]| complaint(tally().arg("report").arg(directory).args(more), 2);
     let text = message(&["--from", "-0.5s", "--to", "-1s"]);
     assert!(text.contains("--from"), "{text}");
     let text = message(&["--from", "2001-01-01", "--to", "2001-01-02"]);
@@ -177,11 +187,11 @@ fn empty_and_reversed_ranges_are_wrong_usage() {
     assert!(text.contains("elsewhere"), "{text}");
     // A damaged file is reported, and the rest is read.
     let mut parts = Vec::new();
-    find(&directory, &mut parts);
+    find(directory, &mut parts);
     let part = parts.iter().find(|path| path.to_string_lossy().contains("/statistics/")).unwrap();
     let bytes = std::fs::read(part).unwrap();
     std::fs::write(part, &bytes[..bytes.len() / 2]).unwrap();
-    let report = report(&directory, &[]);
+    let report = report(directory, &[]);
     let findings = report["findings"].to_string();
     assert!(findings.contains(part.file_name().unwrap().to_str().unwrap()), "{findings}");
 }
@@ -199,9 +209,8 @@ fn find(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
 #[test]
 fn a_report_has_a_trace_and_refuses_what_is_none() {
     let folder = tempfile::tempdir().unwrap();
-    let recording = folder.path().join("run");
-    let cluster = shared();
-    record(&cluster, &recording);
+    let made = Fixture::open("pgbench-2-clients");
+    let recording = made.path();
     let file = folder.path().join("slow.jsonl");
     let lines = [
         r#"{"pid":7,"what":"trace","ns":0,"length_ns":null,"ticks":null,"time":1.7e9}"#,
@@ -210,19 +219,19 @@ fn a_report_has_a_trace_and_refuses_what_is_none() {
     ];
     std::fs::write(&file, lines.join("\n")).unwrap();
     let name = file.to_str().unwrap();
-    let document = report(&recording, &["--trace", name]);
+    let document = report(recording, &["--trace", name]);
     assert_eq!(document["trace"]["lines"].as_array().unwrap().len(), 3);
     assert_eq!(document["sections"][1]["id"], "trace");
     let page = folder.path().join("page.html");
     let mut command = tally();
-    command.arg("report").arg(&recording).args(["--trace", name]).arg("-o").arg(&page);
+    command.arg("report").arg(recording).args(["--trace", name]).arg("-o").arg(&page);
     output(&mut command);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("id=\"traced\"") && page.contains("select '\\u003c/script>'"));
 
     let refused = |text: &str| {
         std::fs::write(&file, text).unwrap();
-        complaint(tally().arg("report").arg(&recording).args(["--trace", name]), 1)
+        complaint(tally().arg("report").arg(recording).args(["--trace", name]), 1)
     };
     let error = refused(&format!("{}\n15:56:37 process 7 Query", lines[0]));
     assert!(error.contains("slow.jsonl: line 2 is none of"), "{error}");

@@ -17,14 +17,11 @@ use postgres::{Client, NoTls};
 use recording::{Range, Recording, SessionHistoryRow};
 use rustix::process::Signal;
 use scratch::Cluster;
+use segment::Segment;
 use serde_json::Value;
 
-/// Intervals that are recorded in each state of the server.
-const LONG: u64 = 6;
-/// A waiter may look up who blocks it that much later, microseconds.
-const BEFORE: i64 = 1_600_000;
-/// The witness asks this often at the latest.
-const AFTER: i64 = 600_000;
+/// Intervals that are recorded while nothing changes.
+const LONG: u64 = 8;
 
 fn server() -> Cluster {
     let cluster = support::start(
@@ -49,83 +46,79 @@ fn session(cluster: &Cluster, application: &str) -> (Client, i64) {
 /// What a session is by the server's views: application, state, who blocks it.
 type Seen = BTreeMap<i64, (String, String, BTreeSet<u64>)>;
 
-/// Asks the server's views until it is stopped; returns when it asked, microseconds since 1970, and the answers.
-struct Witness {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<(i64, Seen)>>,
+/// What the server's views say.
+fn seen(client: &mut Client) -> Seen {
+    let rows = client
+        .query(
+            "select pid, application_name, state, pg_blocking_pids(pid)
+             from pg_stat_activity where application_name in ('forgetful', 'waiter') and state <> 'idle'",
+            &[],
+        )
+        .unwrap();
+    rows.iter()
+        .map(|row| {
+            let blockers: Vec<i32> = row.get(3);
+            let blockers = blockers.iter().map(|pid| *pid as u64).collect();
+            (i64::from(row.get::<_, i32>(0)), (row.get(1), row.get(2), blockers))
+        })
+        .collect()
 }
 
-impl Witness {
-    fn start(cluster: &Cluster) -> Witness {
-        let (mut client, _) = session(cluster, "witness");
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
-            let mut all = Vec::new();
-            while !stopped.load(Ordering::Relaxed) {
-                let rows = client
-                    .query(
-                        "select (extract(epoch from clock_timestamp()) * 1e6)::int8, pid,
-                                application_name, state, pg_blocking_pids(pid)
-                         from pg_stat_activity where application_name in ('forgetful', 'waiter') and state <> 'idle'",
-                        &[],
-                    )
-                    .unwrap();
-                let first = rows.first().unwrap();
-                let seen = rows.iter().map(|row| {
-                    let blockers: Vec<i32> = row.get(4);
-                    let blockers = blockers.iter().map(|pid| *pid as u64).collect();
-                    (i64::from(row.get::<_, i32>(1)), (row.get(2), row.get(3), blockers))
-                });
-                all.push((first.get(0), seen.collect()));
-                std::thread::sleep(Duration::from_millis(100));
-            }
-            all
-        });
-        Witness { stop, thread }
-    }
-
-    fn end(self) -> Vec<(i64, Seen)> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap()
-    }
+/// Now, microseconds since 1970.
+fn now_us() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
 }
 
-/// What the recording says in the same form, by the end of the interval.
-fn recorded(rows: &[SessionHistoryRow]) -> BTreeMap<i64, Seen> {
-    let mut all: BTreeMap<i64, Seen> = BTreeMap::new();
-    let ours = |row: &&SessionHistoryRow| matches!(&*row.application, "forgetful" | "waiter");
-    for row in rows.iter().filter(ours) {
-        let blockers = row.blockers.iter().copied().collect();
-        let it = (row.application.to_string(), row.state.to_string(), blockers);
-        let before = all.entry(row.time_us).or_default().insert(row.pid, it);
-        assert_eq!(before, None, "one row for each session and interval");
-    }
-    all
+/// A state of the server that did not change while some intervals were recorded.
+struct Held {
+    seen: Seen,
+    /// From when to when, microseconds since 1970.
+    time_us: [i64; 2],
 }
 
-/// Compares each interval around whose end all answers of the witness are the same. Returns how many those are by
-/// answer.
-fn compare(rows: &[SessionHistoryRow], witness: &[(i64, Seen)]) -> Vec<(Seen, u64)> {
-    let mut compared: Vec<(Seen, u64)> = Vec::new();
-    for (time_us, seen) in recorded(rows) {
-        let near: Vec<&Seen> = witness
-            .iter()
-            .filter(|(at, _)| (time_us - BEFORE..time_us + AFTER).contains(at))
-            .map(|(_, seen)| seen)
-            .collect();
-        let covered = witness.first().is_some_and(|(at, _)| *at < time_us - BEFORE)
-            && witness.last().is_some_and(|(at, _)| *at > time_us + AFTER);
-        if !covered || near.len() < 2 || near.iter().any(|it| *it != near[0]) {
-            continue;
+impl Held {
+    /// Waits until those that wait have looked up who blocks them, and then for that many intervals; again, if the server
+    /// has changed meanwhile: sessions that are woken wait for one another once more.
+    fn record(cluster: &Cluster, recorder: &Recorder) -> Held {
+        let (mut witness, _) = session(cluster, "witness");
+        let segment = Segment::open(&support::segment(cluster)).unwrap();
+        eventually("the server stays as it is", || {
+            let mut state = Seen::new();
+            eventually("those that wait know for whom", || {
+                state = seen(&mut witness);
+                let all = segment.blocked().unwrap();
+                let known = |pid: i64, blockers: &BTreeSet<u64>| {
+                    let own = all.iter().find(|it| i64::from(it.pid) == pid);
+                    let listed = own.map(|it| it.blockers.iter().map(|pid| *pid as u64).collect());
+                    listed.as_ref() == Some(blockers)
+                };
+                state.iter().all(|(pid, (.., by))| by.is_empty() || known(*pid, by))
+            });
+            let begin = now_us();
+            recorder.wait_for(LONG);
+            let time_us = [begin, now_us()];
+            (seen(&mut witness) == state).then_some(Held { seen: state, time_us })
+        })
+    }
+
+    /// The intervals that ended in that time say what the server's views said.
+    fn compare(&self, rows: &[SessionHistoryRow]) {
+        let mut recorded: BTreeMap<i64, Seen> = BTreeMap::new();
+        let ours = |row: &&SessionHistoryRow| matches!(&*row.application, "forgetful" | "waiter");
+        for row in rows.iter().filter(ours) {
+            let blockers = row.blockers.iter().copied().collect();
+            let it = (row.application.to_string(), row.state.to_string(), blockers);
+            let before = recorded.entry(row.time_us).or_default().insert(row.pid, it);
+            assert_eq!(before, None, "one row for each session and interval");
         }
-        assert_eq!(&seen, near[0], "at {time_us}");
-        match compared.iter_mut().find(|(known, _)| *known == seen) {
-            Some((_, count)) => *count += 1,
-            None => compared.push((seen, 1)),
+        let [begin, end] = self.time_us;
+        let compared: Vec<_> = recorded.range(begin..end).collect();
+        // The first one may have ended before.
+        assert!(compared.len() as u64 >= LONG - 1, "{recorded:#?}");
+        for (time_us, it) in compared {
+            assert_eq!(it, &self.seen, "at {time_us}");
         }
     }
-    compared
 }
 
 /// The rows in order of time; those of an instant, which the files have in any order, by process.
@@ -204,32 +197,34 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
     let cluster = server();
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
+    let begun_us = now_us();
     let mut crowd = Crowd::start(&cluster);
     let (root_pid, pids) = (crowd.root_pid, crowd.pids.clone());
-    let witness = Witness::start(&cluster);
-    let recorder = Recorder::start(&cluster, &directory, &["--detail", "2s"]);
-    recorder.wait_for(LONG);
+    let known_us = now_us();
+    let more = ["--interval", "500ms", "--detail", "1s"];
+    let recorder = Recorder::start(&cluster, &directory, &more);
+    let before = Held::record(&cluster, &recorder);
     let (next_pid, first) = crowd.next();
-    recorder.wait_for(LONG);
+    let after = Held::record(&cluster, &recorder);
     recorder.end(Signal::INT);
     let rows = history(&directory);
-    let compared = compare(&rows, &witness.end());
 
-    let blockers = |seen: &Seen, pid: i64| seen.get(&pid).unwrap().2.clone();
+    let blockers = |held: &Held, pid: i64| held.seen.get(&pid).unwrap().2.clone();
     let of = |pid: i64| BTreeSet::from([pid as u64]);
-    let (before, count) = &compared[0];
-    assert_eq!(blockers(before, pids[0]), of(root_pid));
-    assert_eq!(before.len(), 4, "{compared:#?}");
-    assert!(*count >= 2, "{compared:#?}");
-    let (after, count) = compared.last().unwrap();
-    assert!(!after.contains_key(&root_pid), "an idle session has no row: {compared:#?}");
-    let behind = pids.iter().filter(|pid| **pid != next_pid).map(|pid| blockers(after, *pid));
-    assert!(behind.into_iter().any(|it| it == of(next_pid)), "{compared:#?}");
-    assert!(*count >= 2, "{compared:#?}");
+    before.compare(&rows);
+    assert_eq!(blockers(&before, pids[0]), of(root_pid));
+    assert_eq!(before.seen.len(), 4, "{:#?}", before.seen);
+    after.compare(&rows);
+    assert!(!after.seen.contains_key(&root_pid), "an idle session has no row: {:#?}", after.seen);
+    let behind = pids.iter().filter(|pid| **pid != next_pid).map(|pid| blockers(&after, *pid));
+    assert!(behind.into_iter().any(|it| it == of(next_pid)), "{:#?}", after.seen);
 
     // What each waits for, since when, and with which statement.
     let recording = Recording::open(&directory, None).unwrap();
-    let last = rows.iter().rfind(|row| row.pid == root_pid && &*row.state != "idle").unwrap();
+    let of_root = |row: &&SessionHistoryRow| {
+        row.pid == root_pid && (before.time_us[0]..before.time_us[1]).contains(&row.time_us)
+    };
+    let last = rows.iter().rfind(of_root).unwrap();
     let same = |row: &&SessionHistoryRow| row.frame == last.frame;
     let waiter = rows.iter().filter(same).find(|row| row.pid == pids[0]).unwrap();
     assert_eq!(&*last.state, "idle in transaction");
@@ -238,14 +233,23 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
         (Some("transactionid"), Some("ShareLock"))
     );
     assert_eq!((&*waiter.phase, &*waiter.activity), ("simple query", "Lock:transactionid"));
-    let waited = waiter.lock_wait_ns.unwrap();
-    assert!(waited.abs_diff(waiter.since_ns) < 1_000_000_000, "{waiter:?}");
-    // Sessions are read one after the other, so an interval is not exactly that of one session.
+    // It began between the crowd's first statement and the recording, and a session is read no more than two intervals
+    // before or after the end of its interval.
+    let apart_ns = |instant_us: i64| (waiter.time_us - instant_us) as u64 * 1000;
+    let (least, most) = (apart_ns(known_us), apart_ns(begun_us));
+    let slack = 2 * waiter.interval_ns;
+    for waited in [waiter.lock_wait_ns.unwrap(), waiter.since_ns] {
+        assert!(
+            (least.saturating_sub(slack)..most + slack).contains(&waited),
+            "{least} {most} {waiter:?}"
+        );
+    }
+    // Both are until the same instant; how long a tick is has been measured again between them.
     let of_waiter = rows.iter().filter(|row| row.pid == waiter.pid && row.frame < waiter.frame);
-    let before = of_waiter.max_by_key(|row| row.frame).unwrap();
+    let earlier = of_waiter.max_by_key(|row| row.frame).unwrap();
     assert!(
-        waiter.busy_ns.abs_diff(waiter.since_ns - before.since_ns) < 100_000,
-        "it waited all the time: {before:?} {waiter:?}"
+        waiter.busy_ns.abs_diff(waiter.since_ns - earlier.since_ns) < 100_000,
+        "it waited all the time: {earlier:?} {waiter:?}"
     );
     let behind = rows.iter().filter(same).find(|row| row.pid == pids[1]).unwrap();
     assert_eq!(behind.lock.as_deref(), Some("row (0,1) of relation orders"), "{behind:?}");
@@ -255,7 +259,7 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
     assert!(text(last).contains("update orders set v = $1"), "{}", text(last));
     assert!(text(waiter).contains("v + $1"), "{}", text(waiter));
     crowd.end(first);
-    the_report_names_the_root(&directory, root_pid);
+    the_report_names_the_root(&directory, root_pid, &before);
     any_second_can_be_opened(&directory, &rows);
 }
 
@@ -263,7 +267,7 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
 fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
     let replay = |more: &[&str]| {
         let mut command = support::tally();
-        command.args(["top", "--replay"]).arg(directory).args(["--from", "-6s", "--count", "1"]);
+        command.args(["top", "--replay"]).arg(directory).args(["--from", "-3s", "--count", "1"]);
         output(command.args(more))
     };
     let interval: Value = serde_json::from_str(&replay(&["--json"])).unwrap();
@@ -281,7 +285,7 @@ fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
     assert!(text.contains("waiter") && text.contains("sessions that were not idle"), "{text}");
     // The page of one of them, and the tree that a recording did not show otherwise.
     let tally = env!("CARGO_BIN_EXE_tally");
-    let from = format!("--replay {} --from -6s --speed 0.125 --view locks", directory.display());
+    let from = format!("--replay {} --from -3s --speed 0.125 --view locks", directory.display());
     let tmux = Tmux::run(160, 40, &format!("{tally} top {from}"));
     tmux.until_seen("BEHIND");
     tmux.press(&["p", "Enter"]);
@@ -297,8 +301,10 @@ fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
 }
 
 /// A report of it begins with who blocked most, as `tally doctor` does live.
-fn the_report_names_the_root(directory: &Path, root_pid: i64) {
-    let text = output(support::tally().args(["report", "--json"]).arg(directory));
+fn the_report_names_the_root(directory: &Path, root_pid: i64, held: &Held) {
+    let until = jiff::Timestamp::from_microsecond(held.time_us[1]).unwrap().to_string();
+    let mut report = support::tally();
+    let text = output(report.args(["report", "--json", "--to", &until]).arg(directory));
     let report: Value = serde_json::from_str(&text).unwrap();
     let first = &report["findings"][0];
     let name = format!("3 sessions wait for session {root_pid} (forgetful, postgres@postgres), idle in transaction for");
@@ -323,15 +329,26 @@ fn the_report_names_the_root(directory: &Path, root_pid: i64) {
             }),
         )
     };
-    // Three waited for as long as it was recorded.
-    let (application, seconds) = table("blockers");
-    assert_eq!(application, "forgetful");
-    assert!(seconds.as_f64().unwrap() > 3.0 * (LONG - 2) as f64, "{seconds}");
-    let (application, seconds) = table("active_sessions");
-    assert_eq!(application, "waiter");
-    assert!(seconds.as_f64().unwrap() > 3.0 * (LONG - 2) as f64, "{seconds}");
-    let (_, seconds) = table("idle_in_transaction");
-    assert!(seconds.as_f64().unwrap() > (LONG - 2) as f64, "{seconds}");
+    // Three waited for as long as it was recorded, and at least while everybody knew for whom.
+    let recording = Recording::open(directory, None).unwrap();
+    let length = |from_us: i64| -> f64 {
+        let rows = recording.frame_rows(Range { from_us, to_us: held.time_us[1] }).unwrap();
+        rows.iter().map(|row| row.interval_ns as f64 * 1e-9).sum()
+    };
+    let (whole, least) = (length(i64::MIN), length(held.time_us[0]));
+    let all = recording.frame_rows(Range::ALL).unwrap();
+    let longest = all.iter().map(|row| row.interval_ns as f64 * 1e-9).fold(0.0, f64::max);
+    for (id, sessions, name) in [
+        ("blockers", 3.0, "forgetful"),
+        ("active_sessions", 3.0, "waiter"),
+        ("idle_in_transaction", 1.0, "forgetful"),
+    ] {
+        let (application, seconds) = table(id);
+        assert_eq!(application, name, "{id}");
+        let seconds = seconds.as_f64().unwrap();
+        let expected = sessions * (least - longest)..=sessions * (whole + longest);
+        assert!(expected.contains(&seconds), "{id}: {seconds} {expected:?}");
+    }
 }
 
 #[test]
@@ -394,7 +411,13 @@ fn the_times_of_the_sessions_add_up_to_the_ledger() {
             (pid, stop, thread)
         })
         .collect();
-    recorder.wait_for(10);
+    // What a session did that has ended is in no row.
+    let is_whole = |row: &recording::FrameRow| row.ended_sessions == 0 && row.busy_ns > 0;
+    eventually("intervals with work are recorded", || {
+        let recording = Recording::open(&directory, None).unwrap();
+        let rows = recording.frame_rows(Range::ALL).unwrap_or_default();
+        rows.iter().filter(|row| is_whole(row)).count() >= 6
+    });
     recorder.end(Signal::INT);
     let clients: Vec<Client> = workers
         .into_iter()
@@ -405,12 +428,7 @@ fn the_times_of_the_sessions_add_up_to_the_ledger() {
         .collect();
     let rows = history(&directory);
     let recording = Recording::open(&directory, None).unwrap();
-    let mut compared = 0;
-    for frame in recording.frame_rows(Range::ALL).unwrap() {
-        // What a session did that has ended is in no row.
-        if frame.ended_sessions > 0 {
-            continue;
-        }
+    for frame in recording.frame_rows(Range::ALL).unwrap().into_iter().filter(is_whole) {
         let of: Vec<_> = rows.iter().filter(|row| row.frame == frame.frame).collect();
         let busy: u64 = of.iter().map(|row| row.busy_ns).sum();
         assert!(of
@@ -421,9 +439,7 @@ fn the_times_of_the_sessions_add_up_to_the_ledger() {
         let left_out = u64::from(sessions) * frame.interval_ns / 1000;
         let missing = frame.busy_ns as i64 - busy as i64;
         assert!((-100..=left_out as i64).contains(&missing), "{missing} ns of {frame:?}: {of:#?}");
-        compared += u64::from(busy > 0);
     }
-    assert!(compared >= 5, "{compared}");
     drop(clients);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally record` into a bucket, of real servers: what arrives is what was recorded, also of a recorder that is
-//! killed. A network is away for 5 s, or PGTALLY_OUTAGE seconds.
+//! killed. A network is away for 3 s, or PGTALLY_OUTAGE seconds.
 
 use crate::object_store as server;
 use crate::support;
@@ -205,8 +205,9 @@ fn what_was_recorded_while_the_network_was_away_arrives_when_it_is_back() {
         eprintln!("skipped: moto cannot be installed (no PyPI?)");
         return;
     };
+    // It is longer than a request may take.
     let outage: u64 =
-        std::env::var("PGTALLY_OUTAGE").map_or(5, |text| text.parse().expect("seconds"));
+        std::env::var("PGTALLY_OUTAGE").map_or(3, |text| text.parse().expect("seconds"));
     let cluster = shared();
     let folder = tempfile::tempdir().unwrap();
     let s3 = server::s3(&python);
@@ -223,13 +224,11 @@ fn what_was_recorded_while_the_network_was_away_arrives_when_it_is_back() {
     // A server that is stopped accepts connections and does not answer.
     let send = |signal| kill_process(Pid::from_child(&s3.child), signal).unwrap();
     send(Signal::STOP);
-    let last = running.frames();
-    std::thread::sleep(Duration::from_secs(outage));
-    running.wait_for_frames(1);
-    let now = running.frames();
+    // It goes on recording, ten intervals each second.
+    for _ in 0..outage {
+        running.wait_for_frames(10);
+    }
     send(Signal::CONT);
-    // Some intervals are late when the machine is busy.
-    assert!(now - last > outage * 5, "{} intervals", now - last);
     running.wait_for_frames(2);
     let (success, _) = running.end(Signal::INT);
     assert!(success);
@@ -246,7 +245,7 @@ fn what_was_recorded_while_the_network_was_away_arrives_when_it_is_back() {
         (with(&["report", "--json", "s3://bucket/x"]), with(&["report", "--json", spool]));
     assert_eq!(there["totals"], here["totals"]);
     assert_eq!(there["measured"]["intervals"], here["measured"]["intervals"]);
-    assert!(there["measured"]["intervals"].as_u64().unwrap() > outage);
+    assert!(there["measured"]["intervals"].as_u64().unwrap() >= 10 * outage);
 }
 
 #[test]

@@ -7,12 +7,12 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use fleet::Query;
-use scratch::Cluster;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::fixtures::{self, Fixture};
 use super::spark::Spark;
-use super::{output, python, segment, shared, tally};
+use super::{output, python, tally};
 
 /// A row of an answer: its cells by the keys of their columns.
 pub type Row = BTreeMap<String, Value>;
@@ -30,7 +30,7 @@ pub fn engines() -> Option<[PathBuf; 2]> {
 pub struct Fleet {
     _folder: TempDir,
     /// As recorded.
-    pub recordings: [PathBuf; 2],
+    pub recordings: [Fixture; 2],
     /// Where their files lie.
     pub root: PathBuf,
 }
@@ -72,39 +72,34 @@ pub fn roll_up(root: &Path) {
     }
 }
 
-/// Records a server while pgbench runs with these arguments.
-pub fn record(cluster: &Cluster, recording: &Path, pgbench: &[&str]) {
-    tally()
-        .args(["record", "--interval", "200ms", "--detail", "1s", "-o"])
-        .arg(recording)
-        .arg(segment(cluster))
-        .arg("--")
-        .arg(cluster.binaries().program("pgbench"))
-        .args(["-n", "-h"])
-        .arg(cluster.host())
-        .args(["-p", &cluster.port().to_string(), "-U", cluster.user()])
-        .args(pgbench)
-        .arg("postgres")
-        .assert()
-        .success();
+/// Half past the last hour but one, microseconds since 1970: a recording of some seconds from then on is in one minute
+/// and one hour.
+pub fn recent_us() -> i64 {
+    (jiff::Timestamp::now().as_second() / 3600 * 3600 - 1800) * 1_000_000
 }
 
+/// The fixtures of the hosts, and pgbench's clients in each.
+pub const RECORDINGS: [(&str, u32); 2] = [("pgbench-2-clients", 2), ("pgbench-4-clients", 4)];
+
+/// Two recordings of pgbench, of the last two hours.
 pub fn fleet() -> &'static Fleet {
     static FLEET: OnceLock<Fleet> = OnceLock::new();
-    FLEET.get_or_init(|| {
+    FLEET
+        .get_or_init(|| Fleet::of(RECORDINGS.map(|(name, _)| Fixture::begun_at(name, recent_us()))))
+}
+
+impl Fleet {
+    /// Where the files of these lie as those of two hosts.
+    pub fn of(recordings: [Fixture; 2]) -> Fleet {
+        let recordings = recordings.map(Fixture::with_files);
         let folder = tempfile::tempdir().unwrap();
-        let cluster = shared();
-        cluster.pgbench_init(1).unwrap();
         let root = folder.path().join("fleet");
-        let recordings = HOSTS.map(|host| folder.path().join(host));
-        for (recording, host) in recordings.iter().zip(HOSTS) {
-            let clients = if host == "one" { "2" } else { "4" };
-            record(&cluster, recording, &["-T", "5", "-c", clients]);
-            upload(recording, &root, host);
+        for (made, host) in recordings.iter().zip(HOSTS) {
+            upload(made.path(), &root, host);
         }
         roll_up(&root);
         Fleet { _folder: folder, recordings, root }
-    })
+    }
 }
 
 /// Who answers questions.
@@ -115,14 +110,21 @@ pub enum Engine {
     Spark(Spark),
 }
 
-/// All engines that there are SQL for: those of [`engines`], and Spark where it can be installed.
-pub fn all_engines() -> Option<&'static [Engine]> {
-    static ALL: OnceLock<Option<Vec<Engine>>> = OnceLock::new();
-    let all = ALL.get_or_init(|| {
-        let programs = engines()?.into_iter().map(Engine::Program);
-        Some(programs.chain(Spark::start().map(Engine::Spark)).collect())
-    });
-    all.as_deref()
+/// The engines of [`engines`].
+pub fn programs() -> Option<&'static [Engine]> {
+    static PROGRAMS: OnceLock<Option<Vec<Engine>>> = OnceLock::new();
+    let programs = || Some(engines()?.into_iter().map(Engine::Program).collect());
+    PROGRAMS.get_or_init(programs).as_deref()
+}
+
+/// Spark alone: it answers too slowly for each change, so `make verify` asks it.
+pub fn spark() -> Option<&'static [Engine]> {
+    static SPARK: OnceLock<Option<Vec<Engine>>> = OnceLock::new();
+    let start = || match fixtures::are_written() {
+        true => None,
+        false => Some(vec![Engine::Spark(Spark::start()?)]),
+    };
+    SPARK.get_or_init(start).as_deref()
 }
 
 impl Engine {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 pub mod clickhouse;
 pub mod file_kinds;
+pub mod fixtures;
 pub mod fleet;
 pub mod gate;
 pub mod installation;

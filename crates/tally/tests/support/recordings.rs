@@ -7,6 +7,7 @@ use recording::FrameRow;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::fixtures::Fixture;
 use super::synthetic::{FakeServer, Sum};
 use super::{output, tally};
 
@@ -15,17 +16,18 @@ pub struct Recordings {
     directory: PathBuf,
     /// Removes it in the end.
     _own: Option<TempDir>,
+    fixtures: Vec<Fixture>,
 }
 
 impl Recordings {
     pub fn new() -> Recordings {
         let own = tempfile::tempdir().unwrap();
-        Recordings { directory: own.path().to_path_buf(), _own: Some(own) }
+        Recordings { directory: own.path().to_path_buf(), _own: Some(own), fixtures: Vec::new() }
     }
 
     /// In a directory that stays.
     pub fn at(directory: PathBuf) -> Recordings {
-        Recordings { directory, _own: None }
+        Recordings { directory, _own: None, fixtures: Vec::new() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -44,6 +46,12 @@ impl Recordings {
         each: impl Fn(u64, &mut FrameRow),
     ) {
         made.write(&self.path(name), seconds, each);
+    }
+
+    /// Adds a recording of a real server.
+    pub fn add(&mut self, name: &str, made: Fixture) {
+        std::os::unix::fs::symlink(made.path(), self.path(name)).unwrap();
+        self.fixtures.push(made);
     }
 
     pub fn diff(&self, a: &str, b: &str) -> assert_cmd::Command {

@@ -113,7 +113,7 @@ pub fn rerun_in_mount_namespace(test: &str) -> bool {
     }
     let mut command = Command::new("unshare");
     command.arg("--mount").arg(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]).env(INSIDE, "1");
+    command.args(["--exact", test, "--include-ignored", "--nocapture"]).env(INSIDE, "1");
     match command.output() {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout);
