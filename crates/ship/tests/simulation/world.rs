@@ -46,8 +46,8 @@ struct World<'h> {
     /// The time of day, and the time since the machine was started.
     wall_us: i64,
     ran_us: i64,
-    /// The time of day that the recorder goes by, and the latest one that any went by.
-    followed: (i64, i64),
+    /// The time of day that the recorder goes by since its first interval, and the latest one that any went by.
+    followed: Option<(i64, i64)>,
     /// The time of day of the last interval, or of the recorder's start.
     minute_us: i64,
     trusted_us: i64,
@@ -130,7 +130,7 @@ impl World<'_> {
             random: Random::new(history.seed ^ 0xA5A5),
             wall_us: begin,
             ran_us: 0,
-            followed: (begin, 0),
+            followed: None,
             minute_us: begin,
             trusted_us: begin,
             base,
@@ -300,7 +300,7 @@ impl World<'_> {
             })
         });
         let pass = pass.transpose().map_err(|error| text(&error))?;
-        self.followed = (self.wall_us, self.ran_us);
+        self.followed = None;
         self.minute_us = self.wall_us;
         self.trusted_us = self.trusted_us.max(self.wall_us);
         self.server += 1;
@@ -374,11 +374,12 @@ impl World<'_> {
 
     /// What retention may go by: the time of day, except that it does not leap while a recorder runs.
     fn trust(&mut self) {
-        let (then_us, ran_us) = self.followed;
+        let (then_us, ran_us) = self.followed.unwrap_or((self.wall_us, self.ran_us));
         let expected = then_us + self.ran_us - ran_us;
         let leaps = self.wall_us > expected + 600 * SECOND;
-        self.followed = (if leaps { expected } else { self.wall_us }, self.ran_us);
-        self.trusted_us = self.trusted_us.max(self.followed.0);
+        let now_us = if leaps { expected } else { self.wall_us };
+        self.followed = Some((now_us, self.ran_us));
+        self.trusted_us = self.trusted_us.max(now_us);
     }
 
     fn ship(&mut self, passes: u64, files: usize) {
