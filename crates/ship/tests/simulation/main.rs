@@ -12,7 +12,6 @@ mod model;
 mod storage;
 mod world;
 
-#[allow(dead_code)] // Its frames are used, not its recorder.
 #[path = "../../../recording/tests/support/mod.rs"]
 mod recorder;
 
