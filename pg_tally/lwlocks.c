@@ -871,7 +871,7 @@ end_hold(uintptr_t lock)
 	release    *r;
 
 	lwlocks.releasing = 0;
-	/* The list has no room for all that a process may hold; what is plain is in it. */
+	/* The list does not hold all that a process may hold; what is plain is in it. */
 	if (unlikely(last >= lwlocks.plain || (hold = &tally.slot.book->holds[last])->lock != lock ||
 				 lwlocks.logged >= RELEASES_MANY ||
 				 *(const volatile uint32 *) tally.level_word != tally.word_seen))

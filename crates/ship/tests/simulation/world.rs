@@ -306,12 +306,12 @@ impl World<'_> {
         self.server += 1;
         self.values = 0;
         let next = writer.next_frame();
-        // The number of an interval that is gone may be given again.
+        // The number of an interval that is lost may be given again.
         let last = self.model.intervals.keys().last().copied().unwrap_or(0);
-        let gone = |it: &&u64| !self.is_kept(**it) || self.model.intervals[it].may_be_lost;
-        let gone: Vec<u64> =
-            self.model.intervals.range(next..).map(|it| it.0).filter(gone).copied().collect();
-        gone.iter().for_each(|number| drop(self.model.intervals.remove(number)));
+        let lost = |it: &&u64| !self.is_kept(**it) || self.model.intervals[it].may_be_lost;
+        let lost: Vec<u64> =
+            self.model.intervals.range(next..).map(|it| it.0).filter(lost).copied().collect();
+        lost.iter().for_each(|number| drop(self.model.intervals.remove(number)));
         let last = self.model.intervals.keys().last().copied().unwrap_or(0).min(last);
         assert!(next > last, "after interval {last} comes {next}");
         let mut recorder = Recorder { writer, rows: RowBuilder::new(), pass };

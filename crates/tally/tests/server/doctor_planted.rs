@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use scratch::{Builder, Cluster};
 use serde_json::Value;
 
-/// A problem, and what has to be said of it first.
+/// A problem, and what the report must say first.
 pub struct Problem {
     /// The name of its fixture.
     pub name: &'static str,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Incidents on real servers, one on each of some hosts: the named queries put the planted one first, in every engine.
-//! The witnesses are the servers' own views and logs. Tests read what was recorded once, and what the witnesses said then;
+//! The witnesses are the servers' own views and logs. Tests read what was recorded once, and what the witnesses printed then;
 //! `make verify` plants the incidents anew, and asks Spark too.
 
 use crate::support;
@@ -81,7 +81,7 @@ fn fixture(host: &str) -> String {
     format!("incident-{host}")
 }
 
-/// What the witnesses said when the fixtures were made.
+/// What the witnesses printed when the fixtures were made.
 fn witnessed() -> PathBuf {
     fixtures::folder().join("incidents.json")
 }

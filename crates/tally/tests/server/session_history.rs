@@ -101,7 +101,7 @@ impl Held {
         })
     }
 
-    /// The intervals that ended in that time say what the server's views said.
+    /// The intervals that ended in that time say what the server's views printed.
     fn compare(&self, rows: &[SessionHistoryRow]) {
         let mut recorded: BTreeMap<i64, Seen> = BTreeMap::new();
         let ours = |row: &&SessionHistoryRow| matches!(&*row.application, "forgetful" | "waiter");
@@ -236,12 +236,12 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
     // It began between the crowd's first statement and the recording, and a session is read no more than two intervals
     // before or after the end of its interval.
     let apart_ns = |instant_us: i64| (waiter.time_us - instant_us) as u64 * 1000;
-    let (least, most) = (apart_ns(known_us), apart_ns(begun_us));
+    let (fewest, most) = (apart_ns(known_us), apart_ns(begun_us));
     let slack = 2 * waiter.interval_ns;
     for waited in [waiter.lock_wait_ns.unwrap(), waiter.since_ns] {
         assert!(
-            (least.saturating_sub(slack)..most + slack).contains(&waited),
-            "{least} {most} {waiter:?}"
+            (fewest.saturating_sub(slack)..most + slack).contains(&waited),
+            "{fewest} {most} {waiter:?}"
         );
     }
     // Both are until the same instant; how long a tick is has been measured again between them.
@@ -335,7 +335,7 @@ fn the_report_names_the_root(directory: &Path, root_pid: i64, held: &Held) {
         let rows = recording.frame_rows(Range { from_us, to_us: held.time_us[1] }).unwrap();
         rows.iter().map(|row| row.interval_ns as f64 * 1e-9).sum()
     };
-    let (whole, least) = (length(i64::MIN), length(held.time_us[0]));
+    let (whole, shortest) = (length(i64::MIN), length(held.time_us[0]));
     let all = recording.frame_rows(Range::ALL).unwrap();
     let longest = all.iter().map(|row| row.interval_ns as f64 * 1e-9).fold(0.0, f64::max);
     for (id, sessions, name) in [
@@ -346,7 +346,7 @@ fn the_report_names_the_root(directory: &Path, root_pid: i64, held: &Held) {
         let (application, seconds) = table(id);
         assert_eq!(application, name, "{id}");
         let seconds = seconds.as_f64().unwrap();
-        let expected = sessions * (least - longest)..=sessions * (whole + longest);
+        let expected = sessions * (shortest - longest)..=sessions * (whole + longest);
         assert!(expected.contains(&seconds), "{id}: {seconds} {expected:?}");
     }
 }

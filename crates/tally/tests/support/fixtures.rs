@@ -44,7 +44,7 @@ pub fn names() -> BTreeSet<String> {
     entries.filter_map(name).collect()
 }
 
-/// Compares what is expected of a recording with the file beside it; INSTA_UPDATE=always writes the file.
+/// Compares what is expected of a recording with the file next to it; INSTA_UPDATE=always writes the file.
 pub fn assert_text(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(folder());
