@@ -185,6 +185,7 @@ tally_relation_add(tally_local_relation *local, tally_relation_operation operati
 	uint64_t	seq = tally_seq_begin(&local->seq);
 
 	sums->count++;
+	TALLY_STOP("operation half counted");
 	sums->bytes += bytes;
 	sums->ticks += ticks;
 	if (ticks > sums->max)

@@ -25,6 +25,27 @@
 extern "C" {
 #endif
 
+/* ---------------------------------------------------------------- tests */
+
+/*
+ * TALLY_STOP names an instant between two stores that another process could see apart. In a build for tests (TALLY_TEST_HOOKS)
+ * the writer calls a hook there, which may stop or kill it (libtally/test/stepper.c); in any other build it is nothing.
+ */
+#ifdef TALLY_TEST_HOOKS
+extern void (*tally_test_hook) (const char *where);
+/* The word of TALLY_CLOCK_VIRTUAL in the segment that was mapped last. */
+extern const uint64_t *tally_virtual_tick;
+#define TALLY_STOP(where) \
+	do { \
+		__atomic_thread_fence(__ATOMIC_SEQ_CST); \
+		if (tally_test_hook) \
+			tally_test_hook(where); \
+		__atomic_thread_fence(__ATOMIC_SEQ_CST); \
+	} while (0)
+#else
+#define TALLY_STOP(where) ((void) 0)
+#endif
+
 /* ---------------------------------------------------------------- a writer's handles */
 
 /* A mapped segment. One per process; threads share it. */
@@ -112,9 +133,12 @@ tally_now(tally_clock_kind clock)
 #ifdef TALLY_CLOCK_COUNTER
 	if (__builtin_expect(clock == TALLY_CLOCK_COUNTER, 1))
 		return tally_counter();
-#else
-	(void) clock;
 #endif
+#ifdef TALLY_TEST_HOOKS
+	if (clock == TALLY_CLOCK_VIRTUAL)
+		return __atomic_load_n(tally_virtual_tick, __ATOMIC_ACQUIRE);
+#endif
+	(void) clock;
 	return tally_monotonic_ns();
 }
 
@@ -212,6 +236,7 @@ tally_seq_begin(uint64_t *seq)
 
 	__atomic_store_n(seq, odd, __ATOMIC_RELAXED);
 	tally_fence_stores();			/* A */
+	TALLY_STOP("seq odd");
 	return odd;
 }
 
@@ -222,7 +247,9 @@ tally_seq_begin(uint64_t *seq)
 TALLY_HOT void
 tally_seq_publish(uint64_t *seq, uint64_t odd)
 {
+	TALLY_STOP("seq to be even");
 	__atomic_store_n(seq, odd + 1, __ATOMIC_RELEASE);	/* B */
+	TALLY_STOP("seq even");
 }
 
 /* The same after a last writer that may have died in the middle of a change: its seq may be odd already. */
@@ -231,6 +258,7 @@ tally_seq_begin_after_any(uint64_t *seq)
 {
 	__atomic_store_n(seq, *seq | 1, __ATOMIC_RELAXED);
 	tally_fence_stores();
+	TALLY_STOP("seq odd after any");
 }
 
 /* tally_seq_publish where the odd seq is not at hand. */
@@ -245,7 +273,9 @@ TALLY_HOT void
 tally_head_add(tally_head *head, uint64_t value)
 {
 	head->count++;
+	TALLY_STOP("count raised");
 	head->total += value;
+	TALLY_STOP("total raised");
 	if (value < head->min)
 		head->min = value;
 	if (value > head->max)
@@ -257,7 +287,9 @@ static inline void
 tally_head_merge(tally_head *to, const tally_head *from)
 {
 	to->count += from->count;
+	TALLY_STOP("count merged");
 	to->total += from->total;
+	TALLY_STOP("total merged");
 	if (from->min < to->min)
 		to->min = from->min;
 	if (from->max > to->max)
@@ -281,6 +313,7 @@ static inline void
 tally_add(tally_slot *slot, uint32_t index, uint64_t value)
 {
 	tally_add_plain(slot, index, value);
+	TALLY_STOP("head raised, not its histogram");
 	tally_hist_add(tally_hist_in(slot->hists, index), value);
 }
 
@@ -345,7 +378,9 @@ tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	if (pend < slot->limit)
 	{
 		tally_add(slot, pend, book->pend_ticks);
+		TALLY_STOP("pending record added");
 		book->pend = TALLY_NONE;
+		TALLY_STOP("nothing pending");
 		book->pend_ticks = 0;
 	}
 	if (run < slot->limit)
@@ -357,7 +392,9 @@ tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	}
 	/* C: a process killed before this leaves the stretch both added and running; merge.c corrects that */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	TALLY_STOP("running account added");
 	book->run = next;
+	TALLY_STOP("next account runs");
 	book->run_start = now;
 }
 
@@ -400,8 +437,11 @@ tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)
 		now = book->run_start;
 	seq = tally_seq_begin(&book->seq);
 	book->pend = book->run;
+	TALLY_STOP("pending account set");
 	book->pend_ticks = now - book->run_start;
+	TALLY_STOP("pending time set");
 	book->run = next;
+	TALLY_STOP("account after the pending one runs");
 	book->run_start = now;
 	tally_seq_publish(&book->seq, seq);
 }

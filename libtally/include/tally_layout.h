@@ -71,7 +71,8 @@ typedef enum tally_clock_kind
 {
 	TALLY_CLOCK_MONOTONIC = 1,		/* clock_gettime(CLOCK_MONOTONIC): a tick is 1 ns */
 	TALLY_CLOCK_TSC = 2,			/* x86-64: rdtsc, invariant and the kernel's own clock source */
-	TALLY_CLOCK_CNTVCT = 3			/* aarch64: cntvct_el0, the kernel's own clock source */
+	TALLY_CLOCK_CNTVCT = 3,			/* aarch64: cntvct_el0, the kernel's own clock source */
+	TALLY_CLOCK_VIRTUAL = 255		/* of tests, which advance it: virtual_tick; a tick is 1 ns */
 } tally_clock_kind;
 
 typedef enum tally_level
@@ -208,7 +209,10 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint32_t	unmerged;			/* 1420: 1: retired slots wait for the next holder of the merge lock */
 	uint64_t	none[5];			/* 1424: 0: what such a process reads as level_until and pause */
 	uint64_t	swept_boot_ns;		/* 1464: CLOCK_BOOTTIME of the last search for dead owners when no slot was free */
-	unsigned char pad10[4096 - 1472];
+	unsigned char pad10[4032 - 1472];
+
+	uint64_t	virtual_tick;		/* 4032: now, by TALLY_CLOCK_VIRTUAL; 0 with any other clock */
+	unsigned char pad11[4096 - 4040];
 } tally_header;
 
 /*
@@ -564,6 +568,7 @@ TALLY_ASSERT(offsetof(tally_header, sets) == 744);
 TALLY_ASSERT(offsetof(tally_header, unsynced) == 904);
 TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
 TALLY_ASSERT(offsetof(tally_header, pause) == 1072);
+TALLY_ASSERT(offsetof(tally_header, virtual_tick) == 4032);
 TALLY_ASSERT(offsetof(tally_header, configured_level) == 1076);
 TALLY_ASSERT(offsetof(tally_header, traces) == 984);
 TALLY_ASSERT(offsetof(tally_header, traces_armed) == 1080);

@@ -489,6 +489,7 @@ TALLY_HOT void
 tally_moments_add(tally_moments *moments, uint64_t ticks)
 {
 	moments->total += ticks;
+	TALLY_STOP("moments half added");
 	if (ticks < moments->min || moments->count == 0)
 		moments->min = ticks;
 	if (ticks > moments->max)
@@ -526,6 +527,7 @@ tally_local_statement_count(tally_local_statement *local, uint64_t ticks, int64_
 		if (counts->exec.count == 1)
 		{
 			local->hist[tally_bucket_index(counts->exec.max)]++;
+			TALLY_STOP("first execution in the histogram");
 			local->hist[tally_bucket_index(ticks)]++;
 			counts->first_us = counts->last_us;
 		}
@@ -575,7 +577,9 @@ tally_parts_add(tally_part *parts, uint32_t stat, uint64_t count, uint64_t ticks
 		stat = part == last ? 1 : stat;
 	}
 	part->stat = stat;
+	TALLY_STOP("part named");
 	part->count += count;
+	TALLY_STOP("part counted");
 	part->ticks += ticks;
 }
 

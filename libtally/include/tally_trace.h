@@ -206,6 +206,7 @@ tally_trace_put(tally_tracer *tracer, const tally_trace_record *record)
 
 	__atomic_store_n(&to->number, 0, __ATOMIC_RELAXED);
 	tally_fence_stores();
+	TALLY_STOP("trace record cleared");
 	to->tick = record->tick;
 	to->ticks = record->ticks;
 	to->kind = record->kind;
@@ -214,12 +215,16 @@ tally_trace_put(tally_tracer *tracer, const tally_trace_record *record)
 	to->failed = record->failed;
 	to->node = record->node;
 	to->pad = 0;
+	TALLY_STOP("trace record half written");
 	to->stat = record->stat;
 	to->next = record->next;
 	for (int i = 0; i < 6; i++)
 		to->word[i] = record->word[i];
+	TALLY_STOP("trace record to be numbered");
 	__atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
+	TALLY_STOP("trace record numbered");
 	__atomic_store_n(&tracer->trace->head, tracer->position, __ATOMIC_RELEASE);
+	TALLY_STOP("trace record published");
 }
 
 #ifdef __cplusplus

@@ -15,6 +15,7 @@ tally_block(tally_slot *slot, const tally_blocked *blocked)
 
 	tally_seq_begin_after_any(&to->seq);
 	to->since = blocked->since;
+	TALLY_STOP("blocked since");
 	for (int i = 0; i < 3; i++)
 		to->field[i] = blocked->field[i];
 	to->field4 = blocked->field4;
@@ -22,6 +23,7 @@ tally_block(tally_slot *slot, const tally_blocked *blocked)
 	to->method = blocked->method;
 	for (int i = 0; i < TALLY_BLOCKERS; i++)
 		to->pids[i] = blocked->pids[i];
+	TALLY_STOP("blockers named");
 	to->count = blocked->count;
 	to->mode = blocked->mode;
 	tally_seq_end(&to->seq);

@@ -37,6 +37,7 @@ tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
 	tally_seq_begin_after_any(&book->seq);
 	book->run = TALLY_NONE;
 	book->run_start = now;
+	TALLY_STOP("book half opened");
 	book->pend = TALLY_NONE;
 	book->pend_ticks = 0;
 	book->resets = resets;
@@ -54,6 +55,7 @@ tally_book_add_head(tally_book *book, uint32_t used, uint32_t stat)
 
 	zero_head(head);
 	head->stat = stat + 1;
+	TALLY_STOP("head to be used");
 	__atomic_store_n(&book->used, used + 1, __ATOMIC_RELEASE);
 }
 
@@ -92,6 +94,7 @@ tally_book_clear(const tally_segment *segment, tally_book *book, bool whole)
 	tally_seq_begin_after_any(&book->seq);
 	tally_book_zero(segment, book, used, whole);
 	memset(tally_heads_of(book), 0, used * sizeof(tally_head));
+	TALLY_STOP("heads cleared");
 	memset(book->calls, 0, sizeof(book->calls));
 	book->holding = 0;
 	book->freed_next = 0;
@@ -103,6 +106,7 @@ tally_book_clear(const tally_segment *segment, tally_book *book, bool whole)
 	book->run_start = 0;
 	book->born = 0;
 	book->resets = 0;
+	TALLY_STOP("book cleared, its heads still in use");
 	book->used = 0;
 	tally_seq_end(&book->seq);
 }

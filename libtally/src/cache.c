@@ -55,6 +55,7 @@ grow(tally_cache *cache, uint32_t wanted)
 		return false;
 	}
 	cache->limit = limit;
+	TALLY_STOP("cache has memory");
 	__atomic_store_n(&tally_entry_at(cache->segment, cache->slot)->local_statements, limit, __ATOMIC_RELEASE);
 	return true;
 }
@@ -142,6 +143,7 @@ unpin(tally_segment *segment, uint32_t number)
 
 	if (*pins > 0 && *pins < UINT16_MAX)
 		(*pins)--;
+	TALLY_STOP("statement unpinned");
 }
 
 /* The caller holds the locks of its sets. False: the table has no space. */
@@ -355,6 +357,7 @@ take_local(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 	const tally_moments *exec = &local->counts.exec;
 
 	tally_seq_begin(&local->seq);
+	TALLY_STOP("local entry to be taken");
 	if (exec->count > 1)
 	{
 		uint32_t	low = tally_bucket(*(const volatile uint64_t *) &exec->min);
@@ -371,9 +374,12 @@ take_local(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 	local->more = 0;
 	for (int i = 0; i < TALLY_PARTS && local->parts[i].stat != 0; i++)
 		memset(&local->parts[i], 0, sizeof(tally_part));
+	TALLY_STOP("local entry zeroed");
 	__atomic_store_n(&local->generation, local->generation + 1, __ATOMIC_RELEASE);
+	TALLY_STOP("local entry of a new generation");
 	local->key = *key;
 	local->entry = pinned;
+	TALLY_STOP("local entry has its key");
 	__atomic_store_n(&local->state, 1, __ATOMIC_RELAXED);
 	tally_seq_end(&local->seq);
 	cache->tags[index] = tag;
@@ -418,6 +424,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 
 		if (*pins < UINT16_MAX)
 			(*pins)++;
+		TALLY_STOP("statement pinned");
 	}
 	tally_sets_unlock(&sets);
 	if (number == TALLY_NONE)
@@ -445,6 +452,7 @@ keep_evicted(tally_cache *cache, const tally_evicted *evicted)
 			local = enter(cache, &evicted->of[n].key, NULL, TALLY_NONE, false, NULL);
 		if (local == NULL)
 			continue;
+		TALLY_STOP("time of an evicted statement on its way");
 		tally_seq_begin(&local->seq);
 		tally_parts_add_all(local->parts, evicted->of[n].parts);
 		tally_seq_end(&local->seq);

@@ -70,6 +70,8 @@ fill_header(tally_header *header, const tally_options *options, const tally_head
 	header->flags = options->flags;
 	header->level_word = (uint32_t) options->level;
 	header->reset_tick = header->clock_tick0;
+	if (header->clock_kind == TALLY_CLOCK_VIRTUAL)
+		header->virtual_tick = header->clock_tick0;
 	memcpy(header->magic, TALLY_MAGIC, sizeof(header->magic));
 	return rc;
 }

@@ -31,12 +31,16 @@ static void
 publish(tally_dir_entry *entry, uint64_t hash, const char *name, tally_stat_kind kind,
 		const char *unit, tally_account_class class)
 {
+	TALLY_STOP("name reserved");
 	entry->kind = kind;
 	entry->account_class = (uint8_t) class;
 	entry->hash = hash;
+	TALLY_STOP("entry without its name");
 	tally_text(entry->name, sizeof(entry->name), name);
 	tally_text(entry->unit, sizeof(entry->unit), unit);
+	TALLY_STOP("name to be published");
 	__atomic_store_n(&entry->state, TALLY_NAME_PUBLISHED, __ATOMIC_RELEASE);
+	TALLY_STOP("name published");
 }
 
 /* An entry from a writer that did not know classes. All writers that know them store the same. */

@@ -21,13 +21,18 @@ tally_event_put(tally_segment *segment, const tally_event *event)
 	tally_event *to = tally_at(segment, &segment->cold.events,
 							   (uint32_t) ((number - 1) % segment->cold.events.count));
 
+	TALLY_STOP("event numbered");
 	__atomic_store_n(&to->number, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
+	TALLY_STOP("event cleared");
 	to->tick = tally_now(segment->clock);
 	to->pid = getpid();
 	to->kind = event->kind;
+	TALLY_STOP("event without its text");
 	memcpy(to->text, event->text, sizeof(to->text));
+	TALLY_STOP("event to be published");
 	__atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
+	TALLY_STOP("event published");
 }
 
 void

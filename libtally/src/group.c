@@ -27,6 +27,7 @@ tally_group_open(tally_segment *segment, uint32_t index, const tally_slot_entry 
 	if (rc != 0)
 		return rc;
 	memset(book, 0, sizeof(*book));
+	TALLY_STOP("book of a group zeroed");
 	tally_book_open(book, 0, tally_resets(segment));
 	entry->generation++;
 	entry->database_id = like->database_id;
@@ -41,7 +42,9 @@ tally_group_open(tally_segment *segment, uint32_t index, const tally_slot_entry 
 	entry->database[sizeof(entry->database) - 1] = '\0';
 	entry->user[sizeof(entry->user) - 1] = '\0';
 	entry->application[0] = '\0';
+	TALLY_STOP("group to be opened");
 	__atomic_store_n(&entry->state, TALLY_SLOT_GROUP, __ATOMIC_RELEASE);
+	TALLY_STOP("group opened");
 	return 0;
 }
 

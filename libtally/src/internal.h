@@ -30,28 +30,16 @@ enum
 /* tally_slot_entry.pid of an entry in state CLAIMING that is only to be freed */
 #define TALLY_PID_VOID (-1)
 
-/* Tests stop a process between any two steps of a merge. */
-#ifdef TALLY_TEST_HOOKS
-extern void (*tally_test_hook) (const char *where);
-#define TALLY_STEP(where) \
-	do { \
-		__atomic_thread_fence(__ATOMIC_SEQ_CST); \
-		if (tally_test_hook) \
-			tally_test_hook(where); \
-		__atomic_thread_fence(__ATOMIC_SEQ_CST); \
-	} while (0)
-#else
-/* Stores before a step are in memory before stores after it. */
-#define TALLY_STEP(where) __atomic_thread_fence(__ATOMIC_SEQ_CST)
-#endif
-
 /*
- * A step in the table of statements. A process sees the stores of a killed one in program order, so only
- * the compiler must not reorder them, which costs no instruction.
+ * Stops (TALLY_STOP, tally_hot.h) at which order matters. A step of a merge: stores before it are in memory before stores
+ * after it. A point in a table: a process sees the stores of a killed one in program order, so only the compiler must
+ * not reorder them, which costs no instruction.
  */
 #ifdef TALLY_TEST_HOOKS
-#define TALLY_POINT(where) TALLY_STEP(where)
+#define TALLY_STEP(where) TALLY_STOP(where)
+#define TALLY_POINT(where) TALLY_STOP(where)
 #else
+#define TALLY_STEP(where) __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define TALLY_POINT(where) __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
 
@@ -146,6 +134,9 @@ extern int	tally_create(const char *path, const tally_options *options, bool rep
 extern void tally_text(char *to, size_t size, const char *from);
 /* FNV-1a, 64 bits. */
 extern uint64_t tally_text_hash(const char *text);
+
+/* What a new segment's virtual clock shows: later than any length of time that a test begins with. */
+#define TALLY_VIRTUAL_START UINT64_C(1000000000000)
 
 /* clock.c */
 extern tally_clock_kind tally_clock_best(void);

@@ -21,6 +21,7 @@ account_locks(tally_header *header, uint32_t before, uint32_t after, uint64_t no
 	else if (was && !is)
 	{
 		since = __atomic_exchange_n(&header->locks_since, 0, __ATOMIC_ACQ_REL);
+		TALLY_STOP("time at locks taken");
 		if (since != 0 && now > since)
 			__atomic_add_fetch(&header->locks_ticks, now - since, __ATOMIC_RELEASE);
 	}
@@ -34,12 +35,16 @@ tally_set_level_until(tally_segment *segment, tally_level level, uint64_t until,
 	uint32_t	next;
 
 	__atomic_store_n(&header->level_then, (uint32_t) then, __ATOMIC_RELAXED);
+	TALLY_STOP("level after the end set");
 	__atomic_store_n(&header->level_until, until, __ATOMIC_RELEASE);
+	TALLY_STOP("end of the level set");
 	do
 		next = (word & ~0xFu) | (uint32_t) level;
 	while (!__atomic_compare_exchange_n(&header->level_word, &word, next, false,
 										__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	TALLY_STOP("level set");
 	account_locks(header, word, next, tally_now(segment->clock));
+	TALLY_STOP("level accounted for");
 }
 
 void
@@ -68,8 +73,11 @@ tally_end_level(tally_segment *segment, uint64_t now)
 	if (until != 0 && now >= until &&
 		__atomic_compare_exchange_n(&header->level_until, &until, 0, false,
 									__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	{
+		TALLY_STOP("end of the level taken");
 		tally_set_level(segment, (tally_level) __atomic_load_n(&header->level_then,
 															   __ATOMIC_RELAXED));
+	}
 }
 
 /*
@@ -86,15 +94,19 @@ follow_reset(tally_slot *slot, uint32_t resets)
 
 	/* first: readers ignore them until the book has the new number */
 	tally_relations_zero_slot(slot->segment, slot->index);
+	TALLY_STOP("relations of the slot zeroed");
 	tally_seq_begin(&book->seq);
 	tally_book_zero(slot->segment, book, used < slot->limit ? used : slot->limit, false);
 	for (uint32_t i = 0; i < TALLY_CALLS; i++)
 		book->calls[i] = 0;
 	book->pend = TALLY_NONE;
 	book->pend_ticks = 0;
+	TALLY_STOP("book zeroed after a reset");
 	if (book->run_start < reset)
 		book->run_start = reset;
+	TALLY_STOP("book runs from the reset on");
 	book->born = book->run_start;
+	TALLY_STOP("book born at the reset");
 	book->resets = resets;
 	tally_seq_end(&book->seq);
 }

@@ -170,6 +170,7 @@ add_head(const tally_segment *segment, tally_book *book, uint32_t n, const closi
 		uint64_t   *hist = tally_hist_of(segment, book, n);
 
 		tally_head_merge(to, from);
+		TALLY_STOP("head merged, not its histogram");
 		add_buckets(to_hist, hist, low, high);
 	}
 	if (end->pend == n)
@@ -195,6 +196,7 @@ merge_head(tally_segment *segment, pair which, tally_slot_entry *entry, tally_bo
 		uint64_t   *to_hist = tally_hist_of(segment, group_book, at);
 
 		journal->head = at;
+		TALLY_STOP("head chosen");
 		journal->saved = *to;
 		journal->saved.reserved = n;
 		save_hist(journal, to, to_hist);
@@ -237,6 +239,7 @@ undo_head(tally_segment *segment, pair which)
 		head->total = journal->saved.total;
 		head->min = journal->saved.min;
 		head->max = journal->saved.max;
+		TALLY_STOP("head half undone");
 		head->amount = journal->saved.amount;
 		head->follows = journal->saved.follows;
 		restore_hist(tally_hist_of(segment, book, at), journal);
@@ -260,6 +263,7 @@ tally_entry_free(tally_segment *segment, tally_slot_entry *entry)
 	TALLY_STEP("entry has no owner");
 	__atomic_compare_exchange_n(&entry->state, &state, TALLY_SLOT_FREE, false,
 								__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	TALLY_STOP("entry free");
 	if (__atomic_load_n(&header->refused_claims, __ATOMIC_SEQ_CST) != 0 &&
 		__atomic_exchange_n(&header->refused_claims, 0, __ATOMIC_SEQ_CST) != 0)
 		__atomic_fetch_add(&header->free_slot_signal, 1, __ATOMIC_RELEASE);
@@ -290,6 +294,7 @@ commit(tally_segment *segment, pair which)
 	if (book->resets == tally_resets(segment))
 		for (uint32_t i = 0; i < TALLY_CALLS; i++)
 			group_book->calls[i] = journal->hist[i] + book->calls[i];
+	TALLY_STOP("calls added");
 	tally_entry_at(segment, which.group)->sessions = journal->saved.total + 1;
 	TALLY_STEP("calls counted");
 	__atomic_store_n(log, (uint64_t) entry->generation << 32 | which.slot, __ATOMIC_RELEASE);
@@ -357,6 +362,7 @@ tally_merge(tally_segment *segment, uint32_t index, uint64_t now)
 	journal->slot = index;
 	TALLY_STEP("slot chosen");
 	__atomic_store_n(&entry->state, TALLY_SLOT_MERGING, __ATOMIC_RELEASE);
+	TALLY_STOP("slot merging");
 	__atomic_store_n(&header->merge_active, 1, __ATOMIC_SEQ_CST);
 	TALLY_STEP("merge begun");
 	journal->group = which.group = tally_group_of(segment, entry);
@@ -407,8 +413,11 @@ tally_merge_recover(tally_segment *segment)
 			break;
 	}
 	journal->active = TALLY_JOURNAL_IDLE;
+	TALLY_STOP("journal idle after recovery");
 	if (which.slot < segment->cold.slots &&
 		tally_entry_at(segment, which.slot)->state == TALLY_SLOT_MERGING)
 		tally_merge(segment, which.slot, tally_now(segment->clock));
+	TALLY_STOP("recovery to end");
 	__atomic_store_n(&header->merge_active, 0, __ATOMIC_RELEASE);
+	TALLY_STOP("recovered");
 }

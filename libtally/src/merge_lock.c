@@ -30,7 +30,9 @@ take(tally_header *header, uint32_t me)
 	if (!__atomic_compare_exchange_n(&header->merge_lock, &holder, me, false,
 									 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
+	TALLY_STOP("merge lock taken");
 	__atomic_store_n(&header->merge_lock_boot_ns, tally_boot_ns(), __ATOMIC_RELAXED);
+	TALLY_STOP("merge lock timed");
 	return true;
 }
 
@@ -57,6 +59,7 @@ take_over(tally_header *header, uint32_t me, bool thorough)
 	if (!__atomic_compare_exchange_n(&header->merge_lock_boot_ns, &since, tally_boot_ns(), false,
 									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
+	TALLY_STOP("merge lock's time exchanged");
 	return __atomic_compare_exchange_n(&header->merge_lock, &holder, me, false,
 									   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
@@ -112,6 +115,9 @@ tally_merge_lock(tally_segment *segment)
 void
 tally_merge_unlock(tally_segment *segment)
 {
+	TALLY_STOP("merge lock to be given back");
 	__atomic_store_n(&segment->header->merge_lock_boot_ns, 0, __ATOMIC_RELEASE);
+	TALLY_STOP("merge lock without its time");
 	__atomic_store_n(&segment->header->merge_lock, 0, __ATOMIC_RELEASE);
+	TALLY_STOP("merge lock given back");
 }

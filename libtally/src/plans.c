@@ -79,11 +79,13 @@ add_to(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const t
 	if (same)
 	{
 		__atomic_fetch_add(&plan->count, 1, __ATOMIC_RELAXED);
+		TALLY_STOP("execution half added to its plan");
 		__atomic_fetch_add(&plan->ticks, use->ticks, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&plan->rows, use->rows, __ATOMIC_RELAXED);
 		raise_to(&plan->max, use->ticks);
 		raise_to(&plan->last, use->now);
 	}
+	TALLY_STOP("plan to be unpinned");
 	__atomic_fetch_sub(&plan->pins, 1, __ATOMIC_SEQ_CST);
 	return same;
 }
@@ -117,7 +119,9 @@ fill(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const tal
 
 	__atomic_store_n(&plan->generation, plan->generation + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
+	TALLY_STOP("plan of a new generation");
 	plan->key = *key;
+	TALLY_STOP("plan has its key");
 	plan->shape = shape;
 	plan->born = plan->last = use->now;
 	plan->count = 1;
@@ -126,9 +130,12 @@ fill(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const tal
 	plan->cost = text->cost;
 	plan->text_bytes = size;
 	plan->text_whole = text->size;
-	memcpy(plan->text, text->bytes, size);
+	memcpy(plan->text, text->bytes, size / 2);
+	TALLY_STOP("plan has half its text");
+	memcpy(plan->text + size / 2, text->bytes + size / 2, size - size / 2);
 	TALLY_POINT("plan written");
 	__atomic_store_n(&plan->state, TALLY_PLAN_USED, __ATOMIC_RELEASE);
+	TALLY_STOP("plan used");
 }
 
 /* Takes the entry for a new plan; false: another process has it, or adds to it. */
@@ -245,6 +252,7 @@ tally_plans_reset(tally_segment *segment, const tally_statement_filter *filter)
 		if (tally_statement_matches(&key, filter) && take(segment, i, TALLY_PLAN_USED))
 		{
 			__atomic_store_n(&plan->generation, plan->generation + 1, __ATOMIC_RELAXED);
+			TALLY_STOP("plan to be freed");
 			__atomic_store_n(&plan->state, TALLY_PLAN_FREE, __ATOMIC_RELEASE);
 		}
 	}

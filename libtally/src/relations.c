@@ -93,6 +93,7 @@ add_sums(tally_relation *to, const tally_file_sums *sums, uint64_t failed)
 		if (sums[i].count == 0)
 			continue;
 		__atomic_fetch_add(&sum->count, sums[i].count, __ATOMIC_RELAXED);
+		TALLY_STOP("operations half added");
 		__atomic_fetch_add(&sum->bytes, sums[i].bytes, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&sum->ticks, sums[i].ticks, __ATOMIC_RELAXED);
 		max = __atomic_load_n(&sum->max, __ATOMIC_RELAXED);
@@ -123,6 +124,7 @@ empty(tally_relation *relation, tally_relation *others)
 		begin(others);
 		add_sums(others, relation->of, relation->failed);
 	}
+	TALLY_STOP("unlinked relation's sums moved");
 	memset(relation->of, 0, sizeof(relation->of));
 	relation->failed = 0;
 }
@@ -143,7 +145,9 @@ create(tally_segment *segment, tally_relation *relation, uint32_t state, uint64_
 	if (state == TALLY_RELATION_UNLINKED)
 		empty(relation, tally_relation_at(segment, 0));
 	relation->key = *key;
+	TALLY_STOP("relation has its key");
 	__atomic_store_n(&relation->tag, tag, __ATOMIC_RELAXED);
+	TALLY_STOP("relation has its tag");
 	__atomic_store_n(&relation->state, TALLY_RELATION_USED, __ATOMIC_RELEASE);
 	return true;
 }
@@ -275,15 +279,16 @@ flush(tally_segment *segment, uint32_t slot, tally_local_relation *local)
 	tally_relation *relation = entry_of(segment, local);
 
 	__atomic_store_n(&local->state, TALLY_LOCAL_FLUSHING, __ATOMIC_SEQ_CST);
-	TALLY_POINT("local entry flushing");
+	TALLY_POINT("local relation flushing");
 	begin(relation);
 	TALLY_POINT("flush begun");
 	if (is_current(segment, slot))
 		add_sums(relation, local->of, local->failed);
-	TALLY_POINT("local entry added");
+	TALLY_POINT("local relation added");
 	release(local);
-	TALLY_POINT("local entry released");
+	TALLY_POINT("local relation released");
 	unpin(relation);
+	TALLY_STOP("relation unpinned");
 }
 
 /* For the owner, or after its death. */
@@ -304,7 +309,9 @@ tally_relations_flush_slot(tally_segment *segment, uint32_t slot)
 			tally_relation *relation = entry_of(segment, local);
 
 			tally_count_one(&segment->header->relations_lost);
+			TALLY_STOP("local relation counted as lost");
 			release(local);
+			TALLY_STOP("lost local relation released");
 			unpin(relation);
 		}
 		if ((local->seq & 1) != 0)
@@ -401,8 +408,10 @@ tally_local_relation_for(tally_relations *relations, uint64_t tag, uint32_t entr
 	tally_seq_begin_after_any(&local->seq);
 	local->tag = tag;
 	local->entry = entry;
+	TALLY_STOP("local relation of another entry");
 	local->failed = 0;
 	memset(local->of, 0, sizeof(local->of));
+	TALLY_STOP("local relation zeroed");
 	__atomic_store_n(&local->state, TALLY_LOCAL_USED, __ATOMIC_RELAXED);
 	tally_seq_end(&local->seq);
 	relations->tags[index] = tag;

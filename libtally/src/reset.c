@@ -30,6 +30,7 @@ tally_reset_locked(tally_segment *segment)
 	uint32_t	last = segment->cold.slots + segment->cold.groups - 1;
 
 	__atomic_store_n(&header->merge_active, 1, __ATOMIC_SEQ_CST);
+	TALLY_STOP("reset to begin");
 	journal->active = TALLY_JOURNAL_RESET;
 	TALLY_STEP("reset begun");
 	__atomic_store_n(&header->reset_tick, tally_now(segment->clock), __ATOMIC_RELEASE);
@@ -37,6 +38,7 @@ tally_reset_locked(tally_segment *segment)
 	__atomic_store_n(&header->locks_ticks, 0, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&header->locks_since, __ATOMIC_RELAXED) != 0)
 		__atomic_store_n(&header->locks_since, header->reset_tick, __ATOMIC_RELAXED);
+	TALLY_STOP("reset to be numbered");
 	next_number(header);
 	TALLY_STEP("reset numbered");
 	for (uint32_t i = segment->cold.slots; i <= last; i++)
@@ -56,6 +58,7 @@ tally_reset_locked(tally_segment *segment)
 	tally_relations_zero(segment);
 	TALLY_STEP("groups cleared");
 	journal->active = TALLY_JOURNAL_IDLE;
+	TALLY_STOP("reset done, groups not at rest");
 	__atomic_store_n(&header->merge_active, 0, __ATOMIC_RELEASE);
 }
 
@@ -68,6 +71,7 @@ tally_reset(tally_segment *segment)
 		return EAGAIN;
 	tally_reset_locked(segment);
 	tally_merge_unlock(segment);
+	TALLY_STOP("statements to be reset");
 	tally_statements_reset(segment, &all);
 	return 0;
 }

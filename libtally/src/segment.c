@@ -91,6 +91,10 @@ tally_map(tally_segment *segment)
 	if (at == MAP_FAILED)
 		return errno;
 	segment->header = at;
+#ifdef TALLY_TEST_HOOKS
+	if (segment->clock == TALLY_CLOCK_VIRTUAL)
+		tally_virtual_tick = &segment->header->virtual_tick;
+#endif
 	return 0;
 }
 

@@ -30,6 +30,7 @@ take(tally_set *set, const tally_holder *me)
 		!__atomic_compare_exchange_n(&set->lock, &holder, me->pid, false,
 									 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
+	TALLY_STOP("set's lock taken");
 	__atomic_store_n(&set->lock_boot_ns, me->alive_boot_ns, __ATOMIC_RELAXED);
 	return true;
 }
@@ -148,7 +149,9 @@ tally_set_unlock(tally_set *set)
 {
 	TALLY_POINT("set to be unlocked");
 	__atomic_store_n(&set->lock_boot_ns, 0, __ATOMIC_RELAXED);
+	TALLY_STOP("set's lock without its time");
 	__atomic_store_n(&set->lock, 0, __ATOMIC_RELEASE);
+	TALLY_STOP("set unlocked");
 }
 
 /*

@@ -24,20 +24,25 @@ set_identity(tally_slot_entry *entry, tally_book *book, const tally_identity *id
 {
 	__atomic_store_n(&entry->identity_seq, entry->identity_seq | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
+	TALLY_STOP("identity changes");
 	entry->leader_pid = identity->leader_pid;
 	entry->database_id = identity->database_id;
 	entry->user_id = identity->user_id;
 	if (identity->kind != NULL)
 		tally_text(entry->kind, sizeof(entry->kind), identity->kind);
+	TALLY_STOP("identity half changed");
 	if (identity->database != NULL)
 		tally_text(entry->database, sizeof(entry->database), identity->database);
 	if (identity->user != NULL)
 		tally_text(entry->user, sizeof(entry->user), identity->user);
 	if (identity->application != NULL)
 		tally_text(entry->application, sizeof(entry->application), identity->application);
+	TALLY_STOP("identity without its client");
 	if (identity->client != NULL)
 		tally_text(book->client, sizeof(book->client), identity->client);
+	TALLY_STOP("identity to be published");
 	__atomic_store_n(&entry->identity_seq, entry->identity_seq + 1, __ATOMIC_RELEASE);
+	TALLY_STOP("identity published");
 }
 
 static bool
@@ -120,12 +125,15 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	entry = tally_entry_at(segment, index);
 	TALLY_STEP("entry owned");
 	__atomic_store_n(&entry->claimed_boot_ns, tally_boot_ns(), __ATOMIC_RELAXED);
+	TALLY_STOP("claim timed");
 	if (tally_reserve_book(segment, index) != 0)
 	{
 		tally_entry_free(segment, entry);
 		return refuse(segment, &header->refused_memory, ENOMEM);
 	}
+	TALLY_STOP("book has memory");
 	entry->generation++;
+	TALLY_STOP("generation raised");
 	entry->merged = 0;
 	entry->sessions = 0;
 	set_identity(entry, tally_book_at(segment, index), &blank);
@@ -141,6 +149,7 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	slot->hists = tally_hist_of(segment, slot->book, 0);
 	slot->word = __atomic_load_n(&header->level_word, __ATOMIC_ACQUIRE);
 	entry->claimed_tick = tally_now(segment->clock);
+	TALLY_STOP("claimed tick set");
 	tally_book_open(slot->book, entry->claimed_tick, TALLY_RESETS_OF(slot->word));
 	TALLY_STEP("book opened");
 	return 0;
@@ -206,7 +215,9 @@ tally_retire(tally_slot *slot)
 
 	/* while the accounts still run, and not under the merge lock, for which others may wait */
 	tally_cache_flush_slot(segment, index);
+	TALLY_STOP("statements of the slot flushed");
 	tally_relations_flush_slot(segment, index);
+	TALLY_STOP("relations of the slot flushed");
 	tally_follow(slot, slot->book->run, tally_now(segment->clock));
 	tally_switch(slot, TALLY_NONE, tally_now(segment->clock));
 	memset(slot, 0, sizeof(*slot));
@@ -216,6 +227,7 @@ tally_retire(tally_slot *slot)
 	if (!tally_merge_try_lock(segment))
 	{
 		__atomic_store_n(&segment->header->unmerged, 1, __ATOMIC_SEQ_CST);
+		TALLY_STOP("slot left to another");
 		return;
 	}
 	/* a sweep may have been quicker */

@@ -47,6 +47,7 @@ drop_local(tally_local_statement *local, const tally_statement_filter *filter)
 		   !__atomic_compare_exchange_n(&local->drop, &drop, generation, false,
 										__ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
+	TALLY_STOP("local entry dropped");
 }
 
 /* The caller holds the set's lock. */
@@ -111,6 +112,7 @@ tally_set_repair(tally_segment *segment, uint32_t number)
 
 	for (int i = 0; i < TALLY_SET_LOG; i++)
 		tally_cache_release(segment, set->log[i]);
+	TALLY_STOP("flushes of a dead holder released");
 
 	for (uint32_t way = 0; set->reserved != 0 && way < TALLY_WAYS; way++)
 	{
@@ -121,6 +123,7 @@ tally_set_repair(tally_segment *segment, uint32_t number)
 		{
 			/* its text may be half freed; tally_text_repair finds the blocks */
 			statement->text = 0;
+			TALLY_STOP("lost statement to be removed");
 			tally_statement_remove(segment, n);
 			tally_count_one(&segment->header->statements_lost);
 		}

@@ -143,10 +143,12 @@ tally_statement_remove(tally_segment *segment, uint32_t number)
 
 	statement_begin(statement);
 	__atomic_store_n(&set->tags[number % TALLY_WAYS], 0, __ATOMIC_RELAXED);
+	TALLY_STOP("tag removed");
 	set->usage[number % TALLY_WAYS] = 0;
 	set->pins[number % TALLY_WAYS] = 0;
 	set->reserved &= ~has_text(number % TALLY_WAYS);
 	statement->state = 0;
+	TALLY_STOP("statement free, not its text");
 	statement->text = 0;
 	statement_end(statement);
 	tally_text_free(segment, text);
@@ -169,6 +171,7 @@ reserve(tally_segment *segment, const tally_sets *sets, int which)
 		tally_count_one(&segment->header->overflow_memory);
 		return false;
 	}
+	TALLY_STOP("set has memory");
 	set->reserved |= 1;
 	return true;
 }
@@ -291,6 +294,7 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	statement = tally_statement_at(segment, number);
 	statement_begin(statement);
 	statement->key = *key;
+	TALLY_STOP("statement has its key");
 	statement->text = 0;
 	statement->text_bytes = 0;
 	statement->text_whole = 0;
@@ -300,6 +304,7 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	if (statement->more != 0)
 		memset(tally_rest_at(segment, number), 0, sizeof(tally_figures));
 	statement->more = 0;
+	TALLY_STOP("statement zeroed");
 	if (text != NULL)
 	{
 		statement->text = tally_text_store(segment, text->bytes, text->length,
@@ -309,6 +314,7 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 		tally_set_at(segment, number / TALLY_WAYS)->reserved |= has_text(number % TALLY_WAYS);
 	}
 	statement->state = 1;
+	TALLY_STOP("statement used, without a tag");
 	tally_set_at(segment, number / TALLY_WAYS)->usage[number % TALLY_WAYS] = 1;
 	__atomic_store_n(&tally_set_at(segment, number / TALLY_WAYS)->tags[number % TALLY_WAYS],
 					 (uint32_t) tag, __ATOMIC_RELAXED);
@@ -328,6 +334,7 @@ give_text(tally_segment *segment, uint32_t number, const tally_statement_text *t
 		return;
 	statement_begin(statement);
 	statement->text = tally_text_store(segment, text->bytes, text->length, &statement->text_bytes);
+	TALLY_STOP("statement given a text");
 	statement->text_whole = text->whole;
 	statement->encoding = text->encoding;
 	statement_end(statement);
@@ -446,6 +453,7 @@ add_part(tally_segment *segment, tally_statement *statement, uint32_t number, co
 		if (near->stat == part->stat)
 		{
 			near->count += part->count;
+			TALLY_STOP("part half added");
 			near->ticks += part->ticks;
 			return;
 		}
@@ -467,6 +475,7 @@ add_to(tally_segment *segment, tally_statement *statement, uint32_t number,
 		statement->base = middle < 4 ? 0 : middle - 4 < most ? middle - 4 : most;
 	}
 	tally_moments_merge(&statement->exec, &counts->exec);
+	TALLY_STOP("executions added");
 	statement->rows += counts->rows;
 	statement->hits += counts->blocks[0];
 	/* a single execution's first instant is its last, so first_us, on another cache line, is not read */
@@ -499,6 +508,7 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_s
 
 	statement_begin(statement);
 	add_to(segment, statement, number, &local->counts, local->parts, local->more != 0);
+	TALLY_STOP("figures added, not the histogram");
 	if (exec->count == 1)
 		add_bucket(segment, statement, number, tally_bucket(exec->max), 1);
 	else if (exec->count > 1)

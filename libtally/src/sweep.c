@@ -82,10 +82,12 @@ settle(tally_segment *segment, uint32_t index, dead_owners dead)
 		case REFUSE:
 			if (!refuse(entry))
 				return false;
+			TALLY_STOP("claimant refused");
 			__attribute__((fallthrough));
 		case RELEASE:
 			/* its book may not even have memory, so it is not read */
 			tally_discard_book(segment, index);
+			TALLY_STOP("book discarded");
 			tally_entry_free(segment, entry);
 			return true;
 		case KEEP:

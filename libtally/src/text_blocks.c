@@ -32,6 +32,7 @@ push(tally_segment *segment, uint32_t first, uint32_t last)
 	do
 	{
 		__atomic_store_n(&block_at(segment, last)->next, (uint32_t) seen, __ATOMIC_RELAXED);
+		TALLY_STOP("blocks to be freed");
 		next = ((seen >> 32) + 1) << 32 | (first + 1);
 	} while (!__atomic_compare_exchange_n(head, &seen, next, false,
 										  __ATOMIC_RELEASE, __ATOMIC_RELAXED));
@@ -138,8 +139,10 @@ tally_text_store(tally_segment *segment, const char *bytes, uint32_t length, uin
 			break;
 		block = block_at(segment, number);
 		memcpy(block->bytes, bytes + *kept, size);
+		TALLY_STOP("block filled");
 		/* another process may still read this word, having found the block on the free list */
 		__atomic_store_n(link, number + 1, __ATOMIC_RELAXED);
+		TALLY_STOP("block linked");
 		link = &block->next;
 		*kept += size;
 	}

@@ -47,7 +47,9 @@ tally_trace_take(const tally_slot *slot, const tally_traced *who, tally_tracer *
 										 TALLY_TRACE_CLAIM(TALLY_TRACE_GENERATION(claim), TALLY_TRACE_RUNNING),
 										 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
+		TALLY_STOP("trace taken");
 		trace->owner_pid = who->pid;
+		TALLY_STOP("trace has its owner");
 		trace->leader_pid = who->leader_pid;
 		trace->slot = slot->index;
 		trace->slot_generation = slot->entry->generation;
@@ -71,5 +73,6 @@ tally_trace_leave(tally_tracer *tracer)
 		__atomic_compare_exchange_n(&tracer->trace->claim, &claim,
 									TALLY_TRACE_CLAIM(TALLY_TRACE_GENERATION(claim), TALLY_TRACE_ENDED),
 									false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	TALLY_STOP("trace left");
 	tracer->trace = NULL;
 }

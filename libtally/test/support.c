@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void		(*tally_test_hook) (const char *where);
-
 static char directory[64];
 static pid_t directory_owner;
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_flush.c
- *	  Death at every step of statements. A child is stopped by SIGKILL between every two steps
- *	  of entering, flushing, evicting, resetting; then others meet its locks, sweep its slot,
- *	  and may die at every step too. Nothing is counted twice, and what is missing was in the
- *	  one entry that was being changed, which is counted as lost.
+ *	  Statements on their way to the table: resets that die at every step, torn entries, and locks of others.
+ *	  Death at every step of a flush is tested with the reader: crates/segment/tests/stepper.
  */
 #include "statement_support.h"
 
@@ -96,28 +94,6 @@ work(tally_cache *cache)
 }
 
 static int
-die_in_the_work(void *steps)
-{
-	tally_slot	slot;
-	tally_cache cache;
-
-	test_open_cache(&segment, &slot, &cache);
-	test_die_after(*(int *) steps);
-	work(&cache);
-	tally_cache_flush(&cache);
-	tally_retire(&slot);
-	return 0;
-}
-
-static int
-die_in_the_sweep(void *steps)
-{
-	test_die_after(*(int *) steps);
-	tally_sweep(&segment);
-	return 0;
-}
-
-static int
 die_in_the_reset(void *steps)
 {
 	tally_statement_filter all = {0};
@@ -125,122 +101,6 @@ die_in_the_reset(void *steps)
 	test_die_after(*(int *) steps);
 	tally_statements_reset(&segment, &all);
 	return 0;
-}
-
-/* Another writer of the same statements, which must be able to continue. */
-static int
-work_on(void *argument)
-{
-	tally_slot	slot;
-	tally_cache cache;
-
-	(void) argument;
-	test_open_cache(&segment, &slot, &cache);
-	work(&cache);
-	tally_cache_flush(&cache);
-	tally_retire(&slot);
-	return 0;
-}
-
-/* After `deaths` deaths, each of which may have cost one entry. */
-static void
-assert_all_counted_once(uint64_t deaths)
-{
-	uint64_t	lost = segment.header->statements_lost;
-	uint64_t	short_of = 0;
-	test_reading reading;
-
-	tally_sweep(&segment);
-	assert_at_rest(&segment);
-	/* repair frees a set's lock that nobody has taken since */
-	tally_statements_repair(&segment);
-	lost = segment.header->statements_lost;
-	assert_statements_at_rest(&segment);
-	assert_true(lost <= deaths);
-	assert_int_equal(segment.header->statements_evicted, 0);
-	test_read(&segment, &reading);
-	for (uint64_t id = 1; id < IDS; id++)
-	{
-		tally_statement_key key = test_key(id);
-		const test_statement *found = test_find(&reading, &key);
-		uint64_t	count = found != NULL ? found->counts.exec.count : 0;
-
-		assert_true(count <= witness->made[id]);
-		short_of += count < witness->made[id];
-		if (found != NULL)
-		{
-			uint64_t	in_hist = 0;
-
-			for (int b = 0; b < TALLY_HIST_BUCKETS; b++)
-				in_hist += found->hist[b];
-			assert_int_equal(in_hist, count);
-			assert_int_equal(found->counts.rows, 3 * count);
-			assert_int_equal(found->counts.errors, (100 + id) % 2 * count);
-			assert_int_equal(found->counts.exec.total, count * (100 + id));
-			/* and what current held, once each time */
-			assert_true(found->in_parts <= found->counts.exec.total + (id == 1 ? witness->gathered : 0));
-			if (lost == 0)
-				assert_int_equal(found->in_parts,
-								 found->counts.exec.total + (id == 1 ? witness->gathered : 0));
-		}
-	}
-	assert_true(short_of <= lost);
-	test_read_free(&reading);
-}
-
-static void
-a_writer_killed_at_any_step_loses_no_more_than_the_entry_it_changed(void **state)
-{
-	int			steps = 0;
-	uint64_t	lost = 0;
-
-	(void) state;
-	for (bool killed = true; killed; steps++)
-	{
-		killed = test_killed(die_in_the_work, steps);
-		assert_int_equal(segment.header->statements_dropped, 0);
-		assert_all_counted_once(killed);
-		lost += segment.header->statements_lost;
-		again();
-	}
-	assert_true(steps > 200);
-	assert_true(lost > 10);
-}
-
-static void
-a_dead_writers_locks_are_taken_over_and_nothing_is_dropped(void **state)
-{
-	int			steps = 0;
-
-	(void) state;
-	for (bool killed = true; killed; steps += 3)
-	{
-		killed = test_killed(die_in_the_work, steps);
-		assert_false(test_killed(work_on, 0));
-		assert_int_equal(segment.header->statements_dropped, 0);
-		assert_all_counted_once(killed);
-		again();
-	}
-}
-
-static void
-successive_deaths_are_counted_once(void **state)
-{
-	int			first = 0;
-
-	(void) state;
-	for (bool killed = true; killed; first += 13)
-	{
-		for (int second = 0; second < 72; second += 9)
-		{
-			killed = test_killed(die_in_the_work, first);
-			test_killed(die_in_the_sweep, second);
-			test_killed(die_in_the_sweep, (first * 3 + second * 7) % 60);
-			assert_all_counted_once(3);
-			again();
-		}
-	}
-	assert_true(first > 200);
 }
 
 static void
@@ -415,9 +275,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_writer_killed_at_any_step_loses_no_more_than_the_entry_it_changed),
-		TEST(a_dead_writers_locks_are_taken_over_and_nothing_is_dropped),
-		TEST(successive_deaths_are_counted_once),
 		TEST(a_reset_killed_at_any_step_is_completed_by_the_next),
 		TEST(a_torn_local_entry_is_flushed_and_cleared),
 		TEST(a_living_holder_delays_others_briefly_and_keeps_its_lock),

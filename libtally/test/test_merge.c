@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_merge.c
- *	  Death at every step. A child is stopped by SIGKILL between every two steps of a claim,
- *	  a retirement, a sweep, a reset; then another process sweeps, and may die at every step
- *	  too. Whatever the books held is counted once.
+ *	  Merges: whatever the books held is counted once, also of those that died in an update or left damage behind.
+ *	  Death at every step is tested with the reader: crates/segment/tests/stepper.
  */
 #include "support.h"
 
@@ -71,54 +70,6 @@ begin_session(tally_slot *slot)
 	witness->recorded++;
 }
 
-static int
-die_in_the_claim(void *steps)
-{
-	tally_slot	slot;
-
-	test_die_after(*(int *) steps);
-	test_claim(&segment, "one", &slot);
-	return 0;
-}
-
-static int
-die_in_the_retirement(void *steps)
-{
-	tally_slot	slot;
-
-	begin_session(&slot);
-	test_die_after(*(int *) steps);
-	tally_retire(&slot);
-	return 0;
-}
-
-static int
-die_alive(void *steps)
-{
-	tally_slot	slot;
-
-	(void) steps;
-	begin_session(&slot);
-	raise(SIGKILL);
-	return 0;
-}
-
-static int
-die_in_the_sweep(void *steps)
-{
-	test_die_after(*(int *) steps);
-	tally_sweep(&segment);
-	return 0;
-}
-
-static int
-die_in_the_reset(void *steps)
-{
-	test_die_after(*(int *) steps);
-	tally_reset(&segment);
-	return 0;
-}
-
 static void
 assert_all_counted_once(void)
 {
@@ -165,118 +116,6 @@ again(void)
 {
 	test_close(&segment);
 	setup(&(void *) {NULL});
-}
-
-static void
-a_claimant_killed_at_any_step_leaks_no_slot(void **state)
-{
-	int			steps = 0;
-
-	(void) state;
-	for (bool killed = true; killed; steps++)
-	{
-		killed = test_killed(die_in_the_claim, steps);
-		tally_sweep(&segment);
-		assert_at_rest(&segment);
-	}
-	assert_true(steps > 3);
-}
-
-static void
-a_retiring_writer_killed_at_any_step_is_counted_once(void **state)
-{
-	int			steps = 0;
-
-	(void) state;
-	for (bool killed = true; killed; steps++)
-	{
-		killed = test_killed(die_in_the_retirement, steps);
-		assert_all_counted_once();
-		again();
-	}
-	assert_true(steps > 40);
-}
-
-static void
-successive_deaths_at_every_step_are_counted_once(void **state)
-{
-	int			steps = 0;
-
-	(void) state;
-	for (bool killed = true; killed; steps++)
-	{
-		/* as if a while had passed: a full segment is not swept at each claim */
-		segment.header->swept_boot_ns = 0;
-		killed = test_killed(die_in_the_retirement, steps);
-	}
-	assert_true(witness->recorded == (uint64_t) steps);
-	assert_all_counted_once();
-}
-
-static void
-a_sweep_killed_at_any_step_is_completed_by_the_next(void **state)
-{
-	int			steps = 0;
-
-	(void) state;
-	for (bool killed = true; killed; steps++)
-	{
-		test_killed(die_alive, 0);
-		witness->dead = tally_now(segment.clock);
-		killed = test_killed(die_in_the_sweep, steps);
-		assert_all_counted_once();
-		again();
-	}
-	assert_true(steps > 40);
-}
-
-static void
-a_recovery_killed_at_any_step_is_completed_by_the_next(void **state)
-{
-	int			first = 0;
-
-	(void) state;
-	for (bool killed = true; killed; first += 2)
-	{
-		int			second = 0;
-
-		for (bool killed_too = true; killed_too; second += 3)
-		{
-			killed = test_killed(die_in_the_retirement, first);
-			killed_too = test_killed(die_in_the_sweep, second);
-			test_killed(die_in_the_sweep, (first * 7 + second * 5) % 60);
-			assert_all_counted_once();
-			again();
-		}
-	}
-	assert_true(first > 40);
-}
-
-static void
-a_reset_killed_at_any_step_is_completed(void **state)
-{
-	int			steps = 0;
-
-	(void) state;
-	for (bool killed = true; killed; steps++)
-	{
-		tally_slot	slot;
-
-		begin_session(&slot);
-		tally_retire(&slot);
-		killed = test_killed(die_in_the_reset, steps);
-		/* the next process finds the lock's holder dead */
-		begin_session(&slot);
-		tally_retire(&slot);
-		if (TALLY_RESETS_OF(segment.header->level_word) > 0)
-			assert_int_equal(test_sessions(&segment), 1);
-		else
-			assert_int_equal(test_sessions(&segment), 2);
-		assert_int_equal(segment.header->merge_count, 2);
-		assert_at_rest(&segment);
-		again();
-	}
-	assert_true(steps > 8);
 }
 
 static int
@@ -493,12 +332,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_claimant_killed_at_any_step_leaks_no_slot),
-		TEST(a_retiring_writer_killed_at_any_step_is_counted_once),
-		TEST(successive_deaths_at_every_step_are_counted_once),
-		TEST(a_sweep_killed_at_any_step_is_completed_by_the_next),
-		TEST(a_recovery_killed_at_any_step_is_completed_by_the_next),
-		TEST(a_reset_killed_at_any_step_is_completed),
 		TEST(a_living_holder_of_the_merge_lock_delays_no_other),
 		TEST(a_retired_slot_is_merged_and_claimed_when_none_is_free),
 		TEST(an_interrupted_switch_adds_no_time),

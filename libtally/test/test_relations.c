@@ -408,7 +408,7 @@ static void
 operations_of_a_writer_killed_in_a_flush_count_once_or_as_lost(void **state)
 {
 	static const char *const deaths[] = {
-		"local entry flushing", "flush begun", "local entry added", "local entry released", "relation pinned",
+		"local relation flushing", "flush begun", "local relation added", "local relation released", "relation pinned",
 		"relation being made",
 	};
 

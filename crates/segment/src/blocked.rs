@@ -81,7 +81,7 @@ impl Segment {
                 candidates.push((index, bytes.to_vec()));
             }
         })?;
-        let tries = Tries::new(self.changes());
+        let tries = Tries::new(self);
         let mut all = Vec::with_capacity(candidates.len());
         for (slot, entry_bytes) in candidates {
             let mut bytes = [0u8; blocked::SIZE];

@@ -22,14 +22,29 @@ pub enum ClockKind {
     Tsc,
     /// The virtual counter of aarch64.
     Cntvct,
+    /// A word of the segment, which tests advance: a tick is a nanosecond.
+    #[cfg(feature = "test-hooks")]
+    Virtual,
 }
 
 impl ClockKind {
+    /// All of them, with their numbers in a header.
+    const ALL: &[(u32, ClockKind)] = &[
+        (1, ClockKind::Monotonic),
+        (2, ClockKind::Tsc),
+        (3, ClockKind::Cntvct),
+        #[cfg(feature = "test-hooks")]
+        (255, ClockKind::Virtual),
+    ];
+
     /// The kind of that name; `None`: there is none.
     pub fn of_name(name: &str) -> Option<ClockKind> {
-        [ClockKind::Monotonic, ClockKind::Tsc, ClockKind::Cntvct]
-            .into_iter()
-            .find(|kind| kind.name() == name)
+        ClockKind::ALL.iter().find(|(_, kind)| kind.name() == name).map(|(_, kind)| *kind)
+    }
+
+    /// The kind of that number in a header; `None`: this reader does not know it.
+    pub(crate) fn of_number(number: u32) -> Option<ClockKind> {
+        ClockKind::ALL.iter().find(|(n, _)| *n == number).map(|(_, kind)| *kind)
     }
 
     /// Its name in JSON: "monotonic", "tsc" or "cntvct".
@@ -38,6 +53,8 @@ impl ClockKind {
             ClockKind::Monotonic => "monotonic",
             ClockKind::Tsc => "tsc",
             ClockKind::Cntvct => "cntvct",
+            #[cfg(feature = "test-hooks")]
+            ClockKind::Virtual => "virtual",
         }
     }
 
@@ -45,6 +62,8 @@ impl ClockKind {
     fn tick_lengths(self) -> Option<RangeInclusive<f64>> {
         match self {
             ClockKind::Monotonic => None,
+            #[cfg(feature = "test-hooks")]
+            ClockKind::Virtual => None,
             // Between 50 MHz and 50 GHz.
             ClockKind::Tsc => Some(0.02..=20.0),
             // Between 1 MHz and 10 GHz: 24 MHz is common, 1 GHz prescribed since Armv8.6.
@@ -84,7 +103,7 @@ pub struct Clock {
     tick0: u64,
     ns0: u64,
     ns_per_tick: f64,
-    /// Of an image: when it was complete.
+    /// Of an image: when it was complete; of a virtual clock: what it showed last.
     moment: Option<u64>,
 }
 
@@ -119,7 +138,9 @@ impl Clock {
         live: bool,
     ) -> Result<Clock, Error> {
         let mut clock = Clock { kind, tick0, ns0, ns_per_tick: 1.0, moment: None };
-        if kind != ClockKind::Monotonic && live {
+        if clock.is_virtual() {
+            clock.moment = Some(tick0);
+        } else if kind != ClockKind::Monotonic && live {
             if kind.count().is_none() {
                 return Err(Error::Clock { path: path.to_path_buf() });
             }
@@ -142,6 +163,19 @@ impl Clock {
         let mut clock = Clock { kind, tick0, ns0, ns_per_tick: 1.0, moment: None };
         clock.set_moment(moment);
         clock
+    }
+
+    /// Whether it is a word of the segment: that of tests.
+    pub(crate) fn is_virtual(&self) -> bool {
+        #[cfg(feature = "test-hooks")]
+        return self.kind == ClockKind::Virtual;
+        #[cfg(not(feature = "test-hooks"))]
+        false
+    }
+
+    /// Of such a clock: it shows this now.
+    pub(crate) fn set_now(&mut self, tick: u64) {
+        self.moment = Some(tick);
     }
 
     /// It is a later moment of the same clock.

@@ -157,11 +157,9 @@ pub(crate) fn parse_header(
     let slots = number("the number of slots", header::SLOTS, 1, 65_535)?;
     let groups = number("the number of groups", header::GROUPS, 1, 4_096)?;
     let stats_per_book = number("statistics per book", header::STATS_PER_BOOK, 16, 4_096)?;
-    let clock_kind = match number("the kind of clock", header::CLOCK_KIND, 1, 3)? {
-        1 => ClockKind::Monotonic,
-        2 => ClockKind::Tsc,
-        _ => ClockKind::Cntvct,
-    };
+    let clock_kind = u32_at(head, header::CLOCK_KIND);
+    let clock_kind = ClockKind::of_number(clock_kind)
+        .ok_or_else(|| damaged(format!("the kind of clock is {clock_kind}, not 1 to 3")))?;
     let region = |what: &str, at: usize, count: (u32, u32), stride: usize| {
         let region = Region::at(head, at);
         let fits = region.end().is_some_and(|end| end <= size)

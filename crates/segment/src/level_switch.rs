@@ -152,7 +152,7 @@ impl LevelSwitch {
 
     /// Start or end counting the time at level locks or above.
     fn count_locks(&self, before: Level, after: Level) {
-        let now = self.clock.now();
+        let now = self.page.now(&self.clock);
         let since = self.page.u64(header::LOCKS_SINCE);
         match (before.has_locks(), after.has_locks()) {
             (false, true) => since.store(now, Ordering::Release),

@@ -41,6 +41,7 @@ pub mod functions;
 mod header;
 pub mod histogram;
 mod histogram_store;
+pub mod hooks;
 mod instant;
 pub mod interval;
 pub mod kernel;

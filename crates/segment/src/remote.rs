@@ -49,11 +49,18 @@ impl Segment {
     /// Now, for what runs in a slot: its account, read before, was running at this tick.
     pub(crate) fn now_in(&self, slot: u32) -> u64 {
         let seen = self.remote.as_ref().and_then(|it| it.moment.slots.get(slot as usize).copied());
-        seen.filter(|tick| *tick != 0).unwrap_or_else(|| self.clock.now())
+        seen.filter(|tick| *tick != 0).unwrap_or_else(|| self.now())
     }
 
     /// Now, ns since 1970, by the clock of the segment's machine; of an image, when it was made.
     pub fn realtime_ns(&self) -> u64 {
-        self.remote.as_ref().map_or_else(crate::clock::realtime_ns, |it| it.moment.realtime_ns)
+        match &self.remote {
+            Some(remote) => remote.moment.realtime_ns,
+            None if self.clock.is_virtual() => {
+                self.clock.ns_of(self.now()) - self.header().clock_ns0
+                    + self.header().created_realtime_ns
+            }
+            None => crate::clock::realtime_ns(),
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::directory::{Directory, StatId};
 use crate::error::Error;
 use crate::header::{parse_header, Header, Regions};
+use crate::hooks::Hooks;
 use crate::layout::{self, header, Region};
 use crate::origin::{first_image, Origin, Remote};
 use crate::overflows::Overflows;
@@ -50,6 +51,7 @@ pub struct Segment {
     /// Buffers that are kept between snapshots.
     pub(crate) entries_buffer: Vec<u8>,
     pub(crate) liveness_turn: usize,
+    pub(crate) hooks: Hooks,
 }
 
 /// The error for a failed open, with its remedy.
@@ -114,6 +116,7 @@ impl Segment {
             regions: self.regions,
             entries_buffer: Vec::new(),
             liveness_turn: 0,
+            hooks: Hooks::default(),
         })
     }
 
@@ -177,6 +180,7 @@ impl Segment {
             regions,
             entries_buffer: Vec::new(),
             liveness_turn: 0,
+            hooks: Hooks::default(),
         })
     }
 
@@ -204,6 +208,22 @@ impl Segment {
     /// The part of the header that its creator wrote.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Now, in ticks.
+    pub(crate) fn now(&self) -> u64 {
+        match self.clock.is_virtual() {
+            true => self.read_u64(header::VIRTUAL_TICK as u64).unwrap_or(0),
+            false => self.clock.now(),
+        }
+    }
+
+    /// Learn more about its clock.
+    pub(crate) fn measure_clock(&mut self) {
+        match self.clock.is_virtual() {
+            true => self.clock.set_now(self.now()),
+            false => self.clock.measure(),
+        }
     }
 
     /// Its clock, as known at the last snapshot.
@@ -267,6 +287,7 @@ impl Segment {
     /// Fill `buffer` from `offset` on; an error if the file was truncated.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
         let mut have = 0;
+        self.hooks.before_reading(offset, buffer.len());
         while have < buffer.len() {
             // Not through libc, whose pread checks for a cancelled thread before and after.
             match rustix::io::pread(&self.file, &mut buffer[have..], offset + have as u64) {
@@ -352,6 +373,19 @@ impl Segment {
             claimed += u32::from(state != layout::state::FREE);
         }
         Ok(claimed)
+    }
+}
+
+#[cfg(feature = "test-hooks")]
+impl Segment {
+    /// Call this before each reading of the file; a test's writer may go on meanwhile.
+    pub fn set_before_reading(&self, hook: Option<crate::hooks::BeforeReading>) {
+        self.hooks.set(hook);
+    }
+
+    /// Do not wait for writers, which are stopped.
+    pub fn set_impatient(&self) {
+        self.hooks.set_impatient();
     }
 }
 

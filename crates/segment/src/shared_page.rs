@@ -4,7 +4,9 @@
 //! Writers never truncate a segment; a user who may write the file and truncates it kills a process that has a page
 //! mapped.
 
+use crate::clock::Clock;
 use crate::error::Error;
+use crate::layout::header;
 use crate::segment::{open_error, Segment};
 use crate::segment_path::SegmentPath;
 use rustix::fs::OFlags;
@@ -77,6 +79,14 @@ impl SharedPage {
         debug_assert!(offset.is_multiple_of(8) && offset + 8 <= PAGE);
         // SAFETY: as above.
         unsafe { self.at.add(offset).cast::<AtomicU64>().as_ref() }
+    }
+
+    /// Of the header: now, in ticks of the segment's clock.
+    pub(crate) fn now(&self, clock: &Clock) -> u64 {
+        match clock.is_virtual() {
+            true => self.u64(header::VIRTUAL_TICK).load(Ordering::Acquire),
+            false => clock.now(),
+        }
     }
 
     /// Write a text, cut to its space, with zeros after it.

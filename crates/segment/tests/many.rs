@@ -8,7 +8,6 @@ mod maker;
 use maker::{Maker, Shape, Slot, Who, TIMER};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use segment::clock::monotonic_ns;
 use segment::layout::{book, bucket, header, state};
 use segment::{Delta, Segment, Snapshot};
 use std::collections::BTreeMap;
@@ -103,7 +102,7 @@ impl World {
             self.generations[index],
             Who { application: &format!("client {}", self.generations[index]), ..Who::client() },
             stat,
-            monotonic_ns(),
+            self.maker.now(),
         );
         (slot.run, slot.resets) = (None, self.resets);
         self.calls[index] = 0;
@@ -118,7 +117,7 @@ impl World {
 
     fn reset(&mut self) {
         self.resets += 1;
-        self.maker.u64(header::RESET_TICK as u64, monotonic_ns());
+        self.maker.u64(header::RESET_TICK as u64, self.maker.now());
         self.maker.level_word(self.resets << 8 | 1);
         self.recorded.clear();
         self.called = 0;
@@ -128,7 +127,7 @@ impl World {
 #[test]
 fn a_snapshot_based_on_another_equals_a_new_one() {
     let folder = tempfile::tempdir().unwrap();
-    let maker = Maker::new(&folder.path().join("many.seg"), SHAPE);
+    let maker = Maker::new(&folder.path().join("many.seg"), SHAPE).with_virtual_clock();
     let count = SHAPE.slots as usize;
     let mut world = World {
         maker,

@@ -8,7 +8,7 @@ offsets! {
     HEADER_SIZE        = 16, "U32, bytes.";
     HIST_BUCKETS       = 20, "U32.";
     SEGMENT_SIZE       = 24, "U64, bytes.";
-    CLOCK_KIND         = 32, "U32: 1 CLOCK_MONOTONIC, 2 TSC.";
+    CLOCK_KIND         = 32, "U32: 1 CLOCK_MONOTONIC, 2 TSC, 3 the virtual counter of aarch64, 255 of tests.";
     CLOCK_TICK0        = 40, "U64: one instant in ticks.";
     CLOCK_NS0          = 48, "U64: the same instant, ns of CLOCK_MONOTONIC.";
     CREATED_NS         = 56, "U64: the same instant, ns since 1970.";
@@ -73,4 +73,5 @@ offsets! {
     OVERFLOW_PLANS     = 1376, "U64: plans that found no free entry.";
     REFUSED_CLAIMS     = 1412, "U32: 1: a process that was refused a slot waits for one.";
     LIVE_END           = 1416, "Where the live part ends.";
+    VIRTUAL_TICK       = 4032, "U64: now, by the clock of tests.";
 }

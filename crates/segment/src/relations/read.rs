@@ -72,10 +72,11 @@ impl Segment {
             }
         })?;
         relations.databases = names.databases;
-        let tries = Tries::new(self.changes());
+        let tries = Tries::new(self);
         let mut wanted = vec![true; regions.table.count as usize];
-        for round in 1..=ROUNDS {
-            let last = round == ROUNDS || !self.changes();
+        let rounds = self.hooks.tries(ROUNDS);
+        for round in 1..=rounds {
+            let last = round == rounds || !self.changes();
             let left =
                 self.read_round(&regions, &slots, &tries, &mut wanted, last, &mut relations)?;
             if last {

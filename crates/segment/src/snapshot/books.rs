@@ -179,7 +179,7 @@ impl Segment {
             let all = context.repeats.fetch_add(1, Ordering::Relaxed);
             // An ended process does not finish its update, and an image does not change; a stopped process may take hours.
             let same = before == book.seq && (book.life != Life::Alive || !self.changes());
-            if same || tries >= BOOK_TRIES || all >= ALL_TRIES {
+            if same || tries >= self.hooks.tries(BOOK_TRIES) || all >= ALL_TRIES {
                 book.torn = book.life == Life::Alive;
                 return Ok(());
             }

@@ -79,7 +79,7 @@ impl Segment {
     fn merge_is_interrupted(&self, live: &[u8], waited: Duration) -> bool {
         let holder = i32_at(live, header::MERGE_LOCK);
         !self.is_of_this_boot()
-            || waited > MERGE_LIMIT
+            || waited > self.hooks.patience(MERGE_LIMIT)
             || (waited > MERGE_PATIENCE && self.pids_known && !this_host::exists(holder))
     }
 

@@ -96,7 +96,7 @@ impl Segment {
     /// two share the rest.
     pub fn snapshot(&mut self, previous: Option<&Snapshot>) -> Result<Snapshot, Error> {
         if self.is_of_this_boot() {
-            self.clock.measure();
+            self.measure_clock();
         }
         for attempt in 0..RESTARTS {
             if attempt > 0 {
@@ -155,7 +155,7 @@ impl Segment {
             books
                 .retain(|b| !merged.contains(&(u64::from(b.generation) << 32 | u64::from(b.slot))));
         }
-        let tick = self.clock.now();
+        let tick = self.now();
         let locks_ticks = self.locks_ticks(tick)?;
         let after = self.read_live()?;
         let merges_after = u64_at(&after, header::MERGE_COUNT);

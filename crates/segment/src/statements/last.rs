@@ -20,7 +20,7 @@ impl Segment {
         if self.read_u32(at)? == 0 {
             return Ok(None);
         }
-        let tries = Tries::new(self.changes());
+        let tries = Tries::new(self);
         let mut bytes = [0u8; current::SIZE];
         self.read_under_seq(regions.caches.entry(slot), &mut bytes, &tries)?;
         let key = StatementKey::of(&bytes, current::KEY);

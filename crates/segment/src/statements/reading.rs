@@ -107,12 +107,12 @@ impl Segment {
         };
         self.want(Parts::STATEMENTS)?;
         if self.is_of_this_boot() {
-            self.clock.measure();
+            self.measure_clock();
         }
-        let tries = Tries::new(self.changes());
+        let tries = Tries::new(self);
         let (owners, names) = self.read_owners()?;
         let (mut found, working) = self.read_found(&regions, &owners, &tries)?;
-        let tick = self.clock.now();
+        let tick = self.now();
         let live = self.read_live()?;
         let entries = found.values().filter(|f| f.entry.is_some()).count() as u32;
         let mut texts =

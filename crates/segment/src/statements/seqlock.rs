@@ -31,9 +31,11 @@ pub(crate) struct Tries {
 }
 
 impl Tries {
-    /// `changes`: waiting helps. A segment of another boot has no writers, and an image does not change.
-    pub fn new(changes: bool) -> Tries {
-        Tries { sleeps: Cell::new(if changes { ALL_SLEEPS } else { 0 }), torn: Cell::new(0) }
+    /// For a reading of this segment. Waiting helps if it changes: one of another boot has no writers, and an image stays as
+    /// it is.
+    pub fn new(segment: &Segment) -> Tries {
+        let sleeps = if segment.changes() { segment.hooks.tries(ALL_SLEEPS) } else { 0 };
+        Tries { sleeps: Cell::new(sleeps), torn: Cell::new(0) }
     }
 
     /// Objects that were copied during a change.

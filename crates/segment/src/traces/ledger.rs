@@ -35,7 +35,7 @@ impl Segment {
         let most = self.header().stats_per_book as usize;
         let used = (self.read_u32(at + book::USED as u64)? as usize).min(most);
         let mut bytes = vec![0; book::SIZE + used * head::SIZE];
-        let tries = Tries::new(self.changes());
+        let tries = Tries::new(self);
         if !is_same()? || !self.read_under_seq(at, &mut bytes, &tries)? || !is_same()? {
             return Ok(None);
         }

@@ -131,7 +131,7 @@ impl TraceSwitch {
         let page = SharedPage::map(&self.file, at).map_err(|e| self.io(e))?;
         let claim = page.u32(trace::CLAIM).load(Ordering::Acquire);
         let free = TraceState::of(claim) == TraceState::Free
-            || page.u64(trace::UNTIL).load(Ordering::Acquire) < self.clock.now();
+            || page.u64(trace::UNTIL).load(Ordering::Acquire) < self.header.now(&self.clock);
         if !free {
             return Ok(None);
         }
@@ -156,7 +156,7 @@ impl TraceSwitch {
     }
 
     fn lease(&self) -> u64 {
-        self.clock.now().saturating_add(self.clock.ticks(LEASE))
+        self.header.now(&self.clock).saturating_add(self.clock.ticks(LEASE))
     }
 
     /// Reserve memory, as long as enough is left to others.

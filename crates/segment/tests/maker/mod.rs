@@ -171,6 +171,24 @@ impl Maker {
         maker
     }
 
+    /// The same segment with a clock that only the test advances.
+    pub fn with_virtual_clock(self) -> Maker {
+        let now = self.get_u64(header::CLOCK_TICK0 as u64) + 10_000_000_000;
+        self.u32(header::CLOCK_KIND as u64, 255);
+        self.u64(header::VIRTUAL_TICK as u64, now);
+        self
+    }
+
+    /// Of such a clock: now, in ticks, which are nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.get_u64(header::VIRTUAL_TICK as u64)
+    }
+
+    /// Of such a clock: time passes.
+    pub fn advance(&self, ticks: u64) {
+        self.u64(header::VIRTUAL_TICK as u64, self.now() + ticks);
+    }
+
     pub fn bytes(&self, at: u64, bytes: &[u8]) {
         self.file.write_all_at(bytes, at).unwrap();
     }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Where tests take hold of a reader. With the feature `test-hooks` a test is called before each reading of the file, which
+//! are all the instants at which a writer's stores can come between, and the reader gives up at once where it would
+//! wait for a writer. Without it, in every product, nothing is left.
+
+use std::time::Duration;
+
+#[cfg(feature = "test-hooks")]
+use std::sync::{atomic::AtomicBool, atomic::Ordering, Mutex};
+
+/// What a test does before a reading, of so many bytes at an offset.
+#[cfg(feature = "test-hooks")]
+pub type BeforeReading = Box<dyn FnMut(u64, usize) + Send>;
+
+/// The hooks of one segment.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    #[cfg(feature = "test-hooks")]
+    before_reading: Mutex<Option<BeforeReading>>,
+    #[cfg(feature = "test-hooks")]
+    impatient: AtomicBool,
+}
+
+impl std::fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hooks")
+    }
+}
+
+#[cfg(not(feature = "test-hooks"))]
+impl Hooks {
+    #[inline(always)]
+    pub fn before_reading(&self, _offset: u64, _length: usize) {}
+
+    #[inline(always)]
+    pub fn tries(&self, limit: u32) -> u32 {
+        limit
+    }
+
+    #[inline(always)]
+    pub fn patience(&self, limit: Duration) -> Duration {
+        limit
+    }
+}
+
+#[cfg(feature = "test-hooks")]
+impl Hooks {
+    /// The file is going to be read.
+    pub fn before_reading(&self, offset: u64, length: usize) {
+        let Ok(mut hook) = self.before_reading.lock() else { return };
+        if let Some(hook) = hook.as_mut() {
+            hook(offset, length);
+        }
+    }
+
+    /// How often to try again what a writer changes.
+    pub fn tries(&self, limit: u32) -> u32 {
+        match self.impatient.load(Ordering::Relaxed) {
+            true => limit.min(3),
+            false => limit,
+        }
+    }
+
+    /// How long to wait for a writer.
+    pub fn patience(&self, limit: Duration) -> Duration {
+        match self.impatient.load(Ordering::Relaxed) {
+            true => Duration::ZERO,
+            false => limit,
+        }
+    }
+
+    /// Call this before each reading.
+    pub fn set(&self, hook: Option<BeforeReading>) {
+        if let Ok(mut place) = self.before_reading.lock() {
+            *place = hook;
+        }
+    }
+
+    /// Do not wait for writers.
+    pub fn set_impatient(&self) {
+        self.impatient.store(true, Ordering::Relaxed);
+    }
+}

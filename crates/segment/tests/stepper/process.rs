@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: PostgreSQL
+//! libtally's writers, stopped between any two stores (`libtally/test/stepper.c`).
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Where a writer has stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    /// How many stops there were before.
+    pub number: u64,
+    /// What the scenario has begun to record, and what it has recorded.
+    pub begun: u64,
+    pub done: u64,
+    pub name: String,
+}
+
+impl Stop {
+    /// The scenario is at its end.
+    pub fn is_end(&self) -> bool {
+        self.name == "end"
+    }
+}
+
+/// One process that runs scenarios, one at a time, each in a child of its own.
+pub struct Stepper {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    pid: Option<i32>,
+}
+
+/// What `make -C libtally` has built.
+fn program() -> PathBuf {
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/libtally");
+    std::env::var_os("PGTALLY_STEPPER").map_or_else(|| build.join("stepper"), PathBuf::from)
+}
+
+impl Stepper {
+    pub fn new() -> Stepper {
+        let mut process = Command::new(program())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("{}: {error}; run make -C libtally", program().display())
+            });
+        let input = process.stdin.take().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Stepper { process, input, output, pid: None }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_string()
+    }
+
+    fn stop(&mut self) -> Stop {
+        let line = self.line();
+        let words: Vec<&str> = line.splitn(5, ' ').collect();
+        let ["stop", numbers @ .., name] = &words[..] else {
+            panic!("the writer says {line:?}");
+        };
+        let n = |at: usize| numbers[at].parse().unwrap();
+        Stop { number: n(0), begun: n(1), done: n(2), name: (*name).to_string() }
+    }
+
+    /// Start a scenario on that segment.
+    pub fn start(&mut self, scenario: &str, segment: &Path) -> Stop {
+        assert!(self.pid.is_none(), "a scenario runs already");
+        writeln!(self.input, "{scenario} {}", segment.display()).unwrap();
+        let line = self.line();
+        let pid = line.strip_prefix("ready ").and_then(|pid| pid.parse().ok());
+        self.pid = Some(pid.unwrap_or_else(|| panic!("the stepper says {line:?}")));
+        self.stop()
+    }
+
+    /// Go on for so many stops, or with 0 to the end.
+    pub fn go(&mut self, stops: u64) -> Stop {
+        writeln!(self.input, "{stops}").unwrap();
+        self.stop()
+    }
+
+    /// Let the process end, which has come to the end of its scenario.
+    pub fn finish(&mut self) {
+        writeln!(self.input).unwrap();
+        assert_eq!(self.line(), "over 0");
+        self.pid = None;
+    }
+
+    /// Kill the process where it is.
+    pub fn kill(&mut self) {
+        let pid = rustix::process::Pid::from_raw(self.pid.take().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        assert_eq!(self.line(), "over 265");
+    }
+}
+
+impl Drop for Stepper {
+    fn drop(&mut self) {
+        // A scenario's process dies with its parent.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Time by a clock that the test advances: whatever a reader makes of it is an equation.
+#![allow(missing_docs)]
+
+mod maker;
+
+use maker::{Maker, Shape, Who, ACCOUNT};
+use segment::{Interval, Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
+
+const SHAPE: Shape = Shape { slots: 2, groups: 1, stats_per_book: 16 };
+const SECOND: u64 = 1_000_000_000;
+
+fn segment() -> (tempfile::TempDir, Maker, Segment) {
+    let folder = tempfile::tempdir().unwrap();
+    let maker = Maker::new(&folder.path().join("pg_tally.1.2"), SHAPE).with_virtual_clock();
+    let segment = Segment::open(&maker.path).unwrap();
+    (folder, maker, segment)
+}
+
+#[test]
+fn a_wait_in_progress_is_in_each_interval_as_long_as_the_interval() {
+    let (_folder, mut maker, mut segment) = segment();
+    let stat = maker.stat("execute::wait::IO:WALSync", ACCOUNT);
+    maker.claim(0, 1, Who::client(), stat, maker.now());
+    let mut previous = segment.snapshot(None).unwrap();
+    for seconds in [8, 1, 3] {
+        maker.advance(seconds * SECOND);
+        let snapshot = segment.snapshot(Some(&previous)).unwrap();
+        let interval = Interval::between(&segment, Some(&previous), &snapshot);
+        let seconds = seconds as f64;
+        assert_eq!((interval.interval_seconds, interval.wall_seconds), (seconds, seconds));
+        assert_eq!(interval.busy_seconds, seconds);
+        assert_eq!(interval.ledger[0].timing.seconds, seconds);
+        assert_eq!(snapshot.realtime_ns - previous.realtime_ns, snapshot.tick - previous.tick);
+        assert!(interval.exact);
+        previous = snapshot;
+    }
+    let interval = Interval::between(&segment, None, &previous);
+    assert_eq!(interval.sessions[0].since_seconds, 12.0);
+}
+
+#[test]
+fn a_level_with_an_end_says_how_long_it_lasts() {
+    let (_folder, maker, mut segment) = segment();
+    let switch = LevelSwitch::open(&maker.path).unwrap();
+    let end = LevelEnd { tick: maker.now() + 60 * SECOND, then: Level::Waits };
+    switch.apply(LevelSetting { level: Level::Locks, end: Some(end) });
+    let mut left = Vec::new();
+    for seconds in [0, 45, 10] {
+        maker.advance(seconds * SECOND);
+        let snapshot = segment.snapshot(None).unwrap();
+        left.push(Interval::between(&segment, None, &snapshot).level_left_seconds);
+    }
+    assert_eq!(left, [Some(60.0), Some(15.0), Some(5.0)]);
+}
+
+#[test]
+fn the_time_at_level_locks_is_that_from_one_change_to_the_other() {
+    let (_folder, maker, mut segment) = segment();
+    let switch = LevelSwitch::open(&maker.path).unwrap();
+    let first = segment.snapshot(None).unwrap();
+    maker.advance(2 * SECOND);
+    assert_eq!(switch.set(Level::Locks), Level::Waits);
+    maker.advance(3 * SECOND);
+    let second = segment.snapshot(Some(&first)).unwrap();
+    maker.advance(4 * SECOND);
+    assert_eq!(switch.set(Level::Waits), Level::Locks);
+    maker.advance(5 * SECOND);
+    let third = segment.snapshot(Some(&second)).unwrap();
+    let locks = |from, to| {
+        let interval = Interval::between(&segment, Some(from), to);
+        (interval.locks_seconds, interval.interval_seconds)
+    };
+    assert_eq!(locks(&first, &second), (3.0, 5.0));
+    assert_eq!(locks(&second, &third), (4.0, 9.0));
+    assert_eq!(locks(&first, &third), (7.0, 14.0));
+}
