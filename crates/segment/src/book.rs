@@ -185,13 +185,22 @@ impl Book {
         }
     }
 
+    /// Of an owner that has closed its last account and is about to retire: it is conserved up to then.
+    pub(crate) fn settle_closed(&mut self, directory: &Directory) {
+        if self.run_head.is_some() {
+            return;
+        }
+        let accounted = self.accounted(directory);
+        if accounted > 0 {
+            self.now = self.born.saturating_add(accounted);
+        }
+    }
+
     /// Correct a book whose writer stopped during an update: the heads may already hold the stretch
     /// that just ended, while the next one has not begun. Time beyond that from birth to the stretch's
     /// start is subtracted from the running account.
     pub(crate) fn settle_torn(&mut self, directory: &Directory) {
-        let Some(index) = self.run_head.filter(|_| self.seq % 2 == 1) else {
-            return;
-        };
+        let Some(index) = self.run_head else { return };
         let running = self.heads.get(index).map_or(0, |h| h.running);
         let ended = self.accounted(directory).saturating_sub(running);
         let twice = ended.saturating_sub(self.run_start.saturating_sub(self.born));

@@ -220,10 +220,10 @@ fn session<'a>(
             sum.change.total = sum.change.total.saturating_sub(ticks);
         }
     });
-    // A writer that keeps no accounts has no time to conserve.
+    // A writer that keeps no accounts has no time to conserve, and one that has closed them lived as long as they say.
     let lived = match book.run_head {
         Some(_) => book.now.saturating_sub(before.map_or(book.born, |b| b.now)),
-        None => accounted,
+        None => accounted.saturating_sub(moved),
     };
     SessionDelta { book, lived, changes }
 }

@@ -188,7 +188,7 @@ getters! {
     capacity: u32, "Relations that fit into the table.";
     entries: u32, "Relations in the table, unlinked ones included.";
     overflow: u64, "How often a relation found no free entry since the segment was made; it counts with the others.";
-    torn: u32, "Relations that were read during a flush.";
+    torn: u32, "Relations that were read during an update or a flush.";
 }
 
 impl Relations {

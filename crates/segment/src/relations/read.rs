@@ -82,6 +82,10 @@ impl Segment {
             if last {
                 relations.torn = left;
             }
+            // A local entry that was copied in an update may be half of it.
+            if left == 0 || last {
+                relations.torn = relations.torn.saturating_add(tries.torn());
+            }
             if left == 0 || last {
                 break;
             }

@@ -29,11 +29,43 @@ pub(crate) struct Groups {
     pub stuck: Option<Stuck>,
 }
 
-/// An interrupted merge: its process was killed.
+/// An interrupted merge: its process was killed or stopped.
 pub(crate) struct Stuck {
-    pub slot: u32,
+    pub merge: MergeState,
     undo: Option<Undo>,
 }
+
+/// How far a merge has come. It never comes back to a former state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MergeState {
+    active: u32,
+    /// What the journal names last: of a merge, its slot.
+    pub slot: u32,
+    group: u32,
+    head: u32,
+    /// Of the slot.
+    state: u32,
+    pub generation: u32,
+    /// How many of its statistics are in the group.
+    pub merged: u32,
+}
+
+impl MergeState {
+    /// Whether the slot is being merged. The journal may also name one that was merged long ago.
+    pub fn is_merging(&self) -> bool {
+        self.state == state::MERGING
+    }
+
+    /// Whether the group has all of the slot, although the merge is not counted yet.
+    pub fn has_all(&self) -> bool {
+        self.active == COMMIT && self.state == state::CLAIMING
+    }
+}
+
+/// In the journal: a head is being merged, and may be half changed.
+const HEAD: u32 = 1;
+/// In the journal: all heads are merged.
+const COMMIT: u32 = 3;
 
 /// The head that it was changing, and its former content.
 pub(crate) struct Undo {
@@ -44,11 +76,6 @@ pub(crate) struct Undo {
 }
 
 impl Segment {
-    /// How many statistics of a slot have been moved to its group.
-    pub(crate) fn merged_of(&self, slot: u32) -> Result<u32, Error> {
-        self.read_u32(self.regions.entries.entry(slot) + entry::MERGED as u64)
-    }
-
     /// The groups and the number of merges that they contain; `None`: merges were too frequent.
     pub(crate) fn read_groups(&self, context: &ReadContext<'_>) -> Result<Option<Groups>, Error> {
         let begin = Instant::now();
@@ -64,6 +91,12 @@ impl Segment {
             let undo = stuck.as_ref().and_then(|s| s.undo.as_ref());
             let books = self.read_group_books(context, undo)?;
             fence(Ordering::Acquire);
+            // A process that was only stopped may have continued.
+            if let Some(stuck) = &stuck {
+                if self.merge_state()? != stuck.merge {
+                    continue;
+                }
+            }
             let after = self.read_live()?;
             if u64_at(&after, header::MERGE_COUNT) == merges
                 && (u64_at(&after, header::MERGE_ACTIVE) != 0) == active
@@ -83,23 +116,42 @@ impl Segment {
             || (waited > MERGE_PATIENCE && self.pids_known && !this_host::exists(holder))
     }
 
+    /// How far the merge has come that the journal is about.
+    fn merge_state(&self) -> Result<MergeState, Error> {
+        let mut bytes = [0u8; journal::SAVED];
+        self.read(self.regions.journal.offset, &mut bytes)?;
+        let slot = u32_at(&bytes, journal::SLOT);
+        let mut owner = [0u8; entry::MERGED + 4];
+        if slot < self.header().slots {
+            self.read(self.regions.entries.entry(slot), &mut owner)?;
+        }
+        Ok(MergeState {
+            active: u32_at(&bytes, journal::ACTIVE),
+            slot,
+            group: u32_at(&bytes, journal::GROUP),
+            head: u32_at(&bytes, journal::HEAD),
+            state: u32_at(&owner, entry::STATE),
+            generation: u32_at(&owner, entry::GENERATION),
+            merged: u32_at(&owner, entry::MERGED),
+        })
+    }
+
     /// The head that an interrupted merge was changing.
     fn read_journal(&self) -> Result<Stuck, Error> {
-        /// A head is being merged, and may be half changed.
-        const HEAD: u32 = 1;
+        let merge = self.merge_state()?;
+        fence(Ordering::Acquire);
         let mut bytes = vec![0u8; journal::SIZE];
         self.read(self.regions.journal.offset, &mut bytes)?;
         let mut saved = [0u8; head::SIZE];
         saved.copy_from_slice(&bytes[journal::SAVED..journal::SAVED + head::SIZE]);
-        let slot = u32_at(&bytes, journal::SLOT);
         let mut undo = None;
-        if u32_at(&bytes, journal::ACTIVE) == HEAD && slot < self.header().slots {
+        if merge.active == HEAD && merge.slot < self.header().slots {
             // The first reserved word of the saved head: which of the slot's it adds.
             let source = u64_at(&saved, head::RESERVED);
-            if u64::from(self.merged_of(slot)?) <= source {
+            if u64::from(merge.merged) <= source {
                 undo = Some(Undo {
-                    group: u32_at(&bytes, journal::GROUP),
-                    head: u32_at(&bytes, journal::HEAD),
+                    group: merge.group,
+                    head: merge.head,
                     saved,
                     hist: (0..layout::HIST_BUCKETS)
                         .map(|i| u64_at(&bytes, journal::HIST + 8 * i))
@@ -107,7 +159,7 @@ impl Segment {
                 });
             }
         }
-        Ok(Stuck { slot, undo })
+        Ok(Stuck { merge, undo })
     }
 
     fn read_group_books(

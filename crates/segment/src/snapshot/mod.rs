@@ -29,7 +29,7 @@ use crate::this_host;
 use crate::tranches::Tranches;
 use books::Buffers;
 use context::{Previous, ReadContext};
-use groups::Groups;
+use groups::{Groups, Stuck};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -131,13 +131,18 @@ impl Segment {
         let Some(Groups { books: mut groups, merges, stuck }) = self.read_groups(&context)? else {
             return Ok(None);
         };
-        if let Some(stuck) = &stuck {
+        if let Some(Stuck { merge, .. }) = &stuck {
             // Statistics that the interrupted merge has moved are in the group.
-            if let Some(book) = books.iter_mut().find(|b| b.slot == stuck.slot) {
+            let same = |b: &Book| b.slot == merge.slot && b.generation == merge.generation;
+            if merge.has_all() {
+                books.retain(|book| !same(book));
+            } else if let Some(book) = books.iter_mut().find(|b| same(b)) {
                 if merging(book.slot) {
-                    let merged = self.merged_of(book.slot)? as usize;
-                    book.heads.drain(..merged.min(book.heads.len()));
+                    book.heads.drain(..(merge.merged as usize).min(book.heads.len()));
                     book.run_head = None;
+                } else if merge.is_merging() {
+                    // It was copied before it was complete.
+                    return Ok(None);
                 }
             }
         }
@@ -256,9 +261,10 @@ impl Segment {
                     }
                 }
             }
-            if book.seq % 2 == 1 {
+            if book.seq % 2 == 1 || book.torn {
                 book.settle_torn(&self.directory);
             }
+            book.settle_closed(&self.directory);
         }
         Ok(nameless)
     }
