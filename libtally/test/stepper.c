@@ -249,6 +249,8 @@ statements(void)
 {
 	run(1);
 	run(4);
+	tally_cache_flush_passing(&cache);
+	run(1);
 	tally_cache_flush(&cache);
 	run(1);
 	run(4);

@@ -9,7 +9,7 @@ use super::scenario_segment::{first_of_each_name, stops_of, ScenarioSegment, Sha
 use super::witness::{ended_ticks, Ended, Witness};
 
 /// How many stops a writer goes on at a time while the reader reads.
-const STRIDES: [u64; 9] = [1, 2, 3, 5, 9, 17, 33, 65, 129];
+const STRIDES: [u64; 4] = [1, 5, 25, 125];
 
 /// How the tests name where they are.
 fn at(scenario: &str, stop: &Stop) -> String {
@@ -261,7 +261,7 @@ scenarios! {
 /// Each stop of the one that is killed with another stop of the next, which is killed as well.
 #[test]
 fn a_session_is_whole_when_a_recovery_is_killed_too() {
-    for first in [3, 20, 41, 62] {
+    for first in [3, 41] {
         killed_at_every_stop("session-again", |n| Some((n * 7 + first) % 83));
     }
 }

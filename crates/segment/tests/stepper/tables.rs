@@ -11,7 +11,7 @@ use super::process::{Stepper, Stop};
 use super::scenario_segment::{ScenarioSegment, Shared};
 use super::witness::word;
 
-const STRIDES: &[u64] = &[1, 4, 16, 64];
+const STRIDES: &[u64] = &[1, 6, 36];
 
 /// What has happened to the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,7 +252,7 @@ const STATEMENTS: Subject = Subject {
 const EVICTION: Subject = Subject {
     scenario: "eviction",
     next: None,
-    strides: &[16, 64],
+    strides: &[24],
     reader: |_, after| {
         Box::new(move |segment| {
             let (read, _, ticks) = statements_of(segment, after)?;
