@@ -8,7 +8,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use crate::support::fixtures::Fixture;
 use crate::support::{complaint, eventually, output, segment, shared, tally};
 use recording::{Range, Recording};
 use rustix::process::{kill_process, Pid, Signal};
@@ -569,9 +568,21 @@ fn duckdb_and_pandas_read_a_recording_with_the_same_sums() {
         eprintln!("skipped: DuckDB and pandas cannot be installed (no PyPI?)");
         return;
     };
-    let made = Fixture::open("pgbench-4-clients").with_files();
-    let read = read_back(&python, made.path());
-    let recording = open(made.path());
+    let cluster = shared();
+    cluster.pgbench_init(1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let words = pgbench(&cluster, &["-c", "4", "-t", "300"]);
+    tally()
+        .args(["record", "--interval", "200ms", "--detail", "1s", "-o"])
+        .arg(&directory)
+        .arg(segment(&cluster))
+        .arg("--")
+        .args(&words)
+        .assert()
+        .success();
+    let read = read_back(&python, &directory);
+    let recording = open(&directory);
     let sum = recording.sum(Range::ALL).unwrap();
     assert_reads_the_same(&read, &sum);
     let heads = recording.frame_rows(Range::ALL).unwrap();

@@ -66,7 +66,7 @@ fn column(table: &Value, key: &str) -> Vec<f64> {
 /// The number after these words.
 fn number_after(text: &str, words: &str) -> f64 {
     let (_, rest) = text.split_once(words).unwrap_or_else(|| panic!("{words}: {text}"));
-    rest.split_whitespace().next().unwrap().trim_end_matches('/').parse().unwrap()
+    rest.split([' ', '\n', '/']).next().unwrap().parse().unwrap()
 }
 
 fn close(a: f64, b: f64, within: f64) {
