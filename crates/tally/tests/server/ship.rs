@@ -6,7 +6,6 @@ use crate::object_store as server;
 use crate::support;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use crate::support::{eventually, output, segment, shared, tally};
 use recording::{Range, Recording};
