@@ -11,7 +11,6 @@ use segment::layout::{current, header, local_statement, set, statement};
 use segment::statements::WaitClass;
 use segment::{Segment, Statement, StatementKey, Statements, StatementsDelta};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 const SHAPE: Shape = Shape { slots: 3, groups: 2, stats_per_book: 16 };
 const SETS: u32 = 4;

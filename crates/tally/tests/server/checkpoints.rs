@@ -267,7 +267,8 @@ fn client_activity_before_during_and_after_a_checkpoint_is_counted_to_the_comman
     assert!(interval >= 29.0 && interval <= begun.elapsed().as_secs_f64(), "{timed}");
     assert_eq!(number(timed, "target"), 0.1);
     let spread = number(timed, "write_seconds") / 30.0;
-    assert!((number(timed, "spread") - spread).abs() < 1e-5, "{timed}");
+    // The view rounds it.
+    assert!((number(timed, "spread") - spread).abs() < 1e-3, "{timed}");
     let log = logged_checkpoints(&cluster);
     let flags: Vec<&str> = log.iter().map(|(flags, _)| flags.trim()).collect();
     assert_eq!(flags[flags.len() - 1], "time", "{flags:?}");

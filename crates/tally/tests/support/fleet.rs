@@ -72,10 +72,13 @@ pub fn roll_up(root: &Path) {
     }
 }
 
-/// Half past the last hour but one, microseconds since 1970: a recording of some seconds from then on is in one minute
-/// and one hour.
+/// A time within the last hour, which is what questions are about by default, microseconds since 1970: a recording of some
+/// seconds from then on is in one minute and one hour, and has ended.
 pub fn recent_us() -> i64 {
-    (jiff::Timestamp::now().as_second() / 3600 * 3600 - 1800) * 1_000_000
+    let now = jiff::Timestamp::now().as_second();
+    let hour = now / 3600 * 3600;
+    let begin = if now - hour >= 900 { hour + 60 } else { hour - 1800 };
+    begin * 1_000_000
 }
 
 /// The fixtures of the hosts, and pgbench's clients in each.
