@@ -6,33 +6,14 @@ use crate::support;
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
+use crate::support::row_lock::{server, session, UPDATE};
 use crate::support::{create_views, eventually, output, segment, start, tally};
-use postgres::{Client, NoTls};
+use postgres::NoTls;
 use scratch::Cluster;
 use segment::{EventKind, Segment};
 use serde_json::Value;
 
 const WAITERS: usize = 8;
-
-fn server() -> Cluster {
-    let cluster = start(
-        support::plain()
-            .setting("shared_preload_libraries", "pg_tally")
-            .setting("autovacuum", "off")
-            .setting("deadlock_timeout", "10min"),
-    );
-    cluster
-        .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
-        .unwrap();
-    cluster
-}
-
-fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
-    let mut config = cluster.config();
-    let mut client = config.application_name(application).connect(NoTls).unwrap();
-    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
-    (client, pid)
-}
 
 fn blocking(cluster: &Cluster) -> Value {
     let mut command = tally();
@@ -60,8 +41,6 @@ fn waiter(
     let (mut client, pid) = session(cluster, "waiter");
     (pid, std::thread::spawn(move || client.batch_execute(sql)))
 }
-
-const UPDATE: &str = "update orders set v = v + 1 where id = 1";
 
 /// The texts of the events about blocking, with the pid of who reports and when, in seconds from some instant.
 fn blocked_events(cluster: &Cluster) -> Vec<(i32, String, f64)> {

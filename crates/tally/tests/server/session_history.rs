@@ -11,9 +11,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::support::recorder::Recorder;
+use crate::support::row_lock::{server, session, UPDATE};
 use crate::support::tmux::Tmux;
 use crate::support::{eventually, output};
-use postgres::{Client, NoTls};
+use postgres::Client;
 use recording::{Range, Recording, SessionHistoryRow};
 use rustix::process::Signal;
 use scratch::Cluster;
@@ -22,26 +23,6 @@ use serde_json::Value;
 
 /// Intervals that are recorded while nothing changes.
 const LONG: u64 = 8;
-
-fn server() -> Cluster {
-    let cluster = support::start(
-        support::plain()
-            .setting("shared_preload_libraries", "pg_tally")
-            .setting("autovacuum", "off")
-            .setting("deadlock_timeout", "10min"),
-    );
-    cluster
-        .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
-        .unwrap();
-    cluster
-}
-
-fn session(cluster: &Cluster, application: &str) -> (Client, i64) {
-    let mut config = cluster.config();
-    let mut client = config.application_name(application).connect(NoTls).unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
-    (client, pid.into())
-}
 
 /// What a session is by the server's views: application, state, who blocks it.
 type Seen = BTreeMap<i64, (String, String, BTreeSet<u64>)>;
@@ -152,22 +133,20 @@ impl Crowd {
         let (mut pids, mut threads) = (Vec::new(), Vec::new());
         for _ in 0..3 {
             let (mut client, pid) = session(cluster, "waiter");
-            pids.push(pid);
+            pids.push(i64::from(pid));
             let keep = keep.clone();
             threads.push(std::thread::spawn(move || {
                 client.batch_execute("begin").unwrap();
-                client.batch_execute("update orders set v = v + 1 where id = 1").unwrap();
+                client.batch_execute(UPDATE).unwrap();
                 if !keep.load(Ordering::Relaxed) {
                     client.batch_execute("commit").unwrap();
                 }
                 client
             }));
             let waits = "select cardinality(pg_blocking_pids($1)) > 0";
-            eventually("it waits", || {
-                asker.query_one(waits, &[&(pid as i32)]).unwrap().get::<_, bool>(0)
-            });
+            eventually("it waits", || asker.query_one(waits, &[&pid]).unwrap().get::<_, bool>(0));
         }
-        Crowd { root, root_pid, pids, keep, threads }
+        Crowd { root, root_pid: root_pid.into(), pids, keep, threads }
     }
 
     /// The root commits; one of those that wait has the row now, and blocks the others. Mostly it is the first.

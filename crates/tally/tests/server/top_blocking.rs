@@ -1,39 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally top` names the session that others wait for.
 
-use crate::support;
 use std::thread::JoinHandle;
 
+use crate::support::row_lock::{server, session, UPDATE};
 use crate::support::tmux::Tmux;
 use crate::support::top::Top;
-use crate::support::{eventually, output, segment, start, tally};
+use crate::support::{eventually, output, segment, tally};
 use live::backend::{send, Deed, SessionId};
-use postgres::{Client, NoTls};
+use postgres::Client;
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
 use serde_json::Value;
-
-fn server() -> Cluster {
-    let cluster = start(
-        support::plain()
-            .setting("shared_preload_libraries", "pg_tally")
-            .setting("autovacuum", "off")
-            .setting("deadlock_timeout", "10min"),
-    );
-    cluster
-        .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
-        .unwrap();
-    cluster
-}
-
-fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
-    let mut config = cluster.config();
-    let mut client = config.application_name(application).connect(NoTls).unwrap();
-    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
-    (client, pid)
-}
-
-const UPDATE: &str = "update orders set v = v + 1 where id = 1";
 
 /// A session that waits for the row; it ends with the wait.
 fn waiter(cluster: &Cluster) -> (i32, JoinHandle<Result<(), postgres::Error>>) {

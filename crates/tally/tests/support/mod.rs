@@ -25,6 +25,7 @@ pub mod readings;
 pub mod recorder;
 pub mod recordings;
 pub mod rest;
+pub mod row_lock;
 pub mod serving;
 pub mod shared_server;
 pub mod slow_disk;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A server whose sessions wait for one row, until a test ends that.
+
+use postgres::{Client, NoTls};
+use scratch::Cluster;
+
+use super::{plain, start};
+
+/// Waits for the row if another session has updated it.
+pub const UPDATE: &str = "update orders set v = v + 1 where id = 1";
+
+/// A server with the row, where no check for deadlocks and no autovacuum comes between.
+pub fn server() -> Cluster {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("autovacuum", "off")
+            .setting("deadlock_timeout", "10min"),
+    );
+    cluster
+        .psql("create table orders (id int primary key, v int); insert into orders values (1, 0)")
+        .unwrap();
+    cluster
+}
+
+/// A session of that application_name, and its pid.
+pub fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
+    let mut config = cluster.config();
+    let mut client = config.application_name(application).connect(NoTls).unwrap();
+    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    (client, pid)
+}
