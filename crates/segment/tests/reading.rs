@@ -262,6 +262,23 @@ fn an_interrupted_merge_counts_everything_once() {
 }
 
 #[test]
+fn a_merge_that_never_comes_to_rest_ends_the_reading() {
+    let (_folder, maker) = make();
+    maker.u64(header::MERGE_ACTIVE as u64, 1);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    segment.set_impatient();
+    let head = maker.journal + journal::HEAD as u64;
+    let mut heads = 0;
+    // Whatever is read, another head is being merged by then.
+    segment.set_before_reading(Some(Box::new(move |_, _| {
+        heads += 1;
+        assert!(heads < 10_000, "it is read for ever");
+        maker.u32(head, heads);
+    })));
+    assert!(matches!(segment.snapshot(None), Err(Error::Unstable { .. })));
+}
+
+#[test]
 fn after_a_reset_only_the_time_since_counts() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);

@@ -92,18 +92,18 @@ impl Segment {
             let books = self.read_group_books(context, undo)?;
             fence(Ordering::Acquire);
             // A process that was only stopped may have continued.
-            if let Some(stuck) = &stuck {
-                if self.merge_state()? != stuck.merge {
-                    continue;
-                }
-            }
+            let continued = match &stuck {
+                Some(stuck) => self.merge_state()? != stuck.merge,
+                None => false,
+            };
             let after = self.read_live()?;
-            if u64_at(&after, header::MERGE_COUNT) == merges
+            if !continued
+                && u64_at(&after, header::MERGE_COUNT) == merges
                 && (u64_at(&after, header::MERGE_ACTIVE) != 0) == active
             {
                 return Ok(Some(Groups { books, merges, stuck }));
             }
-            if begin.elapsed() > MERGE_LIMIT {
+            if begin.elapsed() > self.hooks.patience(MERGE_LIMIT) {
                 return Ok(None);
             }
         }
