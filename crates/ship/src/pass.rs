@@ -122,21 +122,22 @@ impl Pass {
         &self.bucket
     }
 
-    /// Do what can be done now, microseconds since 1970.
-    pub fn run(&mut self, now_us: i64) -> Passed {
+    /// Do what can be done now. `now_us` tells the time of day, microseconds since 1970; a pass may take long, so it is asked
+    /// whenever something has arrived.
+    pub fn run(&mut self, now_us: &dyn Fn() -> i64) -> Passed {
         let mut passed = Passed::default();
         if let Err(error) = self.send(&mut passed, now_us) {
             passed.problem = Some(error);
         }
-        match self.keep_limits(now_us) {
+        match self.keep_limits(now_us()) {
             Ok((left, dropped)) => (passed.left, passed.dropped) = (left, dropped),
             Err(error) => passed.problem = passed.problem.or(Some(error)),
         }
         passed
     }
 
-    fn send(&mut self, passed: &mut Passed, now_us: i64) -> Result<(), Error> {
-        let claim = owner::check(&self.bucket, &self.origin, &self.who, now_us)?;
+    fn send(&mut self, passed: &mut Passed, now_us: &dyn Fn() -> i64) -> Result<(), Error> {
+        let claim = owner::check(&self.bucket, &self.origin, &self.who, now_us())?;
         let generation = claim.generation(&self.bucket, &self.origin)?;
         self.generation = Some(generation);
         self.send_about(passed, now_us)?;
@@ -149,7 +150,7 @@ impl Pass {
             passed.more = true;
             return Ok(());
         }
-        self.remove_merged(generation, passed, now_us)
+        self.remove_merged(generation, passed, now_us())
     }
 
     /// The files of the spool, in the order in which they are sent.
@@ -176,7 +177,7 @@ impl Pass {
         entries
     }
 
-    fn send_about(&mut self, passed: &mut Passed, now_us: i64) -> Result<(), Error> {
+    fn send_about(&mut self, passed: &mut Passed, now_us: &dyn Fn() -> i64) -> Result<(), Error> {
         let (key, path) = (self.origin.about(), self.files.about());
         let there = self.sent.get(&key).map(|arrived| arrived.version);
         match path.metadata() {
@@ -192,7 +193,7 @@ impl Pass {
         key: &str,
         path: &Path,
         passed: &mut Passed,
-        now_us: i64,
+        now_us: &dyn Fn() -> i64,
     ) -> Result<(), Error> {
         let mut file = match File::open(path) {
             Ok(file) => file,
@@ -203,7 +204,7 @@ impl Pass {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(Error::io(path))?;
         self.bucket.put(key, bytes.into())?;
-        self.sent.arrived(key, version, now_us)?;
+        self.sent.arrived(key, version, now_us())?;
         passed.sent += 1;
         passed.bytes += version.bytes;
         Ok(())

@@ -68,7 +68,7 @@ fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
     let mut failure = None;
     let mut last = false;
     loop {
-        let passed = pass.run(crate::now_us());
+        let passed = pass.run(&crate::now_us);
         // The recorder may have ended: then nobody reads this.
         if let Some(dropped) = passed.dropped {
             let _ = tell.send(News::Dropped(dropped));

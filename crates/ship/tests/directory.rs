@@ -25,7 +25,7 @@ fn two_recorders_do_not_mix_and_a_new_one_can_take_over() {
     let second = folder.path().join("second");
     let mut it = Shipment::new(&second, &url, MIDNIGHT);
     it.maker.seconds(130);
-    let refused = it.pass.run(ship::now_us());
+    let refused = it.pass.run(&ship::now_us);
     let text = refused.problem.unwrap().to_string();
     assert!(text.contains("/first on machine") && text.contains("--take-over"), "{text}");
     assert!(refused.left > 0);
@@ -37,7 +37,7 @@ fn two_recorders_do_not_mix_and_a_new_one_can_take_over() {
     it.all();
     // The former owner stops, and nothing of it is replaced: the same hour, the same names.
     first.maker.seconds(60);
-    let text = first.pass.run(ship::now_us()).problem.unwrap().to_string();
+    let text = first.pass.run(&ship::now_us).problem.unwrap().to_string();
     assert!(text.contains("/second on machine"), "{text}");
     let frames = |generation: u32| {
         let of = |object: &ship::layout::Object| {
@@ -75,12 +75,12 @@ fn a_full_spool_drops_the_oldest_minutes_that_were_not_sent_and_says_so() {
     };
     let all = unsent(&it);
     it.pass.limit = all / 2;
-    let passed = it.pass.run(ship::now_us());
+    let passed = it.pass.run(&ship::now_us);
     let dropped = passed.dropped.unwrap();
     assert!(dropped.files > 0 && dropped.bytes >= all / 2, "{dropped:?}");
     assert_eq!(dropped.from_us, MIDNIGHT + 120 * SECOND, "the oldest of those that were not sent");
     assert!(unsent(&it) <= all / 2 && unsent(&it) > 0);
-    assert!(it.pass.run(ship::now_us()).dropped.is_none());
+    assert!(it.pass.run(&ship::now_us).dropped.is_none());
     // What stays is sent when it is the owner again.
     let who = Spool::open(&spool).unwrap().claimant("machine");
     ship::claim(&bucket, &origin(), &who, true, ship::now_us()).unwrap();
@@ -132,4 +132,24 @@ fn upkeep_removes_what_was_merged_and_old_days_only() {
     assert!(removed.files > 0 && removed.old_files == removed.files, "{removed:?}");
     assert!(objects(&bucket).is_empty());
     assert_eq!(bucket.list("owners").unwrap().len(), 1);
+}
+
+#[test]
+fn the_grace_period_begins_when_the_merged_hour_has_arrived() {
+    const MINUTE: i64 = 60 * SECOND;
+    let folder = tempfile::tempdir().unwrap();
+    let mut it = Shipment::new(&folder.path().join("spool"), &url(folder.path()), MIDNIGHT);
+    it.maker.seconds(130);
+    it.all();
+    it.maker.time_us += 3600 * SECOND;
+    it.next_minute();
+    // The hour is on its way for twenty minutes.
+    let begun = MIDNIGHT + 7200 * SECOND;
+    let readings = std::cell::Cell::new(0);
+    let clock = || begun + 20 * MINUTE * i64::from(readings.replace(1));
+    let passed = it.pass.run(&clock);
+    assert!(passed.problem.is_none() && passed.sent > 0 && !passed.more);
+    // Those who listed the minutes just before the hour arrived may read them.
+    assert_eq!(it.pass.run(&|| begun + 34 * MINUTE).removed, 0);
+    assert!(it.pass.run(&|| begun + 35 * MINUTE).removed > 0);
 }

@@ -386,7 +386,7 @@ impl World<'_> {
         for _ in 0..passes {
             let Some(pass) = self.recorder.as_mut().and_then(|it| it.pass.as_mut()) else { return };
             pass.most = files;
-            let passed = pass.run(self.wall_us);
+            let passed = pass.run(&|| self.wall_us);
             Seen::Sent.count(passed.sent > 0);
             Seen::Refused.count(passed.problem.is_some());
             Seen::Removed.count(passed.removed > 0);
@@ -458,7 +458,7 @@ impl World<'_> {
             pass.most = usize::MAX;
             // The second one removes what the first one has replaced.
             for _ in 0..2 {
-                if let Some(error) = pass.run(self.wall_us).problem {
+                if let Some(error) = pass.run(&|| self.wall_us).problem {
                     return Err(error.to_string());
                 }
             }

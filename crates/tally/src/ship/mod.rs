@@ -102,7 +102,7 @@ pub fn run(args: &ShipArgs) -> Result<(), Error> {
     let mut pass = Pass::new(bucket, origin.clone(), &spool, who, files, None).map_err(failed)?;
     let (mut sent, mut bytes, mut tries) = (0, 0, 0);
     let left = loop {
-        let passed = pass.run(ship::now_us());
+        let passed = pass.run(&ship::now_us);
         (sent, bytes) = (sent + passed.sent, bytes + passed.bytes);
         let left = passed.left;
         match passed.problem {
