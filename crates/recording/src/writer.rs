@@ -264,7 +264,7 @@ impl Writer {
     }
 
     /// Wait for the upkeep that is in progress.
-    pub fn settle(&mut self) -> Result<(), Error> {
+    fn settle(&mut self) -> Result<(), Error> {
         match self.upkeep.take() {
             Some(upkeep) => upkeep.join().unwrap_or_else(|e| std::panic::resume_unwind(e)),
             None => Ok(()),

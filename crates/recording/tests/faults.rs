@@ -8,6 +8,7 @@ mod support;
 
 use faulty::{arm, Call, Fault, Plan};
 use recording::{Error, Files, Range, Recording, RetentionPolicy};
+use segment::Frame;
 use std::path::{Path, PathBuf};
 use support::{assert_same, Maker, MIDNIGHT, SECOND};
 
@@ -78,9 +79,16 @@ fn assert_recorded(maker: &Maker, folder: &Path) {
     assert_eq!(recording.problems(), Vec::<String>::new());
 }
 
+/// The next writer of a recording, with upkeep in a thread of its own, as a recorder has it.
+fn next(folder: &Path, begin_us: i64) -> Maker {
+    let mut maker = Maker::with_retention(folder, RetentionPolicy::default(), begin_us);
+    maker.writer.threaded = true;
+    maker
+}
+
 /// Twelve seconds; the minute ends after ten.
 fn begin(folder: &Path) -> Maker {
-    Maker::with_retention(folder, RetentionPolicy::default(), MIDNIGHT + 49 * SECOND)
+    next(folder, MIDNIGHT + 49 * SECOND)
 }
 
 /// Writes so many seconds; stops at the first that is refused.
@@ -96,16 +104,30 @@ fn seconds(maker: &mut Maker, n: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// What the operation returns under the plan, and whether a call was hit.
+fn under<T>(plan: Plan, operation: impl FnOnce() -> T) -> (T, Option<&'static str>) {
+    let armed = arm(plan);
+    let returned = operation();
+    (returned, armed.hit())
+}
+
+/// Another writer finds what was recorded, and adds three seconds.
+fn go_on(folder: &Path, sum: Option<Frame>, time_us: i64) -> Maker {
+    let mut maker = next(folder, time_us);
+    maker.sum = sum;
+    assert_recorded(&maker, folder);
+    seconds(&mut maker, 3).unwrap();
+    assert_recorded(&maker, folder);
+    maker
+}
+
 #[test]
 fn a_writer_that_goes_on_after_a_refusal_has_lost_and_doubled_nothing() {
     each_fault(|plan| {
         let folder = in_memory();
         let mut maker = begin(folder.path());
         seconds(&mut maker, 3).unwrap();
-        let armed = arm(plan);
-        let done = seconds(&mut maker, 12);
-        let hit = armed.hit();
-        drop(armed);
+        let (done, hit) = under(plan, || seconds(&mut maker, 12));
         if let Err(error) = &done {
             assert_names_a_file(error, folder.path());
         }
@@ -126,18 +148,11 @@ fn the_next_writer_goes_on_after_one_that_ended_by_an_error() {
         let folder = in_memory();
         let mut maker = begin(folder.path());
         seconds(&mut maker, 3).unwrap();
-        let armed = arm(plan);
-        let done = seconds(&mut maker, 12);
-        let hit = armed.hit();
-        drop(armed);
+        let (done, hit) = under(plan, || seconds(&mut maker, 12));
         assert!(done.is_ok() || hit.is_some());
         let (sum, time_us) = (maker.sum.take(), maker.time_us);
         drop(maker);
-        let mut maker = Maker::with_retention(folder.path(), RetentionPolicy::default(), time_us);
-        maker.sum = sum;
-        assert_recorded(&maker, folder.path());
-        seconds(&mut maker, 3).unwrap();
-        assert_recorded(&maker, folder.path());
+        go_on(folder.path(), sum, time_us);
         hit
     });
 }
@@ -149,19 +164,12 @@ fn a_recorder_that_could_not_close_its_recording_is_continued() {
         let mut maker = begin(folder.path());
         seconds(&mut maker, 14).unwrap();
         let (sum, time_us) = (maker.sum.take(), maker.time_us);
-        let armed = arm(plan);
-        let done = maker.writer.close();
-        let hit = armed.hit();
-        drop(armed);
+        let (done, hit) = under(plan, || maker.writer.close());
         if let Err(error) = &done {
             assert!(hit.is_some());
             assert_names_a_file(error, folder.path());
         }
-        let mut maker = Maker::with_retention(folder.path(), RetentionPolicy::default(), time_us);
-        maker.sum = sum;
-        assert_recorded(&maker, folder.path());
-        seconds(&mut maker, 3).unwrap();
-        assert_recorded(&maker, folder.path());
+        let maker = go_on(folder.path(), sum, time_us);
         maker.writer.close().unwrap();
         assert_eq!(left_over(folder.path()), Vec::<PathBuf>::new());
         hit
@@ -178,21 +186,15 @@ fn a_recording_that_could_not_be_opened_is_as_it_was() {
     each_fault(|plan| {
         let folder = in_memory();
         support::copy(killed.path(), folder.path());
-        let armed = arm(plan);
-        let opened =
-            recording::Writer::open(folder.path(), support::about(), RetentionPolicy::default());
-        let hit = armed.hit();
-        drop(armed);
+        let (opened, hit) = under(plan, || {
+            recording::Writer::open(folder.path(), support::about(), RetentionPolicy::default())
+        });
         if let Err(error) = &opened {
             assert!(hit.is_some());
             assert_names_a_file(error, folder.path());
         }
         drop(opened);
-        let mut maker = Maker::with_retention(folder.path(), RetentionPolicy::default(), time_us);
-        maker.sum.clone_from(&sum);
-        assert_recorded(&maker, folder.path());
-        seconds(&mut maker, 3).unwrap();
-        assert_recorded(&maker, folder.path());
+        go_on(folder.path(), sum.clone(), time_us);
         hit
     });
 }
@@ -205,10 +207,7 @@ fn files_that_could_not_be_removed_are_removed_later_and_the_writer_goes_on() {
         seconds(&mut maker, 14).unwrap();
         let files: Files = maker.writer.files();
         let minute = files.list();
-        let armed = arm(plan);
-        let done = files.remove(&minute);
-        let hit = armed.hit();
-        drop(armed);
+        let (done, hit) = under(plan, || files.remove(&minute));
         assert!(done.is_ok() || hit.is_some());
         // The next minute is written, as a thread that ships would remove files meanwhile.
         seconds(&mut maker, 70).unwrap();
@@ -243,13 +242,11 @@ fn a_reader_reads_all_or_says_what_it_could_not_read() {
         let mut faults = 0;
         for n in 1.. {
             let tried = Tried(Plan::nth(&[Call::Open, Call::Read], n, Fault::Fails(errno)));
-            let armed = arm(tried.0);
-            let read = Recording::open(folder.path(), None).and_then(|recording| {
+            let (read, hit) = under(tried.0, || {
+                let recording = Recording::open(folder.path(), None)?;
                 let sum = recording.sum(Range::ALL)?;
-                Ok((recording, sum))
+                Ok::<_, Error>((recording, sum))
             });
-            let hit = armed.hit();
-            drop(armed);
             if hit.is_none() {
                 break;
             }

@@ -148,6 +148,8 @@ impl Maker {
 
     pub fn with_retention(directory: &Path, policy: RetentionPolicy, begin_us: i64) -> Maker {
         let mut writer = Writer::open(directory, about(), policy).unwrap();
+        // A thread that still merges one hour leaves the next for later.
+        writer.threaded = false;
         if writer.next_frame() == 1 {
             let servers = vec![server(1, begin_us)];
             writer.push(Batch { servers, ..Batch::default() }).unwrap();
