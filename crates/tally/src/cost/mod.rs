@@ -87,6 +87,13 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     drop(toggle);
     bar.finish_and_clear();
 
+    let interrupted = || {
+        let after = record.elapsed.as_secs_f64();
+        Err(Error::Failed(format!("interrupted after {after:.0} s; the level is {found} again")))
+    };
+    if record.backends.1 == 0 && record.interrupted {
+        return interrupted();
+    }
     if record.backends.1 == 0 {
         return Err(Error::Failed(format!(
             "{}: no client is connected whose backend could be measured",
@@ -109,11 +116,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     let text = if args.json { result.json()? + "\n" } else { result.text() };
     std::io::stdout().write_all(text.as_bytes())?;
     if record.interrupted {
-        return Err(Error::Failed(format!(
-            "interrupted after {:.0} s; the level is {} again",
-            record.elapsed.as_secs_f64(),
-            found
-        )));
+        return interrupted();
     }
     Ok(())
 }
