@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use crossterm::event::{Event, KeyEventKind};
 use error::Error;
-use ratatui::crossterm::event::{Event, KeyEventKind};
 use ratatui::Frame;
 
 use super::input::Input;

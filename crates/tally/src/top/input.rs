@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Input from the terminal, and detection that the terminal was closed.
 //!
-//! The library that reads keys loops forever after the terminal was closed if no
-//! signal reports it, for example if it was never the session's controlling terminal. So this module waits itself,
-//! notices a hangup, and asks the library only for input that is there.
+//! The library that reads keys may wait for ever for those of a closed terminal if no signal reports it, for example
+//! if it was never the session's controlling terminal. So this module waits itself and notices a hangup. A terminal
+//! that closes right after that is an error of the library's read (feature `use-dev-tty`; its other source of events,
+//! mio's, tries that read again for ever).
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use ratatui::crossterm::event::{self, Event};
+use crossterm::event::{self, Event};
 use rustix::event::PollFlags;
 use rustix::termios::isatty;
 
 use live::hangup;
+
+/// How long the library looks for events: with zero it would not.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// The terminal from which keys are read.
 pub struct Input {
@@ -40,7 +44,7 @@ impl Input {
             if !hangup::wait(&self.terminal, PollFlags::IN, wait)? {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            if event::poll(Duration::ZERO)? {
+            if event::poll(LOOK)? {
                 return event::read().map(Some);
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Which key does what.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use live::backend::Deed;
 use view::Sort;

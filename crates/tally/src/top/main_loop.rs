@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use ratatui::crossterm::event::Event;
+use crossterm::event::Event;
 use ratatui::Frame;
 
 use super::drive::{drive, App};

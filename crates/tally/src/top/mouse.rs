@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::keys::Action;
 use view::Sort;
@@ -50,7 +50,7 @@ pub fn action(spots: &Spots, event: MouseEvent) -> Option<Action> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui::crossterm::event::KeyModifiers;
+    use crossterm::event::KeyModifiers;
 
     #[test]
     fn a_click_acts_on_what_was_drawn_there() {

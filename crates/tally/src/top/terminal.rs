@@ -12,13 +12,13 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Once;
 
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
-use ratatui::crossterm::terminal::{
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use crossterm::terminal::{
     disable_raw_mode, enable_raw_mode, BeginSynchronizedUpdate, EndSynchronizedUpdate,
     EnterAlternateScreen, LeaveAlternateScreen,
 };
-use ratatui::crossterm::{cursor, execute, queue};
+use crossterm::{cursor, execute, queue};
+use ratatui::backend::CrosstermBackend;
 use ratatui::Frame;
 
 /// Output that is not sent yet.

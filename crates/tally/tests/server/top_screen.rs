@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::maker::{Maker, Who, ACCOUNT};
+#[cfg(target_arch = "x86_64")]
+use crate::support::strace::{is_held_at, Strace};
 use crate::support::tmux::Tmux;
 use rustix::pty::{grantpt, openpt, ptsname, unlockpt, OpenptFlags};
 use segment::clock::monotonic_ns;
@@ -212,8 +214,19 @@ fn a_closed_terminal_ends_it_even_without_a_signal() {
         .spawn()
         .unwrap();
     drop(theirs);
+    let mut ours = File::from(ours);
     let mut seen = [0; 64];
-    assert!(File::from(ours).read(&mut seen).unwrap() > 0);
+    assert!(ours.read(&mut seen).unwrap() > 0);
+    // Right after it has found the terminal open, as it asks for keys. On other processors that is the same call.
+    #[cfg(target_arch = "x86_64")]
+    let held = Strace::hold("poll", top.id() as i32);
+    #[cfg(target_arch = "x86_64")]
+    if held.is_some() {
+        support::eventually("it asks for keys", || is_held_at(top.id() as i32, libc::SYS_poll));
+    }
+    drop(ours);
+    #[cfg(target_arch = "x86_64")]
+    drop(held);
     let ended = catch_unwind(AssertUnwindSafe(|| {
         support::eventually("its end", || top.try_wait().unwrap().is_some());
     }));

@@ -16,9 +16,9 @@ use std::io::IsTerminal;
 use std::sync::mpsc::{channel, Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
+use crossterm::event::Event;
 use error::Error;
 use fleet::{Only, Query, Window};
-use ratatui::crossterm::event::Event;
 use ratatui::Frame;
 use report::fleet::{Answer, Failure};
 use segment::clock::realtime_ns;

@@ -4,9 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use crossterm::event::{KeyCode, KeyEvent};
 use fleet::{Only, Query};
 use jiff::tz::TimeZone;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use report::fleet::{Answer, Failure, Question};
 use view::table::{Cell, Row, Table};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Keys and answers, and what is then drawn.
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use view::table::{Column, Row, Unit};
 
 use super::draw::draw;

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseEvent};
+use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 
 use super::typing::{edit, Edit};
 use super::{orders, Ask, Mode, Screen, PANES, SPEEDS};

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Keys, clicks and intervals, and what is then drawn.
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{
-    KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
-};
 use ratatui::Terminal;
 
 use super::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A line being typed.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent};
 
 use crate::top::keys::{action, Action};
 
