@@ -261,9 +261,8 @@ fn again<'c>(
     }
 }
 
-#[test]
-#[ignore = "verify: a planted problem is named first"]
-fn verify_a_statement_without_an_index() {
+/// A server with a table of 300,000 orders of 50,000 customers, without an index.
+fn with_orders() -> Cluster {
     let cluster = start(server());
     cluster
         .psql(
@@ -272,6 +271,13 @@ fn verify_a_statement_without_an_index() {
              analyze orders",
         )
         .unwrap();
+    cluster
+}
+
+#[test]
+#[ignore = "verify: a planted problem is named first"]
+fn verify_a_statement_without_an_index() {
+    let cluster = with_orders();
     let slow = again(&cluster, |client| {
         client.query("select * from orders where customer = 4711", &[]).unwrap();
     });
@@ -639,14 +645,7 @@ fn verify_monitoring_autovacuum_dumps_and_batches() {
 #[test]
 #[ignore = "verify: a planted problem is named first"]
 fn verify_a_statement_whose_plan_has_changed() {
-    let cluster = start(server());
-    cluster
-        .psql(
-            "create table orders (id int, customer int, filler text); \
-             insert into orders select n, n % 50000, repeat('x', 100) from generate_series(1, 300000) n; \
-             analyze orders",
-        )
-        .unwrap();
+    let cluster = with_orders();
     let read = again(&cluster, |client| {
         client.query("select * from orders where customer = 4711", &[]).unwrap();
     });

@@ -20,8 +20,6 @@ pub enum Profile {
     Sessions,
     /// pg_tally in all processes.
     Preloaded,
-    /// The same, at level locks.
-    Locks,
     /// The same as Preloaded; nested statements are counted, and every plan is noted.
     Everything,
 }
@@ -39,9 +37,6 @@ impl Profile {
                 Profile::Plain => &[],
                 Profile::Sessions => &[("session_preload_libraries", "pg_tally")],
                 Profile::Preloaded => &[("shared_preload_libraries", "pg_tally")],
-                Profile::Locks => {
-                    &[("shared_preload_libraries", "pg_tally"), ("pg_tally.level", "locks")]
-                }
                 Profile::Everything => &[
                     ("shared_preload_libraries", "pg_tally"),
                     ("pg_tally.statements", "all"),
