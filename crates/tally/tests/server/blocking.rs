@@ -3,7 +3,7 @@
 //! is shown of waits that have ended.
 
 use crate::support;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::time::{Duration, Instant};
 
 use crate::support::row_lock::{server, session, UPDATE};
@@ -221,9 +221,9 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(watch.stdout.take().unwrap()).lines().take(2);
-    for line in lines {
-        let seen: Value = serde_json::from_str(&line.unwrap()).unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap());
+    for _ in 0..2 {
+        let seen: Value = serde_json::from_str(&support::line_of(&mut lines)).unwrap();
         assert_eq!(
             (&seen["blocked"], &seen["roots"][0]["pid"]),
             (&WAITERS.into(), &root_pid.into())

@@ -3,7 +3,7 @@
 //! requests, a server that restarts.
 
 use crate::support;
-use std::io::{BufRead, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -311,8 +311,7 @@ fn one_line_shows_how_to_open_it() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let line = support::line_of(&mut std::io::BufReader::new(child.stdout.take().unwrap()));
     child.kill().unwrap();
     child.wait().unwrap();
     let address = line.trim_end().strip_prefix("Open http://127.0.0.1:").unwrap();

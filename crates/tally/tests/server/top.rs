@@ -2,14 +2,14 @@
 //! `tally top` as text and JSON, on segments that the test writes.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use crate::maker::{Maker, Who, ACCOUNT, TIMER};
-use crate::support::eventually;
 use crate::support::top::Top;
+use crate::support::{eventually, line_of};
 use crate::waiting::{segment, SHAPE};
 use segment::clock::monotonic_ns;
 use segment::layout::header;
@@ -150,8 +150,7 @@ fn it_ends_quietly_when_the_reader_closes_the_pipe() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let line = line_of(&mut BufReader::new(child.stdout.take().unwrap()));
     assert!(line.ends_with("}\n"));
     let status = child.wait().unwrap();
     let mut message = String::new();

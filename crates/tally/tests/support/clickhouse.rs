@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The HTTP interface of a ClickHouse server, of which `tests/fleet/server.py` says how far it is one.
 
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use super::line_of;
 
 /// A server; it ends with the value.
 pub struct ClickHouse {
@@ -24,8 +26,7 @@ impl ClickHouse {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut port = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        let port = line_of(&mut BufReader::new(child.stdout.take().unwrap()));
         ClickHouse { child, url: format!("http://127.0.0.1:{}", port.trim()) }
     }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Java programs of client/java, with the agent, which tests drive step by step.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{output, tally};
+use super::{line_of, output, tally};
 
 /// A Java, the agent and the programs.
 #[derive(Debug, Clone)]
@@ -160,9 +160,8 @@ impl Running {
     }
 
     fn line(&mut self, wanted: &str) -> String {
-        let mut line = String::new();
-        let length = self.lines.read_line(&mut line).unwrap();
-        assert!(length > 0, "it ended before \"{wanted}\": {}", self.errors());
+        let line = line_of(&mut self.lines);
+        assert!(!line.is_empty(), "it ended before \"{wanted}\": {}", self.errors());
         line.trim_end().to_string()
     }
 

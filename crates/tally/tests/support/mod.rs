@@ -2,6 +2,8 @@
 //! Shared by the tests: scratch servers with the built extension, installed or not, and the command.
 #![allow(dead_code)] // each test program uses a part of it
 
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +42,8 @@ pub mod witness;
 pub mod workload;
 
 use assert_cmd::Command;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::retry_on_intr;
 use scratch::{Builder, Cluster};
 
 /// The extension's library from the build, or the one that PGTALLY_LIBRARY names.
@@ -255,6 +259,20 @@ pub fn eventually<O: Outcome>(what: &str, mut holds: impl FnMut() -> O) -> O::Va
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
     }
+}
+
+/// The next line of a program's output, which has its end; empty: the program has closed it. One that writes nothing for
+/// as long as a command may take fails the test, which would wait for ever.
+pub fn line_of<R: Read + AsFd>(output: &mut BufReader<R>) -> String {
+    if output.buffer().is_empty() {
+        let limit = Timespec { tv_sec: 3 * PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let mut ready = [PollFd::new(output.get_ref(), PollFlags::IN)];
+        let found = retry_on_intr(|| poll(&mut ready, Some(&limit))).unwrap();
+        assert!(found > 0, "the program has written nothing for {} s", limit.tv_sec);
+    }
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    line
 }
 
 /// Columns for a statement that differs from those of all other numbers. Only the constants' types count:

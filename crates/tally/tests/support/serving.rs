@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally serve` as a child process, and a Prometheus that scrapes it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -89,8 +89,7 @@ impl Serving {
 
     fn started(mut command: Command) -> Serving {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let line = support::line_of(&mut BufReader::new(child.stdout.take().unwrap()));
         let started: serde_json::Value = serde_json::from_str(&line).unwrap();
         let page = started["page"].as_str().unwrap_or_default().to_string();
         let address = page.trim_start_matches("http://");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Spark, in one process that answers a test program's questions: its start takes longer than a question.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 
-use super::python;
+use super::{line_of, python};
 
 /// A process with Spark; it ends with the value, or with the pipe.
 pub struct Spark {
@@ -41,8 +41,7 @@ impl Spark {
         let mut pipes = self.pipes.lock().unwrap();
         writeln!(pipes.0, "{}", serde_json::to_string(sql.trim_end_matches([';', '\n'])).unwrap())
             .unwrap();
-        let mut answer = String::new();
-        pipes.1.read_line(&mut answer).unwrap();
+        let answer = line_of(&mut pipes.1);
         assert!(answer.starts_with('['), "{sql}: {answer}");
         answer
     }
