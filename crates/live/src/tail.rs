@@ -76,15 +76,20 @@ impl Tail {
     ) -> Result<Vec<Item>, segment::Error> {
         self.capacity = segment.event_capacity();
         let begun = segment.event_count()?;
-        if begun < self.last {
-            // The writer started again in the same file.
-            (self.last, self.waiting) = (0, None);
-        }
-        if begun == self.last {
+        if !self.has_more(begun) {
             return Ok(Vec::new());
         }
         let lost = begun.saturating_sub(u64::from(self.capacity));
         Ok(self.take(segment.events(self.last)?, lost, (!ended).then_some(now)))
+    }
+
+    /// Whether there are new events if this many were begun.
+    fn has_more(&mut self, begun: u64) -> bool {
+        if begun < self.last {
+            // The writer started again in the same file.
+            (self.last, self.waiting) = (0, None);
+        }
+        begun > self.last
     }
 
     /// `found`: the events after the last one, oldest first. Events up to number `lost` were
@@ -151,6 +156,18 @@ mod tests {
         assert!(numbers(tail.take(events(&[]), 0, Some(now))).is_empty());
         assert_eq!(numbers(tail.take(events(&[3]), 0, Some(now))), [3]);
         assert!(!tail.waits());
+    }
+
+    #[test]
+    fn a_server_that_began_again_is_read_from_its_first_event() {
+        let (mut tail, now) = (Tail::after(7), Instant::now());
+        assert!(!tail.has_more(7));
+        assert!(tail.has_more(9));
+        assert!(numbers(tail.take(events(&[9]), 0, Some(now))).is_empty());
+        assert!(tail.has_more(2));
+        assert!(!tail.waits());
+        assert_eq!(numbers(tail.take(events(&[1, 2]), 0, Some(now))), [1, 2]);
+        assert!(!tail.has_more(0));
     }
 
     #[test]

@@ -312,6 +312,22 @@ mod tests {
     }
 
     #[test]
+    fn a_quantile_is_the_value_of_its_rank_within_the_extremes() {
+        // Below 16 each value has a bucket.
+        let of_ten = of(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        for (q, value) in
+            [(-1.0, 1), (0.0, 1), (0.1, 1), (0.11, 2), (0.5, 5), (0.9, 9), (0.91, 10), (2.0, 10)]
+        {
+            assert_eq!(of_ten.quantile(q, 0, 100), Some(value), "{q}");
+        }
+        // A bucket's middle may be beyond its only value, on both sides; of torn extremes the maximum counts.
+        let (low, high) = (1 << 20, (1 << 20) + (1 << 16) - 1);
+        assert_eq!(of(&[low]).quantile(0.5, low, low), Some(low));
+        assert_eq!(of(&[high]).quantile(0.5, high, high), Some(high));
+        assert_eq!(of(&[low]).quantile(0.5, 1 << 40, 7), Some(7));
+    }
+
+    #[test]
     fn an_empty_histogram_has_no_quantile() {
         assert_eq!(Histogram::new().quantile(0.5, 0, 10), None);
         assert!(Histogram::new().is_empty());

@@ -8,24 +8,27 @@ impl Interval {
     /// the worker's. A worker whose leader has no slot keeps its row. The leader's current activity and
     /// the ledger, which is of the whole server, do not change.
     pub fn roll_up_workers(&mut self) {
-        let rows = std::mem::take(&mut self.sessions);
-        let is_led = |row: &SessionRow| {
-            row.leader_pid.is_some_and(|leader| {
-                leader != row.pid && rows.iter().any(|r| r.pid == leader && r.leader_pid.is_none())
-            })
-        };
-        let (workers, mut kept): (Vec<_>, Vec<_>) =
-            rows.iter().cloned().partition(|row| is_led(row));
-        for worker in workers {
-            let leader = kept
-                .iter_mut()
-                .find(|row| Some(row.pid) == worker.leader_pid && row.leader_pid.is_none());
-            if let Some(leader) = leader {
-                add(leader, worker);
-            }
-        }
-        self.sessions = kept;
+        roll_up(&mut self.sessions);
     }
+}
+
+fn roll_up(sessions: &mut Vec<SessionRow>) {
+    let rows = std::mem::take(sessions);
+    let is_led = |row: &SessionRow| {
+        row.leader_pid.is_some_and(|leader| {
+            leader != row.pid && rows.iter().any(|r| r.pid == leader && r.leader_pid.is_none())
+        })
+    };
+    let (workers, mut kept): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| is_led(row));
+    for worker in workers {
+        let leader = kept
+            .iter_mut()
+            .find(|row| Some(row.pid) == worker.leader_pid && row.leader_pid.is_none());
+        if let Some(leader) = leader {
+            add(leader, worker);
+        }
+    }
+    *sessions = kept;
 }
 
 fn add(leader: &mut SessionRow, worker: SessionRow) {
@@ -47,4 +50,75 @@ fn add(leader: &mut SessionRow, worker: SessionRow) {
         }
     }
     leader.accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::HoldingRow;
+    use crate::wait_class::WaitClass;
+
+    fn account(phase: &str, activity: &str, count: u64, seconds: f64) -> SessionAccount {
+        SessionAccount {
+            phase: phase.into(),
+            activity: activity.into(),
+            count,
+            seconds,
+            idle: false,
+        }
+    }
+
+    fn session(pid: i32, leader_pid: Option<i32>, accounts: Vec<SessionAccount>) -> SessionRow {
+        SessionRow {
+            pid,
+            leader_pid,
+            kind: String::new(),
+            database: None,
+            user: None,
+            application: String::new(),
+            client_address: None,
+            phase: "execute".into(),
+            activity: "cpu".into(),
+            class: WaitClass::Cpu,
+            since_seconds: 0.0,
+            transaction_seconds: None,
+            age_seconds: None,
+            state: "active",
+            lived_seconds: 8.0,
+            busy_seconds: 4.0,
+            cpu_seconds: 2.0,
+            commands: 16,
+            slot: 0,
+            generation: 1,
+            holding_count: 32,
+            holding: vec![HoldingRow { lock: pid.to_string(), mode: "shared", seconds: 0.0 }],
+            accounts,
+        }
+    }
+
+    #[test]
+    fn a_leader_has_the_sums_of_its_workers() {
+        let cpu = |count, seconds| account("execute", "cpu", count, seconds);
+        let mut rows = vec![
+            session(3, Some(1), vec![cpu(3, 0.5), account("execute", "IO:WALSync", 1, 9.0)]),
+            session(1, None, vec![cpu(2, 1.0), account("bind", "cpu", 1, 2.0)]),
+            session(4, Some(1), vec![cpu(1, 0.25)]),
+            session(5, Some(99), vec![]),
+            session(6, Some(3), vec![]),
+            session(7, Some(7), vec![]),
+        ];
+        roll_up(&mut rows);
+        assert_eq!(rows.iter().map(|row| row.pid).collect::<Vec<_>>(), [1, 5, 6, 7]);
+        let leader = &rows[0];
+        let sums = (leader.lived_seconds, leader.busy_seconds, leader.cpu_seconds, leader.commands);
+        assert_eq!(sums, (24.0, 12.0, 6.0, 48));
+        let holds: Vec<_> = leader.holding.iter().map(|it| it.lock.as_str()).collect();
+        assert_eq!((leader.holding_count, holds), (96, vec!["1", "3", "4"]));
+        let accounts = [
+            account("execute", "IO:WALSync", 1, 9.0),
+            account("bind", "cpu", 1, 2.0),
+            cpu(6, 1.75),
+        ];
+        assert_eq!(leader.accounts, accounts);
+    }
 }

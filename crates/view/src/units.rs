@@ -67,7 +67,8 @@ pub fn separated(digits: &str) -> String {
 
 /// A share as a percentage with one decimal.
 pub fn percent(share: f64) -> String {
-    format!("{:.1}", share * 100.0)
+    // The sum of nothing is -0.0.
+    format!("{:.1}", share * 100.0 + 0.0)
 }
 
 /// A small number with two decimals.
@@ -111,6 +112,48 @@ mod tests {
             assert_eq!(duration(seconds), text);
         }
         assert_eq!(maybe_duration(None), "-");
+        assert_eq!(maybe_duration(Some(-2.5)), "-2.50 s");
+    }
+
+    #[test]
+    fn units_change_where_three_digits_round_up() {
+        for (seconds, text) in [
+            (999.4e-9, "999 ns"),
+            (999.5e-9, "1.00 us"),
+            (999.4e-6, "999 us"),
+            (999.5e-6, "1.00 ms"),
+            (0.9994, "999 ms"),
+            (0.9995, "1.00 s"),
+            (9.994, "9.99 s"),
+            (9.995, "10.0 s"),
+            (99.94, "99.9 s"),
+            (99.95, "100 s"),
+            (119.4, "119 s"),
+            (119.5, "1.99 min"),
+            (7_169.0, "119 min"),
+            (7_170.0, "1.99 h"),
+            (171_900.0, "47.8 h"),
+            (172_000.0, "1.99 d"),
+        ] {
+            assert_eq!(duration(seconds), text, "{seconds}");
+        }
+        for (n, text) in [
+            (999.4, "999"),
+            (999.5, "1.00k"),
+            (1_000.0, "1k"),
+            (999_400.0, "999k"),
+            (999_500.0, "1.00M"),
+            (999.4e6, "999M"),
+            (999.5e6, "1.00G"),
+            (-1_500.0, "-1.50k"),
+        ] {
+            assert_eq!(count(n), text, "{n}");
+        }
+        assert_eq!([bytes(999.4), bytes(999.5)], ["999 B", "0.98 kB"]);
+        assert_eq!(bytes(1024.0 * 999.5), "0.98 MB");
+        assert_eq!([whole(999), whole(1000), whole(999_999)], ["999", "1,000", "999,999"]);
+        assert_eq!([percent(0.125), percent(1.0), percent(-0.0)], ["12.5", "100.0", "0.0"]);
+        assert_eq!(two(0.125), "0.12");
     }
 
     #[test]

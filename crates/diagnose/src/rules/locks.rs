@@ -95,7 +95,10 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     let kinds = kinds.join(", ");
     let (text, mut evidence) = match blocker {
         Some((text, mut evidence)) => {
-            evidence.push(format!("{share}: {kinds}."));
+            // A wait of the last instant is in no interval yet.
+            if !kinds.is_empty() {
+                evidence.push(format!("{share}: {kinds}."));
+            }
             (text, evidence)
         }
         None => (format!("{share}."), vec![format!("They wait for {kinds}.")]),

@@ -13,7 +13,7 @@ use crate::{diagnose, Case, Diagnosis, Rule};
 /// Seconds of the interval.
 const LENGTH: f64 = 10.0;
 
-fn account((name, count, seconds): (&str, u64, f64)) -> AccountRow {
+pub(super) fn account((name, count, seconds): (&str, u64, f64)) -> AccountRow {
     let stat = Stat::new(name.to_string(), StatKind::Account, "ticks".to_string());
     let change = Change { count, total: (seconds * 1e9) as u64, ..Change::default() };
     let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
@@ -62,7 +62,7 @@ fn of(accounts: &[(&str, u64, f64)]) -> Vec<Diagnosis> {
     diagnose(&case(&interval(accounts)))
 }
 
-fn rules(found: &[Diagnosis]) -> Vec<Rule> {
+pub(super) fn rules(found: &[Diagnosis]) -> Vec<Rule> {
     found.iter().map(|it| it.rule).collect()
 }
 

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Each rule just at its thresholds and just below them, and what it says.
+
+use segment::clients::ClientActivity;
+use segment::interval::{SessionAccount, SessionRow};
+
+use view::blocking::{Forest, Party, Wait};
+use view::statements::{PlanRow, Statements};
+
+use super::rules::{account, case, full_scan, interval, rules};
+use super::*;
+
+/// What is found of these accounts.
+fn ledger(accounts: &[(&str, u64, f64)]) -> Vec<Rule> {
+    rules(&diagnose(&case(&interval(accounts))))
+}
+
+fn of_statements(load: f64, statements: &Statements) -> Vec<Diagnosis> {
+    let interval = interval(&[("execute::cpu", 100, load)]);
+    diagnose(&Case { statements: Some(statements), ..case(&interval) })
+}
+
+fn session(state: &'static str) -> SessionRow {
+    let all = view::sample::interval().sessions.into_iter();
+    SessionRow { state, ..all.into_iter().find(|row| row.kind == "client backend").unwrap() }
+}
+
+/// Everything that a diagnosis says, a line each.
+fn said(it: &Diagnosis) -> Vec<String> {
+    [vec![it.text.clone()], it.evidence.clone()].concat()
+}
+
+#[test]
+fn a_part_of_the_load_is_enough_from_its_threshold_on() {
+    for (name, n, part, rule) in [
+        ("execute::wait::Lock:tuple", 100, 0.1, Rule::Locks),
+        ("execute::wait::LWLock:WALInsert", 100, 0.1, Rule::LightweightLocks),
+        ("commit::wait::IPC:SyncRep", 100, 0.2, Rule::Replication),
+        ("execute::wait::IO:DataFileRead", 20_000, 0.2, Rule::BufferMisses),
+        ("execute::wait::IO:AioIoCompletion", 20_000, 0.2, Rule::BufferMisses),
+        ("execute::wait::Client:ClientWrite", 100, 0.2, Rule::SlowClients),
+    ] {
+        let found =
+            |seconds: f64| ledger(&[(name, n, seconds), ("execute::cpu", 9, 8.0 - seconds)]);
+        assert_eq!(found(8.0 * part), [rule], "{name}");
+        assert_eq!(found(8.0 * part - 0.01), [], "{name}");
+        // Half a session in ten seconds, and a fifth of a second at least.
+        assert_eq!(ledger(&[(name, n, 0.5)]), [rule], "{name}");
+        assert_eq!(ledger(&[(name, n, 0.499)]), [], "{name}");
+        let mut short = interval(&[(name, n, 0.2)]);
+        (short.interval_seconds, short.instrumented_seconds) = (1.0, 1.0);
+        assert_eq!(rules(&diagnose(&case(&short))), [rule], "{name}");
+        short.ledger = vec![account((name, n, 0.199))];
+        assert_eq!(rules(&diagnose(&case(&short))), [], "{name}");
+        // What is in the background or idle is nobody's load.
+        let background = name.replace("execute", "background").replace("commit", "background");
+        assert_eq!(ledger(&[(&background, n, 8.0)]), [], "{name}");
+    }
+}
+
+#[test]
+fn commits_are_slow_from_5_ms_a_sync_on() {
+    let found = |parts: [f64; 3], mean: f64| {
+        let mut interval = interval(&[("execute::cpu", 9, 10.0)]);
+        let commits = &mut interval.commits;
+        [commits.sync.seconds, commits.queue.seconds, commits.write.seconds] = parts;
+        commits.sync.mean_seconds = Some(mean);
+        commits.commits_per_flush = Some(3.5);
+        diagnose(&case(&interval))
+    };
+    let said = found([1.0, 0.5, 0.5], 0.005).iter().map(said).collect::<Vec<_>>();
+    assert_eq!(
+        said,
+        [[
+            "Commits wait for a slow sync of the WAL: 5 ms each on average, p99 -, 20.0 % of the sessions' time.",
+            "Of the commits' time, syncs take 1 s, waiting for the turn or for another's sync 500 ms.",
+            "One sync serves 3.50 commits.",
+        ]]
+    );
+    for (parts, mean) in [
+        ([0.99, 0.5, 0.5], 0.005),
+        ([1.0, 0.49, 0.5], 0.005),
+        ([1.0, 0.5, 0.49], 0.005),
+        ([1.0, 0.5, 0.5], 0.0049),
+    ] {
+        assert_eq!(found(parts, mean), [], "{parts:?} {mean}");
+    }
+}
+
+#[test]
+fn a_device_is_slow_from_5_ms_a_read_on() {
+    let read = |n| ledger(&[("execute::wait::IO:DataFileRead", n, 2.0)]);
+    assert_eq!(read(400), [Rule::SlowDevice]);
+    assert_eq!(read(401), [Rule::BufferMisses]);
+}
+
+#[test]
+fn connections_are_many_from_five_a_second_on() {
+    let found = |ends: u64, startup: f64| {
+        let mut interval = interval(&[
+            ("startup::cpu", 50, startup),
+            ("terminate::cpu", 50, 1.0),
+            ("execute::cpu", 9, 7.0),
+        ]);
+        interval.commands = view::sample::interval().commands;
+        interval.commands[1].kind = "Terminate".into();
+        interval.commands[1].read.count = ends;
+        interval.commands_handled = 100;
+        diagnose(&case(&interval))
+    };
+    assert_eq!(
+        said(&found(50, 2.0)[0]),
+        [
+            "5 sessions/s are started and ended: 30.0 % of the sessions' time is their start.",
+            "A session takes 60 ms to start and end, and handles 2 commands.",
+        ]
+    );
+    assert_eq!(found(49, 2.0), []);
+    assert_eq!(found(50, 1.99), []);
+}
+
+#[test]
+fn a_lock_wait_is_long_from_5_s_on_and_its_root_is_named() {
+    let long = |seconds: f64| {
+        let mut forest = view::sample::blocking();
+        forest.roots.push(Party { waiters: 1, ..Party::default() });
+        let queue = &mut forest.roots[0].blocks[0];
+        queue.blocks.iter_mut().for_each(|it| it.wait.as_mut().unwrap().seconds = seconds / 2.0);
+        queue.wait = Some(Wait { seconds, ..queue.wait.take().unwrap() });
+        let interval = interval(&[("execute::cpu", 9, 10.0)]);
+        diagnose(&Case { blocking: Some(&forest), ..case(&interval) })
+    };
+    assert_eq!(long(4.99), []);
+    let found = long(5.0);
+    assert_eq!(
+        said(&found[0]),
+        [
+            "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.",
+            "Its last statement: UPDATE accounts SET balance = 0",
+            "Longest: session 4310 (shop) waits for row (0,7) of relation accounts (ExclusiveLock) for 5 s.",
+            "7 of them queue behind session 4310 (shop), which waits for row (0,7) of relation accounts \
+             (ExclusiveLock): UPDATE accounts SET balance = $1 WHERE id = $2",
+            "1 other sessions block others, too.",
+        ]
+    );
+    assert!(found[0].advice.starts_with("Look at who holds them"), "{}", found[0].advice);
+}
+
+#[test]
+fn ddl_behind_a_reader_has_other_advice() {
+    let mut forest: Forest = view::sample::blocking();
+    forest.roots[0].blocks[0].wait.as_mut().unwrap().mode = "AccessExclusiveLock";
+    let interval = interval(&[("execute::wait::Lock:relation", 3, 6.0), ("execute::cpu", 9, 4.0)]);
+    let found = diagnose(&Case { blocking: Some(&forest), ..case(&interval) });
+    assert!(found[0].advice.starts_with("End the session at the root"), "{}", found[0].advice);
+    let last = found[0].evidence.last().unwrap();
+    let text = "Sessions wait for locks of other sessions 60.0 % of their time: Lock:relation (3 waits ended, 6 s in \
+                total, longest -).";
+    assert_eq!(last, text);
+}
+
+#[test]
+fn a_transaction_is_forgotten_after_a_minute() {
+    let found = |sessions: Vec<SessionRow>| {
+        let mut interval = interval(&[]);
+        interval.sessions = sessions;
+        diagnose(&case(&interval)).into_iter().map(|it| it.text).collect::<Vec<_>>()
+    };
+    let idle =
+        |pid, seconds| SessionRow { pid, since_seconds: seconds, ..session("idle in transaction") };
+    assert_eq!(found(vec![idle(1, 59.9)]), [""; 0]);
+    assert_eq!(found(vec![SessionRow { since_seconds: 99.0, ..session("active") }]), [""; 0]);
+    let one = "Idle in a transaction for 60 s: session 1 (application pgbench, user alice, database shop).";
+    assert_eq!(found(vec![idle(1, 60.0)]), [one]);
+    let nameless =
+        SessionRow { application: String::new(), user: None, database: None, ..idle(8, 90.0) };
+    let two = "Idle in a transaction for 90 s: session 8, and 1 more for over a minute.";
+    assert_eq!(found(vec![idle(1, 60.0), nameless, idle(2, 1.0)]), [two]);
+}
+
+#[test]
+fn an_index_is_missing_from_500_blocks_a_call_and_100_a_row_on() {
+    let found = |rows: u64, blocks: [u64; 2], seconds: f64| {
+        let mut statements = full_scan(seconds);
+        let row = &mut statements.rows[0];
+        (row.rows, row.query) = (rows, Some("SELECT 1".into()));
+        [row.blocks.shared_hit, row.blocks.shared_read] = blocks;
+        of_statements(10.0, &statements)
+    };
+    let all = found(50, [4000, 1000], 2.0);
+    let text = "A statement reads 500 blocks (3.91 MB) for 5 rows of result a call: an index may be missing: statement ";
+    assert!(all[0].text.starts_with(text), "{}", all[0].text);
+    assert_eq!((rules(&all), all[0].confidence), (vec![Rule::MissingIndex], Confidence::Possible));
+    assert!(found(10, [4000, 1000], 2.0)[0].text.contains(" for 1 row of result"));
+    assert_eq!(rules(&found(0, [5000, 0], 2.0)), [Rule::MissingIndex]);
+    assert_eq!(found(50, [3999, 1000], 2.0), []);
+    assert_eq!(found(51, [4000, 1000], 2.0), []);
+    assert_eq!(found(50, [4000, 1000], 1.99), []);
+    let mut nested = full_scan(9.0);
+    nested.rows[0].toplevel = false;
+    assert_eq!(of_statements(10.0, &nested), []);
+}
+
+#[test]
+fn what_is_written_to_temporary_files_is_no_missing_index() {
+    let mut statements = full_scan(2.0);
+    statements.rows[0].blocks.temp_written = 2560;
+    let found = of_statements(10.0, &statements);
+    assert_eq!(rules(&found), [Rule::TemporaryFiles]);
+    assert!(found[0].text.contains("(20 MB in 0 files)"), "{}", found[0].text);
+    assert!(found[0].advice.contains("beyond the 2 MB that a call writes"), "{}", found[0].advice);
+    statements.rows[0].blocks.temp_written = 0;
+    (statements.rows[0].temp_bytes, statements.rows[0].temp_files) = (1, 1);
+    assert_eq!(rules(&of_statements(10.0, &statements)), [Rule::TemporaryFiles]);
+    statements.rows[0].seconds = 1.99;
+    assert_eq!(of_statements(10.0, &statements), []);
+}
+
+#[test]
+fn planning_is_long_if_it_is_longer_than_executing() {
+    let found = |planning: f64, execution: f64| {
+        let mut statements = view::sample::statements();
+        statements.rows.truncate(1);
+        let row = &mut statements.rows[0];
+        (row.planning.seconds, row.execution.seconds) = (planning, execution);
+        rules(&of_statements(10.0, &statements))
+    };
+    assert_eq!(found(3.0, 2.99), [Rule::Planning]);
+    assert_eq!(found(3.0, 3.0), []);
+    assert_eq!(found(2.99, 1.0), []);
+}
+
+fn plan(statements: &Statements, noted: [f64; 2], mean_seconds: f64, plan: &str) -> PlanRow {
+    PlanRow {
+        key: statements.rows[0].key,
+        queryid: 1,
+        planid: 1,
+        noted: 2,
+        mean_seconds,
+        max_seconds: 1.0,
+        rows_per_call: 1.0,
+        cost: 1.0,
+        first_noted: noted[0],
+        last_noted: noted[1],
+        plan: plan.into(),
+        cut: false,
+    }
+}
+
+#[test]
+fn a_plan_is_worse_from_three_times_and_a_millisecond_on() {
+    let mut statements = full_scan(1.0);
+    (statements.rows[0].blocks.shared_hit, statements.time) = (0, 100.0);
+    let found = |plans: &[PlanRow], statements: &Statements| {
+        let interval = interval(&[("execute::cpu", 100, 10.0)]);
+        diagnose(&Case { statements: Some(statements), plans, ..case(&interval) })
+    };
+    let with = |before: f64, now: f64| {
+        let old = plan(&statements, [1.0, 20.0], before, "Index Scan using i on t");
+        let worse = plan(&statements, [0.5, 10.0], 9.0, "Seq Scan on t");
+        [plan(&statements, [60.0, 90.0], now, "Seq Scan on t"), old, worse]
+    };
+    let all = found(&with(0.001, 0.003), &statements);
+    assert_eq!(rules(&all), [Rule::PlanChange]);
+    let text = "A statement has another plan for 40 s and takes 3 ms instead of 1 ms a call: ";
+    assert!(all[0].text.starts_with(text), "{}", all[0].text);
+    assert_eq!(rules(&found(&with(0.000_25, 0.001_25), &statements)), [Rule::PlanChange]);
+    assert_eq!(found(&with(0.001, 0.002_99), &statements), []);
+    assert_eq!(found(&with(0.000_25, 0.001_24), &statements), []);
+    assert_eq!(found(&with(0.001, 0.003)[..1], &statements), [], "no plan before");
+    let mut another = with(0.001, 0.003);
+    another[1].key.id += 1;
+    another[2].key.id += 1;
+    assert_eq!(found(&another, &statements), []);
+    statements.rows[0].seconds = 0.99;
+    assert_eq!(found(&with_key(&statements), &statements), []);
+}
+
+fn with_key(statements: &Statements) -> [PlanRow; 2] {
+    [
+        plan(statements, [60.0, 90.0], 0.003, "Seq Scan on t"),
+        plan(statements, [1.0, 2.0], 0.001, "Index Scan"),
+    ]
+}
+
+#[test]
+fn forced_checkpoints_come_too_often_below_a_minute() {
+    let of = |apart, handled: f64| Checkpoint {
+        buffers: 1234,
+        seconds: 9.0,
+        longest_sync_seconds: apart / 100.0,
+        longest_sync_file: Some("base/5/2619".into()),
+        before: Some(ClientActivity::of(10.0, 1000, 1.0)),
+        during: Some(ClientActivity::of(10.0, 500, handled)),
+        ..checkpoint("wal", apart)
+    };
+    let found = |checkpoints: &[Checkpoint]| {
+        let interval = interval(&[("commit::wait::IO:WALSync", 9, 0.25)]);
+        diagnose(&Case { checkpoints, ..case(&interval) })
+    };
+    assert_eq!(found(&[of(60.0, 1.0)]), []);
+    assert_eq!(found(&[Checkpoint { interval_seconds: None, ..of(10.0, 1.0) }]), []);
+    let all = found(&[of(59.0, 0.6), of(1.0, 0.6)]);
+    assert_eq!(
+        said(&all[0]),
+        [
+            "Checkpoints come every 30 s, forced by WAL: the WAL reaches max_wal_size in that time.",
+            "Commands take 1.20 times as long during these checkpoints as before them.",
+            "Longest sync: 590 ms, base/5/2619.",
+            "The last one wrote 1,234 buffers in 9 s.",
+        ]
+    );
+    // Of the waits for the WAL and what commands took longer the larger one.
+    assert_eq!(all[0].seconds, 0.25);
+    assert_eq!(found(&[of(10.0, 1.5)])[0].seconds, 1.0);
+    assert_eq!(found(&[of(10.0, 0.1)])[0].seconds, 0.25);
+    let slower = found(&[of(59.0, 0.59)]);
+    assert!(!slower[0].evidence[0].contains("times as long"), "{:?}", slower[0].evidence);
+}
+
+#[test]
+fn processors_are_full_when_more_is_wanted_than_there_are() {
+    let found = |queue: f64, cpu: f64| {
+        let mut interval = interval(&[("execute::cpu", 1000, 60.0)]);
+        interval.kernel = segment::kernel::KernelView {
+            available: true,
+            run_queue_seconds: queue,
+            cpu_account_seconds: cpu,
+            ..Default::default()
+        };
+        rules(&diagnose(&case(&interval)))
+    };
+    assert_eq!(found(18.0, 40.1), [Rule::Processors]);
+    assert_eq!(found(18.0, 40.0), []);
+    assert_eq!(found(17.9, 40.1), []);
+}
+
+#[test]
+fn time_is_unexplained_from_more_than_a_hundredth_on() {
+    let found = |share: f64| {
+        let mut interval = interval(&[("execute::cpu", 1000, 5.0)]);
+        interval.kernel.samples = 1;
+        (interval.kernel.unexplained_share, interval.kernel.unexplained_error) = (share, 0.0);
+        rules(&diagnose(&case(&interval)))
+    };
+    assert_eq!(found(0.01), []);
+    assert_eq!(found(0.0101), [Rule::Unexplained]);
+}
+
+/// A client that sends statements one by one: (within a transaction, seconds that it takes), transactions, and calls of one
+/// statement.
+fn small(between: u64, waited: f64, ended: u64, calls: u64) -> Vec<Diagnosis> {
+    let of = |phase: &str, count, seconds| SessionAccount {
+        phase: phase.into(),
+        activity: "Client:ClientRead".into(),
+        count,
+        seconds,
+        idle: true,
+    };
+    let mut interval = interval(&[("execute::cpu", 100, 1.0)]);
+    let quiet = SessionRow { pid: 9, ..session("idle") };
+    interval.sessions = vec![
+        SessionRow {
+            pid: 7,
+            busy_seconds: 2.0,
+            accounts: vec![of("idle in transaction", between, waited), of("idle", ended, 1.0)],
+            ..session("active")
+        },
+        quiet,
+    ];
+    let mut statements = full_scan(0.1);
+    statements.rows[0].calls = calls;
+    diagnose(&Case { statements: Some(&statements), ..case(&interval) })
+}
+
+#[test]
+fn small_statements_are_many_from_a_hundred_and_fifty_a_transaction_on() {
+    let found = small(100, 2.0, 2, 40);
+    let text = "The server waits for session 7 (application pgbench, user alice, database shop) 50.0 % of the time: 100 commands \
+                of 20 ms in 2 transactions.";
+    assert_eq!(found.iter().map(|it| &*it.text).collect::<Vec<_>>(), [text]);
+    assert_eq!(rules(&small(100, 2.0, 0, 40)), [Rule::ManySmallStatements]);
+    assert_eq!(small(99, 2.0, 1, 90), []);
+    assert_eq!(small(149, 2.0, 3, 90), []);
+    assert_eq!(small(100, 1.99, 2, 40), []);
+    assert_eq!(small(100, 2.0, 2, 39), []);
+}
+
+#[test]
+fn where_sessions_are_not_known_the_ledger_tells_of_small_statements() {
+    let found = |between: u64, waited: f64, calls: [u64; 2]| {
+        let interval = interval(&[
+            ("idle in transaction::wait::Client:ClientRead", between, waited),
+            ("idle::wait::Client:ClientRead", 2, 5.0),
+            ("execute::cpu", 100, 2.0),
+        ]);
+        let mut statements = view::sample::statements();
+        statements.rows.truncate(2);
+        statements.rows[1].activities.clear();
+        for (row, calls) in statements.rows.iter_mut().zip(calls) {
+            (row.calls, row.seconds) = (calls, 0.0);
+            (row.planning.seconds, row.temp_bytes) = (0.0, 0);
+        }
+        rules(&diagnose(&Case { statements: Some(&statements), ..case(&interval) }))
+    };
+    assert_eq!(found(100, 2.0, [80, 20]), [Rule::ManySmallStatements]);
+    assert_eq!(found(100, 2.0, [20, 80]), [Rule::ManySmallStatements]);
+    assert_eq!(found(99, 2.0, [80, 20]), []);
+    assert_eq!(found(100, 2.0, [79, 21]), []);
+}
+
+#[test]
+fn vacuum_is_late_after_ten_minutes_and_five_times_its_threshold() {
+    let of = |ago, dead_rows| of_vacuum(Table { dead_rows, ..table(ago) }, &[]).len();
+    assert_eq!([of(Some(600.0), 40_000), of(Some(601.0), 40_000)], [0, 1]);
+    assert_eq!([of(None, 24_999), of(None, 25_000)], [0, 1]);
+    let off = Table { autovacuum_off: true, ..table(Some(1.0)) };
+    assert!(of_vacuum(off, &[])[0].starts_with("Autovacuum is off, and there are 40,000 dead rows"));
+    let held = |seconds, transactions| {
+        let holder = Holder {
+            name: "slot s".into(),
+            state: String::new(),
+            transactions,
+            seconds: Some(seconds),
+            database: None,
+        };
+        of_vacuum(table(Some(30.0)), &[holder]).len()
+    };
+    assert_eq!([held(29.9, 1), held(30.0, 1), held(30.0, 0)], [0, 1, 0]);
+}
+
+#[test]
+fn a_case_has_the_checkpoint_of_the_last_minute() {
+    let mut reading = view::sample::reading();
+    let count = |reading: &view::Reading| Case::of(reading).checkpoints.len();
+    let mut at = |interval: f64, ago: f64| {
+        reading.interval.interval_seconds = interval;
+        let last = reading.io.as_mut().unwrap().checkpoint.as_mut().unwrap();
+        last.ended = Some(reading.interval.time - ago);
+        count(&reading)
+    };
+    assert_eq!([at(1.0, 60.0), at(1.0, 61.0), at(90.0, 90.0), at(90.0, 91.0)], [1, 0, 1, 0]);
+}
+
+#[test]
+fn the_statement_that_takes_a_fifth_of_a_wait_is_named() {
+    let found = |seconds: f64| {
+        let interval = interval(&[("execute::wait::IO:DataFileRead", 20_000, 5.0)]);
+        let mut statements = view::sample::statements();
+        statements.rows.truncate(2);
+        statements
+            .rows
+            .iter_mut()
+            .for_each(|row| (row.seconds, row.temp_bytes, row.planning.seconds) = (0.0, 0, 0.0));
+        statements.rows[1].activities[1].seconds = seconds;
+        let found = diagnose(&Case { statements: Some(&statements), ..case(&interval) });
+        found[0].evidence[0].clone()
+    };
+    assert_eq!(
+        found(1.0),
+        "20.0 % of it is in statement 4242 (SELECT region, count(*) FROM orders GROUP BY region)."
+    );
+    assert!(found(0.99).starts_with("Slowest reads: "), "{}", found(0.99));
+}
+
+#[test]
+fn what_stands_weighs_a_tenth_of_a_session_and_what_is_possible_half() {
+    let vacuum = dead_rows();
+    let order = |seconds: f64, load: f64| {
+        let statements = full_scan(seconds);
+        let interval = interval(&[("execute::cpu", 9, load)]);
+        let case = Case { statements: Some(&statements), vacuum: Some(&vacuum), ..case(&interval) };
+        rules(&diagnose(&case))
+    };
+    assert_eq!(order(1.9, 2.0), [Rule::Vacuum, Rule::MissingIndex]);
+    assert_eq!(order(2.1, 3.0), [Rule::MissingIndex, Rule::Vacuum]);
+}
+
+#[test]
+fn an_answer_indents_consequences_and_separates_diagnoses() {
+    let mut reading = view::sample::reading();
+    reading.interval =
+        interval(&[("commit::wait::IO:WALSync", 100, 5.0), ("execute::cpu", 9, 5.0)]);
+    reading.interval.commits.sync.seconds = 5.0;
+    reading.interval.commits.sync.mean_seconds = Some(0.05);
+    let io = reading.io.as_mut().unwrap();
+    let ended = Some(reading.interval.time);
+    io.checkpoint = Some(Checkpoint { ended, ..checkpoint("wal", 10.0) });
+    reading.statements = None;
+    let lines = Answer::of(&reading).lines(1000);
+    let begins: Vec<_> =
+        lines.iter().map(|it| (it.strong, it.text.chars().take(26).collect::<String>())).collect();
+    let at = |n: usize| (begins[n].0, begins[n].1.as_str());
+    assert_eq!(at(0), (true, "1. Checkpoints come every "));
+    assert_eq!(at(1), (false, "   5 s of the sessions' ti"));
+    let second = begins.iter().position(|it| it.1.starts_with("   2. ")).unwrap();
+    assert_eq!(at(second - 1), (false, ""));
+    assert_eq!(at(second), (true, "   2. As a consequence: Co"));
+    assert_eq!(at(second + 1), (false, "      5 s of the sessions'"));
+    assert_eq!(begins.last().unwrap().1, "      The cause is certain");
+    reading.uncovered_processes = Some(1);
+    assert!(Answer::of(&reading)
+        .uncovered()
+        .unwrap()
+        .starts_with("1 process of the server is not"));
+    reading.uncovered_processes = Some(0);
+    assert_eq!(Answer::of(&reading).uncovered(), None);
+}
