@@ -89,3 +89,27 @@ impl ClientTotals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activity_is_the_growth_if_all_of_it_was_seen() {
+        let totals = |commands, seconds, off_stretches, resets| ClientTotals {
+            resets,
+            commands,
+            seconds,
+            off_stretches,
+        };
+        let then = totals(100, 5.0, 1, 2);
+        let it = totals(300, 6.0, 1, 2).since(&then, 4.0).unwrap();
+        assert_eq!((it.seconds, it.commands, it.handle_seconds), (4.0, 200, 1.0));
+        assert_eq!((it.commands_per_second, it.mean_handle_seconds), (Some(50.0), Some(0.005)));
+        let none = then.since(&then, 0.0).unwrap();
+        assert_eq!((none.commands_per_second, none.mean_handle_seconds), (None, None));
+        for unseen in [totals(300, 6.0, 2, 2), totals(300, 6.0, 1, 3), totals(99, 6.0, 1, 2)] {
+            assert_eq!(unseen.since(&then, 4.0), None);
+        }
+    }
+}

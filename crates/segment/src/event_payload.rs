@@ -514,6 +514,84 @@ mod tests {
         assert_eq!((short.seconds, short.longest_sync_file), (1.5, None));
     }
 
+    /// Bytes of an event with these words of four and eight bytes.
+    fn bytes(narrow: &[(usize, u32)], wide: &[(usize, u64)], texts: &[(usize, &str)]) -> [u8; 232] {
+        let mut bytes = [0; 232];
+        let narrow = narrow.iter().map(|(at, n)| (*at, n.to_ne_bytes().to_vec()));
+        let wide = wide.iter().map(|(at, n)| (*at, n.to_ne_bytes().to_vec()));
+        let texts = texts.iter().map(|(at, text)| (*at, text.as_bytes().to_vec()));
+        for (at, it) in narrow.chain(wide).chain(texts) {
+            bytes[at..at + it.len()].copy_from_slice(&it);
+        }
+        bytes
+    }
+
+    #[test]
+    fn each_figure_is_at_its_place() {
+        const S: u64 = 1_000_000_000;
+        let clock = Clock::recorded(ClockKind::Monotonic, 1e9);
+        let text = |kind, bytes: &[u8]| Payload::of_bytes(kind, bytes, &clock).unwrap().to_string();
+        let times = [(8, 26 * S), (16, S), (24, 20 * S), (32, 5 * S), (40, 3 * S), (48, 1234)];
+        let counts = [(4, 1), (56, 32), (60, 1), (64, 2), (68, 3)];
+        let ended = "checkpoint ends: reason=time total=26.000 slru=1.000 write=20.000 sync=5.000 buffers=1234 files=32 \
+                     longest=3.000 added=1 removed=2 recycled=3 file=base/5/a";
+        assert_eq!(text(8, &bytes(&counts, &times, &[(72, "base/5/a")])), ended);
+        let reasons = ["unknown", "time", "wal", "request", "shutdown", "unknown"];
+        for (code, reason) in (0..).zip(reasons) {
+            let failed = text(11, &bytes(&[(4, code)], &[(8, 2 * S)], &[]));
+            assert_eq!(failed, format!("checkpoint failed: reason={reason} total=2.000"));
+        }
+        let spaces = [
+            (4, 5),
+            (16, 894_000),
+            (20, 900_000),
+            (24, 0),
+            (28, 4),
+            (32, 1663),
+            (36, 5),
+            (40, 1664),
+            (44, 6),
+        ];
+        let more = [(48, u32::MAX), (52, 7), (56, 16385), (60, 8)];
+        let wrote = "checkpoint wrote: target=0.900 spread=0.894 interval=30.000 slru=4 pg_default=5 pg_global=6 others=7 16385=8";
+        assert_eq!(text(9, &bytes(&[&spaces[..], &more].concat(), &[(8, 30 * S)], &[])), wrote);
+        let activity = |at, n| [(at, n * S), (at + 8, n + 1), (at + 16, (n + 2) * S)];
+        let begins =
+            "checkpoint begins: reason=wal before=5.000 before_commands=6 before_handle=7.000000";
+        assert_eq!(text(7, &bytes(&[(4, 2)], &activity(8, 5), &[])), begins);
+        let clients = "checkpoint clients: before=1.000 before_commands=2 before_handle=3.000000 during=6.000 during_commands=7 \
+                       during_handle=8.000000";
+        assert_eq!(
+            text(10, &bytes(&[], &[activity(8, 1), activity(32, 6)].concat(), &[])),
+            clients
+        );
+        for (kind, at) in [(7, 32), (10, 56)] {
+            let sums = [(at + 16, 11), (at + 24, 12 * S), (at + 32, 13)];
+            let read =
+                Payload::of_bytes(kind, &bytes(&[(at, 1), (at + 4, 10)], &sums, &[]), &clock);
+            let (Some(Payload::Started(CheckpointStarted { clients, .. }))
+            | Some(Payload::Clients(CheckpointClients { clients, .. }))) = read
+            else {
+                panic!("{read:?}")
+            };
+            let expected =
+                ClientTotals { resets: 10, commands: 11, seconds: 12.0, off_stretches: 13 };
+            assert_eq!(clients, Some(expected));
+        }
+        for (failed, writes, moved, details) in [
+            (0, 0, 0, ""),
+            (0, 0, 8192, ", 8192 bytes"),
+            (0, 1, 8192, ", after 1 write of 8192 bytes"),
+            (0, 3, 8192, ", after 3 writes of 8192 bytes"),
+            (1, 3, 8192, ", failed"),
+        ] {
+            let wide = [(8, 7 * S), (16, moved), (24, writes)];
+            let slow =
+                text(6, &bytes(&[(4, failed)], &wide, &[(32, "sync"), (92, "pg_xact/000C")]));
+            assert_eq!(slow, format!("sync: 7.000 s{details}: pg_xact/000C"));
+        }
+    }
+
     #[test]
     fn any_bytes_are_decoded_and_printed_within_bounds() {
         let clock = Clock::recorded(ClockKind::Monotonic, 1e9);

@@ -119,6 +119,10 @@ mod tests {
         assert!(is_same(pid, crate::clock::boottime_ns()));
         assert!(!is_same(pid, 1));
         assert!(!exists(0) && !exists(-1));
+        // A clock tick may lie between its start and what /proc says of it.
+        let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
+        let started = started_ns(&Stat::parse(&text).unwrap()).unwrap();
+        assert!(is_same(pid, started - SLACK_NS) && !is_same(pid, started - SLACK_NS - 1));
     }
 
     #[test]

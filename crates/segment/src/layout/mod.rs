@@ -169,7 +169,11 @@ mod tests {
             }
             value += value / 7 + 1;
         }
-        assert_eq!(bucket(u64::MAX), HIST_BUCKETS - 1);
+        for exact in 0..16 {
+            assert_eq!((bucket(exact), bucket_low(exact as usize)), (exact as usize, exact));
+        }
+        let last = bucket((1 << 44) - 1);
+        assert_eq!((last, bucket(1 << 44), bucket(u64::MAX)), (HIST_BUCKETS - 1, last, last));
         assert_eq!(bucket_low(HIST_BUCKETS - 8), 1 << 43);
     }
 

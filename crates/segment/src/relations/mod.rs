@@ -303,6 +303,55 @@ mod tests {
     }
 
     #[test]
+    fn each_figure_of_each_operation_is_the_growth_of_its_own() {
+        let all = |by: u64| {
+            let mut sums = Sums { failed: 9 * by, ..Sums::default() };
+            for (n, sum) in (1..).zip(&mut sums.of) {
+                *sum = Sum {
+                    count: n * by,
+                    bytes: 10 * n * by,
+                    ticks: 100 * n * by,
+                    max: 1000 * n * by,
+                };
+            }
+            sums
+        };
+        let mut doubled = all(1);
+        doubled.add(&all(1));
+        assert_eq!(doubled.failed, 18);
+        for (n, sum) in (1..).zip(doubled.of) {
+            assert_eq!(
+                (sum.count, sum.bytes, sum.ticks, sum.max),
+                (2 * n, 20 * n, 200 * n, 1000 * n)
+            );
+        }
+        let of = |key, sums| Relations {
+            sums: HashMap::from([(key, sums)]),
+            second: 0.5,
+            ..relations(&[])
+        };
+        let key = RelationKey {
+            tablespace: 1663,
+            database: 5,
+            relfilenode: 7,
+            backend: 3,
+            ..Default::default()
+        };
+        let rows = of(key, all(4)).since(Some(&of(key, all(1))));
+        let row = &rows[0];
+        assert_eq!((rows.len(), row.failed, row.seconds), (1, 27, 0.5 * 100.0 * 3.0 * 15.0));
+        assert_eq!((row.temporary, row.database_id, row.fork), (true, Some(5), Some("main")));
+        for (n, it) in (1..).zip([row.read, row.write, row.extend, row.sync, row.truncate]) {
+            let n64 = n as f64;
+            assert_eq!((it.count, it.bytes), (3 * n, 30 * n));
+            assert_eq!((it.seconds, it.max_seconds), (150.0 * n64, Some(2000.0 * n64)));
+        }
+        let shared = RelationKey { database: 0, backend: 0, ..key };
+        let row = &of(shared, all(1)).since(None)[0];
+        assert_eq!((row.temporary, row.database_id), (false, None));
+    }
+
+    #[test]
     fn an_evicted_relation_is_not_counted_again() {
         let before = relations(&[(0, 3, 5), (16384, 100, 50), (16385, 7, 9)]);
         // 16384 did two more reads before its entry served another; 16385's begins again
