@@ -43,6 +43,70 @@ test("counts and sizes are short, and small integers stay in full", () => {
     assert.equal(whole(12), "12");
 });
 
+test("units change where three digits round up", () => {
+    for (const [seconds, text] of [
+        [999.4e-9, "999 ns"],
+        [999.5e-9, "1.00 us"],
+        [999.4e-6, "999 us"],
+        [999.5e-6, "1.00 ms"],
+        [0.9994, "999 ms"],
+        [0.9995, "1.00 s"],
+        [9.994, "9.99 s"],
+        [9.995, "10.0 s"],
+        [99.94, "99.9 s"],
+        [99.95, "100 s"],
+        [119.4, "119 s"],
+        [119.5, "1.99 min"],
+        [7169, "119 min"],
+        [7170, "1.99 h"],
+        [171_900, "47.8 h"],
+        [172_000, "1.99 d"],
+        [-2.5, "-2.50 s"],
+    ]) {
+        assert.equal(plain(duration(seconds)), text);
+    }
+    for (const [n, text] of [
+        [999.4, "999"],
+        [999.5, "1.00k"],
+        [1000, "1k"],
+        [999_400, "999k"],
+        [999_500, "1.00M"],
+        [999.4e6, "999M"],
+        [999.5e6, "1.00G"],
+    ]) {
+        assert.equal(count(n), text);
+    }
+    for (const [n, text] of [
+        [0, "0 B"],
+        [999.4, "999 B"],
+        [999.5, "0.98 kB"],
+        [2 ** 20, "1 MB"],
+        [1.5 * 2 ** 30, "1.50 GB"],
+        [2 ** 41, "2 TB"],
+    ]) {
+        assert.equal(plain(bytes(n)), text);
+    }
+});
+
+test("each unit has its own text", () => {
+    for (const [unit, text] of [
+        ["seconds", "12.5 s"],
+        ["count", "12.5"],
+        ["number", "12.5"],
+        ["per_second", "12.5/s"],
+        ["sessions", "12.50"],
+        ["bytes", "12.5 B"],
+        ["bytes_per_second", "12.5 B/s"],
+        ["share", "1250.0 %"],
+        ["id", "12.5"],
+    ]) {
+        assert.equal(plain(figure(12.5, unit)), text);
+    }
+    assert.equal(cell(1234, "count", "UTC"), "1,234");
+    assert.equal(cell("<b>", "text", "UTC"), "<b>");
+    assert.equal(figure(undefined, "count"), "–");
+});
+
 test("a missing figure is a dash in a chart and empty in a table", () => {
     assert.equal(figure(null, "seconds"), "–");
     assert.equal(figure(NaN, "seconds"), "–");
