@@ -150,10 +150,11 @@ static void
 operations_are_counted_with_bytes_time_and_maximum(void **state)
 {
 	tally_file_sums sums;
+	uint64_t	failed = 0;
 
 	(void) state;
 	add(&relations, 1, TALLY_RELATION_READ, 10);
-	add(&relations, 1, TALLY_RELATION_READ, 13);
+	add(&relations, 1, TALLY_RELATION_READ, 13);	/* fails: see add */
 	add(&relations, 1, TALLY_RELATION_EXTEND, 5);
 	sums = sums_of(1, TALLY_RELATION_READ);
 	assert_int_equal(sums.count, 2);
@@ -162,9 +163,16 @@ operations_are_counted_with_bytes_time_and_maximum(void **state)
 	assert_int_equal(sums.max, 13);
 	assert_int_equal(sums_of(1, TALLY_RELATION_EXTEND).count, 1);
 	assert_int_equal(sums_of(1, TALLY_RELATION_SYNC).count, 0);
+	/* and the same when the slot has given them to the table */
 	tally_retire(&slot);
-	assert_int_equal(sums_of(1, TALLY_RELATION_READ).count, 2);
-	assert_int_equal(sums_of(1, TALLY_RELATION_READ).max, 13);
+	sums = sums_of(1, TALLY_RELATION_READ);
+	assert_int_equal(sums.count, 2);
+	assert_int_equal(sums.bytes, 2 * 8192);
+	assert_int_equal(sums.ticks, 23);
+	assert_int_equal(sums.max, 13);
+	for (uint32_t entry = 0; entry < segment.cold.relations.count; entry++)
+		failed += tally_relation_at(&segment, entry)->failed;
+	assert_int_equal(failed, 1);
 	assert_int_equal(pins(), 0);
 }
 
