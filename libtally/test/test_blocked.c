@@ -14,8 +14,8 @@ static tally_slot slot;
 static uint32_t cpu;
 static uint32_t waiting;
 
-static const tally_blocked by_two = {
-	.since = 5,.field = {1, 2, 3},.field4 = 4,.type = 5,.method = 6,.pids = {11, 12},.count = 2,.mode = 7
+static const tally_blocked by_many = {
+	.since = 5,.field = {1, 2, 3},.field4 = 4,.type = 5,.method = 6,.pids = {11, 12, 13, 14, 15},.count = 9,.mode = 7
 };
 
 static uint32_t
@@ -46,10 +46,10 @@ a_process_that_waits_shows_who_blocks_it(void **state)
 	(void) state;
 	tally_switch(&slot, waiting, 5);
 	assert_int_equal(tally_read_blocked(&segment, slot.index, &copy), TALLY_READ_ABSENT);
-	tally_block(&slot, &by_two);
+	tally_block(&slot, &by_many);
 	assert_int_equal(tally_read_blocked(&segment, slot.index, &copy), TALLY_READ_CONSISTENT);
 	copy.seq = 0;
-	assert_memory_equal(&copy, &by_two, sizeof(copy));
+	assert_memory_equal(&copy, &by_many, sizeof(copy));
 	tally_unblock(&slot);
 	assert_int_equal(tally_read_blocked(&segment, slot.index, &copy), TALLY_READ_ABSENT);
 	assert_int_equal(tally_read_blocked(&segment, segment.cold.slots, &copy), TALLY_READ_ABSENT);
@@ -63,7 +63,7 @@ what_is_left_of_a_wait_is_not_shown(void **state)
 
 	(void) state;
 	tally_switch(&slot, waiting, 5);
-	tally_block(&slot, &by_two);
+	tally_block(&slot, &by_many);
 	tally_switch(&slot, cpu, 6);
 	assert_int_equal(tally_read_blocked(&segment, index, &copy), TALLY_READ_ABSENT);
 	tally_switch(&slot, waiting, 7);
@@ -86,7 +86,7 @@ die_blocked(void *argument)
 	test_claim(&segment, "dying", &own);
 	tally_switch(&own, tally_touch(&own, tally_register_account(&segment, "execute::wait::Lock:tuple",
 																TALLY_CLASS_LOCK)), 5);
-	tally_block(&own, &by_two);
+	tally_block(&own, &by_many);
 	if (argument != NULL)
 		own.entry->blocked.seq |= 1;
 	_exit(0);

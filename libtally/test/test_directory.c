@@ -27,6 +27,7 @@ the_same_name_gets_the_same_number(void **state)
 	assert_int_equal(tally_attach(test_path("segment"), &again), 0);
 	assert_int_equal(tally_register(&again, "execute::cpu", TALLY_ACCOUNT, "ticks"), cpu);
 	assert_int_not_equal(tally_register(&again, "execute::cpu", TALLY_TIMER, "ticks"), cpu);
+	assert_int_not_equal(tally_register(&again, "command::Query::read", TALLY_ACCOUNT, "ticks"), timer);
 	assert_string_equal(tally_dir_at(&again, timer)->name, "command::Query::read");
 	assert_string_equal(tally_dir_at(&again, timer)->unit, "ticks");
 	assert_int_equal(tally_dir_at(&again, timer)->kind, TALLY_TIMER);
