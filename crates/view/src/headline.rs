@@ -189,3 +189,74 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(interval: &Interval) -> Vec<String> {
+        let sign = |line: &Line| if line.weight == Weight::Warning { "! " } else { "" };
+        lines(interval).iter().map(|line| format!("{}{}", sign(line), line.text)).collect()
+    }
+
+    #[test]
+    fn the_lines_have_the_figures_of_the_interval() {
+        let mut interval = crate::sample::interval();
+        let server = "PostgreSQL 15.20  /srv/postgresql/15/main, port 5432  up 26.1 h";
+        assert_eq!(
+            texts(&interval),
+            [
+                format!("{server}  level locks (for 42 s, then waits)  clock tsc"),
+                "processes 5: 2 active, 1 idle, 1 idle in transaction, 1 background; 3 ended".into(),
+                "active on average 0.88 on 2 cores  commands 3.60k/s, 208 us each".into(),
+                "cpu 0.48 s/s  kernel: on CPU 0.45 + run queue 0.05, 0.02 inside waits  unexplained 0.2 ±0.4 % of 1,234 samples"
+                    .into(),
+            ]
+        );
+        interval.cores = 1;
+        interval.commands_handled = 0;
+        interval.ended.sessions = 0;
+        interval.sessions.retain(|row| row.state != "idle");
+        interval.kernel.available = false;
+        (interval.level_left_seconds, interval.level_then) = (Some(90.4), Some(Level::Off));
+        assert_eq!(
+            texts(&interval),
+            [
+                format!("{server}  level locks (for 90 s, then off)  clock tsc"),
+                "processes 4: 2 active, 1 idle in transaction, 1 background".into(),
+                "active on average 0.88 on 1 core  commands 0/s".into(),
+                "cpu 0.48 s/s  kernel: not available: not asked".into(),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_incomplete_is_a_warning() {
+        let mut interval = crate::sample::interval();
+        (interval.kernel.unexplained_share, interval.kernel.unexplained_error) = (0.01, 0.0);
+        assert_eq!(kernel(&interval).weight, Weight::Plain);
+        interval.kernel.unexplained_share = 0.0101;
+        assert_eq!(kernel(&interval).weight, Weight::Warning);
+        interval.kernel.samples = 0;
+        assert!(kernel(&interval).text.ends_with("unexplained not sampled yet"));
+        interval.uninstrumented_seconds = 0.5;
+        interval.torn_sessions = 2;
+        interval.overflow =
+            segment::Overflows { slots: 1, lost_merges: 2000, ..segment::Overflows::default() };
+        assert_eq!(
+            warnings(&interval),
+            [
+                "the level was off for 500 ms of the sessions' time",
+                "1 sessions have no slot and are not shown (pg_tally.max_slots)",
+                "2,000 ended sessions were damaged and are lost",
+                "2 sessions are paused within an update; read as they are",
+            ]
+        );
+        interval.level = Level::Off;
+        assert_eq!(
+            warnings(&interval)[0],
+            "the level is off: nothing is measured (tally level waits)"
+        );
+        assert_eq!(warnings(&interval).len(), 4);
+    }
+}

@@ -54,3 +54,22 @@ pub fn lines(interval: &Interval) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_are_counted_by_who_synced_and_where_time_went() {
+        let mut interval = crate::sample::interval();
+        let spent = "mean waits: sync 600 us p99 5.40 ms (400/s), commit_delay 1.10 ms p99 9.90 ms (90/s), queue 522 us \
+                     p99 4.70 ms (1.15k/s)";
+        let counted = "1.60k/s: 400/s flushed (leader), 900 us each; 1.15k/s group-committed, 600 us each; 50/s \
+                       asynchronous, 10 us each; 3.88 per flush";
+        assert_eq!(lines(&interval), [counted, spent]);
+        interval.commits.insertion = Some(interval.commits.sync);
+        assert_eq!(lines(&interval)[2], "inserting WAL: mean 600 us, p99 5.40 ms");
+        interval.commits.count = 0;
+        assert_eq!(lines(&interval), ["none wrote WAL in this interval"]);
+    }
+}

@@ -200,6 +200,39 @@ mod tests {
     use crate::Sort;
 
     #[test]
+    fn each_rate_is_of_its_own_sum_and_of_the_time() {
+        let sum = DeviceRow {
+            interval_ns: 4_000_000_000,
+            reads: 8,
+            read_bytes: 12,
+            read_ns: 2_000_000_000,
+            writes: 20,
+            written_bytes: 24,
+            flushes: Some(28),
+            flush_ns: Some(7_000_000_000),
+            ..DeviceRow::default()
+        };
+        let it = Device::of(&sum);
+        assert_eq!((it.reads, it.read_bytes, it.read_seconds), (2.0, 3.0, Some(0.25)));
+        assert_eq!((it.writes, it.written_bytes, it.write_seconds), (5.0, 6.0, Some(0.0)));
+        assert_eq!((it.flushes, it.flush_seconds), (Some(7.0), Some(0.25)));
+        let sum = ServerIoRow {
+            interval_ns: 2_000_000_000,
+            processes: 9,
+            refused: 3,
+            read_bytes: 2048,
+            written_bytes: 4096,
+            device_read_bytes: 6144,
+            device_written_bytes: 8192,
+            ..ServerIoRow::default()
+        };
+        let recorded = RecordedIo { server: Some(Server::of(&sum)), ..RecordedIo::default() };
+        let text = "over 2 s, the server's processes read 1 kB/s and wrote 2 kB/s; devices read 3 kB/s for them, and they dirtied \
+                    4 kB/s; 3 processes could not be read";
+        assert_eq!(notes(&recorded)[1], text);
+    }
+
+    #[test]
     fn sums_become_rates_and_means() {
         let sum = DeviceRow {
             device: "sda".into(),
