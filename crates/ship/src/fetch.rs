@@ -3,7 +3,7 @@
 
 use crate::bucket::Bucket;
 use crate::error::Error;
-use crate::layout::{grades, Object, Origin};
+use crate::layout::{arrived, grades, Object, Origin};
 use recording::{DataFile, TABLES};
 use std::path::Path;
 
@@ -85,7 +85,7 @@ impl Shipped {
     ) -> Result<Shipped, Error> {
         let origin = origin(&bucket, cluster, host)?;
         let mut shipped = Shipped { bucket, origin, end_us: 0 };
-        let files = shipped.valid("frames")?;
+        let files = shipped.valid("frames", &shipped.frames()?)?;
         shipped.end_us = files.iter().map(|(_, file)| file.end_us()).max().unwrap_or(0);
         Ok(shipped)
     }
@@ -100,16 +100,28 @@ impl Shipped {
         self.end_us
     }
 
-    /// The valid files of a table: objects, and the files that they are copied to.
-    fn valid(&self, table: &str) -> Result<Vec<(Object, DataFile)>, Error> {
+    fn objects(&self, table: &str) -> Result<Vec<Object>, Error> {
         let listed = self.bucket.list(&self.origin.folder(table))?;
-        let mut objects: Vec<Object> =
-            listed.iter().filter_map(|it| Object::parse(&it.key)).collect();
-        // Each recording numbers its intervals and servers.
-        let latest = objects.iter().map(|object| object.generation).max();
-        objects.retain(|object| Some(object.generation) == latest);
-        let highest = grades(&objects);
-        let valid = objects.iter().filter(|it| highest.get(&it.hour()) == Some(&it.grade));
+        Ok(listed.iter().filter_map(|it| Object::parse(&it.key)).collect())
+    }
+
+    /// The objects of `frames` of the latest recording: each numbers its intervals and servers.
+    fn frames(&self) -> Result<Vec<Object>, Error> {
+        let mut frames = self.objects("frames")?;
+        let latest = frames.iter().map(|object| object.generation).max();
+        frames.retain(|object| Some(object.generation) == latest);
+        Ok(frames)
+    }
+
+    /// The valid files of a table: objects, and the files that they are copied to.
+    fn valid(&self, table: &str, frames: &[Object]) -> Result<Vec<(Object, DataFile)>, Error> {
+        let mut objects = self.objects(table)?;
+        objects.retain(|it| frames.first().is_some_and(|frame| frame.generation == it.generation));
+        let of_frames = grades(frames);
+        let (all, early) = (grades(&objects), grades(arrived(&objects, &of_frames)));
+        // What is replaced may have been removed since `frames` was listed.
+        let best = |it: &Object| early.get(&it.hour()).or(all.get(&it.hour())).copied();
+        let valid = objects.iter().filter(|it| best(it) == Some(it.grade));
         let file = |it: &Object| {
             let name = format!("{}-{}.parquet", it.time, it.grade.name());
             DataFile::of(&Path::new(&format!("date={}", it.date)).join(name))
@@ -122,11 +134,12 @@ impl Shipped {
     pub fn copy(&self, from_us: i64, to_us: i64, into: &Path) -> Result<Copied, Error> {
         let mut copied = Copied::default();
         self.copy_object(&self.origin.about(), &into.join("recording.json"), &mut copied)?;
+        let frames = self.frames()?;
         for table in TABLES {
             let folder = into.join(table).join(format!("host={}", self.origin.host));
             // A file that is removed meanwhile was merged; the next list has what it was merged to.
             for _ in 0..3 {
-                if self.copy_table(table, (from_us, to_us), &folder, &mut copied)? {
+                if self.copy_table(table, &frames, (from_us, to_us), &folder, &mut copied)? {
                     break;
                 }
                 let _ = std::fs::remove_dir_all(&folder);
@@ -139,6 +152,7 @@ impl Shipped {
     fn copy_table(
         &self,
         table: &str,
+        frames: &[Object],
         (from_us, to_us): (i64, i64),
         folder: &Path,
         copied: &mut Copied,
@@ -148,7 +162,7 @@ impl Shipped {
             "statement_texts" | "plan_texts" => 24 * SLACK_US,
             _ => SLACK_US,
         };
-        for (object, file) in self.valid(table)? {
+        for (object, file) in self.valid(table, frames)? {
             let early = file.end_us() < from_us.saturating_sub(slack);
             let late = file.begin_us > to_us.saturating_add(slack);
             if !early

@@ -135,11 +135,16 @@ impl Object {
 
     /// The table and hour within which the rule compares grades.
     pub fn hour(&self) -> Hour<'_> {
-        (self.table, &self.origin, self.generation, &self.date, self.time.get(..2).unwrap_or(""))
+        self.hour_of(self.table)
+    }
+
+    /// That hour of another table.
+    pub fn hour_of(&self, table: &'static str) -> Hour<'_> {
+        (table, &self.origin, self.generation, &self.date, self.time.get(..2).unwrap_or(""))
     }
 }
 
-/// The highest grade of each hour.
+/// The highest grade of each hour. A reader of several tables leaves out what has arrived before its `frames` ([`arrived`]).
 pub fn grades<'o>(objects: impl IntoIterator<Item = &'o Object>) -> HashMap<Hour<'o>, Compaction> {
     let mut grades = HashMap::new();
     for object in objects {
@@ -147,6 +152,17 @@ pub fn grades<'o>(objects: impl IntoIterator<Item = &'o Object>) -> HashMap<Hour
         *grade = object.grade.max(*grade);
     }
     grades
+}
+
+/// Those of the objects of a table that are not of a higher grade than `frames`, given by the highest grades of its
+/// hours: `frames` arrives last, and until then the intervals of what came before it may not be there.
+pub fn arrived<'o>(
+    objects: &'o [Object],
+    frames: &'o HashMap<Hour<'o>, Compaction>,
+) -> impl Iterator<Item = &'o Object> {
+    let early =
+        |it: &Object| frames.get(&it.hour_of("frames")).is_some_and(|grade| it.grade > *grade);
+    objects.iter().filter(move |it| !early(it))
 }
 
 #[cfg(test)]

@@ -231,7 +231,9 @@ impl Pass {
                 self.sent.forget(&key)?;
                 continue;
             }
-            let into = entries.iter().find(|it| it.object.hour() == object.hour() && !it.held);
+            // `frames` arrives last.
+            let frames = object.hour_of("frames");
+            let into = entries.iter().find(|it| it.object.hour() == frames && !it.held);
             let arrived = into.filter(|it| it.sent).and_then(|it| self.sent.get(&it.key));
             let over = |at: i64| now_us.saturating_sub(at) >= micros(self.grace);
             if arrived.is_some_and(|arrived| over(arrived.at_us)) {

@@ -54,25 +54,27 @@ fn first_day(now_us: i64, keep: Duration) -> Option<String> {
     Some(begin.strftime("%Y-%m-%d").to_string())
 }
 
+fn list(bucket: &Bucket, table: &str) -> Result<Vec<(Object, Listed)>, Error> {
+    let listed = bucket.list(table)?.into_iter();
+    Ok(listed.filter_map(|it| Some((Object::parse(&it.key)?, it))).collect())
+}
+
 /// Do the upkeep of a bucket that is due now, microseconds since 1970.
 pub fn upkeep(bucket: &Bucket, rules: Rules, now_us: i64) -> Result<Removed, Error> {
     let first = rules.keep.and_then(|keep| first_day(now_us, keep));
     let mut removed = Removed::default();
-    for table in TABLES {
-        let listed: Vec<(Object, Listed)> = bucket
-            .list(table)?
-            .into_iter()
-            .filter_map(|it| Some((Object::parse(&it.key)?, it)))
-            .collect();
-        let highest = grades(listed.iter().map(|(object, _)| object));
-        // When what is valid of an hour was written.
-        let mut since = HashMap::new();
-        for (object, it) in &listed {
-            if highest.get(&object.hour()) == Some(&object.grade) {
-                let at = since.entry(object.hour()).or_insert(it.written_us);
-                *at = it.written_us.max(*at);
-            }
+    let frames = list(bucket, "frames")?;
+    let of_frames = grades(frames.iter().map(|(object, _)| object));
+    // When what is valid of an hour was written: all of it, since `frames` comes last.
+    let mut since = HashMap::new();
+    for (object, it) in &frames {
+        if of_frames.get(&object.hour()) == Some(&object.grade) {
+            let at = since.entry(object.hour()).or_insert(it.written_us);
+            *at = it.written_us.max(*at);
         }
+    }
+    for table in TABLES {
+        let listed = list(bucket, table)?;
         let grace = i64::try_from(rules.grace.as_micros()).unwrap_or(i64::MAX);
         let before = now_us.saturating_sub(grace);
         let mut due: Vec<&(Object, Listed)> = Vec::new();
@@ -80,8 +82,9 @@ pub fn upkeep(bucket: &Bucket, rules: Rules, now_us: i64) -> Result<Removed, Err
             let (object, it) = entry;
             removed.files += 1;
             removed.bytes += it.bytes;
-            let merged = highest.get(&object.hour()).is_some_and(|grade| object.grade < *grade)
-                && since.get(&object.hour()).is_some_and(|at| *at <= before);
+            let hour = object.hour_of("frames");
+            let merged = of_frames.get(&hour).is_some_and(|grade| object.grade < *grade)
+                && since.get(&hour).is_some_and(|at| *at <= before);
             if first.as_ref().is_some_and(|first| object.date < *first) {
                 removed.old_files += 1;
                 removed.old_bytes += it.bytes;

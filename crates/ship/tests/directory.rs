@@ -135,6 +135,41 @@ fn upkeep_removes_what_was_merged_and_old_days_only() {
 }
 
 #[test]
+fn an_hour_of_which_some_minutes_were_never_sent_arrives_in_all_tables_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = url(folder.path());
+    let mut it = Shipment::new(&folder.path().join("spool"), &url, MIDNIGHT);
+    it.maker.seconds(130);
+    it.all();
+    let counted = || {
+        let (frames, sum) = read(&url);
+        let events = sum.unwrap().statistics.iter().map(|it| it.total.change.count).sum::<u64>();
+        (frames, events)
+    };
+    let before = counted();
+    // Two minutes more are merged with their hour before they can be sent.
+    it.maker.seconds(130);
+    it.maker.time_us += 3600 * SECOND;
+    it.next_minute();
+    it.pass.most = 1;
+    let mut steps = Vec::new();
+    loop {
+        let passed = it.pass.run(&ship::now_us);
+        assert!(passed.problem.is_none(), "{:?}", passed.problem);
+        steps.push(counted());
+        if !passed.more {
+            break;
+        }
+    }
+    let changed = steps.iter().position(|now| *now != before).unwrap();
+    assert!(changed > 1, "{steps:?}");
+    let then = steps[changed];
+    assert!(then.1 > before.1 * 3 / 2, "{steps:?}");
+    // The minutes after it add to it.
+    assert!(steps[changed..].iter().all(|now| now.1 >= then.1), "{steps:?}");
+}
+
+#[test]
 fn the_grace_period_begins_when_the_merged_hour_has_arrived() {
     const MINUTE: i64 = 60 * SECOND;
     let folder = tempfile::tempdir().unwrap();

@@ -333,6 +333,8 @@ impl World<'_> {
         if minute(self.minute_us) != minute(wall_us) {
             self.move_journal();
         }
+        // Old hours are removed before it is killed.
+        self.trust();
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         let mut interval = Interval {
             time_us: wall_us,
@@ -367,7 +369,6 @@ impl World<'_> {
         }
         self.minute_us = wall_us;
         self.journal.insert(number);
-        self.trust();
         self.model.intervals.insert(number, interval);
         Ok(())
     }
