@@ -38,10 +38,19 @@ pub fn soon() -> RetentionPolicy {
 
 impl Shipment {
     pub fn new(spool: &Path, url: &str, begin_us: i64) -> Shipment {
+        Shipment::with_retention(spool, url, begin_us, soon())
+    }
+
+    pub fn with_retention(
+        spool: &Path,
+        url: &str,
+        begin_us: i64,
+        retention: RetentionPolicy,
+    ) -> Shipment {
         let origin = origin();
         let bucket = Bucket::open(url).unwrap();
         let spool = Spool::open(spool).unwrap();
-        let maker = Maker::with_retention(&spool.directory, soon(), begin_us);
+        let maker = Maker::with_retention(&spool.directory, retention, begin_us);
         let who = spool.claimant("machine");
         let pass = Pass::new(bucket, origin, &spool, who, maker.writer.files(), None).unwrap();
         Shipment { maker, pass }
