@@ -75,31 +75,49 @@ fn parse_doing(bytes: &[u8], is_syscall: bool) -> io::Result<Doing> {
 mod tests {
     use super::*;
 
+    /// A process that ends with the test.
+    struct Process(std::process::Child);
+
+    impl Process {
+        fn new(program: &str, argument: &[&str]) -> Process {
+            Process(std::process::Command::new(program).args(argument).spawn().unwrap())
+        }
+
+        fn doing(&self) -> io::Result<Doing> {
+            Proc::default().doing(self.0.id() as i32)
+        }
+
+        /// Waits until it does that. At its beginning it may wait for its program's file.
+        fn until(&self, meant: impl Fn(&Doing) -> bool) {
+            let began = std::time::Instant::now();
+            while !meant(&self.doing().unwrap()) {
+                assert!(began.elapsed().as_secs() < 120, "{:?}", self.doing());
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    impl Drop for Process {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
     #[test]
     fn a_blocked_process_is_found_with_its_system_call() {
-        let own = std::process::id() as i32;
-        let figures = process::Proc::default().schedstat(own as u32);
+        let own = std::process::id();
+        let figures = process::Proc::default().schedstat(own);
         assert!(figures.is_some_and(|it| it.on_cpu_ns > 0));
-        let mut busy =
-            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        // Until it is itself: at its beginning it may wait for its program's file.
-        while Proc::default().doing(busy.id() as i32).unwrap() != Doing::Running {
-            std::thread::yield_now();
-        }
-        busy.kill().unwrap();
-        busy.wait().unwrap();
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let mut proc = Proc::default();
-        let is_blocked = |doing| matches!(doing, Doing::Blocked(_));
-        while !is_blocked(proc.doing(child.id() as i32).unwrap()) {
-            std::thread::yield_now();
-        }
+        Process::new("sh", &["-c", "while :; do :; done"]).until(|it| *it == Doing::Running);
+        let mut idle = Process::new("sleep", &["60"]);
+        idle.until(|it| matches!(it, Doing::Blocked(_)));
         for _ in 0..2 {
-            assert!(matches!(proc.doing(child.id() as i32).unwrap(), Doing::Blocked(_)));
+            assert!(matches!(idle.doing().unwrap(), Doing::Blocked(_)));
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(proc.doing(child.id() as i32).is_err());
+        idle.0.kill().unwrap();
+        idle.0.wait().unwrap();
+        assert!(idle.doing().is_err());
     }
 
     #[test]
