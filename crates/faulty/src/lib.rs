@@ -64,10 +64,10 @@ impl Call {
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with this error; later ones work.
+    /// It fails with this error; later ones work. A write has written its first half.
     Fails(i32),
-    /// It and every later call that would change a file system fail, as if the process had been killed. A write
-    /// writes its first half.
+    /// It and every later call that would change a file system fail, as if the process had been killed. A write has
+    /// written its first half.
     Kill,
 }
 
@@ -155,6 +155,64 @@ impl Drop for Armed {
     }
 }
 
+/// Does `work` in a thread of its own, under the plan of this thread, which waits for it. There is no asynchronous
+/// runtime in that thread, so a library that would hand its calls to the runtime's threads makes them itself.
+pub fn in_another_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let state = STATE.take();
+    let working = || {
+        STATE.set(state);
+        let done = work();
+        (done, STATE.take())
+    };
+    let joined = std::thread::scope(|scope| scope.spawn(working).join());
+    let (done, state) = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    STATE.set(state);
+    done
+}
+
+/// What `work` returns under a plan, and the call that was hit.
+pub fn under<T>(plan: Plan, work: impl FnOnce() -> T) -> (T, Option<&'static str>) {
+    let armed = arm(plan);
+    let returned = work();
+    (returned, armed.hit())
+}
+
+/// Names the plan if a test fails by it.
+struct Tried(Plan);
+
+impl Drop for Tried {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("with {:?}", self.0);
+        }
+    }
+}
+
+/// Runs `work` with the plans for 1, 2, ... until it is untouched: it uses the plan and returns the call that was
+/// hit. Panics if fewer than `least` runs were hit: then the calls are not made where the plan is.
+pub fn until_untouched(
+    least: u64,
+    plan: impl Fn(u64) -> Plan,
+    mut work: impl FnMut(Plan) -> Option<&'static str>,
+) {
+    for n in 1.. {
+        let tried = Tried(plan(n));
+        if work(tried.0).is_none() {
+            assert!(n > least, "only {} faults", n - 1);
+            return;
+        }
+    }
+}
+
+/// Runs `work` with each call that changes a file system failing by each of two errors, and with a file system that
+/// has space for 0, `step`, 2 * `step`, ... bytes more.
+pub fn each_fault(step: u64, mut work: impl FnMut(Plan) -> Option<&'static str>) {
+    for errno in [libc::ENOSPC, libc::EIO] {
+        until_untouched(5, |n| Plan::nth(Call::CHANGES, n, Fault::Fails(errno)), &mut work);
+    }
+    until_untouched(1, |n| Plan::full_after((n - 1) * step), &mut work);
+}
+
 /// What to do with a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -179,15 +237,16 @@ fn judge(name: &'static str, kind: Call, changes: bool, bytes: usize) -> Verdict
             verdict = Verdict::Fail(libc::EIO);
         }
     } else if counts && state.calls == state.plan.at {
-        verdict = match state.plan.fault {
-            Fault::Fails(errno) => Verdict::Fail(errno),
+        let errno = match state.plan.fault {
+            Fault::Fails(errno) => errno,
             Fault::Kill => {
                 state.killed = true;
-                match bytes {
-                    0 => Verdict::Fail(libc::EIO),
-                    _ => Verdict::Part { bytes: bytes / 2, then: Some(libc::EIO) },
-                }
+                libc::EIO
             }
+        };
+        verdict = match bytes {
+            0 => Verdict::Fail(errno),
+            _ => Verdict::Part { bytes: bytes / 2, then: Some(errno) },
         };
     } else if let Some(left) = state.plan.space {
         let creates = matches!(kind, Call::Open | Call::MakeDirectory) && changes;

@@ -6,47 +6,15 @@
 
 mod support;
 
-use faulty::{arm, Call, Fault, Plan};
+use faulty::{arm, under, Call, Fault, Plan};
 use recording::{Error, Files, Range, Recording, RetentionPolicy};
 use segment::Frame;
 use std::path::{Path, PathBuf};
 use support::{assert_same, Maker, MIDNIGHT, SECOND};
 
-/// What fails: each call that changes the file system, by each of these errors; and a file system with less and less space.
-fn plans(n: u64) -> [Plan; 3] {
-    [
-        Plan::nth(Call::CHANGES, n, Fault::Fails(libc::ENOSPC)),
-        Plan::nth(Call::CHANGES, n, Fault::Fails(libc::EIO)),
-        // The steps are such that writes end everywhere in a line and in a block.
-        Plan::full_after((n - 1) * 499),
-    ]
-}
-
-/// Names the fault if a test fails by it.
-struct Tried(Plan);
-
-impl Drop for Tried {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("with {:?}", self.0);
-        }
-    }
-}
-
-/// Runs `work` with the first, second, ... call failing, and again for the other ways to fail. `work` arms the plan
-/// that it is given and returns what it did before the fault, if that was met.
-fn each_fault(mut work: impl FnMut(Plan) -> Option<&'static str>) {
-    let mut faults = 0;
-    for way in 0..plans(1).len() {
-        for n in 1.. {
-            let tried = Tried(plans(n)[way]);
-            if work(tried.0).is_none() {
-                break;
-            }
-            faults += 1;
-        }
-    }
-    assert!(faults > 20, "{faults}");
+/// Writes end everywhere in a line and in a block.
+fn each_fault(work: impl FnMut(Plan) -> Option<&'static str>) {
+    faulty::each_fault(499, work);
 }
 
 /// What a reader would not expect in a recording that was closed.
@@ -102,13 +70,6 @@ fn seconds(maker: &mut Maker, n: usize) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// What the operation returns under the plan, and whether a call was hit.
-fn under<T>(plan: Plan, operation: impl FnOnce() -> T) -> (T, Option<&'static str>) {
-    let armed = arm(plan);
-    let returned = operation();
-    (returned, armed.hit())
 }
 
 /// Another writer finds what was recorded, and adds three seconds.
@@ -239,18 +200,13 @@ fn a_reader_reads_all_or_says_what_it_could_not_read() {
         let folder = in_memory();
         let maker = recorded(folder.path(), replacing);
         let whole = maker.sum.as_ref().unwrap();
-        let mut faults = 0;
-        for n in 1.. {
-            let tried = Tried(Plan::nth(&[Call::Open, Call::Read], n, Fault::Fails(errno)));
-            let (read, hit) = under(tried.0, || {
+        let fails = |n| Plan::nth(&[Call::Open, Call::Read], n, Fault::Fails(errno));
+        faulty::until_untouched(10, fails, |plan| {
+            let (read, hit) = under(plan, || {
                 let recording = Recording::open(folder.path(), None)?;
                 let sum = recording.sum(Range::ALL)?;
                 Ok::<_, Error>((recording, sum))
             });
-            if hit.is_none() {
-                break;
-            }
-            faults += 1;
             match read {
                 Ok((recording, sum)) if recording.problems().is_empty() => {
                     assert_same(whole, &sum, 100.0);
@@ -261,7 +217,7 @@ fn a_reader_reads_all_or_says_what_it_could_not_read() {
                 }
                 Err(error) => assert_names_a_file(&error, folder.path()),
             }
-        }
-        assert!(faults > 10, "{faults}");
+            hit
+        });
     }
 }
