@@ -50,6 +50,8 @@ pub(crate) struct Sent {
     path: PathBuf,
     log: File,
     lines: usize,
+    /// Its last line may have no end: nothing is appended to it.
+    is_cut: bool,
     objects: HashMap<String, Arrived>,
 }
 
@@ -75,7 +77,7 @@ impl Sent {
         }
         // Written anew, it has no cut line to append to.
         let log = rewrite(path, &objects)?;
-        Ok(Sent { path: path.to_path_buf(), log, lines: objects.len(), objects })
+        Ok(Sent { path: path.to_path_buf(), log, lines: objects.len(), is_cut: false, objects })
     }
 
     /// What has arrived under this name.
@@ -104,13 +106,14 @@ impl Sent {
     }
 
     fn append(&mut self, line: &Line) -> Result<(), Error> {
-        if self.lines > 4 * self.objects.len() + SLACK {
+        if self.is_cut || self.lines > 4 * self.objects.len() + SLACK {
             self.log = rewrite(&self.path, &self.objects)?;
             self.lines = self.objects.len();
         }
-        self.log.write_all(text(line).as_bytes()).map_err(Error::io(&self.path))?;
+        let written = self.log.write_all(text(line).as_bytes());
+        self.is_cut = written.is_err();
         self.lines += 1;
-        Ok(())
+        written.map_err(Error::io(&self.path))
     }
 }
 
