@@ -258,6 +258,13 @@ impl Pass {
     fn remove_old(&mut self, now_us: i64) -> Result<(), Error> {
         let Some(keep) = self.keep else { return Ok(()) };
         let entries = self.entries(self.generation.unwrap_or(1));
+        let listed_keys: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+        let mut superseded = self.sent.keys();
+        superseded.retain(|key| !listed_keys.contains(key.as_str()));
+        let superseded: Vec<Object> =
+            superseded.iter().filter_map(|key| Object::parse(key)).collect();
+        // The spool's hour is what says that they can be removed from the bucket.
+        let needed: HashSet<_> = superseded.iter().map(Object::hour).collect();
         let mut hours: BTreeMap<(String, String), Vec<&Entry>> = BTreeMap::new();
         for entry in &entries {
             hours.entry(entry.file.hour()).or_default().push(entry);
@@ -266,7 +273,10 @@ impl Pass {
         for files in hours.into_values() {
             let old = |it: &&Entry| now_us.saturating_sub(it.file.end_us()) >= micros(keep);
             // A minute that is not merged yet is merged with the rest of its hour only.
-            let done = |it: &&Entry| it.sent && it.file.compaction != Compaction::Minute && old(it);
+            let done = |it: &&Entry| {
+                let merged = it.file.compaction != Compaction::Minute;
+                it.sent && merged && old(it) && !needed.contains(&it.object.hour())
+            };
             if files.iter().all(done) {
                 self.files.remove(&listed(&files))?;
             }

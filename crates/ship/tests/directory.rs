@@ -92,12 +92,13 @@ fn a_full_spool_drops_the_oldest_minutes_that_were_not_sent_and_says_so() {
     it.next_minute();
     it.all();
     it.next_minute();
-    it.pass.keep = Some(Duration::ZERO);
+    (it.pass.keep, it.pass.grace) = (Some(Duration::ZERO), Duration::ZERO);
     let (before, _) = read(&url);
     it.all();
     it.all();
     assert!(it.maker.writer.files().list().iter().all(|(_, file)| file.hour().1 != "00"));
     assert!(read(&url).0 >= before);
+    assert_eq!(superseded(&bucket), 0);
 }
 
 #[test]
