@@ -27,6 +27,9 @@
 #define DONE 0
 #define NOT_DONE 1
 
+/* How often to try to make the child. */
+#define HELPER_FORKS 3
+
 static bool is_helper = false;
 
 bool
@@ -87,7 +90,23 @@ wait_for(pid_t pid, int seconds, int *status)
 	}
 }
 
-bool
+/* A lack of processes or memory may be over soon. */
+static pid_t
+fork_patiently(void)
+{
+	struct timespec pause = {.tv_nsec = 10000000};
+
+	for (int attempt = 1;; attempt++)
+	{
+		pid_t		pid = fork();
+
+		if (pid >= 0 || attempt == HELPER_FORKS)
+			return pid;
+		nanosleep(&pause, NULL);
+	}
+}
+
+helper_result
 helper_run(const char *what, int seconds, bool (*work) (void *argument), void *argument)
 {
 	pid_t		parent = getpid();
@@ -96,13 +115,13 @@ helper_run(const char *what, int seconds, bool (*work) (void *argument), void *a
 	int			error;
 
 	fflush(NULL);
-	pid = fork();
+	pid = fork_patiently();
 	if (pid == 0)
 		be_the_helper(parent, work, argument);
 	if (pid < 0)
 	{
 		ereport(LOG, (errmsg("pg_tally could not %s: could not fork a process: %m", what)));
-		return false;
+		return HELPER_NOT_STARTED;
 	}
 	error = wait_for(pid, seconds, &status);
 	if (error == ETIME)
@@ -111,12 +130,12 @@ helper_run(const char *what, int seconds, bool (*work) (void *argument), void *a
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 		ereport(LOG, (errmsg("pg_tally could not %s within %d s", what, seconds)));
-		return false;
+		return HELPER_FAILED;
 	}
 	if (error == 0 && WIFSIGNALED(status))
 		ereport(LOG, (errmsg("pg_tally could not %s: its process was terminated by signal %d: %s",
 							 what, WTERMSIG(status), pg_strsignal(WTERMSIG(status)))));
 	else if (error != 0)
 		ereport(LOG, (errmsg("pg_tally could not %s: its process was lost: %s", what, strerror(error))));
-	return error == 0 && WIFEXITED(status) && WEXITSTATUS(status) == DONE;
+	return error == 0 && WIFEXITED(status) && WEXITSTATUS(status) == DONE ? HELPER_DONE : HELPER_FAILED;
 }

@@ -8,11 +8,18 @@
 
 #include "postgres.h"
 
+typedef enum helper_result
+{
+	HELPER_DONE,				/* work returned true */
+	HELPER_FAILED,				/* it returned false, or its process was killed or lost */
+	HELPER_NOT_STARTED,			/* no process could be made: this says nothing about what it works on */
+} helper_result;
+
 /*
- * Run work(argument) in a child, which is killed after that many seconds. True: it returned true. If it was
- * killed or lost, the server's log says that pg_tally could not do `what`, and why.
+ * Run work(argument) in a child, which is killed after that many seconds. If it was killed or lost or could not be
+ * made, the server's log says that pg_tally could not do `what`, and why.
  */
-extern bool helper_run(const char *what, int seconds, bool (*work) (void *argument), void *argument);
+extern helper_result helper_run(const char *what, int seconds, bool (*work) (void *argument), void *argument);
 
 /* Is this process such a child? */
 extern bool helper_is_one(void);

@@ -97,6 +97,7 @@ open_for_children(void)
 {
 	char		what[MAXPGPATH + 32];
 	start_report *report = helper_shared_memory(sizeof(*report));
+	helper_result result;
 	int			error;
 
 	if (report == NULL)
@@ -105,12 +106,15 @@ open_for_children(void)
 		return;
 	}
 	snprintf(what, sizeof(what), "open segment \"%s\"", own.path);
-	if (!helper_run(what, START_SECONDS, helper_starts, report) && report->error == 0)
+	result = helper_run(what, START_SECONDS, helper_starts, report);
+	if (result == HELPER_FAILED && report->error == 0)
 	{
 		/* its content cannot be read: something overwrote it */
 		(void) unlink(own.path);
-		(void) helper_run(what, START_SECONDS, helper_starts, report);
+		result = helper_run(what, START_SECONDS, helper_starts, report);
 	}
+	if (result == HELPER_NOT_STARTED)
+		report->error = EAGAIN;
 	error = report->error != 0 ? report->error : tally_attach_unmapped(own.path, &own.segment);
 	if (error == 0)
 	{
@@ -150,14 +154,22 @@ static void
 postmaster_restarts(void)
 {
 	char		what[MAXPGPATH + 32];
+	helper_result result;
 
 	snprintf(what, sizeof(what), "recover segment \"%s\"", own.path);
-	if (helper_run(what, START_SECONDS, helper_recovers, NULL))
+	result = helper_run(what, START_SECONDS, helper_recovers, NULL);
+	if (result == HELPER_DONE)
 		return;
-	ereport(LOG, (errmsg("pg_tally creates a new segment: \"%s\" is damaged or missing", own.path)));
-	(void) unlink(own.path);
 	tally_close(&own.segment);
 	own.opener = 0;
+	if (result == HELPER_NOT_STARTED)
+	{
+		/* nothing is known of its content, and half-done work may be in it: no child uses it, the next start does */
+		segment_failed(LOG, own.path, EAGAIN);
+		return;
+	}
+	ereport(LOG, (errmsg("pg_tally creates a new segment: \"%s\" is damaged or missing", own.path)));
+	(void) unlink(own.path);
 	open_for_children();
 	if (own.opener != 0)
 		probe_table_publish(&own.segment);

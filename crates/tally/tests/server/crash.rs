@@ -92,6 +92,43 @@ fn recovered(cluster: &Cluster) {
     });
 }
 
+/// The postmaster forks a helper first when it recovers.
+#[test]
+fn a_server_that_cannot_fork_while_it_recovers_keeps_its_segment() {
+    let mut cluster = support::start(
+        support::plain()
+            .settings([("shared_preload_libraries", "pg_tally"), ("autovacuum", "off")]),
+    );
+    let path = support::segment(&cluster);
+    let inode = || std::fs::metadata(&path).map(|segment| segment.ino());
+    let inode_before = inode().unwrap();
+    let is_measured = |client: &mut postgres::Client| {
+        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let claims = Segment::open(&path).unwrap().claims().unwrap();
+        claims.iter().any(|claim| claim.pid == pid)
+    };
+    for (when, measured) in [("1", true), ("1..3", false)] {
+        let postmaster = i32::try_from(cluster.postmaster_pid().unwrap()).unwrap();
+        let mut client = cluster.connect().unwrap();
+        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let Some(strace) = support::strace::Strace::fail("clone", when, postmaster) else { return };
+        let before: Vec<u32> = cluster.processes().iter().map(|process| process.pid).collect();
+        cluster.kill9(u32::try_from(pid).unwrap()).unwrap();
+        // Until then it would fork for a connection. The helper comes right after the last one has ended.
+        support::eventually("all processes have ended", || {
+            !cluster.processes().iter().any(|process| before.contains(&process.pid))
+        });
+        let mut client = support::eventually("the server recovers", || cluster.connect().ok());
+        drop(strace);
+        assert_eq!(inode().unwrap(), inode_before, "clone fails at {when}");
+        assert_eq!(is_measured(&mut client), measured, "clone fails at {when}");
+    }
+    // The next start takes it over.
+    cluster.restart().unwrap();
+    assert_eq!(inode().unwrap(), inode_before);
+    assert!(is_measured(&mut cluster.connect().unwrap()));
+}
+
 #[test]
 fn killed_processes_lose_neither_totals_nor_slots_and_the_server_recovers() {
     // Two of its kills are of the postmaster.

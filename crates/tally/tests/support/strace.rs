@@ -56,6 +56,11 @@ impl Strace {
         Self::delay(call, Duration::from_secs(3600), pid)
     }
 
+    /// Lets calls of that name in a process fail by EAGAIN: `when` as strace takes it, "1" or "1..3".
+    pub fn fail(call: &str, when: &str, pid: i32) -> Option<Self> {
+        Self::run(&format!("inject={call}:error=EAGAIN:when={when}"), &[pid])
+    }
+
     fn run(expression: &str, pids: &[i32]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("strace");
