@@ -221,9 +221,8 @@ impl Place {
         let all = *local.last().unwrap();
         let lost = (1..=all).find(|number| !shipped.contains(number) && !local.contains(number));
         assert_eq!(lost, None, "it had not arrived");
-        for path in self.after.spool.iter().filter(|path| !self.spool().join(path).exists()) {
-            panic!("{} is missing in the spool", path.display());
-        }
+        let missing = self.after.spool.iter().find(|path| !self.spool().join(path).exists());
+        assert_eq!(missing, None, "it left the spool");
     }
 
     /// A pass under the plan, from the start of a recorder.
