@@ -107,8 +107,11 @@ pub fn drop(client: &mut Client) -> Result<Dropped, Error> {
     if !comment.ends_with(NOTE) {
         return Ok(Dropped::Kept("`tally enable` did not create it".into()));
     }
-    Ok(match client.batch_execute("DROP EXTENSION pg_tally") {
-        Ok(()) => Dropped::Done,
-        Err(error) => Dropped::Kept(Error::from(error).to_string()),
-    })
+    match client.batch_execute("DROP EXTENSION pg_tally") {
+        Ok(()) => Ok(Dropped::Done),
+        Err(error) if error.sqlstate().is_some() => {
+            Ok(Dropped::Kept(Error::from(error).to_string()))
+        }
+        Err(error) => Err(error.into()),
+    }
 }

@@ -21,6 +21,18 @@ use error::Error;
 /// Seconds to wait for a server, unless the user has set a limit.
 const PATIENCE: &str = "10";
 
+/// The error of a command that changes the server step by step, and that continues if it is run again. Without a SQLSTATE
+/// the connection failed, and whether the server has executed the statement is unknown.
+pub fn interrupted(error: Error, command: &str) -> Error {
+    match error {
+        Error::Server(error) if error.sqlstate().is_none() => Error::Failed(format!(
+            "lost the connection to the server: {error}\nSome changes may have been made. Run `{command}` again, \
+             which makes the rest"
+        )),
+        error => error,
+    }
+}
+
 /// How to connect to the server of a segment.
 #[derive(Debug, Clone)]
 pub enum Access {

@@ -41,6 +41,10 @@ const KEPT_IN: &str = "pg_stat";
 
 /// Disable pg_tally. Does nothing if it is not enabled.
 pub fn run(args: &DisableArgs) -> Result<(), Error> {
+    disable(args).map_err(|error| server::interrupted(error, "tally disable"))
+}
+
+fn disable(args: &DisableArgs) -> Result<(), Error> {
     let mut client = server::connect_target(args.target.as_deref())?;
     server::require_superuser(&mut client)?;
     let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
@@ -88,19 +92,26 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
     }
     let mut found =
         changes.iter().any(|(_, change)| *change != Change::None) || segment_path.is_some();
-    found |= drop_extensions(args, &databases, &mut out)?;
+    let mut unchecked = Vec::new();
+    found |= drop_extensions(args, &databases, &mut out, &mut unchecked)?;
     for name in &kept {
         found = true;
         remove(&Path::new(&data).join(KEPT_IN).join(name), &mut out)?;
     }
-    if !found {
+    if !found && unchecked.is_empty() {
         writeln!(out, "pg_tally is not enabled on {data}; nothing to do")?;
         return Ok(());
     }
     if let Some(segment_path) = &segment_path {
         finish(segment_path, &data, shared.is_running(), by_hand, &mut out)?;
     }
-    Ok(())
+    if unchecked.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Failed(format!(
+        "{}\nThe extension may still be there. Run `tally disable` again, or DROP EXTENSION pg_tally there",
+        unchecked.join("\n")
+    )))
 }
 
 /// Drops the extension in each database where `enable` created it. Returns whether it found any.
@@ -108,6 +119,7 @@ fn drop_extensions(
     args: &DisableArgs,
     databases: &[String],
     out: &mut impl Write,
+    unchecked: &mut Vec<String>,
 ) -> Result<bool, Error> {
     let mut found = false;
     for database in databases {
@@ -123,10 +135,12 @@ fn drop_extensions(
                 "database {database} keeps extension pg_tally: {why}; DROP EXTENSION pg_tally in \
                  that database removes it"
             )?,
-            Err(error) => writeln!(
-                out,
-                "could not check database {database} for extension pg_tally: {error}"
-            )?,
+            Err(error) => {
+                unchecked.push(format!(
+                    "could not drop extension pg_tally of database {database}: {error}"
+                ));
+                continue;
+            }
         }
         found = true;
     }

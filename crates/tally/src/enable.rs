@@ -53,6 +53,10 @@ pub enum Mode {
 
 /// Enable pg_tally. Repeating it changes nothing.
 pub fn run(args: &EnableArgs) -> Result<(), Error> {
+    enable(args).map_err(|error| server::interrupted(error, "tally enable"))
+}
+
+fn enable(args: &EnableArgs) -> Result<(), Error> {
     let mut client = server::connect_target(args.target.as_deref())?;
     server::require_superuser(&mut client)?;
     load_here(&mut client)?;
@@ -100,6 +104,9 @@ pub fn run(args: &EnableArgs) -> Result<(), Error> {
 /// already loaded.
 fn load_here(client: &mut Client) -> Result<(), Error> {
     let Err(error) = client.batch_execute("LOAD 'pg_tally'") else { return Ok(()) };
+    if error.sqlstate().is_none() {
+        return Err(error.into());
+    }
     let row = client.query_one(
         "select (select setting from pg_config where name = 'PKGLIBDIR'), \
                 (select setting from pg_config where name = 'BINDIR')",

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally enable` and `tally disable` on live servers.
 
-use crate::support::{complaint, eventually, output, plain, segment, shared, start, tally};
+use super::extension::installed;
+use crate::support::installation::Installation;
+use crate::support::{complaint, eventually, output, plain, segment, shared, start, strace, tally};
 
 fn lists(cluster: &scratch::Cluster) -> (String, String) {
     let show = |name: &str| cluster.psql(&format!("show {name}")).unwrap();
@@ -107,4 +109,69 @@ fn enable_needs_a_superuser() {
     let target = cluster.connection_string().replace("user=postgres", "user=poor");
     let text = complaint(tally().args(["enable", &target]), 1);
     assert!(text.contains("role poor is not a superuser"), "{text}");
+}
+
+/// What `enable` and `disable` change: the lines of ALTER SYSTEM, and the comment of the extension if there is one.
+type Changes = (Vec<String>, Option<Option<String>>);
+
+/// What the command has changed, when the server has ended its sessions, which may go on without it.
+fn changes(cluster: &scratch::Cluster, admin: &mut postgres::Client) -> Changes {
+    let others = "select count(*) from pg_stat_activity \
+                  where backend_type = 'client backend' and pid <> pg_backend_pid()";
+    eventually("the command's sessions end", || {
+        admin.query_one(others, &[]).unwrap().get::<_, i64>(0) == 0
+    });
+    let text = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#')).map(String::from).collect();
+    let comment = "select obj_description(oid, 'pg_extension') from pg_extension \
+                   where extname = 'pg_tally'";
+    (lines, admin.query_opt(comment, &[]).unwrap().map(|row| row.get(0)))
+}
+
+/// The answer to each message is lost in turn: before it the server has done all, after it nothing.
+#[test]
+fn a_command_that_loses_its_connection_at_any_step_is_completed_by_running_it_again() {
+    let cluster = installed(Installation::shared(), "");
+    let target = cluster.connection_string();
+    // Connected before, so it is not instrumented and keeps no segment.
+    let mut admin = cluster.connect().unwrap();
+    let enable: &[&str] = &["enable", "--database", "postgres", &target];
+    let disable: &[&str] = &["disable", &target];
+    let without = changes(&cluster, &mut admin);
+    output(tally().args(enable));
+    let with = changes(&cluster, &mut admin);
+    output(tally().args(disable));
+    assert_eq!(changes(&cluster, &mut admin), without);
+    assert_eq!(with.0.len(), without.0.len() + 1);
+
+    let mut lost = 0;
+    for n in 1.. {
+        let mut untouched = true;
+        for (command, done) in [(enable, &with), (disable, &without)] {
+            let failed = strace::fail_nth("recvfrom", "ECONNRESET", n, command);
+            let Some((printed, hit)) = failed else { return };
+            let text = String::from_utf8_lossy(&printed.stderr);
+            let failure = format!("{command:?}, {hit:?}: {text}");
+            let now = changes(&cluster, &mut admin);
+            if hit.is_some() {
+                (untouched, lost) = (false, lost + 1);
+                assert_eq!(printed.status.code(), Some(1), "{failure}");
+                let again = format!("Run `tally {}` again", command[0]);
+                let says_so =
+                    text.contains("cannot connect to the server") || text.contains(&again);
+                assert!(says_so, "{failure}");
+                assert!([&with.0, &without.0].contains(&&now.0), "{failure}: {now:?}");
+                assert!([&with.1, &without.1].contains(&&now.1), "{failure}: {now:?}");
+            } else {
+                assert!(printed.status.success() && now == *done, "{failure}: {now:?}");
+            }
+            output(tally().args(command));
+            assert_eq!(changes(&cluster, &mut admin), *done, "{failure}");
+            assert!(command == enable || !segment(&cluster).exists(), "{failure}");
+        }
+        if untouched {
+            break;
+        }
+    }
+    assert!(lost > 20, "{lost}");
 }

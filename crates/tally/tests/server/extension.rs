@@ -14,7 +14,7 @@ const ATTACK: &str = "language plpgsql as $$ begin \
      if current_setting('is_superuser') = 'on' then alter role mallory superuser; end if; \
      return null; end $$";
 
-fn installed(installation: &Installation, mode: &str) -> Cluster {
+pub(super) fn installed(installation: &Installation, mode: &str) -> Cluster {
     let builder = Cluster::builder().directory(support::memory()).binaries(installation.binaries());
     start(if mode.is_empty() { builder } else { builder.setting(mode, "pg_tally") })
 }

@@ -148,7 +148,7 @@ pub fn segment(cluster: &Cluster) -> PathBuf {
 }
 
 /// Connection settings in the environment.
-const CONNECTION: [&str; 7] =
+pub const CONNECTION: [&str; 7] =
     ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE"];
 
 /// The command, without connection settings from the environment. One that hangs is killed, which fails the test.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{channel, Receiver};
 use std::time::{Duration, Instant};
 
@@ -134,6 +134,37 @@ impl Drop for Strace {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
+}
+
+/// Runs the command `tally` with the `n`-th of these calls failing by this error, counted from 1. Returns its output, and
+/// the call as strace prints it, if there were so many. Prints the reason and returns None if strace cannot.
+pub fn fail_nth(
+    calls: &str,
+    error: &str,
+    n: usize,
+    arguments: &[&str],
+) -> Option<(Output, Option<String>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = folder.path().join("calls");
+    let mut command = Command::new("strace");
+    command.args(["-y", "-e", "signal=none", "-e"]).arg(format!("trace={calls}"));
+    command.arg("-e").arg(format!("inject={calls}:error={error}:when={n}"));
+    command.arg("-o").arg(&printed).arg(env!("CARGO_BIN_EXE_tally")).args(arguments);
+    for name in super::CONNECTION {
+        command.env_remove(name);
+    }
+    let Ok(output) = command.stdin(Stdio::null()).output() else {
+        println!("not tested: strace is not installed");
+        return None;
+    };
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if complaint.starts_with("strace:") {
+        println!("not tested: strace may not trace here: {complaint}");
+        return None;
+    }
+    let printed = std::fs::read_to_string(printed).unwrap();
+    let hit = printed.lines().find(|line| line.ends_with("(INJECTED)")).map(str::to_string);
+    Some((output, hit))
 }
 
 /// Whether a process is held at this call, whose number libc has.
