@@ -189,16 +189,16 @@ impl Drop for Tried {
 }
 
 /// Runs `work` with the plans for 1, 2, ... until it is untouched: it uses the plan and returns the call that was
-/// hit. Panics if fewer than `least` runs were hit: then the calls are not made where the plan is.
+/// hit. Panics if fewer than `min_faults` runs were hit: then the calls are not made where the plan is.
 pub fn until_untouched(
-    least: u64,
+    min_faults: u64,
     plan: impl Fn(u64) -> Plan,
     mut work: impl FnMut(Plan) -> Option<&'static str>,
 ) {
     for n in 1.. {
         let tried = Tried(plan(n));
         if work(tried.0).is_none() {
-            assert!(n > least, "only {} faults", n - 1);
+            assert!(n > min_faults, "only {} faults", n - 1);
             return;
         }
     }

@@ -92,7 +92,7 @@ impl ObjectStore for Directory {
 }
 
 /// A spool and a bucket, and how they are before a pass and after one without faults.
-struct Place {
+struct SpoolAndBucket {
     folder: tempfile::TempDir,
     before: Vec<u64>,
     after: State,
@@ -114,36 +114,36 @@ fn link(from: &Path, to: &Path) {
     }
 }
 
-impl Place {
+impl SpoolAndBucket {
     /// After an hour of which three minutes were recorded, and `arrived` of these were sent. The hour was merged, and
     /// another minute has ended.
-    fn new(arrived: usize) -> Place {
-        let mut place = Place {
+    fn new(arrived: usize) -> SpoolAndBucket {
+        let mut both = SpoolAndBucket {
             // Thousands of files are synced.
             folder: tempfile::tempdir_in("/dev/shm").unwrap(),
             before: Vec::new(),
             after: State { spool: Vec::new(), bucket: BTreeMap::new() },
         };
-        std::fs::create_dir(place.at("now")).unwrap();
-        let mut shipment = Shipment::new(&place.spool(), &place.url(), MIDNIGHT);
+        std::fs::create_dir(both.at("now")).unwrap();
+        let mut shipment = Shipment::new(&both.spool(), &both.url(), MIDNIGHT);
         shipment.maker.seconds(60 * arrived + 1);
         shipment.all();
         if arrived == 0 {
-            std::fs::remove_dir_all(place.at("now/bucket")).unwrap();
-            std::fs::remove_dir_all(place.spool().join(recording::SHIP)).unwrap();
+            std::fs::remove_dir_all(both.at("now/bucket")).unwrap();
+            std::fs::remove_dir_all(both.spool().join(recording::SHIP)).unwrap();
         }
         shipment.maker.seconds(60);
         shipment.maker.time_us += 3600 * SECOND;
         shipment.next_minute();
         shipment.next_minute();
         shipment.maker.writer.pause().unwrap();
-        std::fs::rename(place.at("now"), place.at("before")).unwrap();
-        place.reset();
-        place.before = place.intervals();
-        assert_eq!(place.before.is_empty(), arrived == 0);
-        place.pass_completely();
-        place.after = place.state();
-        place
+        std::fs::rename(both.at("now"), both.at("before")).unwrap();
+        both.reset();
+        both.before = both.intervals();
+        assert_eq!(both.before.is_empty(), arrived == 0);
+        both.pass_completely();
+        both.after = both.state();
+        both
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -279,14 +279,14 @@ const STEP: u64 = 4999;
 #[test]
 fn a_recorder_that_goes_on_after_a_failed_pass_completes_it() {
     for arrived in [0, 2] {
-        let place = Place::new(arrived);
+        let both = SpoolAndBucket::new(arrived);
         each_fault(STEP, |plan| {
-            let (pass, hit) = place.pass_with(plan);
+            let (pass, hit) = both.pass_with(plan);
             match pass {
                 Some(mut pass) => assert_complete(&pass.run(&ship::now_us)),
-                None => place.pass_completely(),
+                None => both.pass_completely(),
             }
-            place.assert_complete();
+            both.assert_complete();
             hit
         });
     }
@@ -295,12 +295,12 @@ fn a_recorder_that_goes_on_after_a_failed_pass_completes_it() {
 #[test]
 fn the_next_recorder_completes_a_failed_pass() {
     for arrived in [0, 2] {
-        let place = Place::new(arrived);
+        let both = SpoolAndBucket::new(arrived);
         each_fault(STEP, |plan| {
-            let (pass, hit) = place.pass_with(plan);
+            let (pass, hit) = both.pass_with(plan);
             drop(pass);
-            place.pass_completely();
-            place.assert_complete();
+            both.pass_completely();
+            both.assert_complete();
             hit
         });
     }
