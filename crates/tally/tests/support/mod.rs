@@ -73,12 +73,17 @@ pub fn memory() -> PathBuf {
 
 /// A server that can load the extension but does not. Its files are in memory.
 pub fn plain() -> Builder {
-    Cluster::builder().directory(memory()).library(library())
+    impatient(Cluster::builder().directory(memory()).library(library()))
+}
+
+/// A session of a test that has failed does not wait for a lock for ever, and the test with it.
+fn impatient(builder: Builder) -> Builder {
+    builder.setting("lock_timeout", "5min")
 }
 
 /// The same, but it flushes commits, and its files are on a disk.
 pub fn flushing() -> Builder {
-    Cluster::builder().fsync(true).library(library())
+    impatient(Cluster::builder().fsync(true).library(library()))
 }
 
 /// A server that also listens on 127.0.0.1, and its port there, one that was free; its socket keeps its name.
