@@ -25,6 +25,43 @@ fn a_role_sees_of_others_only_that_they_exist() {
     assert!(as_role(&poor, "select 1::bigint from tally.reset()").is_err());
 }
 
+/// A statement is planned by Bind and executed by Execute; a simple query does both.
+#[test]
+fn a_wait_is_in_the_phase_of_the_message_that_waits() {
+    let database = Profile::Preloaded.database();
+    let mut client = database.connect();
+    let body =
+        "language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(34); return 1; end $$";
+    client
+        .batch_execute(&format!(
+            "create function executed() returns int volatile {body};
+             create function planned() returns int immutable {body}"
+        ))
+        .unwrap();
+    for (phase, function) in
+        [("simple query", "executed"), ("bind", "planned"), ("execute", "executed")]
+    {
+        client.batch_execute("select pg_advisory_lock(34)").unwrap();
+        let mut other = database.connect();
+        let pid: i32 = other.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let call = format!("select {function}()");
+        let waiting = std::thread::spawn(move || match phase {
+            "simple query" => other.batch_execute(&call),
+            _ => other.query(&call, &[]).map(drop),
+        });
+        let mut seen = String::new();
+        support::eventually("it waits for the lock", || {
+            let waits =
+                "select phase from tally.sessions where pid = $1 and activity = 'Lock:advisory'";
+            let row = client.query_opt(waits, &[&pid]).unwrap();
+            row.map(|row| seen = row.get(0)).is_some()
+        });
+        client.batch_execute("select pg_advisory_unlock(34)").unwrap();
+        waiting.join().unwrap().unwrap();
+        assert_eq!(seen, phase);
+    }
+}
+
 /// A session that sends nothing more is shown as its last message made it.
 #[test]
 fn a_name_that_the_last_message_set_is_seen_while_the_session_is_idle() {
