@@ -26,7 +26,7 @@ fn session(state: &'static str) -> SessionRow {
 }
 
 /// Everything that a diagnosis says, a line each.
-fn said(it: &Diagnosis) -> Vec<String> {
+fn printed(it: &Diagnosis) -> Vec<String> {
     [vec![it.text.clone()], it.evidence.clone()].concat()
 }
 
@@ -68,9 +68,9 @@ fn commits_are_slow_from_5_ms_a_sync_on() {
         commits.commits_per_flush = Some(3.5);
         diagnose(&case(&interval))
     };
-    let said = found([1.0, 0.5, 0.5], 0.005).iter().map(said).collect::<Vec<_>>();
+    let printed = found([1.0, 0.5, 0.5], 0.005).iter().map(printed).collect::<Vec<_>>();
     assert_eq!(
-        said,
+        printed,
         [[
             "Commits wait for a slow sync of the WAL: 5 ms each on average, p99 -, 20.0 % of the sessions' time.",
             "Of the commits' time, syncs take 1 s, waiting for the turn or for another's sync 500 ms.",
@@ -109,7 +109,7 @@ fn connections_are_many_from_five_a_second_on() {
         diagnose(&case(&interval))
     };
     assert_eq!(
-        said(&found(50, 2.0)[0]),
+        printed(&found(50, 2.0)[0]),
         [
             "5 sessions/s are started and ended: 30.0 % of the sessions' time is their start.",
             "A session takes 60 ms to start and end, and handles 2 commands.",
@@ -133,7 +133,7 @@ fn a_lock_wait_is_long_from_5_s_on_and_its_root_is_named() {
     assert_eq!(long(4.99), []);
     let found = long(5.0);
     assert_eq!(
-        said(&found[0]),
+        printed(&found[0]),
         [
             "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.",
             "Its last statement: UPDATE accounts SET balance = 0",
@@ -302,7 +302,7 @@ fn forced_checkpoints_come_too_often_below_a_minute() {
     assert_eq!(found(&[Checkpoint { interval_seconds: None, ..of(10.0, 1.0) }]), []);
     let all = found(&[of(59.0, 0.6), of(1.0, 0.6)]);
     assert_eq!(
-        said(&all[0]),
+        printed(&all[0]),
         [
             "Checkpoints come every 30 s, forced by WAL: the WAL reaches max_wal_size in that time.",
             "Commands take 1.20 times as long during these checkpoints as before them.",
