@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./load.mjs";
 
-const { pointAt, pointsIn, stacked, summary } = await load("charts/points.ts");
+const { pointAt, pointsIn, pointsOf, stacked, summary } = await load("charts/points.ts");
 const { View } = await load("view.ts");
-const { ordered } = await load("tables/order.ts");
+const { asGiven, matches, ordered } = await load("tables/order.ts");
+const { histogramPath, partColumns, spanOf } = await load("tables/bars.ts");
 const { csv, json } = await load("tables/export.ts");
 
 const edges = [0, 1, 2, 4, 5];
@@ -61,6 +62,56 @@ test("a view stays within the recording and follows it when it grows", () => {
     assert.deepEqual(view.range, { from: 40, to: 60 }, "what it showed is no longer recorded");
 });
 
+test("the last point lasts to the end of the recording", () => {
+    const of = (end) => pointsOf({ series: [{ values: [3] }] }, { time: [10], seconds: [1] }, end);
+    assert.deepEqual(of(12), { edges: [10, 12], seconds: [1], values: [[3]] });
+    assert.deepEqual(of(10).edges, [10, 10.001]);
+    assert.deepEqual(pointsOf({ series: [] }, { time: [], seconds: [] }, 9).edges, []);
+});
+
+test("a view moves by shares of its width and widens around its middle", () => {
+    const view = new View({ from: 0, to: 100 }, 1, "UTC", "light");
+    assert.equal(view.zoomed, false);
+    view.zoom(40, 60);
+    assert.equal(view.zoomed, true);
+    view.pan(0.5);
+    assert.deepEqual(view.range, { from: 50, to: 70 });
+    view.pan(-1);
+    assert.deepEqual(view.range, { from: 30, to: 50 });
+    view.scale(2);
+    assert.deepEqual(view.range, { from: 20, to: 60 });
+    view.scale(0.25);
+    assert.deepEqual(view.range, { from: 35, to: 45 });
+    const fine = new View({ from: 10, to: 110 }, 2, "UTC", "light");
+    fine.zoom(50, 51);
+    assert.deepEqual(fine.range, { from: 46.5, to: 54.5 }, "four points of two seconds");
+    const short = new View({ from: 10, to: 13 }, 1, "UTC", "light");
+    short.zoom(11, 12);
+    assert.deepEqual(short.range, { from: 10, to: 13 }, "the recording has fewer points than the narrowest view");
+});
+
+test("what has not changed is not announced", () => {
+    const view = new View({ from: 0, to: 100 }, 1, "UTC", "light");
+    const heard = [];
+    for (const what of ["range", "point", "data", "zone", "theme"]) view.on(what, (value) => heard.push([what, value]));
+    view.zoom(0, 100);
+    view.zoom(0, 50);
+    view.zoom(0, 50);
+    view.pointAt(3);
+    view.pointAt(3);
+    view.pointAt(null);
+    view.setZone("local");
+    view.setTheme("dark");
+    assert.deepEqual(heard, [
+        ["range", { from: 0, to: 50 }],
+        ["point", 3],
+        ["point", null],
+        ["zone", "local"],
+        ["theme", "dark"],
+    ]);
+    assert.deepEqual([view.zone, view.theme, view.point], ["local", "dark", null]);
+});
+
 test("listeners are removed when aborted", () => {
     const view = new View({ from: 0, to: 100 }, 1, "UTC", "light");
     const end = new AbortController();
@@ -83,6 +134,58 @@ test("rows are sorted by value, missing values last, equal ones in their order",
     assert.deepEqual(ordered(rows, { column: 1, down: true }), [3, 0, 2, 4, 1]);
     assert.deepEqual(ordered(rows, { column: 1, down: false }), [4, 0, 2, 3, 1]);
     assert.deepEqual(ordered(rows, { column: 0, down: false }), [1, 4, 3, 0, 2]);
+});
+
+test("a table is sorted as the report says, in its values' direction", () => {
+    const table = (rows, sort = "n", unit = "count") => ({ sort, columns: [{ key: "name", unit: "text" }, { key: "n", unit }], rows });
+    const cases = [
+        [table([["a", 1], ["b", 2]]), { column: 1, down: false }],
+        [table([["a", 2], ["b", 1]]), { column: 1, down: true }],
+        [table([["a", 2], ["b", 2]]), { column: 1, down: true }],
+        [table([["a", null], ["b", 2]]), { column: 1, down: true }],
+        [table([["b", 1], ["a", 1]], "name"), { column: 0, down: false }],
+        [table([["a", 1]], "other"), null],
+    ];
+    for (const [given, way] of cases) assert.deepEqual(asGiven(given), way);
+    assert.deepEqual(ordered(cases[0][0].rows, null), [0, 1]);
+});
+
+test("a filter finds rows with all its words, in texts alone", () => {
+    const table = { columns: [{ unit: "text" }, { unit: "text" }, { unit: "count" }, { unit: "count" }] };
+    const row = ["SELECT abalance", "bench", 17, "18"];
+    for (const [wanted, found] of [
+        ["", true],
+        ["select", true],
+        ["Bench SEL", true],
+        ["select other", false],
+        ["17", false],
+        ["18", false],
+    ])
+        assert.equal(matches(row, table, wanted), found, wanted);
+});
+
+test("histograms of all rows share a scale of at least a decade, and their areas are counts", () => {
+    const wide = [[0.001, 0.01, 4], [0.01, 0.1, 0], [0.1, null, 1]];
+    assert.deepEqual(spanOf([wide, [], [[0.002, 0.004, 1]]]), { low: 0.001, high: 0.2 });
+    const narrow = spanOf([[[1, 2, 9]]]);
+    assert.deepEqual([narrow.low, narrow.high].map((s) => s.toFixed(4)), ["0.4472", "4.4721"]);
+    assert.deepEqual(spanOf([[]]), { low: 1e-6, high: 1 });
+    // Three decades over 30 pixels: the last bar is as high as four times its count, since it is as wide.
+    const path = histogramPath([[0.001, 0.01, 4], [0.01, 0.1, 0], [0.1, 1, 1]], { low: 0.001, high: 1 }, 30, 16);
+    assert.equal(path, "M0.0 16V0.0H10.0V16ZM20.0 16V12.0H30.0V16Z");
+    // Twice as wide, as many: half as high. What is rare stays visible.
+    const widths = histogramPath([[0.001, 0.01, 40], [0.01, 1, 40]], { low: 0.001, high: 1 }, 30, 16);
+    assert.equal(widths, "M0.0 16V0.0H10.0V16ZM10.0 16V8.0H30.0V16Z");
+    const rare = histogramPath([[0.001, 0.01, 4000], [0.01, 0.1, 1]], { low: 0.001, high: 1 }, 30, 16);
+    assert.match(rare, /V15\.3H20\.0V16Z$/);
+});
+
+test("a bar's parts are the columns with shares", () => {
+    const columns = [["io_share", "share"], ["cpu_share", "share"], ["lock_share", "seconds"]];
+    assert.deepEqual(partColumns({ columns: columns.map(([key, unit]) => ({ key, unit })) }), [
+        { class: "cpu", column: 1 },
+        { class: "io", column: 0 },
+    ]);
 });
 
 test("files keep every character and every digit", () => {

@@ -4,7 +4,9 @@ import { test } from "node:test";
 import { load } from "./load.mjs";
 
 const { bytes, cell, count, duration, figure, tick, whole } = await load("units.ts");
-const { ticks } = await load("clock.ts");
+const clock = await load("clock.ts");
+const { ticks } = clock;
+const { when } = await load("charts/when.ts");
 const plain = (text) => text.replace(/\u00a0/g, " ");
 
 test("durations are written as the command writes them", () => {
@@ -113,6 +115,81 @@ test("a missing figure is a dash in a chart and empty in a table", () => {
     assert.equal(cell(null, "seconds", "UTC"), "");
     assert.equal(plain(cell(0.2334, "share", "UTC")), "23.3 %");
     assert.equal(cell(1795255200, "time", "UTC"), "2026-11-21 10:00:00");
+});
+
+/** Calls `run` with the process's time zone set. */
+function inZone(zone, run) {
+    const before = process.env.TZ;
+    process.env.TZ = zone;
+    try {
+        run();
+    } finally {
+        if (before === undefined) delete process.env.TZ;
+        else process.env.TZ = before;
+    }
+}
+
+test("an offset has the sign and the minutes of its zone", () => {
+    for (const [zone, text, ahead] of [
+        ["Etc/UTC", "UTC", 0],
+        ["Asia/Kolkata", "UTC+5:30", 19_800],
+        ["Asia/Tokyo", "UTC+9", 32_400],
+        ["America/St_Johns", "UTC−3:30", -12_600],
+        ["America/New_York", "UTC−5", -18_000],
+    ])
+        inZone(zone, () => {
+            assert.equal(clock.offset(1795255200), text);
+            assert.equal(clock.offsetSeconds(1795255200) + 0, ahead);
+        });
+});
+
+test("an instant is shown in the chosen zone, then in the other", () => {
+    inZone("Asia/Kolkata", () => {
+        assert.deepEqual(when(1795255200.25, 1, "UTC"), { title: "10:00:00 UTC", subtitle: "15:30:00 UTC+5:30" });
+        assert.deepEqual(when(1795255200.25, 1, "local"), { title: "15:30:00 UTC+5:30", subtitle: "10:00:00 UTC" });
+    });
+    inZone("Etc/UTC", () => {
+        assert.deepEqual(when(1795255200.25, 0.5, "UTC"), { title: "10:00:00.2 UTC", subtitle: "2026-11-21" });
+    });
+    assert.equal(plain(when(125, 1, "elapsed").title), "2:05 min");
+});
+
+test("instants have the digits that are asked for", () => {
+    const at = 1795255205.257;
+    assert.equal(clock.date(at, "UTC"), "2026-11-21");
+    assert.equal(clock.date(at, "elapsed"), "");
+    assert.equal(clock.clock(at, "UTC"), "10:00");
+    assert.equal(clock.seconds(at, "UTC"), "10:00:05");
+    assert.equal(clock.fine(at, "UTC"), "10:00:05.2");
+    assert.equal(clock.milliseconds(at, "UTC"), "10:00:05.257");
+    assert.equal(clock.instant(at, "UTC"), "2026-11-21 10:00:05");
+    assert.equal(clock.iso(at), "2026-11-21T10:00:05.257Z");
+});
+
+test("times since the beginning change their unit at two minutes and at two hours", () => {
+    for (const [time, text] of [
+        [119.4, "119.4 s"],
+        [119.5, "2:00 min"],
+        [3599, "59:59 min"],
+        [7199, "119:59 min"],
+        [7200, "2:00:00 h"],
+        [7261, "2:01:01 h"],
+    ])
+        assert.equal(plain(clock.elapsed(time)), text);
+});
+
+test("labels of ticks are as fine as their distance", () => {
+    const day = "2026-11-21";
+    for (const [increment, text] of [
+        [86_400, day],
+        [86_399, `10:00\n${day}`],
+        [60, `10:00\n${day}`],
+        [59, `10:00:00\n${day}`],
+        [1, `10:00:00\n${day}`],
+        [0.5, `10:00:00.0\n${day}`],
+    ])
+        assert.deepEqual(ticks([1795255200], increment, "UTC"), [text]);
+    assert.deepEqual(ticks([60, 120], 60, "elapsed").map(plain), ["60 s", "2:00 min"]);
 });
 
 test("ticks have no superfluous digits", () => {

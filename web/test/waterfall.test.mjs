@@ -10,8 +10,8 @@ import { startBrowser } from "./browser.mjs";
 import { HOSTILE } from "./example.mjs";
 import { load } from "./load.mjs";
 
-const { messagesOf } = await load("waterfall/model.ts");
-const { rowsOf } = await load("waterfall/rows.ts");
+const { beganAt, classOf, messagesOf } = await load("waterfall/model.ts");
+const { rowsOf, spansOf } = await load("waterfall/rows.ts");
 const { stepOf } = await load("waterfall/draw.ts");
 
 const MS = 1e6;
@@ -93,6 +93,114 @@ test("steps consist of their parts, waits that repeat are one row, nodes have th
     const node = row("Seq Scan");
     assert.equal(node.total, 5 * MS);
     assert.match(node.detail.replace(/\u00a0/g, " "), /5,000 rows, 5,001 calls, 2 waits 5 ms, cpu 1 ms ± 200 us/);
+});
+
+test("an activity has its class", () => {
+    for (const [what, activity, kind] of [
+        ["cpu", "IO:DataFileRead", "cpu"],
+        ["wait", "cpu", "cpu"],
+        ["wait", "IO:DataFileRead", "io"],
+        ["wait", "LWLock:WALWrite", "lwlock"],
+        ["wait", "Lock:tuple", "lock"],
+        ["wait", "BufferPin:BufferPin", "lock"],
+        ["wait", "Client:ClientRead", "client"],
+        ["wait", "IPC:MessageQueueSend", "ipc"],
+        ["wait", "Timeout:PgSleep", "other"],
+        ["wait", "other", "other"],
+        ["wait", undefined, "other"],
+    ])
+        assert.equal(classOf({ what, activity }), kind, `${what} ${activity}`);
+});
+
+test("a trace began before its first line by that line's time", () => {
+    const at = (lines) => beganAt({ left_out: 0, lines });
+    assert.equal(at([line("cpu", 0, 1), line("trace", 2.5e9, null, { time: 100 })]), 97.5);
+    assert.equal(at([line("trace", 2.5e9, null)]), 0);
+});
+
+test("what a process without messages does ends with its wait, and idle time alone is no message", () => {
+    const idle = { phase: "idle", activity: "Client:ClientRead" };
+    const of = (...lines) => messagesOf({ left_out: 0, lines }).map(({ start, end, lines }) => [start, end, lines.length]);
+    assert.deepEqual(of(line("cpu", 5, 3, { phase: "other" }), line("wait", 20, 1, { activity: "IO:WALSync" })), [[5, 21, 2]]);
+    assert.deepEqual(of(line("cpu", 5, 3, { phase: "idle" }), line("wait", 8, 9, idle), line("sums")), []);
+    assert.deepEqual(of(line("cpu", 5, 3, { phase: "idle in transaction" }), line("cpu", 8, 2, { phase: "execute" })), [[5, 10, 2]]);
+    // A wait of no length does not end anything.
+    assert.deepEqual(of(line("cpu", 5, 3, { phase: "execute" }), line("wait", 8, 0, idle), line("cpu", 8, 1, { phase: "execute" })), [[5, 9, 3]]);
+    assert.deepEqual(of(line("cpu", 5, 3, { phase: "execute" }), line("wait", 8, 1, idle), line("cpu", 9, 1, { phase: "execute" })), [
+        [5, 8, 1],
+        [9, 10, 1],
+    ]);
+});
+
+test("a worker belongs to the message of its leader during which it began", () => {
+    const worker = (pid, leader_pid, ns) => [
+        { ...line("trace", 0, null, { leader_pid }), pid },
+        { ...line("cpu", ns, 1, { phase: "execute" }), pid },
+    ];
+    const found = messagesOf({
+        left_out: 0,
+        lines: [
+            line("message", 10, 10, { message: "Query" }),
+            line("message", 30, 10, { message: "Query" }),
+            ...worker(21, 7, 10),
+            ...worker(22, 7, 20),
+            ...worker(23, 7, 21),
+            ...worker(24, 9, 35),
+            ...worker(25, 7, 9),
+        ],
+    });
+    assert.deepEqual(
+        found.map(({ pid, start, workers }) => [pid, start, workers.map(({ pid }) => pid)]),
+        [
+            [25, 9, []],
+            [7, 10, [21, 22]],
+            [23, 21, []],
+            [7, 30, []],
+            [24, 35, []],
+        ],
+    );
+});
+
+test("an error ends all steps that are deeper, and waits are joined within a step alone", () => {
+    const lock = (ns, more = {}) => line("wait", ns, 2, { activity: "Lock:tuple", lock: "tuple 7", mode: "Share", ...more });
+    const rows = rowsOf({
+        lines: [
+            line("begin", 0, null, { name: "outer", depth: 0 }),
+            lock(1, { blockers: [8, 9] }),
+            line("begin", 3, null, { name: "inner", depth: 1 }),
+            lock(4),
+            lock(7),
+            line("begin", 10, null, { name: "innermost", depth: 2 }),
+            line("step", 0, 12, { depth: 0, rows: 0, failed: true }),
+            line("wait", 13, 1, { activity: "IO:DataFileRead", operation: "read", file: "f" }),
+            line("commit", 14, 5, { name: "flush" }),
+            line("lost", 19, null, { records: 3 }),
+            line("reset", 20, null),
+        ],
+        workers: [],
+    });
+    assert.deepEqual(
+        rows.map(({ depth, name, detail, start, length, total, failed }) => [depth, name, detail, start, length, total, failed]),
+        [
+            [0, "outer", "failed", 0, 12, null, true],
+            [1, "Lock:tuple", "Share tuple 7 blocked by 8, 9", 1, 2, null, false],
+            [1, "inner", "", 3, null, null, false],
+            [2, "Lock:tuple", "Share tuple 7", 4, 5, 4, false],
+            [2, "innermost", "", 10, null, null, false],
+            [0, "IO:DataFileRead", "read f", 13, 1, null, false],
+            [0, "commit", "flush", 14, 5, null, false],
+            [0, "3 records lost", "", 19, null, null, true],
+            [0, "all totals were reset", "", 20, null, null, false],
+        ],
+    );
+});
+
+test("a message's bar has its processor time and its waits", () => {
+    const lines = [line("begin", 0, null), line("cpu", 1, 2), line("wait", 3, 4, { activity: "IO:WALSync" }), line("step", 0, 9)];
+    assert.deepEqual(spansOf({ lines }), [
+        { start: 1, length: 2, kind: "cpu" },
+        { start: 3, length: 4, kind: "io" },
+    ]);
 });
 
 test("axes have round steps", () => {
