@@ -25,6 +25,8 @@ test("an instant belongs to the point that contains it", () => {
 test("a mean weights each point by its measured time", () => {
     assert.deepEqual(summary(points, 0, { from: 0, to: 5 }), { mean: (1 + 3 + 12) / 4, max: 6 });
     assert.deepEqual(summary(points, 0, { from: 4, to: 5 }), { mean: null, max: null });
+    const missing = { edges: [0, 1, 2], seconds: [1, 1], values: [[null, 4]] };
+    assert.deepEqual(summary(missing, 0, { from: 0, to: 2 }), { mean: 4, max: 4 }, "time without a value does not count");
 });
 
 test("a stack adds what is shown and keeps gaps", () => {
@@ -134,6 +136,9 @@ test("rows are sorted by value, missing values last, equal ones in their order",
     assert.deepEqual(ordered(rows, { column: 1, down: true }), [3, 0, 2, 4, 1]);
     assert.deepEqual(ordered(rows, { column: 1, down: false }), [4, 0, 2, 3, 1]);
     assert.deepEqual(ordered(rows, { column: 0, down: false }), [1, 4, 3, 0, 2]);
+    const numbers = [[1.5], [1.25], [-3], [1e-7], [null], [null]];
+    assert.deepEqual(ordered(numbers, { column: 0, down: false }), [2, 3, 1, 0, 4, 5]);
+    assert.deepEqual(ordered(numbers, { column: 0, down: true }), [0, 1, 3, 2, 4, 5]);
 });
 
 test("a table is sorted as the report says, in its values' direction", () => {

@@ -143,6 +143,13 @@ test("an offset has the sign and the minutes of its zone", () => {
         });
 });
 
+test("an offset is that of the season", () => {
+    inZone("Europe/Berlin", () => {
+        assert.equal(clock.offset(Date.parse("2026-07-01T12:00:00Z") / 1000), "UTC+2");
+        assert.equal(clock.offset(Date.parse("2026-12-01T12:00:00Z") / 1000), "UTC+1");
+    });
+});
+
 test("an instant is shown in the chosen zone, then in the other", () => {
     inZone("Asia/Kolkata", () => {
         assert.deepEqual(when(1795255200.25, 1, "UTC"), { title: "10:00:00 UTC", subtitle: "15:30:00 UTC+5:30" });
@@ -168,6 +175,7 @@ test("instants have the digits that are asked for", () => {
 
 test("times since the beginning change their unit at two minutes and at two hours", () => {
     for (const [time, text] of [
+        [2.54, "2.5 s"],
         [119.4, "119.4 s"],
         [119.5, "2:00 min"],
         [3599, "59:59 min"],

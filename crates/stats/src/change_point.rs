@@ -97,4 +97,27 @@ mod tests {
         assert_eq!(change_point(&[1.0; 15]), None);
         assert_eq!(change_point(&[]), None);
     }
+
+    #[test]
+    fn its_probability_counts_the_moments_tried_and_decides_at_one_percent() {
+        // Eight values on either side, which differ by `by`; the error of either mean is the root of 1/7.
+        let series = |by: f64| -> Vec<f64> {
+            (0..16).map(|n| f64::from(n % 2) + if n < 8 { 0.0 } else { by }).collect()
+        };
+        // 0.99 of Student's t with 4 degrees of freedom, 4.604095, times the root of 2/7, halved.
+        let limit = 4.604_095 * (2.0_f64 / 7.0).sqrt() / 2.0;
+        assert_eq!(change_point(&series(limit * 0.999)), None);
+        let found = change_point(&series(limit * 1.001)).unwrap();
+        assert_eq!((found.at, found.before), (8, 0.5));
+        assert!((found.p - 0.01).abs() < 5e-5, "{found:?}");
+        assert!((found.after - found.before - limit * 1.001).abs() < 1e-12, "{found:?}");
+        // Of 17 values two moments are tried.
+        let mut longer = series(1000.0);
+        longer.push(1000.0);
+        let level = |part: &[f64]| Ratio::of(part, &vec![1.0; part.len()]).unwrap();
+        let by_itself = Difference::of(&level(&longer[..8]), &level(&longer[8..]));
+        let found = change_point(&longer).unwrap();
+        assert_eq!((found.at, found.half_width), (8, by_itself.half_width.unwrap()));
+        assert!((found.p / by_itself.p.unwrap() - 2.0).abs() < 1e-9, "{found:?}");
+    }
 }

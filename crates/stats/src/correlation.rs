@@ -95,4 +95,24 @@ mod tests {
         assert_eq!(likeness(&[1.0, 2.0], &[1.0, 2.0]), None);
         assert_eq!(likeness(&[1.0; 30], &spikes(30, &[4])), None);
     }
+
+    #[test]
+    fn neighbours_are_compared_after_the_extremes_were_cut() {
+        // Sums of products by hand: 2, 4, 2, 4 around 3; 0, 10, 2, 4 around 4.
+        assert!((lag_one(&[0.0, 10.0, 2.0, 4.0], 0.25) + 3.0 / 4.0).abs() < 1e-12);
+        assert!((lag_one(&[0.0, 10.0, 2.0, 4.0], 0.0) + 36.0 / 56.0).abs() < 1e-12);
+        assert!((lag_one(&[0.0, 10.0, 2.0, 4.0], 0.24) + 36.0 / 56.0).abs() < 1e-12);
+        assert_eq!(lag_one(&[7.0], 0.1), 0.0);
+        assert_eq!(lag_one(&[7.0; 5], 0.1), 0.0);
+    }
+
+    #[test]
+    fn twenty_values_of_equal_length_are_enough() {
+        let rising: Vec<f64> = (0..20).map(f64::from).collect();
+        assert_eq!(likeness(&rising[1..], &rising[1..]), None);
+        assert_eq!(likeness(&rising, &rising[1..]), None);
+        let falling: Vec<f64> = rising.iter().map(|v| -v).collect();
+        let opposed = likeness(&rising, &falling).unwrap();
+        assert!((opposed.r + 1.0).abs() < 1e-12 && opposed.chance == 1.0 / 20.0, "{opposed:?}");
+    }
 }

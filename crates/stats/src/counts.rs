@@ -55,4 +55,18 @@ mod tests {
         assert!(found.p < 1e-5, "{found:?}");
         assert_eq!(Counts::of((0, 1.0), (0, 1.0)).p, 1.0);
     }
+
+    // exp(1.96 * sqrt(1/5 + 1/15))
+    #[test]
+    fn the_interval_of_a_ratio_depends_on_both_counts() {
+        let factor = Counts::of((5, 1.0), (15, 4.0)).factor.unwrap();
+        assert!((factor - 2.751_481_923_505_602).abs() < 1e-12, "{factor}");
+        assert_eq!(Counts::of((5, 1.0), (15, 4.0)).ratio, Some(0.75));
+        let ever = Counts::of((1, 1.0), (1, 1.0));
+        assert_eq!(ever.ratio, Some(1.0), "one event is enough");
+        // Twice the probability that all of three are where three quarters of the work is: 2 * (3/4)^3.
+        for p in [Counts::of((3, 3.0), (0, 1.0)).p, Counts::of((0, 1.0), (3, 3.0)).p] {
+            assert!((p - 0.843_75).abs() < 1e-12, "{p}");
+        }
+    }
 }

@@ -107,4 +107,22 @@ mod tests {
         let found = Difference::of(&few, &few);
         assert_eq!((found.half_width, found.p), (None, None));
     }
+
+    // 1 / (0.6^4 / 5 + 0.8^4 / 10) degrees of freedom; Student's density integrated by Simpson's rule.
+    #[test]
+    fn the_errors_of_both_sides_and_their_freedom_count() {
+        let ratio = |value: f64, error: f64, freedom: f64| Ratio {
+            value,
+            known: Some(Known { error, freedom, width: 1 }),
+        };
+        let found = Difference::of(&ratio(10.0, 0.3, 5.0), &ratio(11.2, 0.4, 10.0));
+        assert!((found.change - 1.2).abs() < 1e-12, "{found:?}");
+        assert!((found.half_width.unwrap() - 1.066_021_878).abs() < 1e-8, "{found:?}");
+        assert!((found.p.unwrap() - 0.029_871_497_95).abs() < 1e-9, "{found:?}");
+        let back = Difference::of(&ratio(11.2, 0.4, 10.0), &ratio(10.0, 0.3, 5.0));
+        assert_eq!(
+            (back.change, back.half_width, back.p),
+            (-found.change, found.half_width, found.p)
+        );
+    }
 }

@@ -65,4 +65,13 @@ mod tests {
         assert_eq!(discoveries(&[0.02, 0.5, 1.0], 0.01), [false; 3]);
         assert!(discoveries(&[], 0.01).is_empty());
     }
+
+    #[test]
+    fn a_probability_at_its_limit_is_rejected_and_equal_ones_share_their_fate() {
+        assert_eq!(discoveries(&[0.01], 0.01), [true]);
+        assert_eq!(discoveries(&[0.0101], 0.01), [false]);
+        // The second of three may be 2/3 of 0.03; the first is then rejected although it is above 1/3.
+        assert_eq!(discoveries(&[0.5, 0.02, 0.015], 0.03), [false, true, true]);
+        assert_eq!(discoveries(&[0.02, 0.5, 0.02], 0.03), [true, false, true]);
+    }
 }

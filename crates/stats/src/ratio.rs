@@ -129,4 +129,42 @@ mod tests {
         let error = |what: &[f64]| Ratio::of(what, &by).unwrap().known.unwrap().error;
         assert!(error(&rising) > 3.0 * error(&shuffled));
     }
+
+    /// The error, its degrees of freedom and the number of blocks joined.
+    fn of(what: &[f64], by: &[f64]) -> (f64, f64, usize) {
+        let known = Ratio::of(what, by).unwrap().known.unwrap();
+        (known.error, known.freedom, known.width)
+    }
+
+    // By the formulas above, in Python.
+    #[test]
+    fn errors_are_those_of_the_formulas() {
+        let cases: [(Vec<f64>, (f64, f64, usize)); 5] = [
+            // Neighbours that differ: no correlation, the root of 1/39, a degree for each four blocks.
+            ([1.0, 3.0].repeat(20), (0.160_128_153_805_087, 10.0, 1)),
+            // Lag-1 correlation 1/8, taken for 0.296875.
+            ([1.0, 1.0, 3.0, 3.0].repeat(2), (0.513_314_780_122_357, 2.0, 1)),
+            // 5/8, which is taken for the strongest.
+            ([[1.0; 4], [3.0; 4]].concat(), (1.647_508_942_095_828, 2.0, 1)),
+            ([[1.0; 4], [3.0; 4]].concat().repeat(3), (0.453_553_279_722_512, 6.0, 1)),
+            // By two the error is less, its interval at 99 % wider: 6.65 degrees of freedom rather than 15.
+            ([1.0, 5.0, 2.0, 6.0, 7.0, 3.0, 8.0, 4.0].repeat(2), (0.496_268_604_569_180, 4.0, 2)),
+        ];
+        for (what, (error, freedom, width)) in cases {
+            let found = of(&what, &vec![1.0; what.len()]);
+            assert!((found.0 - error).abs() < 1e-12, "{what:?}: {found:?}");
+            assert_eq!((found.1, found.2), (freedom, width), "{what:?}");
+        }
+        let what = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0];
+        let by = [1.0, 2.0, 1.0, 1.0, 2.0, 3.0, 1.0, 2.0, 2.0, 1.0];
+        let (error, freedom, _) = of(&what, &by);
+        assert!((error - 0.326_041_250_666_335).abs() < 1e-12, "{error}");
+        assert_eq!(freedom, 2.5);
+    }
+
+    #[test]
+    fn eight_blocks_have_an_error() {
+        assert_eq!(Ratio::of(&[1.0; 7], &[1.0; 7]).unwrap().known, None);
+        assert!(Ratio::of(&[1.0; 8], &[1.0; 8]).unwrap().known.is_some());
+    }
 }

@@ -83,4 +83,12 @@ mod tests {
         assert!((p - 2.0 / 35.0).abs() < 1e-12, "3 and 4 joined blocks: {p}");
         assert_eq!(separation([&what, &[2.0; 16]], [&by, &[1.0; 16]]), None);
     }
+
+    #[test]
+    fn sides_are_apart_from_twice_as_much() {
+        assert!(of(&[2.0; 8], &[1.0; 8]).is_some());
+        assert_eq!(of(&[1.999; 8], &[1.0; 8]), None);
+        assert_eq!(of(&[1.0; 8], &[1.999; 8]), None);
+        assert_eq!(of(&[1.0; 3], &[9.0; 8]), None, "no joined block");
+    }
 }
