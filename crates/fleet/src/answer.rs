@@ -82,4 +82,24 @@ mod tests {
         assert!(table(query, "Error: no").unwrap_err().contains("Error: no"));
         assert!(table(query, "[1]").is_err());
     }
+
+    #[test]
+    fn a_figure_is_of_its_columns_unit() {
+        let of = |text: &str, unit| cell(Some(&serde_json::from_str(text).unwrap()), unit);
+        for (text, unit, expected) in [
+            ("12", Unit::Count, Cell::Whole(12)),
+            ("-3", Unit::Count, Cell::Number(-3.0)),
+            ("\"12\"", Unit::Count, Cell::Whole(12)),
+            ("0.25", Unit::Share, Cell::Number(0.25)),
+            ("\"0.25\"", Unit::Share, Cell::Number(0.25)),
+            ("\"12\"", Unit::Text, "12".into()),
+            ("7", Unit::Id, "7".into()),
+            ("true", Unit::Text, "true".into()),
+            ("\"x\"", Unit::Count, Cell::Empty),
+            ("null", Unit::Count, Cell::Empty),
+        ] {
+            assert_eq!(of(text, unit), expected, "{text} {unit:?}");
+        }
+        assert_eq!(cell(None, Unit::Count), Cell::Empty);
+    }
 }

@@ -35,3 +35,38 @@ pub fn has_file(table: &Path, window: Option<&Window>) -> bool {
         .flat_map(|host| entries(&host))
         .any(|day| in_day(&day))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Only;
+
+    #[test]
+    fn a_file_counts_for_its_cluster_host_day_and_hour() {
+        let table = std::env::temp_dir().join(format!("tally-local-{}", std::process::id()));
+        let day = table.join("cluster=c/host=h/date=2026-03-01");
+        std::fs::create_dir_all(&day).unwrap();
+        // 2026-03-01, 12:00 to 13:00.
+        let noon = 1_772_366_400_000;
+        let window = |from: i64, cluster: Option<&str>, host: Option<&str>| {
+            let only = Only { cluster: cluster.map(Into::into), host: host.map(Into::into) };
+            Window::new(noon + from, noon + from + 3_600_000, only).unwrap()
+        };
+        std::fs::write(day.join("123000-hour.json"), "").unwrap();
+        assert!(!has_file(&table, None), "not of the format");
+        std::fs::write(day.join("123000-1-hour.parquet"), "").unwrap();
+        for (window, found) in [
+            (window(0, None, None), true),
+            (window(0, Some("c"), Some("h")), true),
+            (window(0, Some("d"), None), false),
+            (window(0, None, Some("g")), false),
+            (window(3_600_000, None, None), true),
+            (window(2 * 3_600_000, None, None), false),
+            (window(-2 * 3_600_000, None, None), false),
+        ] {
+            assert_eq!(has_file(&table, Some(&window)), found, "{window:?}");
+        }
+        assert!(has_file(&table, None) && !has_file(&table.join("none"), None));
+        std::fs::remove_dir_all(&table).unwrap();
+    }
+}

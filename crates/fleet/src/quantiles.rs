@@ -170,4 +170,43 @@ mod tests {
             assert!(sql.contains("GROUPING SETS ((a, b), (a))"), "{sql}");
         }
     }
+
+    #[test]
+    fn a_quantile_is_the_first_middle_up_to_which_its_part_of_all_counts_lies() {
+        let [duckdb, clickhouse, spark] =
+            Dialect::ALL.map(|it| quantiles(it, &["a", "max x y", "0.5e0 p50, 0.99e0 p99", "f"]));
+        for sql in [&duckdb, &spark] {
+            for part in [
+                "min(CASE WHEN upto >= 0.5e0 * whole THEN middle_ns END) AS p50",
+                "min(CASE WHEN upto >= 0.99e0 * whole THEN middle_ns END) AS p99",
+                "sum(n) OVER (PARTITION BY a ORDER BY middle_ns ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS upto",
+                "GROUP BY a, rate, bucket",
+                "GROUP BY a, middle_ns) added",
+            ] {
+                assert!(sql.contains(part), "{part}: {sql}");
+            }
+        }
+        for part in [
+            "(0.5e0, 0.99e0)(middles, weights)",
+            "found[1] AS p50, found[2] AS p99",
+            "WHERE counted > 0",
+            "GROUP BY a, rate)",
+        ] {
+            assert!(clickhouse.contains(part), "{part}: {clickhouse}");
+        }
+    }
+
+    #[test]
+    fn the_buckets_are_those_of_the_segment() {
+        assert_eq!(
+            super::low("b"),
+            "CASE WHEN b < 8 THEN 1e0 * (b) ELSE (8 + (b) % 8) * power(2e0, floor((b) / 8) - 1) END"
+        );
+        let low = |b: u64| if b < 8 { b } else { (8 + b % 8) << (b / 8 - 1) };
+        for bucket in 0..200 {
+            assert_eq!(low(bucket), segment::layout::bucket_low(bucket as usize), "{bucket}");
+        }
+        let (this, next) = (super::low("bucket"), super::low("bucket + 1"));
+        assert_eq!(middle(), format!("({this} + {next}) / 2 * 1e4 / rate"));
+    }
 }

@@ -100,4 +100,42 @@ mod tests {
             assert!(Root::parse(odd).is_err(), "{odd}");
         }
     }
+
+    #[test]
+    fn each_store_has_its_function_and_its_address() {
+        let root = |text: &str| Root::parse(text).unwrap();
+        for (text, function, url) in [
+            ("/srv/it", "file('/srv/it/x', 'Parquet', 'a \\'b')", "file:///srv/it"),
+            ("s3://bucket/it", "s3('s3://bucket/it/x', 'Parquet', 'a \\'b')", "s3://bucket/it"),
+            (
+                "https://s3.example/it",
+                "s3('https://s3.example/it/x', 'Parquet', 'a \\'b')",
+                "https://s3.example/it",
+            ),
+            (
+                "gs://bucket/it",
+                "gcs('https://storage.googleapis.com/bucket/it/x', 'Parquet', 'a \\'b')",
+                "gs://bucket/it",
+            ),
+        ] {
+            let it = root(text);
+            assert_eq!(it.clickhouse(&format!("{text}/x"), "Parquet", "a 'b"), function);
+            assert_eq!(it.url(), url);
+            let read = Dialect::ALL.map(|dialect| it.is_read_by(dialect));
+            let by_all = !text.starts_with("http");
+            assert_eq!(read, [by_all, true, by_all], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_window_limits_the_files_of_a_pattern() {
+        let only = crate::Only { cluster: Some("c".into()), host: Some("h".into()) };
+        // 2026-03-01, 12:00 to 13:00.
+        let noon = 1_772_366_400_000;
+        let window = Window::new(noon, noon + 3_600_000, only).unwrap();
+        assert_eq!(
+            Root::parse("/r").unwrap().pattern("frames", Some(&window), Dialect::DuckDb),
+            "/r/v1/frames/cluster=c/host=h/date=2026-03-01/1[1-3]*.parquet"
+        );
+    }
 }

@@ -203,4 +203,43 @@ mod tests {
         );
         assert!(Window::new(1, 1, Only::default()).is_err());
     }
+
+    #[test]
+    fn the_beginning_does_not_belong_to_a_window_and_its_end_does() {
+        let condition = Window::new(MIDNIGHT, MIDNIGHT + 1, Only::default()).unwrap().condition();
+        assert_eq!(
+            condition,
+            "date >= '2026-02-28' AND date <= '2026-03-01' AND concat(date, ' ', hour) >= '2026-02-28 23' \
+             AND concat(date, ' ', hour) <= '2026-03-01 00' AND time_ms > 1772323200000 AND time_ms <= 1772323200001"
+        );
+    }
+
+    #[test]
+    fn patterns_have_every_hour_of_a_window() {
+        let pattern = |from: i64, to: i64, dialect| {
+            let only = Only { cluster: Some("c".into()), host: None };
+            let at = |hour: i64| MIDNIGHT + hour * HOUR_MS;
+            Window::new(at(from), at(to), only).unwrap().pattern(dialect)
+        };
+        let day = "2026-03-01";
+        assert_eq!(pattern(1, 2, Dialect::DuckDb), ["c", "*", day, "0[0-2]*"]);
+        assert_eq!(pattern(20, 23, Dialect::Spark), ["c", "*", day, "[1-2]*"]);
+        assert_eq!(pattern(21, 23, Dialect::Spark), ["c", "*", day, "2[0-3]*"]);
+        assert_eq!(pattern(21, 23, Dialect::ClickHouse)[3], "{20,21,22,23}*");
+        assert_eq!(pattern(21, 24, Dialect::DuckDb), ["c", "*", "2026-03-0*", "*"]);
+        assert_eq!(pattern(0, 1, Dialect::DuckDb), ["c", "*", "2026-0*", "*"]);
+        // A day of the next month has only the year in common.
+        let year = Window::new(MIDNIGHT, MIDNIGHT + 300 * 24 * HOUR_MS, Only::default()).unwrap();
+        assert_eq!(year.pattern(Dialect::DuckDb)[2], "2026-*");
+    }
+
+    #[test]
+    fn windows_are_joined_and_widened_by_days() {
+        let window = |from, to| Window::new(from, to, Only::default()).unwrap();
+        assert_eq!(window(10, 20).with(&window(15, 30)), window(10, 30));
+        assert_eq!(window(10, 20).with(&window(5, 12)), window(5, 20));
+        let wide = window(MIDNIGHT, MIDNIGHT + 1).with_days_around();
+        assert_eq!(wide, window(MIDNIGHT - 24 * HOUR_MS, MIDNIGHT + 1 + 24 * HOUR_MS));
+        assert_eq!(window(500, 2000).seconds(), 1.5);
+    }
 }

@@ -125,4 +125,20 @@ mod tests {
         let both = first.or(&Conninfo::parse("host=b port=1").unwrap());
         assert_eq!(both.to_string(), "host='a' port='1'");
     }
+
+    #[test]
+    fn a_parameter_has_its_last_value_and_a_default_replaces_none() {
+        let mut it = Conninfo::default();
+        assert!(it.is_empty());
+        it.set("host", "a")
+            .set("port", "1")
+            .set("host", "b")
+            .set_default("port", "2")
+            .set_default("user", "u");
+        assert_eq!(it.to_string(), "port='1' host='b' user='u'");
+        assert!(!it.is_empty() && it.get("dbname").is_none());
+        it.set("password", r"a'\b");
+        assert!(it.to_string().ends_with(r" password='a\'\\b'"), "{it}");
+        assert!(Conninfo::parse("host=a\0b").unwrap_err().to_string().contains("zero byte"));
+    }
 }

@@ -61,4 +61,15 @@ mod tests {
         assert_eq!(vec![r#"a"b\"#, ""].text().as_deref(), Some(r#"{"a\"b\\",""}"#));
         assert_eq!(vec![None::<i32>].text().as_deref(), Some("{NULL}"));
     }
+
+    #[test]
+    fn values_are_written_as_the_server_reads_them() {
+        assert_eq!(true.text().as_deref(), Some("true"));
+        assert_eq!((-7i64).text().as_deref(), Some("-7"));
+        assert_eq!("it's".text().as_deref(), Some("it's"));
+        assert_eq!(None::<i32>.text(), None);
+        assert_eq!(Some("x").text().as_deref(), Some("x"));
+        assert_eq!(Vec::<i32>::new().text().as_deref(), Some("{}"));
+        assert_eq!([Some("NULL"), None].text().as_deref(), Some(r#"{"NULL",NULL}"#));
+    }
 }

@@ -91,4 +91,44 @@ mod tests {
         assert_eq!(<&str>::from_value(Some(b"\xff"), oid::TEXT), None);
         assert_eq!(bool::from_value(Some(&[]), oid::BOOL), None);
     }
+
+    #[test]
+    fn each_type_has_its_length_its_sign_and_its_oid() {
+        let of = |bytes: &'static [u8]| Some(bytes);
+        assert_eq!(i16::from_value(of(&[0xff, 0xfe]), oid::INT2), Some(-2));
+        assert_eq!(i32::from_value(of(&[0xff, 0xff, 0xff, 0xfd]), oid::INT4), Some(-3));
+        assert_eq!(i64::from_value(of(&[0xff; 8]), oid::INT8), Some(-1));
+        assert_eq!(u32::from_value(of(&[0xff; 4]), oid::OID), Some(u32::MAX));
+        assert_eq!(u32::from_value(of(&[0xff; 4]), oid::INT4), None);
+        assert_eq!(i32::from_value(of(&[0xff; 4]), oid::OID), None);
+        assert_eq!(f64::from_value(of(&[0x3f, 0xf8, 0, 0, 0, 0, 0, 0]), oid::FLOAT8), Some(1.5));
+        assert_eq!(i32::from_value(of(&[1, 2, 3]), oid::INT4), None);
+        for (byte, value) in [(0, false), (1, true), (2, true)] {
+            assert_eq!(bool::from_value(Some(&[byte]), oid::BOOL), Some(value));
+        }
+        assert_eq!(bool::from_value(of(&[1, 1]), oid::BOOL), None);
+        assert_eq!(bool::from_value(of(&[1]), oid::INT2), None);
+        // pg_type.dat: text, name, varchar, bpchar, unknown, json; int4, bytea, jsonb, xml are none of them.
+        for (of, is_text) in [
+            (25, true),
+            (19, true),
+            (1043, true),
+            (1042, true),
+            (705, true),
+            (114, true),
+            (23, false),
+            (17, false),
+            (3802, false),
+            (142, false),
+        ] {
+            assert_eq!(<&str>::from_value(Some(b"x"), of), is_text.then_some("x"), "{of}");
+            assert_eq!(String::from_value(Some(b"x"), of).is_some(), is_text, "{of}");
+        }
+        assert_eq!(<&[u8]>::from_value(Some(b"\xff\0"), oid::BYTEA), Some(&b"\xff\0"[..]));
+        assert_eq!(<&[u8]>::from_value(Some(b"x"), oid::TEXT), None);
+        // A null is nothing; a value of another type is an error, not null.
+        assert_eq!(Option::<&str>::from_value(None, oid::TEXT), Some(None));
+        assert_eq!(Option::<&str>::from_value(Some(b"x"), oid::INT4), None);
+        assert_eq!(<&str>::from_value(Some(b""), oid::TEXT), Some(""));
+    }
 }
