@@ -146,4 +146,39 @@ mod tests {
         let other = Course { cores: 8, ..course(3, 1, 1.0, 1) };
         assert_eq!(charts(&course(3, 1, 1.0, 1), &other, true)[0].reference, None);
     }
+
+    #[test]
+    fn each_percentile_is_of_its_part_and_rates_are_of_what_is_counted() {
+        let mut a = course(2, 10, 1.0, 1);
+        let mut histogram = Histogram::new();
+        // Of 100 commands 60 take 8 ticks, 37 take 64, two take 512, one takes 4096: each begins a bucket.
+        for (ticks, count) in [(8, 60), (64, 37), (512, 2), (4096, 1)] {
+            histogram.add(ticks, count);
+        }
+        a.latency[0] = Latency { start: 0.0, seconds: 1.0, seconds_per_tick: 1.0, histogram };
+        let charts = charts(&a, &a, false);
+        let first =
+            |id: &str| charts.iter().find(|it| it.id == id).map(|it| it.series[0].values.clone());
+        // Within a sixteenth.
+        for (id, low, high) in
+            [("latency_p50", 8.0, 8.5), ("latency_p95", 64.0, 68.0), ("latency_p99", 512.0, 544.0)]
+        {
+            let values = first(id).unwrap();
+            assert!(values[0].is_some_and(|it| (low..=high).contains(&it)), "{id} {values:?}");
+            assert_eq!(values[1], None, "the reading is over");
+        }
+        assert_eq!(first("rate"), None, "no command is recorded, only commits");
+        let figures = a.points[1].figures.as_mut().unwrap();
+        figures.commands = 6;
+        a.points[1].seconds = 0.5;
+        let rates = rate(&a, &a, false).series[0].values.clone();
+        assert_eq!(rates, [Some(0.0), Some(12.0)]);
+    }
+
+    #[test]
+    fn a_point_that_neither_side_measured_has_no_time() {
+        let (mut a, mut b) = (course(3, 1, 1.0, 1), course(2, 1, 1.0, 1));
+        (a.points[0].seconds, b.points[0].seconds, a.points[1].seconds) = (0.0, 0.0, 0.0);
+        assert_eq!(axis(&a, &b).seconds, [0.0, 1.0, 1.0]);
+    }
 }

@@ -126,4 +126,26 @@ mod tests {
         material.latency.clear();
         assert!(heatmap(&material).is_none());
     }
+
+    #[test]
+    fn columns_and_rows_are_joined_where_there_are_too_many() {
+        let mut material = super::super::sample::material();
+        let recorded = |number: usize| -> Vec<Latency> {
+            (0..number).map(|at| latency(10.0 * at as f64, &[1_000])).collect()
+        };
+        for (number, step, columns) in [(720, 10.0, 720), (721, 20.0, 361), (1441, 30.0, 481)] {
+            material.latency = recorded(number);
+            let map = heatmap(&material).unwrap();
+            assert_eq!((map.step_seconds, map.columns.len()), (step, columns), "{number}");
+            let all: u64 = map.columns.iter().flatten().flat_map(|it| it.iter().skip(1)).sum();
+            assert_eq!(all, number as u64);
+        }
+        // 64 buckets from bucket 64 on have a row each, 65 have one for two.
+        for (highest, rows) in [(127, 64), (128, 33), (319, 64)] {
+            material.latency = vec![latency(0.0, &[bucket_low(64), bucket_low(highest)])];
+            let map = heatmap(&material).unwrap();
+            assert_eq!(map.bounds.len(), rows + 1, "{highest}");
+            assert_eq!(map.bounds[0], bucket_low(64) as f64 * 1e-9);
+        }
+    }
 }

@@ -46,3 +46,31 @@ pub fn marks(material: &Material) -> Vec<Mark> {
     marks.sort_by(|a, b| a.time.total_cmp(&b.time));
     marks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_slow_operations_are_marked_in_order_of_time() {
+        let mut material = crate::sample::material();
+        let slow = |row: &&view::events::Row| row.kind == EventKind::Slow;
+        let one = material.events.iter().find(slow).unwrap().clone();
+        let from = material.from;
+        // The first are the shortest; one is before the report, one has no time.
+        let row = |at: u64, time: Option<f64>| view::events::Row {
+            time,
+            text: format!("slow {at}"),
+            payload: segment::Payload::of_text(EventKind::Slow, &format!("sync: {at}.000 s: x")),
+            ..one.clone()
+        };
+        material.events = (0..=SLOW as u64).map(|at| row(at, Some(from + at as f64))).collect();
+        material.events.reverse();
+        material.events.push(row(1_000, Some(from - 1.0)));
+        material.events.push(row(1_001, None));
+        material.marks.clear();
+        let texts: Vec<String> = marks(&material).into_iter().map(|it| it.text).collect();
+        let expected: Vec<String> = (1..=SLOW).map(|at| format!("slow {at}")).collect();
+        assert_eq!(texts, expected);
+    }
+}

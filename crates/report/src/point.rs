@@ -85,3 +85,56 @@ impl Figures {
 fn is_write(operation: &str) -> bool {
     matches!(operation, "write" | "extend")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_of_operations_that_move_them_and_wal_is_apart() {
+        let mut interval = crate::sample::material().whole;
+        let one = interval.files[0].clone();
+        let row = |file: &str, operation: &str, bytes: u64| {
+            let mut row = one.clone();
+            (row.file, row.operation, row.bytes) = (file.into(), operation.into(), bytes);
+            row
+        };
+        interval.files = vec![
+            row("main", "read", 1),
+            row("wal", "read", 2),
+            row("main", "write", 4),
+            row("temporary", "extend", 8),
+            row("wal", "write", 16),
+            row("wal", "extend", 32),
+            row("main", "prefetch", 64),
+            row("wal", "sync", 128),
+            row("main", "writeback", 256),
+        ];
+        let figures = Figures::of(&interval);
+        assert_eq!((figures.read_bytes, figures.written_bytes, figures.wal_bytes), (3, 12, 48));
+        interval.files.push(row("main", "read", u64::MAX));
+        assert_eq!(Figures::of(&interval).read_bytes, u64::MAX);
+    }
+
+    #[test]
+    fn figures_are_those_of_the_interval() {
+        let mut interval = crate::sample::material().whole;
+        for row in &mut interval.ledger {
+            row.idle = &*row.activity != "cpu";
+        }
+        for (at, row) in interval.commands.iter_mut().enumerate() {
+            row.handle.seconds = 1.0 + at as f64;
+            row.read.seconds = 0.25;
+        }
+        let kinds = interval.commands.len() as f64;
+        interval.commands_handled = 11;
+        interval.commits.count = 12;
+        interval.commits.flushes = 13;
+        let figures = Figures::of(&interval);
+        let names: Vec<&str> = figures.activities.iter().map(|it| &*it.0).collect();
+        assert_eq!(names, ["cpu"], "what is idle is left out");
+        assert_eq!(figures.handle_seconds, kinds * (kinds + 1.0) / 2.0);
+        assert_eq!(figures.read_seconds, kinds * 0.25);
+        assert_eq!((figures.commands, figures.commits, figures.flushes), (11, 12, 13));
+    }
+}
