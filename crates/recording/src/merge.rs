@@ -102,3 +102,51 @@ pub(crate) fn buckets(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<T>(rule: impl Fn(&mut T, T), mut field: T, later: T) -> T {
+        rule(&mut field, later);
+        field
+    }
+
+    #[test]
+    fn each_rule_takes_what_its_name_says() {
+        assert_eq!(of(sum, 3u64, 4), 7);
+        assert_eq!(of(sum, u64::MAX - 1, 4), u64::MAX);
+        assert_eq!(of(sum, -3i64, 1), -2);
+        assert_eq!(of(sum, 0.5, 0.25), 0.75);
+        for (a, b, added, smaller) in [
+            (Some(3), Some(4), Some(7), Some(3)),
+            (Some(4), Some(3), Some(7), Some(3)),
+            (None, Some(4), Some(4), Some(4)),
+            (Some(3), None, Some(3), Some(3)),
+            (None, None, None, None),
+        ] {
+            assert_eq!(of(sum, a, b), added);
+            assert_eq!(of(min, a, b), smaller);
+        }
+        assert_eq!((of(last, 3, 4), of(last, 4, 3)), (4, 3));
+        assert_eq!((of(max, 3, 4), of(max, 4, 3)), (4, 4));
+        assert_eq!(of(max, None, Some(3)), Some(3));
+        for (a, b) in [(true, true), (true, false), (false, true), (false, false)] {
+            assert_eq!((of(all, a, b), of(any, a, b)), (a && b, a || b));
+        }
+        for (a, b, first) in [(0, 5, 5), (5, 0, 5), (5, 7, 5), (7, 5, 5), (0, 0, 0)] {
+            assert_eq!(of(earliest, a, b), first);
+        }
+        assert_eq!(&*of(known, "".into(), "b".into()), "b");
+        assert_eq!(&*of(known, "a".into(), "b".into()), "a");
+    }
+
+    #[test]
+    fn buckets_stay_sorted_with_their_counts() {
+        let mut both = (vec![2, 5], vec![20, 50]);
+        buckets((&mut both.0, &mut both.1), (&[1, 5, 3, 9], &[10, 1, 30, u64::MAX]));
+        assert_eq!(both, (vec![1, 2, 3, 5, 9], vec![10, 20, 30, 51, u64::MAX]));
+        buckets((&mut both.0, &mut both.1), (&[9], &[1]));
+        assert_eq!(both.1[4], u64::MAX);
+    }
+}

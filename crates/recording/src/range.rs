@@ -42,3 +42,37 @@ pub fn format_utc(time_us: i64) -> String {
         Err(_) => format!("{time_us} us"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_its_end_and_not_its_beginning() {
+        let range = Range { from_us: 10, to_us: 20 };
+        let within = [9, 10, 11, 20, 21].map(|time| range.contains(time));
+        assert_eq!(within, [false, false, true, true, false]);
+        // A file has rows from its first time to its last one.
+        for (from, to, meets) in [
+            (0, 10, false),
+            (0, 11, true),
+            (10, 10, false),
+            (20, 30, true),
+            (21, 30, false),
+            (0, 30, true),
+        ] {
+            assert_eq!(range.meets(from, to), meets, "{from} {to}");
+        }
+        assert!((range.seconds() - 1e-5).abs() < 1e-15);
+        assert!(Range::ALL.contains(i64::MAX) && Range::ALL.seconds() > 9e12);
+    }
+
+    #[test]
+    fn times_are_whole_milliseconds() {
+        assert_eq!(time_us(1_999_999), 1_000);
+        assert_eq!(time_us(2_000_000), 2_000);
+        assert_eq!(time_us(u64::MAX), 18_446_744_073_709_000);
+        assert_eq!(format_utc(1_772_323_200_999_999), "2026-03-01 00:00:00 UTC");
+        assert_eq!(format_utc(i64::MAX), "9223372036854775807 us");
+    }
+}

@@ -151,3 +151,106 @@ fn coarsen(batch: &mut Batch, step: i64) {
     }
     renumber! { histograms statements statement_accounts plans relations kernel server_io dead_rows snapshots }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An interval of a second that ends at this time, ms.
+    fn frame(number: u64, ms: i64) -> FrameRow {
+        FrameRow {
+            frame: number,
+            time_us: ms * 1000,
+            interval_ns: 1_000_000_000,
+            level: "waits".into(),
+            ..FrameRow::default()
+        }
+    }
+
+    /// The last interval of the group of each.
+    fn last(frames: &[FrameRow]) -> Vec<u64> {
+        groups(frames, 10 * SECOND_US).into_values().collect()
+    }
+
+    #[test]
+    fn the_end_of_a_step_belongs_to_it() {
+        let steps = [0, 1, 9, 10, 11, 20, 21].map(|time| step_of(time, 10));
+        assert_eq!(steps, [-1, 0, 0, 0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn intervals_are_merged_up_to_the_end_of_a_step() {
+        let frames: Vec<FrameRow> = (1..=12).map(|n| frame(n, 1000 * n as i64)).collect();
+        assert_eq!(last(&frames), [10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 12, 12]);
+    }
+
+    #[test]
+    fn intervals_of_another_kind_or_after_a_gap_are_not_merged() {
+        let pair = |change: fn(&mut FrameRow)| {
+            let mut frames = [frame(1, 1000), frame(2, 2000)];
+            change(&mut frames[1]);
+            last(&frames)
+        };
+        assert_eq!(pair(|_| ()), [2, 2]);
+        assert_eq!(pair(|it| it.level = "locks".into()), [1, 2]);
+        assert_eq!(pair(|it| it.server = 1), [1, 2]);
+        assert_eq!(pair(|it| it.partial = true), [1, 2]);
+        // Half an interval late is no gap; nor is an early one, unless its time is not after the one before.
+        assert_eq!(pair(|it| it.time_us = 2_500_000), [2, 2]);
+        assert_eq!(pair(|it| it.time_us = 2_501_000), [1, 2]);
+        assert_eq!(pair(|it| it.time_us = 1_001_000), [2, 2]);
+        assert_eq!(pair(|it| it.time_us = 1_000_000), [1, 2]);
+        assert_eq!(pair(|it| it.time_us = 500_000), [1, 2]);
+    }
+
+    #[test]
+    fn a_merged_interval_has_the_sums_the_last_state_and_the_worst_of_its_parts() {
+        let one = |number: u64, n: u64, exact: bool| FrameRow {
+            wall_ns: n,
+            busy_ns: 2 * n,
+            uninstrumented_ns: 3 * n,
+            locks_ns: 4 * n,
+            commands: 5 * n,
+            ended_sessions: 6 * n,
+            host_idle_ns: 7 * n,
+            sessions_active: n as u32,
+            torn_sessions: 9 - n,
+            monotonic_ns: n,
+            exact,
+            ..frame(number, 1000 * number as i64)
+        };
+        let mut rows = vec![one(2, 3, false), one(1, 1, true)];
+        merge(&mut rows, |_| (), |_| ());
+        let expected = FrameRow {
+            interval_ns: 2_000_000_000,
+            wall_ns: 4,
+            busy_ns: 8,
+            uninstrumented_ns: 12,
+            locks_ns: 16,
+            commands: 20,
+            ended_sessions: 24,
+            host_idle_ns: 28,
+            sessions_active: 3,
+            torn_sessions: 8,
+            monotonic_ns: 3,
+            exact: false,
+            ..frame(2, 2000)
+        };
+        assert_eq!(rows, [expected]);
+    }
+
+    #[test]
+    fn a_group_is_not_continued_after_another_of_its_key() {
+        let row = |frame: u64, time_us: i64, wall_ns: u64| FrameRow {
+            frame,
+            time_us,
+            wall_ns,
+            ..FrameRow::default()
+        };
+        // The clock was set back after the second one.
+        let mut rows = vec![row(1, 5, 1), row(2, 15, 2), row(3, 6, 4), row(4, 7, 8)];
+        merge(&mut rows, |it| step_of(it.time_us, 10), |_| ());
+        let sums: Vec<(u64, u64)> = rows.iter().map(|it| (it.frame, it.wall_ns)).collect();
+        assert_eq!(sums, [(1, 1), (2, 2), (4, 12)]);
+    }
+}

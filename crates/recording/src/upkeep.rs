@@ -190,3 +190,27 @@ pub(crate) fn remove_empty_days(store: &Store, files: &[(&'static str, DataFile)
         let _ = std::fs::remove_dir(store.table(table).join(format!("date={}", file.date)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_coarser_at_their_age() {
+        let hour = 3_600_000_000;
+        for (age, expected) in [
+            (hour - 1, None),
+            (hour, Some(Compaction::Hour)),
+            (24 * hour - 1, Some(Compaction::Hour)),
+            (24 * hour, Some(Compaction::TenSeconds)),
+            (7 * 24 * hour - 1, Some(Compaction::TenSeconds)),
+            (7 * 24 * hour, Some(Compaction::Minutes)),
+        ] {
+            let found = compaction_at(age, &RetentionPolicy::default());
+            assert!(found == expected, "{age}");
+        }
+        assert_eq!(micros(Duration::from_millis(1500)), 1_500_000);
+        assert_eq!(micros(Duration::MAX), i64::MAX);
+        assert_eq!(RetentionPolicy::default().retention, None);
+    }
+}
