@@ -298,3 +298,106 @@ impl IoFigures {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_a_device_are_its_counters_by_time() {
+        let requests = |count, sectors, ms| Some(Requests { count, sectors, ms });
+        let step = DiskCounters {
+            reads: 10,
+            reads_merged: 20,
+            sectors_read: 30,
+            read_ms: 45,
+            writes: 50,
+            writes_merged: 60,
+            sectors_written: 70,
+            write_ms: 100,
+            in_flight: 7,
+            busy_ms: 1500,
+            queue_ms: 3000,
+            discards: requests(4, 8, 6),
+            flushes: requests(5, 0, 15),
+            ..DiskCounters::default()
+        };
+        let expected = DeviceFigures {
+            reads_per_second: 5.0,
+            read_bytes_per_second: 30.0 * 512.0 / 2.0,
+            reads_merged_per_second: 10.0,
+            read_ms: Some(4.5),
+            writes_per_second: 25.0,
+            written_bytes_per_second: 70.0 * 512.0 / 2.0,
+            writes_merged_per_second: 30.0,
+            write_ms: Some(2.0),
+            discards_per_second: Some(2.0),
+            discarded_bytes_per_second: Some(8.0 * 512.0 / 2.0),
+            discard_ms: Some(1.5),
+            flushes_per_second: Some(2.5),
+            flush_ms: Some(3.0),
+            queue_length: 1.5,
+            utilisation_percent: 75.0,
+            in_flight: 7,
+        };
+        assert_eq!(DeviceFigures::of(&step, 2.0), expected);
+        let idle =
+            DeviceFigures::of(&DiskCounters { busy_ms: 2100, ..DiskCounters::default() }, 2.0);
+        assert_eq!((idle.read_ms, idle.write_ms, idle.flush_ms), (None, None, None));
+        assert_eq!((idle.discards_per_second, idle.utilisation_percent), (None, 100.0));
+    }
+
+    #[test]
+    fn figures_of_processes_are_their_counters_by_time() {
+        let step = IoCounters {
+            reads: 2,
+            writes: 4,
+            read_bytes: 1000,
+            written_bytes: 600,
+            device_read_bytes: 250,
+            device_written_bytes: 500,
+            cancelled_bytes: 100,
+        };
+        let figures = IoFigures::of(step, 2.0);
+        let expected = IoFigures {
+            reads_per_second: 1.0,
+            read_bytes_per_second: 500.0,
+            writes_per_second: 2.0,
+            written_bytes_per_second: 300.0,
+            device_read_bytes_per_second: 125.0,
+            device_written_bytes_per_second: 250.0,
+            cancelled_bytes_per_second: 50.0,
+            from_page_cache_percent: Some(75.0),
+        };
+        assert_eq!(figures, expected);
+        let ahead = IoFigures::of(IoCounters { device_read_bytes: 2000, ..step }, 2.0);
+        assert_eq!(ahead.from_page_cache_percent, Some(0.0), "the kernel read ahead");
+        let none = IoFigures::of(IoCounters { read_bytes: 0, ..step }, 2.0);
+        assert_eq!(none.from_page_cache_percent, None);
+    }
+
+    #[test]
+    fn two_readings_at_once_have_rates_of_zero() {
+        assert_eq!(elapsed(5, 5), 1e-9);
+        assert_eq!(elapsed(5, 4), 1e-9);
+        assert_eq!(elapsed(1, 2_000_000_001), 2.0);
+    }
+
+    #[test]
+    fn a_process_counts_from_its_start_if_it_started_after_the_first_reading() {
+        let counters = |reads| IoCounters { reads, ..IoCounters::default() };
+        let process = |started, reads| ProcessCounters { started, io: counters(reads) };
+        let a = GroupCounters {
+            started: 1,
+            taken: 50,
+            total: counters(0),
+            processes: [(7, process(10, 3))].into(),
+            refused: 0,
+        };
+        // The same process, its pid's next owner, one that started in the tick of the reading, one that was not read then.
+        assert_eq!(one(&a, 7, &process(10, 8)), Some(counters(5)));
+        assert_eq!(one(&a, 7, &process(60, 8)), Some(counters(8)));
+        assert_eq!(one(&a, 8, &process(50, 8)), Some(counters(8)));
+        assert_eq!(one(&a, 8, &process(49, 8)), None);
+    }
+}

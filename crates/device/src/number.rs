@@ -44,3 +44,19 @@ impl Serialize for DeviceNumber {
         serializer.collect_str(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_as_it_is_written() {
+        let number: DeviceNumber = "259:3\n".parse().unwrap();
+        assert_eq!((number.major, number.minor, number.is_anonymous()), (259, 3, false));
+        assert_eq!(number.to_string(), "259:3");
+        assert!("0:259".parse::<DeviceNumber>().unwrap().is_anonymous());
+        for odd in ["", "8", "8:", ":1", "8:1:2", "a:1", "-1:1"] {
+            assert!(odd.parse::<DeviceNumber>().is_err(), "{odd}");
+        }
+    }
+}
