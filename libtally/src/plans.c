@@ -117,7 +117,8 @@ fill(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const tal
 {
 	uint32_t	size = text->size < sizeof(plan->text) ? text->size : sizeof(plan->text);
 
-	__atomic_store_n(&plan->generation, plan->generation + 1, __ATOMIC_RELAXED);
+	/* after the state, which is no longer USED for those that see it, and before all that follows */
+	__atomic_store_n(&plan->generation, plan->generation + 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	TALLY_STOP("plan of a new generation");
 	plan->key = *key;
@@ -251,7 +252,7 @@ tally_plans_reset(tally_segment *segment, const tally_statement_filter *filter)
 		tally_copy_words(&key, &plan->key, sizeof(key));
 		if (tally_statement_matches(&key, filter) && take(segment, i, TALLY_PLAN_USED))
 		{
-			__atomic_store_n(&plan->generation, plan->generation + 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&plan->generation, plan->generation + 1, __ATOMIC_RELEASE);
 			TALLY_STOP("plan to be freed");
 			__atomic_store_n(&plan->state, TALLY_PLAN_FREE, __ATOMIC_RELEASE);
 		}

@@ -577,10 +577,13 @@ tally_read_plan(const tally_segment *segment, uint32_t number, tally_plan *copy)
 		__atomic_load_n(tally_plan_memory_at(segment, number), __ATOMIC_ACQUIRE) == 0)
 		return TALLY_READ_ABSENT;
 	plan = tally_plan_at(segment, number);
+	/* before the state: a generation of a plan that is being written is not yet used */
+	generation = __atomic_load_n(&plan->generation, __ATOMIC_ACQUIRE);
+	TALLY_POINT("plan to be read");
 	if (__atomic_load_n(&plan->state, __ATOMIC_ACQUIRE) != TALLY_PLAN_USED)
 		return TALLY_READ_ABSENT;
-	generation = __atomic_load_n(&plan->generation, __ATOMIC_ACQUIRE);
 	tally_copy_words(copy, plan, sizeof(*copy));
+	TALLY_POINT("plan copied");
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&plan->state, __ATOMIC_RELAXED) != TALLY_PLAN_USED ||
 		tally_peek64(&plan->generation) != generation)

@@ -202,6 +202,55 @@ a_segment_without_plans_has_none(void **state)
 
 /* ---------------------------------------------------------------- at once, and killed */
 
+static const char *begins;
+static const char *ends;
+
+/* Gives the only entry in use to the plan of the same statement with shape 8; between the two, half of it is written. */
+static void
+replace_meanwhile(const char *where)
+{
+	for (uint32_t n = 0; n < segment.cold.plans.count; n++)
+	{
+		tally_plan *plan = tally_plan_at(&segment, n);
+
+		if (*tally_plan_memory_at(&segment, n) != 0 && strcmp(where, begins) == 0 && plan->state == TALLY_PLAN_USED && plan->shape == 7)
+		{
+			plan->state = TALLY_PLAN_WRITING;
+			plan->generation++;
+			plan->shape = 8;
+		}
+		if (*tally_plan_memory_at(&segment, n) != 0 && strcmp(where, ends) == 0 && plan->state == TALLY_PLAN_WRITING)
+		{
+			plan->text[2] = '8';
+			plan->state = TALLY_PLAN_USED;
+		}
+	}
+}
+
+static void
+a_plan_that_is_replaced_while_it_is_read_is_absent(void **state)
+{
+	static const char *const points[] = {"plan to be read", "plan copied"};
+
+	(void) state;
+	for (int from = 0; from < 2; from++)
+		for (int to = from; to < 2; to++)
+		{
+			tally_plan	plan;
+			uint64_t	before;
+
+			(void) tally_statements_reset(&segment, &(tally_statement_filter) {0});
+			assert_true(put(1, 7, 100, 10, &before));
+			begins = points[from];
+			ends = points[to];
+			tally_test_hook = replace_meanwhile;
+			(void) find(1, 7, &plan);	/* what is found has its own text */
+			tally_test_hook = NULL;
+			replace_meanwhile(ends);
+			assert_true(find(1, 8, &plan));
+		}
+}
+
 static uint64_t *made;
 
 /* Twelve plans of one statement, in the eight entries of its set. */
@@ -294,6 +343,7 @@ main(void)
 		TEST(a_full_set_replaces_the_plan_that_was_not_used_for_longest),
 		TEST(a_long_text_is_cut_and_a_reset_forgets_plans_by_statement),
 		TEST(a_segment_without_plans_has_none),
+		TEST(a_plan_that_is_replaced_while_it_is_read_is_absent),
 		TEST(plans_keep_their_own_texts_while_they_replace_each_other),
 		TEST(a_killed_process_leaves_nothing_that_others_stumble_over),
 	};
