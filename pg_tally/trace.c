@@ -66,10 +66,15 @@ end(uint64 now, tally_trace_reason reason)
 	leave();
 }
 
-/* False: the request has been withdrawn, or was not renewed. The process is traced no longer. */
+/*
+ * False: the request has been withdrawn, or was not renewed. The process is traced no longer. A caller that writes several
+ * records may ask again after that.
+ */
 static bool
 is_wanted(uint64 now)
 {
+	if (!trace_on)
+		return false;
 	if (likely(tally_trace_wanted(&tracer, now)))
 		return true;
 	if (tracer.trace->claim == tracer.claim)
