@@ -210,6 +210,14 @@ impl Pass {
         Ok(())
     }
 
+    /// What was sent and is no longer in the spool, by key.
+    fn absent(&self, entries: &[Entry]) -> Vec<(String, Object)> {
+        let listed: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+        let mut keys = self.sent.keys();
+        keys.retain(|key| !listed.contains(key.as_str()));
+        keys.into_iter().filter_map(|key| Object::parse(&key).map(|it| (key, it))).collect()
+    }
+
     /// Remove from the bucket what was merged, when its grace period is over.
     fn remove_merged(
         &mut self,
@@ -218,13 +226,8 @@ impl Pass {
         now_us: i64,
     ) -> Result<(), Error> {
         let entries = self.entries(generation);
-        let listed: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
         let highest = grades(entries.iter().map(|entry| &entry.object));
-        for key in self.sent.keys() {
-            if listed.contains(key.as_str()) {
-                continue;
-            }
-            let Some(object) = Object::parse(&key) else { continue };
+        for (key, object) in self.absent(&entries) {
             let merged = highest.get(&object.hour()).is_some_and(|grade| object.grade < *grade);
             if !merged {
                 // The spool has nothing of that hour any more.
@@ -258,13 +261,9 @@ impl Pass {
     fn remove_old(&mut self, now_us: i64) -> Result<(), Error> {
         let Some(keep) = self.keep else { return Ok(()) };
         let entries = self.entries(self.generation.unwrap_or(1));
-        let listed_keys: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
-        let mut superseded = self.sent.keys();
-        superseded.retain(|key| !listed_keys.contains(key.as_str()));
-        let superseded: Vec<Object> =
-            superseded.iter().filter_map(|key| Object::parse(key)).collect();
         // The spool's hour is what says that they can be removed from the bucket.
-        let needed: HashSet<_> = superseded.iter().map(Object::hour).collect();
+        let absent = self.absent(&entries);
+        let needed: HashSet<_> = absent.iter().map(|(_, object)| object.hour()).collect();
         let mut hours: BTreeMap<(String, String), Vec<&Entry>> = BTreeMap::new();
         for entry in &entries {
             hours.entry(entry.file.hour()).or_default().push(entry);
