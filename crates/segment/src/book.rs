@@ -209,6 +209,8 @@ impl Book {
             head.total = (head.total - head.running).saturating_add(running);
             head.running = running;
         }
+        // Of an owner that died there nothing runs: it lived until that stretch ended.
+        self.now = self.now.max(self.born.saturating_add(self.accounted(directory)));
     }
 }
 
