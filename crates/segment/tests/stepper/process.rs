@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! libtally's writers, stopped between any two stores (`libtally/test/stepper.c`).
+//! Writers that are stopped between any two stores: libtally's (`libtally/test/stepper.c`) and the Java agent's
+//! (`client/java/src/test/java/org/pgtally/test/Stepper.java`).
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -39,13 +40,32 @@ fn program() -> PathBuf {
 
 impl Stepper {
     pub fn new() -> Stepper {
-        let mut process = Command::new(program())
+        Stepper::run(&mut Command::new(program()), "make -C libtally")
+    }
+
+    /// The Java agent's writers, which stop in methods of this pattern; `None`: the agent was not built.
+    pub fn java(stops: &str) -> Option<Stepper> {
+        let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../client/java/target");
+        let classes = ["test-classes", "classes"].map(|it| built.join(it));
+        if !classes[0].join("org/pgtally/test/Stepper.class").exists() {
+            let required = std::env::var_os("PGTALLY_JAVA_REQUIRED").is_some();
+            assert!(!required, "no {}", classes[0].display());
+            eprintln!("left out: {} is missing (make agent)", classes[0].display());
+            return None;
+        }
+        let path = classes.map(|it| it.display().to_string()).join(":");
+        let mut command = Command::new("java");
+        let options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &path];
+        command.args(options).args(["org.pgtally.test.Stepper", stops]);
+        Some(Stepper::run(&mut command, "make agent"))
+    }
+
+    fn run(command: &mut Command, make: &str) -> Stepper {
+        let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|error| {
-                panic!("{}: {error}; run make -C libtally", program().display())
-            });
+            .unwrap_or_else(|error| panic!("{command:?}: {error}; run {make}"));
         let input = process.stdin.take().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         Stepper { process, input, output, pid: None }

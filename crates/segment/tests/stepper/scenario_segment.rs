@@ -67,7 +67,11 @@ pub struct Shared(Arc<Mutex<Stepper>>);
 
 impl Shared {
     pub fn new() -> Shared {
-        Shared(Arc::new(Mutex::new(Stepper::new())))
+        Shared::of(Stepper::new())
+    }
+
+    pub fn of(stepper: Stepper) -> Shared {
+        Shared(Arc::new(Mutex::new(stepper)))
     }
 
     pub fn with<T>(&self, f: impl FnOnce(&mut Stepper) -> T) -> T {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use segment::book::Life;
+use segment::book::{Identity, Life};
 use segment::directory::StatKind;
 use segment::layout::{book, header, state};
 use segment::{Delta, Frame, Interval, Rising, Segment, Snapshot};
@@ -20,7 +20,11 @@ pub struct Ended {
 
 /// Looks at one run of a scenario, again and again.
 pub struct Witness {
+    /// The texts that a session may have.
+    knows: fn(&Identity) -> bool,
     ended: Ended,
+    /// The clock is real: what sessions come to is learned from their last reading before they are merged.
+    learns: Option<Learned>,
     previous: Option<Snapshot>,
     rising: Rising,
     totals: HashMap<String, u64>,
@@ -43,6 +47,20 @@ fn all_ticks(snapshot: &Snapshot) -> u64 {
     all.map(|book| book.accounted(&snapshot.directory)).sum()
 }
 
+/// Of the session that was seen last.
+#[derive(Debug, Clone, Default)]
+struct Learned {
+    generation: u32,
+    /// It was read after it had closed its last account.
+    is_closed: bool,
+}
+
+fn is_of_the_server(identity: &Identity) -> bool {
+    let texts = [&*identity.kind, &*identity.database, &*identity.user, &*identity.client];
+    texts == ["client backend", "alpha", "ann", "local"]
+        && ["first application", "another one"].contains(&&*identity.application)
+}
+
 fn name_of(process: &str, stat: &segment::directory::Stat) -> String {
     format!("{process}: {} ({:?})", stat.name, stat.kind)
 }
@@ -50,7 +68,9 @@ fn name_of(process: &str, stat: &segment::directory::Stat) -> String {
 impl Witness {
     pub fn new(ended: Ended) -> Witness {
         Witness {
+            knows: is_of_the_server,
             ended,
+            learns: None,
             previous: None,
             rising: Rising::default(),
             totals: HashMap::new(),
@@ -58,6 +78,43 @@ impl Witness {
             seen: false,
             is_merging: false,
             torn: 0,
+        }
+    }
+
+    /// Of sessions with such texts, one after another, at a real clock.
+    pub fn of_threads(knows: fn(&Identity) -> bool) -> Witness {
+        Witness { knows, learns: Some(Learned::default()), ..Witness::new(Ended::default()) }
+    }
+
+    /// One that has seen what this one has, and then its writer is killed.
+    pub fn after_death(&self) -> Witness {
+        let learns = self.learns.clone();
+        Witness { learns, seen: self.seen, knows: self.knows, ..Witness::new(self.ended) }
+    }
+
+    /// What sessions come to, from what is seen of the one that lives.
+    fn learn(&mut self, snapshot: &Snapshot) {
+        let Some(learned) = &mut self.learns else { return };
+        if self.previous.as_ref().is_some_and(|previous| previous.resets != snapshot.resets) {
+            self.ended = Ended::default();
+            *learned = Learned::default();
+        }
+        match snapshot.books.first() {
+            // What is being merged is in parts in its group.
+            Some(book) if !snapshot.stuck_merge => {
+                if book.generation != learned.generation {
+                    *learned = Learned { generation: book.generation, is_closed: false };
+                    self.ended.before = self.ended.after;
+                    self.seen = false;
+                }
+                self.ended.after = self.ended.before + book.accounted(&snapshot.directory);
+                learned.is_closed = book.run().is_none();
+            }
+            _ if !learned.is_closed => {
+                learned.is_closed = true;
+                self.ended.after = ended_ticks(snapshot);
+            }
+            _ => {}
         }
     }
 
@@ -69,6 +126,7 @@ impl Witness {
             segment.snapshot(self.previous.as_ref()).map_err(|error| error.to_string())?;
         let delta = Delta::between(self.previous.as_ref(), &snapshot);
         let closing = before.is_closed || SlotWords::of(&path).state == state::LIVE;
+        self.learn(&snapshot);
         self.sessions(&snapshot, begin, closing)?;
         self.change(&delta, &snapshot)?;
         if stopped {
@@ -90,9 +148,7 @@ impl Witness {
         let mut lives = false;
         for book in &snapshot.books {
             let identity = &book.identity;
-            let texts = [&*identity.kind, &*identity.database, &*identity.user, &*identity.client];
-            let known = ["first application", "another one"].contains(&&*identity.application);
-            if texts != ["client backend", "alpha", "ann", "local"] || !known {
+            if !(self.knows)(identity) {
                 return Err(format!("foreign or half texts: {identity:?}"));
             }
             if book.life == Life::Retired {
