@@ -38,6 +38,23 @@ fn program() -> PathBuf {
     std::env::var_os("PGTALLY_STEPPER").map_or_else(|| build.join("stepper"), PathBuf::from)
 }
 
+/// A program of the agent's tests; `None`: the agent was not built.
+pub fn java(program: &str) -> Option<Command> {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../client/java/target");
+    let classes = ["test-classes", "classes", "lib/*"].map(|it| built.join(it));
+    if !classes[0].join(program.replace('.', "/") + ".class").exists() {
+        let required = std::env::var_os("PGTALLY_JAVA_REQUIRED").is_some();
+        assert!(!required, "no {}", classes[0].display());
+        eprintln!("left out: {} is missing (make agent)", classes[0].display());
+        return None;
+    }
+    // Byte Buddy lies in the agent alone, under another name.
+    let path = classes.map(|it| it.display().to_string()).join(":");
+    let mut command = Command::new("java");
+    command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &path, program]);
+    Some(command)
+}
+
 impl Stepper {
     pub fn new() -> Stepper {
         Stepper::run(&mut Command::new(program()), "make -C libtally")
@@ -45,19 +62,7 @@ impl Stepper {
 
     /// The Java agent's writers, which stop in methods of this pattern; `None`: the agent was not built.
     pub fn java(stops: &str) -> Option<Stepper> {
-        let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../client/java/target");
-        let classes = ["test-classes", "classes"].map(|it| built.join(it));
-        if !classes[0].join("org/pgtally/test/Stepper.class").exists() {
-            let required = std::env::var_os("PGTALLY_JAVA_REQUIRED").is_some();
-            assert!(!required, "no {}", classes[0].display());
-            eprintln!("left out: {} is missing (make agent)", classes[0].display());
-            return None;
-        }
-        let path = classes.map(|it| it.display().to_string()).join(":");
-        let mut command = Command::new("java");
-        let options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &path];
-        command.args(options).args(["org.pgtally.test.Stepper", stops]);
-        Some(Stepper::run(&mut command, "make agent"))
+        Some(Stepper::run(java("org.pgtally.test.Stepper")?.arg(stops), "make agent"))
     }
 
     fn run(command: &mut Command, make: &str) -> Stepper {

@@ -32,7 +32,7 @@ import java.util.regex.Pattern;
  * Stops {@link Stepped} at every line of the package {@code org.pgtally.segment}, which alone writes shared memory: a
  * debugger, so the code that is stepped is the product's. Says and understands what libtally/test/stepper.c does.
  *
- * <p>Of a loop, which copies a text or a histogram, the first turns are stops.
+ * <p>Of a loop, which copies a text or a histogram, the first turns are stops, and every 16th up to the 96th.
  */
 public final class Stepper {
     private static final String WRITERS = "org.pgtally.segment.*";
@@ -46,6 +46,7 @@ public final class Stepper {
     private static final Pattern UPDATES = Pattern.compile("Book\\.begin:|Directory\\.publish:|CallRing\\.open:");
     private static final int FIRST_TURNS = 3;
     private static final int TURNS_A_STOP = 16;
+    private static final int LAST_TURN = 96;
 
     private final BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     private final VirtualMachine machine;
@@ -194,17 +195,21 @@ public final class Stepper {
             if (resting != null) {
                 resting.forEach(EventRequest::enable);
             }
-            int turn = turns.merge(method, 1, Integer::sum);
-            return turn <= FIRST_TURNS || turn % TURNS_A_STOP == 0;
+            return isStop(turns.merge(method, 1, Integer::sum));
         }
-        if (turns.getOrDefault(method, 0) > FIRST_TURNS) {
+        if (!isStop(turns.getOrDefault(method, 0))) {
             return false;
         }
-        if (turns.merge(method + location.lineNumber(), 1, Integer::sum) >= FIRST_TURNS) {
+        int turn = turns.merge(method + location.lineNumber(), 1, Integer::sum);
+        if (turn == LAST_TURN) {
             event.request().disable();
             disabled.computeIfAbsent(method, it -> new ArrayList<>()).add(event.request());
         }
-        return true;
+        return isStop(turn);
+    }
+
+    private static boolean isStop(int turn) {
+        return turn <= FIRST_TURNS || turn % TURNS_A_STOP == 0;
     }
 
     /** Its class and its method. */
