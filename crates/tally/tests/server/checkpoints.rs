@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use crate::support::strace::{is_held_at, Strace};
+use crate::support::strace::Strace;
 use crate::support::{create_views, eventually};
 use postgres::{Client, SimpleQueryMessage};
 use scratch::{Builder, Cluster};
@@ -158,7 +158,7 @@ fn held_checkpoint(
     let asked = Instant::now();
     std::thread::scope(|scope| {
         let checkpoint = scope.spawn(|| client.batch_execute("checkpoint").unwrap());
-        eventually("the checkpointer syncs", || is_held_at(pid, libc::SYS_fsync));
+        eventually("the checkpointer syncs", || strace.holds(pid, "fsync"));
         let begun = [asked, Instant::now()];
         let at_begin = Handled::so_far(segment);
         during(segment);

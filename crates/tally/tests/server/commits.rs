@@ -6,7 +6,7 @@
 use crate::support;
 use std::time::Instant;
 
-use crate::support::strace::{is_held_at, Strace};
+use crate::support::strace::Strace;
 use crate::support::verify::{Claim, Trial};
 use crate::support::{create_views, eventually};
 use postgres::Client;
@@ -136,22 +136,23 @@ fn run(cluster: &Cluster, client: &mut Client) -> (u64, Figures) {
 fn with_a_leader_held(
     cluster: &Cluster,
     client: &mut Client,
-    (call, number): (&str, libc::c_long),
+    call: &str,
     followers: i64,
 ) -> Option<Figures> {
     let mut leader = cluster.connect().unwrap();
     let pid: i32 = leader.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let mut others: Vec<Client> = (0..followers).map(|_| cluster.connect().unwrap()).collect();
     for session in others.iter_mut().chain([&mut leader]) {
-        // Its catalogs are read, and nothing is left to prune.
+        // Its catalogs are read, and nothing is left to prune. Its commit is counted before the next command.
         session.batch_execute("insert into t values (1)").unwrap();
+        session.batch_execute("select 1").unwrap();
     }
     let before = Figures::read(client);
     let strace = Strace::hold(call, pid)?;
     std::thread::scope(|scope| {
         let insert = |session: &mut Client| session.batch_execute("insert into t values (1)");
         scope.spawn(move || insert(&mut leader).unwrap());
-        eventually("the leader flushes", || is_held_at(pid, number));
+        eventually("the leader flushes", || strace.holds(pid, call));
         for session in &mut others {
             scope.spawn(move || insert(session).unwrap());
         }
@@ -174,9 +175,6 @@ fn with_a_leader_held(
     Some(figures)
 }
 
-const SYNC: (&str, libc::c_long) = ("fdatasync", libc::SYS_fdatasync);
-const WRITE: (&str, libc::c_long) = ("pwrite64", libc::SYS_pwrite64);
-
 fn set(cluster: &Cluster, client: &mut Client, name: &str, value: &str) {
     client.batch_execute(&format!("alter system set {name} = '{value}'")).unwrap();
     cluster.reload().unwrap();
@@ -189,7 +187,7 @@ fn set(cluster: &Cluster, client: &mut Client, name: &str, value: &str) {
 #[test]
 fn one_of_several_waiting_commits_flushes_them_all() {
     let (cluster, mut client) = server();
-    if let Some(figures) = with_a_leader_held(&cluster, &mut client, SYNC, 5) {
+    if let Some(figures) = with_a_leader_held(&cluster, &mut client, "fdatasync", 5) {
         // The one that was held, and the first of the others.
         assert_eq!((figures.leader, figures.group_committed), (2, 4), "{figures:?}");
         assert_eq!((figures.syncs, figures.asynchronous, figures.delays), (2, 0, 0), "{figures:?}");
@@ -394,7 +392,7 @@ fn with_open_sync_methods_the_process_that_writes_is_the_leader() {
         );
         // pg_stat_wal counts none. A new WAL file is synced when created, with any method.
         assert_eq!(figures.wal_syncs, 0, "{method}");
-        if let Some(figures) = with_a_leader_held(&cluster, &mut client, WRITE, 3) {
+        if let Some(figures) = with_a_leader_held(&cluster, &mut client, "pwrite64", 3) {
             assert_eq!((figures.leader, figures.group_committed), (2, 2), "{method}: {figures:?}");
         }
     }

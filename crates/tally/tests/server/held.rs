@@ -6,10 +6,7 @@
 //! between these bounds on any machine. Where strace may not trace, the tests print that and pass.
 
 use crate::support;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
-
-use crate::support::strace::{is_held_at, Strace};
+use crate::support::strace::Strace;
 use crate::support::{eventually, output, tally};
 use postgres::{Client, NoTls};
 use rustix::process::{kill_process, Pid, Signal};
@@ -31,23 +28,6 @@ fn sum(snapshot: &Snapshot, pid: i32, part: &str) -> (u64, u64) {
         snapshot.directory.get(head.stat).is_some_and(|stat| stat.name.starts_with(&begin))
     });
     heads.fold((0, 0), |sum, head| (sum.0 + head.count, sum.1 + head.total))
-}
-
-/// What the sessions do.
-const COMMIT: u8 = 0;
-const REST: u8 = 1;
-const END: u8 = 2;
-
-/// Commits in a session for as long as the task is that; sends the session's pid.
-fn commits(cluster: &Cluster, task: &AtomicU8, pid: &std::sync::mpsc::Sender<i32>) {
-    let mut client = cluster.config().connect(NoTls).unwrap();
-    pid.send(pid_of(&mut client)).unwrap();
-    while task.load(Ordering::Relaxed) != END {
-        match task.load(Ordering::Relaxed) {
-            COMMIT => client.batch_execute("insert into t values (1)").unwrap(),
-            _ => std::thread::sleep(Duration::from_millis(5)),
-        }
-    }
 }
 
 fn pid_of(client: &mut Client) -> i32 {
@@ -74,39 +54,47 @@ fn account(snapshot: &Snapshot, pid: i32) -> Option<&str> {
 }
 
 /// A session that holds the lock.
-struct Holder<'t> {
+struct Holder {
     pid: i32,
     hold: Hold,
     /// Its process goes on when this is dropped.
     strace: Strace,
-    /// What the sessions do when they go on.
-    task: &'t AtomicU8,
+}
+
+/// A session that waits for its client. It records its lock holds before it waits, but not if the next command is there
+/// already.
+fn idle_session(cluster: &Cluster, segment: &mut Segment) -> (Client, i32) {
+    let mut session = cluster.config().connect(NoTls).unwrap();
+    session.batch_execute("insert into t values (1)").unwrap();
+    let pid = pid_of(&mut session);
+    eventually("it waits for its client", || {
+        let snapshot = segment.snapshot(None).unwrap();
+        account(&snapshot, pid).is_some_and(|name| name.ends_with("wait::Client:ClientRead"))
+    });
+    (session, pid)
 }
 
 /// Two sessions commit; one is stopped while it holds the lock. Calls `check` with it and the pid of the other one.
-/// Afterwards both have ended, also when a check fails.
+/// Afterwards both have committed, also when a check fails.
 fn with_the_lock_held(
     cluster: &Cluster,
     segment: &mut Segment,
-    check: impl FnOnce(&mut Segment, Holder<'_>, i32),
+    check: impl FnOnce(&mut Segment, Holder, i32),
 ) {
-    let task = AtomicU8::new(COMMIT);
+    let (mut first, pid) = idle_session(cluster, segment);
+    let (mut second, waiter) = idle_session(cluster, segment);
+    let commit = |session: &mut Client| session.batch_execute("insert into t values (1)").unwrap();
     std::thread::scope(|scope| {
-        let (sender, pids) = std::sync::mpsc::channel();
-        for _ in 0..2 {
-            let (task, sender) = (&task, sender.clone());
-            scope.spawn(move || commits(cluster, task, &sender));
-        }
-        let _end = End(&task);
-        let (pid, waiter) = (pids.recv().unwrap(), pids.recv().unwrap());
         let Some(strace) = Strace::hold("fdatasync", pid) else { return };
-        eventually("a session syncs the WAL", || is_held_at(pid, libc::SYS_fdatasync));
+        scope.spawn(|| commit(&mut first));
+        eventually("a session syncs the WAL", || strace.holds(pid, "fdatasync"));
+        scope.spawn(|| commit(&mut second));
         let snapshot = segment.snapshot(None).unwrap();
         let book = book(&snapshot, pid);
         assert!(book.holding as usize >= book.holds.len());
         let of_lock = |hold: &&Hold| snapshot.tranches.name(hold.tranche) == LOCK;
         let hold = *book.holds.iter().find(of_lock).expect("it holds the lock");
-        check(segment, Holder { pid, hold, strace, task: &task }, waiter);
+        check(segment, Holder { pid, hold, strace }, waiter);
     });
 }
 
@@ -129,7 +117,7 @@ fn waking_those_that_wait_for_a_lock_is_not_part_of_the_hold() {
     let cluster = start();
     let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     with_the_lock_held(&cluster, &mut segment, |segment, holder, waiter| {
-        let Holder { pid, hold, strace, task } = holder;
+        let Holder { pid, hold, strace } = holder;
         waits_for_the_lock(segment, waiter);
         let (count, before) = sum(&segment.snapshot(None).unwrap(), pid, "held");
         // Stopped when it returns from that system call; held at the next one that wakes somebody.
@@ -137,10 +125,9 @@ fn waking_those_that_wait_for_a_lock_is_not_part_of_the_hold() {
         let _cont = Cont(pid);
         drop(strace);
         let Some(waking) = Strace::hold("futex", pid) else { return };
-        task.store(REST, Ordering::Relaxed);
         let continues = segment.snapshot(None).unwrap().clock.now();
         signal(pid, Signal::CONT);
-        eventually("it wakes the other session", || is_held_at(pid, libc::SYS_futex));
+        eventually("it wakes the other session", || waking.holds(pid, "futex"));
         let wakes = segment.snapshot(None).unwrap().clock.now();
         drop(waking);
         let mut after = (0, 0);
@@ -160,7 +147,7 @@ fn a_lock_held_for_a_known_time_is_reported_as_held_for_that_time() {
     let path = support::segment(&cluster);
     let mut segment = Segment::open(&path).unwrap();
     with_the_lock_held(&cluster, &mut segment, |segment, holder, waiter| {
-        let Holder { pid, hold, strace, .. } = holder;
+        let Holder { pid, hold, strace } = holder;
         assert!(!hold.shared, "WAL is written under the lock in exclusive mode");
         let (waits_at, waits_since) = waits_for_the_lock(segment, waiter);
 
@@ -202,7 +189,6 @@ fn a_lock_held_for_a_known_time_is_reported_as_held_for_that_time() {
             let counted = |pid, part, before: (u64, u64)| sum(&snapshot, pid, part).0 > before.0;
             counted(pid, "held", held_before) && counted(waiter, "wait", waited_before)
         });
-        // A session has one hold, or one wait, at a time: later ones fit in as well.
         let now = snapshot.clock.now();
         let held = sum(&snapshot, pid, "held").1 - held_before.1;
         let (min, max) = (continues - hold.since, now - hold.since);
@@ -229,14 +215,5 @@ struct Cont(i32);
 impl Drop for Cont {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_raw(self.0).unwrap(), Signal::CONT);
-    }
-}
-
-/// Ends the sessions when a check fails.
-struct End<'a>(&'a AtomicU8);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.store(END, Ordering::Relaxed);
     }
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use crate::maker::{Maker, Who, ACCOUNT};
 #[cfg(target_arch = "x86_64")]
-use crate::support::strace::{is_held_at, Strace};
+use crate::support::strace::Strace;
 use crate::support::tmux::Tmux;
 use rustix::pty::{grantpt, openpt, ptsname, unlockpt, OpenptFlags};
 use segment::clock::monotonic_ns;
@@ -221,8 +221,8 @@ fn a_closed_terminal_ends_it_even_without_a_signal() {
     #[cfg(target_arch = "x86_64")]
     let held = Strace::hold("poll", top.id() as i32);
     #[cfg(target_arch = "x86_64")]
-    if held.is_some() {
-        support::eventually("it asks for keys", || is_held_at(top.id() as i32, libc::SYS_poll));
+    if let Some(held) = &held {
+        support::eventually("it asks for keys", || held.holds(top.id() as i32, "poll"));
     }
     drop(ours);
     #[cfg(target_arch = "x86_64")]

@@ -104,6 +104,15 @@ impl Strace {
         Some(Self { child, folder, errors })
     }
 
+    /// Whether this process is held where it enters the call of that name. (While strace looks at the end of a call that
+    /// had begun before it came, the process stops as well, and /proc shows the same.)
+    pub fn holds(&self, pid: i32, call: &str) -> bool {
+        let calls = self.folder.path().join(format!("calls.{pid}"));
+        let calls = std::fs::read_to_string(calls).unwrap_or_default();
+        let last = calls.rsplit('\n').next().and_then(|line| line.split_once(' '));
+        last.is_some_and(|(_, line)| line.starts_with(&format!("{call}(")))
+    }
+
     /// Detaches; returns all calls in the order in which they began.
     pub fn stop(mut self) -> Vec<Call> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
@@ -165,14 +174,6 @@ pub fn fail_nth(
     let printed = std::fs::read_to_string(printed).unwrap();
     let hit = printed.lines().find(|line| line.ends_with("(INJECTED)")).map(str::to_string);
     Some((output, hit))
-}
-
-/// Whether a process is held at this call, whose number libc has.
-pub fn is_held_at(pid: i32, call: libc::c_long) -> bool {
-    let of =
-        |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let stopped = of("stat").rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" t"));
-    stopped && of("syscall").split(' ').next() == Some(&call.to_string())
 }
 
 /// The calls of one process.
