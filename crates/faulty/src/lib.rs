@@ -213,6 +213,12 @@ pub fn each_fault(step: u64, mut work: impl FnMut(Plan) -> Option<&'static str>)
     until_untouched(1, |n| Plan::full_after((n - 1) * step), &mut work);
 }
 
+/// Runs `work` with each call that reads a file failing.
+pub fn each_failed_read(work: impl FnMut(Plan) -> Option<&'static str>) {
+    const READS: &[Call] = &[Call::Open, Call::Read, Call::Map];
+    until_untouched(5, |n| Plan::nth(READS, n, Fault::Fails(libc::EIO)), work);
+}
+
 /// What to do with a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {

@@ -8,7 +8,7 @@
 
 mod support;
 
-use faulty::{each_fault, in_another_thread, under, Plan};
+use faulty::{each_failed_read, each_fault, in_another_thread, under, Plan};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt};
 use object_store::local::LocalFileSystem;
@@ -280,7 +280,7 @@ const STEP: u64 = 4999;
 fn a_recorder_that_goes_on_after_a_failed_pass_completes_it() {
     for arrived in [0, 2] {
         let both = SpoolAndBucket::new(arrived);
-        each_fault(STEP, |plan| {
+        let pass = |plan| {
             let (pass, hit) = both.pass_with(plan);
             match pass {
                 Some(mut pass) => assert_complete(&pass.run(&ship::now_us)),
@@ -288,7 +288,9 @@ fn a_recorder_that_goes_on_after_a_failed_pass_completes_it() {
             }
             both.assert_complete();
             hit
-        });
+        };
+        each_fault(STEP, pass);
+        each_failed_read(pass);
     }
 }
 
@@ -296,12 +298,14 @@ fn a_recorder_that_goes_on_after_a_failed_pass_completes_it() {
 fn the_next_recorder_completes_a_failed_pass() {
     for arrived in [0, 2] {
         let both = SpoolAndBucket::new(arrived);
-        each_fault(STEP, |plan| {
+        let pass = |plan| {
             let (pass, hit) = both.pass_with(plan);
             drop(pass);
             both.pass_completely();
             both.assert_complete();
             hit
-        });
+        };
+        each_fault(STEP, pass);
+        each_failed_read(pass);
     }
 }
