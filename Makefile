@@ -34,8 +34,8 @@ LIBPQ = $(MAKE) -s -C client/libpq
 # features, others (--exclude tally, -p view) build libraries a second time. The checks of a debug build, at some optimisation.
 TEST = $(CARGO) test --locked --workspace
 # The tests with servers are one program; its arguments are modules (crates/tally/tests/server/) or names of tests. They wait
-# for processes and disks most of their time: two at a time on each CPU keep it busy.
-SERVER_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+# for processes and disks most of their time: four at a time on each CPU keep it busy.
+SERVER_THREADS ?= $(shell echo $$((4 * $$(nproc))))
 SERVER_TEST = RUST_TEST_THREADS=$(SERVER_THREADS) $(CARGO) test --locked -p tally --test server --
 # What `make test` runs, the shortest first. All parts run, whichever fails.
 TEST_PARTS = test-c test-web test-unit test-instructions test-server test-matrix
