@@ -92,25 +92,29 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
     }
     let mut found =
         changes.iter().any(|(_, change)| *change != Change::None) || segment_path.is_some();
-    let mut unchecked = Vec::new();
-    found |= drop_extensions(args, &databases, &mut out, &mut unchecked)?;
+    let mut left = Vec::new();
+    found |= drop_extensions(args, &databases, &mut out, &mut left)?;
     for name in &kept {
         found = true;
-        remove(&Path::new(&data).join(KEPT_IN).join(name), &mut out)?;
+        remove(&Path::new(&data).join(KEPT_IN).join(name), &mut out, &mut left)?;
     }
-    if !found && unchecked.is_empty() {
+    if !found && left.is_empty() {
         writeln!(out, "pg_tally is not enabled on {data}; nothing to do")?;
         return Ok(());
     }
     if let Some(segment_path) = &segment_path {
-        finish(segment_path, &data, shared.is_running(), by_hand, &mut out)?;
+        match finish(segment_path, &data, shared.is_running(), by_hand, &mut out) {
+            Err(error @ Error::Io(_)) => return Err(error),
+            Err(error) => left.push(error.to_string()),
+            Ok(()) => {}
+        }
     }
-    if unchecked.is_empty() {
+    if left.is_empty() {
         return Ok(());
     }
     Err(Error::Failed(format!(
-        "{}\nThe extension may still be there. Run `tally disable` again, or DROP EXTENSION pg_tally there",
-        unchecked.join("\n")
+        "{}\nRun `tally disable` again, which does the rest",
+        left.join("\n")
     )))
 }
 
@@ -119,7 +123,7 @@ fn drop_extensions(
     args: &DisableArgs,
     databases: &[String],
     out: &mut impl Write,
-    unchecked: &mut Vec<String>,
+    left: &mut Vec<String>,
 ) -> Result<bool, Error> {
     let mut found = false;
     for database in databases {
@@ -136,8 +140,9 @@ fn drop_extensions(
                  that database removes it"
             )?,
             Err(error) => {
-                unchecked.push(format!(
-                    "could not drop extension pg_tally of database {database}: {error}"
+                left.push(format!(
+                    "could not drop extension pg_tally of database {database}, where DROP EXTENSION \
+                     pg_tally does it: {error}"
                 ));
                 continue;
             }
@@ -159,11 +164,11 @@ fn kept_statements(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-fn remove(path: &Path, out: &mut impl Write) -> Result<(), Error> {
+fn remove(path: &Path, out: &mut impl Write, left: &mut Vec<String>) -> Result<(), Error> {
     let path_shown = path.display();
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            writeln!(out, "{path_shown} could not be removed ({error}); rm {path_shown}")?
+            left.push(format!("could not remove {path_shown}: {error}"));
         }
         _ => writeln!(out, "{path_shown} is removed")?,
     }
@@ -193,12 +198,15 @@ fn finish(
         switch.keep_statements(false);
         switch.set(Level::Off);
     });
-    if let Err(error) = switched {
-        if !matches!(error, segment::Error::NotFound { .. }) {
-            writeln!(out, "running sessions are measured until they end: {error}")?;
+    match switched {
+        Err(segment::Error::NotFound { .. }) => {}
+        Err(error) => {
+            return Err(Error::Failed(format!(
+                "running sessions are measured until they end: {error}"
+            )));
         }
-    } else if shared || by_hand {
-        writeln!(out, "the level is off for all processes")?;
+        Ok(()) if shared || by_hand => writeln!(out, "the level is off for all processes")?,
+        Ok(()) => {}
     }
     if shared {
         writeln!(
@@ -211,9 +219,12 @@ fn finish(
     }
     let began = Instant::now();
     loop {
-        let Ok(segment) = Segment::open(segment_path) else {
-            writeln!(out, "the segment is removed")?;
-            return Ok(());
+        let segment = match Segment::open(segment_path) {
+            Err(segment::Error::NotFound { .. }) => {
+                writeln!(out, "the segment is removed")?;
+                return Ok(());
+            }
+            opened => opened?,
         };
         let left = segment.claims()?.iter().filter(|claim| alive(claim.pid)).count();
         if left == 0 && !by_hand {

@@ -129,10 +129,19 @@ fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     }
     // The level in the segment may differ from the setting, after `disable` or `cost`.
     if let Some(path) = target::segment_path_of(client)?.filter(SegmentPath::is_owners) {
-        // Only the server's user may do this; for others the setting decides.
-        if let Ok(switch) = LevelSwitch::open(&path) {
-            switch.set(args.level.into());
-            switch.keep_statements(true);
+        match LevelSwitch::open(&path) {
+            Ok(switch) => {
+                switch.set(args.level.into());
+                switch.keep_statements(true);
+            }
+            // Only the server's user may do this; for others the setting decides.
+            Err(segment::Error::NotFound { .. } | segment::Error::Permission { .. }) => {}
+            Err(error) => {
+                return Err(Error::Failed(format!(
+                    "could not set the level of running sessions: {error}\nRun `tally enable` again, \
+                     which makes the rest"
+                )));
+            }
         }
     }
     Ok(())

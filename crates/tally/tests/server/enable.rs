@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally enable` and `tally disable` on live servers.
 
+use segment::{Level, LevelSwitch};
+
 use super::extension::installed;
 use crate::support::installation::Installation;
 use crate::support::{complaint, eventually, output, plain, segment, shared, start, strace, tally};
@@ -148,7 +150,7 @@ fn a_command_that_loses_its_connection_at_any_step_is_completed_by_running_it_ag
     for n in 1.. {
         let mut untouched = true;
         for (command, done) in [(enable, &with), (disable, &without)] {
-            let failed = strace::fail_nth("recvfrom", "ECONNRESET", n, command);
+            let failed = strace::fail_nth("recvfrom", "ECONNRESET", n, None, command);
             let Some((printed, hit)) = failed else { return };
             let text = String::from_utf8_lossy(&printed.stderr);
             let failure = format!("{command:?}, {hit:?}: {text}");
@@ -174,4 +176,42 @@ fn a_command_that_loses_its_connection_at_any_step_is_completed_by_running_it_ag
         }
     }
     assert!(lost > 20, "{lost}");
+}
+
+/// Each use of the segment fails in turn.
+#[test]
+fn a_command_that_cannot_use_the_segment_says_so_and_is_completed_by_running_it_again() {
+    let mut cluster = installed(Installation::shared(), "");
+    let target = cluster.connection_string();
+    let enable: &[&str] = &["enable", "--mode", "shared", &target];
+    let disable: &[&str] = &["disable", &target];
+    output(tally().args(enable));
+    cluster.restart().unwrap();
+    let segment = segment(&cluster);
+    let mut failures = 0;
+    for (command, level) in [(disable, Level::Off), (enable, Level::Waits)] {
+        // strace counts each kind of call by itself.
+        for call in ["openat", "pread64", "mmap"] {
+            for n in 1.. {
+                let run = strace::fail_nth(call, "EIO", n, Some(&segment), command);
+                let Some((printed, hit)) = run else { return };
+                let text = String::from_utf8_lossy(&printed.stderr);
+                let failure = format!("{command:?}, {hit:?}: {text}");
+                let switch = LevelSwitch::open(&segment).unwrap();
+                if hit.is_none() {
+                    assert!(printed.status.success() && switch.level() == level, "{failure}");
+                    break;
+                }
+                failures += 1;
+                assert_eq!(printed.status.code(), Some(1), "{failure}");
+                assert!(text.contains(&segment.display().to_string()), "{failure}");
+                assert!(text.contains(&format!("Run `tally {}` again", command[0])), "{failure}");
+                output(tally().args(command));
+                assert_eq!(switch.level(), level, "{failure}");
+                // As it was before.
+                switch.set(if level == Level::Off { Level::Waits } else { Level::Off });
+            }
+        }
+    }
+    assert!(failures >= 6, "{failures}");
 }

@@ -145,12 +145,13 @@ impl Drop for Strace {
     }
 }
 
-/// Runs the command `tally` with the `n`-th of these calls failing by this error, counted from 1. Returns its output, and
-/// the call as strace prints it, if there were so many. Prints the reason and returns None if strace cannot.
+/// Runs the command `tally` with the `n`-th of these calls failing by this error, counted from 1; `of`: only of this file.
+/// Returns its output, and the call as strace prints it, if there were so many. Prints the reason and returns None if strace cannot.
 pub fn fail_nth(
     calls: &str,
     error: &str,
     n: usize,
+    of: Option<&Path>,
     arguments: &[&str],
 ) -> Option<(Output, Option<String>)> {
     let folder = tempfile::tempdir().unwrap();
@@ -158,6 +159,9 @@ pub fn fail_nth(
     let mut command = Command::new("strace");
     command.args(["-y", "-e", "signal=none", "-e"]).arg(format!("trace={calls}"));
     command.arg("-e").arg(format!("inject={calls}:error={error}:when={n}"));
+    if let Some(of) = of {
+        command.arg("-P").arg(of);
+    }
     command.arg("-o").arg(&printed).arg(env!("CARGO_BIN_EXE_tally")).args(arguments);
     for name in super::CONNECTION {
         command.env_remove(name);
