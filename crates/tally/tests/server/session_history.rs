@@ -238,7 +238,7 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
     assert!(text(last).contains("update orders set v = $1"), "{}", text(last));
     assert!(text(waiter).contains("v + $1"), "{}", text(waiter));
     crowd.end(first);
-    the_report_names_the_root(&directory, root_pid, &before);
+    the_report_names_the_root(&directory, root_pid, begun_us, &before);
     any_second_can_be_opened(&directory, &rows);
 }
 
@@ -280,7 +280,7 @@ fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
 }
 
 /// A report of it begins with who blocked most, as `tally doctor` does live.
-fn the_report_names_the_root(directory: &Path, root_pid: i64, held: &Held) {
+fn the_report_names_the_root(directory: &Path, root_pid: i64, begun_us: i64, held: &Held) {
     let until = jiff::Timestamp::from_microsecond(held.time_us[1]).unwrap().to_string();
     let mut report = support::tally();
     let text = output(report.args(["report", "--json", "--to", &until]).arg(directory));
@@ -308,7 +308,8 @@ fn the_report_names_the_root(directory: &Path, root_pid: i64, held: &Held) {
             }),
         )
     };
-    // Three waited for as long as it was recorded, and at least while everybody knew for whom.
+    // Three waited for as long as it was recorded, and at least while everybody knew for whom. How long a session has been
+    // idle in a transaction is counted from before the recording.
     let recording = Recording::open(directory, None).unwrap();
     let length = |from_us: i64| -> f64 {
         let rows = recording.frame_rows(Range { from_us, to_us: held.time_us[1] }).unwrap();
@@ -317,10 +318,11 @@ fn the_report_names_the_root(directory: &Path, root_pid: i64, held: &Held) {
     let (whole, shortest) = (length(i64::MIN), length(held.time_us[0]));
     let all = recording.frame_rows(Range::ALL).unwrap();
     let longest = all.iter().map(|row| row.interval_ns as f64 * 1e-9).fold(0.0, f64::max);
-    for (id, sessions, name) in [
-        ("blockers", 3.0, "forgetful"),
-        ("active_sessions", 3.0, "waiter"),
-        ("idle_in_transaction", 1.0, "forgetful"),
+    let since_begun = (held.time_us[1] - begun_us) as f64 * 1e-6;
+    for (id, sessions, name, whole) in [
+        ("blockers", 3.0, "forgetful", whole),
+        ("active_sessions", 3.0, "waiter", whole),
+        ("idle_in_transaction", 1.0, "forgetful", since_begun),
     ] {
         let (application, seconds) = table(id);
         assert_eq!(application, name, "{id}");
