@@ -32,6 +32,7 @@ pub mod serving;
 pub mod shared_server;
 pub mod slow_disk;
 pub mod spark;
+pub mod stepping;
 pub mod storage;
 pub mod strace;
 pub mod synthetic;
