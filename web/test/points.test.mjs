@@ -6,7 +6,7 @@ import { load } from "./load.mjs";
 const { pointAt, pointsIn, pointsOf, stacked, summary } = await load("charts/points.ts");
 const { View } = await load("view.ts");
 const { asGiven, matches, ordered } = await load("tables/order.ts");
-const { histogramPath, partColumns, spanOf } = await load("tables/bars.ts");
+const { histogramPath, partColumns, spanOf, sparkbar, splitbar } = await load("tables/bars.ts");
 const { csv, json } = await load("tables/export.ts");
 
 const edges = [0, 1, 2, 4, 5];
@@ -183,6 +183,53 @@ test("histograms of all rows share a scale of at least a decade, and their areas
     assert.equal(widths, "M0.0 16V0.0H10.0V16ZM10.0 16V8.0H30.0V16Z");
     const rare = histogramPath([[0.001, 0.01, 4000], [0.01, 0.1, 1]], { low: 0.001, high: 1 }, 30, 16);
     assert.match(rare, /V15\.3H20\.0V16Z$/);
+    // Times that were too short to measure begin at zero, which no logarithm has.
+    const first = [[0, 0.01, 1]];
+    assert.deepEqual(spanOf([first, [[0.002, 0.04, 1]]]), { low: 0.002, high: 0.04 });
+    assert.equal(histogramPath(first, { low: 0.001, high: 1 }, 30, 16), "M0.0 16V0.0H10.0V16Z");
+    assert.deepEqual(spanOf([[[2, 2, 1]]]), { low: 1e-6, high: 1 });
+});
+
+/** What is drawn, in a document that keeps it: name, attributes, children. */
+function drawing(draw) {
+    globalThis.document = {
+        createElementNS: (_, name) => {
+            const it = { name, children: [], setAttribute: (key, value) => (it[key] = value) };
+            it.append = (...all) => it.children.push(...all);
+            return it;
+        },
+    };
+    try {
+        return draw();
+    } finally {
+        delete globalThis.document;
+    }
+}
+
+test("small pictures say in words what they show", () => {
+    const label = (svg) => {
+        const title = svg.children[0];
+        assert.deepEqual([title.name, title.children], ["title", [svg["aria-label"]]]);
+        return svg["aria-label"].replace(/\u00a0/g, " ");
+    };
+    const span = { low: 0.001, high: 1 };
+    const spark = drawing(() => sparkbar([[0.001, 0.01, 1200], [0.1, null, 34]], span));
+    assert.equal(label(spark), "1,234 from 1 ms to 200 ms");
+    assert.equal(label(drawing(() => sparkbar([], span))), "nothing");
+    const shares = { cpu: 0.25, io: 0.5, lock: 0.001, client: 0.0004 };
+    const parts = Object.entries(shares).map(([key, share]) => ({ class: key, share }));
+    const split = drawing(() => splitbar(parts));
+    assert.equal(label(split), "cpu 25.0 %, io 50.0 %, lock 0.1 %");
+    // Of 108 pixels, with half a pixel between them.
+    assert.deepEqual(
+        split.children.slice(1).map((it) => [it.class, it.x, it.width]),
+        [
+            ["cpu", "0.00", "26.50"],
+            ["io", "27.00", "53.50"],
+            ["lock", "81.00", "0.00"],
+            ["client", "81.11", "0.00"],
+        ],
+    );
 });
 
 test("a bar's parts are the columns with shares", () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./load.mjs";
 
-const { bytes, cell, count, duration, figure, tick, whole } = await load("units.ts");
+const { bytes, cell, count, duration, figure, numeric, tick, whole } = await load("units.ts");
 const clock = await load("clock.ts");
 const { ticks } = clock;
 const { when } = await load("charts/when.ts");
@@ -64,6 +64,7 @@ test("units change where three digits round up", () => {
         [171_900, "47.8 h"],
         [172_000, "1.99 d"],
         [-2.5, "-2.50 s"],
+        [-12.34, "-12.3 s"],
     ]) {
         assert.equal(plain(duration(seconds)), text);
     }
@@ -82,6 +83,9 @@ test("units change where three digits round up", () => {
         [0, "0 B"],
         [999.4, "999 B"],
         [999.5, "0.98 kB"],
+        [1_000_000, "977 kB"],
+        [999.6 * 2 ** 20, "0.98 GB"],
+        [999.6 * 2 ** 30, "0.98 TB"],
         [2 ** 20, "1 MB"],
         [1.5 * 2 ** 30, "1.50 GB"],
         [2 ** 41, "2 TB"],
@@ -107,11 +111,16 @@ test("each unit has its own text", () => {
     assert.equal(cell(1234, "count", "UTC"), "1,234");
     assert.equal(cell("<b>", "text", "UTC"), "<b>");
     assert.equal(figure(undefined, "count"), "–");
+    assert.equal(duration(2.5), "2.50\u00a0s", "a figure and its unit stay in one line");
+    const units = ["text", "id", "time", "count", "seconds", "share"];
+    assert.deepEqual(units.filter(numeric), ["time", "count", "seconds", "share"]);
 });
 
 test("a missing figure is a dash in a chart and empty in a table", () => {
     assert.equal(figure(null, "seconds"), "–");
     assert.equal(figure(NaN, "seconds"), "–");
+    assert.equal(figure(Infinity, "sessions"), "–");
+    assert.equal(count(NaN), "–");
     assert.equal(cell(null, "seconds", "UTC"), "");
     assert.equal(plain(cell(0.2334, "share", "UTC")), "23.3 %");
     assert.equal(cell(1795255200, "time", "UTC"), "2026-11-21 10:00:00");
@@ -159,6 +168,7 @@ test("an instant is shown in the chosen zone, then in the other", () => {
         assert.deepEqual(when(1795255200.25, 0.5, "UTC"), { title: "10:00:00.2 UTC", subtitle: "2026-11-21" });
     });
     assert.equal(plain(when(125, 1, "elapsed").title), "2:05 min");
+    inZone("Asia/Kolkata", () => assert.equal(cell(1795255200, "time", "local"), "2026-11-21 15:30:00"));
 });
 
 test("instants have the digits that are asked for", () => {
@@ -202,6 +212,8 @@ test("labels of ticks are as fine as their distance", () => {
 
 test("ticks have no superfluous digits", () => {
     assert.equal(tick(0.30000000000000004, "sessions"), "0.3");
+    assert.equal(tick(1.2345, "sessions"), "1.2345");
+    assert.equal(tick(10.000000000000002, "count"), "10");
     assert.equal(plain(tick(0.0020000000000000005, "seconds")), "2 ms");
     assert.equal(plain(tick(0, "bytes_per_second")), "0");
     assert.equal(plain(tick(0.0015, "seconds")), "1.50 ms");

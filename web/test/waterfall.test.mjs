@@ -195,6 +195,104 @@ test("an error ends all steps that are deeper, and waits are joined within a ste
     );
 });
 
+const fields = (row, names) => names.map((name) => row[name]);
+
+test("waits are one row by event, object and node within a step, and a step consists of those of inner steps too", () => {
+    const wait = (ns, more = {}) => line("wait", ns, 2, { activity: "IO:A", operation: "read", file: "f", ...more });
+    const rows = rowsOf({
+        lines: [
+            line("begin", 0, null, { name: "outer", depth: 0 }),
+            wait(1),
+            wait(4),
+            wait(7, { file: "g" }),
+            wait(10, { activity: "IO:B" }),
+            wait(13, { node: 1 }),
+            line("begin", 16, null, { name: "inner", depth: 1 }),
+            wait(17),
+            line("step", 16, 4, { depth: 1, rows: 5000 }),
+            wait(21),
+            line("step", 0, 24, { depth: 0, rows: 1 }),
+            // Its beginning was lost, as were the names of what follows.
+            line("step", 0, 24, { depth: 0 }),
+            line("statement", 25, null),
+            line("wait", 26, 1),
+            line("begin", 27, null),
+        ],
+        workers: [],
+    });
+    assert.deepEqual(
+        rows.map((row) => fields(row, ["depth", "name", "detail", "start", "length", "total", "failed"])),
+        [
+            [0, "outer", "1 rows", 0, 24, null, false],
+            [1, "IO:A", "read f", 1, 5, 4, false],
+            [1, "IO:A", "read g", 7, 2, null, false],
+            [1, "IO:B", "read f", 10, 2, null, false],
+            [1, "IO:A", "read f, node 1", 13, 2, null, false],
+            [1, "inner", "5,000 rows", 16, 4, null, false],
+            [2, "IO:A", "read f", 17, 2, null, false],
+            [1, "IO:A", "read f", 21, 2, null, false],
+            [0, "statement", "", 25, null, null, false],
+            [0, "wait", "", 26, 1, null, false],
+            [0, "step", "", 27, null, null, false],
+        ],
+    );
+    assert.deepEqual(
+        [0, 5].map((at) => rows[at].spans.map(({ start }) => start)),
+        [[1, 4, 7, 10, 13, 17, 21], [17]],
+    );
+});
+
+test("plan nodes are below their parents, from their first wait to their last, and of their own statement", () => {
+    const node = (number, parent, name) => line("node", 1, null, { node: number, parent, name });
+    const end = (number, more = {}) => line("node end", 30, null, { node: number, rows: 0, calls: 3, ...more });
+    const wait = (ns, number) => line("wait", ns, 2, { activity: "IO:A", node: number });
+    const rows = rowsOf({
+        lines: [
+            line("begin", 0, null, { name: "run", depth: 0 }),
+            ...[node(0, undefined, "Sort"), node(1, 0, "Join"), node(2, 1, "Scan"), node(7, 7, "circle")],
+            wait(4, 2),
+            line("begin", 5, null, { name: "function", depth: 1 }),
+            node(2, undefined, "Insert"),
+            wait(6, 2),
+            end(2, { cpu_ns: null }),
+            line("step", 5, 4, { depth: 1 }),
+            wait(10, 2),
+            end(2, { name: "another", rows: 1200, cpu_ns: 0, cpu_half_width_ns: 2000 }),
+            ...[end(1), end(7), end(8, { name: "unknown" }), end(9)],
+        ],
+        workers: [],
+    });
+    const nodes = rows.filter(({ name }) => name.startsWith("["));
+    assert.deepEqual(
+        nodes.map((row) => fields(row, ["depth", "name", "start", "length", "total"])),
+        [
+            [2, "[2] Insert", 6, 2, 2],
+            [3, "[2] Scan", 4, 8, 4],
+            [2, "[1] Join", 30, null, null],
+            // A plan has no circle; a damaged trace may have one.
+            [51, "[7] circle", 30, null, null],
+            [1, "[8] unknown", 30, null, null],
+            [1, "[9] node", 30, null, null],
+        ],
+    );
+    assert.deepEqual(
+        [0, 1, 2].map((at) => nodes[at].detail.replace(/\u00a0/g, " ")),
+        ["0 rows, 3 calls, 1 waits 2 ns", "1,200 rows, 3 calls, 2 waits 4 ns, cpu 0 ± 2 us", "0 rows, 3 calls"],
+    );
+});
+
+test("a worker is a row with its own parts, and its rows are below it", () => {
+    const worker = { pid: 9, start: 20, end: 50, lines: [line("cpu", 20, 5), line("lost", 25, null, { records: 2 })] };
+    const rows = rowsOf({ start: 0, lines: [], workers: [worker] });
+    assert.deepEqual(
+        rows.map((row) => fields(row, ["depth", "name", "start", "length", "spans"])),
+        [
+            [0, "worker 9", 20, 30, [{ start: 20, length: 5, kind: "cpu" }]],
+            [1, "2 records lost", 25, null, []],
+        ],
+    );
+});
+
 test("a message's bar has its processor time and its waits", () => {
     const lines = [line("begin", 0, null), line("cpu", 1, 2), line("wait", 3, 4, { activity: "IO:WALSync" }), line("step", 0, 9)];
     assert.deepEqual(spansOf({ lines }), [
