@@ -141,7 +141,7 @@ fn describe(devices: &Devices) -> Vec<SettingRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use device::System;
+    use device::{Requests, System};
 
     #[test]
     fn devices_have_rows_from_the_second_reading_on() {
@@ -155,5 +155,81 @@ mod tests {
         assert!(batch.settings.is_empty());
         let server = &batch.server_io[0];
         assert!(server.processes >= 1 && server.interval_ns > 0);
+    }
+
+    #[test]
+    fn each_figure_is_the_increase_of_its_own_counter_in_its_own_unit() {
+        let counters = |n: u64| DiskCounters {
+            name: "sda".into(),
+            reads: 100 + 2 * n,
+            sectors_read: 200 + 3 * n,
+            read_ms: 300 + 5 * n,
+            writes: 400 + 7 * n,
+            sectors_written: 500 + 11 * n,
+            write_ms: 600 + 13 * n,
+            busy_ms: 700 + 17 * n,
+            queue_ms: 800 + 19 * n,
+            in_flight: 30 + n,
+            flushes: Some(Requests { count: 900 + 23 * n, sectors: 0, ms: 1000 + 29 * n }),
+            ..DiskCounters::default()
+        };
+        let row = device_row(&counters(0), &counters(1), 77, true);
+        assert_eq!(
+            (&*row.device, row.interval_ns, row.direct, row.in_flight),
+            ("sda", 77, true, 31)
+        );
+        assert_eq!((row.reads, row.read_bytes, row.read_ns), (2, 3 * 512, 5_000_000));
+        assert_eq!((row.writes, row.written_bytes, row.write_ns), (7, 11 * 512, 13_000_000));
+        assert_eq!((row.flushes, row.flush_ns), (Some(23), Some(29_000_000)));
+        assert_eq!((row.busy_ns, row.queue_ns), (17_000_000, 19_000_000));
+        let row = io_row(&group(5, 0), &group(5, 1), 88);
+        assert_eq!((row.interval_ns, row.processes, row.refused), (88, 0, 3));
+        assert_eq!((row.reads, row.read_bytes, row.device_read_bytes), (2, 3, 5));
+        assert_eq!((row.writes, row.written_bytes, row.device_written_bytes), (7, 11, 13));
+    }
+
+    fn group(started: u64, n: u64) -> GroupCounters {
+        let total = IoCounters {
+            reads: 100 + 2 * n,
+            read_bytes: 200 + 3 * n,
+            device_read_bytes: 300 + 5 * n,
+            writes: 400 + 7 * n,
+            written_bytes: 500 + 11 * n,
+            device_written_bytes: 600 + 13 * n,
+            cancelled_bytes: 0,
+        };
+        GroupCounters { started, taken: 0, total, processes: Default::default(), refused: 3 }
+    }
+
+    #[test]
+    fn only_the_same_device_and_server_have_a_row_since_they_were_read_last() {
+        let found =
+            Arc::new(Devices::resolve(&System::live(), std::path::Path::new("/nowhere"), None));
+        let empty = Reading::take(&found);
+        let (mut rows, mut batch) = (DeviceRows::default(), Batch::default());
+        let mut add = |at: u64, sequence: u64, server: Option<GroupCounters>| {
+            let disk = DiskCounters {
+                reads: at,
+                sequence: Some(sequence),
+                name: "sda".into(),
+                ..DiskCounters::default()
+            };
+            let mut reading = empty.clone();
+            (reading.devices_ns, reading.processes_ns) = (at, 1000 + at);
+            reading.devices = [("8:0".parse().unwrap(), Ok(disk))].into();
+            reading.server = server.ok_or(device::Problem::NoAccounting);
+            rows.add((found.clone(), reading), &mut batch);
+            let devices = std::mem::take(&mut batch.devices);
+            let server = std::mem::take(&mut batch.server_io);
+            (
+                devices.iter().map(|it| (it.interval_ns, it.reads, it.direct)).next(),
+                server.iter().map(|it| (it.interval_ns, it.reads)).next(),
+            )
+        };
+        assert_eq!(add(10, 1, Some(group(5, 0))), (None, None));
+        assert_eq!(add(30, 1, Some(group(5, 1))), (Some((20, 20, false)), Some((20, 2))));
+        assert_eq!(add(60, 2, None), (None, None), "another disk of that number");
+        assert_eq!(add(100, 2, Some(group(5, 3))), (Some((40, 40, false)), Some((70, 4))));
+        assert_eq!(add(150, 2, Some(group(6, 4))), (Some((50, 50, false)), None), "another server");
     }
 }

@@ -170,4 +170,29 @@ mod tests {
             assert!(rows.iter().any(|row| &*row.name == name), "{name}");
         }
     }
+
+    #[test]
+    fn each_kind_of_processor_time_is_its_own() {
+        let parse = |numbers: &str| {
+            Processors::parse(&format!("cpu  {numbers} 0 0\nprocs_running 3\n")).unwrap()
+        };
+        let before = parse("100 1 30 400 50 6 7 8");
+        // Each grew: by 10, 20, ... 80.
+        let now = parse("110 21 60 440 100 66 77 88");
+        assert_eq!((now.busy(), now.stolen(), now.total()), (334, 88, 962));
+        let mut row = FrameRow::default();
+        now.fill(&before, &mut row);
+        let hz = rustix::param::clock_ticks_per_second();
+        let ticks = |ns: u64| ns / (1_000_000_000 / hz);
+        assert_eq!([row.host_user_ns, row.host_system_ns].map(ticks), [30, 160]);
+        let rest = [row.host_idle_ns, row.host_iowait_ns, row.host_steal_ns];
+        assert_eq!(rest.map(ticks), [40, 50, 80]);
+        let used = now.used(&before, 2.0);
+        let mean = |ticks: f64| ticks / hz as f64 / 2.0;
+        assert!((used.busy - mean(190.0)).abs() < 1e-9, "{used:?}");
+        assert!((used.iowait - mean(50.0)).abs() < 1e-9, "{used:?}");
+        assert_eq!(used.runnable, Some(3.0));
+        let text = "cpu MHz max : 1\ncpu MHz\t\t: 2 \nmodel: x\ncpu MHz: 3\n";
+        assert_eq!(cpuinfo(text, "cpu MHz").collect::<Vec<_>>(), ["2", "3"]);
+    }
 }

@@ -27,3 +27,26 @@ impl PostmasterFile {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_server_has_its_port_and_socket() {
+        let data = tempfile::tempdir().unwrap();
+        assert_eq!(PostmasterFile::read(data.path()), None);
+        let pid = std::process::id();
+        // The lines of miscadmin.h: pid, directory, start, port, socket, address, shared memory, status.
+        let write = |pid: u32| {
+            let text = format!("{pid}\n/data\n1700000000\n5433\n/run/pg\n*\n  17  4\nready   \n");
+            std::fs::write(data.path().join("postmaster.pid"), text).unwrap();
+        };
+        write(pid);
+        let expected = PostmasterFile { pid, port: 5433, socket_dir: "/run/pg".into() };
+        assert_eq!(PostmasterFile::read(data.path()), Some(expected));
+        // Above the kernel's largest pid.
+        write(1 << 23);
+        assert_eq!(PostmasterFile::read(data.path()), None);
+    }
+}

@@ -153,3 +153,71 @@ fn names(
     };
     Some(rows.iter().filter_map(named).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segment::relations::{RelationKey, RelationTiming};
+
+    fn row(database: Option<(u32, &str)>, relfilenode: u32) -> RelationRow {
+        let none = RelationTiming::default();
+        RelationRow {
+            key: RelationKey::default(),
+            tablespace: Some(1663),
+            database_id: database.map(|it| it.0),
+            database: database.map(|it| it.1.to_string()).filter(|name| !name.is_empty()),
+            relfilenode: Some(relfilenode),
+            fork: Some("main"),
+            temporary: false,
+            seconds: 1.0,
+            failed: 0,
+            read: none,
+            write: none,
+            extend: none,
+            sync: none,
+            truncate: none,
+        }
+    }
+
+    #[test]
+    fn each_of_the_busiest_is_asked_for_once_in_its_database() {
+        let mut asker = Asker {
+            access: None,
+            asked: BTreeSet::from([(Some(5), 1663, 11)]),
+            names: RelationNames::default(),
+            closed: BTreeSet::from(["shut".to_string()]),
+            answers: None,
+            last: None,
+            patience: Duration::ZERO,
+        };
+        let temporary = RelationRow { temporary: true, ..row(Some((5, "shop")), 12) };
+        let rows = vec![
+            row(Some((5, "shop")), 10),
+            row(Some((5, "shop")), 10),
+            row(Some((5, "shop")), 11),
+            temporary,
+            row(None, 1262),
+            row(Some((6, "shut")), 13),
+            row(Some((7, "")), 14),
+        ];
+        let file = |database, number| (database, 1663, number);
+        let expected = Files::from([
+            ("shop".to_string(), vec![file(Some(5), 10)]),
+            ("postgres".to_string(), vec![file(None, 1262)]),
+        ]);
+        assert_eq!(asker.unknown(&rows), expected);
+        let many: Vec<RelationRow> = (0..40).map(|n| row(Some((5, "shop")), 100 + n)).collect();
+        assert_eq!(asker.unknown(&many)["shop"].len(), BUSIEST);
+        // An answer names some, and says that a database is closed.
+        let (answer, answers) = channel();
+        let found = vec![(file(Some(5), 10), "orders".to_string())];
+        answer.send(("shop".to_string(), Some(found))).unwrap();
+        answer.send(("postgres".to_string(), None)).unwrap();
+        drop(answer);
+        asker.answers = Some(answers);
+        let names = asker.next(&rows);
+        assert_eq!(names.0, BTreeMap::from([(file(Some(5), 10), "orders".to_string())]));
+        assert!(!asker.unknown(&rows).contains_key("postgres"));
+        assert!(asker.answers.is_none());
+    }
+}

@@ -68,3 +68,19 @@ impl fmt::Display for SegmentSource {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_without_its_password() {
+        let text = "host=db1 port=5433 user=me password=SECRET";
+        let source = SegmentSource::Server(Conninfo::parse(text).unwrap());
+        assert_eq!(source.to_string(), "the server at host db1, port 5433");
+        let error = source.file("`tally level`").unwrap_err().to_string();
+        assert!(error.starts_with("`tally level` needs the server's own machine"), "{error}");
+        let source = SegmentSource::Server(Conninfo::default());
+        assert_eq!(source.to_string(), "the server at host the default, port the default");
+    }
+}

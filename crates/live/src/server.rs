@@ -223,3 +223,51 @@ fn refused(error: &pq::Error, named: bool) -> Error {
     };
     Error::Failed(format!("cannot connect to the server: {message}{remedy}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::chown;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn only_a_socket_of_the_servers_user_is_connected_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".s.PGSQL.5433");
+        let of = |owner: u32| {
+            let folder = folder.path().into();
+            Socket { folder, port: 5433, owner, named: true }.conninfo()
+        };
+        let user = rustix::process::geteuid().as_raw();
+        assert!(of(user).unwrap_err().to_string().contains(".s.PGSQL.5433"));
+        std::fs::write(&path, "").unwrap();
+        assert!(of(user).unwrap_err().to_string().contains("not a socket"));
+        std::fs::remove_file(&path).unwrap();
+        let _listener = UnixListener::bind(&path).unwrap();
+        let conninfo = of(user).unwrap();
+        let get = |name: &str| conninfo.get(name).map(str::to_string);
+        assert_eq!(get("host"), Some(folder.path().display().to_string()));
+        assert_eq!((get("port"), get("hostaddr")), (Some("5433".into()), Some(String::new())));
+        // Root's sockets are trusted, so root gives this one away.
+        let owner = if user == 0 { 65_534 } else { user };
+        if user == 0 {
+            chown(&path, Some(owner), None).unwrap();
+        }
+        assert!(of(owner).is_ok());
+        assert!(of(owner - 1).unwrap_err().to_string().contains("server's user"));
+    }
+
+    #[test]
+    fn an_unknown_role_is_told_from_other_refusals() {
+        for (message, unknown) in [
+            ("FATAL:  role \"me\" does not exist", true),
+            ("FATAL:  database \"me\" does not exist", false),
+            ("FATAL:  role \"me\" is not permitted to log in", false),
+        ] {
+            assert_eq!(is_unknown_role(message), unknown, "{message}");
+        }
+        let of = |folder| Conninfo::parse(&socket_string(folder, 5433)).unwrap();
+        assert_eq!(of("").get("host"), Some("localhost"));
+        assert_eq!((of("/run").get("host"), of("/run").get("port")), (Some("/run"), Some("5433")));
+    }
+}
