@@ -404,3 +404,28 @@ fn timeline(
     all.sort_by_key(|it| it.pid);
     Ok(Timeline { tracks: all, waits_dropped: found.wall.stretches_dropped })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_without_a_slot_are_named_by_what_is_known() {
+        let seen = Seen {
+            kinds: HashMap::from([(1, "walwriter".into())]),
+            names: HashMap::from([(4, "bash".into())]),
+            postmaster: 2,
+            ..Seen::default()
+        };
+        for (pid, ours, name) in [
+            (1, true, "walwriter"),
+            (2, true, "postmaster"),
+            (3, true, "server process"),
+            (4, false, "bash"),
+            (5, false, "(ended)"),
+        ] {
+            assert_eq!(seen.name(pid, ours), name);
+        }
+        assert_eq!(since(2_000_000_000, 1_500_000_000), -0.5);
+    }
+}

@@ -200,4 +200,40 @@ mod tests {
         assert!(found.functions[1..].iter().all(|it| !it.beyond_chance));
         assert_eq!(found.per, Per::Command);
     }
+
+    #[test]
+    fn times_are_per_transaction_else_per_command_else_per_second() {
+        let a = profile();
+        let mut b = a.clone();
+        (b.commands, b.seconds) = (2_000, 4.0);
+        // The time of `leaf`: 10 samples at 100 Hz.
+        let check = |a: &Profile, b: &Profile, per: Per, seconds: [f64; 2]| {
+            let found = compare(a, b);
+            let leaf = found.functions.iter().find(|it| it.key.symbol == "leaf").unwrap();
+            assert_eq!(found.per, per);
+            for side in [0, 1] {
+                assert!(
+                    (leaf.seconds[side] / seconds[side] - 1.0).abs() < 1e-12,
+                    "{per:?} {leaf:?}"
+                );
+            }
+            found
+        };
+        let found = check(&a, &b, Per::Command, [1e-4, 5e-5]);
+        let accounts: Vec<_> =
+            found.accounts.iter().map(|it| (&*it.account.activity, it.seconds)).collect();
+        assert_eq!(accounts, [("IO:DataFileRead", [6e-4, 3e-4]), ("cpu", [4e-4, 2e-4])]);
+        assert_eq!(found.functions[0].key.image, "kernel");
+        assert_eq!(found.functions[1].key.image, "postgres");
+        let images: Vec<&str> = found.images.iter().map(|it| it.key.as_str()).collect();
+        assert_eq!(images, ["kernel", "postgres"]);
+        let (mut x, mut y) = (a.clone(), b.clone());
+        (x.transactions, y.transactions) = (Some(10), Some(100));
+        check(&x, &y, Per::Transaction, [1e-2, 1e-3]);
+        (x.transactions, x.commands) = (Some(0), 0);
+        check(&x, &y, Per::Second, [0.1, 0.025]);
+        x.ledger[1].idle = true;
+        y.ledger[1].idle = true;
+        assert_eq!(compare(&x, &y).accounts.len(), 1, "idle time is left out");
+    }
 }

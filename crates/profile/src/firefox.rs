@@ -239,4 +239,55 @@ mod tests {
         let frame = thread["stackTable"]["frame"][stack].as_u64().unwrap() as usize;
         assert_eq!(text(&thread["funcTable"]["name"][frame]), "leaf");
     }
+
+    #[test]
+    fn times_are_milliseconds_and_kernel_and_waits_have_their_colours() {
+        let mut timeline = sample::timeline();
+        let track = &mut timeline.tracks[0];
+        let mut early = track.waits[0].clone();
+        (early.begin, early.end, early.class) = (0.02, 0.03, "unheard of".into());
+        track.waits.push(early);
+        let file = file(&sample::profile(), &timeline);
+        assert_eq!(
+            (&file["meta"]["interval"], &file["meta"]["startTime"]),
+            (&json!(10.0), &json!(1_782_907_199e3))
+        );
+        let thread = &file["threads"][0];
+        assert_eq!(thread["processName"], "client backend 7");
+        assert_eq!(thread["samples"]["time"], json!([50.0, 60.0]));
+        let markers = &thread["markers"];
+        assert_eq!(
+            (&markers["startTime"], &markers["endTime"]),
+            (&json!([20.0, 100.0]), &json!([30.0, 200.0]))
+        );
+        let category = |number: &Value| CATEGORIES[number.as_u64().unwrap() as usize].0;
+        let of_markers: Vec<&str> =
+            markers["category"].as_array().unwrap().iter().map(category).collect();
+        assert_eq!(of_markers, ["other", "io"]);
+        // From the innermost frame of a stack to its beginning: function, category, image.
+        let text = |number: &Value| {
+            thread["stringArray"][number.as_u64().unwrap() as usize].as_str().unwrap()
+        };
+        let at = |table: &str, column: &str, row: &Value| {
+            thread[table][column][row.as_u64().unwrap() as usize].clone()
+        };
+        let mut found = Vec::new();
+        let mut stack = thread["samples"]["stack"][1].clone();
+        while !stack.is_null() {
+            let frame = at("stackTable", "frame", &stack);
+            let (name, resource) =
+                (at("funcTable", "name", &frame), at("funcTable", "resource", &frame));
+            let image = at("resourceTable", "name", &resource);
+            let colour = category(&at("stackTable", "category", &stack));
+            assert_eq!(colour, category(&at("frameTable", "category", &frame)));
+            found.push((text(&name), colour, text(&image)));
+            stack = at("stackTable", "prefix", &stack);
+        }
+        let expected = [
+            ("do_read", "kernel", "kernel"),
+            ("leaf", "cpu", "postgres"),
+            ("main", "cpu", "postgres"),
+        ];
+        assert_eq!(found, expected);
+    }
 }

@@ -176,4 +176,29 @@ mod tests {
         assert!(Image::read(Path::new("/etc/passwd")).is_none());
         assert!(Image::read(Path::new("/nowhere")).is_none());
     }
+
+    #[test]
+    fn code_without_a_size_reaches_to_the_next_function() {
+        let function = |address, size, name: &str| Function { address, size, name: name.into() };
+        let image = Image {
+            segments: vec![Segment { offset: 0x100, size: 0x100, address: 0x1100 }],
+            functions: vec![function(0x1110, 0x10, "f"), function(0x1140, 0, "assembly")],
+            begins: vec![0x1130, 0x1160],
+            stripped: false,
+        };
+        for (offset, name) in [
+            (0x100, "x (no symbol)"),
+            (0x110, "f"),
+            (0x11f, "f"),
+            (0x120, "x (no symbol)"),
+            (0x130, "x+0x1130"),
+            (0x140, "assembly"),
+            (0x15f, "assembly"),
+            (0x160, "x+0x1160"),
+            (0x1ff, "x+0x1160"),
+            (0x200, "x+0x200"),
+        ] {
+            assert_eq!(image.function(offset, "x"), name, "{offset:#x}");
+        }
+    }
 }

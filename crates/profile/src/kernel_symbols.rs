@@ -55,4 +55,12 @@ mod tests {
         assert_eq!(symbols.find(1), None);
         assert!(KernelSymbols::parse("0000000000000000 T _text\n").is_none());
     }
+
+    #[test]
+    fn the_first_name_of_an_address_counts_in_whatever_order_lines_come() {
+        let text = "ffffffff81000300 W late\nffffffff81000100 t usual\nffffffff81000100 T alias\n";
+        let symbols = KernelSymbols::parse(text).unwrap();
+        assert_eq!(symbols.find(0xffffffff810002ff), Some(("usual", None)));
+        assert_eq!(symbols.find(0xffffffff81000300), Some(("late", None)));
+    }
 }

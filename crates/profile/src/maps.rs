@@ -89,4 +89,14 @@ mod tests {
         assert_eq!(find(0x7f0000001000), None);
         assert_eq!(find(0), None);
     }
+
+    #[test]
+    fn an_address_in_the_middle_of_a_file_has_the_offset_of_its_range() {
+        let maps = Maps::parse(
+            "1000-2000 r-xp 00005000 fe:00 12 /a\n2000-3000 rw-p 00006000 fe:00 12 /a\n3000-4000 --xp 0 0:0 0 [vdso]\n",
+        );
+        let find = |at| maps.find(at).map(|(path, offset)| (&**path, offset));
+        assert_eq!((find(0x1000), find(0x1fff)), (Some(("/a", 0x5000)), Some(("/a", 0x5fff))));
+        assert_eq!((find(0x2000), find(0x3001)), (None, Some(("[vdso]", 1))));
+    }
 }

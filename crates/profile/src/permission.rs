@@ -114,4 +114,16 @@ mod tests {
             "{text}"
         );
     }
+
+    #[test]
+    fn other_refusals_have_their_own_remedies() {
+        for (errno, remedy) in [
+            (libc::EMFILE, "ulimit -n"),
+            (libc::ENOSYS, "no perf_event_open"),
+            (libc::ENOENT, "no clock to sample by"),
+        ] {
+            let text = refused(&io::Error::from_raw_os_error(errno), "them").to_string();
+            assert!(text.starts_with("could not sample them: ") && text.contains(remedy), "{text}");
+        }
+    }
 }

@@ -213,4 +213,32 @@ mod tests {
         let cpu: i64 = file.sample.iter().map(|it| it.value[0]).sum();
         assert_eq!(cpu, 40 * 10_000_000);
     }
+
+    #[test]
+    fn samples_have_their_time_on_a_cpu_or_in_an_account_and_their_labels() {
+        let mut profile = profile();
+        profile.stacks[1].account = Account::default();
+        let file = file(&profile);
+        let text = |at: i64| file.string_table[at as usize].as_str();
+        let names = |it: &Sample| -> Vec<&str> {
+            it.location_id.iter().map(|id| text(file.function[*id as usize - 1].name)).collect()
+        };
+        let labels = |it: &Sample| -> Vec<String> {
+            it.label.iter().map(|it| format!("{}={}", text(it.key), text(it.text))).collect()
+        };
+        // 10 samples of 10 ms; 59 of 100 instants in a second.
+        let (first, last) = (&file.sample[0], &file.sample[3]);
+        assert_eq!((&first.value[..], names(first)), (&[100_000_000, 0][..], vec!["leaf", "main"]));
+        let all = ["phase=execute", "activity=cpu", "query_id=-7", "process=client backend"];
+        assert_eq!(labels(first), all);
+        assert_eq!(labels(&file.sample[1]), all[2..], "its account is not known");
+        assert_eq!(last.value, [0, 590_000_000]);
+        assert_eq!(names(last), ["IO:DataFileRead", "execute"]);
+        assert_eq!(labels(last), ["phase=execute", "activity=IO:DataFileRead", "query_id=-7"]);
+        let types = file.sample_type.iter().map(|it| (text(it.kind), text(it.unit)));
+        let expected = [("cpu", "nanoseconds"), ("sessions", "nanoseconds")];
+        assert_eq!(types.collect::<Vec<_>>(), expected);
+        let times = (file.time_nanos, file.duration_nanos, file.period);
+        assert_eq!(times, (1_782_907_199_000_000_000, 1_000_000_000, 10_000_000));
+    }
 }

@@ -247,3 +247,50 @@ impl Profile {
         image.rsplit('/').next().unwrap_or(image)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::profile;
+
+    #[test]
+    fn a_file_is_read_unless_it_is_of_another_format_or_refers_to_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile.json");
+        let read = |profile: &Profile| {
+            std::fs::write(&path, serde_json::to_vec(profile).unwrap()).unwrap();
+            Profile::read(&path).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&profile()).unwrap().stacks, profile().stacks);
+        let faults: [(&str, fn(&mut Profile)); 6] = [
+            ("its format is", |it| it.format = "pgtally profile 0".into()),
+            ("refers to names", |it| it.stacks[0].statement = Some(1)),
+            ("refers to names", |it| it.stacks[0].process = 1),
+            ("refers to names", |it| it.stacks[0].frames = vec![3]),
+            ("refers to names", |it| it.sessions[0].statement = Some(1)),
+            ("refers to names", |it| it.statements.clear()),
+        ];
+        for (number, (why, fault)) in faults.into_iter().enumerate() {
+            let mut profile = profile();
+            fault(&mut profile);
+            let error = read(&profile).unwrap_err();
+            assert!(error.contains(why) && error.contains("profile.json"), "{number}: {error}");
+        }
+        assert_eq!((Profile::short("/a/b"), Profile::short("kernel")), ("b", "kernel"));
+    }
+
+    #[test]
+    fn samples_agree_within_their_error_and_that_of_the_ledgers_boundaries() {
+        let row = |sampled_seconds| LedgerRow { sampled_seconds, ..profile().ledger[0].clone() };
+        // 0.4 s exactly, with a half-width of 0.1 s, and 2 us for each command.
+        for (sampled, commands, agrees) in [
+            (0.49, 0, true),
+            (0.31, 0, true),
+            (0.51, 0, false),
+            (0.29, 0, false),
+            (0.51, 10_000, true),
+        ] {
+            assert_eq!(row(sampled).agrees(commands), agrees, "{sampled} {commands}");
+        }
+    }
+}

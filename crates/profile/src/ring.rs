@@ -287,4 +287,49 @@ mod tests {
         assert_eq!(decode(RECORD_SAMPLE, &body(&[9, 1]), &mut chain), None);
         assert_eq!(decode(RECORD_LOST, &[], &mut chain), None);
     }
+
+    #[test]
+    fn a_record_that_wraps_around_is_read_in_one_piece() {
+        let page = 4096;
+        // SAFETY: a new private mapping at an address of the kernel's choice.
+        let memory = unsafe {
+            let (rights, flags) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            libc::mmap(std::ptr::null_mut(), 2 * page, rights, flags, -1, 0)
+        };
+        let memory = NonNull::new(memory.cast::<u8>()).unwrap();
+        let mut ring =
+            Ring { memory, length: 2 * page, page, record: Vec::new(), chain: Vec::new() };
+        assert!(ring.is_empty());
+        // Kind, flags and size, then two words; the second record is of a size that no record has.
+        let mut lost = [&RECORD_LOST.to_ne_bytes()[..], &[0, 0, 24, 0]].concat();
+        lost.extend(body(&[1, 77]));
+        lost.extend([0; 8]);
+        let tail = 3 * page - 16;
+        for (at, byte) in lost.iter().enumerate() {
+            let at = page + (tail + at) % page;
+            // SAFETY: within the second page.
+            unsafe { memory.as_ptr().add(at).write(*byte) };
+        }
+        ring.word(DATA_TAIL).store(tail as u64, Ordering::Relaxed);
+        ring.word(DATA_HEAD).store((tail + 32) as u64, Ordering::Relaxed);
+        let mut found = 0;
+        ring.drain(|record| found += u64::from(record == Record::Lost(77)));
+        assert_eq!((found, ring.is_empty()), (1, true));
+    }
+
+    #[test]
+    fn marks_are_no_frames_and_without_frames_there_is_the_instruction() {
+        let mut chain = Vec::new();
+        let mut frames = |words: &[u64]| {
+            let bytes = body(words);
+            match decode(RECORD_SAMPLE, &bytes, &mut chain) {
+                Some(Record::Sample(it)) => (it.kernel.to_vec(), it.user.to_vec()),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(frames(&[9, 0, 1, 3, CONTEXT_MAX, CONTEXT_USER, 4]), (vec![], vec![4]));
+        assert_eq!(frames(&[9, 0, 1, 0]), (vec![], vec![9]));
+        assert_eq!(frames(&[1 << 63, 0, 1, 0]), (vec![1 << 63], vec![]));
+    }
 }

@@ -101,4 +101,27 @@ mod tests {
         assert_eq!(half_width(0, 0, 100), 1.96);
         assert_eq!(half_width(0, 0, 0), 0.0);
     }
+
+    #[test]
+    fn samples_are_summed_by_the_innermost_function_and_modules_are_the_kernels() {
+        let mut profile = crate::sample::profile();
+        profile.symbols[1].image = "kernel [ext4]".into();
+        let stack = |frames: &[usize], samples| Stack {
+            frames: frames.to_vec(),
+            samples,
+            ..profile.stacks[0].clone()
+        };
+        profile.stacks =
+            vec![stack(&[], 1), stack(&[0, 1], 10), stack(&[1], 20), stack(&[2, 0], 30)];
+        let images: Vec<_> =
+            by_image(&profile, |_| true).iter().map(|it| (it.key, it.samples)).collect();
+        assert_eq!(images, [("kernel", 50), ("/usr/bin/postgres", 10), ("(unknown)", 1)]);
+        let functions = by_function(&profile, |it| it.samples < 30);
+        let names = functions.iter().map(|it| (it.key.map(|it| it.name.as_str()), it.samples));
+        let expected = [(Some("main"), 20), (Some("leaf"), 10), (None, 1)];
+        assert_eq!(names.collect::<Vec<_>>(), expected);
+        // Binomial: the root of 25 * 0.75, and at least one sample.
+        assert!((cpu_half_width(25, 100) - 1.96 * 18.75f64.sqrt()).abs() < 1e-12);
+        assert_eq!((cpu_half_width(100, 100), cpu_half_width(0, 0)), (1.96, 1.96));
+    }
 }
