@@ -174,4 +174,31 @@ mod tests {
         let text = "error sending request for url (https://a.blob/c/x?sig=SECRET&se=1)\nagain";
         assert_eq!(in_one_line(text), "error sending request for url (https://a.blob/c/x?) again");
     }
+
+    #[test]
+    fn refusals_have_a_remedy_and_all_else_may_pass() {
+        use object_store::Error as E;
+        let source = |text: &str| text.to_string().into();
+        let denied = |text| E::PermissionDenied { path: "p".into(), source: source(text) };
+        let absent = |text| E::NotFound { path: "p".into(), source: source(text) };
+        let login = |text| E::Unauthenticated { path: "p".into(), source: source(text) };
+        let other = |text| E::Generic { store: "S3", source: source(text) };
+        for (error, remedy) in [
+            (denied("no"), Some("need rights to read, list, write and delete")),
+            (login("no"), Some("Set credentials in the environment")),
+            (absent("NoSuchBucket"), Some("Create the bucket")),
+            (other("NoSuchBucket"), Some("Create the bucket")),
+            (absent("NoSuchKey"), None),
+            (other("a timeout"), None),
+        ] {
+            let found = Error::of_store("s3://b", &error);
+            let text = found.to_string();
+            assert!(text.starts_with("s3://b: "), "{text}");
+            assert_eq!(found.may_pass(), remedy.is_none(), "{text}");
+            assert!(text.contains(remedy.unwrap_or("")), "{text}");
+            assert!(!found.is_usage());
+        }
+        let long = Error::of_store("s3://b", &other(&"x".repeat(1000))).to_string();
+        assert!(long.ends_with('…') && long.len() < 450, "{}", long.len());
+    }
 }

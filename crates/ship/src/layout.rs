@@ -226,4 +226,40 @@ mod tests {
             assert!(error.is_usage() && error.to_string().contains("--cluster"), "{error}");
         }
     }
+
+    #[test]
+    fn names_are_bounded_and_digits_are_digits() {
+        let longest = "x".repeat(100);
+        for name in ["a", "A-_.9", ".a", longest.as_str()] {
+            assert_eq!(Origin::new(name, "h").unwrap().cluster, name);
+        }
+        let minute = "statistics/cluster=main/host=h/date=2026-03-01/173000-minute.parquet";
+        assert!(Object::parse(minute).is_some());
+        for other in [
+            minute.replace("173000", "17300a"),
+            minute.replace("173000", "1730000"),
+            format!("{minute}/x"),
+            minute.replace(".parquet", ".json"),
+        ] {
+            assert_eq!(Object::parse(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_of_a_higher_grade_than_frames_has_not_arrived() {
+        let objects = [
+            object("170000", "minute", 1),
+            object("170000", "hour", 1),
+            object("180000", "hour", 1),
+        ];
+        let frame = Object { table: "frames", ..object("170000", "minute", 1) };
+        let frames = [frame];
+        let of_frames = grades(&frames);
+        let early: Vec<bool> = objects
+            .iter()
+            .map(|it| arrived(&objects, &of_frames).any(|found| found == it))
+            .collect();
+        // Without frames of its hour, nothing is known to be early.
+        assert_eq!(early, [true, false, true]);
+    }
 }

@@ -118,4 +118,30 @@ mod tests {
         assert_ne!(of(&[("HOME", "/home/me")], "other").unwrap(), user);
         assert_eq!(of(&[("HOME", "relative")], "main"), None);
     }
+
+    #[test]
+    fn an_identity_without_an_end_is_made_anew_and_names_are_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(recording::SHIP).join("identity");
+        let first = Spool::open(folder.path()).unwrap();
+        std::fs::write(&path, format!("{}\n", first.identity)).unwrap();
+        assert_eq!(Spool::open(folder.path()).unwrap().identity, first.identity);
+        std::fs::write(&path, "\n").unwrap();
+        assert_eq!(Spool::open(folder.path()).unwrap().identity.len(), 32);
+        assert!(!Spool::is_at(folder.path()));
+        first.mark().unwrap();
+        assert!(Spool::is_at(folder.path()));
+        let variable = |name: &str| match name {
+            "STATE_DIRECTORY" => Some("relative".into()),
+            "XDG_STATE_HOME" => Some("/state".into()),
+            _ => Some("/home/me".into()),
+        };
+        let url = format!("s3://{}", "b".repeat(200));
+        let found = default_directory(variable, &url, "main").unwrap().display().to_string();
+        // 80 characters of the address, with which one directory's name is not too long.
+        let expected = format!("/state/pgtally/spool/s3-{}-main-", "b".repeat(77));
+        assert!(found.starts_with(&expected), "{found}");
+        let other = default_directory(variable, &format!("{url}c"), "main").unwrap();
+        assert_ne!(other.display().to_string(), found, "of another address");
+    }
 }
