@@ -68,3 +68,63 @@ pub(crate) fn advice(report: &Report) -> Vec<String> {
     }
     advice
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gaps::{GapSum, Gaps};
+    use crate::system::System;
+
+    fn report(source: &str, available: &[&str]) -> Report {
+        let mut system = System::read(std::path::Path::new("/no/such/root"));
+        system.clock_source = Some(source.into());
+        system.available = available.iter().map(|name| name.to_string()).collect();
+        Report {
+            fit: true,
+            verdict: String::new(),
+            advice: Vec::new(),
+            elapsed_seconds: 1.0,
+            notes: Vec::new(),
+            system,
+            processors: Vec::new(),
+            migrations: 0,
+            sources: Vec::new(),
+            refused: Vec::new(),
+            gaps: Gaps { watched_seconds: 10.0, ..Gaps::default() },
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_slow_clock_source_has_a_remedy_that_works_here() {
+        assert_eq!(advice(&report("tsc", &["tsc", "hpet"])), [""; 0]);
+        let found = advice(&report("hpet", &["tsc", "hpet"])).concat();
+        assert!(found.contains("is hpet: every reading") && found.contains("echo tsc"), "{found}");
+        let mut report = report("kvm-clock", &["kvm-clock"]);
+        let found = advice(&report).concat();
+        assert!(found.contains("costs more") && found.contains("not available here:"), "{found}");
+        assert!(!found.contains("hypervisor"), "{found}");
+        report.system.given_up = Some("the skew is too large".into());
+        report.system.virtual_machine = true;
+        let found = advice(&report).concat();
+        assert!(found.contains("here (the skew is too large)"), "{found}");
+        assert!(found.contains("operator of the hypervisor"), "{found}");
+    }
+
+    #[test]
+    fn time_taken_by_others_is_named_with_its_share() {
+        let gap = |seconds| GapSum { count: 3, seconds, longest_seconds: 0.05 };
+        let of = |scheduler, hypervisor| {
+            let mut report = report("tsc", &[]);
+            (report.gaps.scheduler, report.gaps.hypervisor) = (gap(scheduler), gap(hypervisor));
+            advice(&report)
+        };
+        // The limit is 2 % of 10 s.
+        assert_eq!(of(0.2, 0.2), [""; 0]);
+        let found = of(0.25, 0.0);
+        assert!(found.len() == 1 && found[0].contains("for 2.5 % of the time: test"), "{found:?}");
+        let found = of(0.0, 1.0);
+        let expected = "hypervisor took 10.0 % of the time, up to 50.0 ms at once";
+        assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+    }
+}

@@ -80,3 +80,50 @@ impl<'a> Watch<'a> {
         self.dispatches = now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    /// Dispatches so far; below 0, the kernel does not count them.
+    struct Counted(AtomicI64);
+
+    impl Platform for Counted {
+        fn processors(&self) -> std::io::Result<Vec<u32>> {
+            Ok(vec![0])
+        }
+
+        fn pin(&self, _: u32) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn dispatches(&self) -> Option<u64> {
+            u64::try_from(self.0.load(Ordering::Relaxed)).ok()
+        }
+    }
+
+    #[test]
+    fn a_gap_belongs_to_the_scheduler_only_if_it_dispatched_the_thread_since_the_last_one() {
+        let platform = Counted(AtomicI64::new(7));
+        let (mut watch, mut gaps) = (Watch::new(&platform), Gaps::default());
+        for (dispatches, ns) in [
+            (7, 9_999.0),
+            (7, 10_000.0),
+            (8, 30_000.0),
+            (8, 20_000.0),
+            (9, 10_000.0),
+            (-1, 50_000.0),
+        ] {
+            platform.0.store(dispatches, Ordering::Relaxed);
+            watch.note(ns, &mut gaps);
+        }
+        let sum = |gap: &GapSum| {
+            (gap.count, (gap.seconds * 1e6).round(), (gap.longest_seconds * 1e6).round())
+        };
+        assert_eq!(sum(&gaps.scheduler), (2, 40.0, 30.0));
+        assert_eq!(sum(&gaps.hypervisor), (2, 30.0, 20.0));
+        assert_eq!(sum(&gaps.unknown), (1, 50.0, 50.0));
+        assert_eq!(sum(&gaps.all()), (5, 120.0, 50.0));
+    }
+}

@@ -18,3 +18,23 @@ pub(crate) fn ns(seconds: f64) -> String {
         s => format!("{s:.1} s"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_change_where_digits_round_up() {
+        for (seconds, text) in [
+            (999.4e-9, "999 ns"),
+            (999.5e-9, "1.0 us"),
+            (999.4e-6, "999.4 us"),
+            (999.5e-6, "1.0 ms"),
+            (0.9994, "999.4 ms"),
+            (0.9995, "1.0 s"),
+        ] {
+            assert_eq!(ns(seconds), text);
+        }
+        assert_eq!((times(1), times(2)), ("once".to_string(), "2 times".to_string()));
+    }
+}
