@@ -274,3 +274,39 @@ fn rows(out: &mut impl Write, of: &Table, style: &Style) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_and_means_weight_values_by_their_time_and_gaps_are_blank() {
+        let known = [Some(1.0), None, Some(4.0)];
+        assert_eq!(mean(&known, &[3.0, 5.0, 1.0]), 7.0 / 4.0);
+        assert_eq!(
+            bars(&[Some(0.0), Some(4.0), None, Some(7.9), Some(8.0)], &[1.0; 5], 8.0, true),
+            "_= ##"
+        );
+        assert_eq!(bars(&[Some(0.0)], &[1.0], 0.0, true), " ", "nothing to compare with");
+        // 96 values are 48 points of two.
+        let many: Vec<Option<f64>> =
+            (0..96).map(|at| (at != 95).then_some(f64::from(at))).collect();
+        let line = bars(&many, &[1.0; 96], 94.0, true);
+        assert_eq!((line.len(), &line[..1], &line[47..]), (POINTS, "_", "#"));
+        assert_eq!(&line[23..25], "-=", "46.5 and 48.5 of 94");
+    }
+
+    #[test]
+    fn what_is_shown_has_no_control_characters_and_is_indented_to_its_first_word() {
+        assert_eq!(clean("a\tb\u{1b}[2J\u{202e}c"), visible("a b\u{1b}[2J\u{202e}c"));
+        let drawn = |head: &str| {
+            let mut out = Vec::new();
+            hanging(&mut out, head, "alpha beta gamma delta epsilon", 24).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(drawn("- "), "- alpha beta gamma delta\n  epsilon\n");
+        // Codes of a colour have no width.
+        let coloured = drawn("\u{1b}[33m!\u{1b}[0m ");
+        assert!(coloured.ends_with("alpha beta gamma delta\n  epsilon\n"), "{coloured}");
+    }
+}

@@ -136,3 +136,94 @@ pub fn timing(row: &RelationRow) -> Timing {
         ..Timing::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segment::relations::RelationKey;
+
+    fn row(
+        tablespace: u32,
+        database: Option<(u32, Option<&str>)>,
+        fork: &'static str,
+    ) -> RelationRow {
+        let timing = |count, max_seconds| RelationTiming {
+            count,
+            bytes: 8192 * count,
+            seconds: 1.0,
+            max_seconds,
+        };
+        RelationRow {
+            key: RelationKey::default(),
+            tablespace: Some(tablespace),
+            database_id: database.map(|it| it.0),
+            database: database.and_then(|it| it.1).map(str::to_string),
+            relfilenode: Some(16384),
+            fork: Some(fork),
+            temporary: false,
+            seconds: 6.2,
+            failed: 0,
+            read: timing(1, Some(0.1)),
+            write: timing(2, Some(0.5)),
+            extend: timing(4, None),
+            sync: timing(8, Some(0.2)),
+            truncate: timing(16, None),
+        }
+    }
+
+    #[test]
+    fn a_relation_is_named_by_database_file_fork_and_tablespace() {
+        let shop = Some((5, Some("shop")));
+        let temporary = RelationRow { temporary: true, ..row(DEFAULT, shop, "main") };
+        let others = RelationRow { relfilenode: None, ..row(DEFAULT, shop, "main") };
+        let none = RelationNames::default();
+        for (row, text) in [
+            (row(DEFAULT, shop, "main"), "shop/16384"),
+            (row(DEFAULT, Some((5, None)), "main"), "5/16384"),
+            (row(16390, shop, "fsm"), "shop/16384_fsm@16390"),
+            (row(GLOBAL, None, "main"), "global/16384"),
+            (temporary, "shop/16384 temporary"),
+            (others, "(others)"),
+        ] {
+            assert_eq!(name(&row, &none), text);
+        }
+        let file = (Some(5), DEFAULT, 16384);
+        let names = RelationNames([(file, "orders".to_string())].into());
+        assert_eq!(name(&row(DEFAULT, shop, "vm"), &names), "shop/orders_vm");
+        assert_eq!(name(&row(16390, shop, "main"), &names), "shop/16384@16390", "another file");
+    }
+
+    #[test]
+    fn all_operations_of_a_relation_are_summed_and_the_busiest_shown() {
+        let all = timing(&row(DEFAULT, None, "main"));
+        assert_eq!((all.count, all.max_seconds, all.mean_seconds), (31, Some(0.5), Some(0.2)));
+        let interval = crate::sample::interval();
+        let of = |number: u32| RelationRow {
+            relfilenode: Some(number),
+            seconds: f64::from(number),
+            failed: u64::from(number == 20),
+            ..row(DEFAULT, Some((5, Some("shop"))), "main")
+        };
+        let relations = Some((1..=20).map(of).collect());
+        let mut io = Io { relations, relations_seconds: Some(2.0), ..Io::default() };
+        let table = |io: &Io, filter: &str| {
+            let wish = Wish { filter: filter.into(), ..Wish::default() };
+            super::table(io, &interval, &wish).unwrap()
+        };
+        let (notes, shown) = table(&io, "");
+        assert_eq!((shown.rows.len(), &*shown.rows[0].key), (BUSIEST, "relation shop/20"));
+        assert_eq!(notes[1], "recorded per 2 s");
+        assert_eq!((shown.rows[0].tone, shown.rows[1].tone), (Tone::of(WaitClass::Lock), Tone::IO));
+        // Over 2 s: reads, bytes, mean; writes; extensions; syncs; truncations.
+        let cells: Vec<String> = shown.rows[0].cells.iter().map(|cell| cell.exact()).collect();
+        let expected = [
+            "shop/20", "0.5", "4096", "1", "1", "8192", "0.5", "2", "16384", "4", "0.125", "8",
+            "0.5", "10", "1",
+        ];
+        assert_eq!(cells, expected);
+        assert_eq!(table(&io, "shop").1.rows.len(), 20, "what the filter finds is shown");
+        io.relation_names =
+            RelationNames((1..=20).map(|n| ((Some(5), DEFAULT, n), format!("t{n}"))).collect());
+        assert_eq!(table(&io, "").0, ["recorded per 2 s"], "no number needs an explanation");
+    }
+}
