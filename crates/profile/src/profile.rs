@@ -262,7 +262,8 @@ mod tests {
             Profile::read(&path).map_err(|error| error.to_string())
         };
         assert_eq!(read(&profile()).unwrap().stacks, profile().stacks);
-        let faults: [(&str, fn(&mut Profile)); 6] = [
+        type Fault = fn(&mut Profile);
+        let faults: [(&str, Fault); 6] = [
             ("its format is", |it| it.format = "pgtally profile 0".into()),
             ("refers to names", |it| it.stacks[0].statement = Some(1)),
             ("refers to names", |it| it.stacks[0].process = 1),
