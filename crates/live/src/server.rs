@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_role_is_told_from_other_refusals() {
+    fn an_unknown_role_differs_from_other_refusals() {
         for (message, unknown) in [
             ("FATAL:  role \"me\" does not exist", true),
             ("FATAL:  database \"me\" does not exist", false),
