@@ -100,8 +100,8 @@ impl Session {
         rows.last().expect("it returns a row")
     }
 
-    /// Executes the statements traced; the trace is ended where `ends_here` says so, of the places where the process
-    /// stops. False: it never said so.
+    /// Executes the statements traced; the trace is ended where `ends_here` tells so, of the places where the process
+    /// stops. False: it never did.
     fn end(&mut self, end: End, mut ends_here: impl FnMut(&Stepped, u64) -> bool) -> bool {
         let (switch, mut reader) = self.arm();
         let mut switch = Some(switch);

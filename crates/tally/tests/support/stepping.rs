@@ -191,7 +191,7 @@ impl Stepped {
         }
     }
 
-    /// The point that it has come to. Other reasons to stop are passed over.
+    /// The point that it has come to. Other reasons to stop are ignored.
     fn stop(&mut self) -> Option<u64> {
         let status = self.wait(libc::WNOHANG)?;
         let signal = status >> 8 & 0xFF;
