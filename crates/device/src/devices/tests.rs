@@ -29,8 +29,14 @@ impl Jail {
         let jail = Jail { system, number, mount_id: found.mount_id, dir };
         std::fs::create_dir_all(jail.dir.path().join("data/pg_tblspc")).expect("a directory");
         // What a chroot sees: /proc and the like, and not its own mount.
-        jail.file("proc/self/mountinfo", "90 80 0:4 / /proc rw - proc proc rw\n");
+        let proc = format!("{} 80 0:4 / /proc rw - proc proc rw\n", jail.other_mount());
+        jail.file("proc/self/mountinfo", &proc);
         jail
+    }
+
+    /// The number of a mount that is not the directory's.
+    fn other_mount(&self) -> u64 {
+        self.mount_id.unwrap_or(0) + 1
     }
 
     fn file(&self, path: &str, text: &str) {
@@ -70,7 +76,8 @@ fn a_file_on_an_unlisted_mount_has_the_device_that_stat_reports() {
 fn an_unlisted_mount_has_type_and_source_of_another_mount_of_its_device() {
     let jail = Jail::new();
     let number = jail.number;
-    let line = format!("91 80 {number} /srv /srv rw - xfs /dev/mapper/vg-pg rw\n");
+    let other = jail.other_mount();
+    let line = format!("{other} 80 {number} /srv /srv rw - xfs /dev/mapper/vg-pg rw\n");
     jail.file("proc/self/mountinfo", &line);
     let found = jail.file_system();
     assert_eq!((found.kind.as_str(), found.listed), ("xfs", false));
