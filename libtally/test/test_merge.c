@@ -230,6 +230,32 @@ an_interrupted_switch_adds_no_time(void **state)
 	}
 }
 
+static int
+live_and_die(void *steps)
+{
+	tally_slot	slot;
+
+	test_die_after(*(int *) steps);
+	begin_session(&slot);
+	tally_retire(&slot);
+	return 0;
+}
+
+static void
+a_session_killed_at_any_step_leaves_its_slot_at_rest(void **state)
+{
+	int			steps = 0;
+
+	(void) state;
+	for (; test_killed(live_and_die, steps); steps++)
+	{
+		tally_sweep(&segment);
+		assert_at_rest(&segment);
+		again();
+	}
+	assert_true(steps > 50);
+}
+
 static void
 spoil(int which, tally_slot *slot)
 {
@@ -335,6 +361,7 @@ main(void)
 		TEST(a_living_holder_of_the_merge_lock_delays_no_other),
 		TEST(a_retired_slot_is_merged_and_claimed_when_none_is_free),
 		TEST(an_interrupted_switch_adds_no_time),
+		TEST(a_session_killed_at_any_step_leaves_its_slot_at_rest),
 		TEST(only_the_damaged_book_is_lost),
 		TEST(a_claim_refused_before_its_pid_gives_no_slot_twice),
 	};
