@@ -191,7 +191,7 @@ impl<'a> Expectation<'a> {
         }
     }
 
-    /// The table keeps unlinked relations while it has room for others: what is missing of them is among the others.
+    /// The table keeps unlinked relations while it has free entries for others: what is missing of them is among the others.
     fn allow_moved(&mut self, ours: &OfRelation) {
         let mut moved = OfRelation::new();
         for ((name, operation, what), theirs) in &mut self.relations {
