@@ -44,6 +44,11 @@ fn ticks(snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> u64 {
 /// Every session's accounts add up to its lifetime.
 fn assert_conserved(snapshot: &Snapshot) {
     assert!(!snapshot.books.is_empty());
+    assert_each_conserved(snapshot);
+}
+
+/// The same, also if no session has a slot.
+fn assert_each_conserved(snapshot: &Snapshot) {
     for book in &snapshot.books {
         assert_eq!(book.accounted(&snapshot.directory), book.now - book.born, "{book:?}");
     }
@@ -129,7 +134,8 @@ fn a_full_file_system_loses_statistics_but_the_server_works() {
     let mut segment = Segment::open(&segments[0]).unwrap();
     let overflows = segment.overflows().unwrap();
     assert!(overflows.memory > 0, "{overflows:?}");
-    assert_conserved(&segment.snapshot(None).unwrap());
+    // Which of books, statements and relations had the memory depends on who came first.
+    assert_each_conserved(&segment.snapshot(None).unwrap());
 }
 
 #[test]
