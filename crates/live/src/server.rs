@@ -26,8 +26,8 @@ const PATIENCE: &str = "10";
 pub fn interrupted(error: Error, command: &str) -> Error {
     match error {
         Error::Server(error) if error.sqlstate().is_none() => Error::Failed(format!(
-            "lost the connection to the server: {error}\nSome changes may have been made. Run `{command}` again, \
-             which makes the rest"
+            "lost the connection to the server: {error}\nSome changes may have been made. Run `{command}` again to \
+             finish"
         )),
         error => error,
     }

@@ -112,10 +112,7 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
     if left.is_empty() {
         return Ok(());
     }
-    Err(Error::Failed(format!(
-        "{}\nRun `tally disable` again, which does the rest",
-        left.join("\n")
-    )))
+    Err(Error::Failed(format!("{}\nRun `tally disable` again to finish", left.join("\n"))))
 }
 
 /// Drops the extension in each database where `enable` created it. Returns whether it found any.
@@ -141,8 +138,8 @@ fn drop_extensions(
             )?,
             Err(error) => {
                 left.push(format!(
-                    "could not drop extension pg_tally of database {database}, where DROP EXTENSION \
-                     pg_tally does it: {error}"
+                    "could not drop extension pg_tally of database {database}: {error}; DROP EXTENSION \
+                     pg_tally in that database removes it"
                 ));
                 continue;
             }

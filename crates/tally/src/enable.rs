@@ -80,6 +80,7 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
         Mode::Session => Change::None,
     };
     set_level(&mut client, args)?;
+    let switched = switch_running(&mut client, args);
     client.batch_execute("select pg_reload_conf()")?;
 
     let mut out = view::escape::stdout();
@@ -97,7 +98,7 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
             Made::New | Made::Nothing => writeln!(out)?,
         }
     }
-    Ok(())
+    switched
 }
 
 /// LOAD proves that the server finds the library and that it fits. It does nothing if the library is
@@ -127,7 +128,11 @@ fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     if current != wanted {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.level = '{wanted}'"))?;
     }
-    // The level in the segment may differ from the setting, after `disable` or `cost`.
+    Ok(())
+}
+
+/// Sets the level in the segment, which may differ from the setting after `disable` or `cost`.
+fn switch_running(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     if let Some(path) = target::segment_path_of(client)?.filter(SegmentPath::is_owners) {
         match LevelSwitch::open(&path) {
             Ok(switch) => {
@@ -138,8 +143,8 @@ fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
             Err(segment::Error::NotFound { .. } | segment::Error::Permission { .. }) => {}
             Err(error) => {
                 return Err(Error::Failed(format!(
-                    "could not set the level of running sessions: {error}\nRun `tally enable` again, \
-                     which makes the rest"
+                    "could not set the level of running sessions: {error}\nRun `tally enable` again to \
+                     finish"
                 )));
             }
         }
