@@ -367,7 +367,7 @@ trace_follow(uint32 before, uint32 word, uint64 now)
 {
 	tally_trace_record reset = {.kind = TALLY_TRACE_RESET,.tick = now};
 
-	if (trace_on && is_wanted(now))
+	if (is_wanted(now))
 	{
 		if (TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF)
 			end(now, TALLY_TRACE_LEVEL_OFF);

@@ -306,9 +306,12 @@ count_nothing(int fd, uint64_t at, uint32_t heads)
 
 	for (uint32_t i = 0; i < heads; i++, at += sizeof(head))
 	{
-		if (pread(fd, &head, sizeof(head), (off_t) at) != (ssize_t) sizeof(head) || head.count != 0 ||
-			head.total != 0 || (head.min != 0 && head.min != UINT64_MAX) || head.max != 0 ||
-			head.amount != 0 || head.follows != 0)
+		if (pread(fd, &head, sizeof(head), (off_t) at) != (ssize_t) sizeof(head))
+			return false;
+		head.stat = 0;
+		if (head.min == UINT64_MAX)
+			head.min = 0;
+		if (memcmp(&head, &(tally_head) {0}, sizeof(head)) != 0)
 			return false;
 	}
 	return true;
