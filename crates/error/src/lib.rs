@@ -77,3 +77,45 @@ fn server_says(error: &postgres::Error) -> String {
         None => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_or_a_host_that_is_not_there_is_a_mistake_of_the_command_line() {
+        use recording::Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};
+        let (text, path) = (String::new, std::path::PathBuf::new);
+        for (error, is_usage) in [
+            (Backwards { from: text(), to: text() }, true),
+            (EmptyRange { from: text(), to: text(), begin: text(), end: text() }, true),
+            (NoSuchHost { path: path(), host: text(), hosts: Vec::new() }, true),
+            (SeveralHosts { path: path(), hosts: Vec::new() }, true),
+            (recording::Error::Empty { path: path() }, false),
+        ] {
+            assert_eq!(Error::from(error).is_usage(), is_usage);
+        }
+        assert!(Error::Usage(text()).is_usage() && !Error::Failed(text()).is_usage());
+    }
+
+    #[test]
+    fn a_closed_pipe_is_none_however_it_is_met() {
+        struct Fails(ErrorKind);
+        impl std::io::Write for Fails {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(self.0.into())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        for (kind, is) in [(ErrorKind::BrokenPipe, true), (ErrorKind::StorageFull, false)] {
+            let json = serde_json::to_writer(Fails(kind), &1).unwrap_err();
+            assert_eq!(
+                [Error::from(json), std::io::Error::from(kind).into()]
+                    .map(|it| it.is_broken_pipe()),
+                [is; 2]
+            );
+        }
+    }
+}

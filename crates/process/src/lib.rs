@@ -155,6 +155,16 @@ mod tests {
         assert_eq!((stat.state, stat.parent, stat.flags), (b'S', 7, 64));
         assert_eq!((stat.user_ticks, stat.system_ticks, stat.children_ticks), (11, 12, 27));
         assert_eq!((stat.started_ticks, stat.is_alive()), (777, true));
+        for (state, alive) in [("R", true), ("D", true), ("Z", false), ("X", false)] {
+            let text = STAT.replace(" S ", &format!(" {state} "));
+            assert_eq!(
+                Stat::parse(text.as_bytes()).map(|it| it.is_alive()),
+                Some(alive),
+                "{state}"
+            );
+        }
+        let expected = Schedstat { on_cpu_ns: 1, run_queue_ns: 2, dispatches: 3 };
+        assert_eq!(Schedstat::parse(b"1 2 3\n"), Some(expected));
     }
 
     #[test]
@@ -188,6 +198,9 @@ mod tests {
             let text = STAT.replace("S 7 ", &format!("S {parent} "));
             std::fs::write(root.path().join(format!("{pid}/stat")), text).expect("a file");
         }
-        assert_eq!(Proc::at(root.path()).children(10), BTreeSet::from([11, 12]));
+        let proc = Proc::at(root.path());
+        assert_eq!(proc.children(10), BTreeSet::from([11, 12]));
+        std::fs::write(root.path().join("10/cmdline"), "postgres:\0a b\0\0").expect("a file");
+        assert_eq!((proc.title(10).as_str(), proc.title(11).as_str()), ("postgres: a b", ""));
     }
 }

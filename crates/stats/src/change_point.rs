@@ -96,6 +96,7 @@ mod tests {
         assert_eq!(change_point(&[1.0; 60]), None);
         assert_eq!(change_point(&[1.0; 15]), None);
         assert_eq!(change_point(&[]), None);
+        assert_eq!(deviation(&[9.0, 1.0, 2.0]), 8.0, "from the median");
     }
 
     #[test]

@@ -151,3 +151,41 @@ fn correlated_values_are_averaged_into_blocks_until_the_interval_holds() {
     assert!(naive < 0.75, "without blocks {naive}");
     assert!((0.90..=0.98).contains(&covered), "covered {covered}");
 }
+
+#[test]
+fn an_effect_needs_the_interval_and_the_ranks_on_the_same_side() {
+    let signs = |mean: f64, blocks: &[f64]| {
+        let blocks = blocks.to_vec();
+        let it = Estimate {
+            mean,
+            half_width: 0.5,
+            blocks,
+            ..Estimate::of_repeats(&[1.0, 2.0, 3.0]).unwrap()
+        };
+        [it.above(0.0), it.below(0.0)]
+    };
+    // Six values of one sign have a probability of 2/64, five of 2/32.
+    let (six, less) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]);
+    assert_eq!(signs(0.51, &six), [true, false]);
+    assert_eq!(signs(-0.51, &less), [false, true]);
+    for (mean, blocks) in [
+        (0.5, &six[..]),
+        (0.51, &six[..5]),
+        (0.51, &less[..]),
+        (-0.5, &less[..]),
+        (-0.51, &six[..]),
+    ] {
+        assert_eq!(signs(mean, blocks), [false, false], "{mean} {blocks:?}");
+    }
+}
+
+#[test]
+fn correlated_neighbours_are_joined_as_long_as_twenty_blocks_remain() {
+    let runs = |n: usize, length: usize| -> Vec<f64> {
+        (0..n).map(|at| if at / length % 2 == 0 { 1.0 } else { -1.0 }).collect()
+    };
+    // Lag-1 correlations of a half and of nothing; 2.33 standard errors are 0.37.
+    for (n, length, size) in [(40, 4, 2), (39, 4, 1), (40, 2, 1)] {
+        assert_eq!(independent_blocks(&runs(n, length)).1, size, "{n} {length}");
+    }
+}
