@@ -192,6 +192,9 @@ mod tests {
         let output = command.stop(Signal::INT).unwrap();
         assert_eq!(number_of(&output, "held"), Some(42.0));
         assert!(command.succeeded());
+        let mut failing = shell("exit 3");
+        failing.stop(Signal::INT).unwrap();
+        assert!(!failing.succeeded());
     }
 
     #[test]

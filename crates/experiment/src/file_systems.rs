@@ -298,7 +298,12 @@ mod tests {
             [each(0, 4), each(1, 3), each(5, 4), each(6, 4), each(10, 4)],
             [30, 120, 40, 60, 60]
         );
-        assert_eq!(Array { level: 10, devices: 2 }.check(), Ok(()));
+        for (level, fewest) in [(0, 2), (1, 2), (5, 3), (6, 4), (10, 2)] {
+            for (devices, is) in [(fewest - 1, false), (fewest, true), (16, true), (17, false)] {
+                assert_eq!(Array { level, devices }.check().is_ok(), is, "{level} {devices}");
+            }
+        }
+        assert!(Array { level: 4, devices: 4 }.check().is_err());
     }
 
     #[test]

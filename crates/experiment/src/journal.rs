@@ -189,3 +189,48 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 fn at(path: &Path, error: &std::io::Error) -> Error {
     Error::Failed(format!("{}: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(folder: &Path, text: &str, quick: bool) -> Result<(Journal, Vec<u32>), Error> {
+        let (server, version) = ("15".to_string(), "1".to_string());
+        let head = Head { quick, directories: Vec::new(), seconds: None, server, version };
+        Journal::open(folder, text, head, live::host::Watch::start().host("tsc"))
+    }
+
+    #[test]
+    fn a_run_resumes_where_it_was_killed_and_no_other_run_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let (mut journal, cells) = open(path, "study", false).unwrap();
+        assert!(cells.is_empty());
+        journal.add(&7).unwrap();
+        journal.add(&123).unwrap();
+        journal.leave_out("zfs", "no pool").unwrap();
+        let error = open(path, "study", false).unwrap_err().to_string();
+        assert!(error.contains("another run is at work"), "{error}");
+        drop(journal);
+
+        // A kill has cut the last line short.
+        std::fs::write(path.join(CELLS), "7\n\"").unwrap();
+        let (mut journal, cells) = open(path, "study", false).unwrap();
+        assert_eq!(cells, [7]);
+        assert_eq!(journal.kept.left_out, [("zfs".to_string(), "no pool".to_string())]);
+        journal.add(&8).unwrap();
+        drop(journal);
+        let (study, cells, kept) = read::<u32>(path).unwrap();
+        assert_eq!((study.as_str(), &cells[..], kept.left_out.len()), ("study", &[7, 8][..], 1));
+
+        for (text, quick, why) in
+            [("study", true, "another variant"), ("other", false, "the study file")]
+        {
+            let error = open(path, text, quick).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        std::fs::write(path.join(CELLS), "7\nx\n8\n").unwrap();
+        let error = open(path, "study", false).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+}

@@ -61,3 +61,21 @@ pub fn table_sections(tables: &[Table]) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_open_no_tag_and_a_page_loads_nothing() {
+        let odd = "<script>".to_string();
+        let drawn = Drawn { title: odd.clone(), svg: html! {}, caption: odd.clone() };
+        let table = Table { title: odd.clone().into(), ..Table::with_headings(&[&*odd], 0..0) };
+        let page = frame(&odd, html! { (figures(&[drawn])) (table_sections(&[table])) });
+        assert!(!page.contains(&odd), "{page}");
+        assert!(
+            page.contains(r#"content="default-src 'none'; style-src 'unsafe-inline'""#),
+            "{page}"
+        );
+    }
+}

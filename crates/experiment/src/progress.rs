@@ -24,3 +24,17 @@ pub fn length(seconds: f64) -> String {
         s => format!("{:.1} h", s / 3600.0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::length;
+
+    #[test]
+    fn lengths_have_the_unit_that_people_use() {
+        for (seconds, text) in
+            [(89.4, "89 s"), (90.0, "2 min"), (5399.0, "90 min"), (5400.0, "1.5 h")]
+        {
+            assert_eq!(length(seconds), text);
+        }
+    }
+}

@@ -277,4 +277,29 @@ mod tests {
         let raw = ["<script>", "<b>", "<i>"];
         assert!(!raw.iter().any(|tag| text.contains(tag)), "{text}");
     }
+
+    #[test]
+    fn half_widths_reach_to_both_sides_and_parts_stand_on_each_other() {
+        let line = |spots| Line { name: String::new(), spots, smooth: false, colour: 0 };
+        let frame = Frame { title: "", unit: "" };
+        // An axis up to 3 of 240 px, which ends at 266.
+        let drawn = lines(frame, &[line(vec![Spot { x: 1.0, y: 2.0, half: 1.0 }])], &[], "", &[]).0;
+        assert!(
+            drawn.contains(r#"y1="26.0" y2="186.0""#) && drawn.contains(r#"cy="106.0""#),
+            "{drawn}"
+        );
+        let bar = Bar { name: "a".into(), parts: vec![(0, 2.0), (1, 3.0)], half: 1.0 };
+        // Up to 6.
+        let drawn = bars(frame, &[bar], &["a".into(), "b".into()]).0;
+        for part in [
+            r#"y="186.0""#,
+            r#"height="80.0""#,
+            r#"y="66.0""#,
+            r#"height="120.0""#,
+            r#"y1="26.0" y2="106.0""#,
+        ] {
+            assert!(drawn.contains(part), "{part}: {drawn}");
+        }
+        assert_eq!([100.0, 20.0, 0.5, 1.25].map(tick), ["100", "20", "0.5", "1.25"]);
+    }
 }
