@@ -25,17 +25,38 @@ mod tests {
     use super::*;
     use live::host::Disturbance;
 
+    fn machine(steal: f64, foreign: f64, mhz: f64) -> Machine {
+        let (steal_percent, mhz) = (Some(steal), Some(mhz));
+        let disturbance = Disturbance { steal_percent, mhz, ..Disturbance::default() };
+        Machine { disturbance, foreign_percent: Some(foreign), tries: 1, disturbed: None }
+    }
+
     #[test]
     fn exceeding_the_gate_is_reported() {
-        let gate = Gate::default();
-        let machine = |steal, foreign| Machine {
-            disturbance: Disturbance { steal_percent: Some(steal), ..Disturbance::default() },
-            foreign_percent: Some(foreign),
-            tries: 1,
-            disturbed: None,
-        };
-        assert_eq!(disturbed(&gate, &machine(1.0, 2.0), &[]), None);
-        assert!(disturbed(&gate, &machine(50.0, 2.0), &[]).unwrap().contains("stolen"));
-        assert!(disturbed(&gate, &machine(1.0, 90.0), &[]).unwrap().contains("90 %"));
+        let gate = Gate { steal: 5.0, foreign: 20.0, frequency: 10.0, ..Gate::default() };
+        // The median is 2000 MHz.
+        let cells = [1000.0, 3000.0, 2000.0].map(|mhz| Cell {
+            arm: String::new(),
+            point: crate::plan::Point { clients: 1, rate: None },
+            block: 0,
+            began: 0.0,
+            seconds: 1.0,
+            values: Default::default(),
+            series: None,
+            machine: machine(0.0, 0.0, mhz),
+            proof: Default::default(),
+            marks: Vec::new(),
+            listings: Vec::new(),
+        });
+        for (steal, foreign, mhz, found) in [
+            (5.0, 20.0, 1800.0, None),
+            (5.1, 20.0, 1800.0, Some("5.1 % of CPU time was stolen")),
+            (5.0, 21.0, 1800.0, Some("other processes used 21 % of a CPU")),
+            (5.0, 20.0, 1799.0, Some("CPU frequency 1799 MHz, otherwise 2000")),
+        ] {
+            let why = disturbed(&gate, &machine(steal, foreign, mhz), &cells);
+            assert_eq!(why.as_deref(), found, "{steal} {foreign} {mhz}");
+        }
+        assert_eq!(disturbed(&gate, &machine(0.0, 0.0, 1.0), &[]), None, "nothing to compare with");
     }
 }

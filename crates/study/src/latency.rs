@@ -49,12 +49,13 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tally-latency.{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let log =
-            "0 1 5000 0 100 500000\n0 2 1500 0 101 0\n0 3 skipped 0 101 5\n0 4 9000 0 110 0\n";
+            "0 1 5000 0 100 500000\n0 2 1500 0 101 0\n0 3 skipped 0 101 5\n0 4 9000 0 110 0\n\
+                   0 5 7000 0 100 0\n0 6 8000 0 105 0\n";
         std::fs::write(folder.join("log.77"), log).unwrap();
         std::fs::write(folder.join("log.77.1"), "1 1 250 0 100 900000 12\n").unwrap();
         std::fs::write(folder.join("other.77"), "1 1 1 0 100 900000\n").unwrap();
         let times = take(&folder.join("log"), 100.0, 105.0).unwrap();
-        assert_eq!(times, [0.25, 1.5, 5.0]);
+        assert_eq!(times, [0.25, 1.5, 5.0, 8.0], "after 100 and until 105 s");
         assert!(!folder.join("log.77").exists() && folder.join("other.77").exists());
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -197,11 +197,29 @@ mod tests {
         Study::parse(&format!("{head}{reads}")).unwrap()
     }
 
-    fn values(reads: &str, material: &Material) -> Values {
-        let study = study(reads);
+    const OF: [&str; 11] = [
+        "user",
+        "load_cpu",
+        "load_dispatches",
+        "instrument_cpu",
+        "machine_cpu",
+        "latency_mean",
+        "latency_p50",
+        "latency_p90",
+        "latency_p95",
+        "latency_p999",
+        "latency_max",
+    ];
+    const TAKE: [&str; 6] = ["mean", "median", "min", "max", "p5", "p95"];
+
+    fn values(reads: impl AsRef<str>, material: &Material) -> Values {
+        let study = study(reads.as_ref());
         let series = Series {
             times: vec![1.0, 2.0, 3.0],
-            values: BTreeMap::from([("tps".into(), vec![Some(10.0), None, Some(30.0)])]),
+            values: BTreeMap::from([
+                ("tps".into(), vec![Some(10.0), None, Some(30.0)]),
+                ("commits".into(), (0..=20).rev().map(|n| Some(f64::from(n))).collect()),
+            ]),
         };
         let point = Point { clients: 4, rate: None };
         let given = Given { arm: &study.arms[0], point: &point, seconds: 10.0, cores: 2 };
@@ -214,9 +232,15 @@ mod tests {
             seconds: 10.0,
             transactions: Some(2000.0),
             looked: Some(1000.0),
+            commands: Some(4000.0),
+            load: Usage { cpu: 0.25, dispatches: 3000.0, ..Usage::default() },
+            instrument: Some(Usage { cpu: 0.125, ..Usage::default() }),
+            machine_seconds: Some(2.0),
             server: Usage { cpu: 0.5, user: 3.0, kernel: 1.0, dispatches: 4000.0 },
             latencies: Some((1..=100).map(f64::from).collect()),
-            figures: BTreeMap::from([("flushes".into(), Some(500.0)), ("none".into(), None)]),
+            figures: BTreeMap::from(
+                ["flushes", "by_command", "by_transaction"].map(|name| (name.into(), Some(500.0))),
+            ),
             instrument_output: "held 7\n".into(),
             ..Material::default()
         };
@@ -228,7 +252,13 @@ mod tests {
              [[read]]\nname = \"flushes\"\ninterval = \"commits.flushes\"\nper = \"second\"\n\
              [[read]]\nname = \"none\"\nsql = \"select 1\"\n[[read]]\nname = \"held\"\nline = \"held\"\n\
              [[read]]\nname = \"each\"\nvalue = \"tps * seconds / readings / clients\"\n\
-             [[read]]\nname = \"cv\"\nseries_of = \"tps\"\ntake = \"cv\"\n",
+             [[read]]\nname = \"cv\"\nseries_of = \"tps\"\ntake = \"cv\"\n\
+             [[read]]\nname = \"by_command\"\ninterval = \"x\"\nper = \"command\"\n\
+             [[read]]\nname = \"by_transaction\"\ninterval = \"x\"\nper = \"transaction\"\n\
+             [[read]]\nname = \"commits\"\nof = \"transactions\"\nseries = true\n"
+                .to_string()
+                + &OF.map(|of| format!("[[read]]\nname = \"{of}_\"\nof = \"{of}\"\n")).concat()
+                + &TAKE.map(|take| format!("[[read]]\nname = \"{take}_\"\nseries_of = \"commits\"\ntake = \"{take}\"\n")).concat(),
             &material,
         );
         let expected = [
@@ -242,6 +272,25 @@ mod tests {
             ("held", Some(7.0)),
             ("each", Some(10.0)),
             ("cv", Some(200.0f64.sqrt() / 20.0)),
+            ("by_command", Some(0.125)),
+            ("by_transaction", Some(0.25)),
+            ("user_", Some(375.0)),
+            ("load_cpu_", Some(250.0)),
+            ("load_dispatches_", Some(3.0)),
+            ("instrument_cpu_", Some(125.0)),
+            ("machine_cpu_", Some(2000.0)),
+            ("latency_mean_", Some(50.5)),
+            ("latency_p50_", Some(50.0)),
+            ("latency_p90_", Some(90.0)),
+            ("latency_p95_", Some(95.0)),
+            ("latency_p999_", Some(100.0)),
+            ("latency_max_", Some(100.0)),
+            ("mean_", Some(10.0)),
+            ("median_", Some(10.0)),
+            ("min_", Some(0.0)),
+            ("max_", Some(20.0)),
+            ("p5_", Some(1.0)),
+            ("p95_", Some(19.0)),
         ];
         for (name, value) in expected {
             assert_eq!(values[name], value, "{name}");

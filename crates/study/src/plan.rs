@@ -262,4 +262,38 @@ mod tests {
         let titles: Vec<&str> = plan.arms.iter().map(Arm::title).collect();
         assert_eq!(titles, ["two", "/a", "/b", "two again"]);
     }
+
+    #[test]
+    fn each_rate_is_a_point_and_an_arm_overrides_the_server() {
+        let text = TEXT.replacen("clients = [1, 10]", "clients = [4]\nrates = [50, 100]", 1);
+        let mut plan = Plan::new(Study::parse(&text).unwrap(), false, &[]).unwrap();
+        let points: Vec<_> = plan.points.iter().map(|it| (it.clients, it.label())).collect();
+        assert_eq!(points, [(4, "50/s".into()), (4, "100/s".into())]);
+        let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+        plan.study.server.settings = [pair("a", "1"), pair("b", "1")].into();
+        plan.study.server.extensions = vec!["x".into()];
+        let arm = Arm {
+            settings: [pair("b", "2"), pair("c", "2")].into(),
+            extensions: vec!["x".into(), "y".into()],
+            ..plan.arms[0].clone()
+        };
+        let expected: Settings = [pair("a", "1"), pair("b", "2"), pair("c", "2")].into();
+        assert_eq!(plan.settings(&arm), expected);
+        assert_eq!(plan.extensions(&arm), ["x", "y"]);
+    }
+
+    #[test]
+    fn a_run_takes_the_starts_of_its_servers_and_its_cells() {
+        let mut plan = plan(false, &[]);
+        let measure = &mut plan.study.measure;
+        (measure.seconds, measure.warm_up) = (10.0, 5.0);
+        measure.slice = experiment::time::Time(std::time::Duration::from_millis(20));
+        measure.discard = experiment::time::Time(std::time::Duration::from_millis(10));
+        plan.study.server.scale = 10;
+        // 8 blocks, 3 arms, 2 points; a server takes 2 s and 0.35 s for each unit of its scale.
+        assert_eq!(plan.expected_seconds(), 24.0 * 5.5 + 48.0 * 16.5);
+        plan.study.measure.design = Design::Toggle;
+        let toggled = plan.expected_seconds() - (2.0 * 5.5 + 48.0 * 15.0);
+        assert!(toggled.abs() < 1e-6, "{toggled}");
+    }
 }

@@ -189,12 +189,26 @@ mod tests {
     }
 
     #[test]
-    fn our_own_work_is_not_foreign() {
-        let after = Census::take();
-        // Compared with an empty census: all foreign work since boot.
-        let nothing = Census::default();
-        let own = after.0[&std::process::id()].worked;
-        let all: f64 = after.0.values().filter(|entry| !entry.is_kernel).map(|e| e.worked).sum();
-        assert!(after.foreign_since(&nothing) <= all - own + 1e-9);
+    fn a_process_counts_from_the_first_measurement_or_its_start() {
+        let used = |n: f64| Usage { cpu: n, user: 2.0 * n, kernel: 3.0 * n, dispatches: 4.0 * n };
+        let first = HashMap::from([(1, used(10.0)), (3, used(5.0))]);
+        let last = HashMap::from([(1, used(15.0)), (2, used(7.0)), (3, used(5.0))]);
+        assert_eq!(Meter { first, last, begun: true }.used(), used(12.0));
+    }
+
+    #[test]
+    fn foreign_work_is_that_of_others_in_between() {
+        let entry = |parent, is_kernel, worked| Entry { parent, is_kernel, worked };
+        let own = std::process::id();
+        let (child, other) = (own + 1, own + 2);
+        let earlier = Census([(1, entry(0, false, 5.0)), (own, entry(1, false, 1.0))].into());
+        let now = Census(HashMap::from([
+            (1, entry(0, false, 8.0)),
+            (2, entry(0, true, 100.0)),
+            (own, entry(1, false, 50.0)),
+            (child, entry(own, false, 20.0)),
+            (other, entry(1, false, 2.0)),
+        ]));
+        assert_eq!(now.foreign_since(&earlier), 3.0 + 2.0);
     }
 }

@@ -172,6 +172,7 @@ mod tests {
                 {"phase": "idle", "activity": "Client:ClientRead", "seconds": 7.0},
             ],
             "commits": {"count": 3, "insertion": null},
+            "rows": [{"n": 4}, {"n": null}, {"n": 2}],
         });
         Selector::parse(path).and_then(|selector| selector.of(&document))
     }
@@ -184,6 +185,7 @@ mod tests {
         assert_eq!(of("max(ledger[*].seconds)"), Ok(Some(7.0)));
         assert_eq!(of("mean(ledger[activity=LWLock:*].seconds)"), Ok(Some(0.875)));
         assert_eq!(of("ledger[phase=parse].seconds"), Ok(Some(0.0)));
+        assert_eq!(of("mean(rows[*].n)"), Ok(Some(3.0)), "of those that have a value");
     }
 
     #[test]

@@ -124,11 +124,15 @@ mod tests {
     use super::*;
 
     fn study(listing: &str) -> Result<Study, String> {
+        study_where("more", listing)
+    }
+
+    fn study_where(better: &str, listing: &str) -> Result<Study, String> {
         Study::parse(&format!(
             "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\n[measure]\nevery = 1\n\
              [[arm]]\nname = \"one\"\n[[arm]]\nname = \"two\"\n\
              [workload]\nbuiltin = \"select-only\"\n\
-             [[read]]\nname = \"tps\"\nof = \"throughput\"\nseries = true\nbetter = \"more\"\n\
+             [[read]]\nname = \"tps\"\nof = \"throughput\"\nseries = true\nbetter = \"{better}\"\n\
              [[read]]\nname = \"cpu\"\nof = \"cpu\"\n\
              [[listing]]\ntitle = \"L\"\n{listing}"
         ))
@@ -180,5 +184,28 @@ mod tests {
             let error = study(listing).unwrap_err();
             assert!(error.contains(named), "{error}");
         }
+    }
+
+    #[test]
+    fn where_less_is_better_the_highest_is_worst_and_commands_and_functions_are_listed() {
+        let study = study_where("less", "worst = \"tps\"\nlines = 9").unwrap();
+        let mut worst = Worst::new(&study);
+        let timing = |seconds: f64| json!({"count": 2, "seconds": seconds, "max_seconds": seconds});
+        for (at, tps) in [3.0, 9.0, 1.0].into_iter().enumerate() {
+            let interval = json!({
+                "files": [], "waits": [],
+                "commands": [{"kind": "Query", "read": timing(70.0), "handle": timing(tps)}],
+                "functions": [{"name": "f", "inclusive": timing(0.5), "exclusive": timing(0.25)}],
+            });
+            let values = Values::from([("tps".to_string(), Some(tps))]);
+            worst.see(&values, Some(&interval), at as f64, at as f64 + 1.0);
+        }
+        let mut listings = vec![String::new()];
+        worst.write(&mut listings);
+        let words: Vec<Vec<&str>> =
+            listings[0].lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(words[0].join(" "), "from 1.0 s to 2.0 s: tps 9");
+        assert_eq!(words[2], ["command::Query::handle", "2", "9000.0", "4500.0", "9000.0"]);
+        assert_eq!(words[3], ["function::f", "2", "500.0", "250.0", "500.0"]);
     }
 }

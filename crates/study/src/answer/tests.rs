@@ -109,3 +109,66 @@ fn differences_use_the_base_of_the_same_block_and_dependent_values_follow() {
         assert_eq!(value(cell, "twice"), Some(2.0 * more));
     }
 }
+
+/// The comparison of the arm "one" whose values are the base's times the exponential of `own`, where those of the control
+/// are times that of `again`, by block.
+fn compared(own: fn(f64) -> f64, again: fn(f64) -> f64) -> (Plan, Vec<Cell>, Comparison) {
+    let plan = plan(8);
+    let mut all = cells(&plan, 1, 0.0);
+    for cell in &mut all {
+        let log = match &*cell.arm {
+            "one" => own(cell.block as f64),
+            "base-again" => again(cell.block as f64),
+            _ => 0.0,
+        };
+        cell.values.insert("tps".into(), Some(1000.0 * log.exp()));
+    }
+    let found = comparisons(&plan, &all);
+    let one = found.into_iter().find(|it| it.arm == "one" && it.point == plan.points[0]).unwrap();
+    (plan, all, one)
+}
+
+#[test]
+fn a_change_is_that_of_its_logs_and_has_to_exceed_the_control() {
+    let own = |block: f64| 0.05 + 0.001 * block;
+    let (plan, cells, found) = compared(own, |_| 0.0);
+    let logs: Vec<f64> = (0..8).map(|block| own(f64::from(block))).collect();
+    let e = Estimate::of_repeats(&logs).unwrap();
+    // Two arms at two points are four tests.
+    for (ours, expected) in [
+        (found.percent, 100.0 * e.mean.exp_m1()),
+        (found.half_width, 100.0 * e.mean.exp() * e.half_width),
+        (found.detectable, 100.0 * e.detectable(0.05 / 4.0, 0.8).exp_m1()),
+        (found.t_p, e.t_p()),
+        (widest(&plan, &cells).unwrap(), found.half_width),
+    ] {
+        assert!((ours / expected - 1.0).abs() < 1e-6, "{ours} is not {expected}: {found:?}");
+    }
+    assert_eq!(found.verdict, Verdict::Resolved);
+    let (.., found) = compared(own, |block| 0.2 * (block - 3.5));
+    assert_eq!(found.verdict, Verdict::Inconclusive, "the control changed by more: {found:?}");
+    // By itself it would be an effect: its probability is 0.02.
+    let (.., found) = compared(|block| if block == 7.0 { 0.05 } else { 0.01 }, |_| 0.0);
+    assert!((found.holm_p / found.t_p - 4.0).abs() < 1e-6 && found.t_p < 0.05, "{found:?}");
+    assert_eq!(found.verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn an_arm_in_percent_is_of_the_base() {
+    let (plan, cells, _) = compared(|_| 0.5f64.ln(), |_| 0.0);
+    let head = experiment::journal::Head {
+        quick: false,
+        directories: Vec::new(),
+        seconds: None,
+        server: String::new(),
+        version: String::new(),
+    };
+    let host = live::host::Watch::start().host("tsc");
+    let mut answer = Answer::of(&plan, &cells, &Kept { head, host, left_out: Vec::new() });
+    let percent = |answer: &Answer| answer.percent("one", &plan.points[0], "tps").unwrap().0;
+    let paired = percent(&answer);
+    answer.comparisons.clear();
+    for found in [paired, percent(&answer)] {
+        assert!((found - 50.0).abs() < 1e-9, "{found}");
+    }
+}

@@ -145,14 +145,26 @@ mod tests {
     }
 
     #[test]
-    fn a_quad_with_an_idle_side_gives_no_result() {
+    fn a_quad_with_a_side_of_few_commands_or_no_cpu_time_gives_no_result() {
         let round = Round { quads: [Quad { reversed: false }; 2], flipped: false };
-        for idle in [false, true] {
-            let slices = slices(round, |_, on| match on == idle {
-                false => slice(0, 0, 1_000),
-                true => slice(10_000, 100, 1_000),
-            });
-            assert_eq!(contrast(round, &slices), None);
+        // Of each of the two slices of a side.
+        for (cpu_ns, commands, found) in [(0, 0, false), (9, 1, false), (0, 2, false), (9, 2, true)]
+        {
+            for few in [false, true] {
+                let slices = slices(round, |_, on| match on == few {
+                    true => slice(cpu_ns, commands, 1_000),
+                    false => slice(10_000, 100, 1_000),
+                });
+                assert_eq!(contrast(round, &slices).is_some(), found, "{cpu_ns} {commands} {few}");
+            }
         }
+    }
+
+    #[test]
+    fn slices_add_up_in_every_figure() {
+        let one = Slice { cpu_ns: 1, dispatches: 2, commands: 3, changes: 4, wall_ns: 5 };
+        let mut sum = one;
+        sum.add(&one);
+        assert_eq!(sum, Slice { cpu_ns: 2, dispatches: 4, commands: 6, changes: 8, wall_ns: 10 });
     }
 }

@@ -203,11 +203,16 @@ impl Reading {
 mod tests {
     use super::*;
 
-    fn reading(at: Instant, totals: &[Option<(u64, u64, u64)>]) -> Reading {
+    fn reading(at: Instant, totals: &[Option<(u64, u64, u64, u64)>]) -> Reading {
         let totals = totals
             .iter()
             .map(|t| {
-                t.map(|(cpu_ns, commands, seq)| Totals { cpu_ns, dispatches: 0, commands, seq })
+                t.map(|(cpu_ns, dispatches, commands, seq)| Totals {
+                    cpu_ns,
+                    dispatches,
+                    commands,
+                    seq,
+                })
             })
             .collect();
         Reading { at, totals }
@@ -216,19 +221,21 @@ mod tests {
     #[test]
     fn a_slice_sums_the_backends_present_at_both_ends() {
         let now = Instant::now();
-        let before = reading(now, &[Some((100, 10, 4)), Some((7, 7, 7)), None]);
-        let after =
-            reading(now + Duration::from_millis(4), &[Some((350, 12, 8)), None, Some((9, 9, 9))]);
+        let before = reading(now, &[Some((100, 5, 10, 4)), Some((7, 7, 7, 7)), None]);
+        let after = reading(
+            now + Duration::from_millis(4),
+            &[Some((350, 8, 12, 8)), None, Some((9, 9, 9, 9))],
+        );
         let slice =
-            Slice { cpu_ns: 250, dispatches: 0, commands: 2, changes: 2, wall_ns: 4_000_000 };
+            Slice { cpu_ns: 250, dispatches: 3, commands: 2, changes: 2, wall_ns: 4_000_000 };
         assert_eq!(after.since(&before), Some(slice));
     }
 
     #[test]
     fn a_counter_that_went_backwards_discards_the_slice() {
         let now = Instant::now();
-        let before = reading(now, &[Some((100, 10, 4))]);
-        assert!(reading(now, &[Some((200, 0, 4))]).since(&before).is_none());
+        let before = reading(now, &[Some((100, 5, 10, 4))]);
+        assert!(reading(now, &[Some((200, 5, 0, 4))]).since(&before).is_none());
     }
 
     #[test]
