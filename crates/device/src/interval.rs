@@ -400,4 +400,62 @@ mod tests {
         assert_eq!(one(&a, 8, &process(50, 8)), Some(counters(8)));
         assert_eq!(one(&a, 8, &process(49, 8)), None);
     }
+
+    #[test]
+    fn devices_spaces_and_processes_each_have_their_own_time_and_a_new_server_begins_again() {
+        let number = |minor| DeviceNumber { major: 8, minor };
+        let reading = |ns: u64, processes_ns, n: u64, free_bytes| Reading {
+            time: 0.0,
+            devices_ns: ns,
+            processes_ns,
+            devices: [0, 1]
+                .map(|minor| {
+                    let reads = n * (u64::from(minor) + 1);
+                    (
+                        number(minor),
+                        Ok(DiskCounters { reads, sectors_read: reads, ..DiskCounters::default() }),
+                    )
+                })
+                .into(),
+            spaces: [(
+                7,
+                Ok(Space {
+                    total_bytes: 1000,
+                    free_bytes,
+                    available_bytes: free_bytes,
+                    inodes: 0,
+                    inodes_free: 0,
+                    inodes_available: 0,
+                }),
+            )]
+            .into(),
+            server: Ok(GroupCounters {
+                started: 1,
+                taken: 50,
+                total: IoCounters { reads: 2 * n, ..IoCounters::default() },
+                processes: [(1, n), (2, 3 * n), (3, 2 * n)]
+                    .map(|(pid, bytes)| {
+                        let io = IoCounters { read_bytes: bytes, ..IoCounters::default() };
+                        (pid, ProcessCounters { started: 1, io })
+                    })
+                    .into(),
+                refused: 0,
+            }),
+            tops: vec![number(0), number(1)],
+        };
+        let (a, b) =
+            (reading(0, 1_000_000_000, 0, 500), reading(2_000_000_000, 5_000_000_000, 40, 400));
+        let found = Interval::between(&a, &b);
+        let server = found.server.unwrap();
+        assert_eq!(found.devices[1].figures.unwrap().reads_per_second, 40.0);
+        assert_eq!(found.file_systems[0].growth_bytes_per_second, Some(50.0));
+        assert_eq!(server.figures.reads_per_second, 20.0, "in four seconds");
+        assert_eq!(server.processes.iter().map(|row| row.pid).collect::<Vec<_>>(), [2, 3, 1]);
+        assert_eq!(found.devices_read_bytes_per_second, Some((20.0 + 40.0) * 512.0));
+        let lost = Reading { tops: vec![number(0), number(9)], ..b.clone() };
+        assert_eq!(Interval::between(&a, &lost).devices_read_bytes_per_second, None);
+        let again = GroupCounters { started: 2, ..b.server.clone().unwrap() };
+        let again = Interval::between(&a, &Reading { server: Ok(again), ..b });
+        assert_eq!(again.server_problem, Some(Problem::BeganAgain));
+    }
 }

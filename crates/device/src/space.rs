@@ -34,3 +34,34 @@ impl Space {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_in_fragments_and_what_is_reserved_is_not_available() {
+        let stat = StatVfs {
+            f_bsize: 4096,
+            f_frsize: 512,
+            f_blocks: 10,
+            f_bfree: 6,
+            f_bavail: 4,
+            f_files: 30,
+            f_ffree: 20,
+            f_favail: 15,
+            f_fsid: 0,
+            f_flag: rustix::fs::StatVfsMountFlags::empty(),
+            f_namemax: 255,
+        };
+        let expected = Space {
+            total_bytes: 5120,
+            free_bytes: 3072,
+            available_bytes: 2048,
+            inodes: 30,
+            inodes_free: 20,
+            inodes_available: 15,
+        };
+        assert_eq!(Space::of(&stat), expected);
+    }
+}
