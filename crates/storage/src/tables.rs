@@ -38,7 +38,7 @@ fn count(n: u64) -> Cell {
 
 fn text(text: impl Into<String>) -> Cell {
     let text: String = text.into();
-    Cell::Rounded { text: text.into(), exact: None, tone: Tone::Plain }
+    text.into()
 }
 
 /// Seconds of a victim by arm and time of start: means over the blocks.

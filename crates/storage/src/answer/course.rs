@@ -5,7 +5,7 @@ use crate::log::{Line, Sample};
 use crate::victim::Ran;
 
 /// A moment of the background.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Point {
     /// Its begin; negative during the warm-up.
     pub from: f64,
@@ -172,5 +172,56 @@ fn point(sample: &Sample, origin: f64) -> Point {
         bytes: (sample.read_bytes + sample.written_bytes) as f64 / seconds,
         owed: sample.owed,
         dirty: memory.dirty as f64 / memory.dirty_limit.max(1) as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Memory;
+
+    #[test]
+    fn times_are_since_measuring_began_and_only_that_part_counts() {
+        let sample = |from: f64, io_stalled_us| {
+            let memory = Memory { io_stalled_us, ..Memory::default() };
+            Line::Sample(Sample { from, to: from + 1.0, reads: 3, memory, ..Sample::default() })
+        };
+        let limit = |time, text: &str| Line::Limit { time, text: text.into() };
+        let victim = |name: &str, at, began, failure: Option<&str>| {
+            let failure = failure.map(String::from);
+            Line::Victim {
+                name: name.into(),
+                at,
+                ran: Ran { began, seconds: 2.0, failure, ..Ran::default() },
+            }
+        };
+        let course = Course::of(&[
+            Line::Begin { arm: "one".into(), block: 3, time: 1.0 },
+            victim("copy", None, 2.0, None),
+            victim("fails", None, 4.0, Some("it ended with 1")),
+            sample(8.0, 500_000),
+            limit(8.0, "early"),
+            sample(9.0, 1_000_000),
+            Line::Measuring { time: 10.0, why: "after 2 s".into() },
+            sample(10.0, 1_500_000),
+            limit(11.0, "late"),
+            Line::Dropped { time: 11.0, operations: 3 },
+            sample(11.0, 2_500_000),
+            Line::Dropped { time: 12.0, operations: 4 },
+            victim("copy", Some(1.0), 11.5, None),
+            Line::End { time: 12.0, early: None },
+        ])
+        .unwrap();
+        assert_eq!((course.arm.as_str(), course.block, course.early.clone()), ("one", 3, None));
+        assert_eq!(
+            course.measured().map(|it| (it.from, it.rate)).collect::<Vec<_>>(),
+            [(0.0, 3.0), (1.0, 3.0)]
+        );
+        assert_eq!(course.stalled, Some(0.75), "1.5 s of the two");
+        assert_eq!((&course.limits[..], course.dropped), (&[(1.0, "late".to_string())][..], 7));
+        assert_eq!(
+            (course.base("copy"), course.base("fails"), course.runs[2].began),
+            (Some(2.0), None, 1.5)
+        );
     }
 }

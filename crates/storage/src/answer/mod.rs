@@ -6,6 +6,8 @@ pub mod course;
 mod impact;
 mod sentences;
 mod steadiness;
+#[cfg(test)]
+mod tests;
 mod waits;
 
 use std::path::Path;
