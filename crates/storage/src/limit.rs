@@ -198,12 +198,22 @@ mod tests {
         let undo = Undo::start(UNDO_LIMITS, &[] as &[&OsStr]).unwrap();
         let mut limiter =
             Limiter { files: Files::Root(folder.path().to_path_buf()), device: "7:3".into(), undo };
-        let limit = Limit { write_bytes: Some(Size(4096)), ..Limit::default() };
+        let limit = Limit {
+            write_bytes: Some(Size(4096)),
+            read_bytes: Some(Size(8192)),
+            write_operations: Some(3),
+            read_operations: Some(4),
+            ..Limit::default()
+        };
         limiter.set(&limit).unwrap();
-        let path = folder.path().join("blkio.throttle.write_bps_device");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "7:3 4096");
+        let read = |what| {
+            std::fs::read_to_string(folder.path().join(format!("blkio.throttle.{what}_device")))
+                .unwrap()
+        };
+        let files = ["write_bps", "read_bps", "write_iops", "read_iops"];
+        assert_eq!(files.map(read), ["7:3 4096", "7:3 8192", "7:3 3", "7:3 4"]);
         drop(limiter);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "7:3 0\n");
-        assert_eq!(describe(&limit), "write 4 kB/s");
+        assert_eq!(files.map(read), ["7:3 0\n"; 4]);
+        assert_eq!(describe(&limit), "write 4 kB/s, read 8 kB/s, 3 writes/s, 4 reads/s");
     }
 }

@@ -204,3 +204,37 @@ fn total(responses: &Responses, bytes: u64) -> Total {
     change.max = of(responses.iter().last().map(|it| it.0));
     Total { change, histogram }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threads_time_is_in_operations_or_idle_and_no_more_than_it_lived() {
+        let account =
+            |name: &str| Arc::new(Stat::new(name.into(), StatKind::Account, "ticks".into()));
+        let stats = Stats { read: account("r"), write: account("w"), idle: account("i") };
+        let mut work = Work { from: 1.0, to: 3.0, read_bytes: 7, ..Work::default() };
+        work.read_durations.add(0.5, 3);
+        work.write_durations.add(9.0, 1);
+        let server = ServerInfo {
+            name: String::new(),
+            host: String::new(),
+            segment: String::new(),
+            pid: None,
+            port: None,
+            producer: String::new(),
+            created: 0.0,
+        };
+        let frame = frame(&work, (2, 1), &stats, &server);
+        let times: Vec<_> =
+            frame.statistics.iter().map(|it| (&*it.stat.name, it.total.change.total)).collect();
+        // Two readers lived four seconds, a writer two.
+        let second = 1_000_000_000;
+        assert_eq!(
+            times,
+            [("r", 3 * second / 2), ("i", 5 * second / 2), ("w", 2 * second), ("i", 0)]
+        );
+        assert_eq!((frame.wall, frame.statistics[0].total.change.amount), (6 * second, 7));
+    }
+}

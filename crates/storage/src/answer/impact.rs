@@ -112,13 +112,8 @@ mod tests {
                 from,
                 to: from + 1.0,
                 rate: wobble * if busy(from) { 50.0 } else { 100.0 },
-                wanted: None,
                 response: Some(0.001),
-                p99: None,
-                reads: None,
-                bytes: 0.0,
-                owed: 0,
-                dirty: 0.0,
+                ..Point::default()
             }
         };
         let run = |at: &f64| Run {
@@ -137,5 +132,48 @@ mod tests {
         assert!((found[0].percent + 50.0).abs() < 2.0, "{found:?}");
         assert_eq!((found[1].of, found[1].resolved), ("response", false));
         assert_eq!(impacts("one", "other", &[(&course, None)]), []);
+    }
+
+    #[test]
+    fn responses_are_by_operation_and_a_run_is_compared_with_its_side_of_a_loss() {
+        let point = |from: f64, rate, response| Point {
+            from,
+            to: from + 1.0,
+            rate,
+            response: Some(response),
+            ..Point::default()
+        };
+        let points = [point(0.0, 90.0, 0.001), point(1.0, 10.0, 0.011)];
+        let mean = response(&points.iter().collect::<Vec<_>>()).unwrap();
+        assert!((mean - 0.002).abs() < 1e-12, "{mean}");
+        let rate = |at: f64| {
+            if at < 20.0 {
+                100.0
+            } else if (30.0..32.0).contains(&at) {
+                10.0
+            } else {
+                40.0
+            }
+        };
+        let ran = Ran { seconds: 2.0, ..Ran::default() };
+        let course = Course {
+            points: (0..40).map(f64::from).map(|at| point(at, rate(at), 0.001)).collect(),
+            runs: vec![Run { name: "copy".into(), at: Some(30.0), began: 30.0, ran }],
+            ..Course::default()
+        };
+        let lost = Loss {
+            at: 20.0,
+            uncertain: 1.0,
+            of: "rate",
+            rate_before: 100.0,
+            rate_after: 40.0,
+            rate_percent: -60.0,
+            rate_half_width: None,
+            response_before: 0.001,
+            response_after: 0.001,
+            cause: None,
+        };
+        let log = log_ratio(&course, Some(&lost), &course.runs[0], super::rate).unwrap();
+        assert!((log.exp() - 0.25).abs() < 1e-9, "{log}");
     }
 }

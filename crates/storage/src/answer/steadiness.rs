@@ -107,11 +107,7 @@ mod tests {
                 rate: rate(from) * wobble,
                 wanted: Some(100.0),
                 response: Some(response(from) * wobble),
-                p99: None,
-                reads: None,
-                bytes: 0.0,
-                owed: 0,
-                dirty: 0.0,
+                ..Point::default()
             }
         };
         Course { points: (0..80).map(point).collect(), ..Course::default() }
@@ -135,6 +131,13 @@ mod tests {
         assert!((found.rate_percent + 40.0).abs() < 2.0, "{found:?}");
         assert!(found.response_after > 10.0 * found.response_before);
         assert!(found.cause.unwrap().contains("write 3 MB/s"));
+        fallen.limits = vec![(20.0, "long before".into())];
+        assert_eq!(loss(&fallen).unwrap().cause, None);
+        // Dirty pages reach the limit in that second.
+        for point in &mut fallen.points {
+            point.dirty = if point.from < found.at { 0.5 } else { 0.95 };
+        }
+        assert!(loss(&fallen).unwrap().cause.unwrap().contains("dirty pages"));
     }
 
     #[test]

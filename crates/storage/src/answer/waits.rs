@@ -114,3 +114,20 @@ fn spans(course: &Course) -> Vec<(bool, f64, f64)> {
     }
     spans
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::course::Run;
+    use super::*;
+    use crate::victim::Ran;
+
+    #[test]
+    fn what_follows_a_victim_is_neither_quiet_nor_busy() {
+        let points =
+            (0..10).map(f64::from).map(|from| Point { from, to: from + 1.0, ..Point::default() });
+        let ran = Ran { seconds: 2.0, ..Ran::default() };
+        let run = Run { name: "copy".into(), at: Some(3.0), began: 3.0, ran };
+        let course = Course { points: points.collect(), runs: vec![run], ..Course::default() };
+        assert_eq!(spans(&course), [(false, 0.0, 3.0), (true, 3.0, 5.0), (false, 7.0, 10.0)]);
+    }
+}

@@ -138,3 +138,24 @@ impl<'a> Victims<'a> {
         command
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn victims_come_in_the_order_of_their_times_then_of_the_study() {
+        let victim = |name: &str, at: &str| {
+            format!("[[victim]]\nname = \"{name}\"\ncommand = [\"true\"]\nat = [{at}]\n")
+        };
+        let text = "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\nfor = 9\n[background]\nrate = 1\nthreads = 4\n\
+                    files = 1\nsizes = [{ size = \"8kB\", share = 1 }]\n[[arm]]\nname = \"x\"\n"
+            .to_string()
+            + &victim("one", "5, 2")
+            + &victim("two", "2, 7");
+        let study = Study::parse(&text).unwrap();
+        let mut victims = Victims::new(&study, Words::default(), None, None);
+        let order = std::iter::from_fn(|| victims.due.pop()).map(|it| (it.at, it.victim));
+        assert_eq!(order.collect::<Vec<_>>(), [(2.0, 0), (2.0, 1), (5.0, 0), (7.0, 1)]);
+    }
+}

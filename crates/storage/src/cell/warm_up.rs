@@ -120,6 +120,8 @@ mod tests {
         assert_eq!(steady(&|s| sample(s, 100, 1e-3, 0)).0, 9);
         let rate = steady(&|s| sample(s, if s < 7 { 80 } else { 100 }, 1e-3, 0));
         assert_eq!(rate.0, 16);
+        let owed = |s| Sample { owed: if s < 3 { 101 } else { 100 }, ..sample(s, 100, 1e-3, 0) };
+        assert_eq!(steady(&owed).0, 12, "more is owed than a second wants");
         assert!(steady(&|s| sample(s, 100, 2e-3 * 1.2f64.powi(s as i32), 0))
             .1
             .contains("not steady"));
