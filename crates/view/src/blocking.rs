@@ -641,6 +641,12 @@ mod tests {
         assert_eq!(words(10, [5, 1, 2], 2), "advisory lock 1, 2");
         assert_eq!(words(10, [5, u32::MAX, u32::MAX], 1), "advisory lock -1");
         assert_eq!(words(200, [1, 2, 3], 4), "lock 1, 2, 3, 4 of type 200");
+        assert_eq!(words(1, [5, 16384, 0], 0), "extension of relation orders");
+        assert_eq!(words(2, [5, 0, 0], 0), "frozen ids of database 5");
+        assert_eq!(words(3, [5, 16384, 7], 0), "page 7 of relation orders");
+        assert_eq!(words(6, [3, 41, 0], 0), "virtual transaction 3/41");
+        assert_eq!(words(7, [742, 6, 0], 0), "speculative insertion 6 of transaction 742");
+        assert_eq!(words(8, [5, 1259, 9], 0), "object 9 of class 1259 in database 5");
     }
 
     #[test]
@@ -679,5 +685,104 @@ mod tests {
         let waits = Waits::from([wait(1, &[2]), wait(2, &[9, 3]), wait(3, &[1]), wait(4, &[1])]);
         assert_eq!(circle(1, &waits), Some(vec![1, 2, 3]));
         assert_eq!(circle(4, &waits), None);
+    }
+
+    fn waits_for(pid: i32, blockers: &[i32], seconds: f64) -> (i32, Wait) {
+        (pid, Wait { seconds, blocker_count: blockers.len() as u16, ..wait(pid, blockers).1 })
+    }
+
+    fn arranged(waits: &[(i32, Wait)], sessions: &[SessionRow]) -> Forest {
+        let waits = waits.iter().cloned().collect();
+        Forest::arranged(&waits, &Known { sessions, last: &|_| None })
+    }
+
+    #[test]
+    fn a_forest_has_all_once_those_for_whom_most_wait_and_who_wait_longest_first() {
+        let waits = [
+            waits_for(2, &[1], 1.0),
+            waits_for(3, &[1], 5.0),
+            waits_for(4, &[2, 3], 9.0),
+            waits_for(5, &[6], 1.0),
+            waits_for(6, &[5], 2.0),
+            waits_for(8, &[9], 2.0),
+        ];
+        let forest = arranged(&waits, &[]);
+        // Depth, process and how many wait for it; 5 and 6 wait for each other.
+        let shape: Vec<_> =
+            forest.everybody().iter().map(|(at, it)| (*at, it.pid, it.waiters)).collect();
+        let expected = [
+            (0, 1, 3),
+            (1, 3, 1),
+            (1, 2, 1),
+            (2, 4, 0),
+            (0, 5, 1),
+            (1, 6, 1),
+            (0, 9, 1),
+            (1, 8, 0),
+        ];
+        assert_eq!(shape, expected);
+        assert_eq!((forest.blocked, forest.longest_seconds()), (6, 9.0));
+        assert_eq!(forest.deadlocks, [Deadlock { pids: vec![5, 6] }]);
+        // Somebody else blocks one of a circle: it has no root of its own.
+        let below = arranged(&[waits_for(5, &[6, 1], 1.0), waits_for(6, &[5], 1.0)], &[]);
+        assert_eq!(below.roots.iter().map(|it| it.pid).collect::<Vec<_>>(), [1]);
+        assert_eq!(below.deadlocks.len(), 1);
+    }
+
+    #[test]
+    fn processes_of_one_query_wait_as_one_and_blockers_that_do_not_fit_are_hinted_at() {
+        let mut waits = Waits::new();
+        for (_, wait) in
+            [waits_for(7, &[1, 2], 3.0), waits_for(8, &[2, 4], 5.0), waits_for(9, &[6], 1.0)]
+        {
+            join(&mut waits, 7, wait);
+        }
+        let all = &waits[&7];
+        assert_eq!((all.pid, all.seconds), (8, 5.0), "the longest");
+        assert_eq!((&all.blockers[..], all.blocker_count), (&[2, 4, 1, 6][..], 4));
+        let mut wait = waits_for(7, &[1, 2], 3.0);
+        for (count, hint) in [(2, "blocked by 1, 2"), (3, "blocked by 1, 2, ...")] {
+            wait.1.blocker_count = count;
+            let lines = arranged(&[wait.clone()], &[]).lines();
+            assert!(lines[1].ends_with(hint), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_is_known_by_its_owner_of_the_slot_and_the_dead_are_left_out() {
+        let row = |state, user: &str| SessionRow {
+            pid: 1,
+            state,
+            user: Some(user.into()),
+            class: WaitClass::Lock,
+            ..crate::sample::interval().sessions[0].clone()
+        };
+        let rows = [row("dead", "eve"), row("active", "joe")];
+        let forest = arranged(&[waits_for(2, &[1], 1.0)], &rows);
+        assert_eq!(forest.roots[0].user.as_deref(), Some("joe"));
+        let blocked = |generation, mode| Blocked {
+            slot: rows[1].slot,
+            generation,
+            pid: 1,
+            since: 0,
+            lock: LockTag { fields: [0; 3], field4: 0, kind: 10, method: 1 },
+            mode,
+            blockers: Vec::new(),
+            count: 0,
+        };
+        let owner = rows[1].generation;
+        assert!(still_waits(&blocked(owner, 1), &rows[1..]).is_some());
+        assert!(still_waits(&blocked(owner + 1, 1), &rows[1..]).is_none());
+        assert!(still_waits(&blocked(owner, 1), &rows[..1]).is_none(), "it is dead");
+        let idle = SessionRow { class: WaitClass::Client, ..rows[1].clone() };
+        assert!(still_waits(&blocked(owner, 1), &[idle]).is_none(), "it has the lock");
+        assert_eq!(
+            [1, 8, 9].map(|it| mode(&blocked(0, it))),
+            ["AccessShareLock", "AccessExclusiveLock", "unknown"]
+        );
+        assert_eq!(
+            (lock_type(&blocked(0, 1)), one_line("a\n\t b")),
+            ("advisory", "a b".to_string())
+        );
     }
 }

@@ -306,4 +306,45 @@ mod tests {
         assert_eq!(id.to_string().parse(), Ok(id));
         assert!("4711 x".parse::<SessionId>().is_err());
     }
+
+    #[test]
+    fn a_worker_waits_as_its_leader_does_and_what_does_not_fit_is_counted() {
+        let mut forest = sample::blocking();
+        let mut row = sample::interval().sessions[0].clone();
+        (row.pid, row.leader_pid) = (9999, Some(4310));
+        let wait = forest.roots[0].blocks[0].wait.as_mut().unwrap();
+        wait.blocker_count = 3;
+        forest.roots[0].blocks[0].waiters = 9;
+        let shown = text(&blocking(&forest, &row));
+        assert!(shown.starts_with("# Blocked by\nIt waits for row (0,7)"), "{shown}");
+        assert!(
+            shown.contains("\nand 2 more\n") && shown.ends_with("\nand 9 behind these\n"),
+            "{shown}"
+        );
+        assert!(blocking(&forest, &SessionRow { leader_pid: None, ..row }).is_empty());
+    }
+
+    #[test]
+    fn another_owner_of_the_slot_is_another_session() {
+        let mut reading = sample::reading();
+        reading.statements = None;
+        let row = &mut reading.interval.sessions[0];
+        (row.lived_seconds, row.busy_seconds, row.cpu_seconds) = (0.5, 0.25, 0.125);
+        let id = SessionId::of(row);
+        let opened =
+            |id| Opened { id, accounts: Vec::new(), queryid: None, query: Some("select 7".into()) };
+        reading.opened = Some(opened(id));
+        let shown = text(&page(&reading, id));
+        assert!(
+            shown.contains("50.0 % busy, 25.0 % on CPU") && shown.contains("# Statement\nselect 7"),
+            "{shown}"
+        );
+        let later = SessionId { generation: id.generation + 1, ..id };
+        assert!(page(&reading, later).is_empty());
+        reading.opened = Some(opened(later));
+        assert!(!text(&page(&reading, id)).contains("select 7"));
+        reading.opened = Some(opened(id));
+        reading.interval.sessions[0].state = "idle";
+        assert!(text(&page(&reading, id)).contains("# Last statement\nselect 7"));
+    }
 }

@@ -77,3 +77,34 @@ impl Vacuum {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_dead_rows_and_the_oldest_snapshot_come_first() {
+        let table = |name: &str, live, dead| DeadRowsRow {
+            table: name.into(),
+            live,
+            dead,
+            vacuumed_ago_ns: Some(2_000_000_000),
+            ..DeadRowsRow::default()
+        };
+        let holder = |name: &str, transactions| SnapshotRow {
+            name: name.into(),
+            transactions,
+            held_ns: Some(500_000_000),
+            ..SnapshotRow::default()
+        };
+        let tables = [table("few", 900, 1), table("many", 5, u64::MAX)];
+        let holders = [holder("young", 1), holder("old", 2)];
+        let all = Vacuum::recorded(tables.iter(), holders.iter());
+        let shown = |at: usize| {
+            (all.tables[at].name.as_str(), all.tables[at].dead_rows, all.tables[at].live_rows)
+        };
+        assert_eq!((shown(0), shown(1)), (("many", i64::MAX, 5), ("few", 1, 900)));
+        assert_eq!(all.tables[0].vacuumed_seconds_ago, Some(2.0));
+        assert_eq!((all.holders[0].name.as_str(), all.holders[0].seconds), ("old", Some(0.5)));
+    }
+}

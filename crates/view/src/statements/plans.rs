@@ -213,4 +213,49 @@ mod tests {
             ]
         );
     }
+
+    fn recorded(last_us: i64) -> RecordedPlan {
+        let mut it = RecordedPlan { text: Default::default(), sums: Default::default() };
+        (it.sums.noted, it.sums.exec_ns, it.sums.exec_max_ns, it.sums.rows) =
+            (4, 2_000_000_000, 900_000_000, 10);
+        (it.text.first_us, it.sums.last_us) = (1_000_000, last_us);
+        it
+    }
+
+    #[test]
+    fn a_recorded_plan_has_means_and_the_last_used_comes_first() {
+        let rows = PlanRow::recorded(vec![recorded(2_000_000), recorded(3_000_000)]);
+        let times: Vec<f64> = rows.iter().map(|row| row.last_noted).collect();
+        assert_eq!((times, rows[0].first_noted), (vec![3.0, 2.0], 1.0));
+        assert_eq!(
+            (rows[0].mean_seconds, rows[0].max_seconds, rows[0].rows_per_call),
+            (0.5, 0.9, 2.5)
+        );
+    }
+
+    #[test]
+    fn plans_are_compared_by_their_nodes_without_sizes_and_named_by_an_index_first() {
+        let plan = |planid, text: &str| PlanRow {
+            planid,
+            plan: text.into(),
+            ..PlanRow::recorded(vec![recorded(0)]).remove(0)
+        };
+        let node =
+            |text: &str| format!("{text}  (cost=0.00..1.00 rows=1 width=4) [table of 300 rows]");
+        let scan = plan(1, &format!("Sort\n  {}\n", node("Seq Scan on t")));
+        let larger = plan(2, &scan.plan.replace("300", "900").replace("1.00", "9.00"));
+        let index = plan(
+            3,
+            &format!(
+                "Limit\n  {}\n    {}\n",
+                node("Seq Scan on u"),
+                node("Index Scan using i on t")
+            ),
+        );
+        assert!(scan.is_like(&larger) && !scan.is_like(&index));
+        assert_eq!(scan.nodes(), ["Sort", "Seq Scan on t [table of 300 rows]"]);
+        assert_eq!(index.unlike(&scan), "Index Scan using i on t [table of 300 rows]");
+        assert_eq!(scan.unlike(&index), "Seq Scan on t [table of 300 rows]");
+        assert_eq!(plan(4, "Sort\nLimit\n").unlike(&scan), "Limit");
+    }
 }
