@@ -449,3 +449,28 @@ impl Sink for Join {
         Ok(writeln!(self.out)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_messages_belongs_to_the_one_before_and_sums_become_means() {
+        let of =
+            |first, messages| ordinals(&ClientCall { first, messages, ..ClientCall::default() });
+        let found = [of(Some(5), 3), of(Some(5), 1), of(Some(5), 0), of(Some(0), 0), of(None, 3)];
+        assert_eq!(found, [Some((5, 7)), Some((5, 5)), Some((4, 4)), None, None]);
+        let parts = Parts {
+            encode: 2_000_000,
+            network: 4_000_000,
+            server: 6_000_000,
+            driver: 8_000,
+            collecting: 0,
+            overlap: 0,
+        };
+        assert_eq!(
+            in_words(&parts, 2),
+            "6.004 ms = client 1.000 + network 2.000 + server 3.000 + driver 0.004 + garbage collection 0.000"
+        );
+    }
+}

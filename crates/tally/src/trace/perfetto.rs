@@ -326,3 +326,20 @@ impl Sink for Perfetto {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_owner_of_a_slot_has_tracks_of_its_own() {
+        let mut all: Vec<u64> = Vec::new();
+        for (slot, slot_generation) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let who = Traced { pid: 7, leader_pid: None, slot, slot_generation, begun: 0 };
+            all.extend([PROCESS, WORK, COMMITS].map(|of| track(&who, of)));
+        }
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!((all.len(), all.contains(&0)), (12, false));
+    }
+}

@@ -518,3 +518,159 @@ impl Item {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: u32 = 9;
+
+    /// A traced process, whose records are given.
+    struct Fed {
+        story: Story,
+        units: Vec<Unit>,
+    }
+
+    impl Fed {
+        /// Account 1 runs from tick 100 on.
+        fn new() -> Fed {
+            let who = Traced { pid: 7, leader_pid: None, slot: 0, slot_generation: 0, begun: 100 };
+            let mut fed = Fed { story: Story::new(who), units: Vec::new() };
+            fed.feed(0, 100, 0, TraceKind::Begin { account: Some(1) });
+            fed
+        }
+
+        fn feed(&mut self, lost: u64, tick: u64, ticks: u64, kind: TraceKind) {
+            let record = TraceRecord { tick, ticks, node: None, kind };
+            self.story.feed(lost, record, |account| account == IDLE, &mut self.units);
+        }
+
+        fn wait(&mut self, tick: u64, ticks: u64, account: u32) {
+            self.feed(
+                0,
+                tick,
+                ticks,
+                TraceKind::Wait { account: Some(account), next: Some(1), file: None },
+            );
+        }
+
+        fn message(&mut self, tick: u64, ordinal: u64) {
+            let ordinal = Some(ordinal);
+            let kind =
+                TraceKind::Message { kind: 0, account: Some(1), in_transaction: None, ordinal };
+            self.feed(0, tick, 0, kind);
+        }
+
+        fn check(&mut self, tick: u64, resets: u32, ticks: &[(u32, u64)]) {
+            let ticks = ticks.iter().copied().collect();
+            self.story.check(Ledger { tick, running: Some(1), resets, ticks });
+        }
+
+        fn ticks(&self) -> Vec<(u32, u64)> {
+            self.story.ticks.iter().map(|(account, ticks)| (*account, *ticks)).collect()
+        }
+    }
+
+    #[test]
+    fn each_tick_is_in_one_account_but_those_in_which_records_were_lost() {
+        let mut fed = Fed::new();
+        fed.wait(130, 20, 2);
+        fed.feed(0, 180, 0, TraceKind::Switch { account: Some(3) });
+        fed.wait(200, 10, 2);
+        assert_eq!(fed.ticks(), [(1, 60), (2, 30), (3, 20)]);
+        // What ran is not known from the lost records to the next transition.
+        fed.feed(5, 400, 0, TraceKind::Statement { id: 4, depth: 0 });
+        fed.wait(450, 10, 2);
+        fed.wait(480, 10, 2);
+        assert_eq!((fed.ticks(), fed.story.lost), (vec![(1, 80), (2, 50), (3, 20)], 5));
+        fed.story.finish(&mut fed.units);
+        let items: Vec<&Item> = fed.units.iter().flat_map(|unit| &unit.items).collect();
+        let shown =
+            |item: &&Item| matches!(item, Item::Cpu { start, .. } if (210..460).contains(start));
+        assert!(!items.iter().any(|it| shown(it)), "{items:?}");
+        let ran: u64 =
+            items.iter().map(|it| if let Item::Cpu { ticks, .. } = it { *ticks } else { 0 }).sum();
+        assert_eq!(ran, 60 + 20 + 20);
+    }
+
+    #[test]
+    fn the_trace_equals_the_ledger_or_names_the_first_account_that_differs() {
+        let mut fed = Fed::new();
+        fed.check(140, 0, &[]);
+        fed.check(150, 0, &[(1, 530), (2, 520)]);
+        fed.wait(130, 20, 2);
+        assert_eq!(fed.story.conservation, Conservation::default(), "the first was within a wait");
+        fed.check(190, 0, &[(1, 570), (2, 520)]);
+        fed.check(250, 0, &[(1, 631), (2, 520)]);
+        fed.check(300, 0, &[(1, 690), (2, 520)]);
+        fed.check(350, 1, &[(1, 50)]);
+        fed.check(400, 1, &[(1, 100)]);
+        fed.feed(0, 420, 0, TraceKind::Switch { account: Some(3) });
+        let expected =
+            Conservation { ticks: 150 + 50, waits: 0, times: 4, difference: Some((1, 60, 61)) };
+        assert_eq!(fed.story.conservation, expected, "none across the reset");
+    }
+
+    #[test]
+    fn locks_steps_and_names_belong_to_what_follows_or_ends_them() {
+        let mut fed = Fed::new();
+        fed.message(110, 3);
+        let lock = LockTag { fields: [1, 2, 3], field4: 4, kind: 5, method: 1 };
+        fed.feed(0, 120, 0, TraceKind::Lock { lock, mode: 6, blockers: vec![8], count: 1 });
+        fed.wait(120, 5, 2);
+        fed.wait(130, 5, 2);
+        let (step, id, depth) = (TraceStep::Run, 4, 0);
+        fed.feed(0, 140, 0, TraceKind::StepBegin { step, id, depth });
+        for tick in [150, 160] {
+            fed.feed(0, tick, 0, TraceKind::StepEnd { step, id, depth, rows: 1, failed: false });
+        }
+        for (part, name) in [(0, &b"Seq\x1b "[..]), (1, &b"Scan"[..])] {
+            let kind = TraceKind::Node { parent: None, part, name: name.to_vec() };
+            fed.story.feed(
+                0,
+                TraceRecord { tick: 170, ticks: 0, node: Some(1), kind },
+                |_| false,
+                &mut fed.units,
+            );
+        }
+        fed.wait(180, 5, IDLE);
+        let message = fed.units.iter().find(|it| it.message.is_some()).unwrap();
+        let items = &message.items;
+        let locks: Vec<_> = items
+            .iter()
+            .filter_map(
+                |it| if let Item::Wait { lock, .. } = it { Some(lock.is_some()) } else { None },
+            )
+            .collect();
+        assert_eq!(locks, [true, false]);
+        // The second one has no beginning: that of its message.
+        let ends: Vec<_> = items
+            .iter()
+            .filter_map(|it| {
+                if let Item::End { start, end, .. } = it {
+                    Some((*start, *end))
+                } else {
+                    None
+                }
+            })
+            .collect();
+        assert_eq!(ends, [(140, 150), (110, 160)]);
+        assert!(
+            items.iter().any(|it| matches!(it, Item::Node { name, .. } if name == "Seq? Scan")),
+            "{items:?}"
+        );
+        assert_eq!((message.end, message.idle), (Some(180), Some(IDLE)));
+    }
+
+    #[test]
+    fn parts_of_a_long_message_are_one_message() {
+        let mut fed = Fed::new();
+        fed.message(110, 3);
+        (0..MOST_ITEMS).for_each(|_| fed.feed(0, 110, 0, TraceKind::Reset));
+        fed.wait(180, 5, IDLE);
+        fed.message(200, 4);
+        let messages = fed.units.iter().filter(|it| it.message.is_some());
+        let parts: Vec<_> = messages.map(|it| (it.ordinal, it.continued, it.end)).collect();
+        assert_eq!(parts, [(Some(3), false, None), (Some(3), true, Some(180))]);
+    }
+}

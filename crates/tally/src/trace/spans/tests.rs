@@ -166,3 +166,115 @@ fn a_message_that_was_not_asked_for_ends_a_transaction() {
     assert_eq!(within, [true, true, false]);
     assert_eq!(transactions, [2]);
 }
+
+/// A message of a session, or of a worker without one, with these items.
+fn unit(message: Option<u8>, start: u64, end: u64, items: Vec<Item>) -> Unit {
+    let (idle, in_transaction) = (message.map(|_| IDLE), Some(false));
+    Unit {
+        message,
+        start,
+        end: Some(end),
+        idle,
+        in_transaction,
+        ordinal: None,
+        continued: false,
+        items,
+    }
+}
+
+fn query() -> Option<u8> {
+    (0..14).find(|&kind| names::message(kind) == "Query")
+}
+
+fn wait(start: u64, ticks: u64) -> Item {
+    Item::Wait { start, ticks, account: None, node: None, file: None, lock: None }
+}
+
+fn statement(spans: &mut Spans, start: u64, end: u64, items: Vec<Item>) {
+    spans.unit(&accounts, &WHO, &unit(query(), start, end, items), true);
+}
+
+#[test]
+fn long_parts_are_within_the_shortest_around_them_and_nested_ends_are_not_the_statements() {
+    let mut spans = Spans::new(1000);
+    spans.session(&WHO, SlotTexts::default());
+    let step = |start, end, depth, rows, failed| Item::End {
+        start,
+        end,
+        step: TraceStep::Run,
+        id: 1,
+        depth,
+        rows,
+        failed,
+    };
+    let items = vec![
+        wait(0, 1000),
+        wait(1000, 999),
+        wait(3000, 1000),
+        step(2000, 4000, 1, 7, true),
+        wait(4500, 1200),
+        step(0, 6000, 0, 3, false),
+    ];
+    statement(&mut spans, 0, 6100, items);
+    let done = spans.take();
+    let of = |id: [u8; 8]| done.iter().find(|it| it.place.span == id).map(|it| (it.start, it.end));
+    let mut parts: Vec<_> = done
+        .iter()
+        .filter(|it| matches!(it.subject, Subject::Part(_)))
+        .map(|it| ((it.start, it.end), it.parent.and_then(of)))
+        .collect();
+    parts.sort();
+    let all = Some((0, 6000));
+    let expected = [
+        ((0, 1000), all),
+        ((0, 6000), Some((0, 6100))),
+        ((2000, 4000), all),
+        ((3000, 4000), Some((2000, 4000))),
+        ((4500, 5700), all),
+    ];
+    assert_eq!(parts, expected);
+    let Subject::Statement(work) = &done[0].subject else { panic!("{:?}", done[0]) };
+    assert_eq!((work.rows, work.failed, work.waits, work.left_out), (Some(3), false, 4, 0));
+}
+
+#[test]
+fn the_longest_parts_are_kept_and_the_others_counted() {
+    let mut spans = Spans::new(1);
+    spans.session(&WHO, SlotTexts::default());
+    let many = MOST_PARTS as u64 + 5;
+    statement(&mut spans, 0, 10_000_000, (1..=many).map(|n| wait(n * 10_000, n)).collect());
+    let done = spans.take();
+    let lengths: Vec<u64> = done
+        .iter()
+        .filter(|it| matches!(it.subject, Subject::Part(_)))
+        .map(|it| it.end - it.start)
+        .collect();
+    assert_eq!(lengths, (6..=many).collect::<Vec<_>>());
+    let Subject::Statement(work) = &done[0].subject else { panic!("{:?}", done[0]) };
+    assert_eq!(work.left_out, 5);
+}
+
+#[test]
+fn a_worker_is_within_the_statement_in_which_it_began() {
+    let mut spans = Spans::new(1000);
+    spans.session(&WHO, SlotTexts::default());
+    let worker = |pid, begun| Traced { pid, leader_pid: Some(WHO.pid), begun, ..WHO };
+    // One ends before the statement of its leader, and after others of it; one ends later.
+    spans.session(&worker(8, 450), SlotTexts::default());
+    spans.ended(8);
+    for n in 0..REMEMBERED as u64 + 4 {
+        statement(&mut spans, n * 100, n * 100 + 90, Vec::new());
+    }
+    let last = REMEMBERED as u64 * 100 + 310;
+    spans.session(&worker(9, last), SlotTexts::default());
+    spans.ended(9);
+    let done = spans.take();
+    let workers: Vec<_> = done
+        .iter()
+        .filter(|it| matches!(it.subject, Subject::Worker(_)))
+        .map(|it| {
+            (it.pid, done.iter().find(|of| Some(of.place.span) == it.parent).map(|of| of.start))
+        })
+        .collect();
+    assert_eq!(workers, [(8, Some(400)), (9, Some(last - 10))]);
+}
