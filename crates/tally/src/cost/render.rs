@@ -271,3 +271,89 @@ fn minutes(time: Duration) -> String {
 fn millis(time: Duration) -> String {
     format!("{} ms", (time.as_secs_f64() * 1e5).round() / 100.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_per_unit_and_the_verdict_names_the_end_of_the_interval_that_decides() {
+        let figure = |percent, half_width| Figure {
+            percent,
+            half_width,
+            rank_p: 0.0004,
+            rounds: 30,
+            block: 1,
+            correlation: 0.0,
+        };
+        let slice = |commands, cpu_ns, changes| Slice {
+            cpu_ns,
+            dispatches: 0,
+            commands,
+            changes,
+            wall_ns: 2_000_000_000,
+        };
+        let plan = Plan {
+            of: CostOf::Level,
+            level: segment::Level::Waits,
+            slice: Duration::from_millis(20),
+            discard: Duration::from_micros(1250),
+            length: Duration::ZERO,
+            seed: 7,
+        };
+        let record = Record {
+            off: slice(1000, 5_000_000, 0),
+            on: slice(800, 8_000_000, 9),
+            backends: (1, 2),
+            slice: Duration::from_millis(20),
+            elapsed: Duration::from_secs(99),
+            ..Record::default()
+        };
+        let host = live::host::Watch::start().host("tsc");
+        let text = |verdict| {
+            let unit = "page";
+            let outcome = Outcome {
+                cpu: Some(figure(1.5, 0.25)),
+                throughput: Some(figure(-2.5, 0.75)),
+                placebo_cpu: Some(figure(0.125, 0.5)),
+                placebo_throughput: None,
+                verdict,
+                reason: "too few".into(),
+                differs_from_zero: verdict == Verdict::Exceeds,
+            };
+            let (plan, record, host) = (&plan, &record, &host);
+            let (server, load, commands_per_unit, margin) = ("S", "L", 10.0, 2.0);
+            let it = Result {
+                plan,
+                record,
+                outcome: &outcome,
+                host,
+                server,
+                load,
+                unit,
+                commands_per_unit,
+                margin,
+            };
+            let json: serde_json::Value = serde_json::from_str(&it.json().unwrap()).unwrap();
+            assert_eq!(json["on"]["changes"], 9);
+            assert_eq!(json["off"]["commands"], 1000);
+            assert_eq!(json["off"]["cpu_seconds_per_unit"], 5e-5);
+            it.text().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let within = text(Verdict::Within);
+        for part in [
+            "1 to 2 backends",
+            "CPU per page +1.50 % ± 0.25 +0.12 % ± 0.50",
+            "throughput -2.50 % ± 0.75 - off:",
+            // Ten commands a page: 5 and 10 us each, 500 and 400 of them in a second.
+            "off: 50.00 us of CPU per page, 50 pages/s; on: 100.00 us, 40/s",
+            "Margin 2.00 %: within: no more than +1.75 %; zero is within the interval",
+            "0 rounds of 8 slices in 99 s; slices of 20 ms after 1.25 ms unmeasured; seed 7",
+            "signed ranks: p = 4e-4",
+        ] {
+            assert!(within.contains(part), "{part}: {within}");
+        }
+        assert!(text(Verdict::Exceeds).contains("exceeded: at least +1.25 %; differs from zero"));
+        assert!(text(Verdict::Inconclusive).contains("inconclusive: too few"));
+    }
+}

@@ -276,3 +276,69 @@ impl Rows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(a_seconds: f64, b_seconds: f64, p: Option<f64>) -> Row {
+        let change_seconds = b_seconds - a_seconds;
+        let change = Change { a_seconds, b_seconds, change_seconds, p, ..Change::default() };
+        Row::of(What::Account { phase: "".into(), activity: "".into() }, change)
+    }
+
+    #[test]
+    fn changes_come_first_the_largest_before_others_and_have_their_share() {
+        let total = |p| {
+            let change = row(4.0, 6.0, Some(p)).change;
+            Total { per: Per::Command, change, a_per_second: 1.0, b_per_second: 1.0 }
+        };
+        let mut rows = Rows { totals: vec![total(0.004)], ..Rows::default() };
+        rows.accounts = vec![
+            row(1.0, 3.0, Some(0.0)),
+            row(9.0, 1.0, Some(0.9)),
+            row(2.0, 1.0, Some(0.0)),
+            row(0.0, 0.5, Some(0.0)),
+            row(0.25, 0.0, Some(0.0)),
+            row(1.0, 5.0, None),
+        ];
+        rows.files = vec![row(1.0, 2.0, Some(0.0))];
+        rows.judge();
+        use Verdict::{Absent, Less, More, New, Noise};
+        let found: Vec<_> = rows.accounts.iter().map(|it| (it.change.verdict, it.share)).collect();
+        let expected = [
+            (More, Some(1.0)),
+            (Less, Some(-0.5)),
+            (New, Some(0.25)),
+            (Absent, Some(-0.125)),
+            (Noise, Some(-4.0)),
+            (Verdict::Unknown, Some(2.0)),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(
+            (rows.files[0].change.verdict, rows.files[0].share),
+            (More, None),
+            "no part of the total"
+        );
+        // Half of one in a hundred for all totals together.
+        for (others, p, found) in
+            [(0, 0.005, true), (0, 0.006, false), (1, 0.0025, true), (1, 0.003, false)]
+        {
+            let mut rows = Rows { totals: vec![total(p); 1 + others], ..Rows::default() };
+            rows.judge();
+            assert_eq!(rows.totals[0].change.verdict.is_real(), found, "{others} {p}");
+        }
+    }
+
+    #[test]
+    fn blocks_that_are_apart_are_a_change_though_they_vary_and_a_count_alone_is_a_row() {
+        let uneven: Vec<f64> =
+            (0..40).map(|at| if at == 17 { 1e6 } else { f64::from(at % 4) }).collect();
+        let ones = || vec![1.0; 40];
+        let found = change(&[uneven, vec![0.0; 40]], &[ones(), ones()]).unwrap();
+        assert!(found.p.unwrap() < 1e-4, "{found:?}");
+        assert_eq!(change(&[ones(), ones()], &[ones(), vec![0.0; 40]]), None, "no unit");
+        let counted = Row { b_count: 1.0, ..row(0.0, 0.0, None) };
+        assert_eq!([counted.is_there(), row(0.0, 0.0, None).is_there()], [true, false]);
+    }
+}

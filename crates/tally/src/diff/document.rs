@@ -415,3 +415,37 @@ fn below(kind: &Kind, it: &Comparison, rows: &[&Row]) -> Table {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_of_noise_has_no_width_and_what_stands_out_is_no_noise() {
+        let change = Change {
+            a_seconds: 4.0,
+            b_seconds: 5.0,
+            change_seconds: 1.0,
+            half_width_seconds: Some(0.5),
+            verdict: Verdict::Noise,
+            ..Change::default()
+        };
+        let what = What::Account { phase: "".into(), activity: "cpu".into() };
+        let row = Row { share: Some(0.25), a_count: 1.0, ..Row::of(what, change) };
+        assert_eq!(sum(&[&row]).unwrap(), row);
+        let both = sum(&[&row, &row]).unwrap();
+        let sums = (
+            both.change.a_seconds,
+            both.change.b_seconds,
+            both.change.change_seconds,
+            both.share,
+            both.a_count,
+        );
+        assert_eq!(sums, (8.0, 10.0, 2.0, Some(0.5), 2.0));
+        assert_eq!(both.change.half_width_seconds, None);
+        assert_eq!(cells(&change)[4], Cell::from(0.25), "relative to A");
+        assert!(is_noise(&row) && !is_noise(&Row { stands_out: true, ..row.clone() }));
+        let unknown = Change { verdict: Verdict::Unknown, ..change };
+        assert!(!is_noise(&Row { change: unknown, ..row }));
+    }
+}

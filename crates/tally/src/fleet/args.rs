@@ -277,3 +277,28 @@ pub fn root(text: &str) -> Result<Root, String> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_end_of_a_time_to_compare_with_may_be_absent() {
+        let ends = |text| Against::parse(text).map(|it| [it.from.is_some(), it.to.is_some()]).ok();
+        assert_eq!(
+            [ends("-2h..-1h"), ends("-2h.."), ends("..-1h")],
+            [Some([true; 2]), Some([true, false]), Some([false, true])]
+        );
+        assert_eq!([ends("-2h"), ends("x.."), ends("")], [None; 3]);
+    }
+
+    #[test]
+    fn a_directory_without_recordings_is_no_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = folder.path().to_str().unwrap();
+        assert!(root(text).unwrap_err().contains("name the directory that has v1/"));
+        std::fs::create_dir_all(folder.path().join("v1/frames")).unwrap();
+        assert!(root(text).unwrap().directory().is_some());
+        assert!(root("s3://bucket/it").unwrap().directory().is_none());
+    }
+}

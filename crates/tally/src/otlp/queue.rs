@@ -178,6 +178,12 @@ mod tests {
         let taken = queue.first().unwrap();
         queue.settle(&taken, None);
         assert_eq!(queue.fate(), Fate { accepted: 7, dropped: 23, waiting: 20 });
+        queue.push(vec![0; 2 * size], 10);
+        assert_eq!(
+            queue.fate(),
+            Fate { accepted: 7, dropped: 23, waiting: 30 },
+            "there is space again"
+        );
     }
 
     #[test]

@@ -311,6 +311,8 @@ fn certificates(pem: &[u8]) -> Vec<Certificate<'static>> {
 mod tests {
     use super::*;
     use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsPartialSuccess;
+    use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsPartialSuccess;
+    use opentelemetry_proto::tonic::collector::trace::v1::ExportTracePartialSuccess;
 
     #[test]
     fn only_what_the_specification_calls_retryable_is_sent_again() {
@@ -334,6 +336,20 @@ mod tests {
         let answer = ExportLogsServiceResponse { partial_success: Some(part) }.encode_to_vec();
         let accepted = Outcome::Accepted(3, "too old".into());
         assert_eq!(outcome(Signal::Logs, 200, None, &answer), accepted);
+        let part =
+            ExportMetricsPartialSuccess { rejected_data_points: 4, error_message: String::new() };
+        let answer = ExportMetricsServiceResponse { partial_success: Some(part) }.encode_to_vec();
+        assert_eq!(
+            outcome(Signal::Metrics, 200, None, &answer),
+            Outcome::Accepted(4, String::new())
+        );
+        let part = ExportTracePartialSuccess { rejected_spans: 5, error_message: String::new() };
+        let answer = ExportTraceServiceResponse { partial_success: Some(part) }.encode_to_vec();
+        assert_eq!(
+            outcome(Signal::Traces, 200, None, &answer),
+            Outcome::Accepted(5, String::new())
+        );
+        assert_eq!(shown(&format!(" a\u{1b}{} ", "b".repeat(999))).chars().count(), SHOWN);
     }
 
     #[test]

@@ -286,6 +286,12 @@ mod tests {
         assert_eq!(logs.headers[0].1, "Bearer s3cret");
         assert_eq!(metrics.headers.len(), 1);
         assert!(logs.exposes_headers());
+        for (url, exposes) in
+            [("http://localhost:1", false), ("http://127.0.0.2:1", false), ("https://c:1", false)]
+        {
+            let [metrics, _] = of(Some(url), &[("OTEL_EXPORTER_OTLP_HEADERS", "a=b")]).unwrap();
+            assert_eq!(metrics.exposes_headers(), exposes, "{url}");
+        }
         assert!(!format!("{logs:?}").contains("s3cret"));
         for bad in ["s3cret", "a=s3cret%zz", "a=s3cret%0a", "s3 cret=1"] {
             let error = of(None, &[("OTEL_EXPORTER_OTLP_HEADERS", bad)]).unwrap_err();
@@ -327,5 +333,30 @@ mod tests {
                 pair("service.name", "shop-db")
             ]
         );
+    }
+
+    #[test]
+    fn empty_variables_are_none_and_the_others_are_kept_as_they_are_meant() {
+        let [metrics, logs] = of(
+            None,
+            &[
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:1"),
+                ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", ""),
+                ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://logs:1/in?key=s3cret"),
+                ("OTEL_EXPORTER_OTLP_TIMEOUT", "2500"),
+                ("OTEL_EXPORTER_OTLP_LOGS_COMPRESSION", "gzip"),
+            ],
+        )
+        .unwrap();
+        assert_eq!(
+            (metrics.shown().as_str(), logs.shown().as_str()),
+            ("http://all:1/v1/metrics", "http://logs:1/in")
+        );
+        assert_eq!(
+            (metrics.timeout, metrics.gzip, logs.gzip),
+            (Duration::from_millis(2500), false, true)
+        );
+        let [default, _] = of(None, &[]).unwrap();
+        assert_eq!((default.timeout, default.gzip), (Duration::from_secs(10), false));
     }
 }

@@ -316,3 +316,146 @@ fn sessions(frame: &Frame) -> Vec<(String, f64)> {
         .map(|state| (state.to_string(), count(state)))
         .to_vec()
 }
+
+#[cfg(test)]
+mod tests {
+    use segment::frame::ServerInfo;
+    use segment::interval::ClockInfo;
+    use segment::{EventKind, Level};
+
+    use super::*;
+
+    /// An interval that ends then and is so long, seconds.
+    fn frame(end: f64, length: f64) -> Frame {
+        let ticks = (length * 1e9) as u64;
+        Frame {
+            realtime_ns: (end * 1e9) as u64,
+            monotonic_ns: 0,
+            ticks,
+            clock: ClockInfo { kind: "monotonic", ticks_per_second: 1e9 },
+            level: Level::Waits,
+            level_end: None,
+            server: ServerInfo {
+                name: String::new(),
+                host: String::new(),
+                segment: String::new(),
+                pid: None,
+                port: None,
+                producer: String::new(),
+                created: 0.0,
+            },
+            cores: 1,
+            wall: ticks,
+            locks_ticks: 0,
+            torn_sessions: 0,
+            nameless: 0,
+            overflow: Default::default(),
+            overflow_in_interval: Default::default(),
+            functions_probed: 0,
+            sessions: Vec::new(),
+            population: Vec::new(),
+            ended_sessions: 0,
+            ended_ticks: 0,
+            statistics: Vec::new(),
+            kernel: Default::default(),
+        }
+    }
+
+    /// Blocks of a little less than a second, with these intervals.
+    fn history(intervals: impl IntoIterator<Item = (f64, f64)>) -> History {
+        let mut history = History::new(Duration::from_millis(9_990), Duration::from_secs(1));
+        intervals
+            .into_iter()
+            .for_each(|(end, length)| history.push(&frame(end, length), None, None));
+        history
+    }
+
+    fn ms(time: f64) -> u64 {
+        (time * 1e3).round() as u64
+    }
+
+    #[test]
+    fn tables_and_charts_cover_the_same_eleven_blocks() {
+        for n in 1..30u32 {
+            let history = history((1..=n).map(|end| (100.0 + f64::from(end), 1.0)));
+            let (kept, all) = (n.min(11), history.all().unwrap());
+            assert_eq!((all.points.len(), all.moments.len()), (kept as usize, kept as usize));
+            assert_eq!(all.sum.ticks, u64::from(kept) * 1_000_000_000, "of {n}");
+            assert_eq!(
+                [all.from, all.to].map(ms),
+                [100_000 + 1000 * u64::from(n - kept), 100_000 + 1000 * u64::from(n)]
+            );
+        }
+    }
+
+    #[test]
+    fn time_is_measured_once_a_gap_is_more_than_half_an_interval_and_goes_with_its_block() {
+        let starts = |history: &History| -> Vec<u64> {
+            history.each(|it| &it.points).map(|it| ms(it.start)).collect()
+        };
+        assert_eq!(starts(&history([(101.0, 1.0), (101.5, 1.0)])), [100_000, 101_000]);
+        assert_eq!(history([(101.0, 1.0), (102.4, 1.0)]).gaps.len(), 0);
+        let mut history = history([(101.0, 1.0)]);
+        history.silent("it ended");
+        history.silent("it is absent");
+        assert_eq!(history.silence(), Some("it is absent"));
+        history.push(&frame(102.75, 1.0), None, None);
+        let gaps: Vec<_> =
+            history.gaps.iter().map(|it| (ms(it.from), ms(it.to), it.reason.as_str())).collect();
+        assert_eq!((gaps, history.silence()), (vec![(101_000, 101_750, "it is absent")], None));
+        (1..=12).for_each(|n| history.push(&frame(102.75 + f64::from(n), 1.0), None, None));
+        assert!(history.gaps.is_empty());
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_begins_again() {
+        assert_eq!(history([(101.0, 1.0), (100.96, 1.0)]).all().unwrap().points.len(), 2);
+        let history = history([(101.0, 1.0), (100.9, 1.0)]);
+        let all = history.all().unwrap();
+        assert_eq!((all.points.len(), history.marks[0].kind.as_str()), (1, "clock step"));
+    }
+
+    #[test]
+    fn the_last_events_are_kept_and_the_columns_are_of_handling_alone() {
+        let mut history = history([]);
+        let row = |number| Row {
+            number,
+            time: None,
+            pid: 0,
+            process: None,
+            database: None,
+            user: None,
+            kind: EventKind::Note,
+            text: String::new(),
+            payload: None,
+            lost: 0,
+        };
+        (0..6).for_each(|n| history.note((n * 100..n * 100 + 100).map(row).collect()));
+        assert_eq!((history.events.len(), history.events[0].number), (EVENTS, 100));
+        let mut frame = frame(101.0, 1.0);
+        for (name, n) in [("command::Query::read", 5), ("command::Query::handle", 3)] {
+            let stat = segment::directory::Stat::new(
+                name.into(),
+                segment::directory::StatKind::Timer,
+                "ticks".into(),
+            );
+            let mut total = segment::delta::Total::default();
+            total.histogram.add(1000, n);
+            let process = "client backend".into();
+            frame.statistics.push(segment::frame::FrameStat {
+                process,
+                stat: Arc::new(stat),
+                total,
+            });
+        }
+        history.push(&frame, None, None);
+        let counts = history
+            .all()
+            .unwrap()
+            .latency
+            .iter()
+            .map(|it| it.histogram.buckets().map(|it| it.1).sum::<u64>())
+            .collect::<Vec<_>>();
+        assert_eq!(counts, [3]);
+    }
+}

@@ -360,12 +360,17 @@ mod tests {
     fn a_gap_is_shown_after_it() {
         let mut history = filled(2, History::default());
         history.gap("no server".into());
+        history.gap("it is absent".into());
         history.push(reading(9.0));
         assert_eq!(times(&history, 9), [Some(9.0), None, Some(2.0), Some(1.0)]);
+        assert_eq!(history.gap_before(), Some("no server"), "the first reason");
         assert_eq!(times(&history, 2), [Some(9.0), None]);
         history.step(-1);
         assert_eq!(times(&history, 9), [Some(2.0), Some(1.0)]);
         assert_eq!(times(&History::default(), 9), []);
+        history.clear();
+        history.push(reading(10.0));
+        assert_eq!((history.position().unwrap().kept, history.gap_before()), ((4, 4), None));
     }
 
     #[test]
