@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::file_kinds::FileKinds;
 use crate::support::gate::{self, Gate};
-use crate::support::readings::{differences, get, Counts, OfProcess, Readings};
+use crate::support::readings::{differences, get, Counts, OfProcess, Readings, ENDED};
 use crate::support::strace::{Call, Strace};
 use crate::support::{rest, storage};
 use segment::{RelationRow, Relations, Segment};
@@ -61,10 +61,11 @@ impl OfProcess for Key {
     fn pid(&self) -> i32 {
         self.pid
     }
-}
 
-/// Stands for all ended processes.
-const ENDED: i32 = 0;
+    fn of(&self, pid: i32) -> Self {
+        Self { pid, ..self.clone() }
+    }
+}
 
 /// What our probes counted, summed over phases; ended processes are summed up.
 fn ours(segment: &mut Segment) -> Counts<Key> {

@@ -34,6 +34,10 @@ impl OfProcess for Key {
     fn pid(&self) -> i32 {
         self.pid
     }
+
+    fn of(&self, pid: i32) -> Self {
+        Self { pid, ..self.clone() }
+    }
 }
 
 type Counts = CountsOf<Key>;

@@ -10,15 +10,24 @@ pub type Counts<K> = BTreeMap<K, u64>;
 
 /// A key that belongs to one process.
 pub trait OfProcess: Ord + Clone {
-    /// The process id.
+    /// The process id, or `ENDED`.
     fn pid(&self) -> i32;
+    /// The same counter of another process.
+    fn of(&self, pid: i32) -> Self;
 }
 
 impl OfProcess for (i32, String) {
     fn pid(&self) -> i32 {
         self.0
     }
+
+    fn of(&self, pid: i32) -> Self {
+        (pid, self.1.clone())
+    }
 }
+
+/// Stands for all ended processes.
+pub const ENDED: i32 = 0;
 
 /// The readings.
 #[derive(Debug)]
@@ -86,7 +95,14 @@ impl<K: OfProcess> Readings<K> {
 }
 
 fn gained<K: OfProcess>(now: &Counts<K>, begun: &Counts<K>) -> Counts<K> {
-    let since = |(key, &count): (&K, &u64)| (key.clone(), count - get(begun, key));
+    // What a process had counted before goes to the ended ones with it.
+    let living: BTreeSet<i32> = now.keys().map(OfProcess::pid).collect();
+    let mut then = Counts::new();
+    for (key, count) in begun {
+        let pid = if living.contains(&key.pid()) { key.pid() } else { ENDED };
+        *then.entry(key.of(pid)).or_default() += count;
+    }
+    let since = |(key, &count): (&K, &u64)| (key.clone(), count - get(&then, key));
     now.iter().map(since).filter(|&(_, count)| count > 0).collect()
 }
 
@@ -110,4 +126,13 @@ pub fn differences<K: OfProcess + std::fmt::Debug>(
         .filter(|key| judged.contains(&key.pid()) && get(ours, key) != get(theirs, key))
         .map(|key| format!("{key:?}: {}, the witness {}", get(ours, key), get(theirs, key)))
         .collect()
+}
+
+#[test]
+fn a_process_that_ends_takes_its_earlier_counts_along() {
+    let counts = |rows: &[(i32, u64)]| -> Counts<(i32, String)> {
+        rows.iter().map(|&(pid, count)| ((pid, "read".into()), count)).collect()
+    };
+    let (begun, now) = (counts(&[(ENDED, 5), (7, 20), (8, 3)]), counts(&[(ENDED, 26), (8, 4)]));
+    assert_eq!(gained(&now, &begun), counts(&[(ENDED, 1), (8, 1)]));
 }

@@ -4,7 +4,7 @@
 //! It needs permission to trace the server's processes. Without it a test prints that and passes.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{channel, Receiver};
@@ -20,7 +20,7 @@ pub struct Call {
     pub at: f64,
     /// When it ended; infinity if it did not.
     pub ended: f64,
-    /// The process id.
+    /// The process id; negative, and another one for each process, where a later traced process has the same.
     pub pid: i32,
     /// The call's name.
     pub name: String,
@@ -64,7 +64,8 @@ impl Strace {
     fn run(expression: &str, pids: &[i32]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("strace");
-        command.args(["-f", "-ff", "-ttt", "-T", "-y", "-s", "0", "-e", "signal=none"]);
+        // -A: a process that has the number of an ended one must not overwrite its calls.
+        command.args(["-f", "-ff", "-A", "-ttt", "-T", "-y", "-s", "0", "-e", "signal=none"]);
         command.arg("-e").arg(expression).arg("-o").arg(folder.path().join("calls"));
         for pid in pids {
             command.arg("-p").arg(pid.to_string());
@@ -180,12 +181,39 @@ pub fn fail_nth(
     Some((output, hit))
 }
 
-/// The calls of one process.
+/// The calls of the processes with this number, one after the other.
 fn read(path: &Path, pid: i32) -> Vec<Call> {
-    let mut text = String::new();
-    std::fs::File::open(path).unwrap().read_to_string(&mut text).unwrap();
-    let lines = text.lines().filter(|line| !line.ends_with("+++"));
-    lines.map(|line| parse(line, pid).unwrap_or_else(|| panic!("strace: {line}"))).collect()
+    let text = std::fs::read_to_string(path).unwrap();
+    // `1763740800.123456 +++ exited with 0 +++` is a process's last line.
+    let mut processes: Vec<Vec<&str>> = vec![Vec::new()];
+    for line in text.lines() {
+        if line.ends_with("+++") {
+            processes.push(Vec::new());
+        } else {
+            processes.last_mut().expect("never empty").push(line);
+        }
+    }
+    processes.retain(|lines| !lines.is_empty());
+    let later = (0..processes.len() as i32).rev();
+    let calls = processes.iter().zip(later).flat_map(|(lines, later)| {
+        let of = if later == 0 { pid } else { -(pid + (later << PID_BITS)) };
+        lines.iter().map(move |line| parse(line, of).unwrap_or_else(|| panic!("strace: {line}")))
+    });
+    calls.collect()
+}
+
+/// No process id of Linux has more bits (PID_MAX_LIMIT).
+const PID_BITS: i32 = 22;
+
+#[test]
+fn calls_of_processes_with_one_number_are_kept_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.7");
+    let text = "1.0 read(3, \"\"..., 1) = 1 <0.1>\n1.1 +++ exited with 0 +++\n2.0 +++ killed by SIGKILL +++\n\
+        3.0 close(4) = 0 <0.1>\n3.1 +++ exited with 1 +++\n4.0 close(3) = 0 <0.1>\n";
+    std::fs::write(&path, text).unwrap();
+    let found: Vec<(f64, i32)> = read(&path, 7).iter().map(|call| (call.at, call.pid)).collect();
+    assert_eq!(found, [(1.0, -(7 + (2 << 22))), (3.0, -(7 + (1 << 22))), (4.0, 7)]);
 }
 
 /// Parses a line such as `1763740800.123456 pread64(5</a/file>, ""..., 8192, 16384) = 8192 <0.000123>`.
