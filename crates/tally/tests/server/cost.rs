@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::programs;
 use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, output, plain, segment, shared, start, tally};
 use postgres::NoTls;
@@ -231,7 +232,7 @@ fn without_permission_the_error_names_the_users_who_have_it() {
         .tempdir()
         .unwrap();
     let program = folder.path().join("tally");
-    std::fs::copy(env!("CARGO_BIN_EXE_tally"), &program).unwrap();
+    programs::copy(env!("CARGO_BIN_EXE_tally"), &program);
     let output = Command::new("setpriv")
         .args(["--reuid", "65534", "--clear-groups", "--regid", &group.unwrap().to_string()])
         .arg(&program)

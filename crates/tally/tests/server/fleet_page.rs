@@ -3,11 +3,11 @@
 //! engine fails.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::support::fleet::{ask, engines, fleet, number, text, HOSTS};
+use crate::support::programs;
 use crate::support::serving::Serving;
 use crate::support::tmux::Tmux;
 use crate::support::{complaint, output, tally};
@@ -161,8 +161,7 @@ fn unreliable(folder: &Path, duckdb: &Path) -> (PathBuf, PathBuf) {
         file.display(),
         duckdb.display()
     );
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    programs::write(&program, script.as_bytes());
     (program, file)
 }
 

@@ -6,7 +6,7 @@ use crate::support;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use crate::support::{plain, segment, sessions, start};
+use crate::support::{plain, programs, segment, sessions, start};
 use postgres::{Client, NoTls};
 use scratch::{Binaries, Cluster};
 use segment::ProbeState;
@@ -145,8 +145,7 @@ fn with_argument(folder: &Path) -> Binaries {
                 "#!/bin/sh\nexec {} \"$@\" -c pg_tally.max_events=48\n",
                 entry.path().display()
             );
-            std::fs::write(&to, text).unwrap();
-            std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755)).unwrap();
+            programs::write(&to, text.as_bytes());
         } else {
             std::os::unix::fs::symlink(entry.path(), to).unwrap();
         }

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::support::programs;
 use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, eventually, output, tally};
 use rustix::process::{kill_process, Pid, Signal};
@@ -327,9 +328,7 @@ fn fio_with(workspace: &Workspace, edit: &str, prefix: &str) -> std::ffi::OsStri
     );
     let script = if edit.is_empty() { script.replace("sed -i  \"$job\"\n", "") } else { script };
     let program = programs.join("fio");
-    std::fs::write(&program, script).unwrap();
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&program, executable).unwrap();
+    programs::write(&program, script.as_bytes());
     std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path))).unwrap()
 }
 

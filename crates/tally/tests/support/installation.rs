@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 use scratch::{Binaries, Undo};
 use tempfile::TempDir;
 
+use super::programs;
+
 pub struct Installation {
     root: TempDir,
     /// Paths of the real installation.
@@ -39,7 +41,10 @@ impl Installation {
         let extensions = share.join("extension");
         let made = Self { bin: config("--bindir"), lib: config("--pkglibdir"), extensions, root };
         // Programs are copied, since they would follow a link back to the real installation.
-        made.fill(&made.bin, |from, to| std::fs::copy(from, to).map(drop));
+        made.fill(&made.bin, |from, to| {
+            programs::copy(from, to);
+            Ok(())
+        });
         made.fill(&made.lib, |from, to| symlink(from, to));
         made.link_libraries();
         made.fill(&share, |from, to| match from.ends_with("extension") {
@@ -48,6 +53,11 @@ impl Installation {
         });
         made.fill(&made.extensions, |from, to| symlink(from, to));
 
+        let built = Path::new(env!("CARGO_BIN_EXE_tally"));
+        let tally = made.root.path().join("tally");
+        if std::fs::hard_link(built, &tally).is_err() {
+            programs::copy(built, &tally);
+        }
         std::fs::copy(super::library(), made.at(&made.lib).join("pg_tally.so")).unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally");
         for entry in std::fs::read_dir(source).unwrap().flatten() {
@@ -105,14 +115,7 @@ impl Installation {
 
     /// The command, in a directory other than that of its build.
     pub fn tally(&self) -> assert_cmd::Command {
-        let program = self.root.path().join("tally");
-        if !program.exists() {
-            let built = Path::new(env!("CARGO_BIN_EXE_tally"));
-            if std::fs::hard_link(built, &program).is_err() {
-                std::fs::copy(built, &program).unwrap();
-            }
-        }
-        let mut command = assert_cmd::Command::new(program);
+        let mut command = assert_cmd::Command::new(self.root.path().join("tally"));
         for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGTALLY_LIBRARY"] {
             command.env_remove(name);
         }

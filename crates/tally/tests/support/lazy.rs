@@ -13,6 +13,8 @@ use std::path::Path;
 use scratch::Binaries;
 use tempfile::TempDir;
 
+use super::programs;
+
 const PT_LOAD: u64 = 1;
 const PT_DYNAMIC: u64 = 2;
 const PT_NULL: u32 = 0;
@@ -197,7 +199,7 @@ pub fn copied() -> (TempDir, Binaries) {
 fn copy(installed: &Binaries, server: &Elf) -> (TempDir, Binaries) {
     let folder = tempfile::tempdir().unwrap();
     let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), mode.clone()).unwrap();
+    std::fs::set_permissions(folder.path(), mode).unwrap();
     let programs = folder.path().join("bin");
     std::fs::create_dir(&programs).unwrap();
     for program in std::fs::read_dir(installed.dir()).unwrap().flatten() {
@@ -213,8 +215,7 @@ fn copy(installed: &Binaries, server: &Elf) -> (TempDir, Binaries) {
         }
     }
     let path = programs.join("postgres");
-    std::fs::write(&path, &server.bytes).unwrap();
-    std::fs::set_permissions(&path, mode).unwrap();
+    programs::write(&path, &server.bytes);
     let binaries = Binaries::at(&programs).unwrap();
     (folder, binaries)
 }

@@ -20,6 +20,7 @@ pub mod lazy;
 pub mod otlp;
 pub mod paused;
 pub mod ports;
+pub mod programs;
 pub mod pty;
 pub mod python;
 pub mod reachable;
@@ -294,7 +295,7 @@ pub fn as_user(uid: u32, gid: u32, arguments: &[&str], target: &Path) -> std::pr
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open).unwrap();
     let program = folder.path().join("tally");
-    std::fs::copy(assert_cmd::cargo::cargo_bin("tally"), &program).unwrap();
+    programs::copy(assert_cmd::cargo::cargo_bin("tally"), &program);
     std::process::Command::new("setpriv")
         .args(["--reuid", &uid.to_string(), "--regid", &gid.to_string(), "--clear-groups"])
         .arg(program)
