@@ -371,6 +371,12 @@ fn run_in_the_background(
         .unwrap()
 }
 
+/// The small study whose arms have this too: no cell has to end first.
+fn in_both_arms(more: &str) -> String {
+    let next = ["[[arm]]\nname = \"off\"", "[workload]"];
+    next.iter().fold(SMALL.to_string(), |study, next| study.replace(next, &format!("{more}{next}")))
+}
+
 #[test]
 fn a_signal_stops_the_servers_and_the_next_run_resumes() {
     let place = Workspace::new();
@@ -425,11 +431,7 @@ fn an_arms_file_system_is_removed_even_when_the_run_is_killed() {
     let place = Workspace::new();
     let servers = server_directory();
     let study = place.study(
-        &SMALL
-            .replace(
-                "name = \"on\"",
-                "name = \"on\"\nfile_system = \"ext4\"\nfile_system_size = \"500MB\"",
-            )
+        &in_both_arms("file_system = \"ext4\"\nfile_system_size = \"500MB\"\n")
             .replace("seconds = 1", "seconds = 60"),
     );
     let mounted = || {
@@ -457,16 +459,12 @@ fn an_instrument_ends_even_when_the_run_is_killed() {
     // A duration of sleep that no other process uses.
     let length = format!("{}", 100_000_000 + std::process::id());
     let study = place.study(
-        &SMALL
-            .replace(
-                "[workload]",
-                &format!(
+        &in_both_arms(&format!(
             "[arm.instrument]\ncommand = [\"sh\", \"-c\", \"while sleep {length}; do :; done & \
              echo ready; wait\"]\n\
-             ready = \"ready\"\n[workload]"
-        ),
-            )
-            .replace("seconds = 1", "seconds = 60"),
+             ready = \"ready\"\n"
+        ))
+        .replace("seconds = 1", "seconds = 60"),
     );
     let runs = || {
         let found = Command::new("pgrep").args(["-x", "-f", &format!("sleep {length}")]).output();
