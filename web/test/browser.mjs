@@ -102,6 +102,28 @@ export async function show(page, selector, drawn = "") {
     );
 }
 
+/** Waits until what `read` gives is true, and returns it. A live page reloads by itself when there is more to show than before: what was read then is read again. */
+export async function until(read) {
+    const end = Date.now() + PATIENCE_MS;
+    while (Date.now() < end) {
+        const found = await steadily(read);
+        if (found) return found;
+        await new Promise((done) => setTimeout(done, 50));
+    }
+    throw new Error(`not so after ${PATIENCE_MS / 1000} s: ${read}`);
+}
+
+/** What `read` gives of a page that does not reload meanwhile. */
+export async function steadily(read) {
+    for (;;) {
+        try {
+            return await read();
+        } catch (error) {
+            if (!/context was destroyed|navigation/i.test(error.message)) throw error;
+        }
+    }
+}
+
 /** Where a chart's plot lies in the page: left, top, width, height. */
 export async function plotBox(page, id) {
     return page.locator(`#${id} .u-over`).boundingBox();

@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: PostgreSQL
 // Opens the page of a fleet of crates/tally/tests/fleet_page.rs, and prints as JSON what it saw. Usage: node fleet.mjs ADDRESS [PICTURE]
-import { show, startBrowser } from "./browser.mjs";
+import { show, startBrowser, until } from "./browser.mjs";
 
 const [address, picture] = process.argv.slice(2);
 const browser = await startBrowser();
 try {
     const page = await browser.visit(address);
     await page.locator("#chart-sessions").waitFor();
-    await show(page, "#chart-sessions", "canvas");
-    const hosts = await page.locator("#table-hosts tbody tr").count();
-    const legend = await page.locator("#chart-sessions .legend tbody tr").allInnerTexts();
-    const answered = () => page.locator("#table-questions tbody tr").first().innerText();
+    const read = (selector) => page.evaluate((of) => [...document.querySelectorAll(of)].map((it) => it.innerText), selector);
+    /** The texts of these, of which there is one at least. */
+    const some = (selector) =>
+        until(async () => {
+            const texts = await read(selector);
+            return texts.length > 0 && texts;
+        });
+    const hosts = (await some("#table-hosts tbody tr")).length;
+    const legend = await until(async () => {
+        await show(page, "#chart-sessions", "canvas");
+        const rows = await read("#chart-sessions .legend tbody tr");
+        return rows.length > 0 && rows;
+    });
+    const answered = async () => (await some("#table-questions tbody tr"))[0];
     const first = await answered();
-    while ((await answered()) === first) await new Promise((done) => setTimeout(done, 100));
+    await until(async () => (await answered()) !== first);
     if (picture) await page.screenshot({ path: picture, fullPage: true });
     // The cells of a live page link as those of the first one.
     await page.locator("#table-hosts").getByRole("link", { name: "one" }).click();
     await page.waitForURL(/host=one/);
     await page.locator("#table-hosts").waitFor();
     const title = await page.locator("h1").innerText();
-    const narrowed = await page.locator("#table-hosts tbody tr").count();
+    const narrowed = (await some("#table-hosts tbody tr")).length;
     await page.getByRole("link", { name: "All hosts" }).click();
     await page.locator("#table-hosts").getByRole("link", { name: "two" }).waitFor();
     const back = await page.locator("h1").innerText();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
-import { inView, show, startBrowser, template } from "./browser.mjs";
+import { inView, show, startBrowser, template, until } from "./browser.mjs";
 import { example } from "./example.mjs";
 import { fill } from "./fill.mjs";
 
@@ -37,11 +37,6 @@ after(async () => {
     await browser?.close();
     server?.close();
 });
-
-/** Waits until `holds` does; how long is the test runner's business. */
-async function until(holds) {
-    while (!(await holds())) await new Promise((done) => setTimeout(done, 50));
-}
 
 test("a live page grows, shows when its server does not answer, and resumes", async () => {
     answer = live(60);

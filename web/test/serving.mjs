@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 // Opens the live page of crates/tally/tests/serve.rs while a load runs, and prints as JSON what it saw. Usage: node serving.mjs ADDRESS [PICTURE]
-import { inView, pixel, show, startBrowser } from "./browser.mjs";
+import { inView, pixel, show, startBrowser, steadily, until } from "./browser.mjs";
 
 const [address, picture] = process.argv.slice(2);
 const browser = await startBrowser();
 try {
     const page = await browser.visit(address);
-    const until = async (holds) => {
-        while (!(await holds())) await new Promise((done) => setTimeout(done, 100));
-    };
-    // The page reloads by itself when there is more to show than before: what was read then is read again.
-    const steadily = async (read) => {
-        for (;;) {
-            try {
-                return await read();
-            } catch (error) {
-                if (!/context was destroyed|navigation/i.test(error.message)) throw error;
-            }
-        }
-    };
     await page.locator("#chart-throughput").waitFor();
     await show(page, "#chart-throughput", "canvas");
     const open = async () => {
@@ -39,7 +26,7 @@ try {
     const before = await steadily(() => inView(page));
     let commits = [];
     await until(async () => {
-        commits = await steadily(readCommits);
+        commits = await readCommits();
         return commits.length >= first + 5 && commits.slice(0, -1).some((rate) => rate > 0);
     });
     // Something is drawn, whenever the load began.
@@ -50,8 +37,8 @@ try {
             for (let down = 0.05; down < 1; down += 0.1) colours.add(await pixel(page, "chart-activity", across, down));
         return colours.size;
     };
-    await until(async () => (await steadily(readColours)) > 1);
-    await until(async () => before !== (await steadily(() => inView(page))));
+    await until(async () => (await readColours()) > 1);
+    await until(async () => before !== (await inView(page)));
     if (picture) await page.screenshot({ path: picture });
     const { requests, violations, errors } = page.seen;
     console.log(JSON.stringify({ commits, requests, violations, errors }));
