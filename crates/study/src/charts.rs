@@ -277,4 +277,38 @@ mod tests {
         let reads: Vec<&Read> = study.read("twice").into_iter().collect();
         assert_eq!(study.charts[0].unit(&reads).unwrap(), "twice");
     }
+
+    #[test]
+    fn bars_are_of_the_last_point_a_series_of_the_last_cell_and_wide_intervals_are_left_out() {
+        let text = "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\n[measure]\nevery = 1\nagain = false\n\
+                    [[arm]]\nname = \"base\"\n[[arm]]\nname = \"one\"\n[workload]\nbuiltin = \"select-only\"\n\
+                    clients = [1, 8]\n[[read]]\nname = \"tps\"\nof = \"throughput\"\nseries = true\n[[chart]]\n\
+                    kind = \"bars\"\nreads = [\"tps\"]\n[[chart]]\nkind = \"series\"\nreads = [\"tps\"]\n\
+                    [[table]]\nreads = [\"tps\"]\n";
+        let plan = Plan::new(Study::parse(text).unwrap(), false, &[]).unwrap();
+        let made = |blocks: &[usize]| -> Vec<Cell> {
+            let all = plan
+                .points
+                .iter()
+                .flat_map(|point| blocks.iter().map(move |block| (point, *block)));
+            all.map(|(point, block)| {
+                let mut cell = cell(&plan, "base", *point, block);
+                // Means of 4 with a half-width of 7.4, and of 14 with one of 2.5.
+                let value =
+                    if point.clients == 1 { [1.0, 4.0, 7.0] } else { [13.0, 14.0, 15.0] }[block];
+                cell.values.insert("tps".into(), Some(value));
+                let series = vec![Some(value); 3];
+                cell.series.as_mut().unwrap().values.insert("tps".into(), series);
+                cell
+            })
+            .collect()
+        };
+        let drawn = |cells: &[Cell]| of(&plan, cells, &Answer::of(&plan, cells, &kept()));
+        let (all, last) = (made(&[0, 1, 2]), made(&[2]));
+        assert!(drawn(&all)[0].caption.starts_with("at 8 clients"), "{}", drawn(&all)[0].caption);
+        assert_eq!(drawn(&all)[1].svg.0, drawn(&last)[1].svg.0);
+        let table = &crate::tables::of(&plan, &all, &Answer::of(&plan, &all, &kept()))[0];
+        let shown: Vec<bool> = table.to_string().lines().map(|line| line.contains('±')).collect();
+        assert_eq!(shown[shown.len() - 2..], [false, true], "{}", table);
+    }
 }

@@ -294,4 +294,52 @@ mod tests {
         let parse = Wish { filter: "bind".into(), ..wish() };
         assert_eq!(lwlocks(&interval, &parse).rows.len(), 1);
     }
+
+    #[test]
+    fn pins_are_measured_below_level_locks_and_an_incomplete_time_is_noted() {
+        let mut interval = sample::interval();
+        (interval.instrumented_seconds, interval.locks_seconds) = (4.0, 0.5);
+        let mut pin = interval.ledger[0].clone();
+        pin.activity = "BufferPin:BufferPin".into();
+        pin.timing.count = 8;
+        interval.ledger.push(pin);
+        let table = locks(&interval, &wish());
+        let row = table.rows.iter().find(|row| row.key.starts_with("buffer pin")).unwrap();
+        assert_eq!(row.cells[3].exact(), "2", "8 in 4 s");
+        assert!(note(&interval).unwrap().contains("0.50 s of 1.00 s"));
+        let row = |max: f64, mean: f64| {
+            let mut row = interval.lwlocks[0].clone();
+            (row.wait.max_seconds, row.wait.mean_seconds) = (Some(max), Some(mean));
+            row
+        };
+        let (long, slow) = (row(2.0, 0.5), row(1.0, 1.0));
+        assert_eq!(order(&Sort::Max, &long, &slow), Ordering::Less);
+        assert_eq!(order(&Sort::Mean, &long, &slow), Ordering::Greater);
+    }
+
+    #[test]
+    fn each_column_has_its_figure() {
+        let timing = |n: u64| {
+            let of = |more: f64| Some(n as f64 + more);
+            let (mean_seconds, p99_seconds, max_seconds) = (of(0.25), of(0.5), of(0.75));
+            Timing {
+                count: n,
+                seconds: 10.0 * n as f64,
+                mean_seconds,
+                p99_seconds,
+                max_seconds,
+                ..Timing::default()
+            }
+        };
+        let (held, acquire, wait) = (timing(2), timing(4), timing(6));
+        let mut row = sample::interval().lwlocks[0].clone();
+        (row.held, row.acquire, row.wait, row.failed) = (held, acquire, wait, 8);
+        let cells = Picked::all(FIELDS).cells(&row, 2.0);
+        let shown: Vec<String> = cells[3..].iter().map(Cell::exact).collect();
+        let expected = [
+            "2", "1", "20", "10", "2.25", "2.5", "2.75", "4", "2", "40", "20", "6", "3", "60",
+            "30", "6.25", "6.5", "6.75", "8", "4",
+        ];
+        assert_eq!(shown, expected);
+    }
 }

@@ -345,3 +345,40 @@ fn statement(material: &Material) -> Option<Finding> {
         format!("The top statement takes {} % of the time{mean}: {shown}", percent(row.share));
     Some(note("statements", text))
 }
+
+#[cfg(test)]
+mod tests {
+    use view::document::Gap;
+
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn gaps_are_summed_and_the_longest_is_named() {
+        let gap = |from: f64, to: f64, reason: &str| Gap { from, to, reason: reason.into() };
+        let mut material = sample::material();
+        material.gaps =
+            vec![gap(0.0, 10.0, "short"), gap(20.0, 50.0, "long"), gap(60.0, 70.0, "other")];
+        let text = "There are 3 gaps, 50 s in total; the longest, 30 s: long.";
+        assert_eq!(gaps(&material).unwrap().text, text);
+        material.gaps.clear();
+        assert!(gaps(&material).is_none());
+    }
+
+    #[test]
+    fn demand_is_weighted_by_time_and_waits_of_little_time_are_not_named() {
+        let material = sample::material();
+        let mut points: Vec<Point> =
+            material.points.iter().filter(|it| it.figures.is_some()).take(2).cloned().collect();
+        for (point, (seconds, cpu)) in points.iter_mut().zip([(1.0, 1.0), (3.0, 0.0)]) {
+            point.seconds = seconds;
+            point.figures.as_mut().unwrap().activities = vec![("cpu".into(), cpu)];
+        }
+        let text = saturation(&points, &material.whole).unwrap().text;
+        assert!(text.contains("mean 0.25 of"), "{text}");
+        let mut interval = material.whole;
+        assert!(largest_waits(&interval).is_some());
+        interval.busy_seconds *= 1e3;
+        assert_eq!(largest_waits(&interval), None);
+    }
+}

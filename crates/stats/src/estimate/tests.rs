@@ -182,7 +182,7 @@ fn an_effect_needs_the_interval_and_the_ranks_on_the_same_side() {
 #[test]
 fn correlated_neighbours_are_joined_as_long_as_twenty_blocks_remain() {
     let runs = |n: usize, length: usize| -> Vec<f64> {
-        (0..n).map(|at| if at / length % 2 == 0 { 1.0 } else { -1.0 }).collect()
+        (0..n).map(|at| if (at / length).is_multiple_of(2) { 1.0 } else { -1.0 }).collect()
     };
     // Lag-1 correlations of a half and of nothing; 2.33 standard errors are 0.37.
     for (n, length, size) in [(40, 4, 2), (39, 4, 1), (40, 2, 1)] {

@@ -587,7 +587,7 @@ mod tests {
         let items: Vec<&Item> = fed.units.iter().flat_map(|unit| &unit.items).collect();
         let shown =
             |item: &&Item| matches!(item, Item::Cpu { start, .. } if (210..460).contains(start));
-        assert!(!items.iter().any(|it| shown(it)), "{items:?}");
+        assert!(!items.iter().any(shown), "{items:?}");
         let ran: u64 =
             items.iter().map(|it| if let Item::Cpu { ticks, .. } = it { *ticks } else { 0 }).sum();
         assert_eq!(ran, 60 + 20 + 20);

@@ -171,6 +171,9 @@ mod tests {
         );
         let running = events.io(&interval, &ClientTotals::default()).checkpoint_running.unwrap();
         assert_eq!((running.reason.as_str(), running.seconds), ("request", Some(8.0)));
+        let mut dead = interval.clone();
+        dead.sessions.iter_mut().for_each(|row| row.state = "dead");
+        assert_eq!(events.io(&dead, &ClientTotals::default()).checkpoint_running, None);
         note(&mut events, 3, 7, EventKind::Note, "checkpoint ends: total=1");
         assert!(
             events.io(&interval, &ClientTotals::default()).checkpoint.is_none(),

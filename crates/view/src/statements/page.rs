@@ -379,5 +379,9 @@ mod tests {
             assert!(cut.contains(word), "{word}: {cut}");
         }
         assert!(!cut.contains("in 1 s"), "{cut}");
+        assert!(
+            blocks(&row).rows.iter().any(|row| row.key == "temporary"),
+            "written and none read"
+        );
     }
 }

@@ -289,3 +289,36 @@ impl StatementRow {
         wanted.map(|a| a.seconds).fold(0.0, |sum, s| sum + s)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CurrentRow, Statements};
+    use super::*;
+
+    #[test]
+    fn what_was_subtracted_leaves_no_negative_time_and_an_owner_is_that_of_its_slot() {
+        let activity = |activity: &str, count, seconds| ActivityRow {
+            phase: "execute".into(),
+            activity: activity.into(),
+            class: segment::WaitClass::of_name(activity),
+            count,
+            seconds,
+        };
+        let activities = vec![
+            activity("cpu", 1, -1.0),
+            activity("IO:DataFileRead", 0, 3.0),
+            activity("Lock:tuple", 0, 0.0),
+        ];
+        let mut row = StatementRow { activities, ..StatementRow::default() };
+        row.settle();
+        let times: Vec<_> = row.activities.iter().map(|it| (&*it.activity, it.seconds)).collect();
+        assert_eq!((times, row.seconds), (vec![("IO:DataFileRead", 3.0), ("cpu", 0.0)], 3.0));
+        assert_eq!(
+            (row.split.class(segment::WaitClass::Io), row.split.class(segment::WaitClass::Cpu)),
+            (3.0, 0.0)
+        );
+        let current = vec![CurrentRow { slot: 3, generation: 2, ..CurrentRow::default() }];
+        let all = Statements { current, ..Statements::default() };
+        assert_eq!([all.current_of(3, 2).is_some(), all.current_of(3, 1).is_some()], [true, false]);
+    }
+}
