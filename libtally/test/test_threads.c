@@ -30,6 +30,7 @@ typedef struct writer
 	uint32_t	number;
 	uint64_t	seed;
 	uint64_t	counted;			/* the oracle */
+	uint64_t	refused;			/* executions that were dropped at once */
 	uint64_t	amount;
 	bool		failed;
 } writer;
@@ -220,6 +221,8 @@ execute_and_retire(writer *me)
 			tally_seq_end(&cache.current->seq);
 			if (test_execute(&cache, &key, test_random(&me->seed) % 100000, "select $1") != NULL)
 				me->counted++;
+			else
+				me->refused++;
 			tally_cache_settle(&cache);
 		}
 		tally_retire(&slot);
@@ -248,15 +251,34 @@ read_statements(void)
 		assert_memory_equal(text, "select $1", bytes);
 }
 
+/* How many flushes were given up, since the holder of the lock got no processor. Each has left its entry pinned. */
+static uint64_t
+flushes_dropped(void)
+{
+	uint64_t	dropped = segment.header->statements_dropped;
+
+	for (uint32_t i = 0; i < WRITERS; i++)
+		dropped -= writers[i].refused;
+	if (dropped > 0)
+		tally_statements_repair(&segment);
+	return dropped;
+}
+
 static void
 statements_are_cached_flushed_and_read(void **state)
 {
 	test_reading reading;
+	uint64_t	dropped;
 
 	(void) state;
 	work_and_read(execute_and_retire, read_statements);
+	dropped = flushes_dropped();
 	test_read(&segment, &reading);
-	assert_int_equal(reading.executions + segment.header->statements_dropped, counted_by_all());
+	/* each lacks one execution at least */
+	if (dropped == 0)
+		assert_int_equal(reading.executions, counted_by_all());
+	else
+		assert_in_range(reading.executions + dropped, dropped, counted_by_all());
 	test_read_free(&reading);
 	assert_statements_at_rest(&segment);
 }
@@ -283,6 +305,7 @@ statements_are_evicted_and_forgotten_while_they_are_counted(void **state)
 	options.statements = 100;
 	test_open(&segment, &options);
 	work_and_read(execute_and_retire, read_and_reset);
+	(void) flushes_dropped();
 	test_read(&segment, &reading);
 	assert_true(segment.header->statements_evicted > 0);
 	assert_true(reading.executions > 0 && reading.executions < counted_by_all());
