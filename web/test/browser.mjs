@@ -102,7 +102,10 @@ export async function show(page, selector, drawn = "") {
     );
 }
 
-/** Waits until what `read` gives is true, and returns it. A live page reloads by itself when there is more to show than before: what was read then is read again. */
+/**
+ * Waits until what `read` gives is true, and returns it. A live page reloads by itself when there is more to show than before:
+ * what was being read then is read again.
+ */
 export async function until(read) {
     const end = Date.now() + PATIENCE_MS;
     while (Date.now() < end) {

@@ -8,18 +8,15 @@ try {
     const page = await browser.visit(address);
     await page.locator("#chart-sessions").waitFor();
     const read = (selector) => page.evaluate((of) => [...document.querySelectorAll(of)].map((it) => it.innerText), selector);
-    /** The texts of these, of which there is one at least. */
-    const some = (selector) =>
+    /** The texts of these, of which there is one at least, once this chart is drawn. */
+    const some = (selector, chart) =>
         until(async () => {
+            if (chart) await show(page, chart, "canvas");
             const texts = await read(selector);
             return texts.length > 0 && texts;
         });
     const hosts = (await some("#table-hosts tbody tr")).length;
-    const legend = await until(async () => {
-        await show(page, "#chart-sessions", "canvas");
-        const rows = await read("#chart-sessions .legend tbody tr");
-        return rows.length > 0 && rows;
-    });
+    const legend = await some("#chart-sessions .legend tbody tr", "#chart-sessions");
     const answered = async () => (await some("#table-questions tbody tr"))[0];
     const first = await answered();
     await until(async () => (await answered()) !== first);

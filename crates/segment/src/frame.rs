@@ -98,6 +98,33 @@ fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflo
 }
 
 impl Frame {
+    /// An interval of no length, in which nothing was counted, of a machine with one CPU: what is not a server's fills in what it has.
+    pub fn empty(clock: ClockInfo, level: Level, server: ServerInfo) -> Self {
+        Self {
+            realtime_ns: 0,
+            monotonic_ns: 0,
+            ticks: 0,
+            clock,
+            level,
+            level_end: None,
+            server,
+            cores: 1,
+            wall: 0,
+            locks_ticks: 0,
+            torn_sessions: 0,
+            nameless: 0,
+            overflow: Overflows::default(),
+            overflow_in_interval: Overflows::default(),
+            functions_probed: 0,
+            sessions: Vec::new(),
+            population: Vec::new(),
+            ended_sessions: 0,
+            ended_ticks: 0,
+            statistics: Vec::new(),
+            kernel: KernelView::default(),
+        }
+    }
+
     /// Time of processes that were not idle.
     pub fn busy_seconds(&self) -> f64 {
         let busy = |it: &&FrameStat| it.stat.kind == StatKind::Account && !it.stat.is_idle();
@@ -237,7 +264,7 @@ fn functions_probed(segment: &Segment) -> usize {
 }
 
 /// The server that a segment describes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ServerInfo {
     /// "PostgreSQL 15.20"; the producer where it is no server.
     pub name: String,

@@ -170,24 +170,10 @@ fn frame(work: &Work, threads: (usize, usize), stats: &Stats, server: &ServerInf
         realtime_ns: (work.to * 1e9) as u64,
         monotonic_ns: segment::clock::monotonic_ns(),
         ticks,
-        clock,
-        level: Level::Waits,
-        level_end: None,
-        server: server.clone(),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         wall: ticks * (threads.0 + threads.1) as u64,
-        locks_ticks: 0,
-        torn_sessions: 0,
-        nameless: 0,
-        overflow: Default::default(),
-        overflow_in_interval: Default::default(),
-        functions_probed: 0,
-        sessions: Vec::new(),
-        population: Vec::new(),
-        ended_sessions: 0,
-        ended_ticks: 0,
         statistics,
-        kernel: Default::default(),
+        ..Frame::empty(clock, Level::Waits, server.clone())
     }
 }
 
@@ -217,16 +203,7 @@ mod tests {
         let mut work = Work { from: 1.0, to: 3.0, read_bytes: 7, ..Work::default() };
         work.read_durations.add(0.5, 3);
         work.write_durations.add(9.0, 1);
-        let server = ServerInfo {
-            name: String::new(),
-            host: String::new(),
-            segment: String::new(),
-            pid: None,
-            port: None,
-            producer: String::new(),
-            created: 0.0,
-        };
-        let frame = frame(&work, (2, 1), &stats, &server);
+        let frame = frame(&work, (2, 1), &stats, &ServerInfo::default());
         let times: Vec<_> =
             frame.statistics.iter().map(|it| (&*it.stat.name, it.total.change.total)).collect();
         // Two readers lived four seconds, a writer two.

@@ -37,8 +37,7 @@ fn count(n: u64) -> Cell {
 }
 
 fn text(text: impl Into<String>) -> Cell {
-    let text: String = text.into();
-    text.into()
+    Cell::from(text.into())
 }
 
 /// Seconds of a victim by arm and time of start: means over the blocks.

@@ -328,36 +328,12 @@ mod tests {
     /// An interval that ends then and is so long, seconds.
     fn frame(end: f64, length: f64) -> Frame {
         let ticks = (length * 1e9) as u64;
+        let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
         Frame {
             realtime_ns: (end * 1e9) as u64,
-            monotonic_ns: 0,
             ticks,
-            clock: ClockInfo { kind: "monotonic", ticks_per_second: 1e9 },
-            level: Level::Waits,
-            level_end: None,
-            server: ServerInfo {
-                name: String::new(),
-                host: String::new(),
-                segment: String::new(),
-                pid: None,
-                port: None,
-                producer: String::new(),
-                created: 0.0,
-            },
-            cores: 1,
             wall: ticks,
-            locks_ticks: 0,
-            torn_sessions: 0,
-            nameless: 0,
-            overflow: Default::default(),
-            overflow_in_interval: Default::default(),
-            functions_probed: 0,
-            sessions: Vec::new(),
-            population: Vec::new(),
-            ended_sessions: 0,
-            ended_ticks: 0,
-            statistics: Vec::new(),
-            kernel: Default::default(),
+            ..Frame::empty(clock, Level::Waits, ServerInfo::default())
         }
     }
 
