@@ -5,14 +5,11 @@
  */
 #include "compat.h"
 
-#include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "storage/lmgr.h"
-#include "utils/acl.h"
 #include "utils/array.h"
 
 #include "blocking_names.h"
-#include "statement_read.h"
 #include "tally_read.h"
 #include "views.h"
 
@@ -62,7 +59,7 @@ SQL_FUNCTION(pg_tally_blocked)
 {
 	tally_segment *segment = views_segment();
 	double		tick = tally_seconds_per_tick(segment);
-	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	viewer		v = viewer_now();
 	row_set		rows;
 
 	rows_begin(&rows, fcinfo);
@@ -70,9 +67,12 @@ SQL_FUNCTION(pg_tally_blocked)
 	{
 		tally_slot_entry entry;
 		tally_blocked blocked;
+		tally_read_result result;
 		uint64		now;
 
-		if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT || entry.state != TALLY_SLOT_LIVE ||
+		CHECK_FOR_INTERRUPTS();
+		result = tally_read_entry(segment, s, &entry);
+		if (result == TALLY_READ_ABSENT || entry.state != TALLY_SLOT_LIVE ||
 			tally_read_blocked(segment, s, &blocked) != TALLY_READ_CONSISTENT)
 			continue;
 		now = tally_now(segment->clock);
@@ -82,7 +82,7 @@ SQL_FUNCTION(pg_tally_blocked)
 		rows_put_if(&rows, entry.leader_pid != 0, Int32GetDatum(entry.leader_pid));
 		rows_text(&rows, entry.database);
 		rows_text(&rows, entry.user);
-		if (sees_all || (OidIsValid(entry.user_id) && has_privs_of_role(GetUserId(), entry.user_id)))
+		if (viewer_sees_session(&v, entry.user_id, result))
 			rows_text(&rows, entry.application);
 		else
 			rows_nulls(&rows, 1);
@@ -100,11 +100,9 @@ SQL_FUNCTION(pg_tally_blocked)
 SQL_FUNCTION(pg_tally_last_statement)
 {
 	tally_segment *segment = views_segment();
-	uint32		slot = tally_slot_of_process(segment, PG_GETARG_INT32(0));
 	row_set		rows;
 
 	rows_begin(&rows, fcinfo);
-	if (slot != TALLY_NONE)
-		statement_last_of_session(&rows, segment, slot);
+	statement_last_of_process(&rows, segment, PG_GETARG_INT32(0));
 	return (Datum) 0;
 }

@@ -5,11 +5,9 @@
  */
 #include "compat.h"
 
-#include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -36,7 +34,7 @@ text_of(const tally_plan *plan)
 SQL_FUNCTION(pg_tally_plans)
 {
 	tally_segment *segment = views_segment();
-	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	viewer		v = viewer_now();
 	double		ms = tally_seconds_per_tick(segment) * 1000;
 	tally_plan *plan = palloc(sizeof(*plan));
 	row_set		rows;
@@ -44,11 +42,14 @@ SQL_FUNCTION(pg_tally_plans)
 	rows_begin(&rows, fcinfo);
 	for (uint32 n = 0; n < segment->cold.plans.count; n++)
 	{
+		tally_read_result result;
 		bool		allowed;
 
-		if (tally_read_plan(segment, n, plan) == TALLY_READ_ABSENT)
+		CHECK_FOR_INTERRUPTS();
+		result = tally_read_plan(segment, n, plan);
+		if (result == TALLY_READ_ABSENT)
 			continue;
-		allowed = views_may_see(plan->key.user_id, sees_all);
+		allowed = viewer_sees_statement(&v, plan->key.user_id, result);
 		rows_put(&rows, ObjectIdGetDatum(plan->key.user_id));
 		rows_put(&rows, ObjectIdGetDatum(plan->key.database_id));
 		rows_put(&rows, BoolGetDatum(plan->key.toplevel != 0));

@@ -8,7 +8,7 @@
  * half way, costs bytes and nothing else.
  *
  * A member of pg_read_all_stats gets everything; other roles get what is of roles whose member they are: their sessions,
- * statements and plans, and no events.
+ * statements and plans, and no events. Its figures are sent for what is certain to be theirs (visibility.h).
  */
 #include "compat.h"
 
@@ -16,9 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "catalog/pg_authid.h"
 #include "miscadmin.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
@@ -29,15 +27,14 @@
 
 #define READINGS 20					/* attempts at a reading of one instant */
 #define CLOCK_PAIRS 5
+#define OWN_LIMIT (UINT64CONST(64) << 20)	/* bytes that a session takes for the image of a role that does not see everything */
 
 /* What this session's reader has. */
 static struct
 {
 	remote_image image;
 	uint64		mark;				/* 0: nothing */
-	Oid			role;
-	bool		sees_all;
-	bool		sees_settings;
+	viewer		viewer;
 	uint64		device;				/* the segment */
 	uint64		inode;
 	uint64		lock_key;
@@ -57,24 +54,58 @@ random_number(void)
 
 /* Is the image what a reader with that mark has, of this segment, and as this role may see it? */
 static bool
-continues(const tally_segment *segment, uint64 mark, bool sees_all, bool sees_settings)
+continues(const tally_segment *segment, uint64 mark, const viewer *now)
 {
-	return mark != 0 && mark == reader.mark && reader.role == GetUserId() &&
-		reader.sees_all == sees_all && reader.sees_settings == sees_settings &&
+	return mark != 0 && mark == reader.mark && reader.viewer.role == now->role &&
+		reader.viewer.sees_all == now->sees_all && reader.viewer.sees_settings == now->sees_settings &&
 		reader.device == segment->device && reader.inode == segment->inode &&
 		reader.image.size == segment->size;
 }
 
 static void
-begin_anew(const tally_segment *segment, bool sees_all, bool sees_settings)
+begin_anew(const tally_segment *segment, const viewer *now)
 {
-	remote_image_open(&reader.image, segment->size);
-	reader.role = GetUserId();
-	reader.sees_all = sees_all;
-	reader.sees_settings = sees_settings;
+	reader.mark = 0;
+	/* who sees everything may need as much as the segment has, and the folders of its pages */
+	uint64		all = segment->size + segment->size / 256 + REMOTE_IMAGE_PAGE;
+
+	remote_image_open(&reader.image, segment->size, now->sees_all ? all : OWN_LIMIT);
+	reader.viewer = *now;
 	reader.device = segment->device;
 	reader.inode = segment->inode;
 	reader.lock_key = random_number();
+}
+
+/* ---------------------------------------------------------------- what is sent to whom */
+
+void
+remote_put(remote_reading *r, uint64 offset, const void *bytes, uint64 size)
+{
+	remote_image_put(r->image, offset, bytes, size);
+}
+
+bool
+remote_send_of(remote_reading *r, Oid user, tally_read_result copy)
+{
+	bool		sees = remote_may_see(r, user, copy);
+
+	if (sees)
+		remote_image_send(r->image);
+	else
+		remote_image_forget(r->image);
+	return sees;
+}
+
+void
+remote_send_public(remote_reading *r)
+{
+	remote_image_send(r->image);
+}
+
+void
+remote_forget(remote_reading *r)
+{
+	remote_image_forget(r->image);
 }
 
 /* ---------------------------------------------------------------- a reading */
@@ -168,11 +199,10 @@ read_clocks(const tally_segment *segment, uint64 *tick, uint64 *ns)
 SQL_FUNCTION(pg_tally_segment_changes)
 {
 	tally_segment *segment = views_segment();
-	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-	bool		sees_settings = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
+	viewer		now = viewer_now();
 	StringInfoData changes;
 	StringInfoData ticks;
-	remote_reading r = {.segment = segment,.image = &reader.image,.sees_all = sees_all,
+	remote_reading r = {.segment = segment,.image = &reader.image,.viewer = now,
 	.parts = (uint32) PG_GETARG_INT32(1)};
 	uint64		tick = 0;
 	uint64		ns = 0;
@@ -181,15 +211,14 @@ SQL_FUNCTION(pg_tally_segment_changes)
 	bytea	   *value;
 	row_set		rows;
 
-	if (!continues(segment, (uint64) PG_GETARG_INT64(0), sees_all, sees_settings))
-		begin_anew(segment, sees_all, sees_settings);
+	if (!continues(segment, (uint64) PG_GETARG_INT64(0), &now))
+		begin_anew(segment, &now);
 	/* until the end the image is of no reader */
 	reader.mark = 0;
 	initStringInfo(&changes);
 	initStringInfo(&ticks);
 	remote_image_begin(&reader.image, &changes);
 	r.lock_key = reader.lock_key;
-	r.sees_settings = sees_settings;
 	r.ticks = palloc0(segment->cold.slots * sizeof(uint64));
 	r.flushes = MemoryContextAllocHuge(CurrentMemoryContext, (segment->cold.sets.count + 1) * sizeof(uint64));
 	r.heads = palloc(segment->cold.stats_per_book * sizeof(tally_head));
@@ -205,7 +234,7 @@ SQL_FUNCTION(pg_tally_segment_changes)
 	rows_count(&rows, tick);
 	rows_count(&rows, ns);
 	rows_count(&rows, realtime_ns);
-	rows_put(&rows, BoolGetDatum(sees_all));
+	rows_put(&rows, BoolGetDatum(now.sees_all));
 	rows_put(&rows, Int32GetDatum((int32) sysconf(_SC_NPROCESSORS_ONLN)));
 	rows_put(&rows, PointerGetDatum(remote_bytea(ticks.data, ticks.len)));
 	rows_put(&rows, Int32GetDatum(raw_size));

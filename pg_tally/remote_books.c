@@ -8,14 +8,14 @@
  * slots that the log of merges names in between are sent as free.
  *
  * A slot's book, its current statement and its local entries are copied between two equal readings of the current
- * statement's seq: no wait of the statement is in both or in neither.
+ * statement's seq: no wait of the statement is in both or in neither. All of it is put first, and sent when the slot
+ * still has the owner that its entry names.
  */
 #include "compat.h"
 
 #include <string.h>
 
 #include "miscadmin.h"
-#include "utils/acl.h"
 
 #include "remote_reading.h"
 
@@ -24,12 +24,6 @@
 #define GROUP_TRIES 500				/* copies of all groups, while slots are merged */
 #define GROUP_PAUSE 100L			/* us */
 #define OCTAVE 8u					/* buckets */
-
-bool
-remote_may_see(const remote_reading *r, Oid user)
-{
-	return r->sees_all || (OidIsValid(user) && has_privs_of_role(GetUserId(), user));
-}
 
 static uint64
 hidden(const remote_reading *r, uint64 address)
@@ -56,7 +50,7 @@ put_histogram(remote_reading *r, uint32 index, uint32 at, const tally_head *head
 		uint64		copy[OCTAVE];
 
 		tally_read_words(copy, line, sizeof(copy));
-		remote_image_put(r->image, (char *) line - (char *) segment->header, copy, sizeof(copy));
+		remote_put(r, (char *) line - (char *) segment->header, copy, sizeof(copy));
 	}
 }
 
@@ -65,11 +59,12 @@ static void
 copy_book(remote_reading *r, uint32 index, bool same_owner, tally_book_copy *copy, bool *heads_known)
 {
 	tally_book *book = tally_book_at(r->segment, index);
-	const tally_book *known = remote_image_at(r->image, (char *) book - (char *) r->segment->header);
 	uint64		seq = __atomic_load_n(&book->seq, __ATOMIC_ACQUIRE);
+	uint64		known_seq;
 	tally_read_result result;
 
-	*heads_known = same_owner && (seq & 1) == 0 && seq == known->seq;
+	remote_known(r, (char *) &book->seq - (char *) r->segment->header, &known_seq, sizeof(known_seq));
+	*heads_known = same_owner && (seq & 1) == 0 && seq == known_seq;
 	if (*heads_known)
 	{
 		tally_read_words(&copy->book, book, sizeof(*book));
@@ -93,14 +88,16 @@ put_book(remote_reading *r, uint32 index, tally_book_copy *copy, bool heads_know
 		copy->book.holds[i].lock = hidden(r, copy->book.holds[i].lock);
 	for (int i = 0; i < TALLY_FREED; i++)
 		copy->book.freed[i].lock = hidden(r, copy->book.freed[i].lock);
-	remote_image_put(r->image, offset, &copy->book, sizeof(copy->book));
+	remote_put(r, offset, &copy->book, sizeof(copy->book));
 	for (uint32 i = 0; !heads_known && i < copy->book.used; i++)
 	{
 		uint64		at = offset + sizeof(tally_book) + i * sizeof(tally_head);
+		tally_head	known;
 
-		if (memcmp(remote_image_at(r->image, at), &copy->heads[i], sizeof(tally_head)) == 0)
+		remote_known(r, at, &known, sizeof(known));
+		if (memcmp(&known, &copy->heads[i], sizeof(known)) == 0)
 			continue;
-		remote_image_put(r->image, at, &copy->heads[i], sizeof(tally_head));
+		remote_put(r, at, &copy->heads[i], sizeof(tally_head));
 		if (copy->heads[i].count > 0)
 			put_histogram(r, index, i, &copy->heads[i]);
 	}
@@ -111,30 +108,45 @@ put_book(remote_reading *r, uint32 index, tally_book_copy *copy, bool heads_know
 /* The words up to `counts`, which tell whether anything else has changed. */
 #define LOCAL_HEAD offsetof(tally_local_statement, counts)
 
+/* A session may execute statements of other roles: in a function of theirs, or after SET ROLE. */
 static void
 put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 {
 	tally_local_statement *local = &tally_local_statements_of(r->segment, slot)[index];
 	uint64		offset = (char *) local - (char *) r->segment->header;
-	const tally_local_statement *known = remote_image_at(r->image, offset);
+	tally_local_statement known;
 	tally_local_statement copy;
 	tally_read_result result;
 
+	remote_known(r, offset, &known, LOCAL_HEAD);
 	tally_read_words(&copy, local, LOCAL_HEAD);
-	if (memcmp(&copy, known, LOCAL_HEAD) == 0)
+	if (memcmp(&copy, &known, LOCAL_HEAD) == 0)
 		return;
 	memset(&copy, 0, sizeof(copy));
 	result = tally_read_local_statement(r->segment, slot, index, &copy);
-	if (result == TALLY_READ_ABSENT)
+	if (result == TALLY_READ_ABSENT || !remote_may_see(r, copy.key.user_id, result))
 	{
 		/* its content may stay: who is free does not count */
-		memcpy(&copy, known, LOCAL_HEAD);
-		copy.state = 0;
-		remote_image_put(r->image, offset, &copy, LOCAL_HEAD);
+		known.state = 0;
+		remote_put(r, offset, &known, LOCAL_HEAD);
 		return;
 	}
 	copy.seq = remote_seq(copy.seq, result);
-	remote_image_put(r->image, offset, &copy, sizeof(copy));
+	remote_put(r, offset, &copy, sizeof(copy));
+}
+
+/* The statement in progress. Of another role's statement only its times are sent. */
+static void
+put_current(remote_reading *r, uint32 slot, const tally_current *current, tally_read_result result)
+{
+	tally_current copy = *current;
+
+	copy.seq = remote_seq(copy.seq, result);
+	if (!remote_may_see(r, copy.key.user_id, result))
+		copy.key = (tally_statement_key) {.before = 1};
+	/* parts beyond the used ones do not count */
+	remote_put(r, tally_offset(&r->segment->cold.caches, slot), &copy,
+			   offsetof(tally_current, parts) + Min(copy.used, TALLY_PARTS) * sizeof(tally_part));
 }
 
 /* ---------------------------------------------------------------- slots */
@@ -145,82 +157,99 @@ put_free(remote_reading *r, uint32 slot)
 	uint64		offset = tally_offset(&r->segment->cold.entries, slot);
 	tally_slot_entry entry;
 
-	memcpy(&entry, remote_image_at(r->image, offset), sizeof(entry));
+	r->ticks[slot] = 0;
+	remote_known(r, offset, &entry, sizeof(entry));
+	if (entry.state == TALLY_SLOT_FREE)
+		return;
 	entry.state = TALLY_SLOT_FREE;
 	entry.local_statements = entry.local_relations = 0;
-	remote_image_put(r->image, offset, &entry, sizeof(entry));
-	r->ticks[slot] = 0;
+	remote_put(r, offset, &entry, sizeof(entry));
+	remote_send_public(r);
 }
 
-/* False: its owner has ended meanwhile. */
-static bool
-copy_slot(remote_reading *r, uint32 slot)
+/*
+ * Put the slot's book, its current statement and its local entries, as of one instant if they come to rest. Returns the
+ * tick up to which what runs in it was seen to run.
+ */
+static uint64
+put_content(remote_reading *r, uint32 slot, bool same_owner, uint32 limit)
 {
 	tally_segment *segment = r->segment;
-	uint64		offset = tally_offset(&segment->cold.entries, slot);
-	const tally_slot_entry *known = remote_image_at(r->image, offset);
-	uint32		limit = (r->parts & REMOTE_STATEMENTS) != 0 ? tally_read_local_limit(segment, slot) : 0;
-	tally_slot_entry entry;
-	tally_blocked blocked;
+	tally_current *live = limit > 0 ? tally_current_of(segment, slot) : NULL;
 	tally_book_copy copy = {.heads = r->heads};
-	tally_current current;
-	bool		same_owner;
+	uint64		tick = 0;
 
-	if (tally_read_entry(segment, slot, &entry) == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id))
-	{
-		if (known->state != TALLY_SLOT_FREE)
-			put_free(r, slot);
-		return true;
-	}
-	same_owner = known->generation == entry.generation && known->state != TALLY_SLOT_FREE;
 	for (int i = 0; i < SLOT_TRIES; i++)
 	{
-		tally_current *live = limit > 0 ? tally_current_of(segment, slot) : NULL;
+		tally_current current;
+		tally_read_result result = TALLY_READ_ABSENT;
 		bool		heads_known;
+		bool		whole;
 
+		CHECK_FOR_INTERRUPTS();
+		remote_forget(r);
 		if (live != NULL)
-		{
-			tally_read_result result = tally_read_guarded(&live->seq, &current, live, sizeof(current));
-
-			current.seq = remote_seq(current.seq, result);
-		}
+			result = tally_read_guarded(&live->seq, &current, live, sizeof(current));
 		for (uint32 index = 0; index < limit; index++)
+		{
+			CHECK_FOR_INTERRUPTS();
 			put_local_statement(r, slot, index);
+		}
 		copy_book(r, slot, same_owner, &copy, &heads_known);
-		r->ticks[slot] = tally_now(segment->clock);
+		tick = tally_now(segment->clock);
 		/* it still runs at that tick, else the next reading has it */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&tally_book_at(segment, slot)->seq, __ATOMIC_RELAXED) != copy.book.seq ||
-			(live != NULL && __atomic_load_n(&live->seq, __ATOMIC_RELAXED) != current.seq))
-		{
-			if (i < SLOT_TRIES - 1)
-				continue;
-			r->ticks[slot] = Max(copy.book.run_start, 1);
-		}
+		whole = __atomic_load_n(&tally_book_at(segment, slot)->seq, __ATOMIC_RELAXED) == copy.book.seq &&
+			(live == NULL || __atomic_load_n(&live->seq, __ATOMIC_RELAXED) == remote_seq(current.seq, result));
+		if (!whole && i < SLOT_TRIES - 1)
+			continue;
+		if (!whole)
+			tick = Max(copy.book.run_start, 1);
+		if (live != NULL)
+			put_current(r, slot, &current, result);
 		put_book(r, slot, &copy, heads_known);
 		break;
 	}
-	if (limit > 0)
-	{
-		uint32		used = Min(current.used, TALLY_PARTS);
+	return tick;
+}
 
-		/* parts beyond the used ones do not count */
-		remote_image_put(r->image, tally_offset(&segment->cold.caches, slot), &current,
-						 offsetof(tally_current, parts) + used * sizeof(tally_part));
+/* False: its owner has ended meanwhile, so what was copied may be its successor's. */
+static bool
+send_slot(remote_reading *r, uint32 slot)
+{
+	tally_segment *segment = r->segment;
+	uint64		offset = tally_offset(&segment->cold.entries, slot);
+	uint32		limit = (r->parts & REMOTE_STATEMENTS) != 0 ? tally_read_local_limit(segment, slot) : 0;
+	tally_slot_entry known;
+	tally_slot_entry entry;
+	tally_blocked blocked;
+	tally_read_result result = tally_read_entry(segment, slot, &entry);
+	uint64		tick;
+
+	if (result == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id, result))
+	{
+		put_free(r, slot);
+		return true;
 	}
+	remote_known(r, offset, &known, sizeof(known));
+	tick = put_content(r, slot, known.generation == entry.generation && known.state != TALLY_SLOT_FREE, limit);
+	if (tally_read_blocked(segment, slot, &blocked) != TALLY_READ_CONSISTENT)
+		memset(&blocked, 0, sizeof(blocked));
+	if (!tally_read_is_same(segment, slot, &entry))
+	{
+		remote_forget(r);
+		return false;
+	}
+	entry.blocked = blocked;
 	/* without their content */
 	entry.local_statements = limit;
 	if ((r->parts & REMOTE_RELATIONS) == 0)
 		entry.local_relations = 0;
-	if (entry.state != TALLY_SLOT_LIVE)
-		r->ticks[slot] = 0;
-	if (tally_read_blocked(segment, slot, &blocked) == TALLY_READ_CONSISTENT)
-		entry.blocked = blocked;
-	else
-		memset(&entry.blocked, 0, sizeof(entry.blocked));
 	entry.identity_seq &= ~1u;
-	remote_image_put(r->image, offset, &entry, sizeof(entry));
-	return tally_read_is_same(segment, slot, &entry);
+	remote_put(r, offset, &entry, sizeof(entry));
+	if (remote_send_of(r, entry.user_id, result))
+		r->ticks[slot] = entry.state == TALLY_SLOT_LIVE ? tick : 0;
+	return true;
 }
 
 /* A slot that is retired and not merged yet is sent as such: its time is in no group. */
@@ -228,7 +257,7 @@ static void
 put_slot(remote_reading *r, uint32 slot)
 {
 	for (int i = 0; i < SLOT_STATES; i++)
-		if (copy_slot(r, slot))
+		if (send_slot(r, slot))
 			return;
 	put_free(r, slot);
 }
@@ -242,22 +271,32 @@ put_group(remote_reading *r, uint32 index)
 	uint64		offset = tally_offset(&segment->cold.entries, index);
 	tally_book_copy copy = {.heads = r->heads};
 	tally_slot_entry entry;
-	const tally_slot_entry *known = remote_image_at(r->image, offset);
+	tally_slot_entry known;
+	tally_read_result result = tally_read_entry(segment, index, &entry);
 	bool		heads_known;
 
-	if (tally_read_entry(segment, index, &entry) == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id))
+	if (result == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id, result))
 	{
-		if (known->state != TALLY_SLOT_FREE)
+		remote_known(r, offset, &known, sizeof(known));
+		if (known.state != TALLY_SLOT_FREE)
 		{
 			memset(&entry, 0, sizeof(entry));
-			remote_image_put(r->image, offset, &entry, sizeof(entry));
+			remote_put(r, offset, &entry, sizeof(entry));
+			remote_send_public(r);
 		}
 		return;
 	}
-	entry.identity_seq &= ~1u;
-	remote_image_put(r->image, offset, &entry, sizeof(entry));
 	copy_book(r, index, false, &copy, &heads_known);
 	put_book(r, index, &copy, heads_known);
+	if (!tally_read_is_same(segment, index, &entry))
+	{
+		/* by a merge, so all groups are read again */
+		remote_forget(r);
+		return;
+	}
+	entry.identity_seq &= ~1u;
+	remote_put(r, offset, &entry, sizeof(entry));
+	(void) remote_send_of(r, entry.user_id, result);
 }
 
 /* What these merges moved into groups is not in slots as well. */
@@ -271,12 +310,12 @@ free_merged(remote_reading *r, uint64 from, uint64 to)
 		const uint64 *item = tally_at(r->segment, log, (uint32) (n % log->count));
 		uint64		merged = __atomic_load_n(item, __ATOMIC_RELAXED);
 		uint32		slot = (uint32) merged;
-		const tally_slot_entry *known;
+		tally_slot_entry known;
 
 		if (slot >= r->segment->cold.slots)
 			continue;
-		known = remote_image_at(r->image, tally_offset(&r->segment->cold.entries, slot));
-		if (known->state != TALLY_SLOT_FREE && known->generation == (uint32) (merged >> 32))
+		remote_known(r, tally_offset(&r->segment->cold.entries, slot), &known, sizeof(known));
+		if (known.state != TALLY_SLOT_FREE && known.generation == (uint32) (merged >> 32))
 			put_free(r, slot);
 	}
 }
@@ -305,7 +344,10 @@ remote_put_books(remote_reading *r)
 			continue;
 		}
 		for (uint32 i_group = 0; i_group < segment->cold.groups; i_group++)
+		{
+			CHECK_FOR_INTERRUPTS();
 			put_group(r, segment->cold.slots + i_group);
+		}
 		whole = tally_read_books_end(segment, &mark);
 	}
 	if (!whole || mark.resets != began.resets || mark.merges - began.merges > segment->cold.merge_log.count)
@@ -316,13 +358,14 @@ remote_put_books(remote_reading *r)
 	live.merge_count = mark.merges;
 	live.merge_active = 0;
 	live.merge_lock = 0;
-	if (!r->sees_all)
+	if (!r->viewer.sees_all)
 		live.event_count = 0;
-	if (!r->sees_settings)
+	if (!r->viewer.sees_settings)
 	{
 		memset(live.host, 0, sizeof(live.host));
 		memset(live.socket_dir, 0, sizeof(live.socket_dir));
 	}
-	remote_image_put(r->image, 0, &live, sizeof(live));
+	remote_put(r, 0, &live, sizeof(live));
+	remote_send_public(r);
 	return true;
 }

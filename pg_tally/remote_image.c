@@ -9,47 +9,126 @@
 #include "postgres.h"
 
 #include <string.h>
-#include <sys/mman.h>
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
 
 #include "remote_image.h"
 
 #define LENGTH_BITS 3				/* of the first number of a run: words - 1, or the most: more words follow as a number */
 #define LENGTH_MOST ((1u << LENGTH_BITS) - 1)
 
-void
-remote_image_open(remote_image *image, uint64 size)
+#define FOLDER_BYTES (REMOTE_IMAGE_FOLDER * (uint64) REMOTE_IMAGE_PAGE)
+
+/* What is staged: this, then its bytes. */
+typedef struct piece
 {
-	void	   *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64		offset;
+	uint64		size;
+} piece;
+
+/* ---------------------------------------------------------------- memory */
+
+void
+remote_image_open(remote_image *image, uint64 size, uint64 limit)
+{
+	MemoryContext caller;
 
 	remote_image_close(image);
-	if (bytes == MAP_FAILED)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("could not map " UINT64_FORMAT " bytes for a remote reader: %m", size)));
-	image->bytes = bytes;
+	image->context = AllocSetContextCreate(TopMemoryContext, "pg_tally remote reader", ALLOCSET_DEFAULT_SIZES);
 	image->size = size;
+	image->limit = limit;
+	image->used = 0;
+	caller = MemoryContextSwitchTo(image->context);
+	image->folders = palloc0((size / FOLDER_BYTES + 1) * sizeof(char **));
+	MemoryContextSwitchTo(caller);
 }
 
 void
 remote_image_close(remote_image *image)
 {
-	if (image->bytes != NULL)
-		munmap(image->bytes, image->size);
-	image->bytes = NULL;
-	image->size = 0;
+	if (image->context != NULL)
+		MemoryContextDelete(image->context);
+	memset(image, 0, sizeof(*image));
 }
+
+static void *
+take_memory(remote_image *image, uint64 size)
+{
+	if (size > image->limit - image->used)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("what pg_tally sends to a remote reader takes more than " UINT64_FORMAT " MB of memory",
+						image->limit >> 20),
+				 errhint("Read without statements and plans, or as a member of pg_read_all_stats.")));
+	image->used += size;
+	return MemoryContextAllocZero(image->context, size);
+}
+
+/* NULL: nothing was sent of it. */
+static char *
+known_page(const remote_image *image, uint64 offset)
+{
+	char	  **folder = image->folders[offset / FOLDER_BYTES];
+
+	return folder == NULL ? NULL : folder[offset / REMOTE_IMAGE_PAGE % REMOTE_IMAGE_FOLDER];
+}
+
+static char *
+make_page(remote_image *image, uint64 offset)
+{
+	char	 ***folder = &image->folders[offset / FOLDER_BYTES];
+	char	  **page;
+
+	if (*folder == NULL)
+		*folder = take_memory(image, REMOTE_IMAGE_FOLDER * sizeof(char *));
+	page = &(*folder)[offset / REMOTE_IMAGE_PAGE % REMOTE_IMAGE_FOLDER];
+	if (*page == NULL)
+		*page = take_memory(image, REMOTE_IMAGE_PAGE);
+	return *page;
+}
+
+/* Bytes from that offset to the end of its page, or `size` if that is less. */
+static inline uint64
+within_page(uint64 offset, uint64 size)
+{
+	return Min(size, REMOTE_IMAGE_PAGE - offset % REMOTE_IMAGE_PAGE);
+}
+
+/* Offsets are from the checked header; a mistake of ours must not reach elsewhere. */
+static void
+check_range(const remote_image *image, uint64 offset, uint64 size)
+{
+	if (offset % sizeof(uint64) != 0 || offset > image->size || size > image->size - offset)
+		elog(ERROR, "offset " UINT64_FORMAT " is outside of the segment", offset);
+}
+
+void
+remote_image_read(const remote_image *image, uint64 offset, void *to, uint64 size)
+{
+	char	   *next = to;
+
+	check_range(image, offset, size);
+	for (uint64 part; size > 0; offset += part, next += part, size -= part)
+	{
+		const char *page = known_page(image, offset);
+
+		part = within_page(offset, size);
+		if (page == NULL)
+			memset(next, 0, part);
+		else
+			memcpy(next, page + offset % REMOTE_IMAGE_PAGE, part);
+	}
+}
+
+/* ---------------------------------------------------------------- changes */
 
 void
 remote_image_begin(remote_image *image, StringInfo changes)
 {
 	image->changes = changes;
 	image->word = 0;
-}
-
-const void *
-remote_image_at(const remote_image *image, uint64 offset)
-{
-	return image->bytes + offset;
+	image->staged = makeStringInfo();
 }
 
 void
@@ -87,16 +166,15 @@ put_run(remote_image *image, uint64 at, const uint64 *before, const uint64 *now,
 	image->word = at + count;
 }
 
-void
-remote_image_put(remote_image *image, uint64 offset, const void *bytes, uint64 size)
+/* Send the words of a page that differ. The page is made for the first of them. */
+static void
+send_within_page(remote_image *image, uint64 offset, const uint64 *now, uint64 words)
 {
-	uint64	   *known = (uint64 *) (image->bytes + offset);
-	const uint64 *now = bytes;
-	uint64		words = size / sizeof(uint64);
+	static const uint64 zeros[REMOTE_IMAGE_PAGE / sizeof(uint64)];
+	uint64	   *page = (uint64 *) known_page(image, offset);
+	uint64		at = offset % REMOTE_IMAGE_PAGE / sizeof(uint64);
+	const uint64 *known = (page != NULL ? page : zeros) + at;
 
-	/* offsets are from the checked header; a mistake of ours must not write elsewhere */
-	if (offset % sizeof(uint64) != 0 || offset > image->size || size > image->size - offset)
-		elog(ERROR, "offset " UINT64_FORMAT " is outside of the segment", offset);
 	for (uint64 i = 0; i < words;)
 	{
 		uint64		count = 0;
@@ -108,8 +186,53 @@ remote_image_put(remote_image *image, uint64 offset, const void *bytes, uint64 s
 		}
 		while (i + count < words && now[i + count] != known[i + count])
 			count++;
+		if (page == NULL)
+		{
+			page = (uint64 *) make_page(image, offset);
+			known = page + at;
+		}
 		put_run(image, offset / sizeof(uint64) + i, known + i, now + i, count);
-		memcpy(known + i, now + i, count * sizeof(uint64));
+		memcpy(page + at + i, now + i, count * sizeof(uint64));
 		i += count;
 	}
+}
+
+void
+remote_image_put(remote_image *image, uint64 offset, const void *bytes, uint64 size)
+{
+	piece		put = {.offset = offset,.size = size};
+
+	check_range(image, offset, size);
+	Assert(size % sizeof(uint64) == 0);
+	appendBinaryStringInfo(image->staged, (char *) &put, sizeof(put));
+	appendBinaryStringInfo(image->staged, bytes, (int) size);
+}
+
+void
+remote_image_send(remote_image *image)
+{
+	const char *next = image->staged->data;
+	const char *end = next + image->staged->len;
+
+	while (next < end)
+	{
+		const piece *put = (const piece *) next;
+		uint64		offset = put->offset;
+		uint64		size = put->size;
+
+		CHECK_FOR_INTERRUPTS();
+		next += sizeof(*put);
+		for (uint64 part; size > 0; offset += part, next += part, size -= part)
+		{
+			part = within_page(offset, size);
+			send_within_page(image, offset, (const uint64 *) next, part / sizeof(uint64));
+		}
+	}
+	remote_image_forget(image);
+}
+
+void
+remote_image_forget(remote_image *image)
+{
+	resetStringInfo(image->staged);
 }

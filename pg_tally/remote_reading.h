@@ -10,6 +10,7 @@
 
 #include "remote_image.h"
 #include "tally_read.h"
+#include "visibility.h"
 
 /* What the reader wants besides sessions, groups, names and events. */
 #define REMOTE_STATEMENTS	0x1		/* and what sessions execute */
@@ -23,8 +24,7 @@ typedef struct remote_reading
 	uint32		parts;				/* REMOTE_* */
 	tally_segment *segment;
 	remote_image *image;
-	bool		sees_all;			/* as a member of pg_read_all_stats; else what is of roles whose member it is */
-	bool		sees_settings;		/* as a member of pg_read_all_settings: where data and sockets are */
+	viewer		viewer;				/* without pg_read_all_stats it gets what is of roles whose member it is */
 	uint64		lock_key;			/* hides the addresses of locks */
 	uint64	   *ticks;				/* of each slot: up to when what runs in it was seen to run; 0: no live owner */
 	uint64	   *flushes;			/* of each set, when the reading began */
@@ -41,8 +41,30 @@ remote_seq(uint64 seq, tally_read_result result)
 	return result == TALLY_READ_TORN ? seq | 1 : seq;
 }
 
-/* May the role see what is of that user? Of none (background processes): only as pg_read_all_stats. */
-extern bool remote_may_see(const remote_reading *r, Oid user);
+/* Put these bytes of the segment; one of the next two decides whether they are sent. */
+extern void remote_put(remote_reading *r, uint64 offset, const void *bytes, uint64 size);
+/*
+ * Send what was put if the role may see what is of that user, by what is known of the copy (visibility.h); otherwise
+ * forget it. It is also of roles whose member it is: their statements too, which pg_stat_activity shows.
+ */
+extern bool remote_send_of(remote_reading *r, Oid user, tally_read_result copy);
+/* Send what was put: it is of the whole server, and everybody may see it. */
+extern void remote_send_public(remote_reading *r);
+/* Forget what was put: it has changed meanwhile. */
+extern void remote_forget(remote_reading *r);
+/* The same without sending: may the role see it? */
+static inline bool
+remote_may_see(const remote_reading *r, Oid user, tally_read_result copy)
+{
+	return viewer_sees_session(&r->viewer, user, copy);
+}
+
+/* What the reader has there. */
+static inline void
+remote_known(const remote_reading *r, uint64 offset, void *to, uint64 size)
+{
+	remote_image_read(r->image, offset, to, size);
+}
 
 /* Slots with their caches, and groups. False: they change too fast for a reading of one instant. */
 extern bool remote_put_books(remote_reading *r);

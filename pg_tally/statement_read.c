@@ -28,6 +28,7 @@ typedef struct local_copy
 {
 	uint64		item;				/* as a set's log would name it; first: the hash table's key */
 	bool		flushed;			/* in the table by now */
+	bool		torn;
 	tally_statement_key key;
 	statement_figures figures;
 } local_copy;
@@ -46,6 +47,7 @@ typedef struct reading
 	tally_segment *segment;
 	MemoryContext context;
 	bool		texts;
+	uint64		text_left;			/* bytes of texts that the segment can hold and that were not copied yet */
 	uint64	   *flushes;			/* of each set, when the reading began */
 	HTAB	   *rows;				/* statement_row */
 	HTAB	   *local;				/* local_copy */
@@ -175,7 +177,8 @@ statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *fligh
 {
 	tally_flight live;
 
-	if (tally_read_flight(segment, slot, &live) == TALLY_READ_ABSENT)
+	flight->result = tally_read_flight(segment, slot, &live);
+	if (flight->result == TALLY_READ_ABSENT)
 		return false;
 	set_flight(segment, &live, flight);
 	return true;
@@ -184,7 +187,7 @@ statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *fligh
 /* ---------------------------------------------------------------- local entries */
 
 static void
-keep_local(reading *r, uint32 slot, uint32 index, const tally_local_statement *local)
+keep_local(reading *r, uint32 slot, uint32 index, const tally_local_statement *local, bool torn)
 {
 	uint64		item = tally_log_item(local->generation, index, slot);
 	local_copy *copy;
@@ -196,6 +199,7 @@ keep_local(reading *r, uint32 slot, uint32 index, const tally_local_statement *l
 	if (found && copy->figures.hist != NULL)
 		pfree(copy->figures.hist);
 	copy->flushed = false;
+	copy->torn = torn;
 	copy->key = local->key;
 	copy->key.before = 0;
 	copy->figures.counts = local->counts;
@@ -228,10 +232,17 @@ read_slot(reading *r, uint32 slot)
 		tally_flight after;
 		bool		flew = tally_read_flight(r->segment, slot, &before) != TALLY_READ_ABSENT;
 
+		tally_read_result result;
+
 		for (uint32 index = 0; index < limit; index++)
-			if (tally_read_local_statement(r->segment, slot, index, &local) != TALLY_READ_ABSENT)
-				keep_local(r, slot, index, &local);
-		if ((tally_read_flight(r->segment, slot, &after) != TALLY_READ_ABSENT) != flew)
+		{
+			CHECK_FOR_INTERRUPTS();
+			result = tally_read_local_statement(r->segment, slot, index, &local);
+			if (result != TALLY_READ_ABSENT)
+				keep_local(r, slot, index, &local, result == TALLY_READ_TORN);
+		}
+		result = tally_read_flight(r->segment, slot, &after);
+		if ((result != TALLY_READ_ABSENT) != flew)
 			continue;
 		if (!flew)
 			return;
@@ -244,6 +255,7 @@ read_slot(reading *r, uint32 slot)
 			flight->slot = slot;
 			flight->seq = after.current.seq;
 			flight->flushed = false;
+			flight->flight.result = result;
 			set_flight(r->segment, &after, &flight->flight);
 			return;
 		}
@@ -266,7 +278,7 @@ read_text(tally_segment *segment, const tally_statement_key *key, tally_statemen
 
 		if (result == TALLY_READ_CONSISTENT)
 		{
-			text->bytes = bytes;
+			text->bytes = text->kept < size ? repalloc(bytes, text->kept + 1) : bytes;
 			text->whole = copy->entry.text_whole;
 			text->encoding = copy->entry.encoding;
 			return;
@@ -299,14 +311,19 @@ add_statement(reading *r, tally_statement_copy *copy)
 
 	key.before = 0;
 	row = row_of(r, &key);
+	row->torn = row->torn || copy->result == TALLY_READ_TORN;
 	figures.counts = copy->figures.counts;
 	memcpy(figures.parts, copy->figures.parts, sizeof(figures.parts));
 	hist_range(&figures.counts.exec, &figures.hist_low, &figures.hist_end);
 	figures.hist = figures.hist_low == figures.hist_end ? NULL
 		: (uint64 *) &copy->figures.hist[figures.hist_low];
 	add_figures(r->context, &row->figures, &figures);
-	if (r->texts && row->text.bytes == NULL)
+	/* texts that together claim more than the segment has are damaged: they must not take memory without limit */
+	if (r->texts && row->text.bytes == NULL && tally_read_text_size(r->segment, copy) <= r->text_left)
+	{
 		read_text(r->segment, &key, copy, &row->text);
+		r->text_left -= Min(r->text_left, row->text.kept);
+	}
 }
 
 /* What a set's log names is in the table already. */
@@ -381,12 +398,26 @@ add_local(reading *r)
 
 	hash_seq_init(&scan, r->local);
 	while ((copy = hash_seq_search(&scan)) != NULL)
-		if (!copy->flushed)
-			add_figures(r->context, &row_of(r, &copy->key)->figures, &copy->figures);
+	{
+		statement_row *row;
+
+		if (copy->flushed)
+			continue;
+		row = row_of(r, &copy->key);
+		row->torn = row->torn || copy->torn;
+		add_figures(r->context, &row->figures, &copy->figures);
+	}
 	for (uint32 i = 0; i < r->flight_count; i++)
-		if (!r->flights[i].flushed)
-			tally_parts_add_all(row_of(r, &r->flights[i].flight.key)->figures.parts,
-					  r->flights[i].flight.parts);
+	{
+		const statement_flight *flight = &r->flights[i].flight;
+		statement_row *row;
+
+		if (r->flights[i].flushed)
+			continue;
+		row = row_of(r, &flight->key);
+		row->torn = row->torn || flight->result == TALLY_READ_TORN;
+		tally_parts_add_all(row->figures.parts, flight->parts);
+	}
 }
 
 HTAB *
@@ -402,6 +433,7 @@ statements_read(tally_segment *segment, bool texts)
 
 		MemoryContextReset(r.context);
 		MemoryContextSwitchTo(r.context);
+		r.text_left = (uint64) segment->cold.texts.count * TALLY_TEXT_BLOCK;
 		r.flushes = MemoryContextAllocHuge(r.context, (segment->cold.sets.count + 1) * sizeof(uint64));
 		r.flights = palloc((segment->cold.caches.count + 1) * sizeof(flight_copy));
 		r.rows = make_table("tally statements", r.context, sizeof(tally_statement_key),

@@ -10,6 +10,7 @@
 
 #include "utils/hsearch.h"
 
+#include "tally_read.h"
 #include "tally_statements.h"
 
 /* What was counted of a statement. */
@@ -36,6 +37,7 @@ typedef struct statement_row
 	tally_statement_key key;		/* first: the hash table's key */
 	statement_figures figures;
 	statement_text text;
+	bool		torn;				/* it has figures of a copy whose key is not certain (visibility.h) */
 } statement_row;
 
 /* The statement in progress in a slot. */
@@ -45,6 +47,7 @@ typedef struct statement_flight
 	uint64		begun;				/* tick; 0: none is in progress, and parts wait for their statement */
 	uint64		now;				/* the tick that the parts go up to */
 	tally_part	parts[TALLY_PARTS];
+	tally_read_result result;		/* of the copy */
 } statement_flight;
 
 /* A hash table of statement_row, by key; in the current memory context. */

@@ -11,10 +11,9 @@
 #include <math.h>
 
 #include "catalog/namespace.h"
-#include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
-#include "utils/acl.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -34,8 +33,10 @@ append_checked(StringInfo to, const char *bytes, int length, int encoding)
 {
 	while (length > 0)
 	{
-		int			good = pg_encoding_verifymbstr(encoding, bytes, length);
+		int			good;
 
+		CHECK_FOR_INTERRUPTS();
+		good = pg_encoding_verifymbstr(encoding, bytes, length);
 		appendBinaryStringInfo(to, bytes, good);
 		if (good < length)
 		{
@@ -55,11 +56,11 @@ append_converted(StringInfo to, const char *bytes, int length, int encoding, Oid
 
 	while (length > 0)
 	{
-		int			good = pg_do_encoding_conversion_buf(conversion, encoding,
-														 GetDatabaseEncoding(),
-														 (unsigned char *) bytes, length,
-														 converted, size, true);
+		int			good;
 
+		CHECK_FOR_INTERRUPTS();
+		good = pg_do_encoding_conversion_buf(conversion, encoding, GetDatabaseEncoding(),
+											 (unsigned char *) bytes, length, converted, size, true);
 		appendStringInfoString(to, (char *) converted);
 		if (good < length)
 		{
@@ -218,6 +219,13 @@ put_identity(row_set *rows, const statement_row *statement, bool allowed, bool s
 		rows_put(rows, CStringGetTextDatum("<insufficient privilege>"));
 }
 
+static bool
+sees_row(const viewer *v, const statement_row *statement)
+{
+	return viewer_sees_statement(v, statement->key.user_id,
+								 statement->torn ? TALLY_READ_TORN : TALLY_READ_CONSISTENT);
+}
+
 /* Was it ever planned or executed, successfully or not? */
 static bool
 is_shown(const statement_row *statement)
@@ -233,7 +241,7 @@ SQL_FUNCTION(pg_tally_statements)
 {
 	tally_segment *segment = views_segment();
 	bool		showtext = PG_GETARG_BOOL(0);
-	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	viewer		v = viewer_now();
 	double		ms = tally_seconds_per_tick(segment) * 1000;
 	HASH_SEQ_STATUS scan;
 	statement_row *statement;
@@ -243,7 +251,7 @@ SQL_FUNCTION(pg_tally_statements)
 	hash_seq_init(&scan, statements_read(segment, showtext));
 	while ((statement = hash_seq_search(&scan)) != NULL)
 	{
-		bool		allowed = views_may_see(statement->key.user_id, sees_all);
+		bool		allowed = sees_row(&v, statement);
 
 		if (!is_shown(statement))
 			continue;
@@ -261,7 +269,7 @@ SQL_FUNCTION(pg_tally_statements)
 SQL_FUNCTION(pg_tally_statement_activities)
 {
 	tally_segment *segment = views_segment();
-	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	viewer		v = viewer_now();
 	double		tick = tally_seconds_per_tick(segment);
 	HASH_SEQ_STATUS scan;
 	statement_row *statement;
@@ -279,7 +287,7 @@ SQL_FUNCTION(pg_tally_statement_activities)
 			rows_put(&rows, ObjectIdGetDatum(statement->key.user_id));
 			rows_put(&rows, ObjectIdGetDatum(statement->key.database_id));
 			rows_put(&rows, BoolGetDatum(statement->key.toplevel != 0));
-			rows_put_if(&rows, views_may_see(statement->key.user_id, sees_all),
+			rows_put_if(&rows, sees_row(&v, statement),
 						Int64GetDatum((int64) statement->key.id));
 			rows_text(&rows, pg_tally_stat_name(segment, part->stat));
 			rows_count(&rows, part->count);
@@ -292,52 +300,71 @@ SQL_FUNCTION(pg_tally_statement_activities)
 /* ---------------------------------------------------------------- in other views */
 
 void
-statement_of_session(row_set *rows, tally_segment *segment, uint32 slot)
+statement_of_session_read(const viewer *v, tally_segment *segment, uint32 slot, statement_of_session *statement)
 {
-	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-	double		tick = tally_seconds_per_tick(segment);
 	statement_flight flight;
-	statement_text text;
-	bool		shown;
-	uint64		cpu = 0;
-	uint64		waits = 0;
 
-	if (!statement_in_flight(segment, slot, &flight) || flight.begun == 0)
-	{
-		rows_nulls(rows, STATEMENT_SESSION_COLUMNS);
+	memset(statement, 0, sizeof(*statement));
+	statement->begun = statement_in_flight(segment, slot, &flight) && flight.begun != 0;
+	if (!statement->begun)
 		return;
-	}
+	statement->ticks = flight.now > flight.begun ? flight.now - flight.begun : 0;
 	for (int i = 0; i < TALLY_PARTS; i++)
 	{
 		if (flight.parts[i].stat == 0)
 			continue;
 		if (account_class(segment, flight.parts[i].stat) == TALLY_CLASS_CPU)
-			cpu += flight.parts[i].ticks;
+			statement->cpu += flight.parts[i].ticks;
 		else
-			waits += flight.parts[i].ticks;
+			statement->waits += flight.parts[i].ticks;
 	}
 	/* the session may run it as another role */
-	shown = flight.key.id != 0 && views_may_see(flight.key.user_id, sees_all);
-	rows_put_if(rows, shown, Int64GetDatum((int64) flight.key.id));
-	shown = shown && statement_read_text(segment, &flight.key, &text);
-	rows_put_if(rows, shown, shown ? text_datum(&text) : (Datum) 0);
-	rows_seconds(rows, (double) (flight.now > flight.begun ? flight.now - flight.begun : 0) * tick);
-	rows_seconds(rows, (double) cpu * tick);
-	rows_seconds(rows, (double) waits * tick);
+	statement->shown = flight.key.id != 0 && viewer_sees_statement(v, flight.key.user_id, flight.result);
+	if (!statement->shown)
+		return;
+	statement->id = flight.key.id;
+	(void) statement_read_text(segment, &flight.key, &statement->text);
 }
 
 void
-statement_last_of_session(row_set *rows, tally_segment *segment, uint32 slot)
+statement_of_session_put(row_set *rows, tally_segment *segment, const statement_of_session *statement)
 {
-	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	double		tick = tally_seconds_per_tick(segment);
+	bool		has_text = statement->text.bytes != NULL;
+
+	if (!statement->begun)
+	{
+		rows_nulls(rows, STATEMENT_SESSION_COLUMNS);
+		return;
+	}
+	rows_put_if(rows, statement->shown, Int64GetDatum((int64) statement->id));
+	rows_put_if(rows, has_text, has_text ? text_datum(&statement->text) : (Datum) 0);
+	rows_seconds(rows, (double) statement->ticks * tick);
+	rows_seconds(rows, (double) statement->cpu * tick);
+	rows_seconds(rows, (double) statement->waits * tick);
+}
+
+void
+statement_last_of_process(row_set *rows, tally_segment *segment, int32 pid)
+{
+	viewer		v = viewer_now();
+	uint32		slot = tally_slot_of_process(segment, pid);
+	tally_slot_entry entry;
 	tally_statement_key key;
+	tally_read_result result;
 	statement_text text;
 	bool		known;
 
-	if (tally_read_last_key(segment, slot, &key) == TALLY_READ_ABSENT || !views_may_see(key.user_id, sees_all))
+	if (slot == TALLY_NONE || tally_read_entry(segment, slot, &entry) == TALLY_READ_ABSENT || entry.pid != pid)
+		return;
+	result = tally_read_last_key(segment, slot, &key);
+	if (result == TALLY_READ_ABSENT || !viewer_sees_statement(&v, key.user_id, result))
+		return;
+	known = statement_read_text(segment, &key, &text);
+	/* it is of this process only if the slot still is */
+	if (!tally_read_is_same(segment, slot, &entry))
 		return;
 	rows_put(rows, Int64GetDatum((int64) key.id));
-	known = statement_read_text(segment, &key, &text);
 	rows_put_if(rows, known, known ? text_datum(&text) : (Datum) 0);
 	rows_end(rows);
 }

@@ -11,9 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "catalog/pg_authid.h"
 #include "fmgr.h"
-#include "utils/acl.h"
+#include "miscadmin.h"
 #include "utils/hsearch.h"
 #include "utils/timestamp.h"
 
@@ -26,6 +25,7 @@
 #include "views.h"
 
 #define READ_TRIES 200				/* readings of the whole segment */
+#define SESSION_TRIES 3				/* copies of a session, while slots get other owners */
 
 /* What totals are grouped by: one such for the whole server. */
 typedef struct total_key
@@ -184,6 +184,7 @@ read_totals(tally_segment *segment, bool by_group)
 		HTAB	   *table;
 		tally_books_mark mark;
 
+		CHECK_FOR_INTERRUPTS();
 		if (!tally_read_books_begin(segment, &mark))
 		{
 			pg_usleep(50);
@@ -194,6 +195,7 @@ read_totals(tally_segment *segment, bool by_group)
 		{
 			tally_slot_entry entry;
 
+			CHECK_FOR_INTERRUPTS();
 			if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT ||
 				tally_read_book(segment, s, &copy) == TALLY_READ_ABSENT)
 				continue;
@@ -202,7 +204,6 @@ read_totals(tally_segment *segment, bool by_group)
 		if (tally_read_books_end(segment, &mark))
 			return table;
 		hash_destroy(table);
-		CHECK_FOR_INTERRUPTS();
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
@@ -268,6 +269,81 @@ in_transaction(uint64 began, const char *phase)
 	return began != 0 && phase[0] != '\0' && strcmp(phase, "idle") != 0 && strcmp(phase, "off") != 0;
 }
 
+/* A session as tally.session_rows() shows it. */
+typedef struct session_copy
+{
+	tally_slot_entry entry;
+	tally_read_result result;		/* of the entry */
+	tally_book_copy book;
+	tally_dir_entry account;		/* what runs */
+	statement_of_session statement;
+	uint64		now;				/* tick */
+} session_copy;
+
+/* All that is shown of the owner of a slot. False: there is none, or it has ended meanwhile. */
+static bool
+copy_session(tally_segment *segment, uint32 slot, const viewer *v, session_copy *copy)
+{
+	for (int i = 0; i < SESSION_TRIES; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		copy->result = tally_read_entry(segment, slot, &copy->entry);
+		if (copy->result == TALLY_READ_ABSENT || copy->entry.state != TALLY_SLOT_LIVE ||
+			tally_read_book(segment, slot, &copy->book) == TALLY_READ_ABSENT)
+			return false;
+		copy->now = tally_now(segment->clock);
+		copy->account.name[0] = '\0';
+		if (tally_read_is_head(segment, &copy->book, copy->book.book.run))
+			(void) tally_read_name(segment, copy->book.heads[copy->book.book.run].stat - 1, &copy->account);
+		statement_of_session_read(v, segment, slot, &copy->statement);
+		if (tally_read_is_same(segment, slot, &copy->entry))
+			return true;
+	}
+	return false;
+}
+
+static void
+put_session(row_set *rows, tally_segment *segment, const viewer *v, session_copy *copy)
+{
+	double		tick = tally_seconds_per_tick(segment);
+	const tally_slot_entry *entry = &copy->entry;
+	const tally_book *book = &copy->book.book;
+	char	   *name = copy->account.name;
+	char	   *activity = strstr(name, "::");
+	uint64		began = book->transaction;
+	uint64		now = copy->now;
+
+	rows_put(rows, Int32GetDatum(entry->pid));
+	rows_put_if(rows, entry->leader_pid != 0, Int32GetDatum(entry->leader_pid));
+	rows_text(rows, entry->kind);
+	rows_oid(rows, entry->database_id);
+	rows_text(rows, entry->database);
+	rows_oid(rows, entry->user_id);
+	rows_text(rows, entry->user);
+	if (!viewer_sees_session(v, entry->user_id, copy->result))
+	{
+		rows_nulls(rows, SESSION_HIDDEN_COLUMNS);
+		rows_end(rows);
+		return;
+	}
+	if (activity != NULL)
+	{
+		*activity = '\0';
+		activity += 2;
+		if (strncmp(activity, "wait::", 6) == 0)
+			activity += 6;
+	}
+	rows_text(rows, entry->application);
+	rows_text(rows, book->client);
+	rows_text(rows, name);
+	rows_text(rows, activity);
+	rows_seconds(rows, (double) (now > book->run_start ? now - book->run_start : 0) * tick);
+	rows_seconds(rows, (double) (now > entry->claimed_tick ? now - entry->claimed_tick : 0) * tick);
+	rows_put_if(rows, in_transaction(began, name), rounded_seconds((double) (now > began ? now - began : 0) * tick));
+	statement_of_session_put(rows, segment, &copy->statement);
+	rows_end(rows);
+}
+
 /*
  * tally.session_rows(): every instrumented process and what it is doing now. What a session
  * is doing is for its own role and for pg_read_all_stats, as in pg_stat_activity.
@@ -275,64 +351,15 @@ in_transaction(uint64 began, const char *phase)
 SQL_FUNCTION(pg_tally_sessions)
 {
 	tally_segment *segment = views_segment();
-	double		tick = tally_seconds_per_tick(segment);
-	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-	tally_book_copy copy;
+	viewer		v = viewer_now();
+	session_copy copy;
 	row_set		rows;
 
 	rows_begin(&rows, fcinfo);
-	copy.heads = palloc(sizeof(tally_head) * segment->cold.stats_per_book);
+	copy.book.heads = palloc(sizeof(tally_head) * segment->cold.stats_per_book);
 	for (uint32 s = 0; s < segment->cold.slots; s++)
-	{
-		tally_slot_entry entry;
-		tally_dir_entry account = {.name = ""};
-		char	   *name = account.name;
-		char	   *activity;
-		uint64		began;
-		uint64		now;
-
-		if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT ||
-			entry.state != TALLY_SLOT_LIVE || tally_read_book(segment, s, &copy) == TALLY_READ_ABSENT)
-			continue;
-		now = tally_now(segment->clock);
-		/* it has ended, or the slot is another process's: not shown this time */
-		if (!tally_read_is_same(segment, s, &entry))
-			continue;
-		if (tally_read_is_head(segment, &copy, copy.book.run))
-			(void) tally_read_name(segment, copy.heads[copy.book.run].stat - 1, &account);
-		began = copy.book.transaction;
-
-		rows_put(&rows, Int32GetDatum(entry.pid));
-		rows_put_if(&rows, entry.leader_pid != 0, Int32GetDatum(entry.leader_pid));
-		rows_text(&rows, entry.kind);
-		rows_oid(&rows, entry.database_id);
-		rows_text(&rows, entry.database);
-		rows_oid(&rows, entry.user_id);
-		rows_text(&rows, entry.user);
-		if (!sees_all &&
-			!(OidIsValid(entry.user_id) && has_privs_of_role(GetUserId(), entry.user_id)))
-			rows_nulls(&rows, SESSION_HIDDEN_COLUMNS);
-		else
-		{
-			activity = strstr(name, "::");
-			if (activity != NULL)
-			{
-				*activity = '\0';
-				activity += 2;
-				if (strncmp(activity, "wait::", 6) == 0)
-					activity += 6;
-			}
-			rows_text(&rows, entry.application);
-			rows_text(&rows, copy.book.client);
-			rows_text(&rows, name);
-			rows_text(&rows, activity);
-			rows_seconds(&rows, (double) (now > copy.book.run_start ? now - copy.book.run_start : 0) * tick);
-			rows_seconds(&rows, (double) (now > entry.claimed_tick ? now - entry.claimed_tick : 0) * tick);
-			rows_put_if(&rows, in_transaction(began, name), rounded_seconds((double) (now > began ? now - began : 0) * tick));
-			statement_of_session(&rows, segment, s);
-		}
-		rows_end(&rows);
-	}
+		if (copy_session(segment, s, &v, &copy))
+			put_session(&rows, segment, &v, &copy);
 	return (Datum) 0;
 }
 
@@ -342,12 +369,6 @@ views_time(const tally_segment *segment, uint64 tick)
 	double		age = ((double) tally_now(segment->clock) - (double) tick) * tally_seconds_per_tick(segment);
 
 	return GetCurrentTimestamp() - (TimestampTz) (age * USECS_PER_SEC);
-}
-
-bool
-views_may_see(Oid user, bool sees_all)
-{
-	return sees_all || user == GetUserId();
 }
 
 /* A row of tally.status. */
@@ -423,6 +444,7 @@ SQL_FUNCTION(pg_tally_probes)
 		tally_probe probe;
 		uint64		calls = 0;
 
+		CHECK_FOR_INTERRUPTS();
 		if (tally_read_probe(segment, i, &probe) == TALLY_READ_ABSENT ||
 			probe.state == TALLY_PROBE_EMPTY)
 			continue;

@@ -11,7 +11,9 @@
 #include "datatype/timestamp.h"
 
 #include "rows.h"
+#include "statement_read.h"
 #include "tally.h"
+#include "visibility.h"
 
 /* The buckets of a histogram from `low` to before `end`. */
 typedef struct histogram
@@ -28,8 +30,6 @@ typedef struct histogram
 extern tally_segment *views_segment(void);
 /* When that tick was. */
 extern TimestampTz views_time(const tally_segment *segment, uint64 tick);
-/* May the current role see texts and ids of that role's statements? */
-extern bool views_may_see(Oid user, bool sees_all);
 /* A row of tally.status; an empty value is NULL. */
 extern void views_status(row_set *rows, const char *name, const char *value);
 extern void views_status_count(row_set *rows, const char *name, uint64 count);
@@ -41,13 +41,28 @@ extern void views_quantile(row_set *rows, const histogram *h, double q, double s
 /* relation_views.c, statement_views.c: their rows of tally.status. */
 extern void relation_status(row_set *rows, tally_segment *segment);
 extern void statement_status(row_set *rows, tally_segment *segment);
+/* The statement that a session executes, or else nothing; not shown yet. */
+typedef struct statement_of_session
+{
+	bool		begun;				/* there is one */
+	bool		shown;				/* the viewer may see its id and its text */
+	uint64		id;
+	statement_text text;
+	uint64		ticks;				/* since it began; of these: */
+	uint64		cpu;
+	uint64		waits;
+} statement_of_session;
+
+/* statement_views.c: copies what a slot has of it. */
+extern void statement_of_session_read(const viewer *v, tally_segment *segment, uint32 slot,
+									  statement_of_session *statement);
 /*
- * statement_views.c: columns of tally.sessions about the statement of a slot: its id and text (if this role may see
- * them), seconds since it began, of these CPU and waits. NULL if there is none.
+ * The columns of tally.sessions about it: its id and text (if this role may see them), seconds since it began, of these CPU
+ * and waits. NULL if there is none.
  */
 #define STATEMENT_SESSION_COLUMNS 5
-extern void statement_of_session(row_set *rows, tally_segment *segment, uint32 slot);
-/* A row of the id and the text of the statement of a slot or the last one before, if this role may see them. */
-extern void statement_last_of_session(row_set *rows, tally_segment *segment, uint32 slot);
+extern void statement_of_session_put(row_set *rows, tally_segment *segment, const statement_of_session *statement);
+/* A row of the id and the text of the statement of a process or the last one before, if this role may see them. */
+extern void statement_last_of_process(row_set *rows, tally_segment *segment, int32 pid);
 
 #endif							/* PG_TALLY_VIEWS_H */

@@ -69,7 +69,10 @@ extern bool tally_read_books_end(const tally_segment *segment, const tally_books
  */
 extern tally_read_result tally_read_entry(const tally_segment *segment, uint32_t index,
 										  tally_slot_entry *copy);
-/* Has the slot not ended, nor been claimed anew, since that copy of its entry was made? */
+/*
+ * Has the slot not ended, nor been claimed anew, since that copy of its entry was made? Then all that was read in between
+ * of the slot, its book and its cache is of the same process. Whose that is, a TORN copy of the entry does not tell.
+ */
 extern bool tally_read_is_same(const tally_segment *segment, uint32_t index,
 							   const tally_slot_entry *copy);
 /*
@@ -148,6 +151,7 @@ extern tally_read_result tally_read_last_key(const tally_segment *segment, uint3
 typedef struct tally_statement_copy
 {
 	uint32_t	number;
+	tally_read_result result;		/* of the copy; TORN: even the key may be of two statements */
 	tally_statement entry;
 	tally_figures figures;
 } tally_statement_copy;
@@ -158,6 +162,8 @@ extern tally_read_result tally_read_statement(const tally_segment *segment, uint
 /* The same as it is in the segment: the entry, and its rest apart (zeros where it has none). */
 extern tally_read_result tally_read_statement_parts(const tally_segment *segment, uint32_t number,
 													tally_statement_copy *copy);
+/* Is the entry still what it was when that copy was made? Then what was read since of its text is that text. */
+extern bool tally_read_statement_is_same(const tally_segment *segment, const tally_statement_copy *copy);
 /* Bytes of its text, as far as the segment can hold them: how much memory a copy of it takes. */
 extern uint32_t tally_read_text_size(const tally_segment *segment,
 									 const tally_statement_copy *copy);

@@ -22,7 +22,8 @@
 #define SPINS 100					/* ... of which this many without a pause */
 #define PAUSE_EVERY 8
 #define PAUSE_NS 50000
-#define SET_TRIES 200				/* copies of one set and its statements */
+#define SET_TRIES 200				/* copies of one set and its statements ... */
+#define TORN_TRIES 20				/* ... of which one with a torn statement, which takes 6 ms, counts for so many */
 
 /* One attempt after another at a copy that a seq guards. */
 typedef struct attempts
@@ -449,6 +450,7 @@ tally_read_statement_parts(const tally_segment *segment, uint32_t number, tally_
 	statement = tally_statement_at(segment, number);
 	a.seq = &statement->seq;
 	copy->number = number;
+	copy->result = TALLY_READ_ABSENT;
 	while (attempt(&a))
 	{
 		tally_copy_words(&copy->entry, statement, sizeof(copy->entry));
@@ -457,9 +459,9 @@ tally_read_statement_parts(const tally_segment *segment, uint32_t number, tally_
 		else
 			memset(&copy->figures, 0, sizeof(copy->figures));
 	}
-	if (copy->entry.state != 1)
-		return TALLY_READ_ABSENT;
-	return result_of(&a);
+	if (copy->entry.state == 1)
+		copy->result = result_of(&a);
+	return copy->result;
 }
 
 tally_read_result
@@ -470,6 +472,17 @@ tally_read_statement(const tally_segment *segment, uint32_t number, tally_statem
 	if (result != TALLY_READ_ABSENT)
 		tally_statement_add_near(&copy->entry, &copy->figures);
 	return result;
+}
+
+bool
+tally_read_statement_is_same(const tally_segment *segment, const tally_statement_copy *copy)
+{
+	const attempts a = {
+		.seq = &tally_statement_at(segment, copy->number)->seq,
+		.begun = copy->entry.seq
+	};
+
+	return copy->result == TALLY_READ_CONSISTENT && holds(&a);
 }
 
 uint32_t
@@ -486,16 +499,11 @@ tally_read_result
 tally_read_text(const tally_segment *segment, const tally_statement_copy *copy, char *to,
 				uint32_t size, uint32_t *bytes)
 {
-	const attempts a = {
-		.seq = &tally_statement_at(segment, copy->number)->seq,
-		.begun = copy->entry.seq
-	};
-
 	*bytes = 0;
 	if (copy->number >= segment->cold.statements.count || copy->entry.text == 0)
 		return TALLY_READ_ABSENT;
 	*bytes = tally_statement_text_copy(segment, &copy->entry, to, size);
-	return holds(&a) ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+	return tally_read_statement_is_same(segment, copy) ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
 }
 
 uint64_t
@@ -514,7 +522,7 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 	if (number >= segment->cold.sets.count)
 		return TALLY_READ_ABSENT;
 	set = tally_set_at(segment, number);
-	for (int i = 0; i < SET_TRIES; i++)
+	for (int i = 0; i < SET_TRIES; i += copy->torn != 0 ? TORN_TRIES : 1)
 	{
 		uint64_t	flushes = __atomic_load_n(&set->flushes, __ATOMIC_ACQUIRE);
 

@@ -325,12 +325,15 @@ a_text_is_of_the_copied_entry_or_torn(void **state)
 	test_execute_all(&cache, 77, 10, 1);
 	number = test_entry_of(&segment, 77);
 	assert_int_equal(tally_read_statement(&segment, number, &copy), TALLY_READ_CONSISTENT);
+	assert_int_equal(copy.result, TALLY_READ_CONSISTENT);
+	assert_true(tally_read_statement_is_same(&segment, &copy));
 	assert_int_equal(tally_read_text_size(&segment, &copy), strlen("select $1"));
 	assert_int_equal(tally_read_text(&segment, &copy, text, sizeof(text), &bytes),
 					 TALLY_READ_CONSISTENT);
 	assert_int_equal(bytes, strlen("select $1"));
 	assert_memory_equal(text, "select $1", bytes);
 	tally_cache_flush(&cache);
+	assert_false(tally_read_statement_is_same(&segment, &copy));
 	assert_int_equal(tally_read_text(&segment, &copy, text, sizeof(text), &bytes), TALLY_READ_TORN);
 	tally_retire(&slot);
 }

@@ -21,7 +21,7 @@ pub mod machine;
 mod postmaster_file;
 mod recent;
 mod relation_names;
-mod remote;
+pub mod remote;
 mod run;
 mod segment_source;
 pub mod server;

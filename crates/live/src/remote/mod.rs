@@ -31,6 +31,12 @@ const FUNCTION: &str = "/* tally */ select exists (select from pg_extension wher
                    join pg_extension e on d.refclassid = 'pg_extension'::regclass and e.oid = d.refobjid \
             where e.extname = 'pg_tally' and n.nspname = 'tally' and p.proname = 'segment_changes')";
 
+/// Bring an image up to date: columns `changes` and `raw_size` of `tally.segment_changes`.
+pub fn apply(image: &File, changes: &[u8], raw_size: i32) -> Result<(), String> {
+    let changes = packing::unpack(changes, raw_size).ok_or("its answer is damaged")?;
+    changes::apply(&changes, image, LARGEST)
+}
+
 /// A connection that brings a segment.
 pub(crate) struct Connection {
     client: Mutex<Client>,
@@ -78,9 +84,7 @@ impl Connection {
     }
 
     fn apply(&self, row: &Row, image: &File) -> Result<Moment, segment::Error> {
-        let changes = packing::unpack(row.get(7), row.get(6))
-            .ok_or_else(|| self.error("its answer is damaged"))?;
-        changes::apply(&changes, image, LARGEST).map_err(|why| self.error(why))?;
+        apply(image, row.get(7), row.get(6)).map_err(|why| self.error(why))?;
         let number = |column| row.get::<i64>(column) as u64;
         let tick = number(1);
         let slots = changes::slot_ticks(row.get(5), tick);

@@ -70,6 +70,7 @@ mod recorded;
 mod relation_names;
 mod remote;
 mod report;
+mod seen_by_role;
 mod serve;
 mod serve_crowd;
 mod session_history;

@@ -259,17 +259,14 @@ fn a_role_gets_what_postgresql_would_show_it() {
         own["host"].as_str().unwrap().ends_with("only sessions and statements of own roles"),
         "{own}"
     );
-    // Nor in the bytes: neither the other's text nor where the data directory is.
+    // What is brought has neither the other's sessions nor where the data directory is; seen_by_role looks at each byte.
     let mut segment = place(&server, "poor").open().unwrap();
     segment.want(Parts::STATEMENTS.and(Parts::PLANS).and(Parts::RELATIONS)).unwrap();
     assert!(!segment.is_complete());
     let snapshot = segment.snapshot(None).unwrap();
     assert!(snapshot.books.iter().chain(&snapshot.groups).all(|book| book.identity.user == "poor"));
     assert_eq!(segment.events(0).unwrap().len(), 0);
-    let sql = "select position('of postgres'::bytea in changes) + position(convert_to($1, 'UTF8') in changes) \
-               from tally.segment_changes() where raw_size = 0 union all select 0 limit 1";
     let data = server.cluster.data_dir().display().to_string();
-    assert_eq!(poor.query_one(sql, &[&data]).unwrap().get::<_, i32>(0), 0);
     assert!(!segment.header().host.contains(&data));
 }
 

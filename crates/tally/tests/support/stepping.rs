@@ -167,6 +167,13 @@ impl Stepped {
         self.register(RDI)
     }
 
+    /// Stops at this instruction only, from the point on at which it is stopped.
+    pub fn stop_next_at(&mut self, address: u64) {
+        self.stop_at([address]);
+        let here = self.register(RIP);
+        self.at = (here == address).then_some(here);
+    }
+
     /// Bytes of its memory.
     pub fn read<const N: usize>(&self, address: u64) -> [u8; N] {
         let mut bytes = [0; N];

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A role without rights reads the segment while what it reads becomes another role's: before each instruction of its
+//! reading, an eviction gives a statement's entry and blocks to another one, or a session ends and another one takes its slot.
+//! Nothing of the other role is in the answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+use postgres::{Client, NoTls, SimpleQueryMessage};
+use scratch::Cluster;
+
+use crate::support;
+use crate::support::eventually;
+use crate::support::stepping::Stepped;
+
+/// What only the other role has: in its texts, and as the name of its application.
+const SECRET: &str = "ZZZZZZZZ";
+/// Texts of three blocks.
+const TEXT: usize = 600;
+
+/// What becomes the other role's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// The blocks of a statement's text, or its entry.
+    Statement,
+    /// The slot of a session.
+    Slot,
+}
+
+/// The sessions of a server besides the reader.
+struct Others {
+    cluster: Cluster,
+    /// Is not counted itself.
+    admin: Client,
+    /// Of the reader's role: what it has becomes another's.
+    own: Option<Client>,
+    /// Of the other role.
+    other: Option<Client>,
+    /// Database and user, side by side, as keys of statements and entries of slots have them.
+    identity_of_other: u64,
+    /// Counts what the reader's role has executed, so that each is another statement.
+    executed: usize,
+}
+
+impl Others {
+    fn start() -> Others {
+        let settings = [
+            ("shared_preload_libraries", "pg_tally"),
+            ("pg_tally.max_slots", "24"),
+            ("pg_tally.max_statements", "100"),
+            ("pg_tally.max_plans", "8"),
+            ("pg_tally.plan_threshold", "0"),
+            ("autovacuum", "off"),
+        ];
+        let cluster = support::start(support::plain().settings(settings));
+        support::create_views(&cluster);
+        let mut admin = cluster.connect().unwrap();
+        admin.batch_execute("set pg_tally.statements = none").unwrap();
+        admin.batch_execute("create role poor login; create role other superuser login").unwrap();
+        let sql = "select r.oid::bigint << 32 | d.oid::bigint from pg_roles r, pg_database d \
+                   where rolname = 'other' and datname = current_database()";
+        let identity_of_other = admin.query_one(sql, &[]).unwrap().get::<_, i64>(0) as u64;
+        let own = Some(connect(&cluster, "poor", "own"));
+        let other = Some(connect(&cluster, "other", SECRET));
+        // What others have executed before is none of this.
+        admin.batch_execute("select tally.reset(10)").unwrap();
+        Others { cluster, admin, own, other, identity_of_other, executed: 0 }
+    }
+
+    /// A session of the reader's role has something that can become the other's.
+    fn prepare(&mut self, change: Change) {
+        let reset = "select tally.reset(oid) from pg_roles where rolname in ('poor', 'other')";
+        self.admin.batch_execute(reset).unwrap();
+        if change == Change::Slot {
+            // Sessions take the lowest free slot.
+            if let Some(other) = self.other.take() {
+                self.end(other);
+            }
+            if let Some(own) = self.own.take() {
+                self.end(own);
+            }
+            self.own = Some(connect(&self.cluster, "poor", "own"));
+        }
+        self.executed += 1;
+        let own = self.own.as_mut().unwrap();
+        let text = format!("set my.own = '{}{}'", "o".repeat(TEXT), self.executed);
+        own.batch_execute(&text).unwrap();
+    }
+
+    /// The slot of the session that ends.
+    fn slot(&mut self) -> usize {
+        let pid = pid_of(self.own.as_mut().unwrap());
+        let mut segment = segment::Segment::open(&support::segment(&self.cluster)).unwrap();
+        let books = segment.snapshot(None).unwrap().books;
+        books.iter().find(|book| book.pid == pid).unwrap().slot as usize
+    }
+
+    /// It becomes the other's.
+    fn change(&mut self, change: Change) {
+        match change {
+            // The blocks that were freed last are used first.
+            Change::Statement => {
+                let sql = "select tally.reset(oid) from pg_roles where rolname = 'poor'";
+                self.admin.batch_execute(sql).unwrap();
+            }
+            Change::Slot => {
+                let own = self.own.take().unwrap();
+                self.end(own);
+                self.other = Some(connect(&self.cluster, "other", SECRET));
+            }
+        }
+        self.other.as_mut().unwrap().batch_execute(&secret_statement()).unwrap();
+    }
+
+    /// Returns when its slot is free.
+    fn end(&mut self, mut client: Client) {
+        let pid = pid_of(&mut client);
+        drop(client);
+        let sql = "select count(*) from tally.session_rows() where pid = $1";
+        eventually("the session's slot is free", || {
+            self.admin.query_one(sql, &[&pid]).unwrap().get::<_, i64>(0) == 0
+        });
+    }
+}
+
+fn secret_statement() -> String {
+    format!("set my.secret = '{}'", SECRET.repeat(TEXT / SECRET.len()))
+}
+
+/// A session of the role without rights.
+struct Reader {
+    client: Client,
+    stepped: Stepped,
+    identity_of_other: u64,
+    /// What it got of the segment so far.
+    image: File,
+    mark: i64,
+}
+
+/// One reading, which calls that function, and what must not be in the answer.
+type Read = fn(&mut Reader, &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String>;
+
+impl Reader {
+    /// `None`: no process can be stopped here.
+    fn start(others: &Others) -> Option<Reader> {
+        let mut client = connect(&others.cluster, "poor", "reader");
+        let stepped = Stepped::attach(pid_of(&mut client), "pg_tally.so")?;
+        let image = tempfile::tempfile().unwrap();
+        let identity_of_other = others.identity_of_other;
+        Some(Reader { client, stepped, identity_of_other, image, mark: 0 })
+    }
+
+    fn rows(
+        &mut self,
+        sql: &str,
+        stopped: &mut dyn FnMut(&mut Stepped, u64),
+    ) -> Vec<Vec<Option<String>>> {
+        let client = &mut self.client;
+        let messages = self.stepped.during(|| client.simple_query(sql), stopped).unwrap();
+        let rows = messages.iter().filter_map(|it| match it {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        rows.map(|row| (0..row.len()).map(|at| row.get(at).map(String::from)).collect()).collect()
+    }
+
+    /// Through `tally.segment_changes`: what is the other role's of all that was ever brought.
+    fn changes(&mut self, stopped: &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String> {
+        let sql = format!(
+            "select next_mark, raw_size, encode(changes, 'hex') from tally.segment_changes({}, 3)",
+            self.mark
+        );
+        let rows = self.rows(&sql, stopped);
+        let [Some(mark), Some(raw_size), Some(changes)] = &rows[0][..] else { panic!("{rows:?}") };
+        self.mark = mark.parse().unwrap();
+        let digits = changes.as_bytes().chunks_exact(2);
+        let bytes = digits.map(|it| u8::from_str_radix(std::str::from_utf8(it).unwrap(), 16));
+        let bytes: Vec<u8> = bytes.map(Result::unwrap).collect();
+        live::remote::apply(&self.image, &bytes, raw_size.parse().unwrap()).unwrap();
+        let words = extents(&self.image).into_iter().flat_map(|(at, bytes)| {
+            let words = bytes.chunks_exact(8).enumerate();
+            let identity = self.identity_of_other.to_ne_bytes();
+            let foreign = words.filter(|(_, word)| is_secret(word) || *word == identity);
+            foreign
+                .map(|(n, word)| format!("{:#x}: {word:?}", at + n as u64 * 8))
+                .collect::<Vec<_>>()
+        });
+        words.collect()
+    }
+
+    /// Through a view: what is the other role's.
+    fn view(&mut self, sql: &str, stopped: &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String> {
+        let fields = self.rows(sql, stopped).into_iter().flatten().flatten();
+        fields.filter(|it| is_secret(it.as_bytes())).collect()
+    }
+
+    fn sessions(&mut self, stopped: &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String> {
+        self.view("select * from tally.session_rows()", stopped)
+    }
+
+    fn statements(&mut self, stopped: &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String> {
+        self.view("select * from tally.statement_rows(true)", stopped)
+    }
+
+    /// The instructions of the library that a call of `function` executes after each call of `anchor`, up to the next one.
+    fn instructions(&mut self, read: Read, function: &str, anchor: &str) -> Vec<Vec<u64>> {
+        let (function, anchor) = (self.address_of(function), self.address_of(anchor));
+        let library = self.stepped.functions(|it| it.size > 0);
+        let ranges: BTreeMap<u64, u64> = library.iter().map(|it| (it.address, it.size)).collect();
+        let in_library = |at: u64| {
+            ranges.range(..=at).next_back().is_some_and(|(begin, size)| at - begin < *size)
+        };
+        let mut calls: Vec<BTreeSet<u64>> = Vec::new();
+        self.stepped.stop_at([function]);
+        read(self, &mut |stepped, _| {
+            stepped.step_through(|address| {
+                if address == anchor {
+                    calls.push(BTreeSet::new());
+                }
+                if let Some(last) = calls.last_mut().filter(|_| in_library(address)) {
+                    last.insert(address);
+                }
+            });
+        });
+        assert!(!calls.is_empty(), "it does not get there");
+        calls.into_iter().map(|it| it.into_iter().collect()).collect()
+    }
+
+    fn address_of(&self, function: &str) -> u64 {
+        self.stepped.functions(|it| it.name == function)[0].address
+    }
+
+    /// Reads as long as it takes to stop at each of these instructions, which are executed after the nth call of `anchor`;
+    /// there the change happens.
+    fn at_each(
+        &mut self,
+        read: Read,
+        (anchor, nth): (&str, usize),
+        instructions: &[u64],
+        others: &mut Others,
+        change: Change,
+    ) {
+        let anchor = self.address_of(anchor);
+        let mut reached = 0;
+        for address in instructions {
+            others.prepare(change);
+            let (mut calls, mut changed) = (0, false);
+            self.stepped.stop_at([anchor]);
+            let foreign = read(self, &mut |stepped, at| {
+                if changed {
+                    return;
+                }
+                if calls <= nth {
+                    calls += 1;
+                    if calls <= nth {
+                        return;
+                    }
+                    if at != *address {
+                        stepped.stop_next_at(*address);
+                        return;
+                    }
+                }
+                changed = true;
+                others.change(change);
+            });
+            let place = &self.stepped.function_at(*address).name;
+            assert!(foreign.is_empty(), "{change:?} in {place}, {address:#x}: {foreign:?}");
+            reached += usize::from(changed);
+        }
+        println!("{change:?}: at {reached} of {} instructions", instructions.len());
+        // Which of the reader's statements comes first depends on their ids.
+        assert!(reached * 4 >= instructions.len() * 3, "{reached} of {}", instructions.len());
+    }
+}
+
+/// Is it the other role's?
+fn is_secret(bytes: &[u8]) -> bool {
+    bytes.windows(4).any(|it| it == &SECRET.as_bytes()[..4])
+}
+
+fn connect(cluster: &Cluster, role: &str, application: &str) -> Client {
+    let mut config = cluster.config();
+    config.user(role).application_name(application).connect(NoTls).unwrap()
+}
+
+fn pid_of(client: &mut Client) -> i32 {
+    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
+}
+
+/// The parts of a file that are no holes, and where they begin.
+fn extents(file: &File) -> Vec<(u64, Vec<u8>)> {
+    let seek = |at: i64, whence| {
+        // SAFETY: the descriptor is open; no memory is involved.
+        unsafe { libc::lseek(file.as_raw_fd(), at, whence) }
+    };
+    let (mut all, mut at) = (Vec::new(), 0);
+    loop {
+        let from = seek(at, libc::SEEK_DATA);
+        if from < 0 {
+            return all;
+        }
+        at = seek(from, libc::SEEK_HOLE);
+        let mut bytes = vec![0; (at - from) as usize];
+        file.read_exact_at(&mut bytes, from as u64).unwrap();
+        all.push((from as u64, bytes));
+    }
+}
+
+/// What a session does once is done.
+fn started() -> Option<(Others, Reader)> {
+    let mut others = Others::start();
+    let mut reader = Reader::start(&others)?;
+    for _ in 0..2 {
+        others.prepare(Change::Statement);
+        assert_eq!(reader.changes(&mut |_, _| ()), [""; 0]);
+        assert_eq!(reader.sessions(&mut |_, _| ()), [""; 0]);
+        assert_eq!(reader.statements(&mut |_, _| ()), [""; 0]);
+    }
+    Some((others, reader))
+}
+
+#[test]
+fn no_byte_of_another_roles_statement_is_sent() {
+    let Some((mut others, mut reader)) = started() else { return };
+    let anchor = "tally_read_statement_parts";
+    others.prepare(Change::Statement);
+    let calls = reader.instructions(Reader::changes, "remote_put_statements", anchor);
+    // Of the session's own statement, and of the one that becomes another's.
+    assert_eq!(calls.len(), 2);
+    let end = without(&calls[1], &calls[0]);
+    for (nth, instructions) in [&calls[0], &end].into_iter().enumerate() {
+        reader.at_each(
+            Reader::changes,
+            (anchor, nth),
+            instructions,
+            &mut others,
+            Change::Statement,
+        );
+    }
+}
+
+/// Those of the first that are not in the second.
+fn without(all: &[u64], known: &[u64]) -> Vec<u64> {
+    all.iter().filter(|it| !known.contains(it)).copied().collect()
+}
+
+/// Without any race: what was another's before.
+#[test]
+fn what_is_left_behind_the_end_of_a_text_is_not_sent() {
+    let Some((mut others, mut reader)) = started() else { return };
+    let table = SECRET.repeat(7);
+    others.admin.batch_execute(&format!("create table \"{table}\" (i int)")).unwrap();
+    let select = format!("select * from \"{table}\"");
+    for sql in [&secret_statement(), &select, &select] {
+        others.other.as_mut().unwrap().batch_execute(sql).unwrap();
+    }
+    let plans = "select count(*) from tally.plans where usename = $1";
+    let of = |others: &mut Others, role: &str| {
+        others.admin.query_one(plans, &[&role]).unwrap().get::<_, i64>(0)
+    };
+    assert_eq!(of(&mut others, "other"), 1);
+    let reset = "select tally.reset(oid) from pg_roles where rolname in ('poor', 'other')";
+    others.admin.batch_execute(reset).unwrap();
+    for sql in ["set my.own = 1", "select 1", "select 1"] {
+        others.own.as_mut().unwrap().batch_execute(sql).unwrap();
+    }
+    assert_eq!(of(&mut others, "poor"), 1);
+    assert_eq!(reader.changes(&mut |_, _| ()), [""; 0]);
+}
+
+#[test]
+fn no_byte_of_another_roles_session_is_sent() {
+    let Some((mut others, mut reader)) = started() else { return };
+    let anchor = "tally_read_entry";
+    // Twice: from the second time on sessions take the same slots.
+    others.prepare(Change::Slot);
+    others.change(Change::Slot);
+    others.prepare(Change::Slot);
+    let slot = others.slot();
+    let books = reader.instructions(Reader::changes, "remote_put_books", anchor);
+    reader.at_each(Reader::changes, (anchor, slot), &books[slot], &mut others, Change::Slot);
+    let rows = reader.instructions(Reader::sessions, "pg_tally_sessions", anchor);
+    let rows = without(&rows[slot], &books[slot]);
+    reader.at_each(Reader::sessions, (anchor, slot), &rows, &mut others, Change::Slot);
+}
+
+#[test]
+fn no_row_has_the_text_of_another_roles_statement() {
+    let Some((mut others, mut reader)) = started() else { return };
+    let anchor = "tally_read_statement_parts";
+    others.prepare(Change::Statement);
+    let calls = reader.instructions(Reader::statements, "pg_tally_statements", anchor);
+    let [first, ..] = &calls[..] else { panic!("no statement is read") };
+    reader.at_each(Reader::statements, (anchor, 0), first, &mut others, Change::Statement);
+}
+
+/// The other way round: the writer is stopped before each instruction with which it enters its statement where the reader's was.
+#[test]
+fn nothing_is_sent_of_a_statement_that_is_being_entered() {
+    let Some((mut others, mut reader)) = started() else { return };
+    let mut other = others.other.take().unwrap();
+    let Some(mut writer) = Stepped::attach(pid_of(&mut other), "pg_tally.so") else { return };
+    let writes = ["tally_statement_insert", "tally_statement_remove", "tally_text_store"];
+    let functions = writer.functions(|it| writes.contains(&&*it.name));
+    let mut instructions = BTreeSet::new();
+    others.prepare(Change::Statement);
+    writer.stop_at(functions.iter().map(|it| it.address));
+    writer.during(
+        || other.batch_execute(&secret_statement()).unwrap(),
+        |stepped, _| {
+            stepped.step_through(|at| {
+                instructions.insert(at);
+            });
+        },
+    );
+    instructions
+        .retain(|at| functions.iter().any(|it| (it.address..it.address + it.size).contains(at)));
+    assert!(instructions.len() > 100, "{}", instructions.len());
+    let mut reached = 0;
+    for address in &instructions {
+        others.prepare(Change::Statement);
+        reader.changes(&mut |_, _| ());
+        let reset = "select tally.reset(oid) from pg_roles where rolname = 'poor'";
+        others.admin.batch_execute(reset).unwrap();
+        writer.stop_at([*address]);
+        let mut read = false;
+        writer.during(
+            || other.batch_execute(&secret_statement()).unwrap(),
+            |stopped, _| {
+                if !std::mem::replace(&mut read, true) {
+                    let mut foreign = reader.changes(&mut |_, _| ());
+                    foreign.extend(reader.statements(&mut |_, _| ()));
+                    let place = &stopped.function_at(*address).name;
+                    assert!(foreign.is_empty(), "{place}, {address:#x}: {foreign:?}");
+                }
+            },
+        );
+        reached += usize::from(read);
+    }
+    assert!(reached * 10 >= instructions.len() * 9, "{reached} of {}", instructions.len());
+}
