@@ -7,6 +7,7 @@
 
 #include "commands/tablespace.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/json.h"
@@ -74,9 +75,12 @@ static bool
 scan_next(event_scan *scan)
 {
 	while (scan->next < scan->end)
+	{
+		CHECK_FOR_INTERRUPTS();
 		if (tally_read_event(scan->segment, (uint32) (scan->next++ % scan->segment->cold.events.count),
 							 &scan->event) == TALLY_READ_CONSISTENT)
 			return true;
+	}
 	return false;
 }
 

@@ -4,29 +4,34 @@
  *	  pg_tally.functions: from names and globs to functions that are probed.
  *
  * Called where settings are assigned, so it must not raise an error: what cannot be probed is
- * reported and the rest is.
+ * reported and the rest is. Nor may it take long: the list has so many names, each is so long, and the walk over all
+ * functions ends when the statement is cancelled or the process is to end.
  */
 #include "compat.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "miscadmin.h"
+
 #include "executable.h"
 #include "custom_waits.h"
 #include "functions.h"
+#include "glob.h"
 #include "probe_table.h"
 #include "settings.h"
 
 #define REFUSALS (PROBES_CUSTOM_WAITS - PROBES_REFUSED)	/* that fit in the probe table */
 #define PROBE_NS 40					/* what a probe takes, about */
+#define NAMES_MAX FUNCTIONS_MAX		/* names and globs of a list: no more functions are probed anyway */
 
 /* One pattern of the list, and the functions that match it. */
 typedef struct search
 {
 	const char *pattern;
 	bool		glob;
+	bool		interrupted;
 	detour_function found[FUNCTIONS_MAX];
 	int			count;				/* that match; the first FUNCTIONS_MAX are in found */
 } search;
@@ -44,10 +49,14 @@ static bool
 visit(const executable *module, const ElfW(Sym) *symbol, const char *name, void *data)
 {
 	search	   *s = data;
-	detour_function found = detour_function_of(module, symbol, name);
+	detour_function found;
 
-	if (s->glob ? fnmatch(s->pattern, name, 0) != 0 : strcmp(s->pattern, name) != 0)
+	s->interrupted = QueryCancelPending || ProcDiePending;
+	if (s->interrupted)
+		return true;
+	if (s->glob ? !glob_matches(s->pattern, name) : strcmp(s->pattern, name) != 0)
 		return false;
+	found = detour_function_of(module, symbol, name);
 	for (int i = 0; i < Min(s->count, FUNCTIONS_MAX); i++)
 		if (s->found[i].code == found.code)
 			return false;			/* the same by another name */
@@ -81,18 +90,30 @@ refuse(outcome *o, const char *name, const char *reason)
 static void
 probe(outcome *o, const char *pattern)
 {
-	search	   *s = calloc(1, sizeof(*s));
+	search	   *s;
 	char		reason[120];
 
+	if (strlen(pattern) > GLOB_MAX)
+	{
+		char		begin[24];
+
+		snprintf(begin, sizeof(begin), "%.20s...", pattern);
+		snprintf(reason, sizeof(reason), "its name is longer than %d bytes", GLOB_MAX);
+		refuse(o, begin, reason);
+		return;
+	}
+	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 	{
 		refuse(o, pattern, "out of memory");
 		return;
 	}
 	s->pattern = pattern;
-	s->glob = strpbrk(pattern, "*?[") != NULL;
+	s->glob = glob_is(pattern);
 	find(s);
-	if (s->count == 0)
+	if (s->interrupted)
+		refuse(o, pattern, "the search was interrupted");
+	else if (s->count == 0)
 		refuse(o, pattern, "no library of the server exports it");
 	else if (o->probed + s->count > FUNCTIONS_MAX)
 	{
@@ -133,14 +154,28 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 	char	   *copy = strdup(list != NULL ? list : "");
 	char	   *rest = copy;
 	char	   *word;
+	char		reason[120];
+	int			names = 0;
 	int			error;
 
 	functions_drop_all();
 	functions_configure(settings->function_edges,
 						(uint64) (FUNCTIONS_WINDOW * PROBE_NS * 1e-9 / tally_seconds_per_tick(segment)));
 	while (copy != NULL && (word = strsep(&rest, ", \t\n")) != NULL)
-		if (*word != '\0')
-			probe(&o, word);
+	{
+		if (*word == '\0')
+			continue;
+		if (++names > NAMES_MAX)
+		{
+			char		begin[24];
+
+			snprintf(begin, sizeof(begin), "%.20s", word);
+			snprintf(reason, sizeof(reason), "the list has more than %d names", NAMES_MAX);
+			refuse(&o, begin, reason);
+			break;
+		}
+		probe(&o, word);
+	}
 	free(copy);
 	error = functions_switch();
 	if (error != 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
-/* pg_tally--0.1--0.2.sql: the command tally reads a server from another machine. */
+/*
+ * pg_tally--0.1--0.2.sql: the command tally reads a server from another machine; what walks over all functions of the server is for
+ * superusers.
+ */
 
 \echo Use "ALTER EXTENSION pg_tally UPDATE" to load this file. \quit
 
@@ -11,3 +14,5 @@ RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_segment_changes'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;
 COMMENT ON FUNCTION tally.segment_changes(bigint, integer) IS
     'for the command tally on another machine: what of the segment has changed since its last call in this session';
+
+REVOKE ALL ON FUNCTION tally.probeable(text) FROM PUBLIC;

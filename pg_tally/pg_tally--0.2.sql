@@ -110,6 +110,7 @@ CREATE FUNCTION tally.probeable(
     OUT name text, OUT module text, OUT bytes integer, OUT probeable boolean, OUT reason text)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_probeable'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+REVOKE ALL ON FUNCTION tally.probeable(text) FROM PUBLIC;
 COMMENT ON FUNCTION tally.probeable(text) IS
     'functions of the server and its libraries: whether pg_tally.functions can name them, and if not, why';
 

@@ -5,14 +5,15 @@
  */
 #include "compat.h"
 
-#include <fnmatch.h>
 #include <string.h>
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 #include "detour.h"
 #include "executable.h"
+#include "glob.h"
 #include "rows.h"
 
 typedef struct listing
@@ -27,11 +28,13 @@ list_function(const executable *module, const ElfW(Sym) *symbol, const char *nam
 	listing    *l = data;
 	const char *file = strrchr(module->path, '/');
 	char		reason[120] = "";
-	detour_function function = detour_function_of(module, symbol, name);
+	detour_function function;
 	bool		can;
 
-	if (fnmatch(l->pattern, name, 0) != 0)
+	CHECK_FOR_INTERRUPTS();
+	if (!glob_matches(l->pattern, name))
 		return false;
+	function = detour_function_of(module, symbol, name);
 	can = detour_can(&function, reason, sizeof(reason));
 	rows_text(&l->rows, name);
 	rows_text(&l->rows, module->path[0] == '\0' ? "postgres" : file != NULL ? file + 1 : module->path);
@@ -45,9 +48,15 @@ list_function(const executable *module, const ElfW(Sym) *symbol, const char *nam
 SQL_FUNCTION(pg_tally_probeable)
 {
 	listing		l;
+	text	   *glob = PG_GETARG_TEXT_PP(0);
 
+	if (VARSIZE_ANY_EXHDR(glob) > GLOB_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("glob is too long: %zu bytes", (size_t) VARSIZE_ANY_EXHDR(glob)),
+				 errdetail("The limit is %d bytes.", GLOB_MAX)));
 	rows_begin(&l.rows, fcinfo);
-	l.pattern = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	l.pattern = text_to_cstring(glob);
 	/* an error may leave the walk: no lock is held, and what is walked stays mapped */
 	executable_each_function(list_function, &l);
 	return (Datum) 0;

@@ -63,6 +63,7 @@ read_local(tally_segment *segment, reading *readings)
 		{
 			tally_local_relation local;
 
+			CHECK_FOR_INTERRUPTS();
 			if (tally_read_local_relation(segment, s, i, &local) == TALLY_READ_ABSENT)
 				continue;
 			if (local.state == TALLY_LOCAL_FLUSHING)
@@ -103,6 +104,7 @@ read_round(tally_segment *segment, HTAB *rows, reading *readings, bool last)
 		tally_relation copy;
 		tally_read_result result;
 
+		CHECK_FOR_INTERRUPTS();
 		if (!readings[i].wanted)
 			continue;
 		result = tally_read_relation(segment, i, readings[i].flushes, &copy);
@@ -128,12 +130,13 @@ read_relations(tally_segment *segment)
 	};
 	HTAB	   *rows = hash_create("tally relations", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	uint32		count = segment->cold.relations.count;
-	reading    *readings = palloc0(sizeof(reading) * Max(count, 1));
+	reading    *readings = MemoryContextAllocExtended(CurrentMemoryContext, sizeof(reading) * Max(count, 1),
+														 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
 	for (uint32 i = 0; i < count; i++)
 		readings[i].wanted = true;
 	for (int round = 1; !read_round(segment, rows, readings, round == ROUNDS); round++)
-		CHECK_FOR_INTERRUPTS();
+		;
 	pfree(readings);
 	return rows;
 }

@@ -6,6 +6,7 @@
 #include "compat.h"
 
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "rows.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
@@ -21,6 +22,7 @@ rows_begin(row_set *rows, FunctionCallInfo fcinfo)
 void
 rows_end(row_set *rows)
 {
+	CHECK_FOR_INTERRUPTS();
 	Assert(rows->next == rows->result->setDesc->natts);
 	tuplestore_putvalues(rows->result->setResult, rows->result->setDesc, rows->values, rows->nulls);
 	rows->next = 0;

@@ -30,7 +30,10 @@ typedef struct row_set
 	bool		nulls[ROWS_COLUMNS];
 } row_set;
 
-/* For a set-returning function: begin; rows_put for each column and rows_end for each row. */
+/*
+ * For a set-returning function: begin; rows_put for each column and rows_end for each row. rows_end can be interrupted. A loop
+ * that may come to no row for long calls CHECK_FOR_INTERRUPTS itself.
+ */
 extern void rows_begin(row_set *rows, FunctionCallInfo fcinfo);
 extern void rows_end(row_set *rows);
 /* An empty text or no text at all is NULL. */

@@ -78,6 +78,7 @@ mod settings;
 mod ship;
 mod slow;
 mod spanning;
+mod sql_functions;
 mod statement_file;
 mod statement_views;
 mod statements_bad_input;

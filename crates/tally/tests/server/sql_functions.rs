@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The functions that SQL calls: each can be interrupted, and takes bounded time and memory.
+
+use postgres::error::SqlState;
+use postgres::{Client, NoTls};
+
+use crate::support;
+use crate::support::stepping::Stepped;
+
+/// Functions of the library by their calls, with arguments by their types.
+fn calls(client: &mut Client) -> Vec<(String, String)> {
+    let sql = "select prosrc, format('select * from tally.%I(%s)', proname, (select string_agg(case t \
+               when 'boolean'::regtype then 'true' when 'text'::regtype then quote_literal('*') \
+               when 'integer'::regtype then case proname when 'last_statement' then 'pg_backend_pid()' else '7' end \
+               else '0' end, ', ' order by n) from unnest(proargtypes::oid[]) with ordinality as a(t, n))) \
+               from pg_proc where pronamespace = 'tally'::regnamespace and prolang <> 14 order by proname";
+    client.query(sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// A cancellation that comes when a function begins ends it before its second row.
+#[test]
+fn each_can_be_interrupted() {
+    let cluster = support::shared();
+    support::create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let all = calls(&mut client);
+    assert!(all.len() > 10, "{all:?}");
+    client.batch_execute("checkpoint").unwrap();
+    for (_, sql) in &all {
+        client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    let Some(mut stepped) = Stepped::attach(pid, "pg_tally.so") else { return };
+    let address =
+        |stepped: &Stepped, name: &str| stepped.functions(|it| it.name == name)[0].address;
+    let row = address(&stepped, "rows_end");
+    for (function, sql) in all {
+        // It returns no rows, and waits for 20 ms at most.
+        if function == "pg_tally_reset" {
+            continue;
+        }
+        let begin = address(&stepped, &function);
+        stepped.stop_at([begin, row]);
+        let mut rows = 0;
+        let ended = stepped.during(
+            || client.batch_execute(&sql),
+            |_, at| {
+                if at == begin {
+                    // SAFETY: no memory is involved; the process is traced, so the pid is still its own.
+                    unsafe { libc::kill(pid, libc::SIGINT) };
+                } else {
+                    rows += 1;
+                }
+            },
+        );
+        let error = ended.expect_err(&sql);
+        assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{sql}: {error}");
+        assert!(rows <= 1, "{sql}: {rows} rows after it was cancelled");
+    }
+}
+
+#[test]
+fn what_walks_over_all_functions_is_bounded_and_for_superusers() {
+    let cluster = support::shared();
+    support::create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("create role poor login").unwrap();
+    let mut poor = cluster.config().user("poor").connect(NoTls).unwrap();
+    let denied = poor.query("select tally.probeable('*')", &[]).unwrap_err();
+    assert_eq!(denied.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{denied}");
+    let long = client.query("select tally.probeable(repeat('*a', 2500000))", &[]).unwrap_err();
+    assert_eq!(long.code(), Some(&SqlState::PROGRAM_LIMIT_EXCEEDED), "{long}");
+    // fnmatch would try each way to divide a name among the stars.
+    let glob = format!("{}!", "*[a-zA-Z_]".repeat(12));
+    let found = "select count(*) from tally.probeable($1)";
+    assert_eq!(client.query_one(found, &[&glob]).unwrap().get::<_, i64>(0), 0);
+    // The same where the setting is assigned: neither an error nor an end of it.
+    client.batch_execute(&format!("set pg_tally.functions = '{glob}'")).unwrap();
+    let names = vec!["no_such_function"; 100_000].join(",");
+    client.batch_execute(&format!("set pg_tally.functions = '{names},heap_insert'")).unwrap();
+    client.batch_execute(&format!("set pg_tally.functions = '{}'", "x".repeat(5 << 20))).unwrap();
+    client.batch_execute("set pg_tally.functions = 'heap_insert'").unwrap();
+    let sql = "select installed from tally.probes where name = 'function heap_insert'";
+    assert!(client.query_one(sql, &[]).unwrap().get::<_, bool>(0));
+}
+
+/// A session that reads the segment for elsewhere takes memory for what was sent, whatever the segment's size.
+#[test]
+fn a_remote_reading_takes_what_it_sends() {
+    let settings = [
+        ("shared_preload_libraries", "pg_tally"),
+        ("pg_tally.max_slots", "2000"),
+        ("pg_tally.max_statements", "100000"),
+    ];
+    let cluster = support::start(support::plain().settings(settings));
+    support::create_views(&cluster);
+    let size = std::fs::metadata(support::segment(&cluster)).unwrap().len();
+    assert!(size > 500 << 20, "{size}");
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("create role poor login").unwrap();
+    for role in ["poor", "postgres"] {
+        let mut client = cluster.config().user(role).connect(NoTls).unwrap();
+        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let before = private_bytes(pid);
+        client.query("select from tally.segment_changes()", &[]).unwrap();
+        let taken = private_bytes(pid) - before;
+        assert!(taken < 32 << 20, "{role}: {taken} of {size}");
+        let sql = "select sum(total_bytes)::bigint from pg_backend_memory_contexts where name = 'pg_tally remote reader'";
+        if role == "postgres" {
+            let counted: i64 = client.query_one(sql, &[]).unwrap().get(0);
+            assert!((1..32 << 20).contains(&counted), "{counted}");
+        }
+    }
+}
+
+/// What a process may write to alone, and so what the kernel commits to.
+fn private_bytes(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
