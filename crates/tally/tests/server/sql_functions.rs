@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The functions that SQL calls: each can be interrupted, and takes bounded time and memory.
+//! The functions that SQL calls: who may call them, that each can be interrupted, and how much memory they take.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
@@ -118,4 +121,35 @@ fn private_bytes(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// docs/security.md has each function and each view, with the roles that may use it.
+#[test]
+fn the_manual_says_who_may_use_each() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, table) = text.split_once("| function or view | may be used by |").expect("the table");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let mut manual = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        for name in cells[1].split(", ") {
+            let name = name.trim_matches('`').to_string();
+            assert!(manual.insert(name.clone(), cells[2].to_string()).is_none(), "{name} twice");
+        }
+    }
+    let cluster = support::shared();
+    support::create_views(&cluster);
+    let sql = "select name, coalesce(string_agg(case grantee when 0 then 'everybody' else '`' || grantee::regrole::text || '`' end, \
+                      ', ' order by grantee) filter (where grantee <> owner), 'superusers') \
+               from (select oid::regprocedure::text as name, proowner as owner, \
+                            coalesce(proacl, acldefault('f', proowner)) as acl \
+                     from pg_proc where pronamespace = 'tally'::regnamespace \
+                     union all select oid::regclass::text, relowner, coalesce(relacl, acldefault('r', relowner)) \
+                     from pg_class where relnamespace = 'tally'::regnamespace and relkind = 'v') o, \
+                    aclexplode(acl) as a group by name, owner";
+    let mut client = cluster.connect().unwrap();
+    let server: BTreeMap<String, String> =
+        client.query(sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(manual, server);
 }
