@@ -17,6 +17,8 @@ use crate::support::stepping::Stepped;
 
 /// What only the other role has: in its texts, and as the name of its application.
 const SECRET: &str = "ZZZZZZZZ";
+/// Only the other role's sessions come over the network: the address in their books begins so.
+const ADDRESS: &[u8; 8] = b"127.0.0.";
 /// Texts of three blocks.
 const TEXT: usize = 600;
 
@@ -32,6 +34,7 @@ enum Change {
 /// The sessions of a server besides the reader.
 struct Others {
     cluster: Cluster,
+    port: u16,
     /// Is not counted itself.
     admin: Client,
     /// Of the reader's role: what it has becomes another's.
@@ -54,7 +57,7 @@ impl Others {
             ("pg_tally.plan_threshold", "0"),
             ("autovacuum", "off"),
         ];
-        let cluster = support::start(support::plain().settings(settings));
+        let (cluster, port) = support::on_loopback(support::plain().settings(settings));
         support::create_views(&cluster);
         let mut admin = cluster.connect().unwrap();
         admin.batch_execute("set pg_tally.statements = none").unwrap();
@@ -63,10 +66,10 @@ impl Others {
                    where rolname = 'other' and datname = current_database()";
         let identity_of_other = admin.query_one(sql, &[]).unwrap().get::<_, i64>(0) as u64;
         let own = Some(connect(&cluster, "poor", "own"));
-        let other = Some(connect(&cluster, "other", SECRET));
+        let other = Some(connect_other(port));
         // What others have executed before is none of this.
         admin.batch_execute("select tally.reset(10)").unwrap();
-        Others { cluster, admin, own, other, identity_of_other, executed: 0 }
+        Others { cluster, port, admin, own, other, identity_of_other, executed: 0 }
     }
 
     /// A session of the reader's role has something that can become the other's.
@@ -108,7 +111,7 @@ impl Others {
             Change::Slot => {
                 let own = self.own.take().unwrap();
                 self.end(own);
-                self.other = Some(connect(&self.cluster, "other", SECRET));
+                self.other = Some(connect_other(self.port));
             }
         }
         self.other.as_mut().unwrap().batch_execute(&secret_statement()).unwrap();
@@ -182,7 +185,8 @@ impl Reader {
         let words = extents(&self.image).into_iter().flat_map(|(at, bytes)| {
             let words = bytes.chunks_exact(8).enumerate();
             let identity = self.identity_of_other.to_ne_bytes();
-            let foreign = words.filter(|(_, word)| is_secret(word) || *word == identity);
+            let foreign =
+                words.filter(|(_, word)| is_secret(word) || *word == identity || *word == ADDRESS);
             foreign
                 .map(|(n, word)| format!("{:#x}: {word:?}", at + n as u64 * 8))
                 .collect::<Vec<_>>()
@@ -283,6 +287,12 @@ fn is_secret(bytes: &[u8]) -> bool {
 fn connect(cluster: &Cluster, role: &str, application: &str) -> Client {
     let mut config = cluster.config();
     config.user(role).application_name(application).connect(NoTls).unwrap()
+}
+
+fn connect_other(port: u16) -> Client {
+    let mut config = postgres::Config::new();
+    config.host("127.0.0.1").port(port).user("other").dbname("postgres");
+    config.application_name(SECRET).connect(NoTls).unwrap()
 }
 
 fn pid_of(client: &mut Client) -> i32 {
