@@ -54,7 +54,7 @@ typedef enum detour_way
 	 * For any function. bool before(number, stack_slot): `stack_slot` is where its return address lies
 	 * (aarch64: where the stub has put it, 8 bytes below the caller's stack). It is below that of any caller.
 	 * True: the handler has kept that address; the function is called so that it returns to
-	 * the stub (detour.exit), which calls void after(stack_slot), which must put the address back.
+	 * a return pad (detour.exit), which calls void after(stack_slot), which must put the address back.
 	 * False: nothing more is seen of this call.
 	 */
 	DETOUR_AROUND
@@ -85,6 +85,22 @@ typedef struct detour_function
 	size_t		module_size;
 } detour_function;
 
+/*
+ * Where the handlers of DETOUR_AROUND keep return addresses: a frame for each call that has not returned, the outermost
+ * first. A frame has DETOUR_CALLER_SIZE bytes: its stack_slot, the address that was there, and what the handlers like.
+ * Whatever walks the stack reads it (detour_return.h), so a frame is whole before `depth` counts it.
+ */
+#define DETOUR_CALLER_SIZE 40
+#define DETOUR_RETURNS 1024			/* detours of DETOUR_AROUND that can be prepared */
+
+typedef struct detour_caller_stack
+{
+	const void *frames;
+	const uint32 *depth;
+} detour_caller_stack;
+
+extern detour_caller_stack detour_callers __attribute__((visibility("hidden")));
+
 #define DETOUR_JUMP_MAX 5			/* bytes of a jump on any processor */
 
 typedef struct detour
@@ -95,7 +111,8 @@ typedef struct detour
 	bool		prepared;
 	bool		on;
 	void	   *original;			/* does what the function does */
-	uintptr_t	exit;				/* DETOUR_AROUND: where it returns to */
+	uintptr_t	exit;				/* DETOUR_AROUND: where it returns to, */
+	uint32		call;				/* in which return pad */
 	const uint8 *function;
 	struct detour *next;				/* of those that are prepared */
 } detour;

@@ -11,7 +11,7 @@
  * stack, where a call on x86-64 would have put it, and that is the slot that handlers get. A function that was
  * called from another has a slot below the other's, because the other had to save its own x30. A function that signs
  * its return address (paciasp) does it with the x30 that the stub gave it and the stack pointer of its caller, and
- * checks it with the same two.
+ * checks it with the same two. Calls that are followed to their return are made from return pads (detour_return_aarch64.c).
  *
  * Handlers are ordinary functions compiled without vector registers. The stub saves all other registers that a
  * function may change, since callers in the original's own source file may count on them (gcc -fipa-ra).
@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "detour_engine.h"
+#include "detour_return.h"
 
 /* The stub's frame: x0 .. x15, x18, x30, the last at its end. */
 #define FRAME 144
@@ -268,10 +268,6 @@ put_wrap(stub *s, const detour_hook *hook)
 	put_return(s);
 }
 
-/*
- * The function is called with its caller's stack, so arguments on the stack are where it expects them, and each
- * return meets the call that the processor expects it to.
- */
 static void
 put_around(stub *s, const detour_hook *hook, detour *e)
 {
@@ -283,16 +279,18 @@ put_around(stub *s, const detour_hook *hook, detour *e)
 	put_instruction(s, slot | 1);
 	put_call(s, hook->before);
 	put_if_false_original(s);
-	put_to_original(s, BL);
-	e->exit = s->at + s->used;
-	put_save(s);
-	put_instruction(s, slot | 0);
-	put_call(s, hook->after);
-	put_restore(s);
-	put_return(s);
+	put_value(s, 16, (uintptr_t) detour_return_pad(e->call));
+	put_instruction(s, 0xd61f0200);		/* br x16 */
+	e->exit = (uintptr_t) detour_return_pad(e->call) + 16;	/* behind its call */
 }
 
 /* ---------------------------------------------------------------- for the engine */
+
+bool
+detour_moves_call(const detour_plan *plan)
+{
+	return false;
+}
 
 bool
 detour_plan_for(const detour_function *f, detour_plan *plan, char *reason, size_t size)

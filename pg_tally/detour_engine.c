@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "detour_engine.h"
+#include "detour_return.h"
 
 #define ARENA_SIZE 65536
 #define ARENAS 32
@@ -239,6 +239,24 @@ release_stub(const uint8 *at)
 		}
 }
 
+/* ---------------------------------------------------------------- return pads */
+
+static const uint32 no_depth = 0;
+
+detour_caller_stack detour_callers = {NULL, &no_depth};
+detour_return detour_returns[DETOUR_RETURNS];
+
+/* A return pad that no detour has; DETOUR_RETURNS: there is none. */
+static uint32
+free_return(void)
+{
+	uint32		number = 0;
+
+	while (number < DETOUR_RETURNS && detour_returns[number].original != NULL)
+		number++;
+	return number;
+}
+
 /* ---------------------------------------------------------------- detours */
 
 /* Those that are prepared, so that no function is redirected twice. */
@@ -256,6 +274,9 @@ find_plan(const detour_function *f, detour_way way, detour_plan *plan, char *rea
 	/* What tells a loop from a call takes stack, and there arguments may lie. */
 	if (plan->loops && way == DETOUR_AROUND)
 		return DETOUR_REFUSE(reason, size, DETOUR_BRANCHES_INTO);
+	/* Nothing describes the stub to what walks the stack. The server itself is C, which no exception may pass. */
+	if (way == DETOUR_AROUND && detour_moves_call(plan) && f->module != (const uint8 *) executable_self()->low)
+		return DETOUR_REFUSE(reason, size, "it begins with a call, which an exception could not leave");
 	return true;
 }
 
@@ -279,6 +300,9 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 
 	if (arena == NULL)
 		return DETOUR_REFUSE(reason, size, "no memory for new code within reach of the function");
+	e->call = hook->way == DETOUR_AROUND ? free_return() : DETOUR_RETURNS;
+	if (hook->way == DETOUR_AROUND && e->call == DETOUR_RETURNS)
+		return DETOUR_REFUSE(reason, size, "%d functions are redirected already", DETOUR_RETURNS);
 	number = free_stub(arena);
 	s.at = (uintptr_t) arena->base + (size_t) number * STUB_SIZE;
 	detour_assemble(&s, f, plan, hook, e);
@@ -300,6 +324,8 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 	}
 	arena->taken[number] = true;
 	arena->used++;
+	if (e->call < DETOUR_RETURNS)
+		detour_returns[e->call] = (detour_return) {e->original, hook->after};
 	e->prepared = true;
 	e->on = false;
 	if (hook->original != NULL)
@@ -419,14 +445,15 @@ unsigned_address(uintptr_t word)
 }
 
 /*
- * May this process be running in that stub, or return to it? Then the stack has an address within the stub,
- * so each word of it is checked. The kernel's random bytes lie above all frames of the main stack. The
+ * May this process be running in that stub, or return to it or to its return pad? Then the stack has an address within one of
+ * them, so each word of it is checked. The kernel's random bytes lie above all frames of the main stack. The
  * stacks of other threads are not known.
  */
 static pg_noinline bool
 may_run_in(const detour *e)
 {
 	const uintptr_t low = (uintptr_t) e->original;
+	const uintptr_t pad = e->call < DETOUR_RETURNS ? (uintptr_t) detour_return_pad(e->call) : low;
 	const uintptr_t top = getauxval(AT_RANDOM) & ~(uintptr_t) (sizeof(uintptr_t) - 1);
 	/* The end of this function's frame: what lies in it may be left from earlier calls. */
 #if defined(__aarch64__)
@@ -445,7 +472,7 @@ may_run_in(const detour *e)
 	{
 		uintptr_t	address = unsigned_address(*word);
 
-		if (address >= low && address < low + STUB_SIZE)
+		if (address - low < STUB_SIZE || address - pad < DETOUR_PAD)
 			return true;
 	}
 	return false;
@@ -465,6 +492,8 @@ detour_release(detour *e)
 	if (*link == e)
 		*link = e->next;
 	release_stub(e->original);
+	if (e->call < DETOUR_RETURNS)
+		detour_returns[e->call] = (detour_return) {NULL, NULL};
 	*e = (detour) {0};
 	return true;
 }

@@ -70,12 +70,27 @@ note_far(stub *s, uintptr_t target)
 /* How the function's first instructions can be moved; false, with a reason, if they cannot. */
 extern bool detour_plan_for(const detour_function *f, detour_plan *plan, char *reason, size_t size);
 
+/* Is a call among them? It is the last. */
+extern bool detour_moves_call(const detour_plan *plan);
+
 /*
  * Fill the stub: first what does the same as the function, then what the jump leads to. Sets e->target, the jump
  * and e->exit. s->failed afterwards: an operand is out of reach.
  */
 extern void detour_assemble(stub *s, const detour_function *f, const detour_plan *plan,
 							const detour_hook *hook, detour *e);
+
+/*
+ * A call that is followed to its return is made from a return pad (detour_return.h), which calls `original`, and `after` when that
+ * returns.
+ */
+typedef struct detour_return
+{
+	const void *original;
+	const void *after;
+} detour_return;
+
+extern detour_return detour_returns[DETOUR_RETURNS] __attribute__((visibility("hidden")));
 
 /* ---------------------------------------------------------------- the self-test */
 

@@ -10,6 +10,8 @@
 
 #include "detour.h"
 
+detour_caller_stack detour_callers;
+
 static bool
 refuse(char *reason, size_t size)
 {

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "detour_engine.h"
+#include "detour_return.h"
 #include <detour_proven.h>
 
 /* ---------------------------------------------------------------- assembling */
@@ -220,11 +220,7 @@ put_wrap(stub *s, const detour_hook *hook)
 	PUT(s, 0x5a, 0xc3);				/* pop %rdx; ret */
 }
 
-/*
- * The return address is taken off the stack and a call pushes the stub's to the very same
- * address, so arguments on the stack are where the function expects them, and each return
- * meets the call that the processor expects it to.
- */
+/* The return address is taken off the stack, and the return pad calls the function. */
 static void
 put_around(stub *s, const detour_hook *hook, detour *e)
 {
@@ -238,13 +234,8 @@ put_around(stub *s, const detour_hook *hook, detour *e)
 	PUT(s, 0x75, 5);				/* jnz past the jump */
 	put_to_original(s, JUMP);
 	PUT(s, 0x48, 0x8d, 0x64, 0x24, 8);	/* lea 8(%rsp),%rsp */
-	put_to_original(s, CALL);
-	e->exit = s->at + s->used;
-	PUT(s, 0x48, 0x8d, 0x64, 0x24, 0xf8);	/* lea -8(%rsp),%rsp */
-	PUT(s, 0x57);					/* push %rdi */
-	PUT(s, 0x48, 0x8d, 0x7c, 0x24, 8);	/* lea 8(%rsp),%rdi */
-	put_call(s, hook->after);
-	PUT(s, 0x5f, 0xc3);				/* pop %rdi; ret */
+	put_jump(s, (uintptr_t) detour_return_pad(e->call));
+	e->exit = (uintptr_t) detour_return_pad(e->call) + 6;	/* behind its call */
 }
 
 /* ---------------------------------------------------------------- for the engine */
@@ -276,6 +267,12 @@ calls_may_move(const detour_function *f, const detour_plan *plan, char *reason, 
 		if (plan->step[i].kind == DETOUR_CALL && !may_be_called(f, plan->step[i].target))
 			return DETOUR_REFUSE(reason, size, DETOUR_CANNOT_MOVE);
 	return true;
+}
+
+bool
+detour_moves_call(const detour_plan *plan)
+{
+	return plan->steps > 0 && plan->step[plan->steps - 1].kind == DETOUR_CALL;
 }
 
 /* The plan proven at build time, if the bytes are the same; else by decoding them now. */

@@ -7,9 +7,13 @@
  * of each call and the time spent in probed functions below. Each frame has the position of its return
  * address on the real stack: siglongjmp ends the frames below its target (imports.c).
  *
- * Tail calls: a function that ends by jumping to another leaves the stub's exit as the other's return
+ * Tail calls: a function that ends by jumping to another leaves its own exit as the other's return
  * address, in the same stack slot. So a frame in the stack slot of a new one has ended unless its own exit
  * stands there.
+ *
+ * Frames are left without a return, too: by exceptions, which find their way by the shadow stack (detour_return.h), and by
+ * jumps that are not the server's. The next frame at or above their place ends them. A coroutine whose stack is a
+ * part of the main stack comes back after that, so the return addresses of the last frames that were left are kept.
  *
  * Changing the list, the level, a reset and a fork end the timing of open calls, but their frames stay until
  * they return.
@@ -20,14 +24,17 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "functions.h"
 #include "detour_handler.h"
 
 #define FRAMES 1024					/* deeper calls are counted and not timed */
+#define LEFT 1024					/* frames that were left, whose return addresses are kept */
 #define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase */
-#define KEPT 1024					/* functions that are, or were, probed and keep their stubs */
+#define KEPT 1000					/* functions that are, or were, probed and keep their stubs */
 #define EDGES 1024					/* power of two; (caller, callee) pairs */
 #define HOT_SHARE_PERCENT 5		/* of the time, spent in one probe: more is too hot */
 
@@ -62,6 +69,17 @@ typedef struct frame
 	bool		outermost;			/* of this function's frames */
 } frame;
 
+StaticAssertDecl(sizeof(frame) == DETOUR_CALLER_SIZE && offsetof(frame, stack_slot) == 0 &&
+				 offsetof(frame, back) == sizeof(uintptr_t), "unwinders read frames");
+StaticAssertDecl(KEPT < DETOUR_RETURNS, "the self-test has one, too");
+
+/* Of a frame that was left. */
+typedef struct left_frame
+{
+	uintptr_t  *stack_slot;
+	uintptr_t	back;
+} left_frame;
+
 /* Calls from one function to another. */
 typedef struct edge
 {
@@ -71,14 +89,17 @@ typedef struct edge
 
 static struct
 {
-	uint32		depth;
+	uint32		depth;				/* of frames: the last is frames[depth] */
 	bool		busy;				/* within a handler */
+	bool		interleaved;		/* coroutines on the main stack: no more calls are followed */
 	bool		edges;
 	uint64		window_ticks;		/* what FUNCTIONS_WINDOW probes take, about */
 	uintptr_t	stack_top;			/* of the main stack */
 	int			count;				/* items of functions[] that have been used */
 	int			oldest;				/* of those that keep a stub, about: the next to lose it */
-	frame		frames[FRAMES];
+	frame		frames[1 + FRAMES];	/* the first is above all stacks */
+	left_frame	left[LEFT];
+	uint32		lefts;				/* how many there have been */
 	function	functions[KEPT];
 	int			edge_count;
 	edge		edge[EDGES];
@@ -207,28 +228,99 @@ record_edge(uint32 caller, uint32 callee, uint64 elapsed)
 	}
 }
 
-/* Take the topmost frame off and count its call, which ended at `now`. */
+/* Take the last frame off and count its call, which ended at `now`. */
 static inline void
 end_frame(uint64 now)
 {
-	frame	   *fr = &f.frames[--f.depth];
+	frame	   *fr = &f.frames[f.depth--];
+	frame	   *caller = fr - 1;
 	function   *fn = &f.functions[fr->number];
 	uint64		elapsed = now > fr->start ? now - fr->start : 0;
 
 	if (unlikely(!fr->timed))
 		return;
 	fn->active--;
-	if (f.depth > 0)
-		f.frames[f.depth - 1].below += elapsed;
+	caller->below += elapsed;
 	if (unlikely(!handler_on()))
 		return;
 	tally.on = false;
 	record(fn, fr, elapsed);
-	if (unlikely(f.edges) && f.depth > 0 && f.frames[f.depth - 1].timed)
-		record_edge(f.frames[f.depth - 1].number, fr->number, elapsed);
+	if (unlikely(f.edges) && caller->timed)
+		record_edge(caller->number, fr->number, elapsed);
 	if (unlikely(++fn->window_calls >= FUNCTIONS_WINDOW))
 		check_heat(fn, now);
 	tally.on = true;
+}
+
+/* The last frame was left without a return. */
+DETOUR_HANDLER static pg_noinline void
+leave_frame(uint64 now)
+{
+	const frame *fr = &f.frames[f.depth];
+
+	f.left[f.lefts++ % LEFT] = (left_frame) {fr->stack_slot, fr->back};
+	end_frame(now);
+}
+
+static void
+report_interleaved(void *unused)
+{
+	int			saved_errno = errno;
+
+	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, "coroutines run on the main stack of a process: it does not "
+					"time functions any more");
+	errno = saved_errno;
+}
+
+static void
+report_lost(void *unused)
+{
+	static const char text[] = "pg_tally: a timed function returns from a stack that was put aside\n";
+
+	(void) !write(STDERR_FILENO, text, sizeof(text) - 1);
+	abort();
+}
+
+/*
+ * A function returns whose frame is not the last. Either frames above it were left, or it was itself taken to have been
+ * left: the process changes between stacks that lie within its main stack. Returns where it goes on. What is on
+ * the stack now returns as it should; new calls are not followed, since it would not be known which were left.
+ */
+DETOUR_HANDLER static pg_noinline uintptr_t
+return_out_of_order(uintptr_t *stack_slot, uint64 now)
+{
+	uint32		depth = f.depth;
+	uintptr_t	back;
+
+	while (depth > 0 && f.frames[depth].stack_slot != stack_slot)
+		depth--;
+	if (depth > 0)
+	{
+		while (f.depth > depth)
+			leave_frame(now);
+		back = f.frames[depth].back;
+		end_frame(now);
+		return back;
+	}
+	for (uint32 i = 1; i <= Min(f.lefts, LEFT); i++)
+	{
+		left_frame *left = &f.left[(f.lefts - i) % LEFT];
+
+		if (left->stack_slot != stack_slot)
+			continue;
+		left->stack_slot = NULL;
+		if (!f.interleaved && tally.on)
+		{
+			tally.on = false;
+			detour_call_aside(report_interleaved, NULL);
+			tally.on = true;
+		}
+		f.interleaved = true;
+		f.stack_top = 0;
+		return left->back;
+	}
+	detour_call_aside(report_lost, NULL);
+	return 0;
 }
 
 /* ---------------------------------------------------------------- handlers */
@@ -258,17 +350,19 @@ function_enter(uint32 number, uintptr_t *stack_slot)
 		f.busy = false;
 		return false;
 	}
-	/* Frames left behind by a jump whose target is unknown. */
-	while (f.depth > 0 && unlikely(f.frames[f.depth - 1].stack_slot <= stack_slot))
+	/* Frames left behind by an exception or by a jump whose target is unknown. */
+	while (unlikely(f.frames[f.depth].stack_slot <= stack_slot))
 	{
-		fr = &f.frames[f.depth - 1];
+		fr = &f.frames[f.depth];
 		if (fr->stack_slot == stack_slot && *stack_slot == f.functions[fr->number].detour.exit)
 			break;
-		end_frame(handler_now());
+		leave_frame(handler_now());
 	}
-	fr = &f.frames[f.depth++];
+	fr = &f.frames[f.depth + 1];
 	fr->stack_slot = stack_slot;
 	fr->back = *stack_slot;
+	pg_compiler_barrier();			/* an unwinder in a signal handler finds the frame whole */
+	f.depth++;
 	fr->below = 0;
 	fr->number = number;
 	fr->timed = true;
@@ -284,10 +378,13 @@ function_leave(uintptr_t *stack_slot)
 	uint64		now = handler_now();
 
 	f.busy = true;
-	while (unlikely(f.frames[f.depth - 1].stack_slot != stack_slot))
+	if (unlikely(f.frames[f.depth].stack_slot != stack_slot))
+		*stack_slot = return_out_of_order(stack_slot, now);
+	else
+	{
+		*stack_slot = f.frames[f.depth].back;
 		end_frame(now);
-	*stack_slot = f.frames[f.depth - 1].back;
-	end_frame(now);
+	}
 	f.busy = false;
 }
 
@@ -297,7 +394,7 @@ function_leave(uintptr_t *stack_slot)
 static void
 drop_open_calls(void)
 {
-	for (uint32 i = 0; i < f.depth; i++)
+	for (uint32 i = 1; i <= f.depth; i++)
 		f.frames[i].timed = false;
 	for (int i = 0; i < f.count; i++)
 		f.functions[i].active = 0;
@@ -308,7 +405,7 @@ void
 functions_begin(void)
 {
 	f.busy = false;
-	f.stack_top = (uintptr_t) __builtin_frame_address(0) + ((uintptr_t) 1 << 20);
+	f.stack_top = f.interleaved ? 0 : (uintptr_t) __builtin_frame_address(0) + ((uintptr_t) 1 << 20);
 	drop_open_calls();
 	for (int i = 0; i < f.count; i++)
 	{
@@ -353,7 +450,7 @@ functions_end(uint64 now)
 
 		f.depth = depth;
 		end_frame(now);
-		f.frames[depth - 1].timed = false;
+		f.frames[depth].timed = false;
 		f.depth = whole;
 	}
 }
@@ -367,8 +464,8 @@ functions_jump(sigjmp_buf target, uint64 now)
 	f.busy = false;
 	if (f.depth == 0 || !detour_jump_target(target, &stack))
 		return;
-	while (f.depth > 0 && (uintptr_t) f.frames[f.depth - 1].stack_slot < stack)
-		end_frame(now);
+	while ((uintptr_t) f.frames[f.depth].stack_slot < stack)
+		leave_frame(now);
 }
 
 /* ---------------------------------------------------------------- the list */
@@ -392,7 +489,7 @@ functions_drop_all(void)
 static bool
 has_frame(int number)
 {
-	for (uint32 i = 0; i < f.depth; i++)
+	for (uint32 i = 1; i <= f.depth; i++)
 		if (f.frames[i].number == (uint32) number)
 			return true;
 	return false;
@@ -435,6 +532,8 @@ functions_add(const detour_function *wanted, char *reason, size_t size)
 	function   *fn;
 	int			number;
 
+	f.frames[0].stack_slot = (uintptr_t *) UINTPTR_MAX;
+	detour_callers = (detour_caller_stack) {&f.frames[1], &f.depth};
 	if (strlen(wanted->name) >= NAME_SIZE)
 	{
 		snprintf(reason, size, "its name is longer than %d characters", NAME_SIZE - 1);

@@ -3,12 +3,14 @@
 //! locks, thousands of functions probed in one session.
 
 use crate::support;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::support::eventually;
 use crate::support::lazy::never_calling;
 use postgres::Client;
-use scratch::Cluster;
+use scratch::{Binaries, Cluster};
 use segment::{set_level, Level, ProbeState, Segment, Snapshot};
 
 fn pid(client: &mut Client) -> i32 {
@@ -427,4 +429,95 @@ fn phases_are_guessed_where_the_main_loop_does_not_call_the_redirected_function(
         counted(&path, others, |name| name == "simple query::wait::Timeout:PgSleep") == 1
     });
     assert_eq!(warnings(&path, "phases of sessions are not distinguished"), 1);
+}
+
+/// The library of `leaving.cc`, and its functions in SQL; None: there is no compiler for the server.
+fn with_functions_that_are_left(cluster: &Cluster) -> Option<tempfile::TempDir> {
+    if support::emulated() {
+        println!("not tested: there is no compiler of C++ for an emulated server");
+        return None;
+    }
+    let mode = std::fs::Permissions::from_mode(0o755);
+    let folder = tempfile::Builder::new().permissions(mode).tempdir().unwrap();
+    let library = folder.path().join("leaving.so");
+    let include = Binaries::find().unwrap().config("--includedir-server").unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/leaving.cc");
+    let compiled = Command::new("c++")
+        .args(["-O2", "-fPIC", "-shared", "-I", &include, source, "-o"])
+        .arg(&library)
+        .output();
+    let Ok(output) = compiled else {
+        println!("not tested: there is no c++");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut client = cluster.connect().unwrap();
+    for (function, argument) in [
+        ("left_by_exception", "int"),
+        ("left_by_jump", "int"),
+        ("coroutine_on_the_heap", ""),
+        ("coroutine_on_the_stack", ""),
+    ] {
+        let library = library.display();
+        let sql =
+            format!("create function {function}({argument}) returns int language c as '{library}'");
+        client.batch_execute(&sql).unwrap();
+    }
+    Some(folder)
+}
+
+fn calls_of(path: &Path, pid: i32, function: &str) -> u64 {
+    counted(path, pid, |name| name.starts_with(&format!("function::{function}::inclusive::")))
+}
+
+/// An exception that meets a frame without a description ends the process.
+#[test]
+fn exceptions_and_jumps_pass_functions_that_are_timed() {
+    const TIMED: &str = "left_throws,left_passes,left_jumps,standard_ExecutorRun";
+    let cluster = support::shared();
+    let Some(_folder) = with_functions_that_are_left(&cluster) else { return };
+    let path = support::segment(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let pid = pid(&mut client);
+    // The library is loaded by the first call.
+    let sums =
+        "select sum(left_by_exception(n)), sum(left_by_jump(n)) from generate_series(1, 100) n";
+    // 50 even numbers and one each; -1 for each odd one.
+    let expected: (i64, i64) = (2550, 2550);
+    for functions in ["", TIMED] {
+        client.batch_execute(&format!("set pg_tally.functions = '{functions}'")).unwrap();
+        let row = client.query_one(sums, &[]).unwrap();
+        assert_eq!((row.get(0), row.get(1)), expected, "timed: '{functions}'");
+    }
+    // What was left is counted by the next call that is followed, and by the end of the query that contains it.
+    for function in ["left_throws", "left_passes", "left_jumps"] {
+        assert_eq!(calls_of(&path, pid, function), 100, "{function}");
+    }
+}
+
+/// A coroutine that has a part of the main stack as its own returns to frames that seemed to have been left.
+#[test]
+fn coroutines_return_as_ever_where_their_functions_are_timed() {
+    let cluster = support::shared();
+    let Some(_folder) = with_functions_that_are_left(&cluster) else { return };
+    let path = support::segment(&cluster);
+    for stack in ["coroutine_on_the_heap", "coroutine_on_the_stack"] {
+        let mut client = cluster.connect().unwrap();
+        let pid = pid(&mut client);
+        for functions in ["", "left_yields,left_resumes"] {
+            client.batch_execute(&format!("set pg_tally.functions = '{functions}'")).unwrap();
+            for _ in 0..3 {
+                let row = client.query_one(&format!("select {stack}()"), &[]).unwrap();
+                assert_eq!(row.get::<_, i32>(0), 3313, "{stack}, timed: '{functions}'");
+            }
+        }
+        // Calls on another stack are not followed; after the first return out of order, none is.
+        let (yields, resumes) =
+            (calls_of(&path, pid, "left_yields"), calls_of(&path, pid, "left_resumes"));
+        match stack {
+            "coroutine_on_the_heap" => assert_eq!((yields, resumes), (0, 9)),
+            _ => assert!(yields + resumes > 0),
+        }
+    }
+    assert_eq!(warnings(&path, "coroutines run on the main stack"), 1);
 }
