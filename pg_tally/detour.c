@@ -17,8 +17,7 @@ detour_function_of(const executable *module, const ElfW(Sym) *symbol, const char
 		.name = name,
 		.code = (uint8 *) (module->base + symbol->st_value),
 		.size = symbol->st_size,
-		.module = (const uint8 *) module->low,
-		.module_size = module->high - module->low,
+		.module = module,
 	};
 }
 

@@ -81,8 +81,7 @@ typedef struct detour_function
 	const char *name;
 	uint8	   *code;
 	size_t		size;
-	const uint8 *module;			/* what it is part of, all of it readable */
-	size_t		module_size;
+	const executable *module;		/* what it is part of; NULL: nothing but the function can be read */
 } detour_function;
 
 /*

@@ -295,7 +295,7 @@ detour_moves_call(const detour_plan *plan)
 bool
 detour_plan_for(const detour_function *f, detour_plan *plan, char *reason, size_t size)
 {
-	return detour_plan_make(f->code, f->size, f->module, f->module_size, plan, reason, size);
+	return detour_plan_make(f->code, f->size, f->module, plan, reason, size);
 }
 
 void

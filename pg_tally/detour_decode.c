@@ -7,7 +7,11 @@
  * library is opened when it is first needed: its relocation and its tables cost more than
  * half a millisecond, and most sessions have a plan that was proven at build time.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* link.h */
+#endif
 #include "detour_plan.h"
+#include "executable.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -217,8 +221,7 @@ typedef struct bounds
 {
 	const uint8_t *function;
 	size_t		size;
-	const uint8_t *module;			/* readable; NULL: the function alone is */
-	size_t		module_size;
+	const executable *module;		/* NULL: the function alone can be read */
 	int64_t		from;				/* nothing may branch into (from, to), */
 	int64_t		to;
 	int64_t		jump;				/* but a loop to where our jump will be */
@@ -228,25 +231,29 @@ typedef struct bounds
 /*
  * The table of a switch holds distances from itself to its cases (gcc and clang for position-
  * independent code). Read as one, does it lead into the bytes that would be moved? It ends
- * where a detour leads out of the module's code, or the module does; what is read beyond its
- * true end does no harm but to refuse a function too many.
+ * where a distance leads out of the function's segment, or its own segment ends; what is read beyond its
+ * true end does no harm but to refuse a function too many. Between segments nothing can be read.
  */
 static bool
 table_leads_into(const bounds *b, int64_t table)
 {
-	for (int i = 0; i < TABLE_ENTRIES; i++)
+	const loaded_segment *code = executable_segment(b->module, b->function, b->size);
+	const loaded_segment *data = executable_segment(b->module, b->function + table, sizeof(int32_t));
+
+	for (int i = 0; code != NULL && data != NULL && i < TABLE_ENTRIES; i++)
 	{
-		const uint8_t *at = b->function + table + 4 * i;
+		const uintptr_t at = (uintptr_t) b->function + (uintptr_t) (table + 4 * i);
 		int32_t		distance;
 		int64_t		target;
 
-		if (at < b->module || at + sizeof(distance) > b->module + b->module_size)
+		if (data->high - at < sizeof(distance))
 			return false;
-		memcpy(&distance, at, sizeof(distance));
+		memcpy(&distance, (const void *) at, sizeof(distance));
 		target = table + distance;
 		if (target > b->from && target < b->to)
 			return true;
-		if (b->function + target < b->module || b->function + target >= b->module + b->module_size)
+		if ((uintptr_t) b->function + (uintptr_t) target < code->low ||
+			(uintptr_t) b->function + (uintptr_t) target >= code->high)
 			return false;
 	}
 	return false;
@@ -308,11 +315,11 @@ branches_into(const ZydisDecoder *decoder, bounds *b)
 }
 
 bool
-detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, size_t module_size,
+detour_plan_make(const uint8_t *function, size_t size, const struct executable *module,
 				detour_plan *plan, char *reason, size_t reason_size)
 {
 	ZydisDecoder decoder;
-	bounds		b = {function, size, module, module_size, 0, 0, 0, false};
+	bounds		b = {function, size, module, 0, 0, 0, false};
 
 	memset(plan, 0, sizeof(*plan));
 	if (size >= sizeof(endbr64) && memcmp(function, endbr64, sizeof(endbr64)) == 0)

@@ -343,13 +343,12 @@ begins_with_jump(const uint8_t *function, size_t size, size_t at)
 }
 
 bool
-detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, size_t module_size,
+detour_plan_make(const uint8_t *function, size_t size, const struct executable *module,
 				 detour_plan *plan, char *reason, size_t reason_size)
 {
 	uint32_t	first;
 
 	(void) module;
-	(void) module_size;
 	memset(plan, 0, sizeof(*plan));
 	if (size > FUNCTION_MAX || size < 4)
 		return DETOUR_REFUSE(reason, reason_size, "the function is too %s (%zu bytes)",

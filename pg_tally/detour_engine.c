@@ -269,13 +269,15 @@ find_plan(const detour_function *f, detour_way way, detour_plan *plan, char *rea
 		if (e->function == f->code)
 			return DETOUR_REFUSE(reason, size, "pg_tally redirects it already, for its own use or by "
 					 "another name");
+	if (f->module != NULL && executable_segment(f->module, f->code, f->size) == NULL)
+		return DETOUR_REFUSE(reason, size, "it does not lie in what is loaded of its library");
 	if (!detour_plan_for(f, plan, reason, size))
 		return false;
 	/* What tells a loop from a call takes stack, and there arguments may lie. */
 	if (plan->loops && way == DETOUR_AROUND)
 		return DETOUR_REFUSE(reason, size, DETOUR_BRANCHES_INTO);
 	/* Nothing describes the stub to what walks the stack. The server itself is C, which no exception may pass. */
-	if (way == DETOUR_AROUND && detour_moves_call(plan) && f->module != (const uint8 *) executable_self()->low)
+	if (way == DETOUR_AROUND && detour_moves_call(plan) && (f->module == NULL || f->module->low != executable_self()->low))
 		return DETOUR_REFUSE(reason, size, "it begins with a call, which an exception could not leave");
 	return true;
 }

@@ -21,14 +21,14 @@
 #define DETOUR_HAS_BREAKPOINT "another tool has a breakpoint at its start"
 #define DETOUR_CANNOT_MOVE "an instruction at its start cannot be moved"
 
+struct executable;
+
 /*
- * Make the plan for the function of that size, which lies among `module_size` readable bytes
- * from `module` on; NULL: nothing but the function can be read. False, with a reason, when it
+ * Make the plan for the function of that size, which is a part of `module`; NULL: nothing but the function can be read. False, with a reason, when it
  * is too short, an instruction in the way cannot be moved, or any instruction of the function
  * branches into the bytes that would be moved.
  */
-extern bool detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module,
-							size_t module_size, detour_plan *plan, char *reason,
-							size_t reason_size);
+extern bool detour_plan_make(const uint8_t *function, size_t size, const struct executable *module,
+							detour_plan *plan, char *reason, size_t reason_size);
 
 #endif							/* PG_TALLY_DETOUR_PLAN_H */

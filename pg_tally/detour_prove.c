@@ -92,7 +92,7 @@ main(int argc, char **argv)
 			: find_function(file, (size_t) st.st_size, argv[i], &sizes[i - 2]);
 		snprintf(reason, sizeof(reason), "the server has no such function");
 		if (bytes[i - 2] == NULL ||
-			!detour_plan_make(bytes[i - 2], sizes[i - 2], NULL, 0, &plans[i - 2], reason, sizeof(reason)))
+			!detour_plan_make(bytes[i - 2], sizes[i - 2], NULL, &plans[i - 2], reason, sizeof(reason)))
 		{
 			printf("/* %s: %s */\n", argv[i], reason);
 			bytes[i - 2] = NULL;

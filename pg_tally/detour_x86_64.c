@@ -250,7 +250,7 @@ may_be_called(const detour_function *f, int32 target)
 	static const uint8 endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 	const uint8 *at = f->code + target;
 
-	if (f->module == NULL || at < f->module || at + 16 > f->module + f->module_size)
+	if (f->module == NULL || executable_segment(f->module, at, 16) == NULL)
 		return false;
 	if (memcmp(at, endbr64, sizeof(endbr64)) == 0)
 		at += sizeof(endbr64);
@@ -288,7 +288,7 @@ detour_plan_for(const detour_function *f, detour_plan *plan, char *reason, size_
 		}
 	if (f->size >= 2 && (f->code[0] == 0xe9 || (f->code[0] == 0xff && f->code[1] == 0x25)))
 		return DETOUR_REFUSE(reason, size, DETOUR_BEGINS_WITH_JUMP);
-	return detour_plan_make(f->code, f->size, f->module, f->module_size, plan, reason, size) &&
+	return detour_plan_make(f->code, f->size, f->module, plan, reason, size) &&
 		calls_may_move(f, plan, reason, size);
 }
 

@@ -17,14 +17,14 @@
 /*
  * An address in the dynamic section. The file has it from where the object is loaded. glibc
  * adds that address when it loads an object whose dynamic section can be written; musl, and
- * glibc where it cannot, leave it as it is. NULL if it leads out of the object.
+ * glibc where it cannot, leave it as it is. NULL if it leads out of what can be read of the object.
  */
 static const void *
 table_at(const executable *exe, uintptr_t address)
 {
 	if (address < exe->base)
 		address += exe->base;
-	return address >= exe->low && address < exe->high ? (const void *) address : NULL;
+	return executable_segment(exe, (const void *) address, 1) != NULL ? (const void *) address : NULL;
 }
 
 /* The value of a tag in the dynamic section; 0: it has none. */
@@ -68,6 +68,8 @@ executable_read(const struct dl_phdr_info *info, executable *exe)
 				exe->low = low;
 			if (low + ph->p_memsz > exe->high)
 				exe->high = low + ph->p_memsz;
+			if ((ph->p_flags & PF_R) != 0 && exe->segment_count < EXECUTABLE_SEGMENTS)
+				exe->segments[exe->segment_count++] = (loaded_segment) {low, low + ph->p_memsz};
 		}
 		else if (ph->p_type == PT_DYNAMIC)
 			dyn = (const ElfW(Dyn) *) (exe->base + ph->p_vaddr);

@@ -12,6 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define EXECUTABLE_SEGMENTS 16
+
+/* A part of an object that is mapped readable. */
+typedef struct loaded_segment
+{
+	uintptr_t	low;
+	uintptr_t	high;				/* before this */
+} loaded_segment;
+
 typedef struct executable
 {
 	bool		found;
@@ -25,8 +34,10 @@ typedef struct executable
 	size_t		relas;
 	uintptr_t	relro_start;		/* pages that are read-only after relocation */
 	uintptr_t	relro_end;
-	uintptr_t	low;				/* it is mapped from here ... */
-	uintptr_t	high;				/* ... to before this */
+	uintptr_t	low;				/* it lies from here ... */
+	uintptr_t	high;				/* ... to before this; what lies between its segments cannot be read */
+	loaded_segment segments[EXECUTABLE_SEGMENTS];	/* further ones are not read */
+	int			segment_count;
 	const ElfW(Half) *versions;		/* DT_VERSYM: of each symbol; NULL: there are none */
 	const ElfW(Verneed) *needed;	/* DT_VERNEED: what the numbers in it stand for */
 	size_t		needs;
@@ -38,6 +49,18 @@ typedef struct executable
  * cannot be read: a table that it needs is missing, or lies outside of what is loaded.
  */
 extern void executable_read(const struct dl_phdr_info *info, executable *exe);
+
+/* The segment that has all of those bytes; NULL: none, so they may not be read. */
+static inline const loaded_segment *
+executable_segment(const executable *exe, const void *bytes, size_t size)
+{
+	const uintptr_t at = (uintptr_t) bytes;
+
+	for (int i = 0; i < exe->segment_count; i++)
+		if (at >= exe->segments[i].low && at < exe->segments[i].high && size <= exe->segments[i].high - at)
+			return &exe->segments[i];
+	return NULL;
+}
 
 /* Of this process; the same every time. found is false if it cannot be read. */
 extern const executable *executable_self(void);

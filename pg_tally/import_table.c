@@ -62,7 +62,7 @@ import_table_scan(const executable *exe, import_wanted wanted, void *data)
 static bool
 is_within(const executable *exe, const void *address)
 {
-	return (uintptr_t) address >= exe->low && (uintptr_t) address < exe->high;
+	return executable_segment(exe, address, sizeof(void *)) != NULL;
 }
 
 /* `handle` is what dlopen gives, or RTLD_DEFAULT. A function chosen at run time is chosen. */

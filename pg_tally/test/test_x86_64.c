@@ -6,6 +6,7 @@
  */
 #include "compat.h"
 
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -358,6 +359,34 @@ what_cannot_be_moved_is_refused(void **state)
 	refused("calls_into_itself", &replacing, "branch into its first instructions");
 }
 
+static int	gap_functions = 0;
+
+static bool
+try_in_gap(const executable *module, const ElfW(Sym) *symbol, const char *name, void *data)
+{
+	detour_function function = detour_function_of(module, symbol, name);
+	char		reason[120] = "";
+	bool		can;
+
+	if (strstr(module->path, "libgap.so") == NULL || strstr(name, "in") == NULL || strstr(name, "_gap") == NULL)
+		return false;
+	gap_functions++;
+	can = detour_can(&function, reason, sizeof(reason));
+	assert_int_equal(can, strcmp(name, "switches_in_a_gap") == 0);
+	if (!can)
+		assert_non_null(strstr(reason, strcmp(name, "lies_in_a_gap") == 0 ? "what is loaded" : "cannot be moved"));
+	return false;
+}
+
+/* Whoever reads between the segments of a library is ended by SIGSEGV. */
+static void
+nothing_is_read_between_the_segments_of_a_library(void **state)
+{
+	assert_non_null(dlopen(GAP, RTLD_NOW));
+	executable_each_function(try_in_gap, NULL);
+	assert_int_equal(gap_functions, 3);
+}
+
 static void
 set_to_seven(void *number)
 {
@@ -388,6 +417,7 @@ main(void)
 		cmocka_unit_test(a_loop_in_a_function_with_arguments_on_the_stack_is_refused),
 		cmocka_unit_test(an_argument_may_be_written_if_the_function_has_none_there),
 		cmocka_unit_test(what_cannot_be_moved_is_refused),
+		cmocka_unit_test(nothing_is_read_between_the_segments_of_a_library),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
