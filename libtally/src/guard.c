@@ -9,7 +9,8 @@
  * level 0 is off. The descriptor is dropped too, so that the writer no longer reserves or frees memory of
  * the file.
  *
- * A SIGBUS elsewhere goes to the handler that was there before.
+ * A SIGBUS elsewhere goes to the handler that was there before, which may survive it: the guard stays. Only where it ends
+ * the process, as without us, the handler is put back.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -23,22 +24,58 @@
 static tally_segment *volatile guarded;
 static struct sigaction before;
 
-/* Async-signal-safe: two system calls and a store. */
+/* A signal that another process sent, or this one: no instruction will raise it again. */
+static bool
+was_sent(const siginfo_t *info)
+{
+	return info->si_code <= 0;
+}
+
+/* To what would have been called without us, as it would have been. It may leave by siglongjmp. */
+static void
+pass_on(int number, siginfo_t *info, void *context)
+{
+	const struct sigaction to = before;
+	sigset_t	own;
+
+	if ((to.sa_flags & SA_SIGINFO) == 0 && (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN))
+	{
+		if (to.sa_handler == SIG_IGN && was_sent(info))
+			return;
+		/* The process ends: by the instruction, which is repeated, or by the signal, which comes again after this handler. */
+		sigaction(number, &to, NULL);
+		if (was_sent(info))
+			raise(number);
+		return;
+	}
+	if ((to.sa_flags & SA_RESETHAND) != 0)
+		before = (struct sigaction) {.sa_handler = SIG_DFL};
+	pthread_sigmask(SIG_BLOCK, &to.sa_mask, NULL);
+	sigemptyset(&own);
+	sigaddset(&own, number);
+	if ((to.sa_flags & SA_NODEFER) != 0)
+		pthread_sigmask(SIG_UNBLOCK, &own, NULL);
+	if ((to.sa_flags & SA_SIGINFO) != 0)
+		to.sa_sigaction(number, info, context);
+	else
+		to.sa_handler(number);
+	/* the kernel restores the mask when the handler returns */
+}
+
+/* Async-signal-safe: two system calls and a store, or what the handler before it is. */
 static void
 on_sigbus(int number, siginfo_t *info, void *context)
 {
 	tally_segment *segment = guarded;
 	int			saved = errno;
 
-	(void) number;
-	(void) context;
 	if (segment != NULL && segment->header != NULL &&
 		(uintptr_t) info->si_addr - (uintptr_t) segment->header < segment->size &&
 		mmap(segment->header, segment->size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED)
 		segment->fd = -1;
 	else
-		sigaction(SIGBUS, &before, NULL);	/* the instruction is repeated, and faults under that handler */
+		pass_on(number, info, context);
 	errno = saved;
 }
 
@@ -49,6 +86,10 @@ tally_guard(tally_segment *segment)
 	bool		installed = guarded != NULL;
 
 	sigemptyset(&action.sa_mask);
+	if (!installed && sigaction(SIGBUS, NULL, &before) != 0)
+		return errno;
+	/* On the stack that the handler before it expects. */
+	action.sa_flags |= before.sa_flags & SA_ONSTACK;
 	if (!installed && sigaction(SIGBUS, &action, &before) != 0)
 		return errno;
 	guarded = segment;

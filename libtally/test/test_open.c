@@ -7,9 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -551,6 +554,100 @@ write_after_the_end(void *argument)
 	return mine.fd == -1 ? 0 : 3;
 }
 
+static sigjmp_buf own_recovery;
+static int	own_faults;
+
+static void
+recover(int number, siginfo_t *info, void *context)
+{
+	(void) number;
+	(void) info;
+	(void) context;
+	own_faults++;
+	siglongjmp(own_recovery, 1);
+}
+
+/* A library of the process reads a file that another process cuts short, and handles that by itself. */
+static void
+fault_elsewhere(void)
+{
+	char		name[] = "/tmp/pg_tally_test_XXXXXX";
+	int			fd = mkstemp(name);
+	volatile char *bytes;
+
+	unlink(name);
+	if (fd < 0 || ftruncate(fd, 4096) != 0)
+		abort();
+	bytes = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	if (bytes == MAP_FAILED || ftruncate(fd, 0) != 0)
+		abort();
+	if (sigsetjmp(own_recovery, 1) == 0)
+	{
+		(void) bytes[0];
+		abort();
+	}
+	munmap((void *) bytes, 4096);
+	close(fd);
+}
+
+static int
+write_after_faults_elsewhere(void *argument)
+{
+	struct sigaction action = {.sa_sigaction = recover,.sa_flags = SA_SIGINFO};
+	int			written;
+
+	sigemptyset(&action.sa_mask);
+	if (sigaction(SIGBUS, &action, NULL) != 0)
+		return 10;
+	/* the guard is installed with the first attached segment */
+	for (int i = 0; i < 2; i++)
+	{
+		tally_segment mine;
+
+		if (tally_attach(test_path("segment"), &mine) != 0 || tally_guard(&mine) != 0)
+			return 11;
+		fault_elsewhere();
+		fault_elsewhere();
+		if (own_faults != 2 * (i + 1))
+			return 12;
+		if (i == 0)
+			tally_close(&mine);
+	}
+	written = write_after_the_end(argument);
+	return written != 0 ? written : own_faults == 4 ? 0 : 13;
+}
+
+/* Each of them went to the library's handler, and the guard was there when the segment's own file was cut short. */
+static void
+a_guard_stays_when_another_file_is_cut_short(void **state)
+{
+	(void) state;
+	assert_int_equal(test_wait(test_child(write_after_faults_elsewhere, NULL)), 0);
+}
+
+static int
+be_sent_a_signal(void *argument)
+{
+	tally_segment mine;
+
+	if (signal(SIGBUS, argument == NULL ? SIG_DFL : SIG_IGN) == SIG_ERR ||
+		tally_attach(test_path("segment"), &mine) != 0 || tally_guard(&mine) != 0)
+		return 10;
+	raise(SIGBUS);
+	return write_after_the_end(NULL);
+}
+
+/* kill -BUS does what it does without us, and no more. */
+static void
+a_signal_that_was_sent_ends_the_process_unless_it_is_ignored(void **state)
+{
+	int			ignores;
+
+	(void) state;
+	assert_int_equal(test_wait(test_child(be_sent_a_signal, NULL)), 256 + SIGBUS);
+	assert_int_equal(test_wait(test_child(be_sent_a_signal, &ignores)), 0);
+}
+
 static void
 a_guarded_writer_survives_the_truncation_of_its_file(void **state)
 {
@@ -611,6 +708,8 @@ main(void)
 		TEST(a_segment_on_a_disk_needs_any_file_system),
 		TEST(an_unmapped_segment_takes_probes_and_its_truncation_is_survived),
 		TEST(a_guarded_writer_survives_the_truncation_of_its_file),
+		TEST(a_guard_stays_when_another_file_is_cut_short),
+		TEST(a_signal_that_was_sent_ends_the_process_unless_it_is_ignored),
 		TEST(ticks_have_the_length_that_the_monotonic_clock_shows),
 	};
 
