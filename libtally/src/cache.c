@@ -165,18 +165,74 @@ add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally
 	return true;
 }
 
-/* Flush what is in use. It is released even if that fails. */
+/*
+ * Time of an evicted statement, into the shared entry of the statement of id 0. `next` takes what that one evicts in
+ * turn. False: the table has no space.
+ */
+static bool
+put_evicted(tally_segment *segment, const tally_holder *me, const tally_evicted_parts *parts, tally_evicted *next)
+{
+	uint64_t	tag = tally_statement_hash(&parts->key);
+	tally_local_statement local;
+	tally_sets	sets;
+	bool		done;
+
+	if (!tally_sets_lock(segment, me, tag, &sets))
+		return false;
+	sets.evicted = next;
+	memset(&local, 0, sizeof(local));
+	local.key = parts->key;
+	local.generation = UINT64_MAX;	/* no reset has dropped it */
+	local.entry = TALLY_NONE;
+	memcpy(local.parts, parts->parts, sizeof(local.parts));
+	done = add_to_table(segment, &sets, tag, &local, 0);
+	tally_sets_unlock(&sets);
+	return done;
+}
+
+#define EVICTED_ROUNDS 4			/* of statements of id 0 that evict others; this ends with the second in practice */
+
+/* The time of evicted statements is added to the table, so that none is missing from the sum, or counted as dropped. */
+void
+tally_evicted_put(tally_segment *segment, const tally_holder *me, const tally_evicted *first)
+{
+	tally_evicted lists[2];
+	const tally_evicted *list = first;
+
+	for (int round = 0; round < EVICTED_ROUNDS && list->used != 0; round++)
+	{
+		tally_evicted *next = &lists[round % 2];
+
+		next->used = 0;
+		for (uint32_t n = 0; n < list->used; n++)
+		{
+			TALLY_STOP("time of an evicted statement on its way");
+			if (!put_evicted(segment, me, &list->of[n], next))
+				tally_count_one(&segment->header->statements_dropped);
+		}
+		list = next;
+	}
+	for (uint32_t n = 0; n < list->used; n++)
+		tally_count_one(&segment->header->statements_dropped);
+}
+
+/*
+ * Flush what is in use. It is released even if that fails. `evicted` takes the time of statements that it evicts; NULL: that
+ * goes to the table.
+ */
 static void
 flush(tally_segment *segment, const tally_holder *me, const tally_local_statement *local, uint64_t item,
 		 tally_evicted *evicted)
 {
+	tally_evicted own;
 	uint64_t	tag = tally_statement_hash(&local->key);
 	tally_sets	sets;
 	bool		done = false;
 
+	own.used = 0;
 	if (tally_sets_lock(segment, me, tag, &sets))
 	{
-		sets.evicted = evicted;
+		sets.evicted = evicted != NULL ? evicted : &own;
 		/* a dead holder of the locks may have flushed it already */
 		done = !in_use(segment, item) || add_to_table(segment, &sets, tag, local, item);
 		TALLY_POINT("local entry flushed");
@@ -188,6 +244,8 @@ flush(tally_segment *segment, const tally_holder *me, const tally_local_statemen
 		tally_cache_release(segment, item);
 	if (!done)
 		tally_count_one(&segment->header->statements_dropped);
+	if (own.used != 0)
+		tally_evicted_put(segment, me, &own);
 }
 
 /*
@@ -439,7 +497,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 
 /*
  * The time of evicted statements goes to the statement of id 0 of their database and user, so that no
- * time is missing from the sum. What that one evicts in turn is lost.
+ * time is missing from the sum. What that one evicts in turn goes to the table.
  */
 static void
 keep_evicted(tally_cache *cache, const tally_evicted *evicted)
@@ -447,15 +505,20 @@ keep_evicted(tally_cache *cache, const tally_evicted *evicted)
 	for (uint32_t n = 0; n < evicted->used; n++)
 	{
 		tally_local_statement *local = tally_cache_find(cache, &evicted->of[n].key);
+		tally_evicted more;
 
+		more.used = 0;
 		if (local == NULL)
-			local = enter(cache, &evicted->of[n].key, NULL, TALLY_NONE, false, NULL);
-		if (local == NULL)
-			continue;
-		TALLY_STOP("time of an evicted statement on its way");
-		tally_seq_begin(&local->seq);
-		tally_parts_add_all(local->parts, evicted->of[n].parts);
-		tally_seq_end(&local->seq);
+			local = enter(cache, &evicted->of[n].key, NULL, TALLY_NONE, false, &more);
+		if (local != NULL)
+		{
+			TALLY_STOP("time of an evicted statement on its way");
+			tally_seq_begin(&local->seq);
+			tally_parts_add_all(local->parts, evicted->of[n].parts);
+			tally_seq_end(&local->seq);
+		}
+		if (more.used != 0)
+			tally_evicted_put(cache->segment, &cache->holder, &more);
 	}
 }
 

@@ -210,21 +210,26 @@ typedef struct tally_sets
 {
 	uint32_t	number[2];			/* ascending */
 	tally_set  *set[2];
-	struct tally_evicted *evicted;	/* takes the parts of evicted statements; NULL: they are lost */
+	struct tally_evicted *evicted;	/* takes the parts of evicted statements */
 } tally_sets;
 
 /* The parts of evicted statements, on their way to the statement of id 0. */
 #define TALLY_EVICTED 2
 
+typedef struct tally_evicted_parts
+{
+	tally_statement_key key;
+	tally_part	parts[TALLY_PARTS];
+} tally_evicted_parts;
+
 typedef struct tally_evicted
 {
 	uint32_t	used;
-	struct
-	{
-		tally_statement_key key;
-		tally_part	parts[TALLY_PARTS];
-	}			of[TALLY_EVICTED];
+	tally_evicted_parts of[TALLY_EVICTED];
 } tally_evicted;
+
+/* cache.c: to the table, or counted as dropped */
+extern void tally_evicted_put(tally_segment *segment, const tally_holder *me, const tally_evicted *first);
 
 extern void tally_holder_self(tally_holder *me);
 /* The one of its two sets that is searched first. */

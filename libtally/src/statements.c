@@ -539,12 +539,15 @@ tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 {
 	tally_holder me;
 	tally_sets	sets;
+	tally_evicted evicted;
 	uint64_t	tag = tally_statement_hash(key);
 	uint32_t	number = TALLY_NONE;
 
 	tally_holder_self(&me);
 	if (segment->cold.sets.count == 0 || !tally_sets_lock(segment, &me, tag, &sets))
 		return false;
+	evicted.used = 0;
+	sets.evicted = &evicted;
 	number = tally_statement_obtain(segment, &sets, key, tag, text);
 	if (number != TALLY_NONE)
 	{
@@ -560,6 +563,8 @@ tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 		statement_end(statement);
 	}
 	tally_sets_unlock(&sets);
+	if (evicted.used != 0)
+		tally_evicted_put(segment, &me, &evicted);
 	return number != TALLY_NONE;
 }
 

@@ -82,6 +82,92 @@ thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 	assert_statements_at_rest(&segment);
 }
 
+/*
+ * Statements of some databases: the statement of id 0, which takes the time of an evicted one, is another each time and evicts
+ * a third. Others are evicted when a session ends, and when statements are loaded. `check` is called now and then.
+ */
+static void
+evict_each_other(uint32_t databases, void (*check) (uint64_t given))
+{
+	uint64_t	seed = 5;
+	uint64_t	given = 0;
+	tally_figures figures;
+
+	memset(&figures, 0, sizeof(figures));
+	figures.counts.exec.count = 1;
+	figures.parts[0] = (tally_part) {.stat = 1,.count = 1,.ticks = 7};
+	for (int session = 0; session < 4; session++)
+	{
+		for (int i = 0; i < 300; i++)
+		{
+			tally_statement_key key = test_key(1 + test_random(&seed) % 400);
+
+			key.database_id = 1 + (uint32_t) (test_random(&seed) % databases);
+			if (i % 10 == 0)
+				assert_true(tally_statement_load(&segment, &key, &figures, NULL));
+			else
+				assert_non_null(test_execute(&cache, &key, 50, "select $1"));
+			given += i % 10 == 0 ? 7 : 50;
+			check(given);
+		}
+		tally_cache_flush(&cache);
+		tally_retire(&slot);
+		check(given);
+		test_open_cache(&segment, &slot, &cache);
+	}
+	assert_true(segment.header->statements_evicted > 500);
+}
+
+static uint64_t
+time_in_the_table(void)
+{
+	test_reading reading;
+	uint64_t	time;
+
+	test_read(&segment, &reading);
+	time = reading.in_parts;
+	test_read_free(&reading);
+	return time;
+}
+
+static void
+assert_all_is_there(uint64_t given)
+{
+	assert_int_equal(time_in_the_table(), given);
+	assert_int_equal(segment.header->statements_dropped, 0);
+}
+
+static void
+no_time_of_evicted_statements_is_lost(void **state)
+{
+	(void) state;
+	evict_each_other(6, assert_all_is_there);
+}
+
+static uint64_t missing;
+static uint64_t counted;
+
+static void
+assert_what_is_lost_is_counted(uint64_t given)
+{
+	uint64_t	time = time_in_the_table();
+
+	assert_true(time <= given);
+	if (given - time != missing)
+		assert_true(segment.header->statements_dropped > counted);
+	missing = given - time;
+	counted = segment.header->statements_dropped;
+}
+
+/* Half of the table could be statements of id 0: these evict each other, too. */
+static void
+time_that_has_no_place_is_counted_as_dropped(void **state)
+{
+	(void) state;
+	missing = counted = 0;
+	evict_each_other(60, assert_what_is_lost_is_counted);
+}
+
 static void
 a_statement_held_by_a_cache_is_not_evicted(void **state)
 {
@@ -407,6 +493,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(thousands_of_statements_stay_bounded_and_are_accounted_for),
+		TEST(no_time_of_evicted_statements_is_lost),
+		TEST(time_that_has_no_place_is_counted_as_dropped),
 		TEST(a_statement_held_by_a_cache_is_not_evicted),
 		TEST(the_statement_with_the_lowest_usage_is_evicted_first),
 		TEST(a_table_of_held_statements_still_takes_a_new_one),
