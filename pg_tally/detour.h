@@ -11,7 +11,7 @@
  * leads to it any more. Everything that depends on the processor is in
  * detour_<processor>.c.
  *
- * No page is ever writable and executable at once. Call from the process's one thread.
+ * No page is ever writable and executable at once. Call from the process's main thread.
  */
 #ifndef PG_TALLY_DETOUR_H
 #define PG_TALLY_DETOUR_H
@@ -138,8 +138,13 @@ extern bool detour_prepare(const detour_function *function, const detour_hook *h
  * Switch prepared detours on or off in this process; those that are so already are ignored
  * On, it is all or none; off, as many as can be: each says itself whether it is `on`.
  * Returns 0 or the first failure's errno value. Changes errno.
+ *
+ * DETOUR_THREADS: nothing was done, since another thread of the process may be running the instructions that would change. Only
+ * what is redirected by DETOUR_AROUND can be a function that other threads run: the server's own, which the other ways
+ * are for, use what belongs to its one thread.
  */
 #define DETOUR_SWITCH_MAX 1024
+#define DETOUR_THREADS (-1)
 extern int	detour_switch(detour *const *detours, int count, bool on);
 
 /*

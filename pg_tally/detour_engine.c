@@ -11,6 +11,7 @@
  */
 #include "compat.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -290,6 +291,14 @@ detour_can(const detour_function *function, char *reason, size_t size)
 	return find_plan(function, DETOUR_AROUND, &plan, reason, size);
 }
 
+/* A library with a function that is redirected stays loaded, whoever closes it. The handle is kept. */
+static bool
+pin(const executable *module)
+{
+	return module == NULL || module->path[0] == '\0' ||
+		dlopen(module->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) != NULL;
+}
+
 static bool
 prepare(const detour_function *f, const detour_plan *plan, const detour_hook *hook, detour *e,
 		char *reason, size_t size)
@@ -419,12 +428,27 @@ detour_prepare(const detour_function *function, const detour_hook *hook, detour 
 	errno = 0;
 	if ((plan.arguments & ~hook->absent) != 0 && hook->way != DETOUR_AROUND)
 		return DETOUR_REFUSE(reason, size, "its first instruction writes an argument");
+	if (!pin(function->module))
+	{
+		errno = 0;
+		return DETOUR_REFUSE(reason, size, "its library is being unloaded");
+	}
+	errno = 0;
 	if (!prepare(function, &plan, hook, e, reason, size))
 		return false;
 	e->function = function->code;
 	e->next = prepared;
 	prepared = e;
 	return true;
+}
+
+/* A folder for each thread, "." and "..". */
+static bool
+has_one_thread(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
 }
 
 /* ---------------------------------------------------------------- releasing stubs */
@@ -463,12 +487,8 @@ may_run_in(const detour *e)
 #else
 	const uintptr_t here = (uintptr_t) __builtin_frame_address(0);
 #endif
-	struct stat st;
 
-	if (top <= here || top - here > STACK_MOST)
-		return true;
-	/* A folder for each thread, "." and "..". */
-	if (stat("/proc/self/task", &st) != 0 || st.st_nlink != 3)
+	if (top <= here || top - here > STACK_MOST || !has_one_thread())
 		return true;
 	for (const uintptr_t *word = (const uintptr_t *) here; word < (const uintptr_t *) top; word++)
 	{
@@ -525,6 +545,13 @@ detour_switch(detour *const *detours, int count, bool on)
 
 	if (count > DETOUR_SWITCH_MAX)
 		return E2BIG;
+	for (int i = 0; i < count && !JUMP_IS_ATOMIC; i++)
+		if (detours[i]->prepared && detours[i]->on != on && detours[i]->call < DETOUR_RETURNS)
+		{
+			if (!has_one_thread())
+				return DETOUR_THREADS;
+			break;
+		}
 	first = begin_writing(&writer);
 	if (first != 0)
 		return first;

@@ -18,9 +18,11 @@
 #include "detour_plan.h"
 
 #if defined(__x86_64__)
+#define JUMP_IS_ATOMIC false		/* it replaces several instructions: a thread may be between them */
 #define STUB_SIZE 256				/* no stub is longer */
 #define REACH ((uintptr_t) 1 << 31)	/* of a jump */
 #elif defined(__aarch64__)
+#define JUMP_IS_ATOMIC true			/* it replaces one instruction, an aligned word */
 #define STUB_SIZE 512
 #define REACH ((uintptr_t) 1 << 27)
 #endif

@@ -180,8 +180,10 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 	error = functions_switch();
 	if (error != 0)
 	{
-		report_switch_failed(&o, strerror(error));
-		refuse(&o, list, strerror(error));
+		const char *why = error == DETOUR_THREADS ? "the process has other threads, which may be running it" : strerror(error);
+
+		report_switch_failed(&o, why);
+		refuse(&o, list, why);
 	}
 
 	/* What the last list has left in the table. */

@@ -50,7 +50,7 @@ typedef struct function
 	const uint8 *code;
 	detour		detour;
 	bool		wanted;
-	bool		counting;			/* too hot to be timed */
+	bool		untimed;			/* too hot to be timed, so it is only counted, or unwanted and not removed */
 	uint32		active;				/* frames of it that are being timed */
 	uint32		window_calls;
 	uint64		window_start;
@@ -174,7 +174,7 @@ check_heat(function *fn, uint64 now)
 	fn->window_calls = 0;
 	if (fn->window_start != 0 && elapsed * HOT_SHARE_PERCENT < f.window_ticks * 100)
 	{
-		fn->counting = true;
+		fn->untimed = true;
 		detour_call_aside(report_hot, fn);
 	}
 	fn->window_start = now;
@@ -342,10 +342,11 @@ function_enter(uint32 number, uintptr_t *stack_slot)
 	if (unlikely(f.busy || !handler_on() || f.stack_top - (uintptr_t) stack_slot > STACK_SPAN))
 		return false;
 	f.busy = true;
-	if (unlikely(fn->counting || f.depth >= FRAMES))
+	if (unlikely(fn->untimed || f.depth >= FRAMES))
 	{
 		tally.on = false;
-		count_call(fn);
+		if (fn->wanted)
+			count_call(fn);
 		tally.on = true;
 		f.busy = false;
 		return false;
@@ -571,7 +572,7 @@ functions_add(const detour_function *wanted, char *reason, size_t size)
 	fn = &f.functions[number];
 	if (!fn->wanted)
 	{
-		fn->counting = false;
+		fn->untimed = false;
 		fn->window_start = 0;
 		fn->window_calls = 0;
 	}
@@ -609,7 +610,10 @@ functions_switch(void)
 		if (fn->wanted && !fn->detour.on)
 			on[ons++] = &fn->detour;
 		else if (!fn->wanted && fn->detour.on)
+		{
 			off[offs++] = &fn->detour;
+			fn->untimed = true;
+		}
 	}
 	if (offs > 0)
 		error = detour_switch(off, offs, false);

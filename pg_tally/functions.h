@@ -30,6 +30,7 @@ extern void functions_jump(sigjmp_buf target, uint64 now);
 extern void functions_configure(bool edges, uint64 window_ticks);
 extern void functions_drop_all(void);
 extern bool functions_add(const detour_function *function, char *reason, size_t size);
+/* Install and remove; 0, an errno value or DETOUR_THREADS. */
 extern int	functions_switch(void);
 extern bool functions_is_on(const uint8 *code, const char **name);
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -181,6 +182,60 @@ a_stub_is_given_back_when_its_calls_have_returned(void **state)
 	assert_true(detour_release(one));
 }
 
+/* ---------------------------------------------------------------- threads */
+
+static pthread_mutex_t ended = PTHREAD_MUTEX_INITIALIZER;
+
+static void *
+wait_for_the_end(void *unused)
+{
+	pthread_mutex_lock(&ended);
+	pthread_mutex_unlock(&ended);
+	return unused;
+}
+
+/*
+ * It may be running the very instructions. So nothing changes until it has ended; a function that only the server's own
+ * thread runs is redirected all the same.
+ */
+static void
+code_that_another_thread_may_run_is_not_changed(void **state)
+{
+	detour_hook	follow = {DETOUR_AROUND, (void *) enter, (void *) leave, 0};
+	detour_hook	replace = {DETOUR_REPLACE, (void *) replaced, NULL, 0};
+	detour		own = {0};
+	detour	   *one = &around;
+	detour	   *other = &own;
+	pthread_t	thread;
+
+#if !defined(__x86_64__)
+	skip();						/* one instruction is replaced, at once */
+#endif
+	prepare(one, "first_function", &follow);
+	prepare(other, "second_function", &replace);
+	pthread_mutex_lock(&ended);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_the_end, NULL), 0);
+	assert_int_equal(detour_switch(&one, 1, true), DETOUR_THREADS);
+	assert_false(one->on);
+	assert_int_equal(first_function(), 1);
+	assert_int_equal(detour_switch(&other, 1, true), 0);
+	assert_int_equal(second_function(), 100);
+	pthread_mutex_unlock(&ended);
+	pthread_join(thread, NULL);
+
+	assert_int_equal(detour_switch(&one, 1, true), 0);
+	pthread_mutex_lock(&ended);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_the_end, NULL), 0);
+	assert_int_equal(detour_switch(&one, 1, false), DETOUR_THREADS);
+	assert_true(one->on);
+	assert_int_equal(first_function(), 1);
+	pthread_mutex_unlock(&ended);
+	pthread_join(thread, NULL);
+	assert_int_equal(detour_switch(&one, 1, false), 0);
+	assert_int_equal(detour_switch(&other, 1, false), 0);
+	assert_true(detour_release(one) && detour_release(other));
+}
+
 int
 main(void)
 {
@@ -190,6 +245,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(all_or_none_are_switched_on_and_those_on_stay_on,
 										prepare_all, release_all),
 		cmocka_unit_test(a_stub_is_given_back_when_its_calls_have_returned),
+		cmocka_unit_test(code_that_another_thread_may_run_is_not_changed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -359,6 +359,34 @@ what_cannot_be_moved_is_refused(void **state)
 	refused("calls_into_itself", &replacing, "branch into its first instructions");
 }
 
+static bool
+redirect_in_gap(const executable *module, const ElfW(Sym) *symbol, const char *name, void *data)
+{
+	detour_function function = detour_function_of(module, symbol, name);
+	char		reason[120] = "";
+
+	if (strstr(module->path, "libgap.so") == NULL || strcmp(name, "switches_in_a_gap") != 0)
+		return false;
+	if (!detour_prepare(&function, &around, &redirected, reason, sizeof(reason)))
+		fail_msg("%s", reason);
+	return true;
+}
+
+/* Its jump would be looked for where nothing is any more. */
+static void
+a_library_stays_while_one_of_its_functions_is_redirected(void **state)
+{
+	detour	   *e = &redirected;
+	void	   *library = dlopen(GAP, RTLD_NOW);
+
+	assert_non_null(library);
+	executable_each_function(redirect_in_gap, NULL);
+	assert_true(e->prepared);
+	assert_int_equal(detour_switch(&e, 1, true), 0);
+	assert_int_equal(dlclose(library), 0);
+	give_back();
+}
+
 static int	gap_functions = 0;
 
 static bool
@@ -417,6 +445,7 @@ main(void)
 		cmocka_unit_test(a_loop_in_a_function_with_arguments_on_the_stack_is_refused),
 		cmocka_unit_test(an_argument_may_be_written_if_the_function_has_none_there),
 		cmocka_unit_test(what_cannot_be_moved_is_refused),
+		cmocka_unit_test(a_library_stays_while_one_of_its_functions_is_redirected),
 		cmocka_unit_test(nothing_is_read_between_the_segments_of_a_library),
 	};
 
