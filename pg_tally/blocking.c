@@ -189,13 +189,13 @@ set_next(uint64 from)
 	waiting.next = from + ticks_of(waiting.slice);
 }
 
-/* Until the next look-up, ms, rounded up; 0: it is due. A wake-up does not put it off. */
+/* Until the next look-up, ms, rounded up; 0: it is due. A wake-up does not put it off, a clock that goes back not for long. */
 static int
 until_next(uint64 now)
 {
 	double		ms_per_tick = tally_seconds_per_tick(tally.slot.segment) * 1000.0;
 
-	return waiting.next > now ? (int) ((double) (waiting.next - now) * ms_per_tick) + 1 : 0;
+	return waiting.next > now ? (int) Min((double) (waiting.next - now) * ms_per_tick, LAST_SLICE_MS) + 1 : 0;
 }
 
 /* ---------------------------------------------------------------- the sleep */

@@ -400,7 +400,7 @@ prepare(const char *path)
 		values[i] = (uint64_t) exp2(32.0 * (double) random() / (double) RAND_MAX);
 		indexes[i] = 1 + (uint32_t) random() % STATS;
 	}
-	tally_switch(&slot, 1, 0);
+	tally_switch(&slot, 1, slot.book->run_start);
 	for (uint64_t i = 0; i < CACHED; i++)
 	{
 		tally_statement_key key = statement_key(i);

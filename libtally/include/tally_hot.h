@@ -362,6 +362,26 @@ tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
 	tally_record_as(slot, index, value, true);
 }
 
+/* Ticks, from a hundredth of a second to ten: the clocks of two processors differ by less. */
+#define TALLY_CLOCK_SLIP (UINT64_C(1) << 28)
+
+/*
+ * `now` is before `start`: what to go on from. If it is by much, then the clock has begun anew, as the processor's counter
+ * does when the machine was off in between (hibernation). All time before is incomparable: so it is announced as a reset, which each
+ * writer follows, and the first completes (tally_clock_anew).
+ */
+TALLY_HOT uint64_t
+tally_clock_back(tally_slot *slot, uint64_t start, uint64_t now)
+{
+	tally_header *header = slot->segment->header;
+
+	if (start - now < TALLY_CLOCK_SLIP)
+		return start;
+	__atomic_store_n(&header->reset_tick, now, __ATOMIC_RELEASE);
+	(void) __atomic_add_fetch(&header->level_word, 0x100, __ATOMIC_RELEASE);
+	return now;
+}
+
 /* Between tally_seq_begin and tally_seq_publish. */
 TALLY_HOT void
 tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
@@ -372,8 +392,8 @@ tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	uint64_t	start = book->run_start;
 
 	/* the clocks of two processors may differ slightly; time is conserved all the same */
-	if (now < start)
-		now = start;
+	if (__builtin_expect(now < start, 0))
+		start = now = tally_clock_back(slot, start, now);
 	/* others can write this memory, so check the bounds; TALLY_NONE is outside */
 	if (pend < slot->limit)
 	{
@@ -431,14 +451,15 @@ static inline void
 tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)
 {
 	tally_book *book = slot->book;
+	uint64_t	start = book->run_start;
 	uint64_t	seq;
 
-	if (now < book->run_start)
-		now = book->run_start;
+	if (__builtin_expect(now < start, 0))
+		start = now = tally_clock_back(slot, start, now);
 	seq = tally_seq_begin(&book->seq);
 	book->pend = book->run;
 	TALLY_STOP("pending account set");
-	book->pend_ticks = now - book->run_start;
+	book->pend_ticks = now - start;
 	TALLY_STOP("pending time set");
 	book->run = next;
 	TALLY_STOP("account after the pending one runs");

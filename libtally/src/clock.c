@@ -136,17 +136,130 @@ tally_boot_ns(void)
 	return (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
 }
 
+/* ---------------------------------------------------------------- how long a tick is */
+
+#define SHORT_NS 200000				/* long enough to measure a tick to a thousandth ... */
+#define SETTLED_NS 100000000		/* ... and to a millionth */
+#define OFF 0.01					/* by more than this share no counter differs from itself */
+
+typedef struct instant
+{
+	uint64_t	tick;
+	uint64_t	ns;
+} instant;
+
+static instant
+instant_now(tally_clock_kind clock)
+{
+	instant		now = {0, 0};
+
+	tally_clock_pair(clock, &now.tick, &now.ns);
+	return now;
+}
+
+/* Nanoseconds; 0: no counter has such a tick, so the two are not of one clock. */
+static double
+tick_between(instant from, instant to)
+{
+	double		tick;
+
+	if (to.tick <= from.tick || to.ns <= from.ns)
+		return 0;
+	tick = (double) (to.ns - from.ns) / (double) (to.tick - from.tick);
+	return tick > 0.02 && tick < 1000 ? tick : 0;
+}
+
+/* Of now, in a fifth of a millisecond; 1: the counter does not advance. */
+static double
+measure_tick(tally_clock_kind clock)
+{
+	instant		from = instant_now(clock);
+	instant		to;
+	double		tick;
+
+	do
+		to = instant_now(clock);
+	while (to.ns - from.ns < SHORT_NS);
+	tick = tick_between(from, to);
+	return tick != 0 ? tick : 1;
+}
+
+/* The instant with which the clock began, or began anew; a process that has no mapping knows the first alone. */
+static instant
+origin(const tally_segment *segment)
+{
+	const tally_header *header = segment->header != NULL ? segment->header : &segment->cold;
+	instant		from;
+
+	from.ns = __atomic_load_n(&header->clock_ns0, __ATOMIC_ACQUIRE);
+	from.tick = __atomic_load_n(&header->clock_tick0, __ATOMIC_ACQUIRE);
+	return from;
+}
+
+/* Never 0, whatever became of the clock: others divide by it. */
 double
 tally_seconds_per_tick(const tally_segment *segment)
 {
-	uint64_t	tick = 0,
-				ns = 0;
+	static double known = 0;		/* to this process, from when it was measured over a longer time */
+	instant		from;
+	instant		now;
+	double		tick;
 
 	if (segment->clock == TALLY_CLOCK_MONOTONIC || segment->clock == TALLY_CLOCK_VIRTUAL)
 		return 1e-9;
-	tally_clock_pair(segment->clock, &tick, &ns);
-	if (tick <= segment->cold.clock_tick0)
-		return 0;
-	return (double) (ns - segment->cold.clock_ns0) * 1e-9 /
-		(double) (tick - segment->cold.clock_tick0);
+	from = origin(segment);
+	now = instant_now(segment->clock);
+	tick = tick_between(from, now);
+	if (tick != 0 && now.ns - from.ns >= SETTLED_NS)
+		known = tick;
+	else if (known != 0)
+		tick = known;
+	return (tick != 0 ? tick : measure_tick(segment->clock)) * 1e-9;
+}
+
+/* ---------------------------------------------------------------- a clock that begins anew */
+
+/* Is `now` of another clock than the origin? A counter that has begun anew may have passed the origin again. */
+static bool
+is_another(tally_clock_kind clock, instant from, instant now)
+{
+	double		since,
+				current;
+
+	if (now.tick < from.tick || clock == TALLY_CLOCK_MONOTONIC || clock == TALLY_CLOCK_VIRTUAL)
+		return now.tick < from.tick;
+	since = tick_between(from, now);
+	current = measure_tick(clock);
+	return since < current * (1 - OFF) || since > current * (1 + OFF);
+}
+
+/*
+ * A writer follows a reset. If it is one that tally_clock_back has announced, what else belongs to a reset is not done, which
+ * shows in the group of all others. Without waiting: the next one that follows does it as well. A process that
+ * was stopped between the two stores leaves an origin that the next one corrects.
+ */
+void
+tally_clock_anew(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+	const tally_book *others = tally_book_at(segment, segment->cold.slots + segment->cold.groups - 1);
+	instant		now;
+
+	if (tally_peek32(&others->resets) == tally_resets(segment) || !tally_merge_try_lock(segment))
+		return;
+	now.tick = tally_now(segment->clock);
+	now.ns = tally_monotonic_ns();
+	if (is_another(segment->clock, origin(segment), now))
+	{
+		__atomic_store_n(&header->clock_ns0, now.ns, __ATOMIC_RELEASE);
+		TALLY_STOP("origin half set anew");
+		__atomic_store_n(&header->clock_tick0, now.tick, __ATOMIC_RELEASE);
+		TALLY_STOP("origin set anew");
+		tally_event_add(segment, TALLY_EVENT_WARNING, "the clock went back, as after hibernation: all figures begin anew");
+		/* it would come too late */
+		tally_end_level(segment, UINT64_MAX);
+	}
+	if (tally_peek32(&others->resets) != tally_resets(segment))
+		tally_reset_locked(segment);
+	tally_merge_unlock(segment);
 }

@@ -180,6 +180,11 @@ extern void tally_book_clear(const tally_segment *segment, tally_book *book, boo
 /* merge_lock.c */
 extern bool tally_merge_lock(tally_segment *segment);
 extern bool tally_merge_try_lock(tally_segment *segment);
+
+/* level.c: where a book that lags behind a reset begins again */
+extern uint64_t tally_begin_again(tally_segment *segment, uint64_t run_start);
+/* clock.c: complete a reset that announced that the clock has begun anew */
+extern void tally_clock_anew(tally_segment *segment);
 extern void tally_merge_unlock(tally_segment *segment);
 
 /* merge.c: the caller holds the merge lock */

@@ -80,6 +80,16 @@ tally_end_level(tally_segment *segment, uint64_t now)
 	}
 }
 
+/* Of before the reset, or, if the clock has begun anew, of before that: then it is later than any time since. */
+uint64_t
+tally_begin_again(tally_segment *segment, uint64_t run_start)
+{
+	uint64_t	reset = __atomic_load_n(&segment->header->reset_tick, __ATOMIC_ACQUIRE);
+	uint64_t	now = tally_now(segment->clock);
+
+	return run_start < reset || (run_start > now && run_start - now >= TALLY_CLOCK_SLIP) ? reset : run_start;
+}
+
 /*
  * The book begins again where its running account began, or at the reset if that is later. What was
  * recorded between the reset and now is dropped together with its time, so that the accounts still equal
@@ -90,7 +100,6 @@ follow_reset(tally_slot *slot, uint32_t resets)
 {
 	tally_book *book = slot->book;
 	uint32_t	used = *(volatile uint32_t *) &book->used;
-	uint64_t	reset = __atomic_load_n(&slot->segment->header->reset_tick, __ATOMIC_ACQUIRE);
 
 	/* first: readers ignore them until the book has the new number */
 	tally_relations_zero_slot(slot->segment, slot->index);
@@ -102,8 +111,7 @@ follow_reset(tally_slot *slot, uint32_t resets)
 	book->pend = TALLY_NONE;
 	book->pend_ticks = 0;
 	TALLY_STOP("book zeroed after a reset");
-	if (book->run_start < reset)
-		book->run_start = reset;
+	book->run_start = tally_begin_again(slot->segment, book->run_start);
 	TALLY_STOP("book runs from the reset on");
 	book->born = book->run_start;
 	TALLY_STOP("book born at the reset");
@@ -118,7 +126,10 @@ tally_follow(tally_slot *slot, uint32_t next, uint64_t now)
 	uint32_t	before = slot->word;
 
 	if (slot->book->resets != TALLY_RESETS_OF(word))
+	{
 		follow_reset(slot, TALLY_RESETS_OF(word));
+		tally_clock_anew(slot->segment);
+	}
 	slot->word = word;
 	if ((TALLY_LEVEL_OF(before) == TALLY_LEVEL_OFF) != (TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF))
 		tally_switch(slot, next, now);

@@ -83,9 +83,8 @@ already_counted(const tally_segment *segment, tally_book *book, uint32_t used)
 }
 
 static closing
-close_book(const tally_segment *segment, tally_book *book, uint32_t used, uint64_t now)
+close_book(tally_segment *segment, tally_book *book, uint32_t used, uint64_t now)
 {
-	const tally_header *header = segment->header;
 	closing		end = {.run = book->run,.pend = book->pend,.pend_ticks = book->pend_ticks};
 	uint64_t	from = book->run_start;
 
@@ -93,8 +92,7 @@ close_book(const tally_segment *segment, tally_book *book, uint32_t used, uint64
 	if (end.lags)
 	{
 		end.pend = TALLY_NONE;
-		if (from < header->reset_tick)
-			from = header->reset_tick;
+		from = tally_begin_again(segment, from);
 	}
 	end.run_ticks = now > from ? now - from : 0;
 	if (!end.lags && (book->seq & 1) != 0 && end.run != TALLY_NONE)

@@ -361,9 +361,9 @@ main(int argc, char **argv)
 					"a jump in its first bytes");
 
 	claim(&a, &backend, 2 * SECOND);
-	tally_switch(&a, tally_touch(&a, idle), 0);
+	tally_switch(&a, tally_touch(&a, idle), a.book->run_start);
 	claim(&b, &worker, 2 * SECOND + 500000000);
-	tally_switch(&b, tally_touch(&b, cpu), 0);
+	tally_switch(&b, tally_touch(&b, cpu), b.book->run_start);
 	tally_switch(&b, tally_touch(&b, read), 2 * SECOND + 600000000);
 	if (tally_reset(&segment) != 0)
 		return 1;
@@ -373,7 +373,7 @@ main(int argc, char **argv)
 	for (uint32_t i = 0; i < 2; i++)
 	{
 		claim(&c, &walwriter, 3 * SECOND + i * 200000000);
-		tally_switch(&c, tally_touch(&c, sync), 0);
+		tally_switch(&c, tally_touch(&c, sync), c.book->run_start);
 		tally_switch(&c, TALLY_NONE, 3 * SECOND + 100000000 + i * 250000000);
 		c.book->calls[0] = 10 + i;
 		if (i == 0)

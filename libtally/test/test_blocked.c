@@ -44,7 +44,7 @@ a_process_that_waits_shows_who_blocks_it(void **state)
 	tally_blocked copy;
 
 	(void) state;
-	tally_switch(&slot, waiting, 5);
+	tally_switch(&slot, waiting, slot.book->run_start + 5);
 	assert_int_equal(tally_read_blocked(&segment, slot.index, &copy), TALLY_READ_ABSENT);
 	tally_block(&slot, &by_many);
 	assert_int_equal(tally_read_blocked(&segment, slot.index, &copy), TALLY_READ_CONSISTENT);
@@ -62,11 +62,11 @@ what_is_left_of_a_wait_is_not_shown(void **state)
 	uint32_t	index = slot.index;
 
 	(void) state;
-	tally_switch(&slot, waiting, 5);
+	tally_switch(&slot, waiting, slot.book->run_start + 5);
 	tally_block(&slot, &by_many);
-	tally_switch(&slot, cpu, 6);
+	tally_switch(&slot, cpu, slot.book->run_start + 6);
 	assert_int_equal(tally_read_blocked(&segment, index, &copy), TALLY_READ_ABSENT);
-	tally_switch(&slot, waiting, 7);
+	tally_switch(&slot, waiting, slot.book->run_start + 7);
 	assert_int_equal(tally_read_blocked(&segment, index, &copy), TALLY_READ_CONSISTENT);
 	/* nor to the next owner of the slot */
 	tally_retire(&slot);

@@ -6,6 +6,7 @@
 #include "support.h"
 
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 static tally_options options;
@@ -51,7 +52,7 @@ going_off_and_on_keeps_the_account_closed(void **state)
 	cpu = tally_touch(&slot, cpu_stat);
 	off = tally_touch(&slot, off_stat);
 	born = slot.book->born;
-	tally_switch(&slot, cpu, 0);
+	tally_switch(&slot, cpu, slot.book->run_start);
 	tally_set_level(&segment, TALLY_LEVEL_LOCKS);
 	assert_int_not_equal(slot.word, segment.header->level_word);
 	tally_follow(&slot, off, born + 50);
@@ -68,6 +69,141 @@ going_off_and_on_keeps_the_account_closed(void **state)
 	assert_int_equal(slot.heads[off].count, 1);
 	tally_retire(&slot);
 	assert_at_rest(&segment);
+}
+
+static int
+setup_virtual(void **state)
+{
+	*state = &segment;
+	test_options(&options);
+	options.clock = TALLY_CLOCK_VIRTUAL;
+	test_open(&segment, &options);
+	cpu_stat = tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
+	off_stat = tally_register(&segment, "off::uninstrumented", TALLY_ACCOUNT, "ticks");
+	return 0;
+}
+
+static uint64_t
+events_that_say(const char *text)
+{
+	uint64_t	found = 0;
+
+	for (uint64_t n = 0; n < segment.header->event_count; n++)
+		found += memmem(tally_at(&segment, &segment.cold.events, (uint32_t) n), sizeof(tally_event), text, strlen(text)) != NULL;
+	return found;
+}
+
+/*
+ * The counter begins anew, far below what it was: all figures begin with it. Writers that were at rest, that were running, and whose
+ * process had died follow, whichever is first; groups are empty; a level that was to end ends.
+ */
+static void
+a_clock_that_goes_back_begins_all_figures_anew(void **state)
+{
+	const uint64_t before = segment.header->virtual_tick + 5000000000;
+	const uint64_t after = 12345;
+	tally_slot	ended,
+				slot[2];
+	uint32_t	cpu = 0;
+
+	(void) state;
+	test_claim(&segment, "one", &ended);
+	tally_switch(&ended, tally_touch(&ended, cpu_stat), before);
+	segment.header->virtual_tick = before + 1000;
+	tally_retire(&ended);
+	for (int i = 0; i < 2; i++)
+	{
+		test_claim(&segment, "one", &slot[i]);
+		cpu = tally_touch(&slot[i], cpu_stat);
+		tally_switch(&slot[i], cpu, before + 1000);
+	}
+	tally_set_level_until(&segment, TALLY_LEVEL_LOCKS, before + 2000, TALLY_LEVEL_WAITS);
+	for (int i = 0; i < 2; i++)
+		tally_follow(&slot[i], cpu, before + 1000);
+
+	segment.header->virtual_tick = after;
+	assert_true(tally_seconds_per_tick(&segment) > 0);
+	/* the first sees it at its next switch, and no time has passed for it */
+	tally_switch(&slot[0], cpu, after);
+	assert_int_equal(slot[0].heads[cpu].total, 0);
+	assert_int_equal(slot[0].book->run_start, after);
+	assert_int_not_equal(slot[0].word, segment.header->level_word);
+	/* the second has yet to look at the clock */
+	for (int i = 1; i >= 0; i--)
+	{
+		while (slot[i].word != segment.header->level_word)
+			tally_follow(&slot[i], cpu, after);
+		assert_int_equal(slot[i].book->born, after);
+		assert_int_equal(slot[i].book->run_start, after);
+	}
+	while (slot[1].word != segment.header->level_word)
+		tally_follow(&slot[1], cpu, after);
+	assert_int_equal(TALLY_LEVEL_OF(segment.header->level_word), TALLY_LEVEL_WAITS);
+	assert_int_equal(segment.header->clock_tick0, after);
+	assert_int_equal(segment.header->reset_tick, after);
+	assert_int_equal(events_that_say("the clock went back"), 1);
+	for (uint32_t i = segment.cold.slots; i < segment.cold.slots + segment.cold.groups; i++)
+		assert_int_equal(tally_book_at(&segment, i)->used == 0 || tally_heads_of(tally_book_at(&segment, i))->total == 0, 1);
+
+	/* and time goes on */
+	segment.header->virtual_tick = after + 700;
+	for (int i = 0; i < 2; i++)
+	{
+		tally_switch(&slot[i], cpu, after + 700);
+		assert_int_equal(slot[i].heads[cpu].total, 700);
+		tally_retire(&slot[i]);
+	}
+	assert_at_rest(&segment);
+}
+
+static int
+setup_best(void **state)
+{
+	*state = &segment;
+	test_options(&options);
+	options.clock = tally_clock_best();
+	test_open(&segment, &options);
+	return 0;
+}
+
+/* Others divide by it. An origin that is later than now was taken before the clock went back. */
+static void
+a_tick_has_a_length_whatever_the_origin_is(void **state)
+{
+	const uint64_t origin[] = {tally_now(segment.clock) + UINT64_C(1000000000000), UINT64_MAX, 0};
+	double		right = tally_seconds_per_tick(&segment);
+
+	(void) state;
+	assert_true(right > 0);
+	for (size_t i = 0; i < sizeof(origin) / sizeof(origin[0]); i++)
+	{
+		double		length;
+
+		segment.header->clock_tick0 = origin[i];
+		segment.header->clock_ns0 = i == 2 ? UINT64_MAX : segment.header->clock_ns0;
+		length = tally_seconds_per_tick(&segment);
+		assert_true(length > 0.5 * right && length < 2 * right);
+	}
+}
+
+/* The clocks of two processors differ by a little: then nothing begins anew. */
+static void
+a_small_step_back_is_no_time_at_all(void **state)
+{
+	tally_slot	slot;
+	uint32_t	cpu;
+	uint64_t	start;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	cpu = tally_touch(&slot, cpu_stat);
+	start = slot.book->run_start;
+	tally_switch(&slot, cpu, start + 1000);
+	tally_switch(&slot, cpu, start + 400);
+	assert_int_equal(slot.heads[cpu].total, 0);
+	assert_int_equal(slot.book->run_start, start + 1000);
+	assert_int_equal(slot.word, segment.header->level_word);
+	tally_retire(&slot);
 }
 
 static void
@@ -131,11 +267,11 @@ a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows(void **state)
 
 	(void) state;
 	test_claim(&segment, "one", &retired);
-	tally_switch(&retired, tally_touch(&retired, cpu_stat), 0);
+	tally_switch(&retired, tally_touch(&retired, cpu_stat), retired.book->run_start);
 	tally_retire(&retired);
 	test_claim(&segment, "one", &slot);
 	cpu = tally_touch(&slot, cpu_stat);
-	tally_switch(&slot, cpu, 0);
+	tally_switch(&slot, cpu, slot.book->run_start);
 	slot.book->calls[2] = 9;
 	for (int i = 0; i < 5; i++)
 		tally_switch(&slot, cpu, tally_now(segment.clock));
@@ -171,7 +307,7 @@ a_switch_just_after_a_reset_conserves_time(void **state)
 	(void) state;
 	test_claim(&segment, "one", &slot);
 	cpu = tally_touch(&slot, cpu_stat);
-	tally_switch(&slot, cpu, 0);
+	tally_switch(&slot, cpu, slot.book->run_start);
 	assert_int_equal(tally_reset(&segment), 0);
 	/* it had read the word before */
 	tally_switch(&slot, cpu, segment.header->reset_tick + 500);
@@ -189,7 +325,7 @@ die_in_an_account(void *argument)
 
 	(void) argument;
 	test_claim(&segment, "one", &slot);
-	tally_switch(&slot, tally_touch(&slot, cpu_stat), 0);
+	tally_switch(&slot, tally_touch(&slot, cpu_stat), slot.book->run_start);
 	tally_switch(&slot, tally_touch(&slot, cpu_stat), tally_now(segment.clock));
 	slot.book->calls[0] = 3;
 	raise(SIGKILL);
@@ -310,6 +446,9 @@ main(void)
 		TEST(setting_the_level_keeps_the_number_of_resets),
 		TEST(going_off_and_on_keeps_the_account_closed),
 		TEST(the_first_writer_that_sees_the_end_of_a_level_ends_it),
+		cmocka_unit_test_setup_teardown(a_clock_that_goes_back_begins_all_figures_anew, setup_virtual, test_teardown),
+		cmocka_unit_test_setup_teardown(a_small_step_back_is_no_time_at_all, setup_virtual, test_teardown),
+		cmocka_unit_test_setup_teardown(a_tick_has_a_length_whatever_the_origin_is, setup_best, test_teardown),
 		TEST(a_change_of_the_configuration_takes_effect_once),
 		TEST(a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows),
 		TEST(a_switch_just_after_a_reset_conserves_time),

@@ -58,7 +58,7 @@ begin_session(tally_slot *slot)
 	witness->born = slot->book->born;
 	cpu = tally_touch(slot, cpu_stat);
 	wait = tally_touch(slot, wait_stat);
-	tally_switch(slot, cpu, 0);
+	tally_switch(slot, cpu, slot->book->run_start);
 	for (uint64_t i = 0; i < TIMERS; i++)
 	{
 		tally_record(slot, tally_touch(slot, timer_stats[i]), 100 + i);

@@ -93,6 +93,9 @@ impl ClockKind {
     }
 }
 
+/// Ticks by which the clocks of two processors differ at most (`TALLY_CLOCK_SLIP`): one that goes back by more has begun anew.
+pub(crate) const CLOCK_SLIP: u64 = 1 << 28;
+
 /// Pairs of readings closer than this do not give a precise length of a tick.
 const BASE: Duration = Duration::from_millis(50);
 
@@ -176,6 +179,11 @@ impl Clock {
     /// Of such a clock: it shows this now.
     pub(crate) fn set_now(&mut self, tick: u64) {
         self.moment = Some(tick);
+    }
+
+    /// The instant with which it began, or began anew.
+    pub(crate) fn set_origin(&mut self, tick0: u64, ns0: u64) {
+        (self.tick0, self.ns0) = (tick0, ns0);
     }
 
     /// It is a later moment of the same clock.

@@ -226,6 +226,19 @@ impl Segment {
         }
     }
 
+    /// A writer has found that its clock has begun anew (hibernation), if the header names another instant than before.
+    pub(crate) fn read_clock_origin(&mut self) -> Result<(), Error> {
+        let tick0 = self.read_u64(header::CLOCK_TICK0 as u64)?;
+        let ns0 = self.read_u64(header::CLOCK_NS0 as u64)?;
+        if (tick0, ns0) != (self.header.clock_tick0, self.header.clock_ns0) && self.remote.is_none()
+        {
+            (self.header.clock_tick0, self.header.clock_ns0) = (tick0, ns0);
+            self.clock.set_origin(tick0, ns0);
+            self.measure_clock();
+        }
+        Ok(())
+    }
+
     /// Its clock, as known at the last snapshot.
     pub fn clock(&self) -> &Clock {
         &self.clock

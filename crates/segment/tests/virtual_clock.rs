@@ -5,6 +5,7 @@
 mod maker;
 
 use maker::{Maker, Shape, Who, ACCOUNT};
+use segment::layout::header;
 use segment::{Interval, Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
 
 const SHAPE: Shape = Shape { slots: 2, groups: 1, stats_per_book: 16 };
@@ -74,4 +75,34 @@ fn the_time_at_level_locks_is_that_from_one_change_to_the_other() {
     assert_eq!(locks(&first, &second), (3.0, 5.0));
     assert_eq!(locks(&second, &third), (4.0, 9.0));
     assert_eq!(locks(&first, &third), (7.0, 14.0));
+}
+
+/// Hibernation: the counter begins anew, a writer announces that as a reset, and the first that follows sets the origin. A second
+/// process has not looked at the clock since.
+#[test]
+fn a_clock_that_begins_anew_is_a_new_beginning_and_time_goes_on() {
+    const AFTER: u64 = 5 * SECOND;
+    let (_folder, mut maker, mut segment) = segment();
+    let stat = maker.stat("execute::wait::IO:WALSync", ACCOUNT);
+    let mut follows = maker.claim(0, 1, Who::client(), stat, maker.now());
+    maker.claim(1, 2, Who::client(), stat, maker.now());
+    maker.advance(8 * SECOND);
+    let previous = segment.snapshot(None).unwrap();
+    assert!(AFTER < segment.header().clock_tick0);
+
+    maker.u64(header::VIRTUAL_TICK as u64, AFTER);
+    maker.u64(header::RESET_TICK as u64, AFTER);
+    maker.u64(header::CLOCK_NS0 as u64, AFTER);
+    maker.u64(header::CLOCK_TICK0 as u64, AFTER);
+    maker.level_word(maker.get_u32(header::LEVEL_WORD as u64) + 0x100);
+    (follows.resets, follows.born, follows.run_start) = (1, AFTER, AFTER);
+    maker.write(&follows);
+    maker.advance(2 * SECOND);
+    let snapshot = segment.snapshot(Some(&previous)).unwrap();
+    let interval = Interval::between(&segment, Some(&previous), &snapshot);
+    assert_eq!(interval.interval_seconds, 2.0);
+    assert_eq!(interval.busy_seconds, 4.0);
+    assert_eq!(segment.header().clock_tick0, AFTER);
+    assert_eq!(segment.clock().ns_of(snapshot.tick), AFTER + 2 * SECOND);
+    assert!(interval.exact);
 }

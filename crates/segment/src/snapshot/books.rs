@@ -9,6 +9,7 @@
 use super::context::ReadContext;
 use super::histograms::HistogramBuffers;
 use crate::book::{Book, Head, Hold, Life, NAMELESS};
+use crate::clock::CLOCK_SLIP;
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, hold, state, u32_at, u64_at};
 use crate::segment::Segment;
@@ -100,11 +101,17 @@ impl Segment {
         book.transaction = u64_at(buffer, book::TRANSACTION);
         book.holding = u32_at(buffer, book::HOLDING);
         book.holds.extend(holds(buffer, book.holding));
-        // The owner has not noticed a reset: only the running account since then counts.
+        // The owner has not noticed a reset: only the running account since then counts. If the clock has begun anew, its
+        // times are later than any since.
         let lags = u32_at(buffer, book::RESETS) != context.resets;
         if lags {
-            book.run_start = book.run_start.max(context.reset_tick);
-            book.born = book.born.max(context.reset_tick);
+            let last = self.now().saturating_add(CLOCK_SLIP);
+            let since = |tick| match (context.reset_tick..=last).contains(&tick) {
+                true => tick,
+                false => context.reset_tick,
+            };
+            book.run_start = since(book.run_start);
+            book.born = since(book.born);
         } else {
             let call = |i| u64_at(buffer, book::CALLS + 8 * i);
             book.calls.extend((0..layout::CALLS).map(call));

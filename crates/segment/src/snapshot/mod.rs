@@ -114,7 +114,10 @@ impl Segment {
         let word = u32_at(&live, header::LEVEL_WORD);
         let resets = resets_of_word(word);
         let merges_before = u64_at(&live, header::MERGE_COUNT);
-        // After a reset, earlier values are not comparable.
+        // After a reset, earlier values are not comparable. The clock may have begun anew with it.
+        if self.is_of_this_boot() && previous.is_some_and(|p| p.resets != resets) {
+            self.read_clock_origin()?;
+        }
         let comparable = previous.filter(|p| p.resets == resets);
         let context = ReadContext {
             previous: comparable.map(|p| Previous { books: &p.books, groups: &p.groups }),
