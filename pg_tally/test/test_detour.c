@@ -203,7 +203,7 @@ code_that_another_thread_may_run_is_not_changed(void **state)
 {
 	detour_hook	follow = {DETOUR_AROUND, (void *) enter, (void *) leave, 0};
 	detour_hook	replace = {DETOUR_REPLACE, (void *) replaced, NULL, 0};
-	detour		own = {0};
+	static detour own;				/* on the stack its stub's address would be found there */
 	detour	   *one = &around;
 	detour	   *other = &own;
 	pthread_t	thread;
