@@ -44,7 +44,7 @@ hint_for(int error)
 	{
 		case ENOSPC:
 		case ENOMEM:
-			return "Free space there (a quarter of the file system, at most 256 MB, is left to others), set pg_tally.directory to another directory, or lower pg_tally.max_slots.";
+			return "Free space there (a quarter of the file system, at most 256 MB, is left to others; the segment takes a quarter of it at most), set pg_tally.directory to another directory, or lower pg_tally.max_slots.";
 		case EMEDIUMTYPE:
 			return "The directory is not on tmpfs, so its pages would be written to a disk. Set pg_tally.directory to a directory on tmpfs, such as /dev/shm, or set pg_tally.directory_on_disk = on.";
 		case EPERM:

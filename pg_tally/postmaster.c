@@ -91,6 +91,21 @@ helper_stops(void *argument)
 	return true;
 }
 
+#define SMALL_SHARE (64 * UINT64CONST(1024) * 1024)
+
+/* In a container /dev/shm has 64 MB unless it was made larger. */
+static void
+warn_of_small_file_system(void)
+{
+	uint64		share = tally_memory_share(&own.segment);
+
+	if (share == 0 || share > SMALL_SHARE)
+		return;
+	ereport(LOG,
+			(errmsg("pg_tally takes at most %d MB of the file system of \"%s\", a quarter of it", (int) (share >> 20), own.path),
+			 errhint("Sessions and statements that do not fit are left out. Use a larger file system (docker run --shm-size=1g), or set pg_tally.directory to a directory on one.")));
+}
+
 /* Open the segment without mapping it; a damaged one is replaced. */
 static void
 open_for_children(void)
@@ -120,6 +135,7 @@ open_for_children(void)
 	{
 		own.segment.created = report->created;
 		own.opener = MyProcPid;
+		warn_of_small_file_system();
 	}
 	else
 		segment_failed(LOG, own.path, error);

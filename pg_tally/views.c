@@ -426,6 +426,9 @@ SQL_FUNCTION(pg_tally_status)
 	views_status_count(rows, "statistics overflow", header->overflow_stats);
 	views_status_count(rows, "names overflow", header->overflow_directory);
 	views_status_count(rows, "merges into the last group", header->overflow_groups);
+	if (tally_memory_share(segment) != 0)
+		views_status(rows, "memory limit",
+					 psprintf("%d MB, a quarter of the file system", (int) (tally_memory_share(segment) >> 20)));
 	views_status_count(rows, "memory refused", header->overflow_memory);
 	views_status_count(rows, "slots found damaged", header->lost_merges);
 	MODULES_CALL(status, rows, segment);

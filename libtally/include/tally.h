@@ -188,6 +188,12 @@ extern void tally_follow(tally_slot *slot, uint32_t next, uint64_t now);
 
 /* Seconds per tick, from the header's instant and now; exact once some ms have passed between them. */
 extern double tally_seconds_per_tick(const tally_segment *segment);
+
+/*
+ * Bytes that the segment may hold of its file system: a quarter of it, and 4 MB at least. 0: that is no limit, since the whole
+ * segment is less.
+ */
+extern uint64_t tally_memory_share(const tally_segment *segment);
 extern const char *tally_clock_name(tally_clock_kind clock);
 
 #ifdef __cplusplus

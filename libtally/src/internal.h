@@ -167,6 +167,7 @@ extern int	tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t
 extern int	tally_reserve_book(const tally_segment *segment, uint32_t index);
 extern int	tally_reserve_chunk(const tally_segment *segment, uint32_t index, uint32_t stat);
 extern void tally_discard_book(const tally_segment *segment, uint32_t index);
+extern bool tally_memory_is_short(const tally_segment *segment);
 
 /* book.c */
 /* Heads in use, within bounds whatever the book says. */

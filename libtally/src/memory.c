@@ -8,7 +8,8 @@
  * again changes nothing.
  *
  * Headroom of the file system is left to others: a server has its own shared memory there, and a user's
- * query must not fail because this library used it up.
+ * query must not fail because this library used it up. For the same reason a segment holds at most a quarter of its file system:
+ * a container's /dev/shm may have 64 MB, and what is free now may be needed later. There the memory of ended sessions is given back.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -17,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #define PAGE 4096u
@@ -24,21 +26,66 @@
 /* Headroom: a quarter of the file system, and at most this. */
 #define HEADROOM_MAX (UINT64_C(256) << 20)
 
+/* What the segment holds at most: a quarter of the file system, and at least this. */
+#define SHARE_MIN (UINT64_C(4) << 20)
+
+/* The file system's size and what is free; false: unknown, or without limit. errno is preserved. */
 static bool
-leaves_headroom(int fd, uint64_t length)
+look_at(int fd, uint64_t *size, uint64_t *available)
 {
 	struct statvfs fs;
-	uint64_t	headroom;
 	int			saved = errno;
 	int			rc = fstatvfs(fd, &fs);
 
 	errno = saved;
 	if (rc != 0 || fs.f_blocks == 0)
-		return true;				/* fallocate will find out; 0 blocks: unlimited size */
-	headroom = (uint64_t) fs.f_blocks * fs.f_frsize / 4;
-	if (headroom > HEADROOM_MAX)
-		headroom = HEADROOM_MAX;
-	return (uint64_t) fs.f_bavail * fs.f_frsize >= headroom + length;
+		return false;
+	*size = (uint64_t) fs.f_blocks * fs.f_frsize;
+	*available = (uint64_t) fs.f_bavail * fs.f_frsize;
+	return true;
+}
+
+static uint64_t
+share_of(uint64_t size)
+{
+	return size / 4 > SHARE_MIN ? size / 4 : SHARE_MIN;
+}
+
+/* Bytes of memory that the segment's file has; 0: unknown. */
+static uint64_t
+held(const tally_segment *segment)
+{
+	struct stat st;
+	int			saved = errno;
+	int			rc = fstat(segment->fd, &st);
+
+	errno = saved;
+	return rc == 0 ? (uint64_t) st.st_blocks * 512 : 0;
+}
+
+static bool
+leaves_headroom(const tally_segment *segment, uint64_t length)
+{
+	uint64_t	size,
+				available,
+				headroom;
+
+	if (!look_at(segment->fd, &size, &available))
+		return true;				/* fallocate will find out */
+	headroom = size / 4 < HEADROOM_MAX ? size / 4 : HEADROOM_MAX;
+	if (available < headroom + length)
+		return false;
+	/* where even the whole segment is less, what it holds need not be known */
+	return segment->size <= share_of(size) || held(segment) + length <= share_of(size);
+}
+
+uint64_t
+tally_memory_share(const tally_segment *segment)
+{
+	uint64_t	size,
+				available;
+
+	return look_at(segment->fd, &size, &available) && segment->size > share_of(size) ? share_of(size) : 0;
 }
 
 /* fallocate; tmpfs returns EINTR when a signal is pending. 0 or an errno value; errno is preserved. */
@@ -60,7 +107,7 @@ tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length)
 	uint64_t	from = offset / PAGE * PAGE;
 	uint64_t	to = (offset + length + PAGE - 1) / PAGE * PAGE;
 
-	return leaves_headroom(segment->fd, to - from) ? allocate(segment, 0, from, to - from) : ENOSPC;
+	return leaves_headroom(segment, to - from) ? allocate(segment, 0, from, to - from) : ENOSPC;
 }
 
 /* Heads and histograms of TALLY_CHUNK statistics from `stat` on. */
@@ -99,4 +146,13 @@ tally_discard_book(const tally_segment *segment, uint32_t index)
 {
 	(void) allocate(segment, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 					tally_offset(&segment->cold.books, index), segment->cold.books.stride);
+}
+
+/* Does the segment hold so much of its share that ended sessions must not keep their memory? */
+bool
+tally_memory_is_short(const tally_segment *segment)
+{
+	uint64_t	share = tally_memory_share(segment);
+
+	return share != 0 && held(segment) > share / 2;
 }

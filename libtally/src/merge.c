@@ -317,7 +317,10 @@ clear_slot(tally_segment *segment, uint32_t slot)
 	{
 		tally_book *book = tally_book_at(segment, slot);
 
-		tally_book_clear(segment, book, (book->seq & 1) != 0);
+		if (tally_memory_is_short(segment))
+			tally_discard_book(segment, slot);
+		else
+			tally_book_clear(segment, book, (book->seq & 1) != 0);
 		TALLY_STEP("book cleared");
 		tally_entry_free(segment, entry);
 	}

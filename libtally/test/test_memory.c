@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_memory.c
+ *	  A small file system: the segment holds a quarter of it at most, and the memory of ended sessions is given back.
+ */
+#include "support.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#define MB ((uint64_t) 1 << 20)
+#define SLOTS 200
+
+static tally_options options;
+static tally_segment segment;
+static uint64_t file_system;		/* bytes; 0: large */
+
+static uint64_t
+held(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (uint64_t) st.st_blocks * 512;
+}
+
+/* Instead of the C library's. */
+int
+fstatvfs(int fd, struct statvfs *fs)
+{
+	uint64_t	size = file_system != 0 ? file_system : 1024 * MB * 1024;
+
+	*fs = (struct statvfs) {.f_bsize = 4096,.f_frsize = 4096,.f_blocks = size / 4096,.f_bavail = (size - held(fd)) / 4096};
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	*state = &segment;
+	file_system = 64 * MB;
+	test_options(&options);
+	options.slots = SLOTS;
+	options.stats_per_book = 256;
+	options.directory = 512;
+	test_open(&segment, &options);
+	return 0;
+}
+
+/* A session that uses many statistics; how many of them had memory. */
+static uint32_t
+work(tally_slot *slot)
+{
+	uint32_t	found = 0;
+
+	for (int i = 0; i < 200; i++)
+	{
+		char		name[32];
+		uint32_t	index;
+
+		snprintf(name, sizeof(name), "work::%d", i);
+		index = tally_touch(slot, tally_register(&segment, name, TALLY_TIMER, "ticks"));
+		if (index == TALLY_NONE)
+			continue;
+		tally_record(slot, index, 1000);
+		found++;
+	}
+	return found;
+}
+
+static void
+a_segment_holds_a_quarter_of_a_small_file_system(void **state)
+{
+	static tally_slot slot[SLOTS];
+	uint32_t	claimed = 0;
+	uint64_t	fixed = held(segment.fd);
+
+	(void) state;
+	assert_int_equal(tally_memory_share(&segment), 16 * MB);
+	while (claimed < SLOTS && tally_claim(&segment, &(tally_identity) {.kind = "one",.database = "",.user = "",
+										  .application = "",.client = ""}, &slot[claimed]) == 0)
+	{
+		tally_begin(&slot[claimed], TALLY_NONE);
+		work(&slot[claimed++]);
+		assert_true(held(segment.fd) <= 16 * MB);
+	}
+	assert_true(claimed > 0 && claimed < SLOTS);
+	assert_true(held(segment.fd) > 15 * MB);
+	assert_true(segment.header->overflow_memory > 0);
+
+	/* They end, and the next ones find memory again. What was counted is not lost. */
+	for (uint32_t i = 0; i < claimed; i++)
+		tally_retire(&slot[i]);
+	assert_true(held(segment.fd) < fixed + 9 * MB);
+	test_claim(&segment, "one", &slot[0]);
+	assert_int_equal(work(&slot[0]), 200);
+	tally_retire(&slot[0]);
+	assert_at_rest(&segment);
+}
+
+/* There memory stays where it is: giving it back takes time, and so does getting it again. */
+static void
+a_segment_keeps_its_memory_in_a_large_file_system(void **state)
+{
+	tally_slot	slot;
+	uint64_t	before;			/* the group takes some more when the slot is merged */
+
+	(void) state;
+	file_system = 0;
+	assert_int_equal(tally_memory_share(&segment), 0);
+	test_claim(&segment, "one", &slot);
+	assert_int_equal(work(&slot), 200);
+	before = held(segment.fd);
+	tally_retire(&slot);
+	assert_true(held(segment.fd) >= before);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_segment_holds_a_quarter_of_a_small_file_system),
+		TEST(a_segment_keeps_its_memory_in_a_large_file_system),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
