@@ -166,7 +166,7 @@ tick_between(instant from, instant to)
 	if (to.tick <= from.tick || to.ns <= from.ns)
 		return 0;
 	tick = (double) (to.ns - from.ns) / (double) (to.tick - from.tick);
-	return tick > 0.02 && tick < 1000 ? tick : 0;
+	return tick >= 0.02 && tick <= 1000 ? tick : 0;
 }
 
 /* Of now, in a fifth of a millisecond; 1: the counter does not advance. */

@@ -105,8 +105,8 @@ evict_each_other(uint32_t databases, void (*check) (uint64_t given))
 			key.database_id = 1 + (uint32_t) (test_random(&seed) % databases);
 			if (i % 10 == 0)
 				assert_true(tally_statement_load(&segment, &key, &figures, NULL));
-			else
-				assert_non_null(test_execute(&cache, &key, 50, "select $1"));
+			else					/* with a text it is in the table at once, without when it is flushed */
+				assert_non_null(test_execute(&cache, &key, 50, i % 3 == 0 ? "select $1" : NULL));
 			given += i % 10 == 0 ? 7 : 50;
 			check(given);
 		}

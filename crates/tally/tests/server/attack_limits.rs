@@ -4,7 +4,7 @@
 
 use crate::support;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::slow_disk::rerun_in_mount_namespace;
@@ -93,6 +93,63 @@ fn available(folder: &Path) -> (u64, u64) {
     (fs.f_bavail * fs.f_frsize, fs.f_blocks * fs.f_frsize)
 }
 
+/// Starts a server whose segment is on a file system of that size, in this process's mount namespace.
+fn start_on_small_file_system(cluster: &mut Cluster, size: &str) -> PathBuf {
+    let folder = cluster.dir().join("small");
+    std::fs::create_dir(&folder).unwrap();
+    let owner = std::fs::metadata(cluster.data_dir()).unwrap();
+    let options = format!("size={size},uid={},mode=0700", owner.uid());
+    let mount = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &options, "small"])
+        .arg(&folder)
+        .output()
+        .unwrap();
+    assert!(mount.status.success(), "{mount:?}");
+    cluster.append_config(&format!("pg_tally.directory = '{}'\n", folder.display())).unwrap();
+    cluster.start().unwrap();
+    folder
+}
+
+/// As a container's /dev/shm. The rest is for parallel queries.
+#[test]
+fn the_segment_holds_a_quarter_of_a_small_file_system() {
+    const MB: u64 = 1 << 20;
+    if rerun_in_mount_namespace("attack_limits::the_segment_holds_a_quarter_of_a_small_file_system")
+    {
+        return;
+    }
+    let cluster = support::plain().setting("shared_preload_libraries", "pg_tally").create();
+    let mut cluster = cluster.unwrap();
+    let folder = start_on_small_file_system(&mut cluster, "64m");
+    support::create_views(&cluster);
+    assert_eq!(lines(&cluster, "pg_tally takes at most 16 MB of the file system"), 1);
+    let held = || {
+        let (left, all) = available(&folder);
+        all - left
+    };
+    let mut clients: Vec<_> = (0..80).map(|_| cluster.connect().unwrap()).collect();
+    let level = support::tally().args(["level", "locks"]).arg(cluster.data_dir()).output().unwrap();
+    assert!(level.status.success(), "{level:?}");
+    for (n, client) in clients.iter_mut().enumerate() {
+        for statement in 0..30 {
+            client
+                .batch_execute(&format!("select count(*) as c{n}_{statement} from pg_class"))
+                .unwrap();
+        }
+        assert!(held() <= 16 * MB, "{} bytes", held());
+    }
+    let most = held();
+    assert!(most > 8 * MB, "{most} bytes: memory was not short");
+    let limit =
+        clients[0].query_one("select value from tally.status where name = 'memory limit'", &[]);
+    assert_eq!(limit.unwrap().get::<_, String>(0), "16 MB, a quarter of the file system");
+    // Once they have ended, their books are not kept.
+    drop(clients);
+    support::eventually("memory of ended sessions is given back", || held() + 2 * MB < most);
+    let _ = Command::new("umount").arg("-l").arg(&folder).status();
+    drop(cluster);
+}
+
 #[test]
 fn the_last_quarter_of_memory_is_left_to_the_server() {
     if rerun_in_mount_namespace("attack_limits::the_last_quarter_of_memory_is_left_to_the_server") {
@@ -104,17 +161,7 @@ fn the_last_quarter_of_memory_is_left_to_the_server() {
         .setting("pg_tally.max_relations", "100")
         .create();
     let mut cluster = cluster.unwrap();
-    let folder = cluster.dir().join("small");
-    std::fs::create_dir(&folder).unwrap();
-    let owner = std::fs::metadata(cluster.data_dir()).unwrap();
-    let mount = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", &format!("size=5m,uid={},mode=0700", owner.uid()), "small"])
-        .arg(&folder)
-        .output()
-        .unwrap();
-    assert!(mount.status.success(), "{mount:?}");
-    cluster.append_config(&format!("pg_tally.directory = '{}'\n", folder.display())).unwrap();
-    cluster.start().unwrap();
+    let folder = start_on_small_file_system(&mut cluster, "5m");
     cluster.pgbench_init(1).unwrap();
     support::create_views(&cluster);
     // Books grow until the file system has no more space for them.
