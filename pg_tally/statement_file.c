@@ -531,3 +531,14 @@ statement_file_load(tally_segment *segment)
 	free(r.stats);
 	free(r.positions);
 }
+
+void
+statement_file_remove(void)
+{
+	static const char *const names[] = {FILE_NAME, FILE_NEW, FILE_DAMAGED};
+
+	for (int i = 0; i < (int) lengthof(names); i++)
+		if (unlink(names[i]) != 0 && errno != ENOENT)
+			ereport(ERROR,
+					(errcode_for_file_access(), errmsg("could not remove file \"%s\": %m", names[i])));
+}

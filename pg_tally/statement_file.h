@@ -14,5 +14,7 @@
 extern void statement_file_save(tally_segment *segment);
 /* At the start, before any other process. A file that is damaged is set aside, and that is logged. */
 extern void statement_file_load(tally_segment *segment);
+/* Remove the file and what else was left of it, or raise an error. */
+extern void statement_file_remove(void);
 
 #endif							/* PG_TALLY_STATEMENT_FILE_H */

@@ -48,18 +48,20 @@ typedef struct total
 /* Columns of tally.session_rows that only its own role and pg_read_all_stats see. */
 #define SESSION_HIDDEN_COLUMNS (7 + STATEMENT_SESSION_COLUMNS)
 
-/* The segment of this session, or the one that it views; or NULL and why. */
-static tally_segment *
-any_segment(const char **reason)
+tally_segment *
+views_any_segment(const char **reason)
 {
-	return own.view_only != NULL ? view_session_segment(reason) : pg_tally_segment();
+	const char *unused;
+
+	return own.view_only == NULL ? pg_tally_segment() :
+		view_session_segment(reason != NULL ? reason : &unused);
 }
 
 tally_segment *
 views_segment(void)
 {
 	const char *reason = own.failure;
-	tally_segment *segment = any_segment(&reason);
+	tally_segment *segment = views_any_segment(&reason);
 
 	if (segment == NULL)
 		ereport(ERROR,
@@ -391,7 +393,7 @@ SQL_FUNCTION(pg_tally_status)
 {
 	const char *reason = own.failure;
 	const char *view_only = own.view_only;
-	tally_segment *segment = any_segment(&reason);
+	tally_segment *segment = views_any_segment(&reason);
 	tally_header *header;
 	uint32		word;
 	row_set		set;

@@ -28,6 +28,8 @@ typedef struct histogram
 
 /* The segment of this session, or an error that says why there is none. */
 extern tally_segment *views_segment(void);
+/* The same, or NULL and why (if that is asked for). */
+extern tally_segment *views_any_segment(const char **reason);
 /* When that tick was. */
 extern TimestampTz views_time(const tally_segment *segment, uint64 tick);
 /* A row of tally.status; an empty value is NULL. */

@@ -98,17 +98,17 @@ fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
 /// An error if the connection is to another server than the segment's, whose sessions have other pids.
 fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
     let ours: i32 = client.query_one("/* tally */ select pg_backend_pid()", &[])?.get(0);
-    let parent = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
-    match parent {
-        Some(stat) if segment.knows_pids() && stat.parent != segment.header().server_pid => {
-            Err(Error::Failed(
-                "the connection leads to another server than the one shown; name this one by its data \
-                 directory or a connection string"
-                    .into(),
-            ))
-        }
-        _ => Ok(()),
+    let stat = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
+    // A process that does not exist here is one of another machine.
+    let is_its = stat.is_some_and(|stat| stat.parent == segment.header().server_pid);
+    if is_its || !segment.knows_pids() {
+        return Ok(());
     }
+    Err(Error::Failed(
+        "the connection leads to another server than the one shown; name this one by its data \
+         directory or a connection string"
+            .into(),
+    ))
 }
 
 /// The server's message with its detail, which says which right is missing.

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The postmaster.pid of a running server's data directory.
 
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Bytes that are read at most; the server writes some hundred.
+const LONGEST: u64 = 1 << 16;
 
 /// The first lines of a running server's postmaster.pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +25,7 @@ pub struct PostmasterFile {
 impl PostmasterFile {
     /// Of this data directory; `None` if no server runs there or the file may not be read.
     pub fn read(data: &Path) -> Option<Self> {
-        let text = std::fs::read_to_string(data.join("postmaster.pid")).ok()?;
+        let text = Self::text(data)?;
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let pid: u32 = lines.first()?.parse().ok()?;
         scratch::alive(pid).then_some(Self {
@@ -25,6 +33,21 @@ impl PostmasterFile {
             port: lines.get(3)?.parse().ok()?,
             socket_dir: lines.get(4)?.to_string(),
         })
+    }
+
+    /// The pid that the file names, in the server's pid namespace, whether that process runs or not.
+    pub(crate) fn named_in(data: &Path) -> Option<u32> {
+        Self::text(data)?.lines().next()?.trim().parse().ok()
+    }
+
+    fn text(data: &Path) -> Option<String> {
+        // The server's user may put a link or a pipe there.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+        let path = data.join("postmaster.pid");
+        let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+        let mut text = String::new();
+        file.take(LONGEST).read_to_string(&mut text).ok()?;
+        Some(text)
     }
 }
 

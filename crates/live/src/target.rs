@@ -7,22 +7,19 @@
 //! The segment's required owner follows from TARGET: for a data directory or a connection, the
 //! owner of the data directory, else see [`segment::SegmentPath`].
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use pq::{Client, Conninfo};
-use process::Proc;
-use segment::segment_path::{client_of, name_of as named, NAME_PREFIX};
+use pq::Conninfo;
+use segment::segment_path::{client_of, name_of as named};
 use segment::{Level, Segment, SegmentPath, ToSegmentPath};
 
+use crate::local_server::LocalServer;
+pub use crate::local_server::{segment_path_in, DEFAULT_FOLDER};
 use crate::postmaster_file::PostmasterFile;
 pub use crate::segment_source::SegmentSource;
 use crate::server;
 pub use crate::spec::Spec;
 use error::Error;
-
-/// The directory of segments unless `pg_tally.directory` is set.
-pub const DEFAULT_FOLDER: &str = "/dev/shm";
 
 /// Open the segment that TARGET leads to.
 pub fn open(target: Option<&str>) -> Result<Segment, Error> {
@@ -37,30 +34,6 @@ pub fn source(target: Option<&str>) -> Result<SegmentSource, Error> {
         Spec::Connection(conninfo) => of_connection(conninfo),
         Spec::Only => only().map(SegmentSource::File),
     }
-}
-
-/// The path of a data directory's segment in this directory. Its name comes from the data
-/// directory's device and inode, so that every spelling of its path leads to the same file; its
-/// owner must be the data directory's.
-pub fn segment_path_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error> {
-    let meta = std::fs::metadata(data)
-        .map_err(|error| Error::Failed(format!("data directory {}: {error}", data.display())))?;
-    let name = format!("{NAME_PREFIX}{:x}.{:x}", meta.dev(), meta.ino());
-    Ok(SegmentPath::of_owner(folder.join(name), meta.uid()))
-}
-
-/// Where the extension would put the segment of the connected server, whether it exists or not.
-/// `None` if the role may not see the data directory.
-pub fn segment_path_of(client: &mut Client) -> Result<Option<SegmentPath>, Error> {
-    let row = client.query_one(
-        "/* tally */ select current_setting('pg_tally.directory', true), \
-                (select setting from pg_settings where name = 'data_directory')",
-        &[],
-    )?;
-    let text = |at: usize| row.get::<Option<&str>>(at).filter(|text| !text.is_empty());
-    let Some(data) = text(1) else { return Ok(None) };
-    let folder = Path::new(text(0).unwrap_or(DEFAULT_FOLDER));
-    Ok(Some(segment_path_in(folder, Path::new(data))?))
 }
 
 fn of_data_directory(data: &Path) -> Result<SegmentPath, Error> {
@@ -113,31 +86,18 @@ fn readable(folder: &Path) -> bool {
 /// The server's segment if it is a file that we may open; otherwise the server brings it.
 fn of_connection(conninfo: Conninfo) -> Result<SegmentSource, Error> {
     let mut client = server::connect(&conninfo)?;
-    if let Ok(Some(path)) = segment_path_of(&mut client) {
-        match Segment::open(&path) {
-            Ok(segment) if is_of(&segment, &mut client)? => return Ok(SegmentSource::File(path)),
-            // Of whom it should not be; a server elsewhere may have a data directory of the same name.
-            Err(error @ segment::Error::Foreign { .. }) if is_local(&client) => {
-                return Err(error.into())
+    if let Some(server) = LocalServer::of_connection(&mut client)? {
+        let path = server.segment_path();
+        match Segment::open(path) {
+            // A crashed server may have left one of an earlier run.
+            Ok(segment) if segment.header().server_pid == server.postmaster() => {
+                return Ok(SegmentSource::File(path.clone()))
             }
+            Err(error @ segment::Error::Foreign { .. }) => return Err(error.into()),
             _ => {}
         }
     }
     Ok(SegmentSource::Server(conninfo))
-}
-
-fn is_local(client: &Client) -> bool {
-    client.host().starts_with('/')
-}
-
-/// Whether the connection leads to the segment's server, and not to one on another machine with the same data directory.
-fn is_of(segment: &Segment, client: &mut Client) -> Result<bool, Error> {
-    if !segment.knows_pids() {
-        return Ok(is_local(client));
-    }
-    let backend: i32 = client.query_one("/* tally */ select pg_backend_pid()", &[])?.get(0);
-    let stat = u32::try_from(backend).ok().and_then(|pid| Proc::default().stat(pid));
-    Ok(stat.is_some_and(|stat| stat.parent == segment.header().server_pid))
 }
 
 /// A file that may be a segment.

@@ -2,7 +2,9 @@
 //! A connection to a server.
 
 use std::ffi::{c_char, c_int, c_void, CString};
-use std::os::fd::RawFd;
+use std::mem::ManuallyDrop;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{FromRawFd, RawFd};
 use std::ptr::{null, NonNull};
 
 use crate::conninfo::Conninfo;
@@ -10,6 +12,20 @@ use crate::error::{text, Error};
 use crate::ffi;
 use crate::param::Param;
 use crate::row::{Outcome, Row};
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// Of a Unix-domain socket: the process that listens on it.
+    Process(u32),
+    /// Of a TCP connection: the addresses of both ends.
+    Address {
+        /// This end.
+        ours: SocketAddr,
+        /// The other one, or something in between.
+        theirs: SocketAddr,
+    },
+}
 
 /// A connection; closed on drop.
 #[derive(Debug)]
@@ -164,6 +180,35 @@ impl Client {
     pub fn socket(&self) -> RawFd {
         // SAFETY: the connection is not freed yet.
         unsafe { ffi::PQsocket(self.as_ptr()) }
+    }
+
+    /// Who is at the other end, by the kernel's word.
+    pub fn peer(&self) -> Option<Peer> {
+        let fd = self.socket();
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: libpq's socket, open while the connection is not freed, which `self` outlives; not closed here.
+        let stream = ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) });
+        if let (Ok(ours), Ok(theirs)) = (stream.local_addr(), stream.peer_addr()) {
+            return Some(Peer::Address { ours, theirs });
+        }
+        let mut credentials = ffi::Credentials::default();
+        let mut length = size_of::<ffi::Credentials>() as u32;
+        // SAFETY: the kernel writes at most `length` bytes, the size of what the pointer leads to; of numbers every
+        // pattern is valid.
+        let failed = unsafe {
+            ffi::getsockopt(
+                fd,
+                ffi::SOL_SOCKET,
+                ffi::SO_PEERCRED,
+                (&raw mut credentials).cast(),
+                &raw mut length,
+            )
+        };
+        // 0: a process of a pid namespace that is not seen from here.
+        let pid = u32::try_from(credentials.pid).ok().filter(|&pid| pid != 0);
+        pid.filter(|_| failed == 0).map(Peer::Process)
     }
 
     /// Whether it is encrypted.

@@ -42,6 +42,28 @@ pub(crate) mod diag {
     pub const HINT: c_int = b'H' as c_int;
 }
 
+/// `struct ucred` of Linux.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Credentials {
+    pub pid: i32,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+pub(crate) const SOL_SOCKET: c_int = 1;
+pub(crate) const SO_PEERCRED: c_int = 17;
+
+extern "C" {
+    pub fn getsockopt(
+        socket: c_int,
+        level: c_int,
+        name: c_int,
+        value: *mut c_void,
+        length: *mut u32,
+    ) -> c_int;
+}
+
 #[link(name = "pq")]
 extern "C" {
     pub fn PQconnectdbParams(

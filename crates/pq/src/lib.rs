@@ -12,7 +12,7 @@ mod param;
 mod row;
 mod value;
 
-pub use client::Client;
+pub use client::{Client, Peer};
 pub use conninfo::Conninfo;
 pub use error::Error;
 pub use param::Param;

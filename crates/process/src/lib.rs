@@ -65,6 +65,13 @@ impl Proc {
         self.pids().filter(|&child| self.stat(child).is_some_and(|it| it.parent == pid)).collect()
     }
 
+    /// The pid of a process in its own pid namespace, the innermost that it is in.
+    pub fn inner_pid(&self, pid: u32) -> Option<u32> {
+        let status = std::fs::read_to_string(self.path(pid, "status")).ok()?;
+        let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        pids.split_ascii_whitespace().next_back()?.parse().ok()
+    }
+
     /// The command line of a process, arguments separated by blanks; empty when it has ended.
     pub fn title(&self, pid: u32) -> String {
         let line = std::fs::read(self.path(pid, "cmdline")).unwrap_or_default();
@@ -187,6 +194,7 @@ mod tests {
         assert!(stat.is_alive());
         assert!(proc.pids().any(|pid| pid == own) && !proc.title(own).is_empty());
         assert!(proc.children(stat.parent).contains(&own));
+        assert!(proc.inner_pid(own).is_some_and(|pid| pid <= own));
         assert!(proc.schedstat(own).is_none_or(|it| it.on_cpu_ns > 0));
     }
 

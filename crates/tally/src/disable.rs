@@ -3,17 +3,17 @@
 //! pg_tally or `tally enable` created. It names what it cannot remove, with the way to do so.
 
 use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pq::Client;
-use segment::{Level, LevelSwitch, Segment, SegmentPath};
+use segment::{Level, Segment, SegmentPath};
 
 use clap::Args;
 use error::Error;
 use live::extension::{self, Dropped};
 use live::library_list::{Change, LibraryList};
-use live::{server, target};
+use live::local_server::LocalServer;
+use live::{server, switch};
 
 use crate::connection::ConnectionFlags;
 
@@ -36,8 +36,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the server may take to reload its configuration.
 const RELOAD: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(50);
-/// Where a clean shutdown stores the statements, within the data directory.
-const KEPT_IN: &str = "pg_stat";
 
 /// Disable pg_tally. Does nothing if it is not enabled.
 pub fn run(args: &DisableArgs) -> Result<(), Error> {
@@ -49,7 +47,7 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
     server::require_superuser(&mut client)?;
     let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
     let session = LibraryList::read(&mut client, "session_preload_libraries")?;
-    let segment_path = target::segment_path_of(&mut client)?.filter(SegmentPath::is_owners);
+    let local = LocalServer::of_connection(&mut client)?;
     let changes = [
         ("shared_preload_libraries", shared.remove(&mut client)?),
         ("session_preload_libraries", session.remove(&mut client)?),
@@ -67,11 +65,12 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
     client.batch_execute("select pg_reload_conf()")?;
     let data: String = client.query_one("select current_setting('data_directory')", &[])?.get(0);
     let databases = extension::databases(&mut client)?;
-    let kept = kept_statements(&mut client)?;
+    let saved = switch::saved_statements(&mut client)?;
+    let removed = switch::remove_saved_statements(&mut client, &saved);
     // Our own session may be instrumented, by the setting that has just been removed.
     drop(client);
-    if had_level {
-        // The reload sets the level to the default; set ours after that.
+    if had_level || local.is_none() {
+        // The reload sets the level to the default; set ours after that, and by a session that it does not measure.
         std::thread::sleep(RELOAD);
     }
 
@@ -81,38 +80,33 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
         match change {
             Change::None => {}
             Change::Made => writeln!(out, "{name} no longer names pg_tally")?,
-            Change::ByHand(segment_path) => {
+            Change::ByHand(place) => {
                 by_hand = true;
-                writeln!(
-                    out,
-                    "{name} still names pg_tally: remove it from {segment_path}, then reload"
-                )?;
+                writeln!(out, "{name} still names pg_tally: remove it from {place}, then reload")?;
             }
         }
     }
-    let mut found =
-        changes.iter().any(|(_, change)| *change != Change::None) || segment_path.is_some();
+    let mut found = changes.iter().any(|(_, change)| *change != Change::None);
     let mut left = Vec::new();
     found |= drop_extensions(args, &databases, &mut out, &mut left)?;
-    for name in &kept {
-        found = true;
-        remove(&Path::new(&data).join(KEPT_IN).join(name), &mut out, &mut left)?;
+    found |= !saved.is_empty();
+    report_saved(&data, &saved, removed, &mut out, &mut left)?;
+    let running = switch_off(args, local.as_ref(), &data, shared.is_running(), by_hand, &mut out);
+    match running {
+        Err(error @ Error::Io(_)) => return Err(error),
+        Err(error) => left.push(error.to_string()),
+        Ok(were_running) => found |= were_running,
     }
-    if !found && left.is_empty() {
+    if !left.is_empty() {
+        return Err(Error::Failed(format!(
+            "{}\nRun `tally disable` again to finish",
+            left.join("\n")
+        )));
+    }
+    if !found {
         writeln!(out, "pg_tally is not enabled on {data}; nothing to do")?;
-        return Ok(());
     }
-    if let Some(segment_path) = &segment_path {
-        match finish(segment_path, &data, shared.is_running(), by_hand, &mut out) {
-            Err(error @ Error::Io(_)) => return Err(error),
-            Err(error) => left.push(error.to_string()),
-            Ok(()) => {}
-        }
-    }
-    if left.is_empty() {
-        return Ok(());
-    }
-    Err(Error::Failed(format!("{}\nRun `tally disable` again to finish", left.join("\n"))))
+    Ok(())
 }
 
 /// Drops the extension in each database where `enable` created it. Returns whether it found any.
@@ -149,25 +143,24 @@ fn drop_extensions(
     Ok(found)
 }
 
-/// Names of the files in which the server's last run stored its statements. A server with the library
-/// reads and removes them at its start.
-fn kept_statements(client: &mut Client) -> Result<Vec<String>, Error> {
-    let rows = client.query(
-        "select name from pg_ls_dir('pg_stat') as name \
-         where name in ('pg_tally.statements', 'pg_tally.statements.new', \
-                        'pg_tally.statements.damaged') order by name",
-        &[],
-    )?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
-}
-
-fn remove(path: &Path, out: &mut impl Write, left: &mut Vec<String>) -> Result<(), Error> {
-    let path_shown = path.display();
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            left.push(format!("could not remove {path_shown}: {error}"));
+/// Says which files with statements the server has removed, and which it has not.
+fn report_saved(
+    data: &str,
+    saved: &[String],
+    removed: Result<Vec<String>, Error>,
+    out: &mut impl Write,
+    left: &mut Vec<String>,
+) -> Result<(), Error> {
+    let (removed_now, why) = match removed {
+        Ok(names) => (names, String::new()),
+        Err(error) => (Vec::new(), format!(": {error}")),
+    };
+    for name in saved {
+        if removed_now.contains(name) {
+            writeln!(out, "{data}/{name} is removed")?;
+        } else {
+            left.push(format!("could not remove {data}/{name}{why}"));
         }
-        _ => writeln!(out, "{path_shown} is removed")?,
     }
     Ok(())
 }
@@ -182,38 +175,61 @@ fn settings_in_files(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Switch measuring off, and remove the segment once no session uses it.
-fn finish(
-    segment_path: &SegmentPath,
+/// Switches measuring off, and removes the segment once no session uses it. Returns whether there was one.
+fn switch_off(
+    args: &DisableArgs,
+    local: Option<&LocalServer>,
     data: &str,
     shared: bool,
     by_hand: bool,
     out: &mut impl Write,
-) -> Result<(), Error> {
-    let path = segment_path.path();
-    let switched = LevelSwitch::open(segment_path).map(|switch| {
-        switch.keep_statements(false);
-        switch.set(Level::Off);
-    });
-    match switched {
-        Err(segment::Error::NotFound { .. }) => {}
-        Err(error) => {
-            return Err(Error::Failed(format!(
-                "running sessions are measured until they end: {error}"
-            )));
-        }
-        Ok(()) if shared || by_hand => writeln!(out, "the level is off for all processes")?,
-        Ok(()) => {}
+) -> Result<bool, Error> {
+    let running = match switch::in_segment(local, Level::Off, false) {
+        // A new session, which the reload keeps from being measured.
+        Ok(None) => server::connect_target(args.target.as_deref())
+            .and_then(|mut client| switch::by_server(&mut client, Level::Off, false)),
+        set => set.map(|set| set == Some(true)),
+    };
+    let running = running.map_err(|error| {
+        Error::Failed(format!("running sessions are measured until they end: {error}"))
+    })?;
+    if !running {
+        return Ok(false);
+    }
+    if shared || by_hand || local.is_none() {
+        writeln!(out, "the level is off for all processes")?;
     }
     if shared {
+        let segment = match local {
+            Some(local) => format!("segment {}", local.segment_path().path().display()),
+            None => "its segment".to_string(),
+        };
         writeln!(
             out,
             "the server's processes keep the library, switched off, until the server restarts; \
-             segment {} is removed then, and no statements are kept",
-            path.display()
+             {segment} is removed then, and no statements are kept"
         )?;
-        return Ok(());
+        return Ok(true);
     }
+    match local {
+        Some(local) => remove_segment(local.segment_path(), data, by_hand, out)?,
+        None => writeln!(
+            out,
+            "sessions that run now keep the library, switched off, until they end; the last one removes the \
+             server's segment"
+        )?,
+    }
+    Ok(true)
+}
+
+/// Waits until no session uses the segment of this machine's server, and removes it.
+fn remove_segment(
+    segment_path: &SegmentPath,
+    data: &str,
+    by_hand: bool,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let path = segment_path.path();
     let began = Instant::now();
     loop {
         let segment = match Segment::open(segment_path) {

@@ -3,16 +3,15 @@
 
 use std::io::Write;
 
-use pq::Client;
-use segment::{LevelSwitch, SegmentPath};
-
 use crate::arguments::Level;
 use crate::connection::ConnectionFlags;
 use clap::{Args, ValueEnum};
 use error::Error;
 use live::extension::{self, Made};
 use live::library_list::{Change, LibraryList};
-use live::{server, target};
+use live::local_server::LocalServer;
+use live::{server, switch};
+use pq::Client;
 
 /// Arguments of `tally enable`.
 #[derive(Debug, Args)]
@@ -59,6 +58,7 @@ pub fn run(args: &EnableArgs) -> Result<(), Error> {
 fn enable(args: &EnableArgs) -> Result<(), Error> {
     let mut client = server::connect_target(args.target.as_deref())?;
     server::require_superuser(&mut client)?;
+    let local = LocalServer::of_connection(&mut client)?;
     load_here(&mut client)?;
     // First, so that nothing else changes if a schema of that name exists.
     let mut made = Vec::new();
@@ -80,11 +80,11 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
         Mode::Session => Change::None,
     };
     set_level(&mut client, args)?;
-    let switched = switch_running(&mut client, args);
+    let switched = switch_running(&mut client, local.as_ref(), args);
     client.batch_execute("select pg_reload_conf()")?;
 
     let mut out = view::escape::stdout();
-    report(args, &mut client, &shared, &change, &mut out)?;
+    report(args, &mut client, local.as_ref(), &shared, &change, &mut out)?;
     if let Change::ByHand(place) = moved {
         writeln!(out, "  note         session_preload_libraries also names pg_tally ({place})")?;
     }
@@ -131,30 +131,29 @@ fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets the level in the segment, which may differ from the setting after `disable` or `cost`.
-fn switch_running(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
-    if let Some(path) = target::segment_path_of(client)?.filter(SegmentPath::is_owners) {
-        match LevelSwitch::open(&path) {
-            Ok(switch) => {
-                switch.set(args.level.into());
-                switch.keep_statements(true);
-            }
-            // Only the server's user may do this; for others the setting decides.
-            Err(segment::Error::NotFound { .. } | segment::Error::Permission { .. }) => {}
-            Err(error) => {
-                return Err(Error::Failed(format!(
-                    "could not set the level of running sessions: {error}\nRun `tally enable` again to \
-                     finish"
-                )));
-            }
-        }
-    }
-    Ok(())
+/// Sets the level of the running processes, which may differ from the setting after `disable` or `cost`.
+fn switch_running(
+    client: &mut Client,
+    local: Option<&LocalServer>,
+    args: &EnableArgs,
+) -> Result<(), Error> {
+    let level = args.level.into();
+    let set = match switch::in_segment(local, level, true) {
+        Ok(None) => switch::by_server(client, level, true).map(drop),
+        set => set.map(drop),
+    };
+    set.map_err(|error| {
+        Error::Failed(format!(
+            "could not set the level of running sessions: {error}\nRun `tally enable` again to \
+             finish"
+        ))
+    })
 }
 
 fn report(
     args: &EnableArgs,
     client: &mut Client,
+    local: Option<&LocalServer>,
     shared: &LibraryList,
     change: &Change,
     out: &mut impl Write,
@@ -174,14 +173,19 @@ fn report(
         "pg_tally is enabled on PostgreSQL {version}, {data}, port {port}; level {}{again}",
         args.level.name()
     )?;
-    let watch = format!("next         tally top {data}");
+    let watch = match (local, &args.target) {
+        (Some(_), _) => format!("next         tally top {data}"),
+        (None, Some(_)) => "next         tally top, with the same connection".to_string(),
+        (None, None) => "next         tally top".to_string(),
+    };
     if shared.is_running() {
         writeln!(out, "  covered now  all processes, by shared_preload_libraries")?;
         writeln!(out, "  {watch}")?;
     } else if args.mode == Mode::Shared {
         writeln!(out, "  covered now  nothing")?;
         writeln!(out, "  covered      all processes, after a restart of the server")?;
-        writeln!(out, "  next         restart the server, e.g. {}", restart_command(data))?;
+        let command = local.map(|_| format!(", e.g. {}", restart_command(data)));
+        writeln!(out, "  next         restart the server{}", command.unwrap_or_default())?;
     } else {
         writeln!(out, "  covered now  every new session, and its parallel workers")?;
         if sessions > 0 {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pq::Client;
 use segment::functions::{EdgeRow, FunctionRow, PROBE_PREFIX};
-use segment::{Interval, Probe, ProbeState, Segment, SegmentPath};
+use segment::{Interval, Probe, ProbeState, Segment};
 use serde::Serialize;
 
 use crate::arguments::interval;
@@ -15,6 +15,7 @@ use crate::connection::ConnectionFlags;
 use crate::terminal;
 use clap::Args;
 use error::Error;
+use live::local_server::LocalServer;
 use live::{server, target};
 use view::functions;
 use view::glob::matches;
@@ -189,6 +190,7 @@ struct Setting<'l> {
 fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
     let mut client = server::connect_target(args.target.as_deref())?;
     server::require_superuser(&mut client)?;
+    let local = LocalServer::of_connection(&mut client)?;
     // Without it the server rejects the setting's name.
     client.batch_execute("LOAD 'pg_tally'")?;
     if list.trim().is_empty() {
@@ -198,9 +200,9 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.functions = '{quoted}'"))?;
     }
     client.batch_execute("select pg_reload_conf()")?;
-    let path = target::segment_path_of(&mut client)?.filter(SegmentPath::is_owners);
-    let probes = match path {
-        Some(path) => settled(&Segment::open(&path)?, &globs(list))?,
+    let segment_path = local.as_ref().map(LocalServer::segment_path);
+    let probes = match segment_path.filter(|path| path.is_owners()) {
+        Some(path) => settled(&Segment::open(path)?, &globs(list))?,
         None => Vec::new(),
     };
     if args.json {
@@ -213,11 +215,15 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
     writeln!(out, "pg_tally.functions = '{list}'; the server's processes follow as they run")?;
     let (installed, left_out): (Vec<_>, Vec<_>) =
         probes.iter().partition(|it| it.state == ProbeState::Installed);
-    writeln!(out, "  timed      {} functions", installed.len())?;
+    if local.is_some() {
+        writeln!(out, "  timed      {} functions", installed.len())?;
+    }
     for probe in left_out {
         writeln!(out, "  left out   {}: {}", probe.name, probe.reason)?;
     }
-    if probes.is_empty() {
+    if local.is_none() {
+        writeln!(out, "the server is on another machine; `tally status` shows the probes")?;
+    } else if probes.is_empty() {
         writeln!(
             out,
             "no process has probed any of them yet; `tally status` shows the probes, the server's \

@@ -34,6 +34,7 @@ mod diff;
 mod diff_measured;
 mod doctor;
 mod doctor_planted;
+mod elsewhere;
 mod enable;
 mod events;
 mod exactness;

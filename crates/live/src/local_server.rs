@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The server at the other end of a connection, proven to run on this machine.
+//!
+//! A server's `data_directory` is a name on its own machine: here, another server's may have the same. So nothing is
+//! looked up under that name, and no file written or removed, before the kernel has shown that the process at the other
+//! end is the postmaster of that very directory. A proxy, a forwarded socket or a translated address proves nothing; such
+//! a server is treated as one on another machine.
+
+use std::net::UdpSocket;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use error::Error;
+use pq::{Client, Peer};
+use process::Proc;
+use segment::segment_path::NAME_PREFIX;
+use segment::SegmentPath;
+
+use crate::postmaster_file::PostmasterFile;
+
+/// The directory of segments unless `pg_tally.directory` is set.
+pub const DEFAULT_FOLDER: &str = "/dev/shm";
+
+/// A server of this machine, proven to be the one of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalServer {
+    segment_path: SegmentPath,
+    /// The postmaster's pid, as the server's own processes see it.
+    postmaster: u32,
+}
+
+/// What a server says about itself and its end of the connection.
+struct Claims {
+    data: Option<PathBuf>,
+    folder: PathBuf,
+    backend: Option<u32>,
+    /// Address and port of the client and of the server; of a Unix-domain socket none.
+    ends: Option<[(String, i32); 2]>,
+}
+
+impl LocalServer {
+    /// The server of this connection, if it is proven to run here. `None`: it runs elsewhere, or the proof fails, as it
+    /// does for a user who may not read its postmaster.pid.
+    pub fn of_connection(client: &mut Client) -> Result<Option<LocalServer>, Error> {
+        let claims = Claims::read(client)?;
+        let Some(data) = &claims.data else { return Ok(None) };
+        let (Some(postmaster), Ok(segment_path)) =
+            (postmaster_in(data, &claims, client), segment_path_in(&claims.folder, data))
+        else {
+            return Ok(None);
+        };
+        Ok(Some(LocalServer { segment_path, postmaster }))
+    }
+
+    /// Where the extension would put its segment, whether it exists or not.
+    pub fn segment_path(&self) -> &SegmentPath {
+        &self.segment_path
+    }
+
+    /// Its postmaster's pid, as its own processes see it.
+    pub fn postmaster(&self) -> u32 {
+        self.postmaster
+    }
+}
+
+impl Claims {
+    fn read(client: &mut Client) -> Result<Claims, Error> {
+        let row = client.query_one(
+            "/* tally */ select current_setting('pg_tally.directory', true), \
+                    (select setting from pg_settings where name = 'data_directory'), \
+                    pg_backend_pid(), host(inet_client_addr()), inet_client_port(), \
+                    host(inet_server_addr()), inet_server_port()",
+            &[],
+        )?;
+        let text = |at: usize| row.get::<Option<&str>>(at).filter(|text| !text.is_empty());
+        let end = |at: usize| Some((text(at)?.to_string(), row.get::<Option<i32>>(at + 1)?));
+        Ok(Claims {
+            data: text(1).map(PathBuf::from),
+            folder: text(0).unwrap_or(DEFAULT_FOLDER).into(),
+            backend: u32::try_from(row.get::<i32>(2)).ok(),
+            ends: end(3).and_then(|client| Some([client, end(5)?])),
+        })
+    }
+}
+
+/// The pid of the postmaster of this data directory, if it is at the other end.
+fn postmaster_in(data: &Path, claims: &Claims, client: &Client) -> Option<u32> {
+    let named = PostmasterFile::named_in(data)?;
+    let here = match client.peer()? {
+        // It called listen(2) on the socket.
+        Peer::Process(pid) => (Proc::default().inner_pid(pid)? == named).then_some(pid),
+        Peer::Address { ours, theirs } => {
+            // Nothing between the two translates addresses, and the other one is of this machine.
+            let [client, server] = claims.ends.as_ref()?;
+            let is = |(address, port): &(String, i32), end: &std::net::SocketAddr| {
+                address.parse() == Ok(end.ip()) && *port == i32::from(end.port())
+            };
+            let direct = is(client, &ours) && is(server, &theirs);
+            let local = direct && UdpSocket::bind((theirs.ip(), 0)).is_ok();
+            // The process that serves it: its title names our port, which no other session of that address has.
+            let backend = claims.backend?;
+            let serves = local
+                && Proc::default().stat(backend)?.parent == named
+                && Proc::default().title(backend).contains(&format!("({})", ours.port()));
+            serves.then_some(named)
+        }
+    }?;
+    // It works in its data directory, where /proc lets us see that.
+    let of = |path: &Path| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
+    let runs_in = of(&Proc::default().path(here, "cwd"));
+    (runs_in.is_err() || runs_in.ok() == of(data).ok()).then_some(named)
+}
+
+/// The path of a data directory's segment in this directory. Its name comes from the data
+/// directory's device and inode, so that every spelling of its path leads to the same file; its
+/// owner must be the data directory's.
+pub fn segment_path_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error> {
+    let meta = std::fs::metadata(data)
+        .map_err(|error| Error::Failed(format!("data directory {}: {error}", data.display())))?;
+    let name = format!("{NAME_PREFIX}{:x}.{:x}", meta.dev(), meta.ino());
+    Ok(SegmentPath::of_owner(folder.join(name), meta.uid()))
+}
