@@ -9,7 +9,7 @@
 //!
 //! tmpfs needs neither a device nor root: it is a directory in /dev/shm.
 
-use std::fs::File;
+use files::Access;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -115,19 +115,15 @@ impl FileSystem {
     ) -> Result<FileSystem, String> {
         let tmpfs = kind == "tmpfs";
         let parent = if tmpfs { Path::new(SHARED_MEMORY) } else { near };
-        let folder = tempfile::Builder::new()
-            .prefix("tally-fs.")
-            .tempdir_in(parent)
+        let folder = files::unique_folder(parent, "tally-fs.", Access::Everybody)
             .map_err(|error| format!("cannot create a folder in {}: {error}", parent.display()))?;
-        passable(folder.path())?;
-        let path = folder.path().join("mount");
-        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let path = folder.join("mount");
+        files::new_folder(&path, Access::Everybody)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
         // Start this before there is anything to undo.
-        let undo =
-            Undo::start(UNDO, &[folder.path().as_os_str()]).map_err(|error| error.to_string())?;
+        let undo = Undo::start(UNDO, &[folder.as_os_str()]).map_err(|error| error.to_string())?;
         // From here on the shell removes the folder.
         let file_system = FileSystem { path, undo };
-        let folder = folder.keep();
         if !tmpfs {
             file_system.mount(kind, bytes, &folder, options, array)?;
         }
@@ -192,7 +188,7 @@ impl FileSystem {
 
     /// A loop device on a new image of this size.
     fn loop_device(&self, image: &Path, bytes: u64) -> Result<String, String> {
-        File::create(image)
+        files::create_new(image, Access::Owner)
             .and_then(|file| {
                 let flags = rustix::fs::FallocateFlags::empty();
                 rustix::fs::fallocate(&file, flags, 0, bytes).map_err(Into::into)
@@ -208,7 +204,7 @@ impl FileSystem {
     fn array(&self, array: Array, devices: &[String], folder: &Path) -> Result<String, String> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().replace('.', "-");
         let path = format!("/dev/md/{name}");
-        std::fs::write(folder.join("array"), &path)
+        files::write(&folder.join("array"), path.as_bytes(), Access::Owner)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut create = Command::new("mdadm");
         create.args(["--quiet", "--create", &path, "--run", "--assume-clean", "--metadata=1.2"]);

@@ -2,7 +2,8 @@
 //! The directory of a run: the study as it was run, and its cells, each added when it ends. An
 //! interrupted run resumes from it.
 
-use std::fs::{File, OpenOptions};
+use files::Access;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -65,7 +66,7 @@ impl Journal {
         head: Head,
         host: Host,
     ) -> Result<(Self, Vec<C>), Error> {
-        std::fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
+        files::folder(folder, Access::Owner).map_err(|error| at(folder, &error))?;
         let lock = File::open(folder).map_err(|error| at(folder, &error))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             Error::Failed(format!("{}: another run is at work there", folder.display()))
@@ -96,11 +97,7 @@ impl Journal {
             replace(&study, text.as_bytes())?;
         }
         let path = folder.join(CELLS);
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(|error| at(&path, &error))?;
+        let file = files::append(&path, Access::Owner).map_err(|error| at(&path, &error))?;
         Ok((Self { folder: folder.into(), _lock: lock, cells: file, kept }, cells))
     }
 

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::store::{self, ABOUT};
+use files::Access;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -61,7 +62,7 @@ impl About {
     }
 
     /// Write the file in a directory.
-    pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
+    pub(crate) fn write(&self, directory: &Path, access: Access) -> Result<(), Error> {
         // One that is equal stays: what was shipped is known by the file.
         if About::read(directory).is_ok_and(|found| found == *self) {
             return Ok(());
@@ -69,6 +70,6 @@ impl About {
         let path = directory.join(ABOUT);
         let text = serde_json::to_vec_pretty(self)
             .map_err(|e| Error::File { path: path.clone(), reason: e.to_string() })?;
-        store::replace(&path, &text, true)
+        store::replace(&path, &text, access, true)
     }
 }

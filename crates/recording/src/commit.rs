@@ -31,7 +31,7 @@ impl Commit {
     /// The temporary name under which to write the file `path`.
     pub fn stage(&mut self, store: &Store, path: &Path) -> Result<PathBuf, Error> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+            files::folder(folder, store.access).map_err(Error::io(folder))?;
         }
         let mut staged = path.as_os_str().to_owned();
         staged.push(UNFINISHED);
@@ -77,7 +77,7 @@ impl Commit {
         let path = store.journals().join(NAME);
         let text = serde_json::to_vec(self)
             .map_err(|e| Error::File { path: path.clone(), reason: e.to_string() })?;
-        if let Err(error) = store::replace(&path, &text, durable) {
+        if let Err(error) = store::replace(&path, &text, store.access, durable) {
             // Once commit.json has its name it holds, whatever failed after that.
             if matches!(path.try_exists(), Ok(false)) {
                 self.abandon(store);
@@ -184,7 +184,7 @@ mod tests {
         let hour = store.path(TABLE, "2026-03-01", "170000", Compaction::Hour);
         std::fs::write(commit.stage(&store, &hour).unwrap(), "the hour").unwrap();
         let text = serde_json::to_vec(&commit).unwrap();
-        store::replace(&store.journals().join(NAME), &text, false).unwrap();
+        store::replace(&store.journals().join(NAME), &text, store.access, false).unwrap();
         (folder, store, commit)
     }
 

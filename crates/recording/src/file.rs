@@ -58,7 +58,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("old.parquet");
         let old = OldRow { frame: 3, overflow_lost_folds: 7, ..OldRow::default() }; // old name
-        write(&path, std::slice::from_ref(&old), Effort::Fast).unwrap();
+        write(&path, std::slice::from_ref(&old), Effort::Fast, files::Access::Owner).unwrap();
         let rows = read::<FrameRow>(File::open(&path).unwrap(), &path).unwrap();
         assert_eq!((rows[0].frame, rows[0].overflow_lost_merges), (3, 7));
         let text = serde_json::to_string(&old).unwrap();

@@ -9,9 +9,10 @@ use crate::batch::Batch;
 use crate::error::Error;
 use crate::series::{Series, SeriesText};
 use crate::statistics::{HistogramRow, StatRow};
+use files::Access;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,9 +54,9 @@ const PREFIX: usize = 9;
 
 impl Journal {
     /// Create a journal; the file must not exist.
-    pub fn begin(path: PathBuf) -> Result<Journal, Error> {
+    pub fn begin(path: PathBuf, access: Access) -> Result<Journal, Error> {
         // Each line goes to the end of the file, also after an incomplete one was cut off.
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = files::append_new(&path, access);
         let file = file.map_err(Error::io(&path))?;
         Ok(Journal { path, file, length: 0, numbers: HashMap::new(), line: Vec::new() })
     }

@@ -5,9 +5,7 @@
 //! `journal/host=<host>/<YYYYMMDDTHHMMSS>.log` next to them, and `ship/` of what was shipped.
 
 use crate::error::Error;
-use std::fs::{File, Permissions};
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use files::Access;
 use std::path::{Path, PathBuf};
 
 /// The file that says that a directory is a recording.
@@ -123,6 +121,8 @@ impl DataFile {
 pub(crate) struct Store {
     pub directory: PathBuf,
     pub host: String,
+    /// Who may read what is written there.
+    pub access: Access,
 }
 
 /// A host's name as a component of a path.
@@ -138,7 +138,11 @@ pub fn file_name_of_host(host: &str) -> String {
 
 impl Store {
     pub fn new(directory: &Path, host: &str) -> Store {
-        Store { directory: directory.to_path_buf(), host: file_name_of_host(host) }
+        let directory = directory.to_path_buf();
+        let mut store = Store { directory, host: file_name_of_host(host), access: Access::Owner };
+        // As the one who began it has made that.
+        store.access = Access::like(&store.journals());
+        store
     }
 
     /// The hosts that have recorded into a directory.
@@ -212,24 +216,13 @@ fn list(folder: &Path) -> Vec<PathBuf> {
 
 /// Replace a file by a new one with this text: readers see the old text or the new one. `durable`:
 /// the file and its name are on the disk on return.
-pub(crate) fn replace(path: &Path, text: &[u8], durable: bool) -> Result<(), Error> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let write = || {
-        let mut file = tempfile::Builder::new()
-            .suffix(UNFINISHED)
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory)?;
-        file.write_all(text)?;
-        if durable {
-            file.as_file().sync_all()?;
-        }
-        file.persist(path)?;
-        if durable {
-            File::open(directory)?.sync_all()?;
-        }
-        Ok(())
-    };
-    write().map_err(Error::io(path))
+pub(crate) fn replace(
+    path: &Path,
+    text: &[u8],
+    access: Access,
+    durable: bool,
+) -> Result<(), Error> {
+    files::replace(path, text, access, UNFINISHED, durable).map_err(Error::io(path))
 }
 
 /// Remove the files in a directory that a killed recorder was writing.

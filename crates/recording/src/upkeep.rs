@@ -180,7 +180,7 @@ impl Visit for Stage<'_> {
         let begin = format!("{}0000", first.hour().1);
         let path = self.store.path(T::NAME, &first.date, &begin, self.compaction);
         let aside = self.commit.stage(self.store, &path)?;
-        file::write(&aside, rows, Effort::Best)
+        file::write(&aside, rows, Effort::Best, self.store.access)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::rows::{FrameRow, StatementKey};
 use crate::store::{self, Compaction, Store, ABOUT, UNFINISHED};
 use crate::table::{columns, Table};
 use crate::upkeep;
+use files::Access;
 use rustix::fs::{flock, FlockOperation};
 use std::collections::HashSet;
 use std::fs::File;
@@ -71,10 +72,23 @@ const DAY_US: i64 = 24 * 60 * MINUTE_US;
 const LEAP_US: i64 = 10 * MINUTE_US;
 
 impl Writer {
+    /// [`Writer::open_for`] whom it was begun for; a new one for the owner alone.
+    pub fn open(directory: &Path, about: About, policy: RetentionPolicy) -> Result<Writer, Error> {
+        let access = Store::new(directory, &about.host).access;
+        Writer::open_for(directory, access, about, policy)
+    }
+
     /// Start a recording in a new or empty directory, or continue one of the same server. It begins
     /// or continues at `about.begun_us`. Rows that a killed recorder left in the journal are moved to
     /// Parquet files.
-    pub fn open(directory: &Path, about: About, policy: RetentionPolicy) -> Result<Writer, Error> {
+    ///
+    /// Its owner reads it, or the group too, as `access` says.
+    pub fn open_for(
+        directory: &Path,
+        access: Access,
+        about: About,
+        policy: RetentionPolicy,
+    ) -> Result<Writer, Error> {
         let now_us = about.begun_us;
         let about = match About::read(directory) {
             Ok(found) => {
@@ -91,7 +105,7 @@ impl Writer {
             Err(Error::NotARecording { .. }) => about,
             Err(error) => return Err(error),
         };
-        let store = Store::new(directory, &about.host);
+        let mut store = Store::new(directory, &about.host);
         let journals = store.journals();
         let is_new = !directory.join(ABOUT).exists();
         // A recorder that was killed before it had begun may have left these.
@@ -103,9 +117,12 @@ impl Writer {
         if is_new && std::fs::read_dir(directory).is_ok_and(|all| all.flatten().any(foreign)) {
             return Err(Error::NotEmpty { path: directory.to_path_buf() });
         }
-        std::fs::create_dir_all(&journals).map_err(Error::io(&journals))?;
-        let lock = lock(&journals, directory)?;
-        about.write(directory)?;
+        files::folder(&journals, access).map_err(Error::io(&journals))?;
+        let lock = lock(&journals, directory, access)?;
+        // What an earlier version has made is open to all, or to whom the umask let in.
+        files::set_access(&journals, access).map_err(Error::io(&journals))?;
+        store.access = access;
+        about.write(directory, access)?;
         Commit::recover(&store)?;
         remove_unfinished(&store);
         move_journals(&store)?;
@@ -282,9 +299,9 @@ impl Drop for Writer {
     }
 }
 
-fn lock(journals: &Path, directory: &Path) -> Result<File, Error> {
+fn lock(journals: &Path, directory: &Path, access: Access) -> Result<File, Error> {
     let path = journals.join("lock");
-    let file = File::create(&path).map_err(Error::io(&path))?;
+    let file = files::create(&path, access).map_err(Error::io(&path))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { path: directory.to_path_buf() }),
@@ -322,7 +339,7 @@ fn begin_journal(store: &Store, time_us: i64) -> Result<(Journal, i64), Error> {
         path = store.journals().join(format!("{name}-{number}.log"));
         number += 1;
     }
-    Ok((Journal::begin(path)?, time_us.div_euclid(MINUTE_US)))
+    Ok((Journal::begin(path, store.access)?, time_us.div_euclid(MINUTE_US)))
 }
 
 /// The interval of the highest number.
@@ -392,7 +409,7 @@ impl Visit for Stage<'_> {
         T::sort(rows);
         let path = free_path(self.store, T::NAME, self.begin);
         let aside = self.commit.stage(self.store, &path)?;
-        file::write(&aside, rows, Effort::Fast)?;
+        file::write(&aside, rows, Effort::Fast, self.store.access)?;
         self.bytes += std::fs::metadata(&aside).map_or(0, |m| m.len());
         Ok(())
     }

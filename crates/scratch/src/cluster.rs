@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A scratch cluster: create, start, stop, kill, remove.
 
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use files::Access;
 use pq::Conninfo;
+use rustix::fs::OFlags;
 use rustix::process::Signal;
 
 use crate::binaries::Binaries;
@@ -18,7 +20,7 @@ use crate::error::Error;
 use crate::os_user::OsUser;
 use crate::pgbench::{Load, Pgbench};
 use crate::process::{alive, children, signal, Process};
-use crate::program::{run, tail};
+use crate::program::{run, run_with, tail};
 use crate::template;
 use crate::watchdog::Watchdog;
 
@@ -98,7 +100,7 @@ impl Builder {
         let os_user = OsUser::find()?;
         let (dir, watchdog) = directory::create(&os_user, self.parent.as_deref())?;
         // A later failure removes the directory: it drops the watchdog.
-        let data = dir.join("data");
+        let data = dir.join(directory::DATA);
         template::copy_to(&binaries, &os_user, &data)?;
         let cluster = Cluster { binaries, os_user, dir, data, server: None, watchdog };
         cluster.configure(&self)?;
@@ -134,20 +136,21 @@ impl Cluster {
     fn configure(&self, wanted: &Builder) -> Result<(), Error> {
         let lib = self.dir.join("lib");
         if !wanted.libraries.is_empty() {
-            std::fs::create_dir(&lib).map_err(Error::file("cannot create", &lib))?;
+            files::new_folder(&lib, Access::Everybody)
+                .map_err(Error::file("cannot create", &lib))?;
         }
         for library in &wanted.libraries {
             let to = lib.join(library.file_name().unwrap_or_default());
-            std::fs::copy(library, &to).map_err(Error::file("cannot copy", library))?;
-            std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755))
-                .map_err(Error::file("cannot change the mode of", &to))?;
+            std::fs::read(library)
+                .and_then(|content| files::write(&to, &content, Access::Everybody))
+                .map_err(Error::file("cannot copy", library))?;
         }
         let mut text = String::from("\n# of the scratch cluster\n");
         let mut line = |name: &str, value: &str| {
             text.push_str(&format!("{name} = '{}'\n", value.replace('\'', "''")));
         };
         line("listen_addresses", "");
-        line("unix_socket_directories", &self.dir.to_string_lossy());
+        line("unix_socket_directories", &self.host().to_string_lossy());
         line("port", &PORT.to_string());
         line("fsync", if wanted.fsync { "on" } else { "off" });
         if !wanted.libraries.is_empty() {
@@ -157,32 +160,48 @@ impl Cluster {
             line(name, value);
         }
         if wanted.group_access {
-            self.share_with_group(&self.data)?;
+            let mut chmod = self.as_server(Path::new("chmod"));
+            run(chmod.args(["-R", "g+rX", "--"]).arg(&self.data), "chmod")?;
         }
         self.append_config(&text)
     }
 
-    /// Add lines to postgresql.conf; later ones win. [`Cluster::reload`] makes them effective.
-    pub fn append_config(&self, text: &str) -> Result<(), Error> {
-        let path = self.data.join("postgresql.conf");
-        std::fs::OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(Error::file("cannot write", path))
+    /// A program that runs as the server's user does, in [`Cluster::dir`]. What is in the data directory belongs to that
+    /// user, who may put a link in its place: only that user's own programs open it.
+    fn as_server(&self, program: &Path) -> Command {
+        self.os_user.command(program, &self.dir)
     }
 
-    fn share_with_group(&self, path: &Path) -> Result<(), Error> {
-        let meta = std::fs::symlink_metadata(path).map_err(Error::file("cannot read", path))?;
-        let mode = if meta.is_dir() { 0o750 } else { 0o640 };
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-            .map_err(Error::file("cannot change the mode of", path))?;
-        if meta.is_dir() {
-            for entry in std::fs::read_dir(path).map_err(Error::file("cannot read", path))? {
-                self.share_with_group(&entry.map_err(Error::file("cannot read", path))?.path())?;
-            }
-        }
-        Ok(())
+    /// Add lines to postgresql.conf; later ones win. [`Cluster::reload`] makes them effective.
+    pub fn append_config(&self, text: &str) -> Result<(), Error> {
+        self.append_to("postgresql.conf", text)
+    }
+
+    /// Replace a file of the data directory, in one step.
+    pub fn replace_file(&self, name: &str, text: &str) -> Result<(), Error> {
+        self.write("cat > \"$1.new\" && mv -fT -- \"$1.new\" \"$1\"", name, text)
+    }
+
+    /// Move a directory of the data directory to `to`, a new one, and leave a symbolic link. The server does not run.
+    pub fn move_directory(&mut self, name: &str, to: &Path) -> Result<(), Error> {
+        self.watchdog.remove(to);
+        files::new_folder(to, Access::Owner).map_err(Error::file("cannot create", to))?;
+        self.os_user.chown(to)?;
+        let script =
+            "umask 077; cp -a -- \"$1/.\" \"$2\" && rm -rf -- \"$1\" && ln -s -- \"$2\" \"$1\"";
+        let mut shell = self.as_server(Path::new("/bin/sh"));
+        run(shell.args(["-c", script, "sh"]).arg(self.data.join(name)).arg(to), "sh")
+    }
+
+    /// Add to a file of the data directory.
+    fn append_to(&self, name: &str, text: &str) -> Result<(), Error> {
+        self.write("cat >> \"$1\"", name, text)
+    }
+
+    fn write(&self, script: &str, name: &str, text: &str) -> Result<(), Error> {
+        let mut shell = self.as_server(Path::new("/bin/sh"));
+        shell.args(["-c", &format!("umask 077; {script}"), "sh"]).arg(self.data.join(name));
+        run_with(&mut shell, "sh", text)
     }
 
     /// Start the server and wait until it accepts connections.
@@ -190,16 +209,12 @@ impl Cluster {
         if self.server.is_some() {
             return Ok(());
         }
-        let log = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.log_path())
+        let log = files::append(&self.log_path(), Access::Everybody)
             .map_err(Error::file("cannot open", self.log_path()))?;
         let errors = log.try_clone().map_err(Error::file("cannot open", self.log_path()))?;
         let program = self.binaries.program("postgres");
         let child = self
-            .os_user
-            .command(&program, &self.dir)
+            .as_server(&program)
             .arg("-D")
             .arg(&self.data)
             .stdin(Stdio::null())
@@ -238,9 +253,14 @@ impl Cluster {
     /// Line 8 of postmaster.pid is the server's state, since PostgreSQL 10. A file that a killed
     /// server left has another pid.
     fn is_ready(&self) -> bool {
-        let Ok(text) = std::fs::read_to_string(self.data.join("postmaster.pid")) else {
+        // The server's user may put a link or a pipe there.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+        let path = self.data.join("postmaster.pid");
+        let mut text = String::new();
+        let opened = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
+        if opened.and_then(|file| file.take(1 << 16).read_to_string(&mut text)).is_err() {
             return false;
-        };
+        }
         let mut lines = text.lines();
         let pid = lines.next().and_then(|line| line.trim().parse().ok());
         pid == self.server.as_ref().map(Child::id)
@@ -358,7 +378,7 @@ impl Cluster {
         &self.os_user
     }
 
-    /// Its temporary directory, with the socket; callers may create files in it.
+    /// Its temporary directory, in which the caller alone may create files.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -368,9 +388,9 @@ impl Cluster {
         &self.data
     }
 
-    /// The directory of the socket.
-    pub fn host(&self) -> &Path {
-        &self.dir
+    /// The directory of the socket, in which the server's user may create files.
+    pub fn host(&self) -> PathBuf {
+        self.dir.join(directory::RUN)
     }
 
     /// Its port.
@@ -385,14 +405,14 @@ impl Cluster {
 
     /// A libpq connection string to the database `postgres`.
     pub fn connection_string(&self) -> String {
-        format!("host={} port={PORT} user=postgres dbname=postgres", self.dir.display())
+        format!("host={} port={PORT} user=postgres dbname=postgres", self.host().display())
     }
 
     /// The connection settings for the crate `postgres`.
     #[cfg(feature = "postgres")]
     pub fn config(&self) -> postgres::Config {
         let mut config = postgres::Config::new();
-        config.host_path(&self.dir).port(PORT).user("postgres").dbname("postgres");
+        config.host_path(self.host()).port(PORT).user("postgres").dbname("postgres");
         config
     }
 
@@ -420,9 +440,9 @@ impl Cluster {
     /// Create pgbench's tables.
     pub fn pgbench_init(&self, scale: u32) -> Result<(), Error> {
         let program = self.binaries.program("pgbench");
-        let mut command = self.os_user.command(&program, &self.dir);
+        let mut command = self.as_server(&program);
         command.args(["-i", "-q", "-s", &scale.to_string(), "-U", "postgres", "-p"]);
-        command.arg(PORT.to_string()).arg("-h").arg(&self.dir).arg("postgres");
+        command.arg(PORT.to_string()).arg("-h").arg(self.host()).arg("postgres");
         run(&mut command, "pgbench -i")
     }
 
@@ -437,7 +457,7 @@ impl Cluster {
     /// The options of a pgbench run against this cluster.
     pub fn pgbench(&self) -> Pgbench {
         let program = self.binaries.program("pgbench");
-        Pgbench::new(program, &self.dir, PORT, &self.os_user)
+        Pgbench::new(program, &self.dir, &self.host(), PORT, &self.os_user)
     }
 
     /// The path of the server's log.

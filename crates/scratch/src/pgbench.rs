@@ -2,12 +2,14 @@
 //! pgbench: options, runs and results.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use files::Access;
 use rustix::process::Signal;
 
 use crate::distinct;
@@ -44,6 +46,7 @@ pub struct Pgbench {
     program: PathBuf,
     port: u16,
     home: PathBuf,
+    host: PathBuf,
     os_user: OsUser,
     load: Load,
     clients: u32,
@@ -73,11 +76,18 @@ pub struct PgbenchResult {
 }
 
 impl Pgbench {
-    /// A run of `program` against the server whose socket is in `home`.
-    pub(crate) fn new(program: PathBuf, home: &Path, port: u16, os_user: &OsUser) -> Self {
+    /// A run of `program` against the server whose socket is in `host`; scripts are created in `home`.
+    pub(crate) fn new(
+        program: PathBuf,
+        home: &Path,
+        host: &Path,
+        port: u16,
+        os_user: &OsUser,
+    ) -> Self {
         Self {
             program,
             home: home.to_path_buf(),
+            host: host.to_path_buf(),
             port,
             os_user: os_user.clone(),
             load: Load::TpcB,
@@ -144,7 +154,7 @@ impl Pgbench {
     fn command(&self) -> Result<(Command, Option<tempfile::NamedTempFile>), Error> {
         let mut command = self.os_user.command(&self.program, &self.home);
         command.args(["-n", "-U", "postgres", "-p", &self.port.to_string(), "-h"]);
-        command.arg(&self.home);
+        command.arg(&self.host);
         command.args(["-c", &self.clients.to_string(), "-M", self.protocol]);
         command.args(["-j", &self.jobs.clamp(1, self.clients.max(1)).to_string()]);
         if let Some(duration) = self.duration {
@@ -178,12 +188,9 @@ impl Pgbench {
     }
 
     fn script(&self, text: &str) -> Result<tempfile::NamedTempFile, Error> {
-        let file = tempfile::Builder::new()
-            .prefix("load.")
-            .suffix(".sql")
-            .tempfile_in(&self.home)
+        let mut file = files::temporary(&self.home, "load.", ".sql", Access::Owner)
             .map_err(Error::file("cannot create a script in", &self.home))?;
-        std::fs::write(file.path(), text).map_err(Error::file("cannot write", file.path()))?;
+        file.write_all(text.as_bytes()).map_err(Error::file("cannot write", file.path()))?;
         self.os_user.chown(file.path())?;
         Ok(file)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Running a program to its end.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -19,6 +20,25 @@ pub(crate) fn run(command: &mut Command, name: &str) -> Result<(), Error> {
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     Err(Error::Program { program, status: output.status, output: tail(&text, 30) })
+}
+
+/// The same, with a text on its standard input, which must be short.
+pub(crate) fn run_with(command: &mut Command, name: &str, input: &str) -> Result<(), Error> {
+    let spawned =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let failed = |source| Error::Spawn { program: PathBuf::from(name), source };
+    let mut child = spawned.map_err(failed)?;
+    // A program that reads nothing has ended; its status says why.
+    let _ = child.stdin.take().map(|mut pipe| pipe.write_all(input.as_bytes()));
+    let output = child.wait_with_output().map_err(failed)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(Error::Program {
+            program: PathBuf::from(name),
+            status: output.status,
+            output: tail(&String::from_utf8_lossy(&output.stderr), 30),
+        }),
+    }
 }
 
 /// The last lines of a text.

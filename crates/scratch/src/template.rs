@@ -2,7 +2,6 @@
 //! One initdb per process: clusters are copies of its data directory.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Mutex;
 
 use crate::binaries::Binaries;
@@ -21,7 +20,7 @@ struct Template {
 
 static TEMPLATES: Mutex<Vec<Template>> = Mutex::new(Vec::new());
 
-/// Create the data directory `data`.
+/// Fill the data directory `data`, which is empty.
 pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Result<(), Error> {
     let mut templates = TEMPLATES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let source = match templates.iter().find(|template| template.bin == binaries.dir()) {
@@ -34,13 +33,15 @@ pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Res
         }
     };
     drop(templates);
-    // -a keeps owners and modes; file systems that can share the blocks.
-    run(Command::new("cp").args(["-a", "--reflink=auto", "--"]).arg(&source).arg(data), "cp")
+    // -a keeps modes; file systems that can share the blocks. The server's user copies, who can change both directories
+    // meanwhile.
+    let mut command = os_user.command(Path::new("cp"), Path::new("/"));
+    run(command.args(["-a", "--reflink=auto", "--"]).arg(source.join(".")).arg(data), "cp")
 }
 
 fn make(binaries: &Binaries, os_user: &OsUser) -> Result<Template, Error> {
     let (dir, watchdog) = directory::create(os_user, None)?;
-    let data = dir.join("data");
+    let data = dir.join(directory::DATA);
     let program = binaries.program("initdb");
     let mut command = os_user.command(&program, &dir);
     command.arg("-D").arg(&data).args([

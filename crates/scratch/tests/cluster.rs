@@ -42,6 +42,38 @@ fn a_cluster_survives_stop_restart_and_the_death_of_its_postmaster() {
     assert_eq!(cluster.psql("select answer from kept").unwrap(), "42");
 }
 
+/// Root starts servers of another user, who must not be able to lead it to root's own files.
+#[test]
+fn the_servers_user_leads_root_nowhere() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tested: it needs root");
+        return;
+    }
+    let victim = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(victim.path(), "root's").unwrap();
+    let mut cluster =
+        Cluster::builder().library(std::env::current_exe().unwrap()).create().unwrap();
+    let user = cluster.os_user().clone();
+    let plant = |path: &Path| {
+        let mut shell = user.command(Path::new("/bin/sh"), Path::new("/"));
+        shell.args(["-c", "rm -rf -- \"$1\" && ln -s -- \"$2\" \"$1\"", "sh"]).arg(path);
+        shell.arg(victim.path()).output().unwrap().status.success()
+    };
+    // What root opens is in a directory of root's.
+    assert!(!plant(&cluster.log_path()) && !plant(&cluster.dir().join("lib")));
+    // What is in the data directory is opened with the rights of that user.
+    assert!(plant(&cluster.data_dir().join("postgresql.conf")));
+    assert!(cluster.append_config("work_mem = '9MB'").is_err());
+    assert!(plant(&cluster.data_dir().join("pg_wal")));
+    let moved = cluster.dir().join("moved");
+    assert!(cluster.move_directory("pg_wal", &moved).is_err());
+    // A pipe that nobody writes to.
+    let pid_file = cluster.data_dir().join("postmaster.pid");
+    let made = user.command(Path::new("mkfifo"), Path::new("/")).arg(&pid_file).status().unwrap();
+    assert!(made.success() && cluster.start().is_err());
+    assert_eq!(std::fs::read_to_string(victim.path()).unwrap(), "root's");
+}
+
 #[test]
 fn a_server_that_cannot_start_shows_its_log() {
     let error = Cluster::builder().setting("no_such_setting", "1").start().unwrap_err().to_string();

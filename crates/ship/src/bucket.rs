@@ -134,7 +134,7 @@ impl Bucket {
         let (store, prefix) = match url.scheme() {
             "file" => {
                 let path = url.to_file_path().map_err(|()| refused("not a local path".into()))?;
-                std::fs::create_dir_all(&path).map_err(Error::io(&path))?;
+                files::folder(&path, files::Access::Owner).map_err(Error::io(&path))?;
                 let store = LocalFileSystem::new_with_prefix(&path)
                     .map_err(|error| Error::of_store(&shown(&url), &error))?;
                 (Arc::new(store) as Arc<dyn ObjectStore>, ObjectPath::default())

@@ -4,6 +4,7 @@
 use crate::bucket::Bucket;
 use crate::error::Error;
 use crate::layout::{arrived, grades, Object, Origin};
+use files::Access;
 use recording::{DataFile, TABLES};
 use std::path::Path;
 
@@ -179,8 +180,8 @@ impl Shipped {
     fn copy_object(&self, key: &str, path: &Path, copied: &mut Copied) -> Result<bool, Error> {
         let Some((bytes, _)) = self.bucket.get(key)? else { return Ok(false) };
         let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        std::fs::write(path, &bytes).map_err(Error::io(path))?;
+        files::folder(folder, Access::Owner).map_err(Error::io(folder))?;
+        files::write(path, &bytes, Access::Owner).map_err(Error::io(path))?;
         copied.files += 1;
         copied.bytes += bytes.len() as u64;
         Ok(true)

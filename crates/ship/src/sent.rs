@@ -5,9 +5,10 @@
 //! line that is missing after a crash does no harm: the same bytes are sent under the same name again.
 
 use crate::error::Error;
+use files::Access;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -124,7 +125,6 @@ fn text(line: &Line) -> String {
 
 /// Replace the log by one with these objects, and open it to append.
 fn rewrite(path: &Path, objects: &HashMap<String, Arrived>) -> Result<File, Error> {
-    let folder = path.parent().unwrap_or(Path::new("."));
     let mut all: Vec<_> = objects.iter().collect();
     all.sort_by_key(|(key, _)| *key);
     let lines = all
@@ -132,10 +132,8 @@ fn rewrite(path: &Path, objects: &HashMap<String, Arrived>) -> Result<File, Erro
         .map(|(key, arrived)| text(&Line { key: key.clone(), arrived: Some(*arrived) }));
     let lines: String = lines.collect();
     let write = || {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(lines.as_bytes())?;
-        file.persist(path)?;
-        OpenOptions::new().append(true).open(path)
+        files::replace(path, lines.as_bytes(), Access::Owner, "", false)?;
+        files::append(path, Access::Owner)
     };
     write().map_err(Error::io(path))
 }

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::owner::Claimant;
+use files::Access;
 use rand::Rng;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -23,12 +24,12 @@ impl Spool {
     /// The spool in a directory, which is made.
     pub fn open(directory: &Path) -> Result<Spool, Error> {
         let folder = directory.join(recording::SHIP);
-        std::fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        files::folder(&folder, Access::Owner).map_err(Error::io(&folder))?;
         let path = folder.join("identity");
         let identity = match std::fs::read_to_string(&path) {
             Ok(text) if !text.trim().is_empty() => text.trim().to_string(),
-            Ok(_) => new_identity(&folder, &path)?,
-            Err(error) if error.kind() == ErrorKind::NotFound => new_identity(&folder, &path)?,
+            Ok(_) => new_identity(&path)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => new_identity(&path)?,
             Err(error) => return Err(Error::io(&path)(error)),
         };
         Ok(Spool { directory: directory.to_path_buf(), identity })
@@ -42,7 +43,7 @@ impl Spool {
     /// A recorder ships what is there, from now on.
     pub fn mark(&self) -> Result<(), Error> {
         let path = self.directory.join(recording::SHIP).join(RECORDER);
-        std::fs::write(&path, "").map_err(Error::io(&path))
+        files::write(&path, b"", Access::Owner).map_err(Error::io(&path))
     }
 
     /// What was sent to a bucket, as a cluster, is kept in this file.
@@ -62,12 +63,9 @@ impl Spool {
     }
 }
 
-fn new_identity(folder: &Path, path: &Path) -> Result<String, Error> {
+fn new_identity(path: &Path) -> Result<String, Error> {
     let identity = format!("{:032x}", rand::rng().random::<u128>());
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io(path))?;
-    std::io::Write::write_all(&mut file, identity.as_bytes()).map_err(Error::io(path))?;
-    file.as_file().sync_all().map_err(Error::io(path))?;
-    file.persist(path).map_err(|error| Error::io(path)(error.error))?;
+    files::replace(path, identity.as_bytes(), Access::Owner, "", true).map_err(Error::io(path))?;
     Ok(identity)
 }
 

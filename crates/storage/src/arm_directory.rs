@@ -2,7 +2,8 @@
 //! Where an arm's files are: a new directory in an existing one, or a file system made for it. Removed
 //! in the end, also if this process is killed.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use files::Access;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{major, minor};
@@ -43,12 +44,9 @@ impl ArmDirectory {
     /// A new directory in an existing one.
     pub fn directory(parent: &Path) -> Result<ArmDirectory, String> {
         let at = |error: std::io::Error| format!("{}: {error}", parent.display());
-        let folder =
-            tempfile::Builder::new().prefix("tally-storage.").tempdir_in(parent).map_err(at)?;
-        let undo = Undo::start(UNDO, &[folder.path().as_os_str()]).map_err(|e| e.to_string())?;
-        let path = folder.keep();
         // Servers run as another user.
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).map_err(at)?;
+        let path = files::unique_folder(parent, "tally-storage.", Access::Everybody).map_err(at)?;
+        let undo = Undo::start(UNDO, &[path.as_os_str()]).map_err(|e| e.to_string())?;
         Ok(ArmDirectory { path, _directory: Some(undo), _file_system: None })
     }
 
@@ -74,7 +72,7 @@ impl ArmDirectory {
     fn set_scheduler(&self, name: &str) -> Result<(), String> {
         let (major, minor) = self.device()?;
         let path = format!("/sys/dev/block/{major}:{minor}/queue/scheduler");
-        std::fs::write(&path, name).map_err(|error| {
+        files::write_to_kernel(Path::new(&path), name).map_err(|error| {
             let known = std::fs::read_to_string(&path).unwrap_or_default();
             format!("the device has no scheduler \"{name}\" ({error}); it has: {}", known.trim())
         })

@@ -95,7 +95,8 @@ fn enter_group(root: &Path, device: &str) -> Result<(PathBuf, Undo), String> {
         root.join(format!("tally-storage-{}-{}", std::process::id(), device.replace(':', "-")));
     let undo = Undo::start(UNDO_GROUP, &[group.as_os_str(), home.as_os_str()])
         .map_err(|error| error.to_string())?;
-    std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
+    files::new_folder(&group, files::Access::Everybody)
+        .map_err(|error| format!("{}: {error}", group.display()))?;
     // 0: the process that writes.
     write(&group.join("cgroup.procs"), "0")?;
     Ok((group, undo))
@@ -154,7 +155,7 @@ impl Limiter {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    files::write_to_kernel(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// What a limit says, for people.
@@ -205,12 +206,13 @@ mod tests {
             read_operations: Some(4),
             ..Limit::default()
         };
-        limiter.set(&limit).unwrap();
-        let read = |what| {
-            std::fs::read_to_string(folder.path().join(format!("blkio.throttle.{what}_device")))
-                .unwrap()
-        };
         let files = ["write_bps", "read_bps", "write_iops", "read_iops"];
+        let path = |what: &str| folder.path().join(format!("blkio.throttle.{what}_device"));
+        for what in files {
+            std::fs::write(path(what), "").unwrap();
+        }
+        limiter.set(&limit).unwrap();
+        let read = |what: &str| std::fs::read_to_string(path(what)).unwrap();
         assert_eq!(files.map(read), ["7:3 4096", "7:3 8192", "7:3 3", "7:3 4"]);
         drop(limiter);
         assert_eq!(files.map(read), ["7:3 0\n"; 4]);

@@ -2,6 +2,7 @@
 //! The log of a cell: one JSON line for each thing that happened, written when it happens, so that a
 //! killed run keeps what it measured.
 
+use files::Access;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -219,8 +220,8 @@ impl Log {
     pub fn begin(folder: &Path, arm: &str, block: usize) -> Result<Log, Error> {
         let path = path(folder, arm, block);
         let at = |error| Error::Failed(format!("{}: {error}", path.display()));
-        std::fs::create_dir_all(folder.join("cells")).map_err(at)?;
-        let file = File::create(&path).map_err(at)?;
+        files::folder(&folder.join("cells"), Access::Owner).map_err(at)?;
+        let file = files::create(&path, Access::Owner).map_err(at)?;
         Ok(Log { path, file })
     }
 

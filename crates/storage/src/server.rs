@@ -69,7 +69,7 @@ impl Server {
         words.set("host", self.cluster.host().display());
         words.set("port", self.cluster.port());
         words.set("bin", self.cluster.binaries().program("").display());
-        words.set("backup", self.cluster.dir().join("backup").display());
+        words.set("backup", self.cluster.host().join("backup").display());
     }
 
     /// Start the load, which ends after `most`, and the recording.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Makes the files: a tree of directories, and in its lowest ones files whose sizes have the wanted shares.
 
+use files::Access;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -86,14 +87,15 @@ impl Tree {
         StdRng::seed_from_u64(self.seed).fill_bytes(&mut content);
         let folders = self.folders(root);
         for folder in &folders {
-            std::fs::create_dir_all(folder).map_err(|error| at(folder, error))?;
+            files::folder(folder, Access::Everybody).map_err(|error| at(folder, error))?;
         }
         for (number, size) in self.sizes.iter().enumerate() {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Failed("interrupted while files were made".into()));
             }
             let path = folders[number % folders.len()].join(format!("f{number}"));
-            let mut file = File::create(&path).map_err(|error| at(&path, error))?;
+            let mut file =
+                files::create(&path, Access::Everybody).map_err(|error| at(&path, error))?;
             let mut left = *size as usize;
             // Each file begins elsewhere in the content, so that no two are alike.
             let begin = number.wrapping_mul(7919) % CONTENT;

@@ -13,7 +13,6 @@ use super::file::Settings;
 use super::plan::Plan;
 use super::server::{fixed_settings, ArmServer};
 use error::Error;
-use experiment::journal::replace;
 
 /// The file with the current arm's settings, included at the end of postgresql.conf.
 const FILE: &str = "toggled.conf";
@@ -66,8 +65,7 @@ impl Live {
         }
         let file = server.cluster.data_dir().join(FILE);
         if !names.is_empty() {
-            replace(&file, b"")?;
-            server.cluster.os_user().chown(&file)?;
+            server.cluster.replace_file(FILE, "")?;
             server.cluster.append_config(&format!("\ninclude_if_exists = '{FILE}'\n"))?;
         }
         Ok(Self {
@@ -90,8 +88,7 @@ impl Live {
             for (name, value) in &state.settings {
                 text.push_str(&format!("{name} = '{}'\n", value.replace('\'', "''")));
             }
-            replace(&self.file, text.as_bytes())?;
-            server.cluster.os_user().chown(&self.file)?;
+            server.cluster.replace_file(FILE, &text)?;
             server.cluster.reload()?;
             self.wait_for(&state.settings)?;
         }

@@ -69,7 +69,7 @@ impl Running {
             (None, Some(Builtin::SimpleUpdate)) => Load::SimpleUpdate,
             (None, _) => Load::TpcB,
         };
-        let log = wanted.log.then(|| cluster.dir().join("transactions"));
+        let log = wanted.log.then(|| cluster.host().join("transactions"));
         let mut pgbench = cluster
             .pgbench()
             .load(load)
@@ -173,7 +173,7 @@ fn start_command(
     let [program, arguments @ ..] = &filled[..] else {
         return Err(Error::Failed("the workload's command is empty".into()));
     };
-    let mut command = cluster.os_user().command(Path::new(program), cluster.dir());
+    let mut command = cluster.os_user().command(Path::new(program), &cluster.host());
     command.args(arguments);
     for (name, value) in [
         ("PGHOST", cluster.host().display().to_string()),

@@ -121,7 +121,7 @@ impl ArmServer {
         words.set("data", cluster.data_dir().display());
         words.set("postgres", cluster.binaries().program("postgres").display());
         words.set("log", cluster.log_path().display());
-        words.set("dir", cluster.dir().display());
+        words.set("dir", cluster.host().display());
         if let Some(segment) = &segment {
             words.set("segment", segment.path().display());
         }

@@ -2,7 +2,6 @@
 //! The directories of an arm's server: checks the free space, and moves the WAL.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use scratch::Cluster;
 
@@ -34,16 +33,9 @@ pub fn check_free_space(folder: &Path, scale: u32) -> Result<(), Error> {
 /// Moves the WAL of a server that has not started yet to a new directory below `folder`, and leaves a
 /// symbolic link. Returns the new directory.
 pub fn move_wal(cluster: &mut Cluster, folder: &Path) -> Result<PathBuf, Error> {
-    let from = cluster.data_dir().join("pg_wal");
     let name = cluster.dir().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let to = folder.join(name + ".wal");
-    cluster.also_remove(&to);
-    let copied = Command::new("cp").arg("-a").arg("--").arg(&from).arg(&to).output()?;
-    if !copied.status.success() {
-        return Err(Error::Failed(String::from_utf8_lossy(&copied.stderr).trim().to_string()));
-    }
-    std::fs::remove_dir_all(&from)?;
-    std::os::unix::fs::symlink(&to, &from)?;
+    cluster.move_directory("pg_wal", &to)?;
     Ok(to)
 }
 

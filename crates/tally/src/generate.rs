@@ -39,7 +39,7 @@ pub fn man(args: &ManArgs, command: Command) -> Result<(), Error> {
 
 fn write(folder: &Path, command: &Command) -> Result<(), Error> {
     let path = folder.join(format!("{}.1", name(command)));
-    std::fs::write(&path, page(command)?)
+    files::write(&path, &page(command)?, files::Access::Everybody)
         .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
 }
 

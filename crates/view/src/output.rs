@@ -3,11 +3,11 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::escape;
 use error::Error;
+use files::Access;
 use serde::Serialize;
 
 /// Writes a report with [`replace`]. A pipe or another special file is written directly.
@@ -19,7 +19,7 @@ pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
         ))
     };
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return fs::write(path, text).map_err(failed);
+        return files::write(path, text, Access::Owner).map_err(failed);
     }
     if path.is_dir() {
         let name = path.join("report.html");
@@ -42,17 +42,7 @@ pub fn json(value: &impl Serialize) -> Result<(), Error> {
 /// Replaces the file at `path` by one with this content: readers see the old content or the new one. The new
 /// content is on disk on return; a temporary file next to it never stays.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut file = tempfile::Builder::new()
-        .prefix(&format!(".{name}."))
-        // As for any new file, the umask applies.
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(directory.unwrap_or(Path::new(".")))?;
-    file.write_all(content)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    files::replace(path, content, Access::Owner, "", true)
 }
 
 #[cfg(test)]

@@ -8,17 +8,22 @@ use super::sorted_dictionary;
 use super::{failed, scale, MILLISECOND_US};
 use crate::error::Error;
 use crate::table::{Cells, Column, Table, Unit};
+use files::Access;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Write sorted rows to a new file.
-pub(crate) fn write<T: Table>(path: &Path, rows: &[T], effort: Effort) -> Result<(), Error> {
-    let file = File::create(path).map_err(Error::io(path))?;
+pub(crate) fn write<T: Table>(
+    path: &Path,
+    rows: &[T],
+    effort: Effort,
+    access: Access,
+) -> Result<(), Error> {
+    let file = files::create(path, access).map_err(Error::io(path))?;
     let write = || -> Result<(), ParquetError> {
         let columns = T::columns();
         let schema = Arc::new(schema(T::NAME, &columns)?);

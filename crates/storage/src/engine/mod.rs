@@ -9,7 +9,8 @@ mod document;
 mod schedule;
 mod threads;
 
-use std::io::{BufReader, ErrorKind};
+use files::Access;
+use std::io::{BufReader, ErrorKind, Write};
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
@@ -133,9 +134,8 @@ impl Engine {
         let threads = threads::of(load).map_err(Error::Usage)?;
         // Next to the files, so that it is removed with them even if this process is killed.
         let folder = files.parent().unwrap_or(files);
-        let job =
-            tempfile::Builder::new().prefix("tally-fio.").suffix(".fio").tempfile_in(folder)?;
-        std::fs::write(job.path(), job_file(load, &threads, files, most))?;
+        let mut job = files::temporary(folder, "tally-fio.", ".fio", Access::Owner)?;
+        job.write_all(job_file(load, &threads, files, most).as_bytes())?;
         let mut command = Command::new("fio");
         command
             .args(["--output-format=json+", "--status-interval=1", "--eta=never"])

@@ -11,6 +11,7 @@ mod fleet_board;
 mod grafana;
 mod rules;
 
+use files::Access;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -38,7 +39,8 @@ pub fn run(args: &DashboardsArgs) -> Result<(), Error> {
     let (grafana, prometheus) = (args.folder.join("grafana"), args.folder.join("prometheus"));
     let clickhouse = args.folder.join("grafana-clickhouse");
     for folder in [&grafana, &clickhouse, &prometheus] {
-        std::fs::create_dir_all(folder).map_err(|error| failed("create", folder, &error))?;
+        files::folder(folder, Access::Everybody)
+            .map_err(|error| failed("create", folder, &error))?;
     }
     for board in boards::all() {
         write(&grafana.join(format!("{}.json", board.name)), &grafana::json(&board))?;
@@ -48,7 +50,8 @@ pub fn run(args: &DashboardsArgs) -> Result<(), Error> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    std::fs::write(path, text).map_err(|error| failed("write", path, &error))
+    files::write(path, text.as_bytes(), Access::Everybody)
+        .map_err(|error| failed("write", path, &error))
 }
 
 fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {

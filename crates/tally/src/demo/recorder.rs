@@ -21,7 +21,8 @@ pub struct Recorder {
 impl Recorder {
     /// Starts to record the segment at `path`.
     pub fn start(path: &Path) -> Result<Recorder, Error> {
-        let directory = std::env::temp_dir().join(format!("pgtally-demo-{}", std::process::id()));
+        let temporary = std::env::temp_dir();
+        let directory = files::unique_folder(&temporary, "pgtally-demo-", files::Access::Owner)?;
         let child = Command::new(std::env::current_exe()?)
             .args(["record", "-o"])
             .arg(&directory)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Writes each interval into a recording, with marks, gaps, settings and events.
 
+use files::Access;
 use std::time::Duration;
 
 use live::target::SegmentSource;
@@ -268,6 +269,16 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// Who may read the server's segment may read what is recorded of it. A spool is for the bucket alone.
+    fn access(&self) -> Access {
+        match &self.place {
+            SegmentSource::File(path) if self.destination.shipping.is_none() => {
+                Access::like(path.path())
+            }
+            _ => Access::Owner,
+        }
+    }
+
     fn begin(&mut self, header: &Header) -> Result<(), Error> {
         let about = About {
             format: recording::FORMAT,
@@ -286,7 +297,7 @@ impl<'a> Recorder<'a> {
             // What was sent is removed by whoever has sent it.
             policy.retention = None;
         }
-        let open = Writer::open(&self.destination.directory, about, policy);
+        let open = Writer::open_for(&self.destination.directory, self.access(), about, policy);
         let mut writer = open.map_err(|error| self.destination.explain(error))?;
         if let Some(shipping) = &mut self.destination.shipping {
             let (frame, server) = shipping.first_numbers();

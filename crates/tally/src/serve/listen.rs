@@ -131,6 +131,7 @@ fn unix(path: &Path) -> Result<Listener, Error> {
         // Left behind by a killed process.
         std::fs::remove_file(path).map_err(|error| named(&error))?;
     }
+    files::check(path).map_err(|error| named(&error))?;
     // Create it under another name, so that nobody can connect before its permissions are set.
     let aside = path.with_extension(format!("new.{}", std::process::id()));
     // Restrict it from the start, whatever the umask is: existing connections would stay.

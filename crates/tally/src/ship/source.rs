@@ -43,7 +43,8 @@ impl Source {
         // A time before the end may be up to an hour earlier, because the end is that of a file.
         let from = from.map_or(i64::MIN, |edge| us(edge).saturating_sub(HOUR_US));
         let to = to.map_or(i64::MAX, us);
-        let folder = tempfile::tempdir()?;
+        let folder =
+            files::temporary_folder(&std::env::temp_dir(), "pgtally.", files::Access::Owner)?;
         shipped.copy(from, to, folder.path()).map_err(failed)?;
         Ok(Source::Copy(folder, url.to_string()))
     }

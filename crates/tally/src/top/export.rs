@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Writes the current interval to a new file.
 
-use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use files::Access;
+use tempfile::NamedTempFile;
 
 use super::keys::Form;
 use super::plain::Json;
@@ -74,35 +75,29 @@ fn write_new(folder: &Path, name: &str, ending: &str, bytes: &[u8]) -> Result<Pa
             path.display()
         )
     };
-    let aside = folder.join(format!(".{name}.{}", std::process::id()));
-    let write = || -> std::io::Result<()> {
-        let mut file = fs::File::create(&aside)?;
+    let write = || -> std::io::Result<NamedTempFile> {
+        let mut file = files::temporary(folder, ".tally-top.", "", Access::Owner)?;
         file.write_all(bytes)?;
-        file.sync_all()
+        file.as_file().sync_all()?;
+        Ok(file)
     };
-    let named = || -> Result<PathBuf, String> {
-        write().map_err(|error| problem(&aside, error))?;
-        for number in 1..=NAMES {
-            let more = if number > 1 { format!("-{number}") } else { String::new() };
-            let path = folder.join(format!("{name}{more}.{ending}"));
-            // Unlike a rename, a link never replaces an existing file.
-            match fs::hard_link(&aside, &path) {
-                Ok(()) => return Ok(path),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(problem(&path, error)),
-            }
+    let mut file = write().map_err(|error| problem(folder, error))?;
+    for number in 1..=NAMES {
+        let more = if number > 1 { format!("-{number}") } else { String::new() };
+        let path = folder.join(format!("{name}{more}.{ending}"));
+        match file.persist_noclobber(&path) {
+            Ok(_) => return Ok(path),
+            Err(error) if error.error.kind() == ErrorKind::AlreadyExists => file = error.file,
+            Err(error) => return Err(problem(&path, error.error)),
         }
-        Err(format!("{name}.{ending}: there are {NAMES} of that name; nothing is written"))
-    };
-    let result = named();
-    // It is linked now, or useless.
-    let _ = fs::remove_file(&aside);
-    result
+    }
+    Err(format!("{name}.{ending}: there are {NAMES} of that name; nothing is written"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn an_existing_file_is_not_overwritten() {

@@ -113,7 +113,7 @@ pub fn save(saved: &Saved, path: &Path) -> Result<(), String> {
          # Options on the command line take precedence.\n{figures}"
     );
     path.parent()
-        .map_or(Ok(()), fs::create_dir_all)
+        .map_or(Ok(()), |folder| files::folder(folder, files::Access::Owner))
         .and_then(|()| view::output::replace(path, text.as_bytes()))
         .map_err(|error| format!("{}: {error}; the view is not saved", path.display()))
 }

@@ -386,5 +386,6 @@ fn title(args: &TraceArgs) -> String {
 }
 
 fn create(path: &Path) -> Result<File, Error> {
-    File::create(path).map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
+    files::create(path, files::Access::Owner)
+        .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
 }

@@ -77,7 +77,7 @@ fn thirty_ways_lead_where_psql_goes() {
     };
     mode("pass", 0o600);
     mode("open", 0o644);
-    let sockets = [0, 1].map(|number| servers[number].cluster.dir().display().to_string());
+    let sockets = [0, 1].map(|number| servers[number].cluster.host().display().to_string());
     let services = format!(
         "[first]\nhost={}\nuser=postgres\ndbname=postgres\n[second]\nhost={}\nuser=poor\ndbname=app\nsslmode=require\n\
          [nobody]\nhost={}\nuser=nobody\ndbname=postgres\n",
@@ -169,7 +169,7 @@ fn the_environment_leads_every_verb_to_the_server_that_enable_changed() {
     let server = support::start(support::plain());
     let run = |args: &[&str]| {
         let mut command = support::tally();
-        command.env("PGHOST", server.dir()).env("PGPORT", "5432").env("PGUSER", "postgres");
+        command.env("PGHOST", server.host()).env("PGPORT", "5432").env("PGUSER", "postgres");
         command.env("PGDATABASE", "postgres").args(args);
         support::output(&mut command)
     };

@@ -109,3 +109,4 @@ mod unwinding;
 mod upgrade;
 mod views;
 mod wal;
+mod written_files;

@@ -106,7 +106,7 @@ fn the_segment_of_a_killed_server_is_listed_as_ended() {
 #[test]
 fn a_segment_in_another_directory_is_found_through_the_servers_mappings() {
     let mut cluster = plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
-    let folder = cluster.dir().display().to_string();
+    let folder = cluster.host().display().to_string();
     let directory = format!("pg_tally.directory = '{folder}'\npg_tally.directory_on_disk = on\n");
     cluster.append_config(&directory).unwrap();
     cluster.start().unwrap();

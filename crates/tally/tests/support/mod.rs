@@ -96,7 +96,7 @@ pub fn on_loopback(builder: Builder) -> (Cluster, u16) {
         .setting("port", &free.to_string())
         .create()
         .unwrap();
-    let socket = |port| cluster.dir().join(format!(".s.PGSQL.{port}"));
+    let socket = |port| cluster.host().join(format!(".s.PGSQL.{port}"));
     std::os::unix::fs::symlink(socket(free), socket(cluster.port())).unwrap();
     cluster.start().unwrap();
     (cluster, free)

@@ -97,7 +97,7 @@ vacuum pgbench_tellers;
 
 /// Runs in one further session meanwhile.
 pub fn churn(client: &mut Client, cluster: &Cluster) {
-    let file = cluster.dir().join("out.copy");
+    let file = cluster.host().join("out.copy");
     let file = file.display();
     for sql in [
         &format!("copy pgbench_accounts to '{file}'"),
