@@ -19,19 +19,18 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{signal, SignalKind};
-use tokio::sync::{oneshot, watch, Semaphore};
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::gate::{self, Gate, Verdict};
 use super::listen::Listener;
+use super::lobby::{self, Guest, Lobby};
 use super::metrics::Form;
 use super::page::{Page, FIGURES};
 use super::request::{self, Answer, Refusal, What};
 use super::tracing::Tracing;
 use error::Error;
 
-/// Max. number of connections.
-const CONNECTIONS: usize = 64;
 /// Time for the head of a request, and for the next request to start.
 const HEAD: Duration = Duration::from_secs(10);
 /// Max. size of the head, bytes.
@@ -102,7 +101,7 @@ where
 {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let permits = Arc::new(Semaphore::new(CONNECTIONS));
+    let lobby = Lobby::new();
     let (stop, stopped) = watch::channel(false);
     loop {
         let stream = tokio::select! {
@@ -115,29 +114,30 @@ where
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        // Close the connection if there are too many.
-        let Ok(permit) = permits.clone().try_acquire_owned() else { continue };
+        let (guest, left) = lobby.enter();
         let (service, stopped) = (service.clone(), stopped.clone());
-        tokio::spawn(async move {
-            talk(stream, service, stopped).await;
-            drop(permit);
-        });
+        tokio::spawn(talk(stream, service, stopped, guest, left));
     }
     // Fails if there are no connections.
     let _ = stop.send(true);
-    let all = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
-    let _ = timeout(FAREWELL, permits.acquire_many(all)).await;
+    let _ = timeout(FAREWELL, lobby.emptied()).await;
     Ok(())
 }
 
 /// Serves one connection until its end.
-async fn talk<S>(stream: S, service: Service, mut stopped: watch::Receiver<bool>)
-where
+async fn talk<S>(
+    stream: S,
+    service: Service,
+    mut stopped: watch::Receiver<bool>,
+    guest: Guest,
+    left: oneshot::Receiver<()>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let guest = Arc::new(guest);
     let respond = service_fn(move |request| {
-        let service = service.clone();
-        async move { Ok::<_, Infallible>(service.respond(request).await) }
+        let (service, guest) = (service.clone(), guest.clone());
+        async move { Ok::<_, Infallible>(service.respond(request, &guest).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -149,6 +149,7 @@ where
     // Errors of a client end its connection only.
     tokio::select! {
         _ = connection.as_mut() => return,
+        _ = Guest::sent_away(left, lobby::PATIENCE) => return,
         _ = tokio::time::sleep(LIFE) => {}
         _ = stopped.wait_for(|stopped| *stopped) => {}
     }
@@ -157,7 +158,7 @@ where
 }
 
 impl Service {
-    async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn respond(&self, request: Request<Incoming>, guest: &Guest) -> Response<Full<Bytes>> {
         let asked = gate::Request {
             method: request.method(),
             uri: request.uri(),
@@ -165,6 +166,11 @@ impl Service {
             headers: request.headers(),
         };
         let mut response = match self.gate.verdict(asked) {
+            Verdict::Pass if !guest.admit() => {
+                let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
+                set(&mut response, header::CONNECTION, "close");
+                response
+            }
             Verdict::Pass => match (request.uri().path(), &self.tracing) {
                 ("/trace", Some(tracing)) if request.method() == Method::GET => {
                     traced(tracing.page(request.uri().query().unwrap_or("")).await)

@@ -12,6 +12,7 @@ mod gate;
 mod history;
 mod http;
 mod listen;
+mod lobby;
 mod metrics;
 mod otlp;
 mod page;

@@ -255,9 +255,37 @@ fn malicious_requests_are_refused() {
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer);
     assert!(refused || answer.contains("431"), "{answer}");
-    // Silent connections do not keep others out, and their number is limited.
-    let idle: Vec<TcpStream> = (0..40).map(|_| serving.connect()).collect();
-    assert!(serving.metrics().contains("pgtally_up 1"));
+    serving.stop();
+}
+
+/// Half-open connections, and such as never end their request.
+#[test]
+fn connections_without_a_request_keep_nobody_out() {
+    let cluster = serve::quiet();
+    let serving = Serving::with_token(&cluster);
+    let header = format!("Host: localhost\r\nAuthorization: Bearer {}", serving.token());
+    let mut idle: Vec<TcpStream> = Vec::new();
+    for number in 0..200 {
+        let mut stream = serving.connect();
+        if number % 2 == 0 {
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: local").unwrap();
+        }
+        idle.push(stream);
+    }
+    assert_eq!(serving.status("/metrics", &header).0, "200");
+    // A connection that has passed stays while others come.
+    let mut known = serving.connect();
+    let request = format!("GET /metrics HTTP/1.1\r\n{header}\r\n\r\n");
+    let mut answer = [0; 12];
+    known.write_all(request.as_bytes()).unwrap();
+    known.read_exact(&mut answer).unwrap();
+    idle.extend((0..200).map(|_| serving.connect()));
+    assert_eq!(serving.status("/metrics", &header).0, "200");
+    let last = format!("GET /metrics HTTP/1.1\r\nConnection: close\r\n{header}\r\n\r\n");
+    known.write_all(last.as_bytes()).unwrap();
+    let mut again = Vec::new();
+    known.read_to_end(&mut again).unwrap();
+    assert_eq!(String::from_utf8_lossy(&again).matches("HTTP/1.1 200").count(), 1);
     drop(idle);
     serving.stop();
 }
