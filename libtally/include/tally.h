@@ -81,6 +81,9 @@ typedef struct tally_identity
  */
 extern void tally_options_init(tally_options *options);
 extern int	tally_open(const char *path, const tally_options *options, tally_segment *segment);
+/* Create one. `replace`: in place of the file of that name, if any; else EEXIST. */
+extern int	tally_create(const char *path, const tally_options *options, bool replace,
+						 tally_segment *segment);
 /* Attach only. ENOENT; EINVAL: not a segment that this library can write. */
 extern int	tally_attach(const char *path, tally_segment *segment);
 /*

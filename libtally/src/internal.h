@@ -126,10 +126,6 @@ extern int	tally_layout(const tally_options *options, tally_header *header);
 /* segment.c: fill in a segment's handle from its open file and that file's checked header */
 extern int	tally_describe(int fd, const tally_header *header, tally_segment *segment);
 
-/* create.c. `replace`: the file of that name, if any; else EEXIST. */
-extern int	tally_create(const char *path, const tally_options *options, bool replace,
-						 tally_segment *segment);
-
 /* text.c */
 extern void tally_text(char *to, size_t size, const char *from);
 /* FNV-1a, 64 bits. */

@@ -5,8 +5,9 @@
  *
  * The segment is made by the first call of libpq, so that a program which never calls it has none. A child after a fork
  * has no slot and makes a segment of its own. The file is removed when the process ends; when it is killed, or ends by
- * _exit, or executes another program, the file stays. Readers see that its process has ended, and the next program of the
- * same process removes it.
+ * _exit, or executes another program, the file stays. Readers see that its process has ended, and the next program that
+ * makes a segment there removes it. A file is removed only if it is this library's and its process has ended, of which a
+ * lock tells: pids do not, since containers that share a directory have the same ones.
  *
  * Concurrency contract: `state` says who makes the segment; the others wait for that, but not without an end. What
  * is made is not changed until a fork.
@@ -15,11 +16,13 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +32,7 @@
 #define GROUPS 4
 #define STATISTICS 256				/* of a thread: all of all functions */
 #define GROUP_NAME "libpq"
+#define PRODUCER "libtally_pq "
 #define WAIT_NS 1000000
 #define WAITS 1000
 
@@ -94,12 +98,60 @@ set_path(void)
 		append_number(path, sizeof(path), (uint32_t) getpid());
 }
 
+/* ---------------------------------------------------------------- the file */
+
+/* Of an open file: that its process lives. It ends with the last descriptor, however the process ends. */
+static bool
+lock(int fd)
+{
+	struct flock first = {.l_type = F_WRLCK,.l_whence = SEEK_SET,.l_len = 1};
+
+	return fcntl(fd, F_OFD_SETLK, &first) == 0;
+}
+
+/* Does the path name this file? */
+static bool
+is_named(uint64_t device, uint64_t inode)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && (uint64_t) st.st_dev == device && (uint64_t) st.st_ino == inode;
+}
+
+/* Is it a segment that this library has made for the same user? */
+static bool
+is_ours(int fd, struct stat *st)
+{
+	tally_header header;
+
+	return fstat(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_uid == geteuid() &&
+		pread(fd, &header, sizeof(header), 0) == (ssize_t) sizeof(header) &&
+		memcmp(header.magic, TALLY_MAGIC, sizeof(header.magic)) == 0 &&
+		strncmp(header.producer, PRODUCER, strlen(PRODUCER)) == 0;
+}
+
+/* Remove what an earlier process has left at the path. Anything else stays. */
+static void
+remove_left(void)
+{
+	int			fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (is_ours(fd, &st) && lock(fd) && is_named((uint64_t) st.st_dev, (uint64_t) st.st_ino))
+		unlink(path);
+	close(fd);
+}
+
 /* ---------------------------------------------------------------- the process */
 
 static void
 before_end(void)
 {
-	if (!keep && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == STATE_READY)
+	/* by its numbers: one that was cut short has no descriptor any more */
+	if (!keep && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == STATE_READY &&
+		is_named(segment.device, segment.inode))
 		unlink(path);
 }
 
@@ -176,7 +228,7 @@ before_main(void)
 	pthread_atfork(NULL, NULL, after_fork);
 	/* of what this process executed before */
 	if (file[0] == '\0' && set_path())
-		unlink(path);
+		remove_left();
 	pq_library_look();
 	errno = saved;
 }
@@ -237,13 +289,14 @@ make(const pq_library *library)
 	options.stats_per_book = STATISTICS;
 	options.traces = 1;
 	options.host = program_invocation_short_name;
-	options.producer = "libtally_pq " PQ_VERSION;
+	options.producer = PRODUCER PQ_VERSION;
 	options.server = server;
 	options.server_pid = (uint32_t) getpid();
-	/* a file of this name is of an earlier process, or of what this one executed before */
-	unlink(path);
-	if (tally_open(path, &options, &segment) != 0)
+	remove_left();
+	/* what has the name now is not for us: the process is not measured */
+	if (tally_create(path, &options, false, &segment) != 0)
 		return false;
+	(void) lock(segment.fd);
 	tally_guard(&segment);
 	list_functions(library);
 	return true;

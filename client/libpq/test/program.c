@@ -283,6 +283,14 @@ main(int argc, char **argv)
 		plain(NULL);
 		kill(getpid(), SIGKILL);
 	}
+	else if (strcmp(what, "rest") == 0)
+	{
+		plain(NULL);
+		printf("resting\n");
+		fflush(stdout);
+		for (;;)
+			pause();
+	}
 	else if (strcmp(what, "refused") == 0)
 	{
 		/* there is no server */

@@ -133,6 +133,54 @@ fn program(what: &str, times: u64, check: impl Fn(&Segments, &str)) {
     }
 }
 
+/// Whose program sleeps until it is dropped.
+struct Resting(std::process::Child);
+
+impl Drop for Resting {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_file_that_is_no_segment_of_the_past_is_left_alone() {
+    if !ready() {
+        return;
+    }
+    let cluster = Profile::Plain.server();
+    let place = Segments::new();
+    let path = place.0.path().join("it");
+    let run = |what: &str| {
+        let mut command = place.client(cluster, &built("program"), false);
+        command.env("PGTALLY_LIBPQ", format!("file={}", path.display()));
+        command.args([what, "1", ""]).stdin(Stdio::null());
+        command
+    };
+    // A file of something else, and a link to one.
+    std::fs::write(&path, "not a segment").unwrap();
+    succeed(&mut run("plain"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "not a segment");
+    std::fs::rename(&path, place.0.path().join("other")).unwrap();
+    std::os::unix::fs::symlink(place.0.path().join("other"), &path).unwrap();
+    succeed(&mut run("plain"));
+    assert!(path.symlink_metadata().unwrap().is_symlink());
+    std::fs::remove_file(&path).unwrap();
+    // The segment of a process that lives, in another container with the same pid, say.
+    let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
+    let mut resting = Resting(run("rest").stdout(Stdio::piped()).spawn().unwrap());
+    let mut output = std::io::BufReader::new(resting.0.stdout.take().unwrap());
+    support::line_of(&mut output);
+    let first = inode();
+    succeed(&mut run("plain"));
+    assert_eq!(inode(), first);
+    // It was killed, and what it has left gives way.
+    drop(resting);
+    assert_eq!(inode(), first);
+    succeed(&mut run("plain"));
+    assert!(!path.exists());
+}
+
 fn assert_calls(measured: &Measured, connections: u64, executions: u64) {
     assert_eq!(measured.calls("PQconnectdb"), connections);
     assert_eq!(measured.calls("PQfinish"), connections);
