@@ -32,7 +32,8 @@
 #define FILE_NEW FILE_NAME ".new"
 #define FILE_DAMAGED FILE_NAME ".damaged"
 #define FILE_MAGIC "TALLYSTM"
-#define FILE_VERSION 2
+#define FILE_VERSION 3
+#define MAJOR (PG_VERSION_NUM / 10000)
 #define CLOCK_PAUSE_US 20000		/* between the two instants that give a new clock's rate */
 
 typedef struct saved_header
@@ -45,6 +46,9 @@ typedef struct saved_header
 	double		seconds_per_tick;
 	uint64		segment;			/* which one it was: when that was created */
 	char		boot_id[40];		/* of the machine when it was written */
+	uint64		system_id;			/* of the cluster: databases and users have other numbers elsewhere */
+	uint32		major;				/* of PostgreSQL: query ids differ between major versions */
+	uint32		pad;
 } saved_header;
 
 typedef struct saved_statement
@@ -173,7 +177,12 @@ put_statement(tally_segment *segment, writer *w)
 static bool
 write_all(tally_segment *segment, writer *w)
 {
-	saved_header header = {.version = FILE_VERSION,.clock_kind = (uint32) segment->clock};
+	saved_header header = {
+		.version = FILE_VERSION,
+		.clock_kind = (uint32) segment->clock,
+		.system_id = segment->cold.system_id,
+		.major = MAJOR,
+	};
 	pg_crc32c	crc;
 
 	memcpy(header.magic, FILE_MAGIC, sizeof(header.magic));
@@ -321,9 +330,9 @@ read_bytes(reader *r)
 	return good;
 }
 
-/* Check magic, version and checksum. NULL, or what is wrong. */
+/* Check magic, version, checksum and origin. NULL, or what is wrong. */
 static const char *
-check(reader *r)
+check(const tally_segment *segment, reader *r)
 {
 	pg_crc32c	crc,
 				stored;
@@ -342,6 +351,10 @@ check(reader *r)
 	memcpy(&stored, r->bytes + r->size, sizeof(stored));
 	if (!EQ_CRC32C(crc, stored))
 		return "wrong checksum";
+	if (r->header.system_id != segment->cold.system_id)
+		return "written by another cluster";
+	if (r->header.major != MAJOR)
+		return "written by another major version of PostgreSQL";
 	return NULL;
 }
 
@@ -510,7 +523,7 @@ statement_file_load(tally_segment *segment)
 		return;
 	if (read_bytes(&r))
 	{
-		why = check(&r);
+		why = check(segment, &r);
 		if (why == NULL && (!take_names(segment, &r) || !find_statements(&r)))
 			why = "inconsistent contents";
 		if (why != NULL)

@@ -167,6 +167,9 @@ fn a_damaged_file_is_set_aside_and_the_server_starts() {
     assert_eq!(figures(&cluster).len(), 5);
 }
 
+/// Bytes of the file's header.
+const HEADER: usize = 96;
+
 /// CRC-32C, a bit at a time.
 fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
@@ -193,7 +196,7 @@ fn a_file_with_a_good_checksum_and_bad_contents_is_set_aside() {
     let good = fs::read(file(&cluster)).unwrap();
     assert_eq!(sealed(good.clone()), good, "the checksum is CRC-32C of all before it");
     let word = |at: usize| u32::from_le_bytes(good[at..at + 4].try_into().unwrap());
-    let (names, first) = (word(12) as usize, 80 + 96 * word(12) as usize);
+    let (names, first) = (word(12) as usize, HEADER + 96 * word(12) as usize);
     assert!(names > 1 && names < 1000, "{names}");
     // names, statements; accounts, first bucket, buckets, bytes of text; the first account's name
     for at in [12, 16, first + 24, first + 28, first + 32, first + 40, first + 440] {
@@ -208,6 +211,29 @@ fn a_file_with_a_good_checksum_and_bad_contents_is_set_aside() {
             cluster.stop(StopMode::Fast).unwrap();
         }
     }
+}
+
+/// Its query ids, databases and users would be those of others here.
+#[test]
+fn a_file_of_another_cluster_or_major_version_is_set_aside() {
+    let mut cluster = shared();
+    create_views(&cluster);
+    work(&cluster);
+    cluster.stop(StopMode::Fast).unwrap();
+    let good = fs::read(file(&cluster)).unwrap();
+    for (at, whose) in [(80, "another cluster"), (88, "another major version of PostgreSQL")] {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1;
+        write(&cluster, &sealed(bytes));
+        cluster.start().unwrap();
+        assert_eq!(figures(&cluster), Vec::<String>::new(), "{whose}");
+        assert!(cluster.log().contains(&format!("written by {whose}")), "{}", cluster.log());
+        fs::remove_file(aside(&cluster)).unwrap();
+        cluster.stop(StopMode::Fast).unwrap();
+    }
+    write(&cluster, &good);
+    cluster.start().unwrap();
+    assert_eq!(figures(&cluster).len(), 5);
 }
 
 /// Times stay the same when the clock has another rate, as after a move to another machine.
