@@ -46,6 +46,7 @@ mod writer;
 pub use about::{About, FORMAT};
 pub use batch::{Batch, TABLES};
 pub use error::Error;
+pub use file::panic_is_expected;
 pub use files::Files;
 pub use fingerprint::fingerprint;
 pub use frames::Frames;

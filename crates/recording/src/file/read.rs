@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reading a Parquet file.
 
+use super::quiet;
 use super::series::FileSeries;
 use super::{failed, scale, MILLISECOND_US};
 use crate::error::Error;
@@ -42,7 +43,7 @@ pub(crate) fn read_columns(
     mut see: impl FnMut(&Columns),
 ) -> Result<(), Error> {
     // The Parquet reader may panic on a damaged file.
-    let read = std::panic::AssertUnwindSafe(|| -> Result<(), ParquetError> {
+    let read = || -> Result<(), ParquetError> {
         let reader = SerializedFileReader::new(file)?;
         let metadata = reader.metadata().file_metadata();
         let mut series = FileSeries::of(metadata);
@@ -69,10 +70,10 @@ pub(crate) fn read_columns(
             see(&columns);
         }
         Ok(())
-    });
-    match std::panic::catch_unwind(read) {
-        Ok(done) => done.map_err(failed(path)),
-        Err(_) => Err(Error::File { path: path.to_path_buf(), reason: "damaged".to_string() }),
+    };
+    match quiet::catch(read) {
+        Some(done) => done.map_err(failed(path)),
+        None => Err(Error::File { path: path.to_path_buf(), reason: "damaged".to_string() }),
     }
 }
 
