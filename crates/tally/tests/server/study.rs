@@ -348,7 +348,7 @@ fn an_unavailable_arm_is_left_out_and_reported() {
 fn server_directory() -> TempDir {
     use std::os::unix::fs::PermissionsExt;
     let servers = tempfile::Builder::new().prefix("st.").tempdir_in("/tmp").unwrap();
-    std::fs::set_permissions(servers.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(servers.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
     servers
 }
 
