@@ -208,10 +208,12 @@ impl Reader {
         self.view("select * from tally.statement_rows(true)", stopped)
     }
 
-    /// The instructions of the library that a call of `function` executes after each call of `anchor`, up to the next one.
+    /// The instructions of the library that a call of `function` executes after each call of `anchor`, up to the next one; but
+    /// those with which the image takes what it is given, and that read nothing of the segment.
     fn instructions(&mut self, read: Read, function: &str, anchor: &str) -> Vec<Vec<u64>> {
         let (function, anchor) = (self.address_of(function), self.address_of(anchor));
-        let library = self.stepped.functions(|it| it.size > 0);
+        let library =
+            self.stepped.functions(|it| it.size > 0 && !it.name.starts_with("remote_image_"));
         let ranges: BTreeMap<u64, u64> = library.iter().map(|it| (it.address, it.size)).collect();
         let in_library = |at: u64| {
             ranges.range(..=at).next_back().is_some_and(|(begin, size)| at - begin < *size)
