@@ -52,7 +52,7 @@ pub fn send(
         return Err(ended());
     }
     match client.query_one(deed.sql(), &[&pid]) {
-        Ok(row) if row.get(0) => Ok(()),
+        Ok(row) if row.get(0)? => Ok(()),
         Ok(_) => Err(ended()),
         Err(error) => Err(refused(error)),
     }
@@ -97,7 +97,7 @@ fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
 
 /// An error if the connection is to another server than the segment's, whose sessions have other pids.
 fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
-    let ours: i32 = client.query_one("/* tally */ select pg_backend_pid()", &[])?.get(0);
+    let ours: i32 = client.query_one("/* tally */ select pg_backend_pid()", &[])?.get(0)?;
     let stat = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
     // A process that does not exist here is one of another machine.
     let is_its = stat.is_some_and(|stat| stat.parent == segment.header().server_pid);

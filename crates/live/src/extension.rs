@@ -48,7 +48,8 @@ pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
                               e.extname = 'pg_tally' and d.deptype = 'e')",
         &[],
     )?;
-    let (there, owner, member): (bool, Option<&str>, bool) = (row.get(0), row.get(1), row.get(2));
+    let (there, owner, member): (bool, Option<&str>, bool) =
+        (row.get(0)?, row.get(1)?, row.get(2)?);
     if let Some(owner) = owner.filter(|_| !member) {
         let first = if there { "DROP EXTENSION pg_tally, then " } else { "" };
         return Err(Error::Failed(format!(
@@ -65,7 +66,7 @@ pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
         "select coalesce(comment, '') from pg_available_extensions where name = 'pg_tally'",
         &[],
     )?;
-    let comment = comment.map_or(String::new(), |row| row.get(0));
+    let comment: String = comment.map_or(Ok(String::new()), |row| row.get(0))?;
     let comment = format!("{comment}{NOTE}").replace('\'', "''");
     // One transaction.
     client.batch_execute(&format!(
@@ -85,15 +86,16 @@ fn update(client: &mut Client) -> Result<Made, Error> {
         &[],
     )?;
     let Some(row) = row else { return Ok(Made::Nothing) };
+    let made = Made::Updated(row.get(0)?, row.get(1)?);
     client.batch_execute("ALTER EXTENSION pg_tally UPDATE")?;
-    Ok(Made::Updated(row.get(0), row.get(1)))
+    Ok(made)
 }
 
 /// The databases that allow connections.
 pub fn databases(client: &mut Client) -> Result<Vec<String>, Error> {
     let rows = client
         .query("select datname::text from pg_database where datallowconn order by datname", &[])?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    Ok(rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?)
 }
 
 /// Drop the extension in this session's database if `enable` created it.
@@ -103,7 +105,8 @@ pub fn drop(client: &mut Client) -> Result<Dropped, Error> {
          where extname = 'pg_tally'",
         &[],
     )?;
-    let Some(comment) = found.map(|row| row.get::<String>(0)) else { return Ok(Dropped::None) };
+    let Some(found) = found else { return Ok(Dropped::None) };
+    let comment: &str = found.get(0)?;
     if !comment.ends_with(NOTE) {
         return Ok(Dropped::Kept("`tally enable` did not create it".into()));
     }

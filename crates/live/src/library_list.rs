@@ -51,8 +51,8 @@ impl LibraryList {
         )?;
         let row = client
             .query_one("select setting, source from pg_settings where name = $1", &[&name])?;
-        let running = split(row.get(0));
-        let fixed = row.get::<&str>(1) == "command line";
+        let running = split(row.get(0)?);
+        let fixed = row.get::<&str>(1)? == "command line";
         let mut list = Self {
             name,
             libraries: Vec::new(),
@@ -63,8 +63,8 @@ impl LibraryList {
             running,
         };
         for entry in &entries {
-            let (file, line): (&str, i32) = (entry.get(0), entry.get(1));
-            list.libraries = split(entry.get::<Option<&str>>(2).unwrap_or(""));
+            let (file, line): (&str, i32) = (entry.get(0)?, entry.get(1)?);
+            list.libraries = split(entry.get::<Option<&str>>(2)?.unwrap_or(""));
             list.by_alter_system = file.ends_with(AUTO_CONF);
             if !list.by_alter_system {
                 list.below = list.libraries.clone();

@@ -72,12 +72,12 @@ impl Claims {
                     host(inet_server_addr()), inet_server_port()",
             &[],
         )?;
-        let text = |at: usize| row.get::<Option<&str>>(at).filter(|text| !text.is_empty());
-        let end = |at: usize| Some((text(at)?.to_string(), row.get::<Option<i32>>(at + 1)?));
+        let text = |at: usize| row.get::<Option<&str>>(at).ok()?.filter(|text| !text.is_empty());
+        let end = |at: usize| Some((text(at)?.to_string(), row.get::<Option<i32>>(at + 1).ok()??));
         Ok(Claims {
             data: text(1).map(PathBuf::from),
             folder: text(0).unwrap_or(DEFAULT_FOLDER).into(),
-            backend: u32::try_from(row.get::<i32>(2)).ok(),
+            backend: u32::try_from(row.get::<i32>(2)?).ok(),
             ends: end(3).and_then(|client| Some([client, end(5)?])),
         })
     }

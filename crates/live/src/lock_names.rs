@@ -87,7 +87,10 @@ fn ask(access: &Access, database: &str, relations: &[u32]) -> Option<Vec<(u32, S
                from pg_class c join pg_namespace s on s.oid = c.relnamespace
                where c.oid = any($1::oid[])";
     let rows = client.query(sql, &[&relations]).ok()?;
-    Some(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    rows.iter()
+        .map(|row| Ok::<_, pq::Error>((row.get(0)?, row.get(1)?)))
+        .collect::<Result<_, _>>()
+        .ok()
 }
 
 /// Names of locked relations, asked for in a thread: a server that does not answer delays nobody.

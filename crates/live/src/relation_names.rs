@@ -148,8 +148,8 @@ fn names(
     let parameters = (numbers(|file| file.1), numbers(|file| file.2));
     let rows = client.query(sql, &[&parameters.0, &parameters.1]).ok()?;
     let named = |row: &pq::Row| {
-        let file = files.get(usize::try_from(row.get::<i64>(0)).ok()?)?;
-        Some((*file, row.get(1)))
+        let file = files.get(usize::try_from(row.get::<i64>(0).ok()?).ok()?)?;
+        Some((*file, row.get(1).ok()?))
     };
     Some(rows.iter().filter_map(named).collect())
 }

@@ -195,13 +195,13 @@ fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
 pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
     let row = client
         .query_one("/* tally */ select current_setting('is_superuser'), current_user::text", &[])?;
-    if row.get::<&str>(0) == "on" {
+    if row.get::<&str>(0)? == "on" {
         return Ok(());
     }
     Err(Error::Failed(format!(
         "role {} is not a superuser, and only a superuser may change the settings of a server; \
          connect as one",
-        row.get::<&str>(1)
+        row.get::<&str>(1)?
     )))
 }
 

@@ -3,7 +3,7 @@
 //! write that, otherwise through the connection, by functions of the extension.
 
 use error::Error;
-use pq::Client;
+use pq::{Client, Row};
 use segment::{Level, LevelSwitch};
 
 use crate::local_server::LocalServer;
@@ -46,7 +46,7 @@ pub fn by_server(client: &mut Client, level: Level, save: bool) -> Result<bool, 
     }
     made.map_err(without_functions)?;
     let sql = format!("select pg_temp.set_running({}, {save})", level.number());
-    Ok(client.query_one(&sql, &[])?.get(0))
+    Ok(client.query_one(&sql, &[])?.get(0)?)
 }
 
 /// Names of the files in which the server's last run saved its statements. A server with the library
@@ -58,7 +58,8 @@ pub fn saved_statements(client: &mut Client) -> Result<Vec<String>, Error> {
                         'pg_tally.statements.damaged') order by name",
         &[&SAVED_IN],
     )?;
-    Ok(rows.iter().map(|row| format!("{SAVED_IN}/{}", row.get::<&str>(0))).collect())
+    let path = |row: &Row| Ok(format!("{SAVED_IN}/{}", row.get::<&str>(0)?));
+    rows.iter().map(path).collect()
 }
 
 /// Have the server remove these files. Returns those that were removed.

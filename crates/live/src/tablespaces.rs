@@ -79,9 +79,10 @@ fn ask(access: Access) -> Option<Receiver<Names>> {
     let work = move || {
         let sql = "/* tally */ select oid, spcname::text from pg_tablespace";
         let rows = access.connect(None).ok().and_then(|mut c| c.query(sql, &[]).ok());
+        let name = |row: &pq::Row| Some((row.get(0).ok()?, row.get(1).ok()?));
         if let Some(rows) = rows {
             // The receiver may have ended.
-            let _ = answer.send(rows.iter().map(|row| (row.get(0), row.get(1))).collect());
+            let _ = answer.send(rows.iter().filter_map(name).collect());
         }
     };
     std::thread::Builder::new().name("tablespaces".to_string()).spawn(work).ok()?;

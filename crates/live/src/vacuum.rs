@@ -136,19 +136,21 @@ fn ask(access: Access) -> Option<Receiver<Option<Vacuum>>> {
 fn of_server(access: &Access) -> Option<Vacuum> {
     let mut first = connect(access, "postgres")?;
     let holders = first.query(HOLDERS, &[]).ok()?;
-    let holders = holders.iter().map(|row| Holder {
-        name: row.get(0),
-        state: row.get(1),
-        transactions: row.get(2),
-        seconds: row.get(3),
-        database: row.get(4),
-    });
-    let holders = holders.collect();
+    let holder = |row: &pq::Row| -> Result<Holder, pq::Error> {
+        Ok(Holder {
+            name: row.get(0)?,
+            state: row.get(1)?,
+            transactions: row.get(2)?,
+            seconds: row.get(3)?,
+            database: row.get(4)?,
+        })
+    };
+    let holders = holders.iter().map(holder).collect::<Result<_, _>>().ok()?;
     let databases = "/* tally */ select d.datname::text from pg_database d join pg_stat_database s on s.datid = d.oid
                      where d.datallowconn and not d.datistemplate order by s.tup_updated + s.tup_deleted desc limit $1";
     let names = first.query(databases, &[&DATABASES]).ok()?;
     let mut tables: Vec<Table> = Vec::new();
-    for database in names.iter().map(|row| row.get::<String>(0)) {
+    for database in names.iter().filter_map(|row| row.get::<String>(0).ok()) {
         tables.extend(of_database(access, &database).unwrap_or_default());
     }
     tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
@@ -163,14 +165,16 @@ fn connect(access: &Access, database: &str) -> Option<Client> {
 
 fn of_database(access: &Access, database: &str) -> Option<Vec<Table>> {
     let rows = connect(access, database)?.query(TABLES, &[]).ok()?;
-    let table = |row: &pq::Row| Table {
-        database: database.to_owned(),
-        name: row.get(0),
-        live_rows: row.get(1),
-        dead_rows: row.get(2),
-        threshold: row.get(3),
-        autovacuum_off: row.get::<Option<bool>>(4).unwrap_or(false),
-        vacuumed_seconds_ago: row.get(5),
+    let table = |row: &pq::Row| -> Result<Table, pq::Error> {
+        Ok(Table {
+            database: database.to_owned(),
+            name: row.get(0)?,
+            live_rows: row.get(1)?,
+            dead_rows: row.get(2)?,
+            threshold: row.get(3)?,
+            autovacuum_off: row.get::<Option<bool>>(4)?.unwrap_or(false),
+            vacuumed_seconds_ago: row.get(5)?,
+        })
     };
-    Some(rows.iter().map(table).collect())
+    rows.iter().map(table).collect::<Result<_, _>>().ok()
 }

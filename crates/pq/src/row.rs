@@ -4,6 +4,7 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::ffi;
 use crate::value::FromValue;
 
@@ -46,18 +47,19 @@ pub struct Row {
 }
 
 impl Row {
-    /// The value of a column, counted from 0.
+    /// The value of a column, counted from 0. Another server may answer anything.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// There is no such column, or it is of another type than the statement was written for.
-    pub fn get<'a, T: FromValue<'a>>(&'a self, column: usize) -> T {
-        let at = c_int::try_from(column).unwrap_or(c_int::MAX);
-        assert!(at < self.columns, "the result has no column {column}");
+    /// There is no such column, or it is null or of another type than the statement was written for.
+    pub fn get<'a, T: FromValue<'a>>(&'a self, column: usize) -> Result<T, Error> {
+        let at = c_int::try_from(column).ok().filter(|at| *at < self.columns);
+        let at = at.ok_or_else(|| Error::local(format!("the answer has no column {column}")))?;
         // SAFETY: the column exists.
         let of = unsafe { ffi::PQftype(self.outcome.0, at) };
-        T::from_value(self.bytes(at), of).unwrap_or_else(|| {
-            panic!("column {column}, of type {of}, is no {}", std::any::type_name::<T>())
+        T::from_value(self.bytes(at), of).ok_or_else(|| {
+            let wanted = std::any::type_name::<T>();
+            Error::local(format!("column {column} of the answer, of type {of}, is no {wanted}"))
         })
     }
 

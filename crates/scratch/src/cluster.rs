@@ -365,7 +365,8 @@ impl Cluster {
              where backend_type = 'client backend' and pid <> pg_backend_pid() order by pid",
             &[],
         )?;
-        Ok(rows.iter().filter_map(|row| u32::try_from(row.get::<i32>(0)).ok()).collect())
+        let pids = rows.iter().map(|row| row.get::<i32>(0)).collect::<Result<Vec<_>, _>>()?;
+        Ok(pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect())
     }
 
     /// Its installation of PostgreSQL.

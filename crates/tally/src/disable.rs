@@ -63,7 +63,7 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
         client.batch_execute(&format!("ALTER SYSTEM RESET {name}"))?;
     }
     client.batch_execute("select pg_reload_conf()")?;
-    let data: String = client.query_one("select current_setting('data_directory')", &[])?.get(0);
+    let data: String = client.query_one("select current_setting('data_directory')", &[])?.get(0)?;
     let databases = extension::databases(&mut client)?;
     let saved = switch::saved_statements(&mut client)?;
     let removed = switch::remove_saved_statements(&mut client, &saved);
@@ -172,7 +172,7 @@ fn settings_in_files(client: &mut Client) -> Result<Vec<String>, Error> {
          where name ~ '^pg_tally[.][a-z_]+$' and sourcefile like '%postgresql.auto.conf'",
         &[],
     )?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    Ok(rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?)
 }
 
 /// Switches measuring off, and removes the segment once no session uses it. Returns whether there was one.

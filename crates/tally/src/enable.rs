@@ -11,7 +11,7 @@ use live::extension::{self, Made};
 use live::library_list::{Change, LibraryList};
 use live::local_server::LocalServer;
 use live::{server, switch};
-use pq::Client;
+use pq::{Client, Row};
 
 /// Arguments of `tally enable`.
 #[derive(Debug, Args)]
@@ -113,7 +113,7 @@ fn load_here(client: &mut Client) -> Result<(), Error> {
                 (select setting from pg_config where name = 'BINDIR')",
         &[],
     )?;
-    let (folder, bin): (&str, &str) = (row.get(0), row.get(1));
+    let (folder, bin): (&str, &str) = (row.get(0)?, row.get(1)?);
     let reason = error.message().to_string();
     Err(Error::Failed(format!(
         "the server cannot load pg_tally: {reason}\nIt belongs into {folder}. In pgtally's source \
@@ -124,7 +124,8 @@ fn load_here(client: &mut Client) -> Result<(), Error> {
 /// Sets the level, only if it differs: the default needs no line in the files.
 fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     let wanted = args.level.name();
-    let current: String = client.query_one("select current_setting('pg_tally.level')", &[])?.get(0);
+    let current: String =
+        client.query_one("select current_setting('pg_tally.level')", &[])?.get(0)?;
     if current != wanted {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.level = '{wanted}'"))?;
     }
@@ -165,8 +166,8 @@ fn report(
                  where backend_type = 'client backend' and pid <> pg_backend_pid())",
         &[],
     )?;
-    let (version, data, port): (&str, &str, &str) = (row.get(0), row.get(1), row.get(2));
-    let sessions: i64 = row.get(3);
+    let (version, data, port): (&str, &str, &str) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let sessions: i64 = row.get(3)?;
     let again = if *change == Change::None { " (it was before)" } else { "" };
     writeln!(
         out,
@@ -228,11 +229,9 @@ fn own_lists(client: &mut Client) -> Result<Vec<String>, Error> {
          where c like 'session_preload_libraries=%' and c not like '%pg_tally%' order by 1",
         &[],
     )?;
-    Ok(rows
-        .iter()
-        .map(|row| {
-            let whose: &str = row.get(0);
-            format!("sessions of {whose}: their own session_preload_libraries takes precedence")
-        })
-        .collect())
+    let exempt = |row: &Row| {
+        let whose: &str = row.get(0)?;
+        Ok(format!("sessions of {whose}: their own session_preload_libraries takes precedence"))
+    };
+    rows.iter().map(exempt).collect()
 }

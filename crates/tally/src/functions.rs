@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use pq::Client;
+use pq::{Client, Row};
 use segment::functions::{EdgeRow, FunctionRow, PROBE_PREFIX};
 use segment::{Interval, Probe, ProbeState, Segment};
 use serde::Serialize;
@@ -136,16 +136,16 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
         &format!("select name, module, bytes, probeable, reason from {function}($1) order by 2, 1"),
         &[&glob],
     )?;
-    let candidates: Vec<Candidate> = rows
-        .iter()
-        .map(|row| Candidate {
-            name: row.get(0),
-            module: row.get(1),
-            bytes: row.get(2),
-            probeable: row.get(3),
-            reason: row.get::<Option<String>>(4).unwrap_or_default(),
+    let candidate = |row: &Row| -> Result<Candidate, Error> {
+        Ok(Candidate {
+            name: row.get(0)?,
+            module: row.get(1)?,
+            bytes: row.get(2)?,
+            probeable: row.get(3)?,
+            reason: row.get::<Option<String>>(4)?.unwrap_or_default(),
         })
-        .collect();
+    };
+    let candidates: Vec<Candidate> = rows.iter().map(candidate).collect::<Result<_, _>>()?;
     if args.json {
         return view::output::json(&candidates);
     }
@@ -168,7 +168,7 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
 fn probeable(client: &mut Client) -> Result<&'static str, Error> {
     let row =
         client.query_one("select to_regprocedure('tally.probeable(text)') is not null", &[])?;
-    if row.get(0) {
+    if row.get(0)? {
         return Ok("tally.probeable");
     }
     server::require_superuser(client)?;

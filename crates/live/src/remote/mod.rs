@@ -60,7 +60,7 @@ impl Connection {
         let row = client.query_one(FUNCTION, &[])?;
         let database = client.database();
         let server = name_of(&client);
-        if !row.get::<bool>(0) {
+        if !row.get::<bool>(0)? {
             return Err(Error::Failed(format!(
                 "{server}: database {database} does not have the extension pg_tally, through which the \
                  server's figures are read from elsewhere; run CREATE EXTENSION pg_tally there, or tally \
@@ -68,7 +68,7 @@ impl Connection {
                  the role is enough"
             )));
         }
-        if !row.get::<bool>(1) {
+        if !row.get::<bool>(1)? {
             return Err(Error::Failed(format!(
                 "{server}: the extension pg_tally in database {database} is of an earlier version, which \
                  cannot be read from elsewhere; install the current one, restart the server if it preloads \
@@ -84,17 +84,19 @@ impl Connection {
     }
 
     fn apply(&self, row: &Row, image: &File) -> Result<Moment, segment::Error> {
-        apply(image, row.get(7), row.get(6)).map_err(|why| self.error(why))?;
-        let number = |column| row.get::<i64>(column) as u64;
-        let tick = number(1);
-        let slots = changes::slot_ticks(row.get(5), tick);
+        let answer = |error: pq::Error| self.error(error.message());
+        let number = |column| row.get::<i64>(column).map(|number| number as u64).map_err(answer);
+        let changes = row.get(7).map_err(answer)?;
+        apply(image, changes, row.get(6).map_err(answer)?).map_err(|why| self.error(why))?;
+        let tick = number(1)?;
+        let slots = changes::slot_ticks(row.get(5).map_err(answer)?, tick);
         Ok(Moment {
             tick,
-            monotonic_ns: number(2),
-            realtime_ns: number(3),
+            monotonic_ns: number(2)?,
+            realtime_ns: number(3)?,
             slots: slots.ok_or_else(|| self.error("its answer is damaged"))?,
-            processors: u32::try_from(row.get::<i32>(8)).unwrap_or(0),
-            complete: row.get(4),
+            processors: u32::try_from(row.get::<i32>(8).map_err(answer)?).unwrap_or(0),
+            complete: row.get(4).map_err(answer)?,
         })
     }
 }
@@ -110,7 +112,7 @@ impl Origin for Connection {
             None => self.error(error.message()),
         })?;
         let moment = self.apply(&row, image)?;
-        self.mark = row.get(0);
+        self.mark = row.get(0).map_err(|error| self.error(error.message()))?;
         if first {
             let mut size = [0; 8];
             let read = image.read_exact_at(&mut size, SIZE_AT);

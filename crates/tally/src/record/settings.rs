@@ -122,18 +122,16 @@ fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
         "/* tally */ select name, setting, coalesce(unit, ''), source from pg_settings order by name",
         &[],
     )?;
-    let mut settings: Vec<SettingRow> = rows
-        .iter()
-        .map(|it| {
-            let source = match it.get::<&str>(3) {
-                "default" => "sql: default".to_string(),
-                source => format!("sql: {source}"),
-            };
-            row(it.get(0), it.get(1), it.get(2), &source)
-        })
-        .collect();
+    let setting = |it: &pq::Row| -> Result<SettingRow, Error> {
+        let source = match it.get::<&str>(3)? {
+            "default" => "sql: default".to_string(),
+            source => format!("sql: {source}"),
+        };
+        Ok(row(it.get(0)?, it.get(1)?, it.get(2)?, &source))
+    };
+    let mut settings: Vec<SettingRow> = rows.iter().map(setting).collect::<Result<_, _>>()?;
     let version = client.query_one("/* tally */ select version()", &[])?;
-    settings.push(row("version", version.get(0), "", "sql"));
+    settings.push(row("version", version.get(0)?, "", "sql"));
     Ok(settings)
 }
 

@@ -362,6 +362,50 @@ fn the_error_names_what_is_missing() {
     assert!(message.contains("no pg_hba.conf entry"), "{message}");
 }
 
+/// The function is the extension's, but whoever owns the database has written another one, as another server may answer anything.
+#[test]
+fn no_answer_ends_the_command_but_with_an_error() {
+    let server = Reachable::start(&[]);
+    let columns = [
+        ("next_mark", "bigint", "1"),
+        ("tick", "bigint", "1"),
+        ("monotonic_ns", "bigint", "1"),
+        ("realtime_ns", "bigint", "1"),
+        ("sees_all", "boolean", "true"),
+        ("processors", "integer", "1"),
+        ("slot_ticks", "bytea", r"'\x00'"),
+        ("raw_size", "integer", "0"),
+        ("changes", "bytea", "''"),
+    ];
+    let answer = |values: &[&str]| {
+        let outs: Vec<String> =
+            columns.iter().map(|(name, of, _)| format!("out {name} {of}")).collect();
+        let sql = format!(
+            "create or replace function tally.segment_changes(mark bigint default 0, parts integer default 7, {}) \
+             returns setof record language sql as $$ select {} $$",
+            outs.join(", "),
+            values.join(", ")
+        );
+        server.cluster.psql(&sql).unwrap();
+        let mut command = tally();
+        command.env("PGPASSWORD", PASSWORD).args(["top", "--once"]).arg(server.string("watcher"));
+        complaint(&mut command, 1)
+    };
+    let usual: Vec<String> =
+        columns.iter().map(|(_, of, value)| format!("{value}::{of}")).collect();
+    let usual: Vec<&str> = usual.iter().map(String::as_str).collect();
+    for at in 0..columns.len() {
+        let mut values = usual.clone();
+        let null = format!("null::{}", columns[at].1);
+        values[at] = &null;
+        let message = answer(&values);
+        assert!(!message.contains("panicked") && message.starts_with("tally: "), "{message}");
+    }
+    // What it was: an empty image.
+    let message = answer(&usual);
+    assert!(message.starts_with("tally: "), "{message}");
+}
+
 #[test]
 fn a_snapshot_is_small() {
     let server = Reachable::start(&[]);
