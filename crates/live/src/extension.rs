@@ -33,6 +33,18 @@ pub enum Dropped {
     Kept(String),
 }
 
+/// Only what belongs to the extension is ours: its owner is a superuser.
+const FUNCTION: &str = "/* tally */ select exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespace \
+        join pg_depend d on d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e' \
+        join pg_extension e on d.refclassid = 'pg_extension'::regclass and e.oid = d.refobjid \
+    where e.extname = 'pg_tally' and n.nspname = 'tally' and p.proname = $1)";
+
+/// Whether this session's database has the extension with that function in schema tally. Somebody else's function of this
+/// name would run with our rights.
+pub fn has_function(client: &mut Client, name: &str) -> Result<bool, Error> {
+    Ok(client.query_one(FUNCTION, &[&name])?.get(0)?)
+}
+
 /// Create the extension, or update an earlier version of it.
 ///
 /// An error if another owner's schema has the name: its functions would be called by mistake, with

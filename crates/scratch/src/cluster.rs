@@ -151,6 +151,7 @@ impl Cluster {
         };
         line("listen_addresses", "");
         line("unix_socket_directories", &self.host().to_string_lossy());
+        line("unix_socket_permissions", "0700");
         line("port", &PORT.to_string());
         line("fsync", if wanted.fsync { "on" } else { "off" });
         if !wanted.libraries.is_empty() {

@@ -92,6 +92,24 @@ fn an_extension_in_another_roles_schema_is_refused() {
 }
 
 #[test]
+fn only_the_extensions_own_function_lists_functions() {
+    let installation = Installation::shared();
+    let cluster = installed(installation, "");
+    let app = create_mallorys_database(&cluster);
+    client(&app.replace("user=postgres", "user=mallory"))
+        .batch_execute(&format!(
+            "create schema tally; \
+             create function tally.probeable(glob text, out name text, out module text, out bytes integer, \
+                                             out probeable boolean, out reason text) {}",
+            ATTACK.replace("return null;", "")
+        ))
+        .unwrap();
+    let text = output(tally().args(["functions", "--list", "XLogFlush", &app]));
+    assert!(text.contains("XLogFlush"), "{text}");
+    assert!(!is_superuser(&cluster));
+}
+
+#[test]
 fn the_search_path_of_a_database_does_not_affect_our_sessions() {
     let installation = Installation::shared();
     let cluster = installed(installation, "");
