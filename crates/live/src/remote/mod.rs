@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use pq::{Client, Conninfo, Row};
 use segment::{Moment, Origin, Parts};
 
-use crate::server;
+use crate::{extension, server};
 use error::Error;
 
 /// Limit of an image: what a server may make us write to.
@@ -24,12 +24,8 @@ const SIZE_AT: u64 = 24;
 const CHANGES: &str = "/* tally */ select next_mark, tick, monotonic_ns, realtime_ns, sees_all, \
                        slot_ticks, raw_size, changes, processors from tally.segment_changes($1, $2)";
 
-/// Only a function of the extension itself: somebody else's of this name would run with our rights.
-const FUNCTION: &str = "/* tally */ select exists (select from pg_extension where extname = 'pg_tally'), \
-    exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespace \
-                   join pg_depend d on d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e' \
-                   join pg_extension e on d.refclassid = 'pg_extension'::regclass and e.oid = d.refobjid \
-            where e.extname = 'pg_tally' and n.nspname = 'tally' and p.proname = 'segment_changes')";
+const EXTENSION: &str =
+    "/* tally */ select exists (select from pg_extension where extname = 'pg_tally')";
 
 /// Bring an image up to date: columns `changes` and `raw_size` of `tally.segment_changes`.
 pub fn apply(image: &File, changes: &[u8], raw_size: i32) -> Result<(), String> {
@@ -57,10 +53,11 @@ impl Connection {
     /// Connect, and check that the database has the extension.
     pub(crate) fn open(conninfo: &Conninfo) -> Result<Connection, Error> {
         let mut client = server::connect(conninfo)?;
-        let row = client.query_one(FUNCTION, &[])?;
+        let exists: bool = client.query_one(EXTENSION, &[])?.get(0)?;
+        let readable = extension::has_function(&mut client, "segment_changes")?;
         let database = client.database();
         let server = name_of(&client);
-        if !row.get::<bool>(0)? {
+        if !exists {
             return Err(Error::Failed(format!(
                 "{server}: database {database} does not have the extension pg_tally, through which the \
                  server's figures are read from elsewhere; run CREATE EXTENSION pg_tally there, or tally \
@@ -68,7 +65,7 @@ impl Connection {
                  the role is enough"
             )));
         }
-        if !row.get::<bool>(1)? {
+        if !readable {
             return Err(Error::Failed(format!(
                 "{server}: the extension pg_tally in database {database} is of an earlier version, which \
                  cannot be read from elsewhere; install the current one, restart the server if it preloads \
