@@ -366,34 +366,29 @@ tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
 #define TALLY_CLOCK_SLIP (UINT64_C(1) << 28)
 
 /*
- * `now` is before `start`: what to go on from. If it is by much, then the clock has begun anew, as the processor's counter
- * does when the machine was off in between (hibernation). All time before is incomparable: so it is announced as a reset, which each
- * writer follows, and the first completes (tally_clock_anew).
+ * `now` is before `start`. If it is by much, then the clock has begun anew, as the processor's counter does when the
+ * machine was off in between (hibernation). All time before is incomparable: so it is announced as a reset, which each writer
+ * follows, this one too, and the first completes (tally_clock_anew).
  */
-TALLY_HOT uint64_t
+TALLY_HOT void
 tally_clock_back(tally_slot *slot, uint64_t start, uint64_t now)
 {
 	tally_header *header = slot->segment->header;
 
 	if (start - now < TALLY_CLOCK_SLIP)
-		return start;
+		return;
 	__atomic_store_n(&header->reset_tick, now, __ATOMIC_RELEASE);
 	(void) __atomic_add_fetch(&header->level_word, 0x100, __ATOMIC_RELEASE);
-	return now;
 }
 
-/* Between tally_seq_begin and tally_seq_publish. */
+/* `now` is not before the start of the running account. */
 TALLY_HOT void
-tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
+tally_switch_on(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, bool plain)
 {
 	tally_book *book = slot->book;
 	uint32_t	run = book->run;
 	uint32_t	pend = book->pend;
-	uint64_t	start = book->run_start;
 
-	/* the clocks of two processors may differ slightly; time is conserved all the same */
-	if (__builtin_expect(now < start, 0))
-		start = now = tally_clock_back(slot, start, now);
 	/* others can write this memory, so check the bounds; TALLY_NONE is outside */
 	if (pend < slot->limit)
 	{
@@ -403,7 +398,7 @@ tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 		TALLY_STOP("nothing pending");
 		book->pend_ticks = 0;
 	}
-	if (run < slot->limit)
+	if (__builtin_expect(run < slot->limit, 1))
 	{
 		if (plain)
 			tally_add_plain(slot, run, now - start);
@@ -416,6 +411,26 @@ tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	book->run = next;
 	TALLY_STOP("next account runs");
 	book->run_start = now;
+}
+
+/* The clocks of two processors may differ slightly; time is conserved all the same. */
+__attribute__((noinline, cold, unused)) static void
+tally_switch_back(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, bool plain)
+{
+	tally_clock_back(slot, start, now);
+	tally_switch_on(slot, next, start, start, plain);
+}
+
+/* Between tally_seq_begin and tally_seq_publish. */
+TALLY_HOT void
+tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
+{
+	uint64_t	start = slot->book->run_start;
+
+	if (__builtin_expect(now < start, 0))
+		tally_switch_back(slot, next, start, now, plain);
+	else
+		tally_switch_on(slot, next, start, now, plain);
 }
 
 TALLY_HOT void
@@ -442,6 +457,32 @@ tally_switch_plain(tally_slot *slot, uint32_t next, uint64_t now)
 	tally_switch_as(slot, next, now, true);
 }
 
+/* `now` is not before the start of the running account. */
+TALLY_HOT void
+tally_switch_later_on(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	tally_book *book = slot->book;
+	uint64_t	seq = tally_seq_begin(&book->seq);
+
+	book->pend = book->run;
+	TALLY_STOP("pending account set");
+	book->pend_ticks = now - book->run_start;
+	TALLY_STOP("pending time set");
+	book->run = next;
+	TALLY_STOP("account after the pending one runs");
+	book->run_start = now;
+	tally_seq_publish(&book->seq, seq);
+}
+
+__attribute__((noinline, cold, unused)) static void
+tally_switch_later_back(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	uint64_t	start = slot->book->run_start;
+
+	tally_clock_back(slot, start, now);
+	tally_switch_later_on(slot, next, start);
+}
+
 /*
  * The same, but the account that ends is only noted, and the next switch records it. For the end of a
  * wait, when others may already be waiting for this process (a lock was just granted). The caller used
@@ -450,21 +491,10 @@ tally_switch_plain(tally_slot *slot, uint32_t next, uint64_t now)
 static inline void
 tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)
 {
-	tally_book *book = slot->book;
-	uint64_t	start = book->run_start;
-	uint64_t	seq;
-
-	if (__builtin_expect(now < start, 0))
-		start = now = tally_clock_back(slot, start, now);
-	seq = tally_seq_begin(&book->seq);
-	book->pend = book->run;
-	TALLY_STOP("pending account set");
-	book->pend_ticks = now - start;
-	TALLY_STOP("pending time set");
-	book->run = next;
-	TALLY_STOP("account after the pending one runs");
-	book->run_start = now;
-	tally_seq_publish(&book->seq, seq);
+	if (__builtin_expect(now < slot->book->run_start, 0))
+		tally_switch_later_back(slot, next, now);
+	else
+		tally_switch_later_on(slot, next, now);
 }
 
 #ifdef __cplusplus
