@@ -246,6 +246,7 @@ TALLY_ASSERT(sizeof(tally_text_block) == 256);
 TALLY_ASSERT(sizeof(tally_local_statement) == 2368);
 TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1024);
 TALLY_ASSERT(sizeof(tally_current) == 704);
+TALLY_ASSERT(TALLY_LOCAL_STATEMENTS <= 64);	/* bits of tally_cache.strays */
 #endif
 
 /* ---------------------------------------------------------------- a writer's cache */
@@ -263,7 +264,10 @@ TALLY_ASSERT(sizeof(tally_current) == 704);
 typedef struct tally_holder
 {
 	uint32_t	pid;
+	bool		patient;			/* may wait for the locks of others */
 	uint64_t	alive_boot_ns;		/* CLOCK_BOOTTIME at which the process was alive */
+	uint32_t	kept_by;			/* the last process that it has spun for in vain ... */
+	uint32_t	passed;				/* ... and how often it has given up at once since */
 } tally_holder;
 
 /* One per claimed slot; for the slot's thread only. */
@@ -273,15 +277,17 @@ typedef struct tally_cache
 	tally_local_statement *local;
 	uint32_t	clock;				/* counts uses */
 	uint32_t	passing;			/* of the first TALLY_PASSING, how many are taken */
+	uint64_t	strays;				/* bit n: local entry n could not be flushed, or is not where its statement belongs */
 	tally_segment *segment;			/* NULL: not open */
 	uint32_t	slot;
 	uint32_t	limit;				/* local entries that have memory */
-	tally_holder holder;			/* the slot's owner */
 	uint8_t		latest[TALLY_SEEN] __attribute__((aligned(64)));	/* the local entry found last, by the id's lowest bits */
 	uint32_t	stamps[TALLY_LOCAL_STATEMENTS];	/* the clock at its last use */
 	uint64_t	tags[TALLY_LOCAL_STATEMENTS]; /* hash of each local entry's key, 0 free */
 	uint32_t	hints[TALLY_LOCAL_STATEMENTS];	/* number of each one's shared entry, or TALLY_NONE: not known */
 	uint16_t	seen[TALLY_SEEN];	/* upper 16 bits of the hashes of statements that passed through them */
+	tally_holder holder;			/* the slot's owner */
+	uint32_t	turn;				/* the stray that was tried last */
 } tally_cache;
 
 typedef struct tally_statement_text
@@ -316,8 +322,9 @@ extern uint32_t tally_statement_known(const tally_segment *segment, const tally_
  * A local entry for a statement that tally_cache_find did not find. With a text, the statement is also
  * entered in the table with that text, unless it has one there; a statement seen recently is found or
  * entered there in any case. `known` is the answer of tally_statement_known, or TALLY_NONE. What the
- * local entry held before is flushed. NULL: the table is full or its locks are not available (counted
- * in statements_dropped).
+ * local entry held before is flushed. Without waiting: while another process keeps the locks that it takes, the statement
+ * counts in a local entry without a shared one, and gets its text at its next execution. NULL: the table is full, or all
+ * local entries are kept so (counted in statements_dropped).
  */
 extern tally_local_statement *tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 									   const tally_statement_text *text, uint32_t known);
@@ -440,6 +447,9 @@ tally_cache_found(tally_cache *cache, const tally_statement_key *key, uint32_t i
 	return &cache->local[index];
 }
 
+/* tally_cache_find, among those that are not where their statement belongs. */
+extern tally_local_statement *tally_cache_find_stray(tally_cache *cache, const tally_statement_key *key, uint64_t tag);
+
 /* tally_cache_find, wherever the local entry is. */
 __attribute__((noinline, unused)) static tally_local_statement *
 tally_cache_search(tally_cache *cache, const tally_statement_key *key)
@@ -453,7 +463,7 @@ tally_cache_search(tally_cache *cache, const tally_statement_key *key)
 	for (uint32_t i = 0; i < cache->passing; i++)
 		if (cache->tags[i] == tag && tally_local_statement_is(&cache->local[i], key))
 			return tally_cache_found(cache, key, i);
-	return NULL;
+	return __builtin_expect(cache->strays != 0, 0) ? tally_cache_find_stray(cache, key, tag) : NULL;
 }
 
 /*

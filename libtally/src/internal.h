@@ -184,6 +184,9 @@ extern uint64_t tally_begin_again(tally_segment *segment, uint64_t run_start);
 extern void tally_clock_anew(tally_segment *segment);
 extern void tally_merge_unlock(tally_segment *segment);
 
+/* slot.c: take a free entry. False: it is another's */
+extern bool tally_entry_take(tally_slot_entry *entry, int32_t pid);
+
 /* merge.c: the caller holds the merge lock */
 extern void tally_merge(tally_segment *segment, uint32_t index, uint64_t now);
 extern void tally_merge_recover(tally_segment *segment);
@@ -230,8 +233,8 @@ typedef struct tally_evicted
 	tally_evicted_parts of[TALLY_EVICTED];
 } tally_evicted;
 
-/* cache.c: to the table, or counted as dropped */
-extern void tally_evicted_put(tally_segment *segment, const tally_holder *me, const tally_evicted *first);
+/* cache.c: to the table, or to a local entry of the slot, or counted as dropped. TALLY_NONE: no slot */
+extern void tally_evicted_put(tally_segment *segment, tally_holder *me, uint32_t slot, const tally_evicted *first);
 
 extern void tally_holder_self(tally_holder *me);
 /* The one of its two sets that is searched first. */
@@ -243,9 +246,9 @@ tally_set_home(const tally_segment *segment, uint64_t tag)
 
 extern bool tally_statement_matches(const tally_statement_key *key, const tally_statement_filter *filter);
 extern void tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2]);
-extern bool tally_set_lock(tally_segment *segment, const tally_holder *me, uint32_t number);
+extern bool tally_set_lock(tally_segment *segment, tally_holder *me, uint32_t number);
 extern void tally_set_unlock(tally_set *set);
-extern bool tally_sets_lock(tally_segment *segment, const tally_holder *me, uint64_t tag,
+extern bool tally_sets_lock(tally_segment *segment, tally_holder *me, uint64_t tag,
 							tally_sets *sets);
 extern void tally_sets_unlock(tally_sets *sets);
 
@@ -267,9 +270,10 @@ extern void tally_statement_add_near(const tally_statement *statement, tally_fig
 /* statement_reset.c: the caller holds the set's lock */
 extern void tally_set_repair(tally_segment *segment, uint32_t number);
 
-/* cache.c: the caller of flush_slot holds the merge lock, or is the slot's owner */
+/* cache.c: the caller of flush_slot holds the merge lock or has taken the free slot, or is the slot's owner */
 extern uint32_t tally_cache_limit(const tally_segment *segment, uint32_t slot);
 extern void tally_cache_flush_slot(tally_segment *segment, uint32_t slot);
+extern bool tally_cache_is_empty(const tally_segment *segment, uint32_t slot);
 extern void tally_cache_release(tally_segment *segment, uint64_t item);
 
 /* relations.c: the caller of the first two holds the merge lock, or is the slot's owner */

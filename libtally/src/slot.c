@@ -45,8 +45,8 @@ set_identity(tally_slot_entry *entry, tally_book *book, const tally_identity *id
 	TALLY_STOP("identity published");
 }
 
-static bool
-take_entry(tally_slot_entry *entry, int32_t pid)
+bool
+tally_entry_take(tally_slot_entry *entry, int32_t pid)
 {
 	uint32_t	state = TALLY_SLOT_FREE;
 	int32_t		owner = 0;
@@ -65,7 +65,7 @@ static uint32_t
 take_lowest(tally_segment *segment, int32_t pid)
 {
 	for (uint32_t i = 0; i < segment->cold.slots; i++)
-		if (take_entry(tally_entry_at(segment, i), pid))
+		if (tally_entry_take(tally_entry_at(segment, i), pid))
 			return i;
 	return TALLY_NONE;
 }

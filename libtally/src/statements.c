@@ -564,7 +564,7 @@ tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 	}
 	tally_sets_unlock(&sets);
 	if (evicted.used != 0)
-		tally_evicted_put(segment, &me, &evicted);
+		tally_evicted_put(segment, &me, TALLY_NONE, &evicted);
 	return number != TALLY_NONE;
 }
 
