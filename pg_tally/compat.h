@@ -401,6 +401,14 @@ compat_timed_checkpoints(void)
 #endif
 }
 
+/* Do backslashes in plain strings stand for themselves? From 19 on, always. */
+#if PG_VERSION_NUM >= 190000
+#define compat_standard_strings true
+#else
+#include "parser/parser.h"
+#define compat_standard_strings standard_conforming_strings
+#endif
+
 /* Warnings about escapes were given when the statement was parsed. From 19 on, there are none. */
 static inline void
 compat_scan_quietly(core_yy_extra_type *extra)
