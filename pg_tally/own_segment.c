@@ -16,6 +16,7 @@
 
 #include "own_segment.h"
 #include "settings.h"
+#include "statement_file.h"
 
 own_segment_state own;
 
@@ -113,6 +114,8 @@ segment_open(tally_segment *opened)
 	/* a session takes what is there: others live in it */
 	options.any_capacities = !own.shared;
 	options.any_file_system = settings->directory_on_disk;
+	if (own.shared && settings->statements > 0 && IsPostmasterEnvironment)
+		options.prepare = statement_file_load;
 	if (Unix_socket_directories != NULL)
 	{
 		/* The first of the list, without its quotes or blanks. */

@@ -24,6 +24,7 @@
 #include "storage/fd.h"
 
 #include "account_class.h"
+#include "own_segment.h"
 #include "pg_tally.h"
 #include "statement_file.h"
 #include "tally_read.h"
@@ -49,6 +50,7 @@ typedef struct saved_header
 	uint64		system_id;			/* of the cluster: databases and users have other numbers elsewhere */
 	uint32		major;				/* of PostgreSQL: query ids differ between major versions */
 	uint32		pad;
+	uint64		since;				/* statements_since_ns of the segment: the next one continues them */
 } saved_header;
 
 typedef struct saved_statement
@@ -189,6 +191,9 @@ write_all(tally_segment *segment, writer *w)
 	memcpy(header.boot_id, segment->cold.boot_id, sizeof(header.boot_id));
 	header.seconds_per_tick = tally_seconds_per_tick(segment);
 	header.segment = segment->cold.created_realtime_ns;
+	header.since = __atomic_load_n(&segment->header->statements_since_ns, __ATOMIC_RELAXED);
+	if (header.since == 0)
+		header.since = header.segment;	/* an earlier library's */
 	if (!survey(segment, w, &header))
 		return false;
 	put(w, &header, sizeof(header));
@@ -532,17 +537,38 @@ statement_file_load(tally_segment *segment)
 		{
 			/* first, so that it is not read again after a crash */
 			(void) durable_unlink(FILE_NAME, LOG);
-			/* the segment from which it was written still has these figures */
-			if (r.header.segment != segment->cold.created_realtime_ns)
-			{
-				r.ratio = ticks_now(segment, &r.header);
-				load_statements(segment, &r);
-			}
+			r.ratio = ticks_now(segment, &r.header);
+			load_statements(segment, &r);
+			segment->header->statements_since_ns = r.header.since;
 		}
 	}
 	free(r.bytes);
 	free(r.stats);
 	free(r.positions);
+}
+
+void
+statement_file_discard(const tally_segment *segment)
+{
+	reader		r = {0};
+
+	if (read_bytes(&r))
+	{
+		const char *why = check(segment, &r);
+
+		if (why != NULL)
+			set_aside(why);
+		else
+		{
+			/* one that could not be removed at the stop has the very figures that it was saved with */
+			if (r.header.segment != segment->cold.created_realtime_ns)
+				ereport(LOG,
+						(errmsg("pg_tally removes file \"%s\": segment \"%s\" has newer statements",
+								FILE_NAME, own.path)));
+			(void) durable_unlink(FILE_NAME, LOG);
+		}
+	}
+	free(r.bytes);
 }
 
 void

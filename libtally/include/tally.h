@@ -52,6 +52,7 @@ typedef struct tally_options
 	uint32_t	flags;				/* TALLY_SEGMENT_* */
 	bool		any_capacities;		/* a segment of the same server_pid fits whatever its capacities */
 	bool		any_file_system;	/* a new segment may be on a disk */
+	void		(*prepare) (tally_segment *segment);	/* a new segment, before it gets its name and readers; NULL: nothing */
 } tally_options;
 
 typedef struct tally_identity

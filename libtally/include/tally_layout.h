@@ -182,7 +182,12 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	texts_cut;			/* 1232: texts cut because no block was free */
 	uint64_t	texts_free;			/* 1240: first free block: tag << 32 | 1 + number; 0 none */
 	uint64_t	texts_used;			/* 1248: blocks used at least once */
-	unsigned char pad4[1280 - 1256];
+	/*
+	 * Since when the statements count, ns since 1970: the last reset of all, or the creation of the segment where they
+	 * began, since a clean stop hands them on to the next one. 0: an earlier writer.
+	 */
+	uint64_t	statements_since_ns;	/* 1256 */
+	unsigned char pad4[1280 - 1264];
 
 	uint32_t	merge_lock;			/* 1280: pid of the holder, 0 free */
 	uint32_t	pad5;
@@ -575,6 +580,7 @@ TALLY_ASSERT(offsetof(tally_header, traces_armed) == 1080);
 TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
 TALLY_ASSERT(offsetof(tally_header, merge_lock) == 1280);
 TALLY_ASSERT(offsetof(tally_header, system_id) == 808);
+TALLY_ASSERT(offsetof(tally_header, statements_since_ns) == 1256);
 TALLY_ASSERT(offsetof(tally_header, overflow_files) == 1344);
 TALLY_ASSERT(offsetof(tally_header, refused_memory) == 1368);
 TALLY_ASSERT(offsetof(tally_header, free_slot_signal) == 1408);

@@ -128,6 +128,15 @@ tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns)
 }
 
 uint64_t
+tally_realtime_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
+}
+
+uint64_t
 tally_boot_ns(void)
 {
 	struct timespec ts;

@@ -139,6 +139,8 @@ extern tally_clock_kind tally_clock_best(void);
 extern bool tally_clock_is_known(uint32_t clock);
 extern void tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns);
 extern uint64_t tally_boot_ns(void);
+/* Time of day, ns since 1970. */
+extern uint64_t tally_realtime_ns(void);
 
 /* In a loop that waits for another process: leave the core to its other thread for a moment. */
 static inline void

@@ -3,10 +3,11 @@
 //! step, notices when that run of the server ends, and attaches to the next one.
 
 use std::fmt;
+use std::sync::Arc;
 
-use segment::Segment;
+use segment::{Segment, Statements};
 
-use crate::run::Run;
+use crate::run::{Beginning, Run};
 pub use crate::run::{Details, Figures, Taken, Wanted};
 use crate::segment_source::SegmentSource;
 use crate::tail::Tail;
@@ -106,6 +107,10 @@ pub struct Follower {
     wanted: Wanted,
     /// When the segment read last was created, which tells it from its successors.
     created: Option<u64>,
+    /// The postmaster of the run read last; 0: it has ended.
+    server_pid: u32,
+    /// Its last reading of the statements: the next run may go on with them.
+    statements: Option<Arc<Statements>>,
     run: Option<Run>,
     tail: Option<Tail>,
 }
@@ -114,7 +119,8 @@ impl Follower {
     /// Of the segment at this place, which need not exist yet.
     pub fn new(place: impl Into<SegmentSource>, wanted: Wanted) -> Follower {
         let tail = wanted.after.map(Tail::after);
-        Follower { place: place.into(), wanted, created: None, run: None, tail }
+        let place = place.into();
+        Follower { place, wanted, created: None, server_pid: 0, statements: None, run: None, tail }
     }
 
     /// The same, already attached. An error if there is no segment, or if figures are wanted and
@@ -177,6 +183,12 @@ impl Follower {
             let refreshed = run.refresh(&self.wanted);
             let end = End::of(&run.segment);
             let read = refreshed.and_then(|()| self.read(&mut run, details, end, &mut found));
+            if read.is_err() || end.is_some() {
+                self.statements = run.statements().cloned();
+            }
+            if end.is_some() {
+                self.server_pid = 0;
+            }
             if let Err(error) = read {
                 found.push(Step::Ended("the segment cannot be read"));
                 found.push(Step::Absent(Absent::Unreadable(error)));
@@ -240,15 +252,19 @@ impl Follower {
     }
 
     fn begin(&mut self, segment: Segment) -> Result<bool, Error> {
-        let created = segment.header().created_realtime_ns;
+        let header = segment.header();
+        let (created, server_pid) = (header.created_realtime_ns, header.server_pid);
         let fresh = self.created.is_some_and(|known| known != created);
+        // Of the same run, what was counted while it could not be read is part of the gap.
+        let another = fresh || self.server_pid != server_pid;
+        let statements = self.statements.clone().filter(|_| another);
         if self.wanted.figures != Figures::Intervals && (fresh || self.tail.is_none()) {
             let after = if fresh { 0 } else { segment.event_count()? };
             self.tail = Some(Tail::after(after));
         }
-        self.run = Some(Run::begin(segment, &self.wanted, fresh)?);
+        self.run = Some(Run::begin(segment, &self.wanted, Beginning { fresh, statements })?);
         // If it fails, the next attempt asks the same.
-        self.created = Some(created);
+        (self.created, self.server_pid, self.statements) = (Some(created), server_pid, None);
         Ok(fresh)
     }
 }

@@ -98,6 +98,15 @@ pub struct Details {
     pub kernel: Option<KernelView>,
 }
 
+/// Where reading of a run begins.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    /// The run started after the one read before: its frames begin at its start. All others begin now.
+    pub fresh: bool,
+    /// The last reading of the statements of the run before, if this is another one.
+    pub statements: Option<Arc<Statements>>,
+}
+
 /// A run of a server that is being read, and the previous readings of it.
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -130,8 +139,12 @@ impl Wanted {
 }
 
 impl Run {
-    /// Frames of a fresh run begin at its start, all others now.
-    pub(crate) fn begin(segment: Segment, wanted: &Wanted, fresh: bool) -> Result<Run, Error> {
+    /// Begins to read a run.
+    pub(crate) fn begin(
+        segment: Segment,
+        wanted: &Wanted,
+        beginning: Beginning,
+    ) -> Result<Run, Error> {
         let mut segment = segment;
         segment.want(wanted.parts())?;
         let kernel = wanted.kernel.then(|| match wanted.figures {
@@ -158,15 +171,17 @@ impl Run {
         };
         let from_now = match wanted.figures {
             Figures::None => false,
-            Figures::Frames => !fresh,
+            Figures::Frames => !beginning.fresh,
             Figures::Intervals => true,
         };
-        if from_now {
-            let snapshot = Arc::new(run.segment.snapshot(None)?);
-            if let Some(kernel) = &mut run.kernel {
-                kernel.observe(None, &snapshot, 0.0);
-            }
-            run.statements = run.read_statements(wanted)?;
+        let snapshot = from_now.then(|| run.segment.snapshot(None)).transpose()?.map(Arc::new);
+        if let Some((kernel, snapshot)) = run.kernel.as_mut().zip(snapshot.as_ref()) {
+            kernel.observe(None, snapshot, 0.0);
+        }
+        if wanted.figures != Figures::None {
+            run.statements = run.first_statements(wanted, beginning)?;
+        }
+        if let Some(snapshot) = snapshot {
             run.recent = wanted
                 .recent
                 .map(|length| Recent::start(length, snapshot.clone(), run.statements.clone()));
@@ -204,6 +219,35 @@ impl Run {
         }
     }
 
+    /// The reading from which statements are counted: the last one of the run before, if the figures were handed on; else
+    /// the start of a run that had none then. Those of any other run are counted from now on.
+    fn first_statements(
+        &mut self,
+        wanted: &Wanted,
+        beginning: Beginning,
+    ) -> Result<Option<Arc<Statements>>, Error> {
+        if wanted.figures == Figures::Frames && wanted.statements {
+            let before = beginning.statements;
+            match before {
+                Some(before) if self.segment.continues_statements(&before)? => {
+                    return Ok(Some(before));
+                }
+                _ if beginning.fresh => {
+                    if let Some(nothing) = self.segment.statements_at_creation()? {
+                        return Ok(Some(Arc::new(nothing)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.read_statements(wanted)
+    }
+
+    /// The last reading of the statements.
+    pub(crate) fn statements(&self) -> Option<&Arc<Statements>> {
+        self.statements.as_ref()
+    }
+
     fn read_statements(&mut self, wanted: &Wanted) -> Result<Option<Arc<Statements>>, Error> {
         Ok(if wanted.statements { self.segment.statements()?.map(Arc::new) } else { None })
     }
@@ -215,7 +259,8 @@ impl Run {
         let sessions = blocked
             .map(|blocked| session_samples::of(&self.segment, &snapshot, &frame, blocked))
             .transpose()?;
-        let reset = self.previous.as_ref().is_some_and(|p| p.resets != snapshot.resets);
+        let resets = self.previous.as_ref().map_or(0, |previous| previous.resets);
+        let reset = resets != snapshot.resets;
         let details = details.then(|| self.details(wanted, &frame, &snapshot)).transpose()?;
         let devices = self.devices.as_mut().and_then(|devices| {
             devices.ask(details.is_some());

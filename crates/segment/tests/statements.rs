@@ -182,7 +182,7 @@ fn an_interval_has_the_growth_between_its_readings() {
     maker.u32(maker.local_at(0, 0) + local_statement::STATE as u64, 0);
     maker.u64(header::STATEMENTS_EVICTED as u64, 3);
     let later = segment.statements().unwrap().unwrap();
-    let delta = StatementsDelta::between(Some(&earlier), &later);
+    let delta = StatementsDelta::between(&earlier, &later);
     let of = |id| delta.statements().iter().find(|s| s.key == key(id));
     assert_eq!((delta.statements().len(), delta.evicted()), (3, 3));
     assert!(delta.seconds() > 0.0);
@@ -205,14 +205,73 @@ fn an_interval_has_the_growth_between_its_readings() {
     assert!(of(4).is_none());
 
     // Without an earlier reading, all there is.
-    let delta = StatementsDelta::between(None, &later);
+    let delta = StatementsDelta::total(&later);
     assert_eq!((delta.statements().len(), delta.seconds()), (4, 0.0));
     // After a reset of what only a session had.
     let earlier = later;
     maker.enter(&Counted::new(1, &[3]), 7);
     let later = segment.statements().unwrap().unwrap();
-    let delta = StatementsDelta::between(Some(&earlier), &later);
+    let delta = StatementsDelta::between(&earlier, &later);
     assert_eq!((delta.statements().len(), delta.statements()[0].calls()), (1, 1));
+}
+
+/// A segment that was created `seconds` after another one, with statements that began in the segment of `since`.
+fn created(seconds: u64, since: u64) -> World {
+    let world = world();
+    world.maker.u64(header::CREATED_NS as u64, BEGAN + seconds * 1_000_000_000);
+    world.maker.u64(header::STATEMENTS_SINCE as u64, since);
+    world
+}
+
+const BEGAN: u64 = 1_700_000_000_000_000_000;
+
+#[test]
+fn statements_that_were_handed_on_to_another_segment_are_counted_on() {
+    let seen = |id, times: &[u64]| Counted { seen: (77, 99), ..Counted::new(id, times) };
+    let first = created(0, BEGAN);
+    first.maker.enter(&seen(1, &[1000, 2000, 3000]).parts(&[(1, 3, 6000)]), 7);
+    first.maker.enter(&seen(2, &[50]), 8);
+    first.maker.enter(&seen(4, &[50]), 8);
+    first.maker.u64(header::STATEMENTS_EVICTED as u64, 5);
+    let segment = Segment::open(&first.maker.path).unwrap();
+    let nothing = segment.statements_at_creation().unwrap().unwrap();
+    let earlier = first.read();
+    let all = StatementsDelta::between(&nothing, &earlier);
+    assert_eq!((all.statements().len(), all.evicted()), (3, 5));
+
+    // Its ticks were converted: they may have become less. Statement 2 did nothing, 4 was reset and executed again.
+    let second = created(60, BEGAN);
+    second.maker.enter(&seen(1, &[999, 1999, 2998, 10, 11]).parts(&[(1, 5, 6017)]), 900);
+    second.maker.enter(&seen(2, &[49]), 900);
+    second.maker.enter(&seen(3, &[5]), 950);
+    second.maker.enter(&Counted { seen: (1000, 1001), ..Counted::new(4, &[6, 7]) }, 960);
+    second.maker.u64(header::STATEMENTS_EVICTED as u64, 1);
+    let later = second.read();
+    assert!(later.continues(&earlier) && earlier.continues(&nothing));
+    assert!(Segment::open(&second.maker.path).unwrap().statements_at_creation().unwrap().is_none());
+    let delta = StatementsDelta::between(&earlier, &later);
+    let mut calls: Vec<_> = delta.statements().iter().map(|s| (s.key.id, s.calls())).collect();
+    calls.sort();
+    assert_eq!((calls, delta.evicted()), (vec![(1, 2), (3, 1), (4, 2)], 1));
+    let records = Statements::records(&earlier, &later);
+    let one = records.iter().find(|record| record.key == key(1)).unwrap();
+    assert_eq!((one.sums.exec.count, one.parts[0].count, one.parts[0].ticks), (2, 2, 17));
+
+    // Those of another one, or of a writer that does not say, are no interval of these.
+    for since in [BEGAN + 1, 0] {
+        let other = created(60, since);
+        other.maker.enter(&seen(1, &[1000, 2000, 3000, 10]), 900);
+        let later = other.read();
+        assert!(!later.continues(&earlier));
+        assert!(StatementsDelta::between(&earlier, &later).statements().is_empty());
+        assert!(Statements::records(&earlier, &later).is_empty());
+        assert!(Segment::open(&other.maker.path)
+            .unwrap()
+            .statements_at_creation()
+            .unwrap()
+            .is_none());
+        assert_eq!(later.total_records().len(), 1);
+    }
 }
 
 #[test]
@@ -298,7 +357,7 @@ proptest! {
         }
         put(&world.maker, &lots);
         let later = segment.statements().unwrap().unwrap();
-        let delta = StatementsDelta::between(Some(&earlier), &later);
+        let delta = StatementsDelta::between(&earlier, &later);
         prop_assert_eq!(delta.statements().len(), new.len());
         for found in delta.statements() {
             let times = &new[&found.key.id];

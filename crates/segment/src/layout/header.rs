@@ -63,6 +63,7 @@ offsets! {
     TEXTS_CUT          = 1232, "U64: truncated because no block was free.";
     TEXTS_FREE         = 1240, "U64: first free block.";
     TEXTS_USED         = 1248, "U64: blocks ever used.";
+    STATEMENTS_SINCE   = 1256, "U64: since when the statements count, ns since 1970; 0: an earlier writer.";
     MERGE_LOCK         = 1280, "U32: pid of the holder, 0 free.";
     MERGE_COUNT        = 1296, "U64: merges completed.";
     MERGE_ACTIVE       = 1304, "U64: 1 while group books change.";

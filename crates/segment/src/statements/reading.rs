@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
 use crate::error::Error;
 use crate::layout::{entry, header, u32_at, u64_at};
+use crate::level::resets_of_word;
 use crate::origin::Parts;
 use crate::owners::Names;
 use crate::segment::Segment;
@@ -21,9 +22,28 @@ use super::figures::{InFlight, Statement};
 use super::key::StatementKey;
 use crate::statement_text::Text;
 
+/// Whose statements a segment has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StatementsOrigin {
+    /// When it was created, ns since 1970.
+    pub segment: u64,
+    /// Since when they count, likewise.
+    pub since: u64,
+    pub clock: Clock,
+}
+
+impl StatementsOrigin {
+    /// A writer that does not say since when they count may have loaded some.
+    fn continues(&self, earlier: &StatementsOrigin) -> bool {
+        let handed_on = self.since == earlier.since && self.clock.is_like(&earlier.clock);
+        self.segment == earlier.segment || handed_on
+    }
+}
+
 /// All statements of a segment at nearly one instant.
 #[derive(Debug, Clone)]
 pub struct Statements {
+    pub(super) origin: StatementsOrigin,
     pub(super) tick: u64,
     pub(super) realtime_ns: u64,
     pub(super) clock: Clock,
@@ -78,6 +98,17 @@ impl Statements {
         self.in_flight.get(at).filter(|f| f.generation == generation)
     }
 
+    /// Since when they count, ns since 1970: the last reset of all, or the creation of the segment where they began.
+    pub fn since_ns(&self) -> u64 {
+        self.origin.since
+    }
+
+    /// Whether these are the figures of `earlier`, counted on: in the same segment, or in one to which clean stops of
+    /// the server have handed them on.
+    pub fn continues(&self, earlier: &Statements) -> bool {
+        self.origin.continues(&earlier.origin)
+    }
+
     /// The clock as known then.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -100,6 +131,49 @@ impl Statements {
 }
 
 impl Segment {
+    fn statements_origin(&self) -> Result<StatementsOrigin, Error> {
+        let segment = self.header().created_realtime_ns;
+        let since = self.read_u64(header::STATEMENTS_SINCE as u64)?;
+        let since = if since == 0 { segment } else { since };
+        Ok(StatementsOrigin { segment, since, clock: self.clock })
+    }
+
+    /// Whether its statements continue those of an earlier reading ([`Statements::continues`]).
+    pub fn continues_statements(&self, earlier: &Statements) -> Result<bool, Error> {
+        Ok(self.statements_origin()?.continues(&earlier.origin))
+    }
+
+    /// The reading at this segment's creation, when nothing was counted. `None`: it began with statements of an
+    /// earlier one, or does not say.
+    pub fn statements_at_creation(&self) -> Result<Option<Statements>, Error> {
+        let created = self.header().created_realtime_ns;
+        let since = self.read_u64(header::STATEMENTS_SINCE as u64)?;
+        // After a reset of all it has none of an earlier one.
+        let reset = since > created && resets_of_word(self.level_word()?) > 0;
+        if since != created && !reset {
+            return Ok(None);
+        }
+        Ok(Some(Statements {
+            origin: self.statements_origin()?,
+            tick: self.header().clock_tick0,
+            realtime_ns: created,
+            clock: self.clock,
+            directory: Arc::default(),
+            statements: Vec::new(),
+            by_key: HashMap::new(),
+            in_flight: Vec::new(),
+            capacity: 0,
+            entries: 0,
+            evicted: 0,
+            dropped: 0,
+            lost: 0,
+            texts_cut: 0,
+            paused: false,
+            torn: 0,
+            names: Names::default(),
+        }))
+    }
+
     /// Read all statements; `None`: the segment keeps none.
     pub fn statements(&mut self) -> Result<Option<Statements>, Error> {
         let Some(regions) = self.regions.statements else {
@@ -128,6 +202,7 @@ impl Segment {
         let in_flight = working.into_iter().map(|working| self.in_flight(working, second));
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Statements {
+            origin: self.statements_origin()?,
             tick,
             realtime_ns: self.realtime_ns(),
             clock: self.clock,

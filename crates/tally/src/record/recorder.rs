@@ -519,8 +519,8 @@ impl<'a> Recorder<'a> {
 /// Adds the rows of statements, relations and the kernel's view, for an interval with this number and end.
 fn add_details(details: Details, rate: f64, interval: (u64, i64), batch: &mut Batch) {
     let length = details.length_ns;
-    if let Some((before, now)) = details.statements {
-        let records = Statements::records(before.as_deref(), &now);
+    if let Some((Some(before), now)) = details.statements {
+        let records = Statements::records(&before, &now);
         batch.append(recording::statement_rows(&records, rate, interval, length));
     }
     if let Some(rows) = &details.relations {

@@ -269,6 +269,6 @@ impl Collector {
         }
         let statements = statements.as_ref().zip(self.named.as_ref());
         let present = Present { frame: &frame, events, statements };
-        Ok((Some(run.created()), metrics::collect(Some(&present), delivery.as_ref())))
+        Ok((Some(run.counted()), metrics::collect(Some(&present), delivery.as_ref())))
     }
 }

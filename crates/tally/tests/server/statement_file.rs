@@ -168,7 +168,7 @@ fn a_damaged_file_is_set_aside_and_the_server_starts() {
 }
 
 /// Bytes of the file's header.
-const HEADER: usize = 96;
+const HEADER: usize = 104;
 
 /// CRC-32C, a bit at a time.
 fn crc32c(bytes: &[u8]) -> u32 {

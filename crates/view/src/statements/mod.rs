@@ -86,7 +86,10 @@ impl Statements {
         earlier: Option<&segment::Statements>,
         later: &Arc<segment::Statements>,
     ) -> Statements {
-        let delta = StatementsDelta::between(earlier, later);
+        let delta = earlier.map_or_else(
+            || StatementsDelta::total(later),
+            |earlier| StatementsDelta::between(earlier, later),
+        );
         let mut rows: Vec<StatementRow> =
             delta.statements().iter().map(|it| StatementRow::of(it, later)).collect();
         current::add_unfinished(&mut rows, earlier, later);

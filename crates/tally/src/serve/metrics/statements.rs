@@ -118,6 +118,8 @@ impl NamedStatements {
                 "Executions that an error or a cancellation ended.",
             ),
         ];
+        // A clean stop hands them on to the next run, which has other totals.
+        let since = statements.source.as_ref().map(|source| source.since_ns() as f64 * 1e-9);
         for row in statements.rows.iter().filter(|row| self.named.contains(&row.key)) {
             let id = row.queryid.map_or_else(|| "none".to_string(), |id| id.to_string());
             let labels = [
@@ -127,7 +129,10 @@ impl NamedStatements {
                 ("toplevel", if row.toplevel { "true" } else { "false" }),
             ];
             for (family, value) in own.iter_mut().zip(figures(row)) {
-                family.number(labels, value);
+                match since {
+                    Some(since) => family.number_since(labels, value, since),
+                    None => family.number(labels, value),
+                }
             }
         }
         let other = [("queryid", "other"), ("database", ""), ("user", ""), ("toplevel", "")];
