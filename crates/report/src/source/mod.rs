@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use recording::{FrameRow, Range, Recording};
-use segment::{Frame, Interval};
+use segment::{own, Frame, Interval};
 
 use super::material::{Latency, Material, SessionHistory};
 use super::range::Edge;
@@ -156,7 +156,7 @@ fn range(wanted: &Wanted<'_>, recording: &Recording) -> Result<Range, Error> {
 /// are none, are gaps.
 fn sum_and_latency(recording: &Recording, range: Range) -> Result<(Frame, Vec<Latency>), Error> {
     let (sum, all) = recording.sum_and_latencies(range, |series| {
-        series.stat.command().is_some_and(|(_, handle)| handle)
+        own::is_client(&series.process) && series.stat.command().is_some_and(|(_, handle)| handle)
     })?;
     let latency = all.into_iter().map(|it| {
         let length = it.interval_ns as f64 * 1e-9;
