@@ -36,15 +36,21 @@ lifecycle_forked(void)
 				 error == EINVAL ? "the file was cut short" : strerror(error));
 }
 
-/* Remove the segment's file if it is still ours. */
+/* Remove the segment's file if it is still ours. Who has it open reads when this run ended; the postmaster maps nothing. */
 static void
 unlink_segment(void)
 {
 	struct stat st;
+	uint64		now = tally_now(own.segment.clock);
+	ssize_t		written;
 
-	if (own.path[0] != '\0' && stat(own.path, &st) == 0 &&
-		(uint64) st.st_dev == own.segment.device && (uint64) st.st_ino == own.segment.inode)
-		unlink(own.path);
+	if (own.path[0] == '\0' || stat(own.path, &st) != 0 ||
+		(uint64) st.st_dev != own.segment.device || (uint64) st.st_ino != own.segment.inode)
+		return;
+	/* if it fails, the run ends for a reader when that looks */
+	written = pwrite(own.segment.fd, &now, sizeof(now), offsetof(tally_header, ended_tick));
+	(void) written;
+	unlink(own.path);
 }
 
 /* exit(3): the last thing a process of the server does. */

@@ -214,7 +214,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint32_t	unmerged;			/* 1420: 1: retired slots wait for the next holder of the merge lock */
 	uint64_t	none[5];			/* 1424: 0: what such a process reads as level_until and pause */
 	uint64_t	swept_boot_ns;		/* 1464: CLOCK_BOOTTIME of the last search for dead owners when no slot was free */
-	unsigned char pad10[4032 - 1472];
+	uint64_t	ended_tick;			/* 1472: the run in this file has ended, then; 0: it goes on, or was killed */
+	unsigned char pad10[4032 - 1480];
 
 	uint64_t	virtual_tick;		/* 4032: now, by TALLY_CLOCK_VIRTUAL; 0 with any other clock */
 	unsigned char pad11[4096 - 4040];
@@ -585,6 +586,7 @@ TALLY_ASSERT(offsetof(tally_header, overflow_files) == 1344);
 TALLY_ASSERT(offsetof(tally_header, refused_memory) == 1368);
 TALLY_ASSERT(offsetof(tally_header, free_slot_signal) == 1408);
 TALLY_ASSERT(offsetof(tally_header, swept_boot_ns) == 1464);
+TALLY_ASSERT(offsetof(tally_header, ended_tick) == 1472);
 TALLY_ASSERT(offsetof(tally_header, level_until) == 1040);
 TALLY_ASSERT(offsetof(tally_header, locks_since) == 1064);
 TALLY_ASSERT(sizeof(tally_probe) == 192);

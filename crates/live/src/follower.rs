@@ -179,10 +179,17 @@ impl Follower {
     /// Intervals always have them, and so has the last frame of a run.
     pub fn step(&mut self, details: bool) -> Vec<Step> {
         let mut found = Vec::new();
+        let mut next = None;
         if let Some(mut run) = self.run.take() {
             let refreshed = run.refresh(&self.wanted);
             let end = End::of(&run.segment);
-            let read = refreshed.and_then(|()| self.read(&mut run, details, end, &mut found));
+            let ended = end.map_or(Ok(()), |_| {
+                // Its successor tells when a run ended at the latest, so that no time is in both.
+                let opened = next.insert(self.place.open());
+                run.end(opened.as_ref().ok())
+            });
+            let read =
+                refreshed.and(ended).and_then(|()| self.read(&mut run, details, end, &mut found));
             if read.is_err() || end.is_some() {
                 self.statements = run.statements().cloned();
             }
@@ -200,7 +207,7 @@ impl Follower {
             };
             found.push(Step::Ended(end.reason()));
         }
-        found.push(match self.attach() {
+        found.push(match self.attach(next) {
             Ok(fresh) => Step::Attached { fresh },
             Err(absent) => Step::Absent(absent),
         });
@@ -241,9 +248,9 @@ impl Follower {
         Ok(())
     }
 
-    /// Returns whether the run started after the one read before.
-    fn attach(&mut self) -> Result<bool, Absent> {
-        match self.place.open() {
+    /// Returns whether the run started after the one read before. `opened`: what is at the place, if that is known.
+    fn attach(&mut self, opened: Option<Result<Segment, Error>>) -> Result<bool, Absent> {
+        match opened.unwrap_or_else(|| self.place.open()) {
             Ok(segment) if segment.server_runs() == Some(false) => Err(Absent::Stopped),
             Ok(segment) => self.begin(segment).map_err(Absent::Unreadable),
             Err(Error::Segment(segment::Error::NotFound { .. })) => Err(Absent::Ended),

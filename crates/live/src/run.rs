@@ -114,7 +114,7 @@ pub(crate) struct Run {
     previous: Option<Arc<Snapshot>>,
     /// At the previous details.
     detailed: Option<Arc<Snapshot>>,
-    /// When that was, CLOCK_MONOTONIC in ns.
+    /// When that was; tick.
     since: u64,
     kernel: Option<Watch>,
     statements: Option<Arc<Statements>>,
@@ -155,7 +155,7 @@ impl Run {
             segment,
             previous: None,
             detailed: None,
-            since: segment::clock::monotonic_ns(),
+            since: 0,
             kernel,
             statements: None,
             relations: None,
@@ -181,6 +181,10 @@ impl Run {
         if wanted.figures != Figures::None {
             run.statements = run.first_statements(wanted, beginning)?;
         }
+        run.since = match &snapshot {
+            Some(snapshot) => snapshot.tick,
+            None => run.segment.header().clock_tick0,
+        };
         if let Some(snapshot) = snapshot {
             run.recent = wanted
                 .recent
@@ -196,6 +200,15 @@ impl Run {
         // The answer shall be there for the first interval.
         run.ask_vacuum();
         Ok(run)
+    }
+
+    /// The run has ended, as this segment and the one at its place now tell.
+    pub(crate) fn end(&mut self, next: Option<&Segment>) -> Result<(), Error> {
+        if let Some(end) = self.segment.end_of_run(next)? {
+            // A look may have come after the server had written it.
+            self.segment.end_at(end.max(self.previous.as_ref().map_or(0, |last| last.tick)));
+        }
+        Ok(())
     }
 
     /// Read from now on what is in the segment by now.
@@ -359,8 +372,9 @@ impl Run {
             let view = kernel.observe(before.as_deref(), snapshot, frame.busy_seconds());
             details.kernel = before.map(|_| view);
         }
-        let now = segment::clock::monotonic_ns();
-        details.length_ns = now.saturating_sub(std::mem::replace(&mut self.since, now));
+        let since = std::mem::replace(&mut self.since, snapshot.tick);
+        let length = snapshot.clock.seconds(snapshot.tick.saturating_sub(since));
+        details.length_ns = (length * 1e9) as u64;
         if let Some(now) = self.read_statements(wanted)? {
             let before = self.statements.replace(now.clone());
             details.statements = Some((before, now));

@@ -73,7 +73,8 @@ pub fn percent(share: f64) -> String {
 
 /// A small number with two decimals.
 pub fn two(n: f64) -> String {
-    format!("{n:.2}")
+    // The sum of no numbers is -0.
+    format!("{:.2}", n + 0.0)
 }
 
 /// Three significant digits, without an exponent; whole numbers stay whole.
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(bytes(1024.0 * 999.5), "0.98 MB");
         assert_eq!([whole(999), whole(1000), whole(999_999)], ["999", "1,000", "999,999"]);
         assert_eq!([percent(0.125), percent(1.0), percent(-0.0)], ["12.5", "100.0", "0.0"]);
-        assert_eq!(two(0.125), "0.12");
+        assert_eq!((&*two(0.125), &*two(-0.0)), ("0.12", "0.00"));
     }
 
     #[test]

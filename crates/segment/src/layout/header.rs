@@ -74,5 +74,6 @@ offsets! {
     OVERFLOW_PLANS     = 1376, "U64: plans that found no free entry.";
     REFUSED_CLAIMS     = 1412, "U32: 1: a process that was refused a slot waits for one.";
     LIVE_END           = 1416, "Where the live part ends.";
+    ENDED_TICK         = 1472, "U64: the run in this file has ended, then; 0: it goes on, or was killed.";
     VIRTUAL_TICK       = 4032, "U64: now, by the clock of tests.";
 }

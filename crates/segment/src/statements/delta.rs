@@ -38,7 +38,7 @@ impl StatementsDelta {
     /// A statement that was reset or evicted in between started again at zero, so all its counts are of
     /// the interval.
     pub fn between(earlier: &Statements, later: &Statements) -> StatementsDelta {
-        let same_segment = later.origin.segment == earlier.origin.segment;
+        let same_segment = later.is_of_segment_of(earlier);
         let known = later.continues(earlier);
         let statements = later.statements.iter().filter(|_| known).map(|now| {
             match earlier.get(&now.key).filter(|then| continues(now, then, same_segment)) {
@@ -47,7 +47,7 @@ impl StatementsDelta {
             }
         });
         let seconds = match same_segment {
-            true => later.clock.seconds(later.tick.saturating_sub(earlier.tick)),
+            true => later.seconds_since(earlier),
             false => later.realtime_ns.saturating_sub(earlier.realtime_ns) as f64 * 1e-9,
         };
         // These are not handed on.

@@ -109,6 +109,16 @@ impl Statements {
         self.origin.continues(&earlier.origin)
     }
 
+    /// Whether both are of one segment.
+    pub fn is_of_segment_of(&self, other: &Statements) -> bool {
+        self.origin.segment == other.origin.segment
+    }
+
+    /// How long after another reading of this segment it was, seconds.
+    pub fn seconds_since(&self, earlier: &Statements) -> f64 {
+        self.clock.seconds(self.tick.saturating_sub(earlier.tick))
+    }
+
     /// The clock as known then.
     pub fn clock(&self) -> &Clock {
         &self.clock

@@ -107,7 +107,7 @@ impl Statements {
     pub fn records(earlier: &Statements, later: &Statements) -> Vec<StatementRecord> {
         let delta = StatementsDelta::between(earlier, later);
         let mut records = later.records_of(&delta, Some(earlier).filter(|it| later.continues(it)));
-        if later.origin.segment != earlier.origin.segment {
+        if !later.is_of_segment_of(earlier) {
             // Work in progress of a session that was killed at the stop was counted until then, and is not in the file.
             for part in records.iter_mut().flat_map(|record| &mut record.parts) {
                 part.ticks = part.ticks.max(0);

@@ -120,6 +120,11 @@ impl Run {
         Some(so_far)
     }
 
+    /// The statements at the segment's creation; `None`: it began with those of an earlier one.
+    pub fn statements_at_start(&self) -> Option<Arc<Statements>> {
+        self.segment.statements_at_creation().ok().flatten().map(Arc::new)
+    }
+
     /// The latest reading of the statements.
     pub fn statements(&self) -> Option<&Arc<Statements>> {
         self.statements.as_ref()

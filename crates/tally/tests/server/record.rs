@@ -5,6 +5,7 @@
 use crate::frames as recorder;
 use crate::support;
 use std::collections::{BTreeSet, HashMap};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
@@ -298,10 +299,15 @@ enum Restart {
 
 impl Restart {
     fn run(self, cluster: &mut Cluster) {
+        let held = std::fs::File::open(segment(cluster)).unwrap();
         match self {
             Restart::Stop(mode) => cluster.stop(mode).unwrap(),
             Restart::Kill => cluster.kill9_postmaster().unwrap(),
         }
+        // Whoever has the file open reads when the run ended.
+        let mut ended = [0; 8];
+        held.read_exact_at(&mut ended, segment::layout::header::ENDED_TICK as u64).unwrap();
+        assert_eq!(u64::from_ne_bytes(ended) != 0, matches!(self, Restart::Stop(_)), "{self:?}");
         cluster.start().unwrap();
     }
 }
@@ -354,7 +360,25 @@ fn record_restarts(cluster: &mut Cluster, target: &str, restarts: &[Restart]) {
     }
     running.end();
     assert_eq!(recorded_inserts(&directory), inserted(cluster) - before);
-    assert_eq!(open(&directory).problems(), Vec::<String>::new());
+    let recording = open(&directory);
+    assert_eq!(recording.problems(), Vec::<String>::new());
+    assert_apart(&recording);
+}
+
+/// Intervals do not overlap, and what lies between those of two runs is a gap. Two clocks agree to a millisecond.
+fn assert_apart(recording: &Recording) {
+    const AGREE_NS: u64 = 1_000_000;
+    let heads = recording.frame_rows(Range::ALL).unwrap();
+    let gaps = recording.gaps(Range::ALL).unwrap();
+    for pair in heads.windows(2) {
+        let begin = pair[1].monotonic_ns - pair[1].interval_ns;
+        assert!(begin + AGREE_NS >= pair[0].monotonic_ns, "{pair:?}");
+        let between = begin.saturating_sub(pair[0].monotonic_ns);
+        let is_gap = |gap: &recording::GapRow| gap.length_ns.abs_diff(between) < AGREE_NS;
+        if pair[0].server != pair[1].server && between > AGREE_NS {
+            assert!(gaps.iter().any(is_gap), "{between} ns: {gaps:?}");
+        }
+    }
 }
 
 #[test]
