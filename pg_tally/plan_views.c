@@ -15,13 +15,13 @@
 #include "views.h"
 
 /*
- * The plan's text in the server's encoding. Names of relations may be of another database's; what is invalid here is
- * shown as question marks. The caller's memory.
+ * The plan's text in the server's encoding; a last line "..." where lines are missing. Names of relations may be of another
+ * database's; what is invalid here is shown as question marks. The caller's memory.
  */
 static text *
 text_of(const tally_plan *plan)
 {
-	char	   *bytes = pnstrdup(plan->text, plan->text_bytes);
+	char	   *bytes = psprintf("%.*s%s", (int) plan->text_bytes, plan->text, plan->text_whole > plan->text_bytes ? "..." : "");
 
 	if (!pg_verifymbstr(bytes, (int) strlen(bytes), true))
 		for (char *c = bytes; *c != '\0'; c++)

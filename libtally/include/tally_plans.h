@@ -73,6 +73,7 @@ typedef struct tally_plan_text
 {
 	const char *bytes;
 	uint32_t	size;
+	uint32_t	whole;				/* of the whole text, if `bytes` are less */
 	double		cost;
 } tally_plan_text;
 
