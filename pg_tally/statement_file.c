@@ -63,7 +63,7 @@ typedef struct saved_statement
 	uint32		text_bytes;			/* kept */
 	uint32		text_whole;
 	int32		encoding;
-	uint32		pad;
+	int32		usage;				/* tally_statement_usage */
 	tally_counts counts;
 } saved_statement;
 
@@ -141,7 +141,7 @@ put_names(tally_segment *segment, writer *w, uint32 count)
 }
 
 static void
-put_statement(tally_segment *segment, writer *w)
+put_statement(tally_segment *segment, writer *w, uint32 number)
 {
 	const tally_statement *statement = &w->statement.entry;
 	const tally_moments *exec = &statement->exec;
@@ -167,6 +167,7 @@ put_statement(tally_segment *segment, writer *w)
 	saved.has_text = statement->text != 0;
 	saved.text_whole = statement->text_whole;
 	saved.encoding = statement->encoding;
+	saved.usage = tally_statement_usage(segment, number);
 	if (saved.has_text)
 		(void) tally_read_text(segment, &w->statement, w->text,
 							   tally_read_text_size(segment, &w->statement), &saved.text_bytes);
@@ -201,7 +202,7 @@ write_all(tally_segment *segment, writer *w)
 		return false;
 	for (uint32 n = 0; n < segment->cold.statements.count; n++)
 		if (read_statement(segment, w, n))
-			put_statement(segment, w);
+			put_statement(segment, w, n);
 	crc = w->crc;
 	FIN_CRC32C(crc);
 	put(w, &crc, sizeof(crc));
@@ -250,7 +251,7 @@ statement_file_save(tally_segment *segment)
 typedef struct position
 {
 	size_t		offset;				/* of the statement in the file */
-	uint64		calls;
+	int32		usage;
 } position;
 
 typedef struct reader
@@ -392,16 +393,16 @@ find_statements(reader *r)
 		r->positions[i].offset = r->at;
 		if (!take_statement(r, &saved, &figures, &text))
 			return false;
-		r->positions[i].calls = saved.counts.exec.count;
+		r->positions[i].usage = saved.usage;
 	}
 	return r->positions != NULL && r->at == r->size;
 }
 
 static int
-by_calls(const void *a, const void *b)
+by_usage(const void *a, const void *b)
 {
-	uint64		x = ((const position *) a)->calls;
-	uint64		y = ((const position *) b)->calls;
+	int32		x = ((const position *) a)->usage;
+	int32		y = ((const position *) b)->usage;
 
 	return x < y ? -1 : x > y;
 }
@@ -489,7 +490,7 @@ load_statements(tally_segment *segment, reader *r)
 	uint32		capacity = segment->cold.statements.count;
 	uint32		first = count > capacity ? count - capacity : 0;
 
-	qsort(r->positions, count, sizeof(position), by_calls);
+	qsort(r->positions, count, sizeof(position), by_usage);
 	for (uint32 i = first; i < count; i++)
 	{
 		saved_statement saved;
@@ -503,7 +504,7 @@ load_statements(tally_segment *segment, reader *r)
 			figures.parts[p].stat = r->stats[figures.parts[p].stat - 1];
 		if (r->ratio != 1)
 			scale_figures(&figures, r->ratio);
-		tally_statement_load(segment, &saved.key, &figures, saved.has_text ? &text : NULL);
+		tally_statement_load(segment, &saved.key, &figures, saved.has_text ? &text : NULL, saved.usage);
 	}
 }
 

@@ -187,7 +187,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	 * began, since a clean stop hands them on to the next one. 0: an earlier writer.
 	 */
 	uint64_t	statements_since_ns;	/* 1256 */
-	unsigned char pad4[1280 - 1264];
+	uint64_t	usage_clock;		/* 1264: with which usages of statements are compared, times 2^16 (statements.c) */
+	unsigned char pad4[1280 - 1272];
 
 	uint32_t	merge_lock;			/* 1280: pid of the holder, 0 free */
 	uint32_t	pad5;

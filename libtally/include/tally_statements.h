@@ -142,7 +142,7 @@ typedef struct tally_set		/* 448 bytes */
 	uint32_t	reserved;			/* 4: bit 0: its entries have memory; bit 8 + way: that entry has its text */
 	uint64_t	lock_boot_ns;		/* 8 */
 	uint64_t	flushes;				/* 16: local entries flushed into it, ever */
-	uint16_t	usage[TALLY_WAYS];	/* 24: how much each entry was used recently */
+	uint16_t	usage[TALLY_WAYS];	/* 24: a logarithm of how much each entry was used (statements.c) */
 	uint32_t	tags[TALLY_WAYS];	/* 64: the lower half of the hash of its key, 0 free */
 	uint16_t	pins[TALLY_WAYS];	/* 144: caches that hold the entry */
 	unsigned char pad[192 - 184];
@@ -346,9 +346,14 @@ extern void tally_cache_flush(tally_cache *cache);
 /* Forget these statements, in the table and in all caches. Returns how many entries were removed. */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
 
-/* Add a statement that was saved elsewhere to the table. False: the table has no space. */
-extern bool tally_statement_load(tally_segment *segment, const tally_statement_key *key,
-								 const tally_figures *figures, const tally_statement_text *text);
+/*
+ * Add a statement that was saved elsewhere to the table, with its usage there (tally_statement_usage). False: the table has
+ * no space.
+ */
+extern bool tally_statement_load(tally_segment *segment, const tally_statement_key *key, const tally_figures *figures,
+								 const tally_statement_text *text, int32_t usage);
+/* How much that shared entry is used: of two, the one with the lower usage is evicted first. */
+extern int32_t tally_statement_usage(const tally_segment *segment, uint32_t number);
 
 /*
  * When no other writer is alive: free what dead writers held (locks, pins, blocks), and clear what they

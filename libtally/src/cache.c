@@ -710,7 +710,8 @@ enter(tally_cache *cache, const tally_statement_key *key, uint64_t tag, const ta
 			: take_local(cache, index, key, tag, TALLY_NONE, known);
 	sets.evicted = evicted;
 	number = tally_statement_obtain(segment, &sets, key, tag, text);
-	if (number != TALLY_NONE)
+	/* one that passes may be evicted: idle sessions must not fill the table with what ran once */
+	if (number != TALLY_NONE && !passing)
 	{
 		uint16_t   *pins = &tally_set_at(segment, number / TALLY_WAYS)->pins[number % TALLY_WAYS];
 
@@ -724,7 +725,7 @@ enter(tally_cache *cache, const tally_statement_key *key, uint64_t tag, const ta
 		tally_count_one(&segment->header->statements_dropped);
 		return NULL;
 	}
-	return take_local(cache, index, key, tag, number, number);
+	return take_local(cache, index, key, tag, passing ? TALLY_NONE : number, number);
 }
 
 /*

@@ -44,10 +44,9 @@ enter(uint64_t id, uint32_t kept, uint32_t whole)
 {
 	tally_statement_key key = test_key(id);
 	tally_statement_text text = {.bytes = long_text,.length = kept,.whole = whole,.encoding = 6};
-	tally_local_statement *local = tally_cache_enter(&cache, &key, &text, TALLY_NONE);
 
-	assert_non_null(local);
-	return tally_statement_at(&segment, local->entry);
+	assert_non_null(tally_cache_enter(&cache, &key, &text, TALLY_NONE));
+	return tally_statement_at(&segment, test_entry_of(&segment, id));
 }
 
 static void

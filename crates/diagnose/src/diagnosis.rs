@@ -61,6 +61,8 @@ pub enum Rule {
     Replication,
     /// Planning takes longer than executing.
     Planning,
+    /// Statements that run once evict others.
+    StatementFlood,
     /// Dead rows are not removed.
     Vacuum,
     /// Time that the ledger cannot explain.
@@ -87,6 +89,7 @@ impl Rule {
             Rule::Connections => "connections",
             Rule::Replication => "replication",
             Rule::Planning => "planning",
+            Rule::StatementFlood => "statement-flood",
             Rule::Vacuum => "vacuum-behind",
             Rule::Unexplained => "unexplained",
         }
@@ -144,7 +147,12 @@ impl Diagnosis {
             Confidence::Certain | Confidence::Likely => 1.0,
             Confidence::Possible => 0.5,
         };
-        let seconds = if self.seconds > 0.0 { self.seconds } else { STANDING * length };
+        let seconds = match self.rule {
+            // It spoils figures and takes nobody's time.
+            Rule::StatementFlood => 0.0,
+            _ if self.seconds > 0.0 => self.seconds,
+            _ => STANDING * length,
+        };
         sure * seconds
     }
 

@@ -209,6 +209,13 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
             text.push_str(&format!(", {} {what}", whole(n)));
         }
     }
+    if let Some(flood) = &all.flood {
+        text.push_str(&format!(
+            "; {} of those kept are {} that ran once (tally doctor has the remedy)",
+            whole(flood.once),
+            flood.kind
+        ));
+    }
     text
 }
 

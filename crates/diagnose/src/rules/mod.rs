@@ -26,6 +26,7 @@ pub const ALL: &[Find] = &[
     statements::missing_index,
     statements::temporary_files,
     statements::planning,
+    statements::flood,
     checkpoints::too_often,
     commits::slow,
     commits::replication,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Single statements: what they read, sort and plan.
+//! Statements: what single ones read, sort and plan, and what their table is full of.
 
 use super::matters;
 use super::plans::{self, Reads};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
-use view::statements::StatementRow;
-use view::units::{bytes, count, duration, percent};
+use view::statements::{beginning, StatementRow};
+use view::units::{bytes, count, duration, percent, whole};
 
 const BLOCK: f64 = 8192.0;
 
@@ -171,4 +171,79 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
         section: "statements",
         consequence_of: None,
     }]
+}
+
+/// Statements of one kind that run once fill the table.
+pub fn flood(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Characters of a text.
+    const TEXT: usize = 60;
+
+    let Some((statements, flood)) = case.statements.and_then(|it| Some((it, it.flood.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let examples: Vec<String> = flood.examples.iter().map(|text| beginning(text, TEXT)).collect();
+    let when = statements
+        .interval_seconds
+        .map_or_else(|| "since the server's start".to_owned(), |it| format!("in {}", duration(it)));
+    vec![Diagnosis {
+        rule: Rule::StatementFlood,
+        text: format!(
+            "{} of the {} statements kept are {} that ran once; {} statements were evicted {when}.",
+            whole(flood.once),
+            whole(flood.kept),
+            flood.kind,
+            whole(flood.evicted),
+        ),
+        seconds: 0.0,
+        share: None,
+        evidence: vec![format!("For example: {}.", examples.join("; "))],
+        advice: format!(
+            "{} Or raise pg_tally.max_statements.",
+            remedy(&flood.kind, major(&case.whole.server.name))
+        ),
+        confidence: Confidence::Certain,
+        section: "statements",
+        consequence_of: None,
+    }]
+}
+
+/// The major version in "PostgreSQL 15.20"; 0: not known.
+fn major(server: &str) -> u32 {
+    let digits = server.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.split(|c: char| !c.is_ascii_digit()).next().and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+/// What makes such statements one, or keeps them out.
+fn remedy(kind: &str, major: u32) -> String {
+    let later = |from: u32, what: &str| match major < from {
+        true => format!(" PostgreSQL {from} and later count them as one, whatever the {what}."),
+        false => String::new(),
+    };
+    let off = "set pg_tally.statements_utility = off";
+    match kind {
+        "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "WITH" | "VALUES" => {
+            let lists = match major < 18 {
+                true => " PostgreSQL 18 and later count lists of constants as one, whatever their length.",
+                false => "",
+            };
+            format!(
+                "Their texts differ in more than constants: pass a list as one parameter (= ANY ($1) instead of \
+                 IN ($1, $2)), and do not generate names.{lists}"
+            )
+        }
+        "SET" | "FETCH" | "MOVE" => {
+            format!("Each value is a statement of its own: {off}.{}", later(18, "value"))
+        }
+        "DEALLOCATE" | "PREPARE TRANSACTION" | "COMMIT PREPARED" | "ROLLBACK PREPARED" => {
+            format!("Each name is a statement of its own: use the same names, or {off}.{}", later(17, "name"))
+        }
+        _ if kind.starts_with("SAVEPOINT") => {
+            format!("Each name is a statement of its own: use the same names, or {off}.{}", later(17, "name"))
+        }
+        _ => format!(
+            "Each name is a statement of its own: use the same names (of a temporary table, one a session with ON COMMIT \
+             DELETE ROWS), or {off}."
+        ),
+    }
 }

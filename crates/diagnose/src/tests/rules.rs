@@ -118,6 +118,49 @@ fn planning_that_takes_longer_than_executing() {
     assert_eq!(planned(&mut statements, 3.0), []);
 }
 
+/// A table that statements of that kind fill, on that server.
+fn flood_of(kind: &str, server: &str) -> Vec<Diagnosis> {
+    let mut interval = interval(&[("simple query::cpu", 1000, 5.0)]);
+    interval.server.name = server.to_owned();
+    let mut statements = view::sample::statements();
+    statements.rows.clear();
+    statements.interval_seconds = Some(10.0);
+    statements.flood = Some(view::statements::Flood {
+        kind: kind.to_owned(),
+        once: 4900,
+        kept: 6260,
+        evicted: 1204,
+        examples: vec!["set a.b = 'n1'".into(), "set a.b =\n 'n2'".into()],
+    });
+    diagnose(&Case { statements: Some(&statements), ..case(&interval) })
+}
+
+#[test]
+fn statements_that_ran_once_and_fill_the_table() {
+    let found = flood_of("SET", "PostgreSQL 15.20");
+    assert_eq!(rules(&found), [Rule::StatementFlood]);
+    assert_eq!(
+        found[0].text,
+        "4,900 of the 6,260 statements kept are SET that ran once; 1,204 statements were evicted in 10 s."
+    );
+    assert_eq!(found[0].evidence, ["For example: set a.b = 'n1'; set a.b = 'n2'."]);
+    assert_eq!(
+        found[0].advice,
+        "Each value is a statement of its own: set pg_tally.statements_utility = off. PostgreSQL 18 and later \
+         count them as one, whatever the value. Or raise pg_tally.max_statements."
+    );
+    let advice = |kind: &str, server: &str| flood_of(kind, server).remove(0).advice;
+    assert!(!advice("SET", "PostgreSQL 18.1").contains("later"));
+    let savepoints = advice("SAVEPOINT, RELEASE and ROLLBACK TO", "PostgreSQL 16.2");
+    assert!(
+        savepoints.contains("same names") && savepoints.contains("17 and later"),
+        "{savepoints}"
+    );
+    assert!(advice("CREATE TABLE", "PostgreSQL 18.1").contains("ON COMMIT DELETE ROWS"));
+    assert!(advice("SELECT", "PostgreSQL 19rc1")
+        .starts_with("Their texts differ in more than constants"));
+}
+
 #[test]
 fn processors_that_all_are_busy() {
     let mut interval = interval(&[("execute::cpu", 1000, 60.0)]);

@@ -4,6 +4,7 @@
 
 mod current;
 mod fields;
+mod flood;
 mod histogram;
 mod page;
 mod pane;
@@ -18,6 +19,7 @@ use serde::{Serialize, Serializer};
 
 pub use current::CurrentRow;
 pub use fields::FIELDS;
+pub use flood::Flood;
 pub use histogram::Bucket;
 pub use page::{page, Section};
 pub use pane::{beginning, note, one_line, ordered, own, statements, table};
@@ -35,6 +37,9 @@ pub struct Statements {
     pub seconds: f64,
     /// The table that all sessions share.
     pub table: TableRow,
+    /// What the table is full of, where statements of one kind evict others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flood: Option<Flood>,
     /// Statements are not counted at the moment: `tally cost` measures their cost.
     pub paused: bool,
     /// The statements that were active, most time first.
@@ -80,6 +85,14 @@ impl TableRow {
     }
 }
 
+/// What the table is full of after so many evictions.
+fn flood(statements: &segment::Statements, evicted: u64) -> Option<Flood> {
+    let texts = statements.statements().iter().filter_map(|it| {
+        Some((&*it.text.as_ref()?.shown, it.calls() + it.errors() + it.cancels()))
+    });
+    Flood::of(texts, statements.entries(), statements.capacity(), evicted)
+}
+
 impl Statements {
     /// The difference of two readings; without an earlier one, since the last reset.
     pub fn between(
@@ -104,6 +117,7 @@ impl Statements {
             interval_seconds: earlier.map(|_| delta.seconds()),
             seconds,
             table: TableRow::of(later),
+            flood: flood(later, delta.evicted()),
             paused: later.paused(),
             rows,
             current: later.in_flight().iter().map(|it| CurrentRow::of(it, later)).collect(),
