@@ -53,6 +53,20 @@ fn the_stack_the_ledger_and_the_totals_are_the_same_time() {
     }
 }
 
+/// A recorder reads them less often than the rest.
+#[test]
+fn statements_are_divided_by_the_time_that_they_are_of() {
+    let mut material = sample::material();
+    let all = material.whole.interval_seconds;
+    let mut rate = |seconds: f64| {
+        material.statements.as_mut().unwrap().interval_seconds = Some(seconds);
+        let document = sample::document(material.clone());
+        sum(document.table("statements").unwrap(), "per_second")
+    };
+    let (whole, half) = (rate(all), rate(all / 2.0));
+    assert!(whole > 0.0 && close(half, 2.0 * whole), "{whole} {half}");
+}
+
 #[test]
 fn commands_are_the_same_number_over_time_and_in_all() {
     let document = document();

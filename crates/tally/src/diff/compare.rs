@@ -156,12 +156,7 @@ impl Pair<'_> {
         let (Some(a), Some(b)) = (&self.a.statements, &self.b.statements) else {
             return Vec::new();
         };
-        let number = |side: &Side| -> Vec<f64> {
-            let all = number(side, self.per);
-            let blocks = side.statements.as_ref().map_or(&[][..], |it| &it.blocks);
-            blocks.iter().map(|span| all[span.clone()].iter().sum()).collect()
-        };
-        let by = [number(self.a), number(self.b)];
+        let by = [a, b].map(|side| side.units(self.per).to_vec());
         let names: BTreeSet<&What> = a.lines.keys().chain(b.lines.keys()).collect();
         let none = Line::default();
         let row = |name: &What| {
@@ -171,7 +166,8 @@ impl Pair<'_> {
                 seconds.resize(by[at].len(), 0.0);
                 seconds
             });
-            let count = |at: usize| lines[at].calls as f64 / by[at].iter().sum::<f64>();
+            let count =
+                |at: usize| lines[at].calls.iter().sum::<f64>() / by[at].iter().sum::<f64>();
             let calls = |at: usize| lines[at].executions.filter(|it| it.count > 0);
             let mut change = change(&seconds, &by)?;
             if change.half_width_seconds.is_none() {

@@ -39,6 +39,9 @@ use view::document::Made;
 
 pub use args::DiffArgs;
 
+/// Statements of less time than this share of what is compared are reported to be of a part.
+const WHOLE: f64 = 0.95;
+
 /// Compare two recordings, and print the result or write it into a file.
 pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     let (comparison, sides) = make(args)?;
@@ -107,6 +110,8 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
             "Statements are not compared: {missing} has none, or is shorter than its recorder's \
              --detail."
         ));
+    } else {
+        left_out.extend([&a, &b].into_iter().filter_map(of_statements));
     }
     let chosen = std::iter::once(per).chain(units.into_iter().filter(|unit| *unit != per));
     let units: Vec<Per> = chosen.collect();
@@ -134,6 +139,14 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
     comparison.findings = findings::findings(&comparison);
     progress.finish_and_clear();
     Ok((comparison, [a, b]))
+}
+
+/// A warning if the statements of a side are of much less time than is compared: a recorder that was killed has not read
+/// the last ones.
+fn of_statements(side: &Side) -> Option<String> {
+    let (all, known) = (side.seconds(), side.statement_seconds()?);
+    (known < all * WHOLE)
+        .then(|| format!("The statements of {} are of {known:.0} of {all:.0} s.", side.name))
 }
 
 /// Functions with calls that were counted but not timed.

@@ -449,6 +449,7 @@ impl<'a> Recorder<'a> {
         let processors = Processors::now();
         for row in &mut batch.frames {
             row.partial = self.duty.is_some();
+            row.detail = taken.details.is_some();
             if let (Some(before), Some(now)) = (&self.processors, &processors) {
                 now.fill(before, row);
             }

@@ -107,6 +107,7 @@ fn material(
         settings: Vec::new(),
         runs: Vec::new(),
         relations: Vec::new(),
+        relations_seconds: 0.0,
         client: None,
         cost: None,
         devices: Vec::new(),

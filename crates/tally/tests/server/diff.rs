@@ -185,27 +185,59 @@ fn halves_of_one_recording_can_be_compared() {
     assert!(findings(&diff).contains("A and B have 20 s in common"));
 }
 
-/// A part may begin at any time between two readings of statements: it then holds one more or one less.
+/// Readings of statements follow the clock, whenever a recording or a part of it begins: each is divided by the transactions
+/// of its own intervals.
 #[test]
-fn a_part_has_as_many_readings_of_statements_as_it_is_long() {
+fn every_reading_of_statements_counts_and_is_divided_by_its_own_intervals() {
     let recordings = Recordings::new();
-    recordings.make("a", 120, &FakeServer::default());
-    let part = |from: &str, to: &str| format!("a@2026-03-01T00:{from}Z..2026-03-01T00:{to}Z");
-    // Readings end at 10, 20, ..., 50 s, and at 60, ..., 90 s.
-    let diff = recordings.json(&part("00:09.8", "00:50.3"), &part("00:54.2", "01:34.7"), &[]);
-    let each = |side: &str| number(&rows(&diff, "statements")[0][format!("{side}_count")]);
-    assert!((each("a") / each("b") - 1.0).abs() < 0.1, "{} and {}", each("a"), each("b"));
+    let mut at = 0;
+    let mut each = |name: &str, what: &str| {
+        let diff = recordings.json(name, what, &[]);
+        for row in rows(&diff, "statements") {
+            for side in ["a", "b"] {
+                let calls = number(&row[format!("{side}_count")]);
+                assert!((calls - 1.0).abs() < 1e-9, "{name} {what}, {side}: {calls} a transaction");
+            }
+            at += 1;
+        }
+        diff
+    };
+    for offset in [0, 1, 2_400, 5_000, 9_999] {
+        for seconds in [20, 21, 24, 60, 61, 69] {
+            let from_us = MIDNIGHT + offset * 1_000;
+            let made =
+                FakeServer { from_us, ..FakeServer::default().seed(offset as u64 + seconds) };
+            recordings.make(&format!("{offset}-{seconds}"), seconds, &made);
+        }
+        let two = |a: &str, b: &str| (format!("{offset}-{a}"), format!("{offset}-{b}"));
+        for (a, b) in [two("20", "21"), two("24", "20"), two("60", "61"), two("69", "60")] {
+            let diff = each(&a, &b);
+            assert!(!findings(&diff).contains("statements of"), "{}", findings(&diff));
+        }
+    }
+    let (a, b) = ("2400-69@..-30", "2400-69@-30..");
+    each(a, b);
+    assert_eq!(at, 2 * (5 * 4 + 1));
 }
 
-/// The recorder's last reading of statements covers less than the others, and belongs to no block.
+/// A recorder that was killed has not read its last statements.
 #[test]
-fn the_last_reading_of_statements_is_left_out_if_it_is_short() {
+fn statements_of_a_part_of_the_time_are_reported() {
     let recordings = Recordings::new();
-    recordings.make("a", 44, &FakeServer::default());
-    recordings.make("b", 40, &FakeServer::default().seed(2));
-    let diff = recordings.json("a", "b", &[]);
-    let each = |side: &str| number(&rows(&diff, "statements")[0][format!("{side}_count")]);
-    assert!((each("a") / each("b") - 1.0).abs() < 0.1, "{} and {}", each("a"), each("b"));
+    recordings.make("a", 60, &FakeServer::default());
+    let cut = |second: u64, row: &mut FrameRow| row.exact = second <= 40;
+    recordings.make_with("b", 60, &FakeServer::default().seed(2), cut);
+    recordings.make("c", 60, &FakeServer::default().seed(3));
+    std::fs::remove_dir_all(recordings.path("c").join("statements")).unwrap();
+    std::fs::remove_dir_all(recordings.path("c").join("statement_accounts")).unwrap();
+    // Both the intervals and the readings of 20 s are left out.
+    let message = findings(&recordings.json("a", "b", &[]));
+    assert!(!message.contains("statements of"), "{message}");
+    let message = findings(&recordings.json("a", "c", &[]));
+    assert!(message.contains("Statements are not compared: B has none"), "{message}");
+    recordings.make("d", 57, &FakeServer { killed: true, ..FakeServer::default().seed(4) });
+    let message = findings(&recordings.json("a", "d", &[]));
+    assert!(message.contains("The statements of B are of 50 of 57 s."), "{message}");
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub struct FakeServer {
     pub transactions: f64,
     pub seed: u64,
     pub from_us: i64,
+    /// The recorder was killed: it has not read the last statements.
+    pub killed: bool,
 }
 
 impl Default for FakeServer {
@@ -66,6 +68,7 @@ impl Default for FakeServer {
             transactions: 900.0,
             seed: 1,
             from_us: MIDNIGHT,
+            killed: false,
         }
     }
 }
@@ -118,7 +121,7 @@ impl FakeServer {
         first.settings = self.settings.iter().map(|it| self.setting(it)).collect();
         writer.push(first).unwrap();
         let mut dice = Dice(self.seed);
-        let (mut sum, mut detail) = (Sum::default(), 0);
+        let (mut sum, mut detail, mut since) = (Sum::default(), Sum::default(), 0);
         for second in 1..=seconds {
             let number = writer.next_frame();
             let time_us = self.from_us + second as i64 * 1_000_000;
@@ -126,11 +129,15 @@ impl FakeServer {
                 self.second(number, time_us, &mut dice, |row| each(second, row));
             sum.ns += of_second.ns;
             sum.commits += of_second.commits;
-            detail += of_second.ns;
+            detail.ns += of_second.ns;
+            detail.commits += of_second.commits;
             let mut batch = batch;
-            // As the recorder does, also when it ends.
-            if second % 10 == 0 || second == seconds {
-                self.detail(&mut batch, number, time_us, std::mem::take(&mut detail));
+            // At multiples of ten seconds since 1970, as the recorder does, and when it ends.
+            let ten = |us: i64| us.div_euclid(10_000_000);
+            if ten(time_us) != ten(time_us - 1_000_000) || second == seconds && !self.killed {
+                batch.frames[0].detail = true;
+                let length = SECOND * (second - std::mem::replace(&mut since, second));
+                self.detail(&mut batch, length, std::mem::take(&mut detail));
             }
             writer.push(batch).unwrap();
         }
@@ -210,18 +217,20 @@ impl FakeServer {
         (Batch { frames: vec![head], statistics, ..Batch::default() }, sum)
     }
 
-    fn detail(&self, batch: &mut Batch, frame: u64, time_us: i64, ns: u64) {
+    /// Each transaction calls each statement once.
+    fn detail(&self, batch: &mut Batch, length_ns: u64, sum: Sum) {
+        let FrameRow { frame, time_us, .. } = batch.frames[0];
         for (text, queryid, share) in &self.statements {
-            let total = (ns as f64 * share) as u64;
+            let total = (sum.ns as f64 * share) as u64;
             batch.statements.push(StatementRow {
                 frame,
                 time_us,
-                interval_ns: 10 * SECOND,
+                interval_ns: length_ns,
                 queryid: *queryid,
                 toplevel: true,
                 database: "app".into(),
                 user: "app".into(),
-                calls: 100,
+                calls: sum.commits,
                 exec_ns: total,
                 ..StatementRow::default()
             });
@@ -231,7 +240,7 @@ impl FakeServer {
                 queryid: *queryid,
                 toplevel: true,
                 account: "execute::cpu".into(),
-                count: 100,
+                count: sum.commits,
                 total_ns: total as i64,
                 ..StatementAccountRow::default()
             });
