@@ -542,14 +542,12 @@ flush_stray(tally_cache *cache)
 static uint32_t
 spare(tally_cache *cache, tally_evicted *evicted)
 {
-	for (uint32_t n = 0, tries = 0; n < cache->limit && tries < SPARE_TRIES; n++)
+	for (uint32_t n = 0, tries = 0; n < cache->limit; n++)
 	{
 		uint32_t	index = (cache->clock + n) % cache->limit;
+		bool		used = cache->local[index].state == 1;
 
-		if (is_stray(cache, index))
-			continue;
-		tries += cache->local[index].state == 1;
-		if (!vacate(cache, index, evicted))
+		if (is_stray(cache, index) || (used && tries++ >= SPARE_TRIES) || !vacate(cache, index, evicted))
 			continue;
 		stray(cache, index);
 		return index;
