@@ -476,7 +476,7 @@ typedef struct tally_slot_entry	/* 384 bytes: six cache lines, so no two owners 
 	char		application[TALLY_TEXT_MAX];	/* 240 */
 	uint64_t	sessions;			/* 304: of a group: slots merged into it */
 	uint32_t	local_statements;		/* 312: local entries of statements that have memory */
-	uint32_t	pad0;
+	uint32_t	local_generation;		/* 316: at least the generations of those whose memory was given back */
 	tally_blocked blocked;			/* 320 */
 	uint32_t	local_relations;	/* 376: local entries of relations that have memory */
 	uint32_t	pad1;

@@ -44,6 +44,27 @@ tally_cache_limit(const tally_segment *segment, uint32_t slot)
 	return limit < TALLY_LOCAL_STATEMENTS ? limit : TALLY_LOCAL_STATEMENTS;
 }
 
+/*
+ * Memory that was given back reads as zeros. A log may name an earlier use of these local entries, so they continue from
+ * the last generation, and `current` from the last seq.
+ */
+static void
+go_on_from_before(const tally_cache *cache, uint32_t limit)
+{
+	uint64_t	last = tally_entry_at(cache->segment, cache->slot)->local_generation;
+	tally_current *current = tally_current_of(cache->segment, cache->slot);
+
+	if (current->seq < last)
+		current->seq = last + last % 2;
+	for (uint32_t i = cache->limit; i < limit; i++)
+	{
+		tally_local_statement *local = &tally_local_statements_of(cache->segment, cache->slot)[i];
+
+		if (local->generation < last)
+			local->generation = last;
+	}
+}
+
 /* Reserve memory for the local entries below `wanted`. */
 static bool
 grow(tally_cache *cache, uint32_t wanted)
@@ -59,6 +80,8 @@ grow(tally_cache *cache, uint32_t wanted)
 		tally_count_one(&cache->segment->header->overflow_memory);
 		return false;
 	}
+	if (tally_entry_at(cache->segment, cache->slot)->local_generation != 0)
+		go_on_from_before(cache, limit);
 	cache->limit = limit;
 	TALLY_STOP("cache has memory");
 	__atomic_store_n(&tally_entry_at(cache->segment, cache->slot)->local_statements, limit, __ATOMIC_RELEASE);
@@ -454,6 +477,29 @@ tally_cache_is_empty(const tally_segment *segment, uint32_t slot)
 		if (__atomic_load_n(&tally_local_statements_of(segment, slot)[i].state, __ATOMIC_ACQUIRE) == 1)
 			return false;
 	return true;
+}
+
+void
+tally_cache_discard(tally_segment *segment, uint32_t slot)
+{
+	tally_slot_entry *entry = tally_entry_at(segment, slot);
+	uint32_t	limit = segment->cold.caches.count == 0 ? 0 : tally_cache_limit(segment, slot);
+	uint64_t	last;
+
+	if (limit == 0 || !tally_cache_is_empty(segment, slot))
+		return;
+	last = tally_current_of(segment, slot)->seq;
+	for (uint32_t i = 0; i < limit; i++)
+		if (tally_local_statements_of(segment, slot)[i].generation > last)
+			last = tally_local_statements_of(segment, slot)[i].generation;
+	if (last > UINT32_MAX)
+		return;
+	if (last > entry->local_generation)
+		entry->local_generation = (uint32_t) last;
+	TALLY_STEP("last generation noted");
+	__atomic_store_n(&entry->local_statements, 0, __ATOMIC_RELEASE);
+	TALLY_STEP("cache to be discarded");
+	tally_discard(segment, &segment->cold.caches, slot);
 }
 
 void

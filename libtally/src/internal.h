@@ -164,7 +164,8 @@ extern int	tally_boot_id(char *to, size_t size);
 extern int	tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length);
 extern int	tally_reserve_book(const tally_segment *segment, uint32_t index);
 extern int	tally_reserve_chunk(const tally_segment *segment, uint32_t index, uint32_t stat);
-extern void tally_discard_book(const tally_segment *segment, uint32_t index);
+/* Give the memory of one of a region's back, whatever it held. It reads as zeros afterwards. */
+extern void tally_discard(const tally_segment *segment, const tally_region *region, uint32_t index);
 extern bool tally_memory_is_short(const tally_segment *segment);
 
 /* book.c */
@@ -276,10 +277,13 @@ extern void tally_set_repair(tally_segment *segment, uint32_t number);
 extern uint32_t tally_cache_limit(const tally_segment *segment, uint32_t slot);
 extern void tally_cache_flush_slot(tally_segment *segment, uint32_t slot);
 extern bool tally_cache_is_empty(const tally_segment *segment, uint32_t slot);
+/* of a slot without an owner, unless something is left in it */
+extern void tally_cache_discard(tally_segment *segment, uint32_t slot);
 extern void tally_cache_release(tally_segment *segment, uint64_t item);
 
 /* relations.c: the caller of the first two holds the merge lock, or is the slot's owner */
 extern void tally_relations_flush_slot(tally_segment *segment, uint32_t slot);
+extern void tally_relations_discard(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero(tally_segment *segment);
 

@@ -318,7 +318,11 @@ clear_slot(tally_segment *segment, uint32_t slot)
 		tally_book *book = tally_book_at(segment, slot);
 
 		if (tally_memory_is_short(segment))
-			tally_discard_book(segment, slot);
+		{
+			tally_discard(segment, &segment->cold.books, slot);
+			tally_cache_discard(segment, slot);
+			tally_relations_discard(segment, slot);
+		}
 		else
 			tally_book_clear(segment, book, (book->seq & 1) != 0);
 		TALLY_STEP("book cleared");
@@ -336,7 +340,7 @@ lose(tally_segment *segment, uint32_t index)
 
 	tally_count_one(&segment->header->lost_merges);
 	hide(entry);
-	tally_discard_book(segment, index);
+	tally_discard(segment, &segment->cold.books, index);
 	tally_entry_free(segment, entry);
 }
 

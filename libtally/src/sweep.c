@@ -88,7 +88,7 @@ settle(tally_segment *segment, uint32_t index, dead_owners dead)
 			__attribute__((fallthrough));
 		case RELEASE:
 			/* its book may not even have memory, so it is not read */
-			tally_discard_book(segment, index);
+			tally_discard(segment, &segment->cold.books, index);
 			TALLY_STOP("book discarded");
 			tally_entry_free(segment, entry);
 			return true;

@@ -73,10 +73,14 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
     sheet.line(
         "segment",
         format!(
-            "{}, {}max. {}{}, format {}, {} old, by {}",
+            "{}, {}max. {}{}{}, format {}, {} old, by {}",
             server.segment,
             file.resident_bytes.map_or(String::new(), |it| mebibytes(it) + " in memory ("),
-            mebibytes(file.file_bytes),
+            mebibytes(file.limit_bytes.unwrap_or(file.file_bytes)),
+            match file.limit_bytes {
+                Some(limit) if limit < file.file_bytes => ", a quarter of its file system",
+                _ => "",
+            },
             if file.resident_bytes.is_some() { ")" } else { "" },
             file.format,
             age(file.age_seconds),
