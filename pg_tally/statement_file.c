@@ -46,7 +46,7 @@ typedef struct saved_header
 	uint32		clock_kind;
 	double		seconds_per_tick;
 	uint64		segment;			/* which one it was: when that was created */
-	char		boot_id[40];		/* of the machine when it was written */
+	char		unused[40];
 	uint64		system_id;			/* of the cluster: databases and users have other numbers elsewhere */
 	uint32		major;				/* of PostgreSQL: query ids differ between major versions */
 	uint32		pad;
@@ -189,7 +189,6 @@ write_all(tally_segment *segment, writer *w)
 	pg_crc32c	crc;
 
 	memcpy(header.magic, FILE_MAGIC, sizeof(header.magic));
-	memcpy(header.boot_id, segment->cold.boot_id, sizeof(header.boot_id));
 	header.seconds_per_tick = tally_seconds_per_tick(segment);
 	header.segment = segment->cold.created_realtime_ns;
 	header.since = __atomic_load_n(&segment->header->statements_since_ns, __ATOMIC_RELAXED);
@@ -409,23 +408,23 @@ by_usage(const void *a, const void *b)
 
 /* ---------------------------------------------------------------- another clock */
 
+#define RATE_OFF 0.01				/* by more than this share no clock differs from itself, as measured in so short a time */
+
 /*
- * How many ticks of this segment a tick of the file was. Within one boot of the machine a
- * clock keeps its rate; a new segment's own rate is known only some time after it was made.
+ * How many ticks of this segment a tick of the file was. A counter may be another one even within one boot of the machine,
+ * which a hypervisor has moved; so the rate is measured, which a new segment does not know from its own time.
  */
 static double
 ticks_now(tally_segment *segment, const saved_header *header)
 {
 	double		rate;
+	double		ratio;
 
-	if (header->clock_kind == (uint32) segment->clock &&
-		(segment->clock == TALLY_CLOCK_MONOTONIC ||
-		 memcmp(header->boot_id, segment->cold.boot_id, sizeof(header->boot_id)) == 0))
-		return 1;
 	if (segment->clock != TALLY_CLOCK_MONOTONIC)
 		pg_usleep(CLOCK_PAUSE_US);
 	rate = tally_seconds_per_tick(segment);
-	return rate > 0 && header->seconds_per_tick > 0 ? header->seconds_per_tick / rate : 1;
+	ratio = header->seconds_per_tick > 0 ? header->seconds_per_tick / rate : 1;
+	return ratio > 1 - RATE_OFF && ratio < 1 + RATE_OFF ? 1 : ratio;
 }
 
 static void

@@ -366,19 +366,25 @@ tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
 #define TALLY_CLOCK_SLIP (UINT64_C(1) << 28)
 
 /*
+ * The clock is not what it was. All time before is incomparable: so it is announced as a reset, which each writer follows, the one
+ * that announces it, too, and the first completes (tally_clock_anew).
+ */
+static inline void
+tally_announce_clock(tally_segment *segment, uint64_t now)
+{
+	__atomic_store_n(&segment->header->reset_tick, now, __ATOMIC_RELEASE);
+	(void) __atomic_add_fetch(&segment->header->level_word, 0x100, __ATOMIC_RELEASE);
+}
+
+/*
  * `now` is before `start`. If it is by much, then the clock has begun anew, as the processor's counter does when the
- * machine was off in between (hibernation). All time before is incomparable: so it is announced as a reset, which each writer
- * follows, this one too, and the first completes (tally_clock_anew).
+ * machine was off in between (hibernation).
  */
 TALLY_HOT void
 tally_clock_back(tally_slot *slot, uint64_t start, uint64_t now)
 {
-	tally_header *header = slot->segment->header;
-
-	if (start - now < TALLY_CLOCK_SLIP)
-		return;
-	__atomic_store_n(&header->reset_tick, now, __ATOMIC_RELEASE);
-	(void) __atomic_add_fetch(&header->level_word, 0x100, __ATOMIC_RELEASE);
+	if (start - now >= TALLY_CLOCK_SLIP)
+		tally_announce_clock(slot->segment, now);
 }
 
 /* `now` is not before the start of the running account. */

@@ -262,11 +262,13 @@ impl Segment {
     pub(crate) fn read_clock_origin(&mut self) -> Result<(), Error> {
         let tick0 = self.read_u64(header::CLOCK_TICK0 as u64)?;
         let ns0 = self.read_u64(header::CLOCK_NS0 as u64)?;
-        if (tick0, ns0) != (self.header.clock_tick0, self.header.clock_ns0) && self.remote.is_none()
-        {
+        if (tick0, ns0) != (self.header.clock_tick0, self.header.clock_ns0) {
             (self.header.clock_tick0, self.header.clock_ns0) = (tick0, ns0);
             self.clock.set_origin(tick0, ns0);
-            self.measure_clock();
+            match &self.remote {
+                Some(remote) => self.clock.set_moment(&remote.moment),
+                None => self.measure_clock(),
+            }
         }
         Ok(())
     }

@@ -4,9 +4,15 @@
 
 mod maker;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
 use maker::{Maker, Shape, Who, ACCOUNT};
 use segment::layout::header;
-use segment::{Interval, Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
+use segment::{
+    Interval, Level, LevelEnd, LevelSetting, LevelSwitch, Moment, Origin, Parts, Segment,
+};
 
 const SHAPE: Shape = Shape { slots: 2, groups: 1, stats_per_book: 16 };
 const SECOND: u64 = 1_000_000_000;
@@ -16,6 +22,37 @@ fn segment() -> (tempfile::TempDir, Maker, Segment) {
     let maker = Maker::new(&folder.path().join("pg_tally.1.2"), SHAPE).with_virtual_clock();
     let segment = Segment::open(&maker.path).unwrap();
     (folder, maker, segment)
+}
+
+/// Brings the whole file, as if its clock were a processor's counter with two ticks a nanosecond.
+#[derive(Debug)]
+struct Image(PathBuf);
+
+impl Origin for Image {
+    fn bring(&mut self, image: &File, _: Parts) -> Result<Moment, segment::Error> {
+        let mut bytes = std::fs::read(&self.0).unwrap();
+        let word = |at| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+        let (tick, tick0) = (word(header::VIRTUAL_TICK), word(header::CLOCK_TICK0));
+        let ns = word(header::CLOCK_NS0) + (tick - tick0) / 2;
+        bytes[header::CLOCK_KIND..][..4].copy_from_slice(&2u32.to_ne_bytes());
+        image.write_all_at(&bytes, 0).unwrap();
+        Ok(Moment {
+            tick,
+            monotonic_ns: ns,
+            realtime_ns: ns,
+            slots: vec![tick; SHAPE.slots as usize],
+            processors: 1,
+            complete: true,
+        })
+    }
+
+    fn server(&self) -> &str {
+        "elsewhere"
+    }
+
+    fn conninfo(&self) -> &str {
+        ""
+    }
 }
 
 #[test]
@@ -88,6 +125,8 @@ fn a_clock_that_begins_anew_is_a_new_beginning_and_time_goes_on() {
     maker.claim(1, 2, Who::client(), stat, maker.now());
     maker.advance(8 * SECOND);
     let previous = segment.snapshot(None).unwrap();
+    let mut elsewhere = Segment::of_origin(Box::new(Image(maker.path.clone()))).unwrap();
+    let previous_elsewhere = elsewhere.snapshot(None).unwrap();
     assert!(AFTER < segment.header().clock_tick0);
 
     maker.u64(header::VIRTUAL_TICK as u64, AFTER);
@@ -105,4 +144,11 @@ fn a_clock_that_begins_anew_is_a_new_beginning_and_time_goes_on() {
     assert_eq!(segment.header().clock_tick0, AFTER);
     assert_eq!(segment.clock().ns_of(snapshot.tick), AFTER + 2 * SECOND);
     assert!(interval.exact);
+
+    // The same for a reader of images.
+    elsewhere.refresh().unwrap();
+    let snapshot = elsewhere.snapshot(Some(&previous_elsewhere)).unwrap();
+    let interval = Interval::between(&elsewhere, Some(&previous_elsewhere), &snapshot);
+    assert_eq!((interval.interval_seconds, interval.busy_seconds), (1.0, 2.0));
+    assert_eq!(elsewhere.clock().ns_of(snapshot.tick), AFTER + SECOND);
 }
