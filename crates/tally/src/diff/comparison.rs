@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::calls::Calls;
 use super::machine::Processors;
+use stats::Precision;
 use view::document::{Finding, Made};
 
 /// The result of a comparison.
@@ -148,8 +149,37 @@ pub struct Change {
     pub half_width_seconds: Option<f64>,
     /// The p-value of the change; `None` if there are too few blocks.
     pub p: Option<f64>,
+    /// A change of this size would have been found in nine of ten comparisons; `None` if there are too few blocks.
+    pub detectable_seconds: Option<f64>,
+    /// The same time per second, where that has decided: units come too unevenly to tell by them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<PerSecond>,
     /// The verdict.
     pub verdict: Verdict,
+    /// The standard error of the change.
+    #[serde(skip)]
+    pub precision: Option<Precision>,
+}
+
+impl Change {
+    /// Half-width of the change where that has decided: if it was time per second, the change per unit is as uncertain as
+    /// the number of units.
+    pub fn half_width(&self) -> Option<f64> {
+        let decides =
+            |width: &f64| self.per_second.is_none() || *width <= self.change_seconds.abs();
+        self.half_width_seconds.filter(decides)
+    }
+}
+
+/// Time per second: sessions, or threads, on average.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PerSecond {
+    /// In A.
+    pub a_sessions: f64,
+    /// In B.
+    pub b_sessions: f64,
+    /// Half-width of the 95 % confidence interval of their difference.
+    pub half_width_sessions: Option<f64>,
 }
 
 /// The verdict about a change.

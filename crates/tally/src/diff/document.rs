@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use segment::statements::WaitClass;
 
 use super::comparison::{Change, Compared, Comparison, Per, Row, Rows, Verdict, What};
+use super::findings;
 use view::document::{span, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Unit};
 use view::units::{count, duration, whole};
 
@@ -227,6 +228,10 @@ fn totals(it: &Comparison) -> Table {
     let whose = if it.rows.accounts.is_empty() { "all processes" } else { "client sessions" };
     let note = format!("Busy time of {whose}, waits included.");
     let mut table = Table::new("totals", "Total time", columns).noted(Some(note));
+    table.note = by_second(
+        table.note,
+        it.rows.totals.iter().map(|it| (it.per.name().to_string(), &it.change)),
+    );
     for total in &it.rows.totals {
         let mut row: Vec<Cell> = vec![total.per.name().into()];
         row.extend(cells(&total.change));
@@ -234,6 +239,28 @@ fn totals(it: &Comparison) -> Table {
         table.push(Tone::Plain, row);
     }
     table
+}
+
+/// Rows whose verdict is by time per second that a note names, at most.
+const NAMED: usize = 3;
+
+/// The note, and the rows whose verdict is by time per second: their half-widths are of that.
+fn by_second<'c>(
+    note: Option<String>,
+    rows: impl Iterator<Item = (String, &'c Change)>,
+) -> Option<String> {
+    let named = rows.filter_map(|(name, change)| {
+        Some(format!("{name}{}", findings::sessions(change.per_second?)))
+    });
+    let named: Vec<String> = named.take(NAMED).collect();
+    if named.is_empty() {
+        return note;
+    }
+    let by = format!(
+        "There are too few units, or they come too unevenly, to tell these by them; by time per second: {}.",
+        named.join("; ")
+    );
+    Some([note.unwrap_or_default(), by].join(" "))
 }
 
 const A: Column = Column::new("a_seconds", "A", Unit::Seconds);
@@ -251,7 +278,7 @@ fn cells(change: &Change) -> [Cell; 6] {
         change.a_seconds.into(),
         change.b_seconds.into(),
         change.change_seconds.into(),
-        change.half_width_seconds.into(),
+        change.half_width().into(),
         relative.into(),
         change.verdict.words().into(),
     ]
@@ -362,7 +389,9 @@ fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
     let note = format!("Per {}. {note}", it.per.name());
     let all: Vec<&Row> = rows.iter().collect();
     let plans = any_plan(&all);
-    let mut table = Table::new(id, title, columns(id, names, &all)).noted(Some(note));
+    let named = rows.iter().map(|row| (findings::name(&row.what), &row.change));
+    let note = by_second(Some(note), named);
+    let mut table = Table::new(id, title, columns(id, names, &all)).noted(note);
     let summed = |row: &Row| noisy.iter().any(|it| std::ptr::eq(*it, row));
     for shown in rows.iter().filter(|row| !summed(row)) {
         table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown, plans));

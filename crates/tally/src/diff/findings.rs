@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The findings of a comparison, in sentences.
 
-use super::comparison::{Change, Comparison, Per, Row, Total, Verdict, What};
+use super::comparison::{Change, Comparison, Per, PerSecond, Row, Total, Verdict, What};
 use super::machine;
 use stats::FEWEST;
 use view::document::{Finding, Weight};
-use view::units::{count, duration};
+use view::units::{count, duration, two};
 
 /// Max. number of accounts that are named, and the share of the change after which to stop.
 const REASONS: usize = 3;
@@ -24,8 +24,12 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(total) = it.rows.totals.first() {
         found.extend(culprit(it, total).map(|text| note("statements", text)));
-        found.push(note("totals", change(total)));
-        found.extend(reasons(it, total).map(|text| note("accounts", text)));
+        let whole = note("totals", change(total));
+        let reasons = reasons(it, total).map(|text| note("accounts", text));
+        match hides(it, total) {
+            true => found.extend(reasons.into_iter().chain([whole])),
+            false => found.extend([whole].into_iter().chain(reasons)),
+        }
         if total.per != Per::Second {
             found.push(note("totals", rate(total)));
         }
@@ -61,9 +65,20 @@ fn more(change: f64) -> &'static str {
     }
 }
 
-/// " +-1.2 us"; empty if unknown.
+/// " +-1.2 us"; empty if unknown, or if time per second has decided.
 fn half_width(change: &Change) -> String {
-    change.half_width_seconds.map_or(String::new(), |width| format!(" +-{}", duration(width)))
+    change.half_width().map_or(String::new(), |width| format!(" +-{}", duration(width)))
+}
+
+/// Whether the total is inconclusive although an account has changed that is most of a side.
+fn hides(it: &Comparison, total: &Total) -> bool {
+    let whole = total.change;
+    let most = |row: &Row| {
+        let part = |one: f64, all: f64| all > 0.0 && one > all / 2.0;
+        part(row.change.a_seconds, whole.a_seconds) || part(row.change.b_seconds, whole.b_seconds)
+    };
+    let mut real = it.rows.accounts.iter().filter(|row| row.change.verdict.is_real());
+    !whole.verdict.is_real() && real.any(most)
 }
 
 fn change(total: &Total) -> String {
@@ -74,18 +89,28 @@ fn change(total: &Total) -> String {
         false => String::new(),
     };
     let what = format!(
-        "B takes {}{share} {} per {} than A: {}, was {}{}",
+        "B takes {}{}{share} {} per {} than A: {}, was {}",
         duration(size),
+        half_width(change),
         more(change.change_seconds),
         per.name(),
         duration(change.b_seconds),
         duration(change.a_seconds),
-        half_width(change).replacen(' ', ", ", 1),
     );
-    match change.verdict {
-        Verdict::Noise | Verdict::Unknown => format!("{what}: inconclusive."),
-        _ => format!("{what}."),
+    match (change.verdict, change.detectable_seconds) {
+        (Verdict::Noise | Verdict::Unknown, Some(size)) if change.a_seconds > 0.0 => {
+            let share = size / change.a_seconds * 100.0;
+            format!("{what}: inconclusive; {share:.1} % would have been found.")
+        }
+        (Verdict::Noise | Verdict::Unknown, _) => format!("{what}: inconclusive."),
+        _ => format!("{what}{}.", change.per_second.map_or(String::new(), sessions)),
     }
+}
+
+/// ", 7.90 sessions on average, were 0.06, +-0.10".
+pub fn sessions(it: PerSecond) -> String {
+    let width = it.half_width_sessions.map_or(String::new(), |it| format!(", +-{}", two(it)));
+    format!(", {} sessions on average, were {}{width}", two(it.b_sessions), two(it.a_sessions))
 }
 
 /// "IO:DataFileRead in execute".
@@ -135,6 +160,18 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
     })
 }
 
+/// "; of the largest, cpu in execute, 12.1 % would have been found".
+fn detectable(accounts: &[Row]) -> String {
+    let time = |row: &Row| row.change.a_seconds + row.change.b_seconds;
+    let largest = accounts.iter().max_by(|a, b| time(a).total_cmp(&time(b)));
+    let known = largest.filter(|row| row.change.a_seconds > 0.0);
+    let size = known.and_then(|row| Some((row, row.change.detectable_seconds?)));
+    size.map_or(String::new(), |(row, size)| {
+        let share = size / row.change.a_seconds * 100.0;
+        format!("; of the largest, {}, {share:.1} % would have been found", name(&row.what))
+    })
+}
+
 /// The accounts that explain most of the change, and the largest ones against it.
 fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let whole = total.change.change_seconds;
@@ -145,7 +182,10 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let real: Vec<&Row> =
         it.rows.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
     if real.is_empty() {
-        return Some("No account changed by more than the noise.".to_string());
+        return Some(format!(
+            "No account changed by more than the noise{}.",
+            detectable(&it.rows.accounts)
+        ));
     }
     if !total.change.verdict.is_real() {
         let named = in_words(real.iter().take(REASONS).copied());
@@ -185,10 +225,23 @@ fn in_words<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
         let change = &row.change;
         let size = duration(change.change_seconds.abs());
         let name = name(&row.what);
-        match change.verdict {
-            Verdict::New => format!("{name} is new and takes {size}"),
-            Verdict::Absent => format!("{name} is absent in B, {size}"),
-            _ => format!("{name} takes {size} {}", more(change.change_seconds)),
+        let average = |of: f64| format!("{} sessions on average", two(of));
+        match (change.verdict, change.per_second) {
+            (Verdict::New, None) => format!("{name} is new and takes {size}"),
+            (Verdict::New, Some(it)) => format!("{name} is new, {}", average(it.b_sessions)),
+            (Verdict::Absent, None) => format!("{name} is absent in B, {size}"),
+            (Verdict::Absent, Some(it)) => {
+                format!("{name} is absent in B, {}", average(it.a_sessions))
+            }
+            (_, None) => format!("{name} takes {size} {}", more(change.change_seconds)),
+            (_, Some(it)) => {
+                let more = more(change.change_seconds);
+                format!(
+                    "{name} takes {size} {more} ({}, were {})",
+                    average(it.b_sessions),
+                    two(it.a_sessions)
+                )
+            }
         }
     };
     rows.map(one).collect::<Vec<_>>().join(", ")

@@ -220,6 +220,32 @@ fn every_reading_of_statements_counts_and_is_divided_by_its_own_intervals() {
     assert_eq!(at, 2 * (5 * 4 + 1));
 }
 
+/// All commits come at once, so time per commit is as uncertain as their number; time per second is not.
+#[test]
+fn a_wait_for_a_standby_that_ended_comes_first() {
+    let recordings = Recordings::new();
+    recordings.make("a", 60, &FakeServer::default());
+    recordings.make("b", 60, &FakeServer { standby_lost: true, ..FakeServer::default().seed(2) });
+    let diff = recordings.json("a", "b", &[]);
+    assert_eq!(diff["per"], "commit");
+    assert_adds_up(&diff);
+    let first = &diff["accounts"][0];
+    assert_eq!((&first["activity"], &first["verdict"]), (&"IPC:SyncRep".into(), &"new".into()));
+    let sessions = &first["per_second"];
+    assert!((number(&sessions["b_sessions"]) - 7.9).abs() < 0.1, "{first}");
+    assert_eq!(number(&sessions["a_sessions"]), 0.0);
+    assert!(number(&first["half_width_seconds"]) > number(&first["change_seconds"]), "{first}");
+    let message = findings(&diff);
+    let reason = message.lines().find(|line| line.contains("IPC:SyncRep")).unwrap();
+    assert!(reason.contains("IPC:SyncRep in commit is new, 7.9"), "{message}");
+    let place = |words: &str| message.find(words).unwrap_or(usize::MAX);
+    assert!(place("IPC:SyncRep") < place("IO:DataFileRead"), "{message}");
+    let text = output(recordings.diff("a", "b").arg("--text"));
+    assert!(text.contains("by time per second: IPC:SyncRep in commit, 7.9"), "{text}");
+    let back = recordings.json("b", "a", &[]);
+    assert_eq!(back["accounts"][0]["verdict"], "absent");
+}
+
 /// A recorder that was killed has not read its last statements.
 #[test]
 fn statements_of_a_part_of_the_time_are_reported() {
