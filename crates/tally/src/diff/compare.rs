@@ -2,7 +2,7 @@
 //! Compares two sides and separates changes from noise.
 //!
 //! Each side's noise is estimated from its own blocks ([`stats::Ratio`]). The totals are tested by
-//! themselves, all rows as one family, each at half of [`FALSE`]: if
+//! themselves, all rows as one family and all calls of statements as another, at a half and two quarters of [`FALSE`]: if
 //! nothing has changed, the comparison finds nothing in 99 of 100 cases, and on average fewer than 1 % of the rows called
 //! changed are so by chance. Where units come unevenly, time per second is tested, too ([`change`]). Blocks that are far apart are a change however much they vary ([`separation`]).
 //! What the blocks of a short recording do not decide about a statement, its executions may ([`calls`]).
@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 
 use recording::StatTotals;
 
-use super::calls;
+use super::calls::{self, Course};
 use super::comparison::{Change, Per, PerSecond, Row, Rows, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
-use super::statements::Line;
+use super::statements::{Line, Statements};
 use stats::calls::FALSE_ALARMS;
 use stats::{discoveries, separation, Difference, Precision, Ratio};
 
@@ -23,9 +23,10 @@ use stats::{discoveries, separation, Difference, Precision, Ratio};
 /// that are so by chance.
 pub const FALSE: f64 = 0.01;
 
-/// Shares of that for totals and for rows.
+/// Shares of that for totals, for rows and for calls of statements.
 const OF_TOTALS: f64 = FALSE / 2.0;
-const OF_ROWS: f64 = FALSE / 2.0;
+const OF_ROWS: f64 = FALSE / 4.0;
+const OF_CALLS: f64 = FALSE / 4.0;
 
 /// The relative standard error of units per second from which they are uneven.
 const UNEVEN: f64 = 0.1;
@@ -207,7 +208,31 @@ impl Pair<'_> {
             };
             row.is_there().then_some(row)
         };
-        names.into_iter().filter_map(row).collect()
+        let mut rows: Vec<Row> = names.into_iter().filter_map(row).collect();
+        compare_calls(&mut rows, [a, b]);
+        rows
+    }
+}
+
+/// Compares the calls of statements that clients sent and that have enough of them on both sides.
+fn compare_calls(rows: &mut [Row], sides: [&Statements; 2]) {
+    let lines = |row: &Row| -> Option<[&Line; 2]> {
+        let lines = sides.map(|side| side.lines.get(&row.what));
+        let [Some(a), Some(b)] = lines else { return None };
+        let often = |line: &Line| line.calls.iter().sum::<f64>() >= stats::calls::FEWEST as f64;
+        let sent = matches!(row.what, What::Statement { toplevel: true, .. });
+        (sent && often(a) && often(b)).then_some([a, b])
+    };
+    let compared: Vec<(usize, [&Line; 2])> =
+        rows.iter().enumerate().filter_map(|(at, row)| Some((at, lines(row)?))).collect();
+    let side = |side: usize| -> Vec<Course<'_>> {
+        let lines = compared.iter().map(|(_, lines)| lines[side]);
+        lines.map(|line| Course { seconds: &line.execution_seconds, calls: &line.calls }).collect()
+    };
+    let changes = calls::changes(&side(0), &side(1), OF_CALLS);
+    let at: Vec<usize> = compared.into_iter().map(|(at, _)| at).collect();
+    for (at, call) in at.into_iter().zip(changes) {
+        rows[at].call = call;
     }
 }
 
@@ -302,6 +327,15 @@ impl Change {
 }
 
 impl Row {
+    /// If a call takes more or less, that explains a change of the time per unit in the same direction.
+    fn judge_call(&mut self) {
+        let Some(call) = self.call.filter(|call| call.verdict.is_real()) else { return };
+        let agrees = call.relative * self.change.change_seconds > 0.0;
+        if agrees && !self.change.verdict.is_real() {
+            self.change.verdict = call.verdict;
+        }
+    }
+
     fn is_there(&self) -> bool {
         let Change { a_seconds, b_seconds, .. } = self.change;
         [a_seconds, b_seconds, self.a_count, self.b_count].iter().any(|n| *n != 0.0)
@@ -334,6 +368,7 @@ impl Rows {
             for row in table.iter_mut() {
                 let is_found = row.change.p.is_some() && found.next().unwrap_or(false);
                 row.change.judge(is_found, each);
+                row.judge_call();
                 // The accounts add up to the total.
                 let part = at == 0 && whole.verdict.is_real();
                 row.share = part.then(|| row.change.change_seconds / whole.change_seconds);
@@ -341,7 +376,7 @@ impl Rows {
             calls::judge(table, FALSE_ALARMS);
             let size = |row: &Row| row.change.change_seconds.abs();
             table.sort_by(|a, b| {
-                let real = |row: &Row| row.change.verdict.is_real();
+                let real = Row::is_real;
                 real(b).cmp(&real(a)).then_with(|| size(b).total_cmp(&size(a)))
             });
         }

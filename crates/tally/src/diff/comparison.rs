@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::calls::Calls;
+use super::calls::{CallChange, Calls};
 use super::machine::Processors;
 use stats::Precision;
 use view::document::{Finding, Made};
@@ -257,6 +257,9 @@ pub struct Row {
     /// And in B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_plan: Option<String>,
+    /// Of a statement: how the time of a call changed.
+    #[serde(flatten)]
+    pub call: Option<CallChange>,
     /// Of a statement: whether the time of a call changed by far more than its own noise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands_out: bool,
@@ -269,6 +272,23 @@ pub struct Row {
 }
 
 impl Row {
+    /// Whether a change is beyond the noise: of its time per unit, or of the time of a call.
+    pub fn is_real(&self) -> bool {
+        self.change.verdict.is_real() || self.call.is_some_and(|call| call.verdict.is_real())
+    }
+
+    /// The verdict in words.
+    pub fn words(&self) -> &'static str {
+        let call = self.call.map(|call| call.verdict);
+        match (self.change.verdict, call) {
+            (Verdict::Noise | Verdict::Unknown, Some(Verdict::More)) => "a call takes more",
+            (Verdict::Noise | Verdict::Unknown, Some(Verdict::Less)) => "a call takes less",
+            // The blocks do not tell: the machine may explain it.
+            (Verdict::Noise | Verdict::Unknown, None) if self.stands_out => "unconfirmed",
+            (verdict, _) => verdict.words(),
+        }
+    }
+
     /// A row without counts.
     pub fn of(what: What, change: Change) -> Row {
         Row {
@@ -285,6 +305,7 @@ impl Row {
             b_mean_half_width_seconds: None,
             a_plan: None,
             b_plan: None,
+            call: None,
             stands_out: false,
             a_calls: None,
             b_calls: None,

@@ -30,6 +30,7 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
             true => found.extend(reasons.into_iter().chain([whole])),
             false => found.extend([whole].into_iter().chain(reasons)),
         }
+        found.extend(statements(it).map(|text| note("statements", text)));
         if total.per != Per::Second {
             found.push(note("totals", rate(total)));
         }
@@ -131,22 +132,13 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
     const LARGE: f64 = 0.2;
 
     let whole = total.change;
-    let real = |row: &&Row| {
-        matches!(&row.what, What::Statement { toplevel: true, .. }) && row.change.verdict.is_real()
-    };
+    let real = |row: &&Row| is_sent(row) && row.is_real();
     let row = it.rows.statements.iter().find(real)?;
     let change = row.change.change_seconds;
     let part =
         change / if whole.verdict.is_real() { whole.change_seconds } else { whole.a_seconds };
     let enough = if whole.verdict.is_real() { part >= LARGE } else { part.abs() >= LARGE };
-    let each = match (row.a_mean_seconds, row.b_mean_seconds) {
-        (Some(a), Some(b)) if a > 0.0 => {
-            format!("a call takes {}, was {}", duration(b), duration(a))
-        }
-        (None, Some(b)) => format!("it is new, {} a call", duration(b)),
-        (Some(a), None) => format!("it is absent in B, was {} a call", duration(a)),
-        _ => return None,
-    };
+    let each = call(row)?;
     let plans = row.a_plan.as_ref().zip(row.b_plan.as_ref());
     let plan = plans.map_or(String::new(), |(a, b)| format!("; its plan has {b} instead of {a}"));
     let words = view::statements::one_line(&name(&row.what));
@@ -158,6 +150,51 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
             it.per.name()
         )
     })
+}
+
+/// "a call takes 1.2 ms, was 1.0 ms (+20.1 % +-3.0 %, apart from what all statements changed)".
+fn call(row: &Row) -> Option<String> {
+    Some(match (row.a_mean_seconds, row.b_mean_seconds) {
+        (Some(a), Some(b)) if a > 0.0 => {
+            let call = row.call.map_or(String::new(), |call| {
+                let (change, width) = (call.relative * 100.0, call.half_width * 100.0);
+                format!(" ({change:+.1} % +-{width:.1} %, apart from what all statements changed)")
+            });
+            format!("a call takes {}, was {}{call}", duration(b), duration(a))
+        }
+        (None, Some(b)) => format!("it is new, {} a call", duration(b)),
+        (Some(a), None) => format!("it is absent in B, was {} a call", duration(a)),
+        _ => return None,
+    })
+}
+
+fn is_sent(row: &Row) -> bool {
+    matches!(&row.what, What::Statement { toplevel: true, .. })
+}
+
+/// The statements that changed; if none has: what would have been found.
+fn statements(it: &Comparison) -> Option<String> {
+    let rows = &it.rows.statements;
+    let words = |row: &Row| view::statements::one_line(&name(&row.what));
+    let changed = rows.iter().filter(|row| is_sent(row) && row.is_real());
+    let named: Vec<String> = changed
+        .clone()
+        .filter_map(|row| Some(format!("{}: {}", words(row), call(row)?)))
+        .take(REASONS)
+        .collect();
+    if !named.is_empty() {
+        let number = changed.count();
+        return Some(format!("Statements changed: {number}. {}.", named.join("; ")));
+    }
+    let time = |row: &Row| row.change.a_seconds + row.change.b_seconds;
+    let known = rows.iter().filter(|row| is_sent(row) && row.call.is_some());
+    let row = known.max_by(|a, b| time(a).total_cmp(&time(b)))?;
+    let share = row.call?.detectable * 100.0;
+    Some(format!(
+        "No statement changed by more than the noise. Of the one with most time, a change of a call by {share:.1} % would \
+         have been found in nine of ten comparisons: {}",
+        words(row)
+    ))
 }
 
 /// "; of the largest, cpu in execute, 12.1 % would have been found".

@@ -26,6 +26,8 @@ use live::follower::{Details, Figures, Follower, Step, Taken, Wanted};
 use live::machine::{self, Processors};
 use view::events::Row;
 
+/// There are at least this many details at any time, if there are as many intervals.
+const DETAILS: u64 = 16;
 /// How often to check the server's configuration files.
 const SETTINGS_EVERY: Duration = Duration::from_secs(60);
 
@@ -57,14 +59,32 @@ pub struct Recorder<'a> {
     settings: Option<Settings>,
     settings_asked: u64,
     duty: Option<Duty>,
-    /// Number of the last detail, counted from 1970.
-    details: Option<u64>,
+    /// When the recording began, by CLOCK_MONOTONIC.
+    begun: Option<u64>,
     /// Rows to write with the next interval.
     pending: Batch,
     /// Messages for the user.
     pub messages: Vec<String>,
     /// What was recorded.
     pub summary: Summary,
+}
+
+/// How long details are, in ns, when so much has been recorded: a sixteenth of that, so that two short recordings can be
+/// compared, too. They divide `longest`, and consist of whole intervals where they can.
+fn detail_length(elapsed_ns: u64, interval: Duration, longest: Duration) -> u64 {
+    let ns = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let (interval, longest) = (ns(interval), ns(longest));
+    let fits = |part: &u64| {
+        let length = longest / part;
+        longest % part == 0 && length % interval == 0
+    };
+    let wanted = elapsed_ns / DETAILS;
+    if wanted >= longest {
+        return longest;
+    }
+    // Beginning with the longest one.
+    let lengths = || (1..=longest / interval).filter(fits).map(|part| longest / part);
+    lengths().find(|length| *length <= wanted).or_else(|| lengths().last()).unwrap_or(longest)
 }
 
 /// Where an interval begins or ends, by the clocks of the server's machine.
@@ -153,7 +173,7 @@ impl<'a> Recorder<'a> {
             settings: None,
             settings_asked: 0,
             duty: args.duty.map(Duty::new),
-            details: None,
+            begun: None,
             pending: Batch::default(),
             messages: Vec::new(),
             summary: Summary::new(&destination.directory),
@@ -197,12 +217,11 @@ impl<'a> Recorder<'a> {
         for happening in now.since(&self.clocks, self.args.interval) {
             self.happened(&happening, now);
         }
-        self.clocks = now;
+        let elapsed = now.monotonic.saturating_sub(self.begun.unwrap_or(now.monotonic));
         // Details end at multiples of their length, as intervals do.
-        let length = u64::try_from(self.args.detail.as_nanos()).unwrap_or(u64::MAX).max(1);
-        let details = Some(now.realtime / length);
-        let detail = last || details != self.details;
-        self.details = details;
+        let length = detail_length(elapsed, self.args.interval, self.args.detail);
+        let detail = last || now.realtime / length != self.clocks.realtime / length;
+        self.clocks = now;
         for step in self.follower.step(detail) {
             match step {
                 Step::Attached { fresh } => self.attached(fresh)?,
@@ -358,6 +377,7 @@ impl<'a> Recorder<'a> {
             });
         }
         self.writer = Some(writer);
+        self.begun = Some(self.clocks.monotonic);
         self.pending.marks.push(mark("begin", format!("tally record, {}", header.host)));
         self.pending.settings.extend(machine::settings());
         let every = |length: Duration| format!("{} s", length.as_secs_f64());
@@ -601,6 +621,22 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
+
+    #[test]
+    fn details_are_short_at_the_beginning_and_divide_the_longest() {
+        let of = |seconds: u64, interval: u64, longest: u64| {
+            let ms = Duration::from_millis;
+            detail_length(seconds * 1_000_000_000, ms(interval), ms(longest)) / 1_000_000
+        };
+        let usual = [0, 31, 32, 79, 80, 159, 160, 90_000].map(|at| of(at, 1000, 10_000));
+        assert_eq!(usual, [1000, 1000, 2000, 2000, 5000, 5000, 10_000, 10_000]);
+        assert_eq!([0, 79, 80, 160].map(|at| of(at, 5000, 10_000)), [5000, 5000, 5000, 10_000]);
+        // No part of ten seconds is a multiple of three.
+        assert_eq!([0, 600].map(|at| of(at, 3000, 10_000)), [10_000; 2]);
+        assert_eq!([0, 600].map(|at| of(at, 1000, 1000)), [1000; 2]);
+        assert_eq!([0, 600].map(|at| of(at, 5000, 1000)), [1000; 2]);
+        assert_eq!([0, 8, 1600, 9600].map(|at| of(at, 100, 600_000)), [100, 500, 100_000, 600_000]);
+    }
 
     #[test]
     fn a_gap_lies_between_the_end_of_an_interval_and_the_begin_of_the_next() {

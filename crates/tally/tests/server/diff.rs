@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::support::fixtures::{self, Fixture};
 use crate::support::recordings::{changed, findings, number, rows, Recordings};
-use crate::support::synthetic::{FakeServer, Sum, MIDNIGHT};
+use crate::support::synthetic::{Dice, FakeServer, Sum, MIDNIGHT};
 use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, output};
 use recording::FrameRow;
@@ -244,6 +244,70 @@ fn a_wait_for_a_standby_that_ended_comes_first() {
     assert!(text.contains("by time per second: IPC:SyncRep in commit, 7.9"), "{text}");
     let back = recordings.json("b", "a", &[]);
     assert_eq!(back["accounts"][0]["verdict"], "absent");
+}
+
+/// Five statements, of which the first takes `first` times as long, and their own noise.
+fn five(seed: u64, first: f64) -> FakeServer {
+    let names = ["select $1", "update t set x = $1", "insert into u", "delete from u", "fetch c"];
+    let shares = [0.2 * first, 0.4, 0.2, 0.15, 0.05];
+    let statements = (11..).zip(names).zip(shares);
+    FakeServer {
+        statements: statements.map(|((id, name), share)| (name, id, share)).collect(),
+        own: 0.05,
+        early: true,
+        from_us: MIDNIGHT + (Dice(seed).throw() * 1e7) as i64,
+        ..FakeServer::default().seed(seed)
+    }
+}
+
+/// Of so many pairs of recordings of 20 or 60 s, up to 5 s longer by chance: how many have a changed row, how many statements'
+/// changes are outside of their intervals, and how often that of the first statement is found, and was reported as detectable.
+fn pairs(number_of: u64, seconds: u64, first: f64) -> [usize; 5] {
+    const SEED: u64 = 3600;
+    let recordings = Recordings::new();
+    let mut dice = Dice(SEED + seconds);
+    let (mut wrong, mut outside, mut all, mut found, mut promised) = (0, 0, 0, 0, 0);
+    for pair in 0..number_of {
+        for (name, first) in [("a", 1.0), ("b", first)] {
+            let seed = SEED + 1000 * seconds + 2 * pair + u64::from(name == "b");
+            let length = seconds + (dice.throw() * 5.0) as u64;
+            recordings.make(&format!("{name}{pair}"), length, &five(seed, first));
+        }
+        let diff = recordings.json(&format!("a{pair}"), &format!("b{pair}"), &[]);
+        let is_first = |row: &Value| first != 1.0 && row["query"] == "select $1";
+        wrong += changed(&diff).iter().filter(|row| !is_first(row)).count();
+        for row in rows(&diff, "statements") {
+            let figure = |key: &str| number(&row[format!("call_{key}")]);
+            let planted = if is_first(row) { first - 1.0 } else { 0.0 };
+            all += 1;
+            outside += usize::from((figure("relative") - planted).abs() > figure("half_width"));
+            if is_first(row) {
+                found += usize::from(row["call_verdict"] == "more");
+                promised += usize::from(figure("detectable") <= planted);
+            }
+        }
+    }
+    println!("seed {SEED}, {seconds} s, {first}: {wrong} {outside} of {all}, {found}, {promised}");
+    [wrong, outside, all, found, promised]
+}
+
+#[test]
+fn pairs_of_short_recordings_of_the_same_load_show_no_change_and_intervals_hold() {
+    for seconds in [20, 60] {
+        let [wrong, outside, all, ..] = pairs(40, seconds, 1.0);
+        assert_eq!((wrong, all), (0, 200), "{seconds} s");
+        assert!(outside * 20 <= all, "{outside} of {all} intervals do not hold");
+    }
+}
+
+#[test]
+fn a_statement_of_five_that_got_slower_is_found_as_often_as_is_printed() {
+    for (seconds, first, min) in [(20, 1.1, 0), (20, 1.2, 18), (60, 1.1, 18), (60, 1.2, 20)] {
+        let [wrong, outside, all, found, promised] = pairs(20, seconds, first);
+        assert_eq!(wrong, 0, "{seconds} s, {first}");
+        assert!(outside * 20 <= all, "{outside} of {all} intervals do not hold");
+        assert!(promised >= min && found * 10 >= promised * 9, "{found} of {promised}");
+    }
 }
 
 /// A recorder that was killed has not read its last statements.
