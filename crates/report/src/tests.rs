@@ -140,7 +140,7 @@ fn findings_name_what_stands_out() {
         "Lock:transactionid changed most over time: 0.31 sessions on average until",
         "3 slow operations",
         "sync: 0.810 s: base/16384/16397",
-        "% fewer commands than just before them",
+        "45.2 % ±4.2 fewer commands than just before them",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -19,9 +19,14 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// As [`duration`]; "-" without a value.
+/// As [`duration`]; "-" without a value, in a table. A sentence leaves out what is not known: [`clause`].
 pub fn maybe_duration(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_string(), duration)
+}
+
+/// Part of a sentence: a duration between two texts; empty without a value.
+pub fn clause(before: &str, seconds: Option<f64>, behind: &str) -> String {
+    seconds.map_or_else(String::new, |seconds| format!("{before}{}{behind}", duration(seconds)))
 }
 
 /// A count: "7", "0.25", "12.3k", "4.5M".
@@ -113,6 +118,8 @@ mod tests {
             assert_eq!(duration(seconds), text);
         }
         assert_eq!(maybe_duration(None), "-");
+        assert_eq!(clause(", p99 ", None, " each"), "");
+        assert_eq!(clause(", p99 ", Some(0.25), " each"), ", p99 250 ms each");
         assert_eq!(maybe_duration(Some(-2.5)), "-2.50 s");
     }
 

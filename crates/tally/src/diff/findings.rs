@@ -66,7 +66,7 @@ fn more(change: f64) -> &'static str {
     }
 }
 
-/// " +-1.2 us"; empty if unknown, or if time per second has decided.
+/// " +-1.2 us", right behind the change; empty if unknown, or if time per second has decided.
 fn half_width(change: &Change) -> String {
     change.half_width().map_or(String::new(), |width| format!(" +-{}", duration(width)))
 }
@@ -90,7 +90,7 @@ fn change(total: &Total) -> String {
         false => String::new(),
     };
     let what = format!(
-        "B takes {}{}{share} {} per {} than A: {}, was {}",
+        "B takes {}{} {} per {} than A{share}: {}, was {}",
         duration(size),
         half_width(change),
         more(change.change_seconds),
@@ -349,4 +349,37 @@ fn other_work(it: &Comparison) -> Option<String> {
             count(b)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_width_stands_behind_the_change_that_it_belongs_to() {
+        let of = |half_width_seconds, verdict| {
+            let change = Change {
+                a_seconds: 8.56e-3,
+                b_seconds: 8.60e-3,
+                change_seconds: 40e-6,
+                half_width_seconds,
+                verdict,
+                ..Change::default()
+            };
+            super::change(&Total {
+                per: Per::Command,
+                change,
+                a_per_second: 1.0,
+                b_per_second: 1.0,
+            })
+        };
+        assert_eq!(
+            of(Some(14.5e-6), Verdict::Noise),
+            "B takes 40 us +-14.5 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms: inconclusive."
+        );
+        assert_eq!(
+            of(None, Verdict::More),
+            "B takes 40 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms."
+        );
+    }
 }
