@@ -167,3 +167,34 @@ fn a_cluster_is_removed_after_its_process_was_killed() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
+
+#[test]
+fn a_load_that_is_stopped_has_written_its_results_and_logs() {
+    let cluster = Cluster::builder().start().unwrap();
+    let logs = cluster.host().join("transactions");
+    let pgbench = cluster
+        .pgbench()
+        .load(Load::Script("select 1;".into()))
+        .clients(2)
+        .jobs(2)
+        .until_stopped()
+        .arg("-l")
+        .arg(&format!("--log-prefix={}", logs.display()))
+        .arg("-P")
+        .arg("1");
+    let mut running = pgbench.spawn().unwrap();
+    let began = Instant::now();
+    while !running.so_far().contains("progress: ") {
+        assert!(running.running() && began.elapsed() < PATIENCE, "{}", running.so_far());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let result = running.stop().unwrap();
+    let written: usize = std::fs::read_dir(cluster.host())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().contains("/transactions."))
+        .map(|path| std::fs::read_to_string(path).unwrap().lines().count())
+        .sum();
+    assert!(result.transactions > 0);
+    assert_eq!(written as u64, result.transactions);
+}
