@@ -39,7 +39,7 @@ pg_tally_reports(void)
 }
 
 static const char *
-hint_for(int error)
+remedy_for(int error)
 {
 	switch (error)
 	{
@@ -51,7 +51,7 @@ hint_for(int error)
 		case EPERM:
 			return "A file of another owner has that name. Find out whose it is, and have it removed.";
 		default:
-			return "See tally.status.";
+			return NULL;
 	}
 }
 
@@ -59,8 +59,10 @@ void
 segment_failed(int level, const char *what, int error)
 {
 	snprintf(own.failure, sizeof(own.failure), "%s: %s", what, strerror(error));
+	own.remedy = remedy_for(error);
 	ereport(level,
-			(errmsg("pg_tally is not active: %s", own.failure), errhint("%s", hint_for(error))));
+			(errmsg("pg_tally is not active: %s", own.failure),
+			 errhint("%s", own.remedy != NULL ? own.remedy : "See tally.status.")));
 }
 
 int

@@ -57,6 +57,17 @@ views_any_segment(const char **reason)
 		view_session_segment(reason != NULL ? reason : &unused);
 }
 
+/* What helps where there is no segment. A server that preloads the library has looked for one when it started. */
+static const char *
+remedy(void)
+{
+	if (!own.shared)
+		return "Run \"tally enable\", or LOAD 'pg_tally' as a superuser.";
+	if (own.remedy == NULL)
+		return "Look for the reason in the server's log, correct it, and restart the server.";
+	return psprintf("%s Then restart the server.", own.remedy);
+}
+
 tally_segment *
 views_segment(void)
 {
@@ -69,7 +80,7 @@ views_segment(void)
 				 errmsg("pg_tally is not active in this %s",
 						own.view_only != NULL ? "server" : "session"),
 				 errdetail("%s", reason),
-				 errhint("Run \"tally enable\", or LOAD 'pg_tally' as a superuser.")));
+				 errhint("%s", remedy())));
 	return segment;
 }
 

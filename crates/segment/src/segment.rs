@@ -315,7 +315,7 @@ impl Segment {
             return Some(true);
         }
         let pid = i32::try_from(self.server_pid().ok()?).ok().filter(|&p| p > 0)?;
-        self.pids_known.then(|| this_host::exists(pid))
+        self.pids_known.then(|| this_host::runs(pid))
     }
 
     /// Whether another server process than at the opening uses it now.
