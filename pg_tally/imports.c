@@ -39,6 +39,7 @@
 #include "files.h"
 #include "import_table.h"
 #include "imports.h"
+#include "interrupted_wait.h"
 #include "locks.h"
 #include "modules.h"
 #include "pg_tally.h"
@@ -183,7 +184,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
  */
 #define GENERAL(timed, ret, name, always, params, args, before, note) \
 	PROBE_AS(general_##name, timed, HOT_CODE, ret, name, always, params, args, before, note)
-#define HOT_AS(read, other, ret, name, params, args, before, note) \
+#define HOT_AS(read, other, ret, name, params, args, before, note, end) \
 	HOT_CODE static pg_noinline ret plain_##name params \
 	{ \
 		ret result; \
@@ -196,7 +197,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 		before; \
 		result = real_##name args; \
 		note; \
-		plain_wait_end(); \
+		end; \
 		return result; \
 	} \
 	/* without a stack frame for those that are not timed */ \
@@ -213,7 +214,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 #define HOT_BEFORE(ret, name, always, params, args, before, note) \
 	static ret (*real_##name) params HOT_SMALL = NULL; \
 	GENERAL(real_##name, ret, name, always, params, args, before, note) \
-	HOT_AS(general_##name, general_##name, ret, name, params, args, before, note)
+	HOT_AS(general_##name, general_##name, ret, name, params, args, before, note, plain_wait_end())
 #define HOT(ret, name, always, params, args, note) \
 	HOT_BEFORE(ret, name, always, params, args, (void) 0, note)
 #define SYNC(ret, name, always, params, args, note) \
@@ -234,9 +235,33 @@ sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
 	return real_epoll_wait(ep, ev, n, ms);
 }
 
-/* Most sleeps are those for a message; after a commit, that is recorded first. */
+/* A sleep that may be interrupted by a signal, or goes on after one was. */
+HOT_CODE static pg_noinline int
+general_epoll_wait(int ep, struct epoll_event *ev, int n, int ms)
+{
+	int			result;
+
+	if (!probe_begin_wait(0, CALL_epoll_wait))
+		return real_epoll_wait(ep, ev, n, ms);
+	result = sleep_in_epoll(ep, ev, n, ms);
+	if (unlikely(result < 0 || interrupted.resumed || tally.guessing))
+		interrupted_end_sleep(result, ev);
+	else
+		probe_end_wait();
+	return result;
+}
+
+static inline void
+plain_sleep_end(int result, const struct epoll_event *ev)
+{
+	if (unlikely(result < 0))
+		interrupted_end_sleep(result, ev);
+	else
+		plain_wait_end();
+}
+
+/* Most sleeps are those for a message; after a commit, that is recorded first. A signal does not end those (tally_book.between). */
 #define SLEEP(ret, name, always, params, args, note) \
-	GENERAL(sleep_in_epoll, ret, name, always, params, args, (void) 0, note) \
 	HOT_CODE static pg_noinline ret read_##name params \
 	{ \
 		ret result; \
@@ -254,7 +279,7 @@ sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
 		plain_read_after_commit(); \
 		return read_##name args; \
 	} \
-	HOT_AS(read_##name, other_##name, ret, name, params, args, (void) 0, note)
+	HOT_AS(read_##name, other_##name, ret, name, params, args, (void) 0, note, plain_sleep_end(result, ev))
 
 SLEEP_IMPORTS(SLEEP)
 HOT_IMPORTS(HOT)

@@ -30,6 +30,7 @@
 #include "checkpoints.h"
 #include "custom_waits.h"
 #include "failed_names.h"
+#include "interrupted_wait.h"
 #include "message_end.h"
 #include "modules.h"
 #include "pending_wait.h"
@@ -288,7 +289,7 @@ carry_over(uint32 before)
 	if (!whole)
 	{
 		tally.handle_start = 0;
-		tally.read_start = 0;
+		tally.slot.book->between = 0;
 	}
 }
 
@@ -308,6 +309,7 @@ probe_follow(void)
 	if (tally.on != counts(before))
 		return;
 	tally.on = false;
+	interrupted_give_up();
 	wait = tally.slot.book->pend;
 	ticks = tally.slot.book->pend_ticks;
 	if (counts(before))
@@ -458,6 +460,15 @@ check_state(void)
 
 /* probe_begin_wait(), where the level asks for it. */
 HOT_CODE bool
+/* What stays to be done at each wait; what is to be done once more has set tally.special already. */
+static inline void
+choose_special(void)
+{
+	if (!tally.identified || tally.checks_state || tally.guessing || locks_at_waits || interrupted.event != 0 ||
+		tally.phase == PHASE_BACKGROUND || !probe_clock_is_counter())
+		tally.special = true;
+}
+
 probe_begin_wait_on(uint32 unnamed, uint32 call)
 {
 	uint32		event = server_wait_event();
@@ -482,6 +493,11 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		messages_guess_begin();
 	pending_settle();
 	if (event == WAIT_EVENT_WAL_WRITE || tally.phase == PHASE_BACKGROUND)
+	if (unlikely(interrupted.event != 0) && interrupted_resume(event, unnamed == 0))
+	{
+		choose_special();
+		return true;
+	}
 		wal_check();
 	now = probe_now();
 	if (tally.read_begun)
@@ -491,10 +507,7 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	tally_switch_plain(&tally.slot, probe_account(event), now);
 	if (unlikely(statement_time.begins))
 		statement_time_begin_worker(now);
-	/* what stays to be done at each wait; what is to be done once more has set it again */
-	if (!tally.identified || tally.checks_state || tally.guessing || locks_at_waits ||
-		tally.phase == PHASE_BACKGROUND || !probe_clock_is_counter())
-		tally.special = true;
+	choose_special();
 	return true;
 }
 
@@ -513,6 +526,7 @@ probe_enter_phase(tally_phase phase)
 		tally.on = false;
 		pending_settle();
 		statement_time_cut(now);
+		interrupted_give_up();
 		probe_set_phase(phase);
 		tally_switch_plain(&tally.slot, tally.cpu, now);
 		if (trace_on)

@@ -165,7 +165,6 @@ typedef struct probe_state
 	uint8		clock;				/* tally_clock_kind */
 	uint32		waits;				/* that have begun, ever, but for the next message */
 	uint64		handle_start;		/* tick of its arrival; 0 unknown */
-	uint64		read_start;			/* tick of the end of the one before; 0 unknown */
 	const char *application;		/* as copied to the slot */
 	tally_slot	slot;
 	uint32		kind_seen;			/* BackendType of the last identification */
@@ -305,12 +304,6 @@ probe_end_wait_at(uint64 now, bool may_guess)
 	}
 }
 
-/* After probe_begin_wait. */
-static inline void
-probe_end_wait(void)
-{
-	probe_end_wait_at(probe_now(), true);
-}
 
 #pragma GCC visibility pop
 

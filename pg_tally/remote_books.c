@@ -210,9 +210,11 @@ put_content(remote_reading *r, uint32 slot, bool same_owner, uint32 limit)
 		tally_read_result result = TALLY_READ_ABSENT;
 		bool		heads_known;
 		bool		whole;
+		uint64		before;
 
 		CHECK_FOR_INTERRUPTS();
 		remote_forget(r);
+		before = tally_now(segment->clock);
 		if (live != NULL)
 			result = tally_read_guarded(&live->seq, &current, live, sizeof(current));
 		for (uint32 index = 0; index < limit; index++)
@@ -229,7 +231,7 @@ put_content(remote_reading *r, uint32 slot, bool same_owner, uint32 limit)
 		if (!whole && i < SLOT_TRIES - 1)
 			continue;
 		if (!whole)
-			tick = Max(copy.book.run_start, 1);
+			tick = Max(copy.book.run_start, before);
 		if (live != NULL)
 			put_current(r, slot, &current, result);
 		put_book(r, slot, &copy, heads_known);

@@ -421,7 +421,7 @@ tally_switch_on(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, b
 
 /* The clocks of two processors may differ slightly; time is conserved all the same. */
 __attribute__((noinline, cold, unused)) static void
-tally_switch_back(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, bool plain)
+tally_switch_clock_back(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, bool plain)
 {
 	tally_clock_back(slot, start, now);
 	tally_switch_on(slot, next, start, start, plain);
@@ -434,7 +434,7 @@ tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	uint64_t	start = slot->book->run_start;
 
 	if (__builtin_expect(now < start, 0))
-		tally_switch_back(slot, next, start, now, plain);
+		tally_switch_clock_back(slot, next, start, now, plain);
 	else
 		tally_switch_on(slot, next, start, now, plain);
 }
@@ -465,12 +465,12 @@ tally_switch_plain(tally_slot *slot, uint32_t next, uint64_t now)
 
 /* `now` is not before the start of the running account. */
 TALLY_HOT void
-tally_switch_later_on(tally_slot *slot, uint32_t next, uint64_t now)
+tally_switch_later_on(tally_slot *slot, uint32_t next, uint64_t now, uint32_t open)
 {
 	tally_book *book = slot->book;
 	uint64_t	seq = tally_seq_begin(&book->seq);
 
-	book->pend = book->run;
+	book->pend = book->run | open;
 	TALLY_STOP("pending account set");
 	book->pend_ticks = now - book->run_start;
 	TALLY_STOP("pending time set");
@@ -481,12 +481,12 @@ tally_switch_later_on(tally_slot *slot, uint32_t next, uint64_t now)
 }
 
 __attribute__((noinline, cold, unused)) static void
-tally_switch_later_back(tally_slot *slot, uint32_t next, uint64_t now)
+tally_switch_later_clock_back(tally_slot *slot, uint32_t next, uint64_t now, uint32_t open)
 {
 	uint64_t	start = slot->book->run_start;
 
 	tally_clock_back(slot, start, now);
-	tally_switch_later_on(slot, next, start);
+	tally_switch_later_on(slot, next, start, open);
 }
 
 /*
@@ -494,13 +494,81 @@ tally_switch_later_back(tally_slot *slot, uint32_t next, uint64_t now)
  * wait, when others may already be waiting for this process (a lock was just granted). The caller used
  * tally_switch to enter the account that ends, so nothing is pending.
  */
+TALLY_HOT void
+tally_switch_later_as(tally_slot *slot, uint32_t next, uint64_t now, uint32_t open)
+{
+	if (__builtin_expect(now < slot->book->run_start, 0))
+		tally_switch_later_clock_back(slot, next, now, open);
+	else
+		tally_switch_later_on(slot, next, now, open);
+}
+
 static inline void
 tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)
 {
-	if (__builtin_expect(now < slot->book->run_start, 0))
-		tally_switch_later_back(slot, next, now);
-	else
-		tally_switch_later_on(slot, next, now);
+	tally_switch_later_as(slot, next, now, 0);
+}
+
+/*
+ * The same for a wait that a signal has interrupted, and that may go on (tally_switch_back). Switches in between leave it
+ * pending; the writer must use none of those that leave something pending themselves.
+ */
+static inline void
+tally_switch_interrupted(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	tally_switch_later_as(slot, next, now, TALLY_PEND_OPEN);
+}
+
+/* The account whose record is pending, or TALLY_NONE. */
+static inline uint32_t
+tally_pend_account(uint32_t pend)
+{
+	return pend == TALLY_NONE ? TALLY_NONE : pend & ~TALLY_PEND_OPEN;
+}
+
+/* Is it one that was interrupted, and may go on? */
+static inline bool
+tally_pend_is_open(uint32_t pend)
+{
+	return pend != TALLY_NONE && (pend & TALLY_PEND_OPEN) != 0;
+}
+
+/* The interrupted wait goes on: what it has had lies before `now`. */
+static inline void
+tally_switch_back(tally_slot *slot, uint64_t now)
+{
+	tally_book *book = slot->book;
+	uint32_t	pend = *(volatile uint32_t *) &book->pend;
+	uint64_t	ticks = *(volatile uint64_t *) &book->pend_ticks;
+	uint64_t	seq = tally_seq_begin(&book->seq);
+	uint64_t	age;
+
+	tally_switch_within(slot, tally_pend_account(pend), now, true);
+	/* others can write this memory: nothing ran before its birth */
+	age = book->run_start - book->born;
+	book->run_start -= ticks < age ? ticks : age;
+	/* D: a process killed before this leaves that time both pending and running; merge.c corrects that as well */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	TALLY_STOP("interrupted wait runs since it began");
+	book->pend = TALLY_NONE;
+	TALLY_STOP("interrupted wait not pending");
+	book->pend_ticks = 0;
+	tally_seq_publish(&book->seq, seq);
+}
+
+/* It is over: from now on it pends as any other. */
+static inline void
+tally_pend_close(tally_slot *slot)
+{
+	tally_book *book = slot->book;
+	uint32_t	pend = *(volatile uint32_t *) &book->pend;
+	uint64_t	seq;
+
+	if (!tally_pend_is_open(pend))
+		return;
+	seq = tally_seq_begin(&book->seq);
+	book->pend = pend & ~TALLY_PEND_OPEN;
+	tally_seq_publish(&book->seq, seq);
 }
 
 #ifdef __cplusplus

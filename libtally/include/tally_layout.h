@@ -67,6 +67,12 @@ extern "C" {
 
 #define TALLY_NONE UINT32_MAX		/* no statistic */
 
+/*
+ * Bit of tally_book.pend, other than TALLY_NONE: a signal has interrupted that wait, which may go on. Until then it is
+ * time, and no event that has ended.
+ */
+#define TALLY_PEND_OPEN 0x80000000u
+
 typedef enum tally_clock_kind
 {
 	TALLY_CLOCK_MONOTONIC = 1,		/* clock_gettime(CLOCK_MONOTONIC): a tick is 1 ns */
@@ -521,7 +527,8 @@ typedef struct tally_freed		/* 32 bytes */
  * touched; the rest of the stride is a hole.
  *
  * Time is conserved: the totals of all heads of kind TALLY_ACCOUNT, plus pend_ticks (of account
- * pend), plus the time from run_start to now (of account run), equal the time from born to now.
+ * pend), plus the time from run_start to now (of account run), equal the time from born to now. Of a wait
+ * that was interrupted and goes on, run_start is that much later than its beginning as the interruptions took.
  */
 typedef struct tally_book		/* 1024 bytes */
 {
@@ -529,12 +536,12 @@ typedef struct tally_book		/* 1024 bytes */
 	uint32_t	run;				/* 8: index of the running account, TALLY_NONE: none */
 	uint32_t	used;				/* 12: heads in use */
 	uint64_t	run_start;			/* 16: tick */
-	uint32_t	pend;				/* 24: account whose record is pending, or TALLY_NONE */
+	uint32_t	pend;				/* 24: account whose record is pending, perhaps TALLY_PEND_OPEN; or TALLY_NONE */
 	uint32_t	resets;				/* 28: number of resets that the owner has followed */
 	uint64_t	pend_ticks;			/* 32 */
 	uint64_t	born;				/* 40: tick; after a reset, where counting began again */
 	uint64_t	transaction;		/* 48: tick at which the current or last transaction began; 0 unknown */
-	uint64_t	pad0;
+	uint64_t	between;			/* 56: tick since which the client's next message is waited for, or was last; 0 unknown */
 	uint64_t	calls[TALLY_CALLS];	/* 64: calls through each probe; order of the probe table */
 	/*
 	 * Which locks are held. Not guarded by seq: each word is right by itself.
@@ -610,6 +617,7 @@ TALLY_ASSERT(sizeof(tally_blocked) == 56);
 TALLY_ASSERT(offsetof(tally_blocked, pids) == 32);
 TALLY_ASSERT(sizeof(tally_head) == 64);
 TALLY_ASSERT(sizeof(tally_book) == 1024);
+TALLY_ASSERT(offsetof(tally_book, between) == 56);
 TALLY_ASSERT(offsetof(tally_book, calls) == 64);
 TALLY_ASSERT(offsetof(tally_book, holds) == 584);
 TALLY_ASSERT(offsetof(tally_book, freed) == 784);

@@ -84,6 +84,16 @@ extern tally_read_result tally_read_blocked(const tally_segment *segment, uint32
 /* The words and heads of its book. */
 extern tally_read_result tally_read_book(const tally_segment *segment, uint32_t index,
 										 tally_book_copy *copy);
+/*
+ * Since when the owner of a book does what it does. `between`: its phase is one between two messages. Then it is since the
+ * last one was handled, whatever wakes it meanwhile: a reload of the configuration, a timer, another session's signal.
+ */
+static inline uint64_t
+tally_since(const tally_book *book, bool between)
+{
+	return between && book->between != 0 && book->between < book->run_start ? book->between : book->run_start;
+}
+
 /* Does this head of the copy stand for a statistic? Then heads[head].stat - 1 is in the directory. */
 extern bool tally_read_is_head(const tally_segment *segment, const tally_book_copy *copy,
 							   uint32_t head);
@@ -132,6 +142,7 @@ typedef struct tally_flight
 	uint64_t	now;				/* tick at which the copies were made */
 	uint32_t	run;				/* 1 + directory index of the running account; 0 none */
 	uint32_t	pend;				/* of the one that is still to be recorded; 0 none */
+	uint32_t	pend_count;			/* 0: it was interrupted, and may go on */
 	uint64_t	run_start;			/* tick */
 	uint64_t	pend_ticks;			/* 0 where pend is 0 */
 } tally_flight;

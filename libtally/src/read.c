@@ -177,10 +177,9 @@ tally_read_is_same(const tally_segment *segment, uint32_t index, const tally_slo
 
 /* 1 + the directory index of a book's account, 0: none. */
 static uint32_t
-account_at(const tally_segment *segment, tally_book *book, const uint32_t *word)
+account_at(const tally_segment *segment, tally_book *book, uint32_t index)
 {
 	uint32_t	used = tally_peek32(&book->used);
-	uint32_t	index = tally_peek32(word);
 
 	if (index >= used || index >= segment->cold.stats_per_book)
 		return 0;
@@ -192,7 +191,7 @@ static bool
 waits_for_lock(const tally_segment *segment, uint32_t index)
 {
 	tally_book *book = tally_book_at(segment, index);
-	uint32_t	stat = account_at(segment, book, &book->run);
+	uint32_t	stat = account_at(segment, book, tally_peek32(&book->run));
 	tally_dir_entry entry;
 
 	return stat != 0 && tally_read_name(segment, stat - 1, &entry) != TALLY_READ_ABSENT &&
@@ -384,8 +383,11 @@ copy_running(const tally_segment *segment, uint32_t slot, tally_flight *flight)
 
 	while (attempt(&a))
 	{
-		flight->run = account_at(segment, book, &book->run);
-		flight->pend = account_at(segment, book, &book->pend);
+		uint32_t	pend = tally_peek32(&book->pend);
+
+		flight->run = account_at(segment, book, tally_peek32(&book->run));
+		flight->pend = account_at(segment, book, tally_pend_account(pend));
+		flight->pend_count = tally_pend_is_open(pend) ? 0 : 1;
 		flight->run_start = tally_peek64(&book->run_start);
 		flight->pend_ticks = flight->pend != 0 ? tally_peek64(&book->pend_ticks) : 0;
 	}

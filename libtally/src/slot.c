@@ -218,6 +218,7 @@ tally_retire(tally_slot *slot)
 	TALLY_STOP("statements of the slot flushed");
 	tally_relations_flush_slot(segment, index);
 	TALLY_STOP("relations of the slot flushed");
+	tally_pend_close(slot);
 	tally_follow(slot, slot->book->run, tally_now(segment->clock));
 	tally_switch(slot, TALLY_NONE, tally_now(segment->clock));
 	memset(slot, 0, sizeof(*slot));

@@ -420,6 +420,35 @@ reset(void)
 	tally_retire(&slot);
 }
 
+/* A signal interrupts a wait three times, and another call is made in between; one that does not go on; one of a session that ends. */
+static void
+interrupted(void)
+{
+	uint32_t	lock = account("simple::wait::Lock:tuple");
+	uint32_t	call = account("simple::wait::Call:write");
+
+	tally_switch(&slot, execute, now());
+	tally_switch_plain(&slot, lock, now());
+	for (int i = 0; i < 3; i++)
+	{
+		tally_switch_interrupted(&slot, execute, now());
+		if (i == 1)
+		{
+			tally_switch_plain(&slot, call, now());
+			tally_switch(&slot, execute, now());
+		}
+		tally_switch_back(&slot, now());
+	}
+	tally_switch_later(&slot, execute, now());
+	work();
+	tally_switch_plain(&slot, lock, now());
+	tally_switch_interrupted(&slot, execute, now());
+	tally_pend_close(&slot);
+	tally_switch_plain(&slot, lock, now());
+	tally_switch_interrupted(&slot, execute, now());
+	tally_retire(&slot);
+}
+
 static void
 event(void)
 {
@@ -573,6 +602,7 @@ static const scenario scenarios[] = {
 	{.name = "plans",.prepare = one_plan,.work = plans,.statements = true,.plans = true},
 	{.name = "relations",.prepare = full_locals,.work = relations,.relations = true},
 	{.name = "reset",.prepare = session,.work = reset},
+	{.name = "interrupted",.prepare = session,.work = interrupted},
 	{.name = "events",.prepare = fourteen_events,.work = events},
 	{.name = "level",.prepare = session,.work = level},
 	{.name = "names",.prepare = session,.work = names},

@@ -36,7 +36,7 @@ pub struct SessionRow {
     /// The class of that.
     #[serde(skip)]
     pub class: WaitClass,
-    /// Time since that started.
+    /// Time since that started; between two messages, since the last one was handled.
     pub since_seconds: f64,
     /// Age of its transaction; `None`: it has none, or its beginning is not known.
     pub transaction_seconds: Option<f64>,
@@ -170,7 +170,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
         class: running.map_or(WaitClass::Other, Stat::class),
-        since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
+        since_seconds: clock.seconds(book.now.saturating_sub(book.since(running))),
         transaction_seconds: in_transaction(book, running)
             .then(|| clock.seconds(book.now.saturating_sub(book.transaction))),
         age_seconds: Some(clock.seconds(book.now.saturating_sub(book.claimed_tick))),

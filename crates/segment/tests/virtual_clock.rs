@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use maker::{Maker, Shape, Who, ACCOUNT};
-use segment::layout::header;
+use segment::layout::{book, header, PEND_OPEN};
 use segment::{
     Interval, Level, LevelEnd, LevelSetting, LevelSwitch, Moment, Origin, Parts, Segment,
 };
@@ -151,4 +151,57 @@ fn a_clock_that_begins_anew_is_a_new_beginning_and_time_goes_on() {
     let interval = Interval::between(&elsewhere, Some(&previous_elsewhere), &snapshot);
     assert_eq!((interval.interval_seconds, interval.busy_seconds), (1.0, 2.0));
     assert_eq!(elsewhere.clock().ns_of(snapshot.tick), AFTER + SECOND);
+}
+
+/// A session waits for its client: each wake begins the account anew, and what it does began with the message's end. A writer
+/// that does not tell has 0 there.
+#[test]
+fn a_session_is_idle_since_its_last_message_whatever_wakes_it() {
+    for (account, known, since) in [
+        ("idle::wait::Client:ClientRead", true, 82.0),
+        ("idle in transaction::wait::Client:ClientRead", true, 82.0),
+        ("idle in transaction::cpu", true, 82.0),
+        ("idle in transaction::wait::Client:ClientRead", false, 2.0),
+        ("simple query::wait::Client:ClientRead", true, 2.0),
+        ("simple query::cpu", true, 2.0),
+    ] {
+        let (_folder, mut maker, mut segment) = segment();
+        let stat = maker.stat(account, ACCOUNT);
+        let mut slot = maker.claim(0, 1, Who::client(), stat, maker.now());
+        slot.between = if known { maker.now() } else { 0 };
+        maker.advance(80 * SECOND);
+        slot.switch(stat, maker.now());
+        maker.write(&slot);
+        maker.advance(2 * SECOND);
+        let snapshot = segment.snapshot(None).unwrap();
+        let interval = Interval::between(&segment, None, &snapshot);
+        assert_eq!(interval.sessions[0].since_seconds, since, "{account}, known: {known}");
+    }
+}
+
+/// What a signal has interrupted is time of its account, and counts when it is over.
+#[test]
+fn an_interrupted_wait_is_time_and_no_event_until_it_is_over() {
+    let (_folder, mut maker, mut segment) = segment();
+    let (lock, cpu) =
+        (maker.stat("execute::wait::Lock:tuple", ACCOUNT), maker.stat("execute::cpu", ACCOUNT));
+    let mut slot = maker.claim(0, 1, Who::client(), lock, maker.now());
+    let mut found = Vec::new();
+    maker.advance(3 * SECOND);
+    slot.switch_later(cpu, maker.now());
+    maker.write(&slot);
+    for open in [true, false] {
+        let at = maker.book_at(0) + book::PEND as u64;
+        maker.u32(at, if open { PEND_OPEN } else { 0 });
+        let snapshot = segment.snapshot(None).unwrap();
+        let head = &snapshot.books[0].heads[0];
+        found.push((
+            head.count,
+            head.total,
+            head.max,
+            snapshot.books[0].accounted(&snapshot.directory),
+        ));
+        assert_eq!(segment.ledger(0, 1).unwrap().unwrap().ticks.values().sum::<u64>(), 3 * SECOND);
+    }
+    assert_eq!(found, [(0, 3 * SECOND, 0, 3 * SECOND), (1, 3 * SECOND, 3 * SECOND, 3 * SECOND)]);
 }

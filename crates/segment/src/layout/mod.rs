@@ -63,6 +63,14 @@ offsets! {
 /// "No statistic" as an index.
 pub const NONE: u32 = u32::MAX;
 
+/// Bit of [`book::PEND`]: a signal has interrupted that wait, which may go on.
+pub const PEND_OPEN: u32 = 1 << 31;
+
+/// What pends in a book: the index of its head, and whether it has ended. One that may go on is time, and no event yet.
+pub(crate) fn pending(pend: u32) -> Option<(usize, bool)> {
+    (pend != NONE).then_some(((pend & !PEND_OPEN) as usize, pend & PEND_OPEN == 0))
+}
+
 /// The `u32` at `at`.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)

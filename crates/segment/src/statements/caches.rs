@@ -196,25 +196,29 @@ impl Segment {
         if since == 0 {
             return Ok((Rest::default(), now));
         }
-        let stat = |at| -> Result<Option<u32>, Error> {
-            let index = u32_at(&words, at);
-            if index >= self.header().stats_per_book {
+        let stat = |index: usize| -> Result<Option<u32>, Error> {
+            if index >= self.header().stats_per_book as usize {
                 return Ok(None);
             }
-            let at = base + (book::SIZE + index as usize * head::SIZE + head::STAT) as u64;
+            let at = base + (book::SIZE + index * head::SIZE + head::STAT) as u64;
             Ok(Some(self.read_u32(at)?).filter(|&stat| stat != 0))
         };
         let part = |stat: Option<u32>, count, ticks: u64| {
             stat.filter(|_| ticks > 0).map(|stat| AccountTicks { stat, count, ticks })
         };
         let start = u64_at(&words, book::RUN_START).clamp(since, now);
-        let pending =
-            part(stat(book::PEND)?, 1, u64_at(&words, book::PEND_TICKS).min(start - since));
+        let pending = match layout::pending(u32_at(&words, book::PEND)) {
+            Some((index, ended)) => {
+                let ticks = u64_at(&words, book::PEND_TICKS).min(start - since);
+                part(stat(index)?, u64::from(ended), ticks)
+            }
+            None => None,
+        };
         let counted = pending.map_or(0, |p| p.ticks).saturating_add(waits);
         let rest = Rest {
             pending,
             between: (start - since).saturating_sub(counted),
-            running: part(stat(book::RUN)?, 0, now - start),
+            running: part(stat(u32_at(&words, book::RUN) as usize)?, 0, now - start),
         };
         Ok((rest, now))
     }

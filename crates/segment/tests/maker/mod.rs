@@ -315,6 +315,7 @@ impl Maker {
             run_start: now,
             pend: None,
             born: now,
+            between: 0,
             resets: 0,
             heads: Vec::new(),
         };
@@ -340,6 +341,7 @@ impl Maker {
         self.u32(at + book::RESETS as u64, slot.resets);
         self.u64(at + book::PEND_TICKS as u64, slot.pend.map_or(0, |p| p.1));
         self.u64(at + book::BORN as u64, slot.born);
+        self.u64(at + book::BETWEEN as u64, slot.between);
         let hists = at + (book::SIZE + self.shape.stats_per_book as usize * head::SIZE) as u64;
         for (i, h) in slot.heads.iter().enumerate() {
             let at = at + (book::SIZE + i * head::SIZE) as u64;
@@ -422,6 +424,7 @@ impl Maker {
             run_start: 0,
             pend: None,
             born: 0,
+            between: 0,
             resets: 0,
             heads: Vec::new(),
         }
@@ -478,6 +481,7 @@ pub struct Slot {
     pub run_start: u64,
     pub pend: Option<(usize, u64)>,
     pub born: u64,
+    pub between: u64,
     pub resets: u32,
     pub heads: Vec<Stat>,
 }

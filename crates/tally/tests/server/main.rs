@@ -53,6 +53,7 @@ mod hard_days;
 mod held;
 mod hosts;
 mod installed;
+mod interrupted_waits;
 mod lazy_binding;
 mod leaders;
 mod level;
