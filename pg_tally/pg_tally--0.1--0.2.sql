@@ -16,3 +16,16 @@ COMMENT ON FUNCTION tally.segment_changes(bigint, integer) IS
     'for the command tally on another machine: what of the segment has changed since its last call in this session';
 
 REVOKE ALL ON FUNCTION tally.probeable(text) FROM PUBLIC;
+
+/* How many rows the planner expects: with 1,000 for each, a join of three was worth compiling. */
+ALTER FUNCTION tally.totals(boolean) ROWS 500;
+ALTER FUNCTION tally.session_rows() ROWS 100;
+ALTER FUNCTION tally.status_rows() ROWS 60;
+ALTER FUNCTION tally.probe_rows() ROWS 150;
+ALTER FUNCTION tally.probeable(text) ROWS 100;
+ALTER FUNCTION tally.plan_rows() ROWS 400;
+ALTER FUNCTION tally.event_rows() ROWS 256;
+ALTER FUNCTION tally.relation_rows() ROWS 2000;
+ALTER FUNCTION tally.checkpoint_rows() ROWS 20;
+ALTER FUNCTION tally.blocked_rows() ROWS 10;
+ALTER FUNCTION tally.last_statement(integer) ROWS 1;
