@@ -49,7 +49,7 @@
 #include "settings.h"
 
 /*
- * Every probed call: return type, name, timed outside wait events too, parameters, arguments,
+ * Every probed call: return type, name, timed outside wait events too (or as which event), parameters, arguments,
  * and what is noted of it as an operation on a file.
  * The position in this list is the call's number in the segment's probe table.
  */
@@ -90,7 +90,8 @@
 	  files_done(fd, FILE_READ, result, -1)) \
 	X(ssize_t, __read_chk, true, (int fd, void *b, size_t n, size_t s), (fd, b, n, s), \
 	  files_done(fd, FILE_READ, result, -1)) \
-	X(ssize_t, write, true, (int fd, const void *b, size_t n), (fd, b, n), \
+	X(ssize_t, write, fd == STDERR_FILENO && files_is_log_pipe() ? CALL_LOG_PIPE : true, \
+	  (int fd, const void *b, size_t n), (fd, b, n), \
 	  files_done(fd, FILE_WRITE, result, -1)) \
 	X(int, stat, true, (const char *p, struct stat *s), (p, s), NOT_A_FILE) \
 	X(int, lstat, true, (const char *p, struct stat *s), (p, s), NOT_A_FILE) \
@@ -161,6 +162,13 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 
 #define UNNAMED(call) (CALL_CLASS | (call))
 
+/* The event of a call outside any wait event: by its name, or another, or none (0). */
+static pg_attribute_always_inline uint32
+unnamed_event(uint32 always, uint32 call)
+{
+	return always > true ? always : always ? UNNAMED(call) : 0;
+}
+
 #define PROBE(heat_code, heat_data, ret, name, always, params, args, before, note) \
 	static ret (*real_##name) params heat_data = NULL; \
 	PROBE_AS(probe_##name, real_##name, heat_code, ret, name, always, params, args, before, note)
@@ -169,7 +177,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 	heat_code static pg_noinline ret function params \
 	{ \
 		ret result; \
-		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : 0, CALL_##name)) \
+		if (!probe_begin_wait(unnamed_event(always, CALL_##name), CALL_##name)) \
 			return real_##name args; \
 		before; \
 		result = timed args; \

@@ -410,6 +410,8 @@ touch_account(account_set *set, tally_phase phase, uint32 event)
 
 	if (event == CALL_COMMIT_DELAY)
 		probe_compose(name, phase_names[phase], "::wait::Call:commit_delay", NULL);
+	else if (event == CALL_LOG_PIPE)
+		probe_compose(name, phase_names[phase], "::wait::Call:log_pipe", NULL);
 	else if (event >= CALL_CLASS)
 		probe_compose(name, phase_names[phase], "::wait::Call:", import_name(event & 0xFFFF), NULL);
 	else if (compat_is_custom_wait(event))
@@ -458,8 +460,6 @@ check_state(void)
 		walsender_stream_check();
 }
 
-/* probe_begin_wait(), where the level asks for it. */
-HOT_CODE bool
 /* What stays to be done at each wait; what is to be done once more has set tally.special already. */
 static inline void
 choose_special(void)
@@ -469,6 +469,8 @@ choose_special(void)
 		tally.special = true;
 }
 
+/* probe_begin_wait(), where the level asks for it. */
+HOT_CODE bool
 probe_begin_wait_on(uint32 unnamed, uint32 call)
 {
 	uint32		event = server_wait_event();
@@ -491,13 +493,13 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		check_state();
 	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
 		messages_guess_begin();
-	pending_settle();
-	if (event == WAIT_EVENT_WAL_WRITE || tally.phase == PHASE_BACKGROUND)
 	if (unlikely(interrupted.event != 0) && interrupted_resume(event, unnamed == 0))
 	{
 		choose_special();
 		return true;
 	}
+	pending_settle();
+	if (event == WAIT_EVENT_WAL_WRITE || tally.phase == PHASE_BACKGROUND)
 		wal_check();
 	now = probe_now();
 	if (tally.read_begun)
@@ -524,9 +526,9 @@ probe_enter_phase(tally_phase phase)
 		uint64		now = probe_now();
 
 		tally.on = false;
+		interrupted_give_up();
 		pending_settle();
 		statement_time_cut(now);
-		interrupted_give_up();
 		probe_set_phase(phase);
 		tally_switch_plain(&tally.slot, tally.cpu, now);
 		if (trace_on)

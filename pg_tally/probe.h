@@ -78,6 +78,7 @@ typedef enum tally_message
  */
 #define CALL_CLASS 0xF0000000u
 #define CALL_COMMIT_DELAY 0xF2000000u	/* nor does a commit that sleeps for others to join it */
+#define CALL_LOG_PIPE 0xF3000000u	/* nor a message to the server's log while that takes no more */
 
 /*
  * Of a statistic that is none of the ledger's: the index of one that probe_touch has not been asked for.

@@ -65,6 +65,8 @@ pub enum Rule {
     StatementFlood,
     /// Dead rows are not removed.
     Vacuum,
+    /// Messages to the server's log are not taken.
+    LogPipe,
     /// Time that the ledger cannot explain.
     Unexplained,
 }
@@ -91,6 +93,7 @@ impl Rule {
             Rule::Planning => "planning",
             Rule::StatementFlood => "statement-flood",
             Rule::Vacuum => "vacuum-behind",
+            Rule::LogPipe => "log-pipe",
             Rule::Unexplained => "unexplained",
         }
     }

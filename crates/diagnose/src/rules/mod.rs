@@ -35,6 +35,7 @@ pub const ALL: &[Find] = &[
     clients::slow,
     clients::connections,
     vacuum::behind,
+    ledger::log_pipe,
     ledger::processors,
     ledger::unexplained,
 ];

@@ -180,6 +180,16 @@ fn the_size_of_temporary_files_is_not_what_is_written_to_them() {
 }
 
 #[test]
+fn a_log_that_takes_no_messages() {
+    let accounts = [("execute::wait::Call:log_pipe", 100, 8.0), ("execute::cpu", 100, 2.0)];
+    let found = of(&accounts);
+    assert_eq!(rules(&found), [Rule::LogPipe]);
+    assert!(found[0].text.contains("80.0 % of their time"), "{}", found[0].text);
+    is_silent_about_little(&accounts);
+    assert_eq!(rules(&of(&[accounts[1]])), []);
+}
+
+#[test]
 fn slow_reads_are_the_device_and_many_fast_ones_are_misses() {
     let cpu = ("execute::cpu", 100, 1.0);
     let slow = [("execute::wait::IO:DataFileRead", 100, 2.0), cpu];

@@ -59,6 +59,7 @@ mod leaders;
 mod level;
 mod libpq;
 mod lock_exactness;
+mod log_pipe;
 mod lwlocks;
 mod method_edges;
 mod methods;
