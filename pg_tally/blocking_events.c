@@ -142,7 +142,18 @@ seconds_since(uint64 since, uint64 now)
 	return now > since ? (double) (now - since) * tally_seconds_per_tick(tally.slot.segment) : 0.0;
 }
 
-/* ", idle in transaction for 41.0 s": its phase, and since when it does what it does. */
+/* Since when it is between two messages, or else since when it handles this one. */
+static uint64
+state_since(uint32 slot, const tally_book *book, bool between)
+{
+	tally_current current;
+
+	if (!between && tally_read_current(tally.slot.segment, slot, &current) == TALLY_READ_CONSISTENT && current.begun != 0)
+		return current.begun;
+	return tally_since(book, between);
+}
+
+/* ", idle in transaction for 41.0 s", ", execute for 12.3 s" */
 static void
 append_state(int32 pid, char *text, size_t size)
 {
@@ -165,7 +176,7 @@ append_state(int32 pid, char *text, size_t size)
 	name = pg_tally_stat_name(tally.slot.segment, tally_heads_of((tally_book *) live)[book.run].stat);
 	phase = (int) strcspn(name, ":");
 	snprintf(text + used, size - used, ", %.*s for %s", phase, name,
-			 duration_text(seconds_since(tally_since(&book, strncmp(name, "idle", 4) == 0), probe_now()), duration,
+			 duration_text(seconds_since(state_since(slot, &book, strncmp(name, "idle", 4) == 0), probe_now()), duration,
 						   sizeof(duration)));
 }
 

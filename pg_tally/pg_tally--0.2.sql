@@ -441,7 +441,7 @@ CREATE FUNCTION tally.last_statement(pid integer, OUT queryid bigint, OUT query 
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_last_statement'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;
 COMMENT ON FUNCTION tally.last_statement(integer) IS
-    'the statement that a session executes, or else the last one that it executed';
+    'the statement that a session executes, or else the last one that it executed; without an id, the text of a message whose statement is not known yet';
 
 CREATE VIEW tally.blocking AS
 WITH RECURSIVE blocked AS MATERIALIZED (
@@ -478,7 +478,7 @@ SELECT b.pid, b.leader_pid, b.datname, b.usename, b.application_name, o.client_a
        s.application_name AS root_application_name, s.client_address AS root_client_address,
        s.phase AS root_phase, s.activity AS root_activity, s.since_seconds AS root_since_seconds,
        s.transaction_seconds AS root_transaction_seconds,
-       l.queryid AS root_queryid, l.query AS root_query
+       l.queryid AS root_queryid, l.query AS root_query, s.statement_seconds AS root_statement_seconds
 FROM blocked b
      LEFT JOIN chosen c ON c.pid = coalesce(b.leader_pid, b.pid)
      LEFT JOIN session s ON s.pid = c.root_pid

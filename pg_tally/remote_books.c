@@ -149,6 +149,19 @@ put_current(remote_reading *r, uint32 slot, const tally_current *current, tally_
 			   offsetof(tally_current, parts) + Min(copy.used, TALLY_PARTS) * sizeof(tally_part));
 }
 
+/* The text of its message, as long as it is not known which statement that is. */
+static void
+put_message_text(remote_reading *r, uint32 slot, const tally_current *current)
+{
+	tally_message_text copy;
+
+	if (current->key.before == 0 ||
+		tally_read_message_text(r->segment, slot, current, &copy) == TALLY_READ_ABSENT ||
+		!remote_may_see(r, copy.user_id, TALLY_READ_CONSISTENT))
+		return;
+	remote_put(r, tally_offset(&r->segment->cold.caches, slot) + TALLY_MESSAGE_TEXT_OFFSET, &copy, sizeof(copy));
+}
+
 /* ---------------------------------------------------------------- slots */
 
 /* Local entries of a slot that are to be sent. */
@@ -233,7 +246,10 @@ put_content(remote_reading *r, uint32 slot, bool same_owner, uint32 limit)
 		if (!whole)
 			tick = Max(copy.book.run_start, before);
 		if (live != NULL)
+		{
 			put_current(r, slot, &current, result);
+			put_message_text(r, slot, &current);
+		}
 		put_book(r, slot, &copy, heads_known);
 		break;
 	}

@@ -151,12 +151,22 @@ typedef struct tally_flight
 extern tally_read_result tally_read_flight(const tally_segment *segment, uint32_t slot,
 										   tally_flight *flight);
 
-/*
- * The statement that the owner of a slot works for, or has last worked for; of those of the client itself. ABSENT: not
- * known.
- */
-extern tally_read_result tally_read_last_key(const tally_segment *segment, uint32_t slot,
-											 tally_statement_key *key);
+/* What is known of the statement of a slot's owner. */
+typedef enum tally_session_statement
+{
+	TALLY_SESSION_NONE,				/* nothing */
+	TALLY_SESSION_RUNS,				/* the key is that of the statement in progress */
+	TALLY_SESSION_UNNAMED,			/* one is in progress; the key is that of the one before */
+	TALLY_SESSION_RAN				/* none is in progress; the key is that of the last one */
+} tally_session_statement;
+
+/* Of a copy of the slot's current. */
+extern tally_session_statement tally_session_statement_of(const tally_current *current);
+/* A copy of it. ABSENT: the slot has none. */
+extern tally_read_result tally_read_current(const tally_segment *segment, uint32_t slot, tally_current *copy);
+/* The text of the message in progress in a copy of the slot's current. ABSENT: it is not there, or not any more. */
+extern tally_read_result tally_read_message_text(const tally_segment *segment, uint32_t slot, const tally_current *current,
+												 tally_message_text *copy);
 
 /* A used entry of the table, with all its figures. */
 typedef struct tally_statement_copy

@@ -202,7 +202,7 @@ typedef struct tally_current	/* 704 bytes */
 	uint64_t	begun;				/* 32: tick; 0: no statement is in progress */
 	uint64_t	since;				/* 40: tick from which on CPU time is not in parts yet */
 	uint32_t	used;				/* 48: parts in use */
-	uint32_t	pad;
+	uint32_t	has_text;			/* 52: 1: the tally_message_text has memory */
 	uint64_t	waits;				/* 56: ticks of waits since then, which are in parts already */
 	tally_part	parts[TALLY_PARTS]; /* 64 */
 	unsigned char pad1[704 - 640];
@@ -222,8 +222,25 @@ tally_current_key(const tally_current *current)
 	return key;
 }
 
-/* A slot's cache, at slot * stride: a tally_current, then TALLY_LOCAL_STATEMENTS local entries. */
-#define TALLY_CACHE_SIZE (sizeof(tally_current) + TALLY_LOCAL_STATEMENTS * sizeof(tally_local_statement))
+/*
+ * Text of the message in progress whose statement is not known yet, without constants. It counts while `begun` is the
+ * current's. It is written when the message has waited for a while, and gets its memory then.
+ */
+typedef struct tally_message_text	/* 1024 bytes */
+{
+	uint64_t	begun;				/* 0: of the message; 0 while the rest changes */
+	uint32_t	bytes;				/* 8: of text */
+	uint32_t	whole;				/* 12: of the whole message */
+	int32_t		encoding;			/* 16: PostgreSQL's number */
+	uint32_t	user_id;			/* 20: whose it is */
+	uint32_t	database_id;		/* 24 */
+	uint32_t	pad;
+	char		text[1024 - 32];	/* 32 */
+} tally_message_text;
+
+/* A slot's cache, at slot * stride: a tally_current, TALLY_LOCAL_STATEMENTS local entries, and a tally_message_text. */
+#define TALLY_MESSAGE_TEXT_OFFSET (sizeof(tally_current) + TALLY_LOCAL_STATEMENTS * sizeof(tally_local_statement))
+#define TALLY_CACHE_SIZE (TALLY_MESSAGE_TEXT_OFFSET + sizeof(tally_message_text))
 
 #ifndef __cplusplus
 TALLY_ASSERT(sizeof(tally_statement_key) == 24);
@@ -245,6 +262,9 @@ TALLY_ASSERT(offsetof(tally_set, log) == 192);
 TALLY_ASSERT(sizeof(tally_text_block) == 256);
 TALLY_ASSERT(sizeof(tally_local_statement) == 2368);
 TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1024);
+TALLY_ASSERT(sizeof(tally_message_text) == 1024);
+TALLY_ASSERT(offsetof(tally_message_text, text) == 32);
+TALLY_ASSERT(TALLY_MESSAGE_TEXT_OFFSET == 152256);
 TALLY_ASSERT(sizeof(tally_current) == 704);
 TALLY_ASSERT(TALLY_LOCAL_STATEMENTS <= 64);	/* bits of tally_cache.strays */
 #endif
@@ -311,6 +331,8 @@ typedef struct tally_statement_filter
  * (counted in overflow_memory).
  */
 extern int	tally_cache_open(tally_slot *slot, tally_cache *cache);
+/* Where the cache's owner writes its message's text; NULL: there is no memory for it. */
+extern tally_message_text *tally_message_text_open(tally_cache *cache);
 
 /*
  * Number of the statement's shared entry if that has its text, or TALLY_NONE. Takes no lock, so the

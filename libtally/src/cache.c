@@ -127,6 +127,29 @@ tally_cache_open(tally_slot *slot, tally_cache *cache)
 	return 0;
 }
 
+tally_message_text *
+tally_message_text_open(tally_cache *cache)
+{
+	tally_current *current = cache->current;
+	uint64_t	offset = tally_offset(&cache->segment->cold.caches, cache->slot) + TALLY_MESSAGE_TEXT_OFFSET;
+
+	/* of an earlier version's segment */
+	if (cache->segment->cold.caches.stride < TALLY_CACHE_SIZE)
+		return NULL;
+	if (current->has_text == 0)
+	{
+		if (tally_reserve(cache->segment, offset, sizeof(tally_message_text)) != 0)
+		{
+			tally_count_one(&cache->segment->header->overflow_memory);
+			return NULL;
+		}
+		tally_seq_begin(&current->seq);
+		current->has_text = 1;
+		tally_seq_end(&current->seq);
+	}
+	return tally_message_text_of(cache->segment, cache->slot);
+}
+
 /* ---------------------------------------------------------------- flushing */
 
 /* Is that use not flushed yet? A use is logged once, so it is not mistaken for a later one. */

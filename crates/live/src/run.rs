@@ -343,9 +343,11 @@ impl Run {
         snapshot: &Snapshot,
         statements: Option<Arc<Statements>>,
     ) -> Result<Opened, Error> {
-        let key = self.segment.last_statement(id.slot)?;
+        let statement = self.segment.session_statement(id.slot)?;
+        let key = statement.key();
         let known = key.as_ref().zip(statements.as_deref());
         let known = known.and_then(|(key, all)| all.get(key)?.text.as_ref());
+        let known = statement.message().or(known);
         Ok(Opened {
             id,
             accounts: snapshot.accounts_of(id.slot, id.generation),

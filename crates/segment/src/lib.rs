@@ -106,7 +106,9 @@ pub use segment::Segment;
 pub use segment_path::{SegmentPath, ToSegmentPath};
 pub use sessions::Population;
 pub use snapshot::Snapshot;
-pub use statements::{InFlight, Statement, StatementKey, Statements, StatementsDelta};
+pub use statements::{
+    InFlight, SessionStatement, Statement, StatementKey, Statements, StatementsDelta,
+};
 pub use this_host::passwd_name;
 pub use traces::{
     Ledger, SlotTexts, TraceEnd, TraceFile, TraceKind, TraceNode, TraceParent, TraceReader,

@@ -7,9 +7,9 @@ mod maker;
 use maker::{sets_of, Counted, Maker, Shape, Who, ACCOUNT};
 use proptest::prelude::*;
 use segment::clock::monotonic_ns;
-use segment::layout::{current, header, local_statement, set, statement};
-use segment::statements::WaitClass;
-use segment::{Segment, Statement, StatementKey, Statements, StatementsDelta};
+use segment::layout::{self, current, header, local_statement, set, statement};
+use segment::statements::{in_progress, AccountRecord, Holder, WaitClass};
+use segment::{Segment, SessionStatement, Statement, StatementKey, Statements, StatementsDelta};
 use std::collections::BTreeMap;
 
 const SHAPE: Shape = Shape { slots: 3, groups: 2, stats_per_book: 16 };
@@ -310,6 +310,68 @@ fn the_current_statement_counts_up_to_now() {
     assert!((2.5..3.4).contains(&split.class(WaitClass::Lock)), "{split:?}");
     assert_eq!(statements.database(5), Some("postgres"));
     assert_eq!((statements.user(10), statements.user(11)), (Some("alice"), None));
+}
+
+/// Ten seconds and three more of a message that waits before its statement is known, and then it is.
+#[test]
+fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() {
+    const TEXT: &str = "select count(*) from t where a = ?";
+    const SECOND: i64 = 1_000_000_000;
+    let World { maker, _folder } = world();
+    let mut maker = maker.with_virtual_clock();
+    let lock = maker.stat("simple query::wait::Lock:relation", ACCOUNT);
+    let (who, begun) = (Who::client(), maker.now());
+    maker.claim(1, 4, who, lock, begun);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::None);
+    // It has executed statement 5.
+    maker.work(1, &Counted::new(5, &[]), 0, 0);
+    assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::Ran(key(5)));
+    maker.message(1, begun - 1, who, "another message's");
+    maker.work(1, &Counted::new(5, &[]), begun, begun);
+    maker.u32(maker.cache_at(1) + (current::KEY + layout::key::BEFORE) as u64, 1);
+    assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::Unnamed(None));
+    maker.message(1, begun, who, TEXT);
+    let statement = segment.session_statement(1).unwrap();
+    assert_eq!((statement.key(), statement.message().map(|it| &*it.shown)), (None, Some(TEXT)));
+
+    let growth = |earlier: Option<&Statements>, later: &Statements| -> Vec<(u64, i64)> {
+        let records = Statements::records(earlier, later).into_iter();
+        let ticks = |parts: &[AccountRecord]| parts.iter().map(|it| it.ticks).sum::<i64>();
+        let mut all: Vec<_> = records.map(|it| (it.key.id, ticks(&it.parts) / SECOND)).collect();
+        all.sort();
+        all
+    };
+    maker.advance(10 * SECOND as u64);
+    let first = segment.statements().unwrap().unwrap();
+    assert_eq!(growth(None, &first), [(0, 10)]);
+    assert_eq!(first.in_flight_of(1, 4).unwrap().message.as_ref().unwrap().user_id, who.user_id);
+    maker.advance(3 * SECOND as u64);
+    let waits = segment.statements().unwrap().unwrap();
+    assert_eq!(growth(Some(&first), &waits), [(0, 3)]);
+    // It is named: all of its time is statement 7's.
+    maker.work(1, &Counted::new(7, &[]), begun, begun);
+    maker.advance(SECOND as u64);
+    let named = segment.statements().unwrap().unwrap();
+    assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::Runs(key(7)));
+    assert_eq!(growth(Some(&waits), &named), [(0, -13), (7, 14)]);
+    // It has ended before anybody saw it named.
+    maker.work(1, &Counted::new(7, &[]), 0, 0);
+    maker.enter(&Counted::new(7, &[1]).parts(&[(lock, 1, 14 * SECOND as u64)]), 1);
+    let ended = segment.statements().unwrap().unwrap();
+    assert_eq!(growth(Some(&waits), &ended), [(0, -13), (7, 14)]);
+    // Who has its time in the later reading: no interval has more than passed in it.
+    let holders = |earlier, later| -> Vec<(u64, bool)> {
+        let id = |holder| match holder {
+            Holder::Statement(key) => key.id,
+            Holder::Message(message) => u64::from(message.text.kept),
+        };
+        in_progress(Some(earlier), later).map(|it| (id(it.holder), it.is_later)).collect()
+    };
+    let text = TEXT.len() as u64;
+    assert_eq!(holders(&first, &waits), [(text, true), (text, false)]);
+    assert_eq!(holders(&waits, &named), [(7, true), (7, false)]);
+    assert_eq!(holders(&waits, &ended), [(7, false)]);
 }
 
 /// Executions at two times: by statement and lot, their times. Lot 0 is the table, the others

@@ -31,8 +31,8 @@ pub use slots::{
     CHUNK_SIZE, HIST_BUCKETS, HIST_SIZE, OCTAVE, OCTAVE_SIZE, ROW_SIZE,
 };
 pub use statements::{
-    block, counts, current, key, local_statement, moments, part, plan, rest, set, statement,
-    unsynced,
+    block, counts, current, key, local_statement, message_text, moments, part, plan, rest, set,
+    statement, unsynced,
 };
 pub use tables::{directory, event, probe};
 pub use traces::{trace, trace_record, TRACE_RECORDS};

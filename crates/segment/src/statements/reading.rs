@@ -51,6 +51,8 @@ pub struct Statements {
     pub(super) statements: Vec<Statement>,
     pub(super) by_key: HashMap<StatementKey, usize>,
     pub(super) in_flight: Vec<InFlight>,
+    /// The statement that each session, by slot and generation, has named last.
+    pub(super) latest: HashMap<(u32, u32), StatementKey>,
     pub(super) capacity: u32,
     pub(super) entries: u32,
     pub(super) evicted: u64,
@@ -195,7 +197,7 @@ impl Segment {
         }
         let tries = Tries::new(self);
         let (owners, names) = self.read_owners()?;
-        let (mut found, working) = self.read_found(&regions, &owners, &tries)?;
+        let (mut found, current) = self.read_found(&regions, &owners, &tries)?;
         let tick = self.now();
         let live = self.read_live()?;
         let entries = found.values().filter(|f| f.entry.is_some()).count() as u32;
@@ -209,7 +211,9 @@ impl Segment {
             statements.push(self.statement(key, found, text, second)?);
         }
         let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
-        let in_flight = working.into_iter().map(|working| self.in_flight(working, second));
+        let latest = current.iter().map(|it| ((it.slot, it.generation), it.latest)).collect();
+        let working = current.into_iter().filter_map(|it| it.working);
+        let in_flight = working.map(|working| self.in_flight(working, second));
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Statements {
             origin: self.statements_origin()?,
@@ -220,6 +224,7 @@ impl Segment {
             statements,
             by_key,
             in_flight,
+            latest,
             capacity: regions.table.count,
             entries,
             evicted: u64_at(&live, header::STATEMENTS_EVICTED),
@@ -286,6 +291,8 @@ impl Segment {
             generation: working.generation,
             pid: working.pid,
             key: working.key,
+            message: working.message.filter(|_| !working.key.is_identified()),
+            begun: working.begun,
             age_seconds: working.now.saturating_sub(working.begun) as f64 * second,
             parts,
             second,

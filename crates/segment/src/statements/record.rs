@@ -133,9 +133,10 @@ impl Statements {
             delta.statements().iter().map(|it| StatementRecord::of(it, later)).collect();
         let mut indexes: HashMap<StatementKey, usize> =
             records.iter().enumerate().map(|(at, record)| (record.key, at)).collect();
+        // Of a message whose statement is not known yet, to none; that is taken back when it is.
         let readings = [(Some(later), 1), (earlier, -1)];
         for (reading, sign) in readings.into_iter().filter_map(|(r, sign)| Some((r?, sign))) {
-            for it in reading.in_flight.iter().filter(|it| it.key.is_identified()) {
+            for it in &reading.in_flight {
                 let at = *indexes.entry(it.key).or_insert_with(|| {
                     records.push(StatementRecord::empty(it.key, later));
                     records.len() - 1
@@ -189,6 +190,7 @@ impl Statements {
             statements,
             by_key,
             in_flight: Vec::new(),
+            latest: HashMap::new(),
             capacity: 0,
             entries: count,
             evicted: 0,

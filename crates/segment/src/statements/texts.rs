@@ -19,7 +19,7 @@ const WINDOW: u32 = 64;
 const MOST: usize = 256 << 20;
 
 /// The text of `bytes`, without control characters.
-fn shown(bytes: &[u8], encoding: i32) -> Arc<str> {
+pub(super) fn shown(bytes: &[u8], encoding: i32) -> Arc<str> {
     let safe = |c: char| if c.is_control() && c != '\n' && c != '\t' { '?' } else { c };
     let bytes = match std::str::from_utf8(bytes) {
         // Truncated within a character.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use segment::statements::{Blocks, Text, Wal};
+use segment::statements::{Blocks, MessageText, Text, Wal};
 use segment::{own, Statement, StatementKey};
 use serde::{Serialize, Serializer};
 
@@ -16,6 +16,12 @@ pub struct StatementRow {
     /// Its key, stable from one reading to the next.
     #[serde(skip)]
     pub key: StatementKey,
+    /// Messages in progress whose statement is not known yet: the key only tells their rows apart.
+    #[serde(skip)]
+    pub unnamed: bool,
+    /// Of `seconds`: of messages in progress whose statement is not known yet. It will be another statement's.
+    #[serde(skip)]
+    pub unnamed_seconds: f64,
     /// The query ID as PostgreSQL prints it; `None`: not identified. A string in JSON, because many parsers
     /// read numbers as floating point.
     #[serde(serialize_with = "as_text")]
@@ -247,6 +253,16 @@ impl StatementRow {
     /// A statement in progress for which nothing has been counted in the interval.
     pub(super) fn unfinished(key: StatementKey, source: &segment::Statements) -> StatementRow {
         StatementRow::empty(key, source.get(&key).and_then(|it| it.text.as_ref()), source)
+    }
+
+    /// Messages in progress that say this, and whose statement is not known yet.
+    pub(super) fn unnamed(
+        key: StatementKey,
+        message: &MessageText,
+        source: &segment::Statements,
+    ) -> StatementRow {
+        let row = StatementRow::empty(key, Some(&message.text), source);
+        StatementRow { unnamed: true, queryid: None, ..row }
     }
 
     /// Computes the figures that depend on the complete activities.

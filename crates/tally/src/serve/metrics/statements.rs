@@ -30,8 +30,10 @@ pub struct NamedStatements {
     begun: Option<f64>,
 }
 
+/// Without what will be another statement's time: a counter does not fall.
 fn figures(row: &StatementRow) -> Figures {
-    [row.calls as f64, row.seconds, row.rows as f64, (row.errors + row.cancels) as f64]
+    let seconds = (row.seconds - row.unnamed_seconds).max(0.0);
+    [row.calls as f64, seconds, row.rows as f64, (row.errors + row.cancels) as f64]
 }
 
 impl NamedStatements {
@@ -49,7 +51,7 @@ impl NamedStatements {
     /// Adds a reading.
     pub fn note(&mut self, statements: &Statements) {
         // Sorted by time, most first.
-        let rows = &statements.rows;
+        let rows: Vec<&StatementRow> = statements.rows.iter().filter(|row| !row.unnamed).collect();
         let there: HashSet<&StatementKey> = rows.iter().map(|row| &row.key).collect();
         self.named.retain(|key| there.contains(key));
         for row in rows.iter().filter(|row| !self.named.contains(&row.key)) {
@@ -67,7 +69,7 @@ impl NamedStatements {
         }
         let seconds: HashMap<StatementKey, f64> =
             rows.iter().map(|row| (row.key, row.seconds)).collect();
-        for row in rows {
+        for row in &rows {
             if self.named.contains(&row.key) {
                 continue;
             }
