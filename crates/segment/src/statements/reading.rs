@@ -174,6 +174,7 @@ impl Segment {
             statements: Vec::new(),
             by_key: HashMap::new(),
             in_flight: Vec::new(),
+            latest: HashMap::new(),
             capacity: 0,
             entries: 0,
             evicted: 0,
