@@ -31,7 +31,7 @@ ALTER FUNCTION tally.blocked_rows() ROWS 10;
 ALTER FUNCTION tally.last_statement(integer) ROWS 1;
 
 COMMENT ON FUNCTION tally.last_statement(integer) IS
-    'the statement that a session executes, or else the last one that it executed;
+    'the statement that a session executes, or else the last one that it executed; without an id, the text of a message whose statement is not known yet';
 
 CREATE OR REPLACE VIEW tally.blocking AS
 WITH RECURSIVE blocked AS MATERIALIZED (
@@ -79,3 +79,20 @@ FROM blocked b
          SELECT CASE WHEN b.lock_datid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
                      THEN 'relation ' || b.relation::regclass::text
                      ELSE format('relation %s in database %s', b.relation, b.lock_datid) END) AS n(name);
+
+/* From 19 on a wait for a buffer pin has another name. */
+CREATE OR REPLACE VIEW tally.locks AS
+SELECT CASE WHEN name LIKE 'lock::deadlock::%' THEN 'deadlock check'
+            WHEN name LIKE 'spin::%' THEN 'spinlock'
+            ELSE split_part(name, '::', 2) END AS type,
+       nullif(split_part(name, '::', 5), '') AS mode,
+       CASE WHEN name LIKE 'spin::%' THEN split_part(name, '::', 3)
+            ELSE split_part(name, '::', 4) END AS phase,
+       count, seconds, min_seconds, max_seconds, p50_seconds, p95_seconds, p99_seconds
+FROM tally.totals(false)
+WHERE name LIKE 'lock::%' OR name LIKE 'spin::%'
+UNION ALL
+SELECT 'buffer pin', NULL, phase, count, seconds, min_seconds, max_seconds, p50_seconds,
+       p95_seconds, p99_seconds
+FROM tally.waits
+WHERE wait_event_type = 'BufferPin' OR wait_event = 'BufferCleanup';

@@ -152,7 +152,7 @@ UNION ALL
 SELECT 'buffer pin', NULL, phase, count, seconds, min_seconds, max_seconds, p50_seconds,
        p95_seconds, p99_seconds
 FROM tally.waits
-WHERE wait_event_type = 'BufferPin';
+WHERE wait_event_type = 'BufferPin' OR wait_event = 'BufferCleanup';
 COMMENT ON VIEW tally.locks IS
     'waits for heavyweight locks by type, mode and phase; deadlock checks, spinlocks found taken, buffer pins';
 

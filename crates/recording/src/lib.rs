@@ -50,7 +50,7 @@ pub use details::Detail;
 pub use error::Error;
 pub use file::panic_is_expected;
 pub use files::Files;
-pub use fingerprint::fingerprint;
+pub use fingerprint::{comparable_fingerprint, fingerprint, synonyms};
 pub use frames::Frames;
 pub use grid::Grid;
 pub use plan_rows::{PlanRow, PlanTextRow};

@@ -76,6 +76,7 @@ mod total;
 mod traces;
 mod tranches;
 mod wait_class;
+pub mod wait_names;
 pub mod wal;
 
 pub use blocked::{Blocked, LockTag};

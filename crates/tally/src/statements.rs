@@ -89,6 +89,7 @@ struct Json<'s> {
 /// Print the statements.
 pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
+    args.sort.check_on(&segment)?;
     let Some(mut all) = read(&mut segment, args)? else {
         return Err(nothing(None, &segment));
     };

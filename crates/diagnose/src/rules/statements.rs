@@ -5,6 +5,7 @@ use super::matters;
 use super::plans::{self, Reads};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use segment::wait_names;
 use view::statements::{beginning, StatementRow};
 use view::units::{bytes, clause, count, duration, percent, whole};
 
@@ -124,7 +125,8 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
         0 => worst.blocks.temp_written as f64 * BLOCK,
         size => size as f64,
     };
-    let waits = case.seconds_of(|a| a.activity.starts_with("IO:BufFile"));
+    let events = ["IO:BuffileRead", "IO:BuffileWrite"];
+    let waits = case.seconds_of(|a| events.iter().any(|event| wait_names::is(&a.activity, event)));
     vec![Diagnosis {
         rule: Rule::TemporaryFiles,
         text: format!(

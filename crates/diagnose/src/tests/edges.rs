@@ -217,6 +217,24 @@ fn what_is_written_to_temporary_files_is_no_missing_index() {
 }
 
 #[test]
+fn waits_for_temporary_files_and_the_wal_are_found_by_the_names_of_every_version() {
+    let mut statements = full_scan(8.0);
+    statements.rows[0].blocks.temp_written = 2560;
+    let of_wal = [checkpoint("wal", 10.0)];
+    for (read, sync) in [("IO:BufFileRead", "IO:WALSync"), ("IO:BuffileRead", "IO:WalSync")] {
+        let [read, sync] = [read, sync].map(|event| format!("execute::wait::{event}"));
+        let interval =
+            interval(&[(&read, 100, 2.0), (&sync, 100, 3.0), ("execute::cpu", 100, 5.0)]);
+        let case = Case { statements: Some(&statements), checkpoints: &of_wal, ..case(&interval) };
+        let found = diagnose(&case);
+        let of = |rule| found.iter().find(|it| it.rule == rule).unwrap();
+        let evidence = of(Rule::TemporaryFiles).evidence.join(" ");
+        assert!(evidence.contains("waited for these files for 2 s"), "{evidence}");
+        assert_eq!(of(Rule::Checkpoints).seconds, 3.0, "{sync}");
+    }
+}
+
+#[test]
 fn planning_is_long_if_it_is_longer_than_executing() {
     let found = |planning: f64, execution: f64| {
         let mut statements = view::sample::statements();

@@ -18,6 +18,7 @@ mod document;
 mod findings;
 mod key;
 mod machine;
+mod matching;
 mod selection;
 mod side;
 mod statements;
@@ -65,11 +66,14 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
         let meant = of.is_url() || !other.is_url();
         args.cluster.as_deref().filter(|_| meant)
     };
-    let a = Side::read("A", &args.a, (cluster(&args.a, &args.b), host))?;
+    let mut a = Side::read("A", &args.a, (cluster(&args.a, &args.b), host))?;
     progress.set_message("reading B");
     let host = args.host_b.as_deref().or(host);
-    let b = Side::read("B", &args.b, (cluster(&args.b, &args.a), host))?;
+    let mut b = Side::read("B", &args.b, (cluster(&args.b, &args.a), host))?;
     let shared = shared(&a, &b)?;
+    if let (Some(a), Some(b)) = (&mut a.statements, &mut b.statements) {
+        matching::match_up(a, b);
+    }
     progress.set_message("comparing");
     let mut units = units(&a, &b);
     let per = match args.per {

@@ -59,6 +59,29 @@ fn recordings_of_the_same_load_show_no_change() {
 }
 
 #[test]
+fn an_event_and_a_statement_of_two_versions_are_one_row() {
+    let recordings = Recordings::new();
+    let version = |sync, end| FakeServer {
+        accounts: vec![("execute::cpu", 200_000.0, 0.1), (sync, 300_000.0, 0.2)],
+        statements: vec![("select $1", 11, 0.3), (end, 12, 0.7)],
+        ..FakeServer::default()
+    };
+    recordings.make("a", 60, &version("commit::wait::IO:WALSync", "END"));
+    recordings.make("b", 60, &version("commit::wait::IO:WalSync", "COMMIT").seed(2));
+    let diff = recordings.json("a", "b", &[]);
+    let names = |table: &str, key: &str| -> Vec<String> {
+        rows(&diff, table).iter().map(|row| row[key].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(changed(&diff).len(), 0, "{diff}");
+    let mut activities = names("accounts", "activity");
+    activities.sort();
+    assert_eq!(activities, ["IO:WalSync", "cpu"]);
+    let mut statements = names("statements", "query");
+    statements.sort();
+    assert_eq!(statements, ["COMMIT", "select $1"]);
+}
+
+#[test]
 fn changed_settings_come_first_and_a_port_is_not_in_the_findings() {
     let recordings = Recordings::new();
     let with = |buffers, port| FakeServer {
@@ -429,7 +452,7 @@ fn the_page_contains_everything_and_escapes_recorded_text() {
     recordings.make("b", 60, &made(2).account("commit::wait::IO:WALSync", 600_000.0));
     output(recordings.diff("a", "b").args(["-o", "diff.html"]));
     let page = std::fs::read_to_string(recordings.path("diff.html")).unwrap();
-    assert!(page.contains("IO:WALSync") && page.contains("<h2>Inconclusive</h2>"));
+    assert!(page.contains("IO:WalSync") && page.contains("<h2>Inconclusive</h2>"));
     assert!(page.contains("id=\"table-accounts\"") && page.contains("table-statements"));
     let report = embedded(&page);
     assert_eq!(report["elapsed"], true);

@@ -282,6 +282,7 @@ impl FakeServer {
                 queryid: *queryid,
                 toplevel: true,
                 text: (*text).into(),
+                fingerprint: recording::fingerprint(text).into(),
                 kept_bytes: text.len() as u32,
                 whole_bytes: text.len() as u32,
                 ..TextRow::default()

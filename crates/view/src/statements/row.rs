@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use segment::statements::{Blocks, MessageText, Text, Wal};
-use segment::{own, Statement, StatementKey};
+use segment::{own, wait_names, Statement, StatementKey};
 use serde::{Serialize, Serializer};
 
 use super::histogram::Bucket;
@@ -299,9 +299,10 @@ impl StatementRow {
         }
     }
 
-    /// Time in the activity of this name: "cpu" or `Type:Event` in lower case.
+    /// Time in the activity of this name: "cpu" or `Type:Event`, canonical but for upper and lower case.
     pub fn seconds_in(&self, activity: &str) -> f64 {
-        let wanted = self.activities.iter().filter(|a| a.activity.to_lowercase() == activity);
+        let is_wanted = |name: &str| wait_names::canonical(name).eq_ignore_ascii_case(activity);
+        let wanted = self.activities.iter().filter(|a| is_wanted(&a.activity));
         wanted.map(|a| a.seconds).fold(0.0, |sum, s| sum + s)
     }
 }
