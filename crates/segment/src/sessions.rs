@@ -115,7 +115,7 @@ pub(crate) fn rows(delta: &Delta<'_>) -> Vec<SessionRow> {
     let mut names = Names::default();
     for book in delta.snapshot.books.iter().chain(&delta.snapshot.groups) {
         let ids = (book.database_id, book.user_id);
-        names.add(ids, &book.identity.database, &book.identity.user);
+        names.add(ids, &book.identity.database, &book.identity.user, 0);
     }
     delta.sessions.iter().map(|s| session_row(s, delta.snapshot, &names)).collect()
 }

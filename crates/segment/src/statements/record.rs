@@ -159,7 +159,7 @@ impl Statements {
         let mut statements = Vec::with_capacity(records.len());
         for record in records {
             let ids = (record.key.database_id, record.key.user_id);
-            names.add(ids, &record.database, &record.user);
+            names.add(ids, &record.database, &record.user, 0);
             let parts = record.parts.iter().filter(|part| part.count > 0 || part.ticks > 0);
             let parts = parts.map(|part| {
                 let name = part.account.to_string();

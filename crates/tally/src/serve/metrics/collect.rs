@@ -64,7 +64,7 @@ pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Ve
         families.retain(|family| !family.samples.is_empty());
     }
     for family in &mut families {
-        family.samples.sort_by(|a, b| a.labels.cmp(&b.labels));
+        family.settle();
     }
     families
 }
