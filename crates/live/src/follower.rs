@@ -2,6 +2,7 @@
 //! Follows a server across its restarts: attaches to its segment, reads what is wanted step by
 //! step, notices when that run of the server ends, and attaches to the next one.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -30,8 +31,8 @@ pub enum Step {
     Frame(Box<Taken>),
     /// An interval.
     Interval(Box<Reading>),
-    /// The run has ended; why.
-    Ended(&'static str),
+    /// The run has ended, or cannot be read; why.
+    Ended(Cow<'static, str>),
     /// There is nothing to read for now.
     Absent(Absent),
 }
@@ -197,21 +198,27 @@ impl Follower {
                 self.server_pid = 0;
             }
             if let Err(error) = read {
-                found.push(Step::Ended("the segment cannot be read"));
-                found.push(Step::Absent(Absent::Unreadable(error)));
+                // What was only our session's end is over with another one; else the reason is found now, such as
+                // that the database was dropped.
+                found.push(Step::Ended(format!("the segment cannot be read: {error}").into()));
+                found.push(self.attached(next));
                 return found;
             }
             let Some(end) = end else {
                 self.run = Some(run);
                 return found;
             };
-            found.push(Step::Ended(end.reason()));
+            found.push(Step::Ended(end.reason().into()));
         }
-        found.push(match self.attach(next) {
+        found.push(self.attached(next));
+        found
+    }
+
+    fn attached(&mut self, next: Option<Result<Segment, Error>>) -> Step {
+        match self.attach(next) {
             Ok(fresh) => Step::Attached { fresh },
             Err(absent) => Step::Absent(absent),
-        });
-        found
+        }
     }
 
     /// The interval since the last step, of the same run of the server.

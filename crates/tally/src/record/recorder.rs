@@ -22,7 +22,7 @@ use super::vacuum;
 use super::RecordArgs;
 use error::Error;
 use live::device_rows::DeviceRows;
-use live::follower::{Details, Figures, Follower, Step, Taken, Wanted};
+use live::follower::{Absent, Details, Figures, Follower, Step, Taken, Wanted};
 use live::machine::{self, Processors};
 use view::events::Row;
 
@@ -229,8 +229,8 @@ impl<'a> Recorder<'a> {
                     self.pending.events.extend(rows.iter().map(|row| event(row, self.server)));
                 }
                 Step::Frame(taken) => self.take(*taken)?,
-                Step::Ended(why) => self.ended(why),
-                Step::Absent(why) => self.nothing(why.to_string()),
+                Step::Ended(why) => self.ended(&why),
+                Step::Absent(why) => self.nothing(&why),
                 Step::Interval(_) => {}
             }
         }
@@ -415,7 +415,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The run of the server has ended.
-    fn ended(&mut self, why: &'static str) {
+    fn ended(&mut self, why: &str) {
         self.pending.marks.push(mark("server end", why.to_string()));
         self.messages.push(why.to_string());
         (self.absent, self.gap) = (Some(why.to_string()), Some(why.to_string()));
@@ -423,8 +423,14 @@ impl<'a> Recorder<'a> {
         self.settings = None;
     }
 
-    fn nothing(&mut self, why: String) {
-        if self.absent.is_none() {
+    fn nothing(&mut self, absent: &Absent) {
+        let why = absent.to_string();
+        // What follows the end of a server is no news; an error is.
+        let news = self
+            .absent
+            .as_ref()
+            .is_none_or(|known| *known != why && matches!(absent, Absent::Unreadable(_)));
+        if news {
             self.messages.push(why.clone());
         }
         (self.absent, self.gap) = (Some(why.clone()), Some(why));

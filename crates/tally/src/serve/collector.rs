@@ -178,7 +178,7 @@ impl Collector {
                     }
                     self.history.note(rows);
                 }
-                Step::Ended(why) => self.ended(why),
+                Step::Ended(why) => self.ended(&why),
                 Step::Absent(why) => self.ended(&why.to_string()),
                 Step::Interval(_) => {}
             }
