@@ -226,14 +226,15 @@ sees_row(const viewer *v, const statement_row *statement)
 								 statement->torn ? TALLY_READ_TORN : TALLY_READ_CONSISTENT);
 }
 
-/* Was it ever planned or executed, successfully or not? */
+/* Was it ever planned or executed, successfully or not, or has it taken time so far? */
 static bool
 is_shown(const statement_row *statement)
 {
 	const tally_counts *counts = &statement->figures.counts;
 
 	return statement->key.id != 0 &&
-		counts->exec.count + counts->plan.count + counts->errors + counts->cancels > 0;
+		(counts->exec.count + counts->plan.count + counts->errors + counts->cancels > 0 ||
+		 statement->figures.parts[0].stat != 0);
 }
 
 /* tally.statement_rows(showtext bool): a row for each statement. */

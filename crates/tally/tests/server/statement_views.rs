@@ -328,6 +328,65 @@ fn a_reset_clears_one_statement_a_role_a_database_or_all() {
     assert!(number(&mut client, ledger) > before, "the ledger goes on");
 }
 
+/// They are neither planned nor counted before they end; a query is the same where planning is not counted. The witness is
+/// pg_stat_activity.
+#[test]
+fn a_utility_statement_is_shown_while_it_runs_for_the_first_time() {
+    let database = Profile::Preloaded.database();
+    let mut client = database.connect();
+    client.batch_execute("create table busy (id int); insert into busy values (1)").unwrap();
+    let waits = "select pg_advisory_xact_lock_shared(77)";
+    let cases = [
+        "do $$ begin perform pg_advisory_xact_lock_shared(77); end $$".to_owned(),
+        format!("explain (analyze, costs off) {waits}"),
+        format!("copy ({waits}) to stdout"),
+        format!("create table made as {waits} is null as waited"),
+        "create index on busy (id)".to_owned(),
+        "vacuum busy".to_owned(),
+        waits.to_owned(),
+    ];
+    for sql in &cases {
+        let mut worker = database.connect();
+        worker.batch_execute("set pg_tally.statements_planning = off").unwrap();
+        let pid: i32 = worker.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        std::thread::scope(|scope| {
+            let mut holder = database.connect();
+            holder
+                .batch_execute("begin; lock table busy in share row exclusive mode; select pg_advisory_lock(77)")
+                .unwrap();
+            let work = scope.spawn(move || match sql.starts_with("copy") {
+                true => drop(std::io::copy(
+                    &mut worker.copy_out(sql.as_str()).unwrap(),
+                    &mut std::io::sink(),
+                )),
+                false => worker.batch_execute(sql).unwrap(),
+            });
+            let activity =
+                "select query_id from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'";
+            let waiting = eventually("it waits", || client.query_opt(activity, &[&pid]).unwrap());
+            let id: i64 = waiting.get(0);
+            let shown = "select calls, plans, ledger_time, lock_time, query from tally.statements \
+                         where queryid = $1 and datname = current_database() and toplevel";
+            let row = client.query_opt(shown, &[&id]).unwrap();
+            let row = row.unwrap_or_else(|| panic!("{sql}: there is no row"));
+            assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 0), "{sql}");
+            let (ledger, lock): (f64, f64) = (row.get(2), row.get(3));
+            assert!(lock > 0.0 && ledger >= lock, "{sql}: {ledger}, {lock}");
+            let first = sql.split(' ').next().unwrap();
+            assert!(
+                row.get::<_, String>(4).starts_with(first),
+                "{sql}: {}",
+                row.get::<_, String>(4)
+            );
+            holder.batch_execute("rollback; select pg_advisory_unlock(77)").unwrap();
+            work.join().unwrap();
+            eventually("it has ended", || {
+                client.query_one(shown, &[&id]).unwrap().get::<_, i64>(0) == 1
+            });
+        });
+    }
+}
+
 #[test]
 fn texts_are_shown_whatever_their_encoding_and_a_cut_is_marked() {
     let cluster = start(
