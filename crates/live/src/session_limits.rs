@@ -63,12 +63,11 @@ pub fn lift_others(client: &mut Client) {
 
 /// Those that could not be lifted.
 pub fn in_force(client: &mut Client) -> Vec<Limit> {
-    let limit = |row: pq::Row| Limit {
-        name: row.get::<&str>(0).to_string(),
-        value: row.get::<&str>(1).to_string(),
-        set_by: row.get::<Option<&str>>(2).map(str::to_string),
+    let limit = |row: &pq::Row| -> Result<Limit, Error> {
+        Ok(Limit { name: row.get(0)?, value: row.get(1)?, set_by: row.get(2)? })
     };
-    client.query(IN_FORCE, &[]).unwrap_or_default().into_iter().map(limit).collect()
+    let rows = client.query(IN_FORCE, &[]).unwrap_or_default();
+    rows.iter().filter_map(|row| limit(row).ok()).collect()
 }
 
 fn is_by_a_limit(error: &Error) -> bool {

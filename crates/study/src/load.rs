@@ -9,7 +9,7 @@ use scratch::{Cluster, Load, RunningPgbench};
 use super::file::{Arm, Builtin, Study};
 use super::plan::Point;
 use error::Error;
-use experiment::background::Background;
+use experiment::background::{last_lines, Background};
 use experiment::words::Words;
 
 /// A running load.
@@ -114,13 +114,12 @@ impl Running {
         }
     }
 
-    /// What to report of a load that has ended too early: that, and the end of its output.
+    /// What to report of a load that has ended too early: that, and its errors or the end of its output.
     pub fn ended(&self, what: &str) -> String {
         match self {
-            Self::Pgbench { run, .. } => format!(
-                "the load {what}; pgbench printed:\n{}",
-                experiment::background::last_lines(&run.so_far(), 8)
-            ),
+            Self::Pgbench { run, .. } => {
+                format!("the load {what}; pgbench printed:\n{}", errors(&run.so_far()))
+            }
             Self::Command(command) => format!("the load {what}:\n{}", command.last_lines(8)),
         }
     }
@@ -191,6 +190,16 @@ fn start_command(
     })
 }
 
+/// The first errors that pgbench has printed, before results of several lines; else its last lines.
+fn errors(output: &str) -> String {
+    let errors: Vec<&str> =
+        output.lines().filter(|line| line.starts_with("pgbench: error: ")).take(4).collect();
+    match errors.is_empty() {
+        true => last_lines(output, 8),
+        false => errors.join("\n"),
+    }
+}
+
 /// The complete lines "progress: 1763765000.123 s, 1234.5 tps, ..." of an output that still grows.
 fn lines(output: &str) -> Vec<Line> {
     output
@@ -215,6 +224,15 @@ pub fn transactions(lines: &[Line], from: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_errors_of_a_load_are_reported_not_the_results_below() {
+        let output = "pgbench (15.20)\nprogress: 1.0 s, 2.0 tps\npgbench: error: client 0 aborted: ERROR: x\n\
+                      transaction type: a\nnumber of clients: 1\npgbench: error: Run was aborted\n";
+        let all = "pgbench: error: client 0 aborted: ERROR: x\npgbench: error: Run was aborted";
+        assert_eq!(errors(output), all);
+        assert_eq!(errors("a\nb\n"), "a\nb");
+    }
 
     #[test]
     fn progress_is_read_up_to_the_last_complete_line() {

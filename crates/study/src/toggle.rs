@@ -75,11 +75,15 @@ pub fn run(
         refreshed: Instant::now(),
     };
     bench.meter.refresh()?;
-    // At normal priority the load would delay the ends of slices. `tally cost` does the same.
-    let _ = rustix::process::setpriority_process(None, -10);
+    prefer(true);
     let done = bench.blocks(&mut load, point, take);
-    let _ = rustix::process::setpriority_process(None, 0);
+    prefer(false);
     done
+}
+
+/// At normal priority the load would delay the ends of slices. `tally cost` does the same. What is started meanwhile inherits it.
+fn prefer(us: bool) {
+    let _ = rustix::process::setpriority_process(None, if us { -10 } else { 0 });
 }
 
 /// Start the load and wait until it is warm. `None` if interrupted.
@@ -120,7 +124,9 @@ impl Bench<'_> {
                 }
                 restarts += 1;
                 (self.task.say)(&format!("block {} is measured again: {why}", block + 1));
+                prefer(false);
                 let Some(new) = start(self.task, self.server)? else { return Ok(false) };
+                prefer(true);
                 *load = new;
                 self.meter.refresh()?;
                 continue;

@@ -115,7 +115,7 @@ mod tests {
             ("execute::wait::BufferPin:BufferPin", "execute::wait::Buffer:BufferCleanup"),
             ("commit::wait::Call:commit_delay", "commit::wait::Timeout:CommitDelay"),
         ] {
-            for process in [CLIENTS, "walwriter"] {
+            for process in [own::CLIENT, "walwriter"] {
                 let [a, b] = [earlier, last].map(|name| key(process, name, StatKind::Account));
                 assert!(a.is_some() && a == b, "{a:?} {b:?}");
             }

@@ -39,21 +39,24 @@ fn identity(what: &What) -> Identity {
 impl Line {
     /// Adds the executions of the same statement under another text.
     fn add(&mut self, other: Line) {
-        if self.seconds.len() < other.seconds.len() {
-            self.seconds.resize(other.seconds.len(), 0.0);
-        }
-        for (sum, seconds) in self.seconds.iter_mut().zip(other.seconds) {
-            *sum += seconds;
-        }
-        if self.plan.is_none() || other.calls > self.calls {
+        let total = |calls: &[f64]| calls.iter().sum::<f64>();
+        if self.plan.is_none() || total(&other.calls) > total(&self.calls) {
             self.plan = other.plan.or_else(|| self.plan.take());
         }
-        self.calls += other.calls;
+        add_each(&mut self.seconds, &other.seconds);
+        add_each(&mut self.calls, &other.calls);
+        add_each(&mut self.execution_seconds, &other.execution_seconds);
         self.executions = match (self.executions, other.executions) {
             (Some(one), Some(other)) => Some(together(one, other)),
             (one, other) => one.or(other),
         };
     }
+}
+
+/// Adds the figures of each block.
+fn add_each(sums: &mut Vec<f64>, more: &[f64]) {
+    sums.resize(sums.len().max(more.len()), 0.0);
+    sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 /// All of these executions. The median is that of the larger part.
@@ -83,16 +86,26 @@ mod tests {
         }
     }
 
-    fn side(lines: &[(&str, f64, u64)]) -> Statements {
-        let line = |seconds, calls| Line { seconds: vec![seconds], calls, ..Line::default() };
+    fn side(lines: &[(&str, f64, f64)]) -> Statements {
+        let line = |seconds, calls| Line {
+            seconds: vec![seconds],
+            calls: vec![calls],
+            execution_seconds: vec![seconds / 2.0],
+            ..Line::default()
+        };
         let lines =
             lines.iter().map(|(text, seconds, calls)| (statement(text), line(*seconds, *calls)));
-        Statements { blocks: Vec::new(), lines: lines.collect() }
+        let mut side = Statements::default();
+        side.lines = lines.collect();
+        side
     }
 
-    fn shown(side: &Statements) -> Vec<(String, f64, u64)> {
+    fn shown(side: &Statements) -> Vec<(String, f64, f64)> {
         let row = |(what, line): (&What, &Line)| match what {
-            What::Statement { query, .. } => (query.to_string(), line.seconds[0], line.calls),
+            What::Statement { query, .. } => {
+                assert_eq!(line.execution_seconds[0], line.seconds[0] / 2.0);
+                (query.to_string(), line.seconds[0], line.calls[0])
+            }
             other => panic!("{other:?}"),
         };
         let mut rows: Vec<_> = side.lines.iter().map(row).collect();
@@ -103,22 +116,23 @@ mod tests {
     #[test]
     fn a_statement_of_two_versions_is_one_row_under_the_text_of_b() {
         let mut a = side(&[
-            ("END", 1.0, 10),
-            ("COMMIT", 2.0, 20),
-            ("select a from t where b in ($1, $2)", 4.0, 40),
-            ("4711: select", 8.0, 80),
+            ("END", 1.0, 10.0),
+            ("COMMIT", 2.0, 20.0),
+            ("select a from t where b in ($1, $2)", 4.0, 40.0),
+            ("4711: select", 8.0, 80.0),
         ]);
         let mut b = side(&[
-            ("commit", 16.0, 160),
-            ("select a from t where b in ($1 /*, ... */)", 32.0, 320),
-            ("4712: select", 64.0, 640),
+            ("commit", 16.0, 160.0),
+            ("select a from t where b in ($1 /*, ... */)", 32.0, 320.0),
+            ("4712: select", 64.0, 640.0),
         ]);
         match_up(&mut a, &mut b);
         let row = |text: &str, seconds, calls| (text.to_string(), seconds, calls);
         let list = "select a from t where b in ($1 /*, ... */)";
-        let of_a = [row("4711: select", 8.0, 80), row("commit", 3.0, 30), row(list, 4.0, 40)];
+        let of_a = [row("4711: select", 8.0, 80.0), row("commit", 3.0, 30.0), row(list, 4.0, 40.0)];
         assert_eq!(shown(&a), of_a);
-        let of_b = [row("4712: select", 64.0, 640), row("commit", 16.0, 160), row(list, 32.0, 320)];
+        let of_b =
+            [row("4712: select", 64.0, 640.0), row("commit", 16.0, 160.0), row(list, 32.0, 320.0)];
         assert_eq!(shown(&b), of_b);
     }
 

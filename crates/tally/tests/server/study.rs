@@ -500,7 +500,7 @@ fn a_run_goes_on_after_a_cell_whose_load_fails_and_measures_it_later() {
     let output = place.run(&never_again).assert().code(1).get_output().clone();
     let complaint = String::from_utf8(output.stderr).unwrap();
     for part in
-        ["has failed: the load ended", "to program", "cells failed: 1", "3 of 4 cells are kept"]
+        ["has failed: the load ended", "program \"! rm", "cells failed: 1", "3 of 4 cells are kept"]
     {
         assert!(complaint.contains(part), "{part}: {complaint}");
     }
