@@ -90,7 +90,7 @@
 	  files_done(fd, FILE_READ, result, -1)) \
 	X(ssize_t, __read_chk, true, (int fd, void *b, size_t n, size_t s), (fd, b, n, s), \
 	  files_done(fd, FILE_READ, result, -1)) \
-	X(ssize_t, write, fd == STDERR_FILENO && files_is_log_pipe() ? CALL_LOG_PIPE : true, \
+	X(ssize_t, write, fd == STDERR_FILENO && tally.on && files_is_log_pipe() ? CALL_LOG_PIPE : true, \
 	  (int fd, const void *b, size_t n), (fd, b, n), \
 	  files_done(fd, FILE_WRITE, result, -1)) \
 	X(int, stat, true, (const char *p, struct stat *s), (p, s), NOT_A_FILE) \

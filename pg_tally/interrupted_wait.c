@@ -68,6 +68,21 @@ is_signal(int result, const struct epoll_event *events)
 	return result == 1 && ((const WaitEvent *) events[0].data.ptr)->events == WL_LATCH_SET;
 }
 
+/* The running wait may go on. */
+static void
+interrupt(uint32 event, uint64 now)
+{
+	interrupted.event = event;
+	interrupted.phase = tally.phase;
+	interrupted.identity = identity_of(event);
+	interrupted.messages = tally.slot.book->calls[CALLS_MESSAGES];
+	tally_switch_interrupted(&tally.slot, tally.cpu, now);
+	/* the next wait, and the next message, look here */
+	tally.special = true;
+	tally.reads_messages = false;
+	tally.on = true;
+}
+
 void
 interrupted_end_sleep(int result, const struct epoll_event *events)
 {
@@ -81,17 +96,7 @@ interrupted_end_sleep(int result, const struct epoll_event *events)
 	interrupted.event = 0;
 	interrupted.resumed = false;
 	if (goes_on && may_go_on(event))
-	{
-		interrupted.event = event;
-		interrupted.phase = tally.phase;
-		interrupted.identity = identity_of(event);
-		interrupted.messages = tally.slot.book->calls[CALLS_MESSAGES];
-		tally_switch_interrupted(&tally.slot, tally.cpu, now);
-		/* the next wait, and the next message, look here */
-		tally.special = true;
-		tally.reads_messages = false;
-		tally.on = true;
-	}
+		interrupt(event, now);
 	else
 		/* nothing has come that could be a message */
 		probe_end_wait_at(now, !woken);
@@ -104,10 +109,18 @@ interrupted_end_other(uint64 now)
 	const tally_book *book = tally.slot.book;
 	uint32		wait = book->run;
 	uint64		begun = book->run_start;
+	uint32		event = interrupted.event;
+	bool		resumed = interrupted.resumed;
 
+	interrupted.resumed = false;
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 	{
 		probe_end_wait_changed(now);
+		return;
+	}
+	if (resumed)
+	{
+		interrupt(event, now);
 		return;
 	}
 	now = Max(now, begun);
@@ -126,9 +139,9 @@ interrupted_resume(uint32 event, bool sleeps)
 	bool		same = interrupted.phase == tally.phase && !tally.commit_pends &&
 		interrupted.messages == tally.slot.book->calls[CALLS_MESSAGES];
 
-	if (same && sleeps && event == interrupted.event && interrupted.identity == identity_of(event))
+	/* another sleep, or the server takes its own signal from the descriptor while it still announces the wait */
+	if (same && event == interrupted.event && interrupted.identity == identity_of(event))
 	{
-		interrupted.event = 0;
 		interrupted.resumed = true;
 		tally_switch_back(&tally.slot, probe_now());
 		return true;

@@ -21,7 +21,7 @@ typedef struct interrupted_wait
 	tally_phase phase;
 	uint64		identity;			/* which wait of that event it is; 0: nothing tells */
 	uint64		messages;			/* handled until then */
-	bool		resumed;			/* it goes on */
+	bool		resumed;			/* it goes on, and runs */
 } interrupted_wait;
 
 extern interrupted_wait interrupted;

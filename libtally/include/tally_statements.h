@@ -230,7 +230,7 @@ typedef struct tally_message_text	/* 1024 bytes */
 {
 	uint64_t	begun;				/* 0: of the message; 0 while the rest changes */
 	uint32_t	bytes;				/* 8: of text */
-	uint32_t	whole;				/* 12: of the whole message */
+	uint32_t	whole;				/* 12: more than that if it was cut */
 	int32_t		encoding;			/* 16: PostgreSQL's number */
 	uint32_t	user_id;			/* 20: whose it is */
 	uint32_t	database_id;		/* 24 */

@@ -336,7 +336,11 @@ fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() 
     assert_eq!((statement.key(), statement.message().map(|it| &*it.shown)), (None, Some(TEXT)));
 
     let growth = |earlier: Option<&Statements>, later: &Statements| -> Vec<(u64, i64)> {
-        let records = Statements::records(earlier, later).into_iter();
+        let records = match earlier {
+            Some(earlier) => Statements::records(earlier, later),
+            None => later.total_records(),
+        };
+        let records = records.into_iter();
         let ticks = |parts: &[AccountRecord]| parts.iter().map(|it| it.ticks).sum::<i64>();
         let mut all: Vec<_> = records.map(|it| (it.key.id, ticks(&it.parts) / SECOND)).collect();
         all.sort();
