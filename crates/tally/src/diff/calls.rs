@@ -63,9 +63,10 @@ fn means(side: &[Course<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> {
     let blocks = side.first().map_or(0, |it| it.seconds.len());
     let (mut spent, mut usual) = (vec![0.0; blocks], vec![0.0; blocks]);
     for (course, mean) in side.iter().zip(&means) {
-        for at in 0..blocks {
-            spent[at] += course.seconds[at];
-            usual[at] += course.calls[at] * mean;
+        let figures = course.seconds.iter().zip(course.calls);
+        for ((spent, usual), (seconds, calls)) in spent.iter_mut().zip(&mut usual).zip(figures) {
+            *spent += seconds;
+            *usual += calls * mean;
         }
     }
     let relative = |ratio: Option<Ratio>| {
