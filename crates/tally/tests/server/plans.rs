@@ -189,7 +189,7 @@ fn a_plan_that_does_not_fit_is_cut_at_a_line() {
     let (cluster, mut client) = filled(server());
     let tables = (1..=39).map(|n| format!("create table joined_with_a_long_name_{n} (id int);"));
     client.batch_execute(&tables.collect::<String>()).unwrap();
-    client.batch_execute("set join_collapse_limit = 1; set geqo = off; analyze").unwrap();
+    client.batch_execute("set join_collapse_limit = 1; set geqo = off; set enable_nestloop = off; set enable_mergejoin = off").unwrap();
     let mut cut = 0;
     for tables in [3, 12, 16, 20, 39] {
         let query = join_of(tables);
@@ -230,7 +230,7 @@ fn a_plan_that_does_not_fit_is_cut_at_a_line() {
         let page = output(tally().args(["statements", "--id", &id]).arg(segment(&cluster)));
         assert_eq!(page.contains("... cut"), is_cut, "{page}");
     }
-    assert!((2..5).contains(&cut), "{cut}");
+    assert!((2..5).contains(&cut), "{cut} are cut");
 }
 
 #[test]
