@@ -46,6 +46,17 @@ extern const uint64_t *tally_virtual_tick;
 #define TALLY_STOP(where) ((void) 0)
 #endif
 
+/*
+ * TALLY_DEFINED: these bytes, which others are about to see, must have been written. valgrind does not follow what another process reads,
+ * so a build for it (TALLY_MEMCHECK, script/check-memory) asks; in any other build it is nothing.
+ */
+#ifdef TALLY_MEMCHECK
+#include <valgrind/memcheck.h>
+#define TALLY_DEFINED(bytes, size) ((void) VALGRIND_CHECK_MEM_IS_DEFINED((bytes), (size)))
+#else
+#define TALLY_DEFINED(bytes, size) ((void) 0)
+#endif
+
 /* ---------------------------------------------------------------- a writer's handles */
 
 /* A mapped segment. One per process; threads share it. */

@@ -53,6 +53,7 @@ tally_event_put(tally_segment *segment, const tally_event *event)
 	to->pid = getpid();
 	to->kind = event->kind;
 	TALLY_STOP("event without its text");
+	TALLY_DEFINED(event->text, payload_bytes(event->kind));
 	/* an initialiser of a payload leaves the rest of the union undefined (gcc 15) */
 	memcpy(to->text, event->text, payload_bytes(event->kind));
 	memset(to->text + payload_bytes(event->kind), 0, sizeof(to->text) - payload_bytes(event->kind));

@@ -131,6 +131,7 @@ fill(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const tal
 	plan->cost = text->cost;
 	plan->text_bytes = size;
 	plan->text_whole = text->whole > text->size ? text->whole : text->size;
+	TALLY_DEFINED(text->bytes, size);
 	memcpy(plan->text, text->bytes, size / 2);
 	TALLY_STOP("plan has half its text");
 	memcpy(plan->text + size / 2, text->bytes + size / 2, size - size / 2);

@@ -117,6 +117,7 @@ tally_text_store(tally_segment *segment, const char *bytes, uint32_t length, uin
 	uint32_t	fresh_left = 0;
 	uint32_t   *link = &first;
 
+	TALLY_DEFINED(bytes, length);
 	*kept = 0;
 	while (*kept < length)
 	{
