@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "executor/executor.h"
+#include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
@@ -260,6 +261,7 @@ put(const QueryDesc *query, const tally_statement_key *key, uint64 shape, const 
 	(void) visit(query->planstate, &w);
 	text.size = (uint32) w.used;
 	text.whole = (uint32) w.whole;
+	text.encoding = 1 + GetDatabaseEncoding();
 	if (tally_plan_put(tally.slot.segment, key, shape, &text, use, &before) && before != 0)
 		report_change(key, before, shape);
 }

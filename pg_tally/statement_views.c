@@ -10,9 +10,7 @@
 
 #include <math.h>
 
-#include "catalog/namespace.h"
 #include "fmgr.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
@@ -25,79 +23,11 @@
 #include "tally_read.h"
 #include "views.h"
 
-/* ---------------------------------------------------------------- texts */
-
-/* Invalid bytes become '?': an error would make the whole view fail for one statement. */
-static void
-append_checked(StringInfo to, const char *bytes, int length, int encoding)
-{
-	while (length > 0)
-	{
-		int			good;
-
-		CHECK_FOR_INTERRUPTS();
-		good = pg_encoding_verifymbstr(encoding, bytes, length);
-		appendBinaryStringInfo(to, bytes, good);
-		if (good < length)
-		{
-			appendStringInfoChar(to, '?');
-			good++;
-		}
-		bytes += good;
-		length -= good;
-	}
-}
-
-static void
-append_converted(StringInfo to, const char *bytes, int length, int encoding, Oid conversion)
-{
-	int			size = length * MAX_CONVERSION_GROWTH + 1;
-	unsigned char *converted = palloc(size);
-
-	while (length > 0)
-	{
-		int			good;
-
-		CHECK_FOR_INTERRUPTS();
-		good = pg_do_encoding_conversion_buf(conversion, encoding, GetDatabaseEncoding(),
-											 (unsigned char *) bytes, length, converted, size, true);
-		appendStringInfoString(to, (char *) converted);
-		if (good < length)
-		{
-			int			bad = pg_encoding_mblen(encoding, bytes + good);
-
-			appendStringInfoChar(to, '?');
-			good += Max(1, Min(bad, length - good));
-		}
-		bytes += good;
-		length -= good;
-	}
-	pfree(converted);
-}
-
-/* A kept text in the encoding of this database; "..." stands for what was cut. */
+/* A kept text, in the encoding of this database. */
 static Datum
 text_datum(const statement_text *text)
 {
-	StringInfoData shown;
-	int			encoding = PG_VALID_BE_ENCODING(text->encoding) ? text->encoding : PG_SQL_ASCII;
-	int			length = (int) text->kept;
-	Oid			conversion = InvalidOid;
-
-	initStringInfo(&shown);
-	/* it may have been cut within a character when blocks ran out */
-	if (text->kept < text->whole)
-		length = pg_encoding_mbcliplen(encoding, text->bytes, length, length);
-	if (encoding != GetDatabaseEncoding() && encoding != PG_SQL_ASCII &&
-		GetDatabaseEncoding() != PG_SQL_ASCII)
-		conversion = FindDefaultConversionProc(encoding, GetDatabaseEncoding());
-	if (OidIsValid(conversion))
-		append_converted(&shown, text->bytes, length, encoding, conversion);
-	else
-		append_checked(&shown, text->bytes, length, GetDatabaseEncoding());
-	if (text->kept < text->whole)
-		appendStringInfoString(&shown, "...");
-	return PointerGetDatum(cstring_to_text_with_len(shown.data, shown.len));
+	return views_text(text->bytes, text->kept, text->kept < text->whole, text->encoding);
 }
 
 /* ---------------------------------------------------------------- tally.statements */

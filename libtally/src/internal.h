@@ -205,6 +205,7 @@ extern int	tally_group_open(tally_segment *segment, uint32_t index,
 							 const tally_slot_entry *like);
 
 /* text_blocks.c */
+extern bool tally_text_has_space(const tally_segment *segment);
 extern uint32_t tally_text_store(tally_segment *segment, const char *bytes, uint32_t length,
 								 uint32_t *kept);
 /* At most `size` bytes of an entry's text, without a terminator. The caller checks its seq. Returns bytes. */

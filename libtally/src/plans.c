@@ -129,6 +129,7 @@ fill(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const tal
 	plan->ticks = plan->max = use->ticks;
 	plan->rows = use->rows;
 	plan->cost = text->cost;
+	plan->encoding = text->encoding;
 	plan->text_bytes = size;
 	plan->text_whole = text->whole > text->size ? text->whole : text->size;
 	TALLY_DEFINED(text->bytes, size);

@@ -29,7 +29,7 @@
 #define MIN_USAGE (-16 * OCTAVE)		/* so that no entry is 32 octaves from the clock, where it would wrap */
 #define MAX_USAGE (30 * OCTAVE)
 
-/* In tally_set.reserved: the entry has its text. Spares a look at the entry itself. */
+/* In tally_set.reserved: the entry has its text, or what there was space for. Spares a look at the entry itself. */
 static inline uint32_t
 has_text(uint32_t way)
 {
@@ -97,8 +97,8 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 
 		for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
 			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == (uint32_t) tag)
-				/* an entry that was flushed before it had a text still needs one */
-				return (tally_peek32(&set->reserved) & has_text(way)) != 0
+				/* an entry that was flushed before it had a text, or met no free block, still needs one */
+				return (tally_peek32(&set->reserved) & has_text(way)) != 0 || !tally_text_has_space(segment)
 					? number[which] * TALLY_WAYS + way : TALLY_NONE;
 	}
 	return TALLY_NONE;
@@ -351,6 +351,21 @@ find_free(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 	return TALLY_NONE;
 }
 
+/* Store the text of an entry that has none. The caller has begun the statement. */
+static void
+store_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
+{
+	tally_statement *statement = tally_statement_at(segment, number);
+
+	statement->text = tally_text_store(segment, text->bytes, text->length, &statement->text_bytes);
+	TALLY_STOP("statement given a text");
+	statement->text_whole = text->whole;
+	statement->encoding = text->encoding;
+	/* without a block it gets its text when it is met again and one is free */
+	if (statement->text != 0 || text->length == 0)
+		tally_set_at(segment, number / TALLY_WAYS)->reserved |= has_text(number % TALLY_WAYS);
+}
+
 /* Insert a statement that is in neither set, with zero counts. */
 uint32_t
 tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_statement_key *key,
@@ -381,13 +396,7 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	statement->more = 0;
 	TALLY_STOP("statement zeroed");
 	if (text != NULL)
-	{
-		statement->text = tally_text_store(segment, text->bytes, text->length,
-										   &statement->text_bytes);
-		statement->text_whole = text->whole;
-		statement->encoding = text->encoding;
-		set->reserved |= has_text(number % TALLY_WAYS);
-	}
+		store_text(segment, number, text);
 	statement->state = 1;
 	TALLY_STOP("statement used, without a tag");
 	set_usage(set, number % TALLY_WAYS, usage_clock(segment), JUST_ENTERED);
@@ -395,23 +404,6 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	statement_end(statement);
 	TALLY_POINT("statement entered");
 	return number;
-}
-
-/* Give an entry its text if it was inserted without. */
-static void
-give_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
-{
-	tally_statement *statement = tally_statement_at(segment, number);
-
-	tally_set_at(segment, number / TALLY_WAYS)->reserved |= has_text(number % TALLY_WAYS);
-	if (statement->text != 0)
-		return;
-	statement_begin(statement);
-	statement->text = tally_text_store(segment, text->bytes, text->length, &statement->text_bytes);
-	TALLY_STOP("statement given a text");
-	statement->text_whole = text->whole;
-	statement->encoding = text->encoding;
-	statement_end(statement);
 }
 
 uint32_t
@@ -422,8 +414,13 @@ tally_statement_obtain(tally_segment *segment, tally_sets *sets, const tally_sta
 
 	if (number == TALLY_NONE)
 		return tally_statement_insert(segment, sets, key, tag, text);
-	if (text != NULL)
-		give_text(segment, number, text);
+	/* it may have been inserted without */
+	if (text != NULL && tally_statement_at(segment, number)->text == 0)
+	{
+		statement_begin(tally_statement_at(segment, number));
+		store_text(segment, number, text);
+		statement_end(tally_statement_at(segment, number));
+	}
 	return number;
 }
 

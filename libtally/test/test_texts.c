@@ -146,6 +146,7 @@ a_text_longer_than_all_blocks_is_cut_and_counted(void **state)
 {
 	uint32_t	all = segment.header->texts.count;
 	tally_statement_filter filter = {.id = 1};
+	tally_statement_key second = test_key(2);
 	const tally_statement *entry;
 
 	(void) state;
@@ -160,11 +161,15 @@ a_text_longer_than_all_blocks_is_cut_and_counted(void **state)
 	assert_int_equal(entry->text_whole, 10);
 	assert_int_equal(segment.header->texts_cut, 2);
 	assert_blocks_add_up(0);
+	/* nobody makes its text as long as there is no space */
+	assert_int_equal(tally_statement_known(&segment, &second), test_entry_of(&segment, 2));
 	/* with the first text's blocks freed there is space again, for the second one too */
 	assert_int_equal(tally_statements_reset(&segment, &filter), 1);
+	assert_int_equal(tally_statement_known(&segment, &second), TALLY_NONE);
 	assert_text(enter(3, 10000, 10000), 10000);
 	tally_cache_flush(&cache);
 	assert_text(enter(2, 10, 10), 10);
+	assert_int_equal(tally_statement_known(&segment, &second), test_entry_of(&segment, 2));
 	assert_blocks_add_up(0);
 	assert_int_equal(segment.header->texts_cut, 2);
 	assert_int_equal(segment.header->texts_used, all);

@@ -30,6 +30,7 @@ pub mod commits;
 pub mod delta;
 pub mod directory;
 mod edge_names;
+pub mod encoding;
 mod error;
 mod event_kind;
 pub mod event_payload;

@@ -159,5 +159,6 @@ offsets! {
     TEXT_BYTES = 96, "U32: of the text, stored.";
     TEXT_WHOLE = 100, "U32: of the whole text.";
     GENERATION = 104, "U64: counts the plans that the entry has had.";
+    ENCODING   = 112, "I32: 1 + PostgreSQL's number of its encoding; 0: not known.";
     TEXT       = 120, "A line for each node.";
 }

@@ -9,7 +9,7 @@ use crate::book::NAMELESS;
 use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
 use crate::error::Error;
-use crate::layout::{entry, header, u32_at, u64_at};
+use crate::layout::{block, entry, header, u32_at, u64_at};
 use crate::level::resets_of_word;
 use crate::origin::Parts;
 use crate::owners::Names;
@@ -59,6 +59,7 @@ pub struct Statements {
     pub(super) dropped: u64,
     pub(super) lost: u64,
     pub(super) texts_cut: u64,
+    pub(super) text_bytes: u64,
     pub(super) paused: bool,
     pub(super) torn: u32,
     pub(super) names: Names,
@@ -74,6 +75,7 @@ getters! {
     dropped: u64, "Counts that could not be flushed into the table, since the segment was created.";
     lost: u64, "Statements left half changed by a process that died, since the segment was created.";
     texts_cut: u64, "Texts truncated because their space was full, since the segment was created.";
+    text_bytes: u64, "Bytes that all texts together may have.";
     paused: bool, "Whether sessions pause counting statements.";
     torn: u32, "Statements that were read during an update, because their writers were stopped or killed.";
 }
@@ -232,6 +234,7 @@ impl Segment {
             dropped: u64_at(&live, header::STATEMENTS_DROPPED),
             lost: u64_at(&live, header::STATEMENTS_LOST),
             texts_cut: u64_at(&live, header::TEXTS_CUT),
+            text_bytes: u64::from(regions.texts.count) * (block::SIZE - block::BYTES) as u64,
             paused: u32_at(&live, header::PAUSE) & 1 != 0,
             torn: tries.torn(),
             names,

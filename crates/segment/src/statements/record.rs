@@ -197,6 +197,7 @@ impl Statements {
             dropped: 0,
             lost: 0,
             texts_cut: 0,
+            text_bytes: 0,
             paused: false,
             torn: 0,
             names,

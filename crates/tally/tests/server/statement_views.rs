@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use crate::support::shared_server::Profile;
 use crate::support::{
-    create_views, create_views_in, eventually, has_module, major, plain, shared, start,
+    create_views, create_views_in, eventually, has_module, major, output, plain, segment, shared,
+    start, tally,
 };
 use postgres::{Client, NoTls};
 use scratch::Cluster;
@@ -434,6 +435,54 @@ fn texts_are_shown_whatever_their_encoding_and_a_cut_is_marked() {
     let replaced = find(&mut latin, "select $1 as c%");
     assert_eq!(replaced, [format!("{kept}{}...", "?".repeat(euros))]);
     assert!(number(&mut raw, "select count(query) from tally.statements") >= every);
+}
+
+/// A statement on a table whose name needs the database's encoding: its text and its plan, from another database and from the file.
+#[test]
+fn texts_and_plans_of_any_encoding_are_decoded() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.plan_threshold", "0"),
+    );
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let names = [
+        ("euc_jp", "日本語"),
+        ("euc_cn", "中文表"),
+        ("euc_kr", "한국어"),
+        ("win1251", "таблица"),
+        ("latin1", "größe"),
+        ("latin2", "kůň"),
+    ];
+    for (encoding, name) in names {
+        let sql = format!(
+            "create database {encoding} encoding '{encoding}' locale 'C' template template0"
+        );
+        client.batch_execute(&sql).unwrap();
+        let mut there = connect(&cluster, encoding, "postgres");
+        there.batch_execute(&format!("create table \"{name}\" (id int)")).unwrap();
+        there.batch_execute(&format!("select id, 1 from \"{name}\" order by id")).unwrap();
+    }
+    let mut json = tally();
+    json.args(["statements", "--json"]).arg(segment(&cluster));
+    let json: serde_json::Value = serde_json::from_str(&output(&mut json)).unwrap();
+    for (encoding, name) in names {
+        let text = format!("select id, $1 from \"{name}\" order by id");
+        let sql = "select s.query, p.plan from tally.statements s join tally.plans p using (queryid, dbid) \
+                   where s.datname = $1 and s.query like 'select id, $1%'";
+        let row = client.query_one(sql, &[&encoding]).unwrap();
+        assert_eq!(row.get::<_, String>(0), text);
+        let plan: String = row.get(1);
+        assert!(plan.contains(&format!(" on {name}  (cost=")), "{encoding}: {plan}");
+        let rows = json["rows"].as_array().unwrap();
+        let found = rows.iter().find(|row| row["query"] == text.as_str());
+        let id = &found.unwrap_or_else(|| panic!("{encoding}: no {text}"))["queryid"];
+        let plans = json["plans"].as_array().unwrap();
+        let same = plans.iter().find(|it| it["queryid"] == *id);
+        let same = same.unwrap_or_else(|| panic!("{encoding}: no plan of {id} in {plans:?}"));
+        assert_eq!(same["plan"], plan.as_str(), "{encoding}");
+    }
 }
 
 #[test]

@@ -69,6 +69,8 @@ pub struct TableRow {
     pub lost: u64,
     /// Texts cut for lack of space, ever.
     pub texts_cut: u64,
+    /// Bytes that all texts together may have.
+    pub text_bytes: u64,
 }
 
 impl TableRow {
@@ -81,6 +83,7 @@ impl TableRow {
             dropped: source.dropped(),
             lost: source.lost(),
             texts_cut: source.texts_cut(),
+            text_bytes: source.text_bytes(),
         }
     }
 }
