@@ -177,6 +177,7 @@ impl Segment {
             by_key: HashMap::new(),
             in_flight: Vec::new(),
             latest: HashMap::new(),
+            text_bytes: 0,
             capacity: 0,
             entries: 0,
             evicted: 0,
