@@ -137,7 +137,7 @@ sql_next_token(const char **at, const char **from)
 		return SQL_COMMENT;
 	}
 	if (*p == '\'')
-		*at = behind_string(p, !compat_standard_strings);
+		*at = behind_string(p, compat_strings_have_escapes());
 	else if (*p == '"')
 		*at = behind_quoted(p, '"', false);
 	else if (*p == '$')

@@ -41,7 +41,7 @@ statement_message_publish(void)
 	__atomic_store_n(&to->begun, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	length = (uint32) strnlen(query, MOST_READ);
-	to->bytes = mask_literals(query, length, !standard_conforming_strings, to->text, sizeof(to->text));
+	to->bytes = mask_literals(query, length, compat_strings_have_escapes(), to->text, sizeof(to->text));
 	/* cut, or all of it */
 	to->whole = to->bytes == sizeof(to->text) || length == MOST_READ ? Max(length, to->bytes + 1) : to->bytes;
 	to->bytes = (uint32) pg_mbcliplen(to->text, (int) to->bytes, (int) to->bytes);

@@ -73,6 +73,7 @@ mod recorded;
 mod relation_names;
 mod remote;
 mod report;
+mod secrets;
 mod seen_by_role;
 mod serve;
 mod serve_crowd;
