@@ -116,6 +116,37 @@ end_of_quoted(const masking *m, const char *p, bool escapes)
 	return m->end;
 }
 
+/*
+ * After a string and what goes on with it: behind blanks and comments up to a line's end, one of which is there, another quote. Only
+ * where there are escapes does it matter that it is the same string.
+ */
+static const char *
+end_of_string(const masking *m, const char *p, bool escapes)
+{
+	for (;;)
+	{
+		bool		line = false;
+
+		p = end_of_quoted(m, p, escapes);
+		if (!escapes)
+			return p;
+		for (const char *next = p;; next++)
+		{
+			if (m->end - next >= 2 && next[0] == '-' && next[1] == '-')
+				while (next < m->end && *next != '\n' && *next != '\r')
+					next++;
+			if (next == m->end || strchr(" \t\n\r\f\v\'", *next) == NULL || (*next == '\'' && !line))
+				return p;
+			if (*next == '\'')
+			{
+				p = next;
+				break;
+			}
+			line |= *next == '\n' || *next == '\r';
+		}
+	}
+}
+
 /* After "$tag$ ... $tag$"; NULL: none begins there. */
 static const char *
 end_of_dollars(const masking *m)
@@ -135,7 +166,7 @@ end_of_dollars(const masking *m)
 	return m->end;
 }
 
-/* "1", "1.5e-3", "0x1F", "1_000" */
+/* "1", "1.5e-3", "0x1F", "1_000". A dollar sign behind it begins a quote. */
 static const char *
 end_of_number(const masking *m)
 {
@@ -143,7 +174,7 @@ end_of_number(const masking *m)
 
 	for (; p < m->end; p++)
 		if ((*p == '+' || *p == '-') ? (p[-1] != 'e' && p[-1] != 'E') || has(m, "0x") || has(m, "0X")
-			: !is_in_word(*p) && *p != '.')
+			: (!is_in_word(*p) && *p != '.') || *p == '$')
 			break;
 	return p;
 }
@@ -170,6 +201,13 @@ prefix_length(const masking *m)
 	return 0;
 }
 
+/* Of a string that begins with that character. Bits have none. */
+static bool
+has_escapes(char c, bool escapes)
+{
+	return c == 'e' || c == 'E' || (escapes && strchr("bBxX", c) == NULL);
+}
+
 uint32
 mask_literals(const char *query, uint32 length, bool escapes, char *to, uint32 size)
 {
@@ -189,7 +227,7 @@ mask_literals(const char *query, uint32 length, bool escapes, char *to, uint32 s
 		else if (c == '"')
 			put(&m, m.at, end_of_quoted(&m, m.at, false));
 		else if (c == '\'' || prefix > 0)
-			put_mask(&m, end_of_quoted(&m, m.at + prefix, escapes || c == 'e' || c == 'E'));
+			put_mask(&m, end_of_string(&m, m.at + prefix, has_escapes(c, escapes)));
 		else if (c == '$' && (end = end_of_dollars(&m)) != NULL)
 			put_mask(&m, end);
 		else if (is_digit(c) || (c == '.' && is_digit(next)))

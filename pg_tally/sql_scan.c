@@ -54,6 +54,14 @@ behind_quoted(const char *p, char quote, bool escapes)
 	return p;
 }
 
+static bool
+has_line_end(const char *from, const char *to)
+{
+	while (from < to && *from != '\n' && *from != '\r')
+		from++;
+	return from < to;
+}
+
 /* Behind a string. One with escapes goes on after a line's end: its next part has them, too. */
 static const char *
 behind_string(const char *p, bool escapes)
@@ -63,7 +71,7 @@ behind_string(const char *p, bool escapes)
 		const char *end = behind_quoted(p, '\'', escapes);
 
 		p = behind_blanks(end);
-		if (!escapes || *p != '\'' || strcspn(end, "\n\r") >= (size_t) (p - end))
+		if (!escapes || *p != '\'' || !has_line_end(end, p))
 			return end;
 	}
 }

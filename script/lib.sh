@@ -175,6 +175,8 @@ start_server() {
     {
         echo "listen_addresses = ''"
         echo "unix_socket_directories = '$work'"
+        # whoever connects is the superuser
+        echo "unix_socket_permissions = 0700"
         echo "fsync = off"
         # what the isolation tests of prepared transactions need
         echo "max_prepared_transactions = 2"

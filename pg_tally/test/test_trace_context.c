@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -149,6 +151,31 @@ comments_only(void **unused)
 #if PG_VERSION_NUM < 190000
 	standard_conforming_strings = true;
 #endif
+}
+
+/* No token looks at all that follows: a client chooses the text, and nothing can interrupt this. */
+static void
+in_linear_time(void **unused)
+{
+	static const char *const repeated[] = {"E'' '' ", "E''\n''", "$a$x ", "$", "''", "\"\"", "/*", "--\n", "1$$ ", "U&'' "};
+	const size_t size = 1 << 21;
+	char	   *text = malloc(size + sizeof(A) + 8);
+
+	for (size_t i = 0; i < lengthof(repeated); i++)
+	{
+		size_t		length = strlen(repeated[i]);
+		size_t		at = 0;
+		clock_t		begun = clock();
+
+		for (; at + length <= size; at += length)
+			memcpy(text + at, repeated[i], length);
+		strcpy(text + at, "/*" A "*/");
+		new_message(MESSAGE_QUERY);
+		(void) context_of(text, 0, 0);
+		if (clock() - begun > CLOCKS_PER_SEC)
+			fail_msg("%s", repeated[i]);
+	}
+	free(text);
 }
 
 /* ---------------------------------------------------------------- texts at random */
@@ -310,6 +337,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(comments_only),
+		cmocka_unit_test(in_linear_time),
 		cmocka_unit_test(each_statement_its_own),
 		cmocka_unit_test(ways_are_not_walked_twice),
 		cmocka_unit_test(the_execution_that_it_was_sent_with),

@@ -47,7 +47,7 @@ fn walk(folder: &Path) -> io::Result<()> {
             Err(error) if error.kind() == ErrorKind::NotFound => break,
             found => found?,
         };
-        if others_write(&here) && !(is_sticky(&here) && is_trusted(meta.uid())) {
+        if others_write(&at, &here) && !(is_sticky(&here) && is_trusted(meta.uid())) {
             return Err(refused(&next, &here));
         }
         if meta.is_symlink() {
@@ -68,7 +68,7 @@ fn walk(folder: &Path) -> io::Result<()> {
         }
         (at, here) = (next, meta);
     }
-    match others_write(&here) && !is_sticky(&here) {
+    match others_write(&at, &here) && !is_sticky(&here) {
         true => Err(refused(&at, &here)),
         false => Ok(()),
     }
@@ -87,8 +87,14 @@ fn parts(path: &Path) -> Vec<OsString> {
 }
 
 /// Whether users other than the owner may write to the directory. Root's group is root.
-fn others_write(meta: &Metadata) -> bool {
-    meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && meta.gid() != 0)
+fn others_write(path: &Path, meta: &Metadata) -> bool {
+    meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && (meta.gid() != 0 || has_list(path)))
+}
+
+/// Whether there is an access control list: then the group's bits are what others in the list may do at most.
+fn has_list(path: &Path) -> bool {
+    let length = rustix::fs::getxattr_query(path, "system.posix_acl_access");
+    length.is_ok_and(|length| length > 0)
 }
 
 fn is_sticky(meta: &Metadata) -> bool {

@@ -113,6 +113,8 @@ fn root_writes_only_where_nobody_else_can_change_the_path() {
     if !is_root() {
         return;
     }
+    // What is made by others than `files` here has the usual umask.
+    let _one = UMASK.lock();
     let ours = tempfile::tempdir().unwrap();
     let at = |name: &str| ours.path().join(name);
     let theirs = at("theirs");
@@ -124,6 +126,27 @@ fn root_writes_only_where_nobody_else_can_change_the_path() {
     std::fs::set_permissions(at("of a group"), Permissions::from_mode(0o775)).unwrap();
     chown(at("of a group"), None, Some(NOBODY)).unwrap();
     symlink(&theirs, at("link")).unwrap();
+    std::fs::create_dir(at("with a list")).unwrap();
+    // Entries of 8 bytes: tag, rights, id. Owner, user nobody, group, mask, others.
+    let entries = [
+        (1u16, 7u16, u32::MAX),
+        (2, 7, NOBODY),
+        (4, 5, u32::MAX),
+        (16, 7, u32::MAX),
+        (32, 5, u32::MAX),
+    ];
+    let mut list = 2u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in entries {
+        list.extend(
+            tag.to_le_bytes().into_iter().chain(rights.to_le_bytes()).chain(id.to_le_bytes()),
+        );
+    }
+    let flags = rustix::fs::XattrFlags::empty();
+    let listed =
+        rustix::fs::setxattr(at("with a list"), "system.posix_acl_access", &list, flags).is_ok();
+    if listed {
+        assert!(create(&at("with a list/it"), Access::Owner).is_err());
+    }
     for path in [
         theirs.join("it"),
         theirs.join("below/it"),

@@ -153,6 +153,7 @@ impl Cluster {
         };
         line("listen_addresses", "");
         line("unix_socket_directories", &self.host().to_string_lossy());
+        line("unix_socket_permissions", "0700");
         line("port", &PORT.to_string());
         line("fsync", if wanted.fsync { "on" } else { "off" });
         if !wanted.libraries.is_empty() {
@@ -186,8 +187,9 @@ impl Cluster {
 
     /// Move a directory of the data directory to `to`, a new one, and leave a symbolic link. The server does not run.
     pub fn move_directory(&mut self, name: &str, to: &Path) -> Result<(), Error> {
-        self.watchdog.remove(to);
         files::new_folder(to, Access::Owner).map_err(Error::file("cannot create", to))?;
+        // Not before: what was there is not ours to remove.
+        self.watchdog.remove(to);
         self.os_user.chown(to)?;
         let script =
             "umask 077; cp -a -- \"$1/.\" \"$2\" && rm -rf -- \"$1\" && ln -s -- \"$2\" \"$1\"";

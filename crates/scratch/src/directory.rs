@@ -31,13 +31,14 @@ pub(crate) fn create(
         () if parent.is_none() => PathBuf::from("/tmp"),
         () => return Err(Error::LongPath(wanted)),
     };
-    // Others may reach the socket; the data directory has its own mode.
+    // Everybody may pass, for the server's user has to; what belongs to that user has its own mode.
     let dir = files::unique_folder(&parent, "tally.", Access::Everybody)
         .map_err(Error::file("cannot create a directory in", &parent))?;
     let watchdog = Watchdog::start(&dir)?;
-    for (name, access) in [(DATA, Access::Owner), (RUN, Access::Everybody)] {
+    // Whoever reaches the socket is the superuser, who runs programs with the rights of the server's user.
+    for name in [DATA, RUN] {
         let path = dir.join(name);
-        files::new_folder(&path, access).map_err(Error::file("cannot create", &path))?;
+        files::new_folder(&path, Access::Owner).map_err(Error::file("cannot create", &path))?;
         os_user.chown(&path)?;
     }
     Ok((dir, watchdog))

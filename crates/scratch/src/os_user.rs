@@ -5,6 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::process::{getpgid, getppid, setpgid, setsid};
+
 use crate::error::Error;
 
 /// The user who runs PostgreSQL: the caller, or for root another user.
@@ -19,6 +21,17 @@ struct Other {
     name: String,
     uid: u32,
     gid: u32,
+}
+
+/// In a session of its own, the command has no terminal: in the caller's, it could type there (TIOCSTI).
+fn detach(command: &mut Command) {
+    let leave = || -> std::io::Result<()> {
+        // The leader of a process group could begin no session.
+        setpgid(None, Some(getpgid(getppid())?))?;
+        Ok(setsid().map(drop)?)
+    };
+    // SAFETY: between fork and exec it makes system calls only.
+    unsafe { command.pre_exec(leave) };
 }
 
 impl OsUser {
@@ -55,7 +68,10 @@ impl OsUser {
         command.current_dir(home).env("HOME", home).env("LC_ALL", "C.UTF-8");
         // The caller's connection settings must not reach a scratch server.
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("PG") {
+            let text = name.to_string_lossy();
+            // Another user can read the environment of its processes, which may contain root's credentials.
+            let known = self.other.is_none() || passes(&text);
+            if text.starts_with("PG") || !known {
                 command.env_remove(&name);
             }
         }
@@ -63,6 +79,7 @@ impl OsUser {
             // The standard library drops the supplementary groups when root sets a uid.
             command.uid(other.uid).gid(other.gid).env("USER", &other.name);
             command.env("LOGNAME", &other.name);
+            detach(&mut command);
         }
         command
     }
@@ -73,6 +90,31 @@ impl OsUser {
             Some(other) => std::os::unix::fs::chown(path, Some(other.uid), Some(other.gid))
                 .map_err(Error::file("cannot change the owner of", path)),
             None => Ok(()),
+        }
+    }
+}
+
+/// Whether a variable is no secret: what programs need to run, and what tests tell their libraries.
+fn passes(name: &str) -> bool {
+    const NAMES: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "JAVA_HOME", "TERM"];
+    const BEGINNINGS: [&str; 4] = ["LC_", "LD_", "ASAN_", "UBSAN_"];
+    NAMES.contains(&name) || BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_user_gets_no_credentials() {
+        assert!(passes("PATH") && passes("LC_ALL") && passes("LD_LIBRARY_PATH"));
+        for name in [
+            "AWS_SECRET_ACCESS_KEY",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "CLICKHOUSE_PASSWORD",
+            "SSH_AUTH_SOCK",
+        ] {
+            assert!(!passes(name), "{name}");
         }
     }
 }

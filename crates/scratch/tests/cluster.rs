@@ -74,10 +74,45 @@ fn the_servers_user_leads_root_nowhere() {
     assert_eq!(std::fs::read_to_string(victim.path()).unwrap(), "root's");
 }
 
+/// Whoever connects is a superuser, who runs programs with the rights of the server's user.
+#[test]
+fn no_other_user_connects() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tested: it needs root");
+        return;
+    }
+    let cluster = Cluster::builder().start().unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(cluster.binaries().program("psql"))
+        .args(["-XAtc", "select 'let in'", "-U", "postgres", "-h"])
+        .arg(cluster.host())
+        .arg("postgres")
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && error.contains("Permission denied"), "{error}");
+}
+
 #[test]
 fn a_server_that_cannot_start_shows_its_log() {
     let error = Cluster::builder().setting("no_such_setting", "1").start().unwrap_err().to_string();
     assert!(error.contains("no_such_setting"), "{error}");
+}
+
+/// Else it could type commands there.
+#[test]
+fn the_server_of_another_user_has_not_our_terminal() {
+    let cluster = Cluster::builder().start().unwrap();
+    if cluster.os_user().name().is_none() {
+        println!("not tested: it needs root");
+        return;
+    }
+    let pid = cluster.postmaster_pid().unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    // Process group, session, terminal.
+    assert_eq!(fields[2..5], [&*pid.to_string(), &*pid.to_string(), "0"]);
 }
 
 #[test]
@@ -90,6 +125,16 @@ fn a_reload_makes_new_settings_effective() {
         assert!(began.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn a_directory_that_exists_is_not_removed() {
+    let mut cluster = Cluster::builder().create().unwrap();
+    let theirs = tempfile::tempdir().unwrap();
+    std::fs::write(theirs.path().join("it"), "theirs").unwrap();
+    assert!(cluster.move_directory("pg_wal", theirs.path()).is_err());
+    drop(cluster);
+    assert!(theirs.path().join("it").exists());
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::connection::ConnectionFlags;
 use crate::terminal;
 use clap::Args;
 use error::Error;
+use live::extension;
 use live::local_server::LocalServer;
 use live::{server, target};
 use view::functions;
@@ -166,9 +167,7 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
 /// The SQL function that lists candidates: the extension's, or a temporary one if the extension does
 /// not exist in this database.
 fn probeable(client: &mut Client) -> Result<&'static str, Error> {
-    let row =
-        client.query_one("select to_regprocedure('tally.probeable(text)') is not null", &[])?;
-    if row.get(0)? {
+    if extension::has_function(client, "probeable")? {
         return Ok("tally.probeable");
     }
     server::require_superuser(client)?;
