@@ -331,7 +331,7 @@ fn time_limits_of_the_role_do_not_end_a_recording() {
 
 #[test]
 fn a_dropped_database_is_the_reason_of_a_gap_and_nothing_recorded_is_an_error() {
-    let server = Reachable::start(&[]);
+    let mut server = Reachable::start(&[]);
     server.cluster.psql("create database shop").unwrap();
     let mut shop = server.cluster.config().dbname("shop").connect(postgres::NoTls).unwrap();
     shop.batch_execute("create extension pg_tally").unwrap();
@@ -356,11 +356,20 @@ fn a_dropped_database_is_the_reason_of_a_gap_and_nothing_recorded_is_an_error() 
     let [Step::Ended(_), Step::Absent(absent)] = &steps[..] else { panic!("{steps:?}") };
     assert!(absent.to_string().contains("database \"shop\" does not exist"), "{absent}");
     let folder = tempfile::tempdir().unwrap();
-    let mut record = tally();
-    record.args(["record", "--duration", "1s", "-o", folder.path().join("r").to_str().unwrap()]);
-    let error = complaint(record.arg(of_shop("watcher")), 1);
-    assert!(error.contains("nothing was recorded: "), "{error}");
+    let refused = |target: &str| {
+        let output = folder.path().join("r");
+        let mut record = tally();
+        record.args(["record", "--duration", "1s", "-o", output.to_str().unwrap(), target]);
+        complaint(&mut record, 1)
+    };
+    let error = refused(&of_shop("watcher"));
     assert!(error.contains("database \"shop\" does not exist"), "{error}");
+    // A server that may start again, and does not.
+    let path = folder.path().join("segment");
+    std::fs::copy(segment(&server.cluster), &path).unwrap();
+    server.cluster.stop(scratch::StopMode::Fast).unwrap();
+    let error = refused(path.to_str().unwrap());
+    assert!(error.contains("nothing was recorded: "), "{error}");
 }
 
 #[test]
@@ -385,7 +394,7 @@ fn a_restart_is_followed() {
         .psql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'watcher'")
         .unwrap();
     let steps = follower.step(true);
-    assert!(matches!(steps[..], [Step::Ended(_), Step::Absent(_)]), "{steps:?}");
+    assert!(matches!(steps[..], [Step::Ended(_), Step::Attached { fresh: false }]), "{steps:?}");
     eventually("it is attached again", || interval(follower.step(true)));
 }
 
