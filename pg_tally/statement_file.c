@@ -53,6 +53,10 @@ typedef struct saved_header
 	uint64		since;				/* statements_since_ns of the segment: the next one continues them */
 } saved_header;
 
+/* Files of version 0.1, which end their header here and do not say whose they are. */
+#define FIRST_VERSION 2
+#define FIRST_HEADER offsetof(saved_header, system_id)
+
 typedef struct saved_statement
 {
 	tally_statement_key key;
@@ -342,13 +346,22 @@ check(const tally_segment *segment, reader *r)
 	pg_crc32c	crc,
 				stored;
 
-	if (r->size < sizeof(saved_header) + sizeof(crc))
+	if (r->size < FIRST_HEADER + sizeof(crc))
 		return "file is too short";
 	r->size -= sizeof(crc);
-	memcpy(&r->header, take(r, sizeof(r->header)), sizeof(r->header));
+	memcpy(&r->header, r->bytes, FIRST_HEADER);
 	if (memcmp(r->header.magic, FILE_MAGIC, sizeof(r->header.magic)) != 0)
 		return "not a file of statements";
-	if (r->header.version != FILE_VERSION)
+	if (r->header.version == FIRST_VERSION)
+	{
+		(void) take(r, FIRST_HEADER);
+		r->header.system_id = segment->cold.system_id;
+		r->header.major = MAJOR;
+		r->header.since = r->header.segment;
+	}
+	else if (r->header.version == FILE_VERSION && r->size >= sizeof(r->header))
+		memcpy(&r->header, take(r, sizeof(r->header)), sizeof(r->header));
+	else
 		return "unsupported version";
 	INIT_CRC32C(crc);
 	COMP_CRC32C(crc, r->bytes, r->size);
