@@ -285,6 +285,7 @@ typedef struct tally_holder
 {
 	uint32_t	pid;
 	bool		patient;			/* may wait for the locks of others */
+	bool		yields;				/* gives its CPU to their holders, some hundred times */
 	uint64_t	alive_boot_ns;		/* CLOCK_BOOTTIME at which the process was alive */
 	uint32_t	kept_by;			/* the last process that it has spun for in vain ... */
 	uint32_t	passed;				/* ... and how often it has given up at once since */

@@ -14,7 +14,7 @@
  * next holder releases what the log names (tally_set_repair). So a local entry that is in use, seen under
  * the locks, has not been flushed.
  *
- * Nobody waits for a lock here. What cannot be flushed, for another process is stopped with the lock of its set, stays
+ * Nobody sleeps for a lock here. What cannot be flushed, for another process is stopped with the lock of its set, stays
  * where it is, and counts there as before. In a living cache it is a stray: a statement that needs its place gets any
  * other, as a stray, too, and each entering tries to flush one of them. At the end of a slot it is left: it is flushed
  * when the next owner needs its place or ends, or by a sweep.
@@ -627,6 +627,30 @@ spare(tally_cache *cache, tally_evicted *evicted)
 	return cache->limit - CHUNK;
 }
 
+#define INSIST_TRIES 4
+
+/*
+ * All are strays, so a count would be lost. Their locks' holders may only have lost their CPU: some hundred yields may give
+ * it back. One that is stopped costs these, and the count.
+ */
+static uint32_t
+insist(tally_cache *cache, tally_evicted *evicted)
+{
+	uint32_t	found = TALLY_NONE;
+
+	cache->holder.yields = true;
+	for (int i = 0; i < INSIST_TRIES && found == TALLY_NONE && cache->strays != 0; i++)
+	{
+		do
+			cache->turn = (cache->turn + 1) % TALLY_LOCAL_STATEMENTS;
+		while (!is_stray(cache, cache->turn));
+		if (vacate(cache, cache->turn, evicted))
+			found = cache->turn;
+	}
+	cache->holder.yields = false;
+	return found;
+}
+
 /* ---------------------------------------------------------------- entering */
 
 /* Did a statement of that hash pass through recently? Remembers this one. */
@@ -695,7 +719,8 @@ place(tally_cache *cache, const tally_statement_key *key, uint64_t tag, bool pas
 			return index;
 		index = passing ? TALLY_NONE : choose(cache, tag, key);
 	}
-	return spare(cache, evicted);
+	index = spare(cache, evicted);
+	return index != TALLY_NONE ? index : insist(cache, evicted);
 }
 
 static tally_local_statement *

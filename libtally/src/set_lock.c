@@ -87,25 +87,6 @@ spin(tally_set *set, const tally_holder *me)
 	return held;
 }
 
-/* For a process that must not wait. */
-__attribute__((noinline)) static bool
-try_for(tally_segment *segment, uint32_t number, tally_holder *me)
-{
-	tally_set  *set = tally_set_at(segment, number);
-	uint32_t	holder = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
-
-	/* it was spun for in vain lately, so it may be stopped: most attempts give up at once */
-	if (holder != 0 && holder == me->kept_by && ++me->passed % PASSED != 0)
-		return false;
-	if (spin(set, me))
-	{
-		me->kept_by = 0;
-		return true;
-	}
-	me->kept_by = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
-	return take_over(segment, number, me);
-}
-
 /* Without sleeping. */
 static bool
 spin_and_yield(tally_set *set, const tally_holder *me)
@@ -118,6 +99,27 @@ spin_and_yield(tally_set *set, const tally_holder *me)
 		held = take(set, me);
 	}
 	return held;
+}
+
+/* For a process that must not wait. */
+__attribute__((noinline)) static bool
+try_for(tally_segment *segment, uint32_t number, tally_holder *me)
+{
+	tally_set  *set = tally_set_at(segment, number);
+	uint32_t	holder = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
+
+	if (me->yields)
+		return spin_and_yield(tally_set_at(segment, number), me);
+	/* it was spun for in vain lately, so it may be stopped: most attempts give up at once */
+	if (holder != 0 && holder == me->kept_by && ++me->passed % PASSED != 0)
+		return false;
+	if (spin(set, me))
+	{
+		me->kept_by = 0;
+		return true;
+	}
+	me->kept_by = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
+	return take_over(segment, number, me);
 }
 
 static bool

@@ -399,7 +399,8 @@ more_statements_than_a_cache_holds_are_dropped_while_their_sets_are_locked(void 
 		for (int i = 0; i < 2; i++)
 			(void) test_execute(&cache, &key, 5, "one");
 	}
-	assert_int_equal(waits, before);
+	/* not without yields to the holder */
+	assert_true(waits > before && waits - before <= 2 * 36 * 4 * 100 * 2);
 	assert_int_equal(cache.limit, TALLY_LOCAL_STATEMENTS);
 	assert_int_equal(segment.header->statements_dropped, 2 * (100 - TALLY_LOCAL_STATEMENTS));
 	go_on(holder);

@@ -217,6 +217,7 @@ an_interrupted_wait_that_goes_on_is_one_wait_of_the_sum(void **state)
 	tally_switch_interrupted(&slot, indexes[0], now += 9);
 	segment.clock = TALLY_CLOCK_VIRTUAL;
 	segment.header->virtual_tick = now;
+	tally_virtual_tick = &segment.header->virtual_tick;
 	tally_retire(&slot);
 	{
 		test_sum	total;

@@ -339,7 +339,7 @@ const CALL: [Column; 3] = [
     Column::new("call_relative", "A call", Unit::Share).help(
         "time of an execution in B against A, less what all statements changed (the machine)",
     ),
-    Column::new("call_half_width", "+-", Unit::Share)
+    Column::new("call_half_width", "CALL +-", Unit::Share)
         .help("half-width of the 95 % confidence interval of that"),
     Column::new("call_detectable", "Found from", Unit::Share)
         .help("a change of a call that would have been found in nine of ten comparisons")

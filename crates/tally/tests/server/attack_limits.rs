@@ -220,7 +220,7 @@ fn a_directory_on_disk_is_refused_unless_the_setting_allows_it() {
     assert_eq!(lines(&cluster, "pg_tally.directory_on_disk = on"), 1, "{}", cluster.log());
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     // No LOAD helps here.
-    let complaint = cluster.psql("select * from tally.accounts").unwrap_err().to_string();
+    let complaint = cluster.psql("select * from tally.ledger").unwrap_err().to_string();
     assert!(complaint.contains("on tmpfs") && complaint.contains("Then restart"), "{complaint}");
     assert!(!complaint.contains("LOAD"), "{complaint}");
     cluster.append_config("pg_tally.directory_on_disk = on\n").unwrap();

