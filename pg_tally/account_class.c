@@ -25,6 +25,9 @@ static const struct
 	{"Timeout:", TALLY_CLASS_TIMEOUT},
 	{"Activity:", TALLY_CLASS_ACTIVITY},
 	{"BufferPin:", TALLY_CLASS_BUFFER_PIN},
+	/* from 19 on: others' pins, and content locks, which are lightweight locks before */
+	{"Buffer:BufferCleanup", TALLY_CLASS_BUFFER_PIN},
+	{"Buffer:", TALLY_CLASS_LWLOCK},
 	{"Extension:", TALLY_CLASS_EXTENSION},
 };
 

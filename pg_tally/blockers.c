@@ -14,6 +14,7 @@
 #include "utils/wait_event.h"
 
 #include "blockers.h"
+#include "lock_holders.h"
 #include "pg_tally.h"
 #include "probe.h"
 
@@ -35,39 +36,32 @@ blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, u
 {
 	tally_segment *segment = tally.slot.segment;
 	double		second = tally_seconds_per_tick(segment);
-	tally_freed longest = {0};
-	int32		pid = 0;
+	lock_holders holders = {.first = first,.granted = first + waited};
+	char		duration[DURATION_SIZE];
 	char		text[TEXT_SIZE];
 	size_t		used;
 
 	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
-		if (s == tally.slot.index ||
-			__atomic_load_n(&tally_entry_at(segment, s)->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE)
+		const tally_slot_entry *entry = tally_entry_at(segment, s);
+
+		if (s == tally.slot.index || __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE)
 			continue;
 		for (int i = 0; i < TALLY_FREED; i++)
 		{
 			tally_freed freed;
 
-			if (read_freed(&tally_book_at(segment, s)->freed[i], lock->lock, &freed) && freed.until >= first &&
-				freed.until - freed.since > longest.until - longest.since)
-			{
-				longest = freed;
-				pid = tally_entry_at(segment, s)->pid;
-			}
+			if (read_freed(&tally_book_at(segment, s)->freed[i], lock->lock, &freed))
+				lock_holders_add(&holders, entry->pid, &freed);
 		}
 	}
-	used = (size_t) snprintf(text, sizeof(text), "waited %.3f s for LWLock %s (%s, in %s): ",
-							 (double) waited * second,
+	used = (size_t) snprintf(text, sizeof(text), "waited %s for LWLock %s (%s, in %s): ",
+							 duration_text((double) waited * second, duration, sizeof(duration)),
 							 compat_tranche_name(lock->tranche), mode,
 							 probe_phase_name(tally.phase));
 	if (used >= sizeof(text))
 		used = sizeof(text) - 1;
-	if (pid != 0)
-		snprintf(text + used, sizeof(text) - used, "process %d held it for %.3f s, in %s", pid,
-				 (double) (longest.until - longest.since) * second,
-				 pg_tally_stat_name(segment, longest.account));
-	else
-		snprintf(text + used, sizeof(text) - used, "its holder has no slot or has ended");
+	lock_holders_text(&holders, second, pg_tally_stat_name(segment, holders.most.account), text + used,
+					  sizeof(text) - used);
 	tally_event_add(segment, TALLY_EVENT_BLOCKED, text);
 }

@@ -26,6 +26,7 @@
 #include "blocking_events.h"
 #include "locks.h"
 #include "probe.h"
+#include "statement_message.h"
 #include "trace.h"
 
 /* Look-ups are after 0.1, 0.3, 0.6, 1.0 s, ...: each slice is longer than the one before by this, up to a second. */
@@ -165,6 +166,7 @@ publish(void)
 	tally_blocked found = {.since = waiting.since};
 	int			saved_errno = errno;
 
+	statement_message_publish();
 	if (lock != NULL && lock == waiting.lock && look_up(lock, &found))
 	{
 		tally_block(&tally.slot, &found);

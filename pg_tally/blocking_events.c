@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "blocking_names.h"
+#include "lock_holders.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "settings.h"
@@ -135,35 +136,48 @@ name_session(int32 pid, char *text, size_t size)
 				 entry.application[0] != '\0' ? ", " : "", entry.user, entry.database);
 }
 
-/* ", idle in transaction for 41.0 s": its phase, and how long its account has been running. */
-static void
-append_state(int32 pid, char *text, size_t size)
-{
-	uint32		slot = pid != 0 ? tally_slot_of_process(tally.slot.segment, pid) : TALLY_NONE;
-	const tally_book *book;
-	const char *name;
-	uint32		run;
-	uint64		start;
-	uint64		now;
-	size_t		used = strlen(text);
-
-	if (slot == TALLY_NONE)
-		return;
-	book = tally_book_at(tally.slot.segment, slot);
-	run = *(const volatile uint32 *) &book->run;
-	start = *(const volatile uint64 *) &book->run_start;
-	now = probe_now();
-	if (run >= tally.slot.segment->cold.stats_per_book)
-		return;
-	name = pg_tally_stat_name(tally.slot.segment, tally_heads_of((tally_book *) book)[run].stat);
-	snprintf(text + used, size - used, ", %.*s for %.1f s", (int) strcspn(name, ":"), name,
-			 now > start ? (double) (now - start) * tally_seconds_per_tick(tally.slot.segment) : 0.0);
-}
-
 static double
 seconds_since(uint64 since, uint64 now)
 {
 	return now > since ? (double) (now - since) * tally_seconds_per_tick(tally.slot.segment) : 0.0;
+}
+
+/* Since when it is between two messages, or else since when it handles this one. */
+static uint64
+state_since(uint32 slot, const tally_book *book, bool between)
+{
+	tally_current current;
+
+	if (!between && tally_read_current(tally.slot.segment, slot, &current) == TALLY_READ_CONSISTENT && current.begun != 0)
+		return current.begun;
+	return tally_since(book, between);
+}
+
+/* ", idle in transaction for 41.0 s", ", execute for 12.3 s" */
+static void
+append_state(int32 pid, char *text, size_t size)
+{
+	uint32		slot = pid != 0 ? tally_slot_of_process(tally.slot.segment, pid) : TALLY_NONE;
+	const tally_book *live;
+	tally_book	book;
+	char		duration[DURATION_SIZE];
+	const char *name;
+	int			phase;
+	size_t		used = strlen(text);
+
+	if (slot == TALLY_NONE)
+		return;
+	live = tally_book_at(tally.slot.segment, slot);
+	book.run = *(const volatile uint32 *) &live->run;
+	book.run_start = *(const volatile uint64 *) &live->run_start;
+	book.between = *(const volatile uint64 *) &live->between;
+	if (book.run >= tally.slot.segment->cold.stats_per_book)
+		return;
+	name = pg_tally_stat_name(tally.slot.segment, tally_heads_of((tally_book *) live)[book.run].stat);
+	phase = (int) strcspn(name, ":");
+	snprintf(text + used, size - used, ", %.*s for %s", phase, name,
+			 duration_text(seconds_since(state_since(slot, &book, strncmp(name, "idle", 4) == 0), probe_now()), duration,
+						   sizeof(duration)));
 }
 
 /* "8 sessions wait for session 30762 (app, joe@shop), idle in transaction for 41.0 s; longest 41.2 s, for ..." */

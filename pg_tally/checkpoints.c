@@ -222,7 +222,11 @@ check_begin(uint32 event)
 	XLogRecPtr	redo = GetRedoRecPtr();
 
 	if (redo != last.redo || last.failed || ShutdownRequestPending)
+	{
+		/* often enough, and no session waits for it */
+		(void) tally_clock_check(tally.slot.segment);
 		begin(redo);
+	}
 	else if (event == WAIT_EVENT_CHECKPOINTER_MAIN)
 	{
 		last.start = CheckpointStats.ckpt_start_t;

@@ -18,6 +18,7 @@
 #include "tally_read.h"
 
 #define READ_TRIES 50				/* readings of all books */
+#define CLIENT_KIND "client backend"	/* of processes that work for clients */
 #define PAUSE_NS 50000				/* a session's figures are moving */
 
 typedef struct book_sum
@@ -90,9 +91,12 @@ client_totals_read(tally_segment *segment, tally_client_totals *sum)
 				tally_read_book(segment, s, &copy) == TALLY_READ_ABSENT || copy.lags_reset)
 				continue;
 			of = sum_heads(segment, &copy);
+			sum->off_stretches += of.off_stretches;
+			/* the messages of this command's own sessions and of replication are no clients' (crates/segment/src/own.rs) */
+			if (strncmp(entry.kind, CLIENT_KIND, sizeof(entry.kind)) != 0)
+				continue;
 			sum->commands += of.commands;
 			sum->ticks += of.ticks;
-			sum->off_stretches += of.off_stretches;
 		}
 		sum->known = begun && tally_read_books_end(segment, &mark);
 	}

@@ -29,6 +29,7 @@
 #include "utils/timestamp.h"
 
 #include "commits.h"
+#include "interrupted_wait.h"
 #include "locks.h"
 #include "pending_wait.h"
 #include "statement_nesting.h"
@@ -168,6 +169,7 @@ static void
 settle(void)
 {
 	tally.on = false;
+	interrupted_give_up();
 	pending_settle();
 	tally_switch_plain(&tally.slot, tally.cpu, probe_now());
 	tally.on = true;

@@ -17,7 +17,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
 #include "optimizer/planner.h"
-#include "parser/scanner.h"
+#include "parser/parser.h"
 #include "pgstat.h"
 #include "portability/instr_time.h"
 #include "storage/lock.h"
@@ -401,12 +401,14 @@ compat_timed_checkpoints(void)
 #endif
 }
 
-/* Warnings about escapes were given when the statement was parsed. From 19 on, there are none. */
-static inline void
-compat_scan_quietly(core_yy_extra_type *extra)
+/* Do backslashes in plain strings escape? From 19 on, they never do. */
+static inline bool
+compat_strings_have_escapes(void)
 {
 #if PG_VERSION_NUM < 190000
-	extra->escape_string_warning = false;
+	return !standard_conforming_strings;
+#else
+	return false;
 #endif
 }
 

@@ -4,7 +4,7 @@
  *	  Which kind of file a descriptor is, and what was done with it: file::<kind>::<operation>::<phase>.
  *
  * Descriptors that were open before us (a library loaded into a session) are asked for once, of
- * /proc. What is no file (a pipe, a socket) is not counted.
+ * /proc. What is no file (a pipe, a socket) is not counted, but for the one to the server's log.
  */
 #include "compat.h"
 
@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "file_names.h"
@@ -24,6 +25,7 @@
 #define KIND_UNKNOWN 0
 #define KIND_NONE 1					/* no file */
 #define KIND_OTHER 2
+#define KIND_LOG_PIPE 3
 #define KIND_SIZE 40
 #define ACCOUNTS 256				/* power of two */
 
@@ -84,8 +86,13 @@ static relation_name path_relation;
 static file_note submitted[SUBMISSIONS];
 
 static descriptor descriptors[DESCRIPTORS];
-static file_kind kinds[KINDS] = {{.name = "unknown"}, {.name = "none"}, {.name = "other"}};
-static int	kind_count = KIND_OTHER + 1;
+static file_kind kinds[KINDS] = {
+	[KIND_UNKNOWN] = {.name = "unknown"},
+	[KIND_NONE] = {.name = "none"},
+	[KIND_OTHER] = {.name = "other"},
+	[KIND_LOG_PIPE] = {.name = "log pipe",.never_synced = true},
+};
+static int	kind_count = KIND_LOG_PIPE + 1;
 static file_account accounts[ACCOUNTS];
 
 const char *
@@ -160,6 +167,14 @@ describe(descriptor *d, const char *path, int flags)
 	relations_of(name, &d->relation);
 }
 
+static bool
+is_pipe(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
 static pg_noinline void
 learn(int fd)
 {
@@ -168,7 +183,22 @@ learn(int fd)
 	if (file_names_of(fd, name, sizeof(name)))
 		describe(&descriptors[fd], name, fcntl(fd, F_GETFL));
 	else
-		descriptors[fd] = (descriptor) {.kind = KIND_NONE,.read_end = -1,.write_end = -1};
+		descriptors[fd] = (descriptor) {
+			.kind = fd == STDERR_FILENO && is_pipe(fd) ? KIND_LOG_PIPE : KIND_NONE,
+			.read_end = -1,.write_end = -1,.unsynced = TALLY_NONE,
+		};
+}
+
+/* Every process writes its messages there. When the log collector, or whoever reads it, stops, so do they all. */
+bool
+files_is_log_pipe(void)
+{
+	int			saved_errno = errno;
+
+	if (unlikely(descriptors[STDERR_FILENO].kind == KIND_UNKNOWN))
+		learn(STDERR_FILENO);
+	errno = saved_errno;
+	return descriptors[STDERR_FILENO].kind == KIND_LOG_PIPE;
 }
 
 /* ---------------------------------------------------------------- writes until the next sync */

@@ -62,6 +62,8 @@ extern void files_record(uint64 ticks);
 /* Time of operations on SLRUs, and the longest sync since the last call. */
 extern uint64 files_slru_ticks;
 extern uint64 files_longest_sync(char *path, size_t size);
+/* Is this process's standard error a pipe, to the log collector or whoever else keeps the log? */
+extern bool files_is_log_pipe(void);
 /* The path of the noted operation's file, as the server names it. */
 extern void files_path(char *path, size_t size);
 /* Where in its file the noted operation ended; -1: not known. */

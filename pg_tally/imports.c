@@ -39,6 +39,7 @@
 #include "files.h"
 #include "import_table.h"
 #include "imports.h"
+#include "interrupted_wait.h"
 #include "locks.h"
 #include "modules.h"
 #include "pg_tally.h"
@@ -48,7 +49,7 @@
 #include "settings.h"
 
 /*
- * Every probed call: return type, name, timed outside wait events too, parameters, arguments,
+ * Every probed call: return type, name, timed outside wait events too (or as which event), parameters, arguments,
  * and what is noted of it as an operation on a file.
  * The position in this list is the call's number in the segment's probe table.
  */
@@ -89,7 +90,8 @@
 	  files_done(fd, FILE_READ, result, -1)) \
 	X(ssize_t, __read_chk, true, (int fd, void *b, size_t n, size_t s), (fd, b, n, s), \
 	  files_done(fd, FILE_READ, result, -1)) \
-	X(ssize_t, write, true, (int fd, const void *b, size_t n), (fd, b, n), \
+	X(ssize_t, write, fd == STDERR_FILENO && tally.on && files_is_log_pipe() ? CALL_LOG_PIPE : true, \
+	  (int fd, const void *b, size_t n), (fd, b, n), \
 	  files_done(fd, FILE_WRITE, result, -1)) \
 	X(int, stat, true, (const char *p, struct stat *s), (p, s), NOT_A_FILE) \
 	X(int, lstat, true, (const char *p, struct stat *s), (p, s), NOT_A_FILE) \
@@ -160,6 +162,13 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 
 #define UNNAMED(call) (CALL_CLASS | (call))
 
+/* The event of a call outside any wait event: by its name, or another, or none (0). */
+static pg_attribute_always_inline uint32
+unnamed_event(uint32 always, uint32 call)
+{
+	return always > true ? always : always ? UNNAMED(call) : 0;
+}
+
 #define PROBE(heat_code, heat_data, ret, name, always, params, args, before, note) \
 	static ret (*real_##name) params heat_data = NULL; \
 	PROBE_AS(probe_##name, real_##name, heat_code, ret, name, always, params, args, before, note)
@@ -168,7 +177,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 	heat_code static pg_noinline ret function params \
 	{ \
 		ret result; \
-		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : 0, CALL_##name)) \
+		if (!probe_begin_wait(unnamed_event(always, CALL_##name), CALL_##name)) \
 			return real_##name args; \
 		before; \
 		result = timed args; \
@@ -183,7 +192,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
  */
 #define GENERAL(timed, ret, name, always, params, args, before, note) \
 	PROBE_AS(general_##name, timed, HOT_CODE, ret, name, always, params, args, before, note)
-#define HOT_AS(read, other, ret, name, params, args, before, note) \
+#define HOT_AS(read, other, ret, name, params, args, before, note, end) \
 	HOT_CODE static pg_noinline ret plain_##name params \
 	{ \
 		ret result; \
@@ -196,7 +205,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 		before; \
 		result = real_##name args; \
 		note; \
-		plain_wait_end(); \
+		end; \
 		return result; \
 	} \
 	/* without a stack frame for those that are not timed */ \
@@ -213,7 +222,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 #define HOT_BEFORE(ret, name, always, params, args, before, note) \
 	static ret (*real_##name) params HOT_SMALL = NULL; \
 	GENERAL(real_##name, ret, name, always, params, args, before, note) \
-	HOT_AS(general_##name, general_##name, ret, name, params, args, before, note)
+	HOT_AS(general_##name, general_##name, ret, name, params, args, before, note, plain_wait_end())
 #define HOT(ret, name, always, params, args, note) \
 	HOT_BEFORE(ret, name, always, params, args, (void) 0, note)
 #define SYNC(ret, name, always, params, args, note) \
@@ -234,9 +243,33 @@ sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
 	return real_epoll_wait(ep, ev, n, ms);
 }
 
-/* Most sleeps are those for a message; after a commit, that is recorded first. */
+/* A sleep that may be interrupted by a signal, or goes on after one was. */
+HOT_CODE static pg_noinline int
+general_epoll_wait(int ep, struct epoll_event *ev, int n, int ms)
+{
+	int			result;
+
+	if (!probe_begin_wait(0, CALL_epoll_wait))
+		return real_epoll_wait(ep, ev, n, ms);
+	result = sleep_in_epoll(ep, ev, n, ms);
+	if (unlikely(result < 0 || interrupted.resumed || tally.guessing))
+		interrupted_end_sleep(result, ev);
+	else
+		probe_end_wait();
+	return result;
+}
+
+static inline void
+plain_sleep_end(int result, const struct epoll_event *ev)
+{
+	if (unlikely(result < 0))
+		interrupted_end_sleep(result, ev);
+	else
+		plain_wait_end();
+}
+
+/* Most sleeps are those for a message; after a commit, that is recorded first. A signal does not end those (tally_book.between). */
 #define SLEEP(ret, name, always, params, args, note) \
-	GENERAL(sleep_in_epoll, ret, name, always, params, args, (void) 0, note) \
 	HOT_CODE static pg_noinline ret read_##name params \
 	{ \
 		ret result; \
@@ -254,7 +287,7 @@ sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
 		plain_read_after_commit(); \
 		return read_##name args; \
 	} \
-	HOT_AS(read_##name, other_##name, ret, name, params, args, (void) 0, note)
+	HOT_AS(read_##name, other_##name, ret, name, params, args, (void) 0, note, plain_sleep_end(result, ev))
 
 SLEEP_IMPORTS(SLEEP)
 HOT_IMPORTS(HOT)

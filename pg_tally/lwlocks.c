@@ -422,14 +422,15 @@ static void
 report_blocker(void *arg)
 {
 	blockers_report_lwlock(arg, mode_names[((tally_hold *) arg)->mode & 3], done.first,
-						 done.granted - done.first);
+						 done.granted > done.first ? done.granted - done.first : 0);
 }
 
 /* What `done` says of an acquisition of `lock`; granted or not. */
 DETOUR_HANDLER static pg_noinline void
 record_done(tally_hold *lock, lock_account *account, bool granted)
 {
-	uint64		ticks = done.granted - done.first;
+	/* the clock may have begun anew in between */
+	uint64		ticks = done.granted > done.first ? done.granted - done.first : 0;
 
 	if (granted)
 		tally_record(&tally.slot, rest_of(account)->acquire, ticks);

@@ -51,7 +51,7 @@ message_begin_read_wait(uint64 now)
 	tally.read_begun = false;
 	tally.read_waited = true;
 	message_end(now);
-	tally.read_start = now;
+	tally.slot.book->between = now;
 	probe_set_phase(message_phase_between());
 }
 

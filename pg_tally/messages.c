@@ -26,6 +26,7 @@
 #include "utils/guc.h"
 
 #include "detour.h"
+#include "interrupted_wait.h"
 #include "message_end.h"
 #include "pending_wait.h"
 #include "probe.h"
@@ -199,11 +200,11 @@ after_wait(const message_kind *kind)
 	if (tally.phase == PHASE_IDLE)
 		book->transaction = arrival;
 	/* it began no later: the end of a wait is never before its beginning */
-	if (likely(tally.read_start != 0 && kind->read != TALLY_NONE))
-		tally_add_plain(&tally.slot, kind->read, arrival - tally.read_start);
+	if (likely(book->between != 0 && kind->read != TALLY_NONE))
+		tally_add_plain(&tally.slot, kind->read, arrival - book->between);
 	tally_seq_publish(&book->seq, seq);
 	/* nearly always the one wait was for the client; not if the message had come, and only an invalidation closed a file */
-	if (unlikely(book->pend_ticks != arrival - tally.read_start || files_note.pending))
+	if (unlikely(book->pend_ticks != arrival - book->between || files_note.pending))
 		pass_on();
 	tally.settled = true;
 	return arrival;
@@ -314,9 +315,20 @@ copy_getbyte(void)
 	return byte;
 }
 
+/* An interrupted wait of the message that ends: the next one may have come already, and then nothing is waited for. */
+static pg_noinline void
+give_up_wait(void)
+{
+	bool		on = tally.on;
+
+	tally.on = false;
+	interrupted_give_up();
+	tally.on = on;
+}
+
 /*
- * The level is off, or the process is not yet seen to read messages, or reads within COPY FROM STDIN; or it is traced: to
- * this function alone it looks as if it had not been seen to read messages (begin_main_loop).
+ * The level is off, or the process is not yet seen to read messages, or reads within COPY FROM STDIN; or it is traced, or
+ * has an interrupted wait: to this function alone it looks as if it had not been seen to read messages (begin_main_loop).
  */
 static pg_noinline int
 other_getbyte(void)
@@ -327,6 +339,8 @@ other_getbyte(void)
 		return original_getbyte();
 	if (*server.query != NULL)
 		return copy_getbyte();
+	if (unlikely(interrupted.event != 0))
+		give_up_wait();
 	before_read();
 	byte = original_getbyte();
 	if (unlikely(tally.on))
@@ -393,7 +407,7 @@ report_unseen(void)
 void
 messages_guess_begin(void)
 {
-	if (!in_main_loop())
+	if (!in_main_loop() || tally.read_waited)
 		return;
 	if (installed)
 		report_unseen();

@@ -10,6 +10,7 @@
 #include "failed_names.h"
 #include "files.h"
 #include "functions.h"
+#include "interrupted_wait.h"
 #include "locks.h"
 #include "modules.h"
 #include "pending_wait.h"
@@ -23,6 +24,9 @@
 const module modules[] = {
 	/* first: the others may register names when they try again */
 	{.name = "failed names",.begin = failed_names_begin,.retry_names = failed_names_begin},
+	/* before those that record the pending wait */
+	{.name = "interrupted wait",.begin = interrupted_begin,.follow = interrupted_follow,.jump = interrupted_jump,
+	.process_exit = interrupted_process_exit},
 	{.name = "messages",.claimed = messages_begin,.retry_names = messages_retry_names},
 	{.name = "files",.begin = files_begin,.retry_names = files_retry_names,.status = relation_status},
 	{.name = "statements",.begin = statements_begin,.follow = statements_follow,

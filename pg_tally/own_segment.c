@@ -16,6 +16,7 @@
 
 #include "own_segment.h"
 #include "settings.h"
+#include "statement_file.h"
 
 own_segment_state own;
 
@@ -38,7 +39,7 @@ pg_tally_reports(void)
 }
 
 static const char *
-hint_for(int error)
+remedy_for(int error)
 {
 	switch (error)
 	{
@@ -50,7 +51,7 @@ hint_for(int error)
 		case EPERM:
 			return "A file of another owner has that name. Find out whose it is, and have it removed.";
 		default:
-			return "See tally.status.";
+			return NULL;
 	}
 }
 
@@ -58,8 +59,10 @@ void
 segment_failed(int level, const char *what, int error)
 {
 	snprintf(own.failure, sizeof(own.failure), "%s: %s", what, strerror(error));
+	own.remedy = remedy_for(error);
 	ereport(level,
-			(errmsg("pg_tally is not active: %s", own.failure), errhint("%s", hint_for(error))));
+			(errmsg("pg_tally is not active: %s", own.failure),
+			 errhint("%s", own.remedy != NULL ? own.remedy : "See tally.status.")));
 }
 
 int
@@ -113,6 +116,8 @@ segment_open(tally_segment *opened)
 	/* a session takes what is there: others live in it */
 	options.any_capacities = !own.shared;
 	options.any_file_system = settings->directory_on_disk;
+	if (own.shared && settings->statements > 0 && IsPostmasterEnvironment)
+		options.prepare = statement_file_load;
 	if (Unix_socket_directories != NULL)
 	{
 		/* The first of the list, without its quotes or blanks. */

@@ -19,6 +19,7 @@ typedef struct own_segment_state
 	pid_t		opener;				/* process that opened it; 0: none */
 	bool		shared;				/* by shared_preload_libraries */
 	char		failure[256];		/* why there is none; else empty */
+	const char *remedy;				/* what helps against that; NULL: not known */
 	bool		messages_installed;	/* the probe on the reading of messages */
 	const char *view_only;			/* why this session is not instrumented; NULL: it is */
 } own_segment_state;

@@ -42,7 +42,7 @@ CREATE FUNCTION tally.totals(
     OUT p50_seconds double precision, OUT p95_seconds double precision,
     OUT p99_seconds double precision, OUT bytes bigint, OUT sequential bigint, OUT total bigint)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_totals'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 500;
 COMMENT ON FUNCTION tally.totals(boolean) IS
     'every statistic by (kind of process, database, role), or of the whole server';
 
@@ -54,16 +54,16 @@ CREATE FUNCTION tally.session_rows(
     OUT queryid bigint, OUT query text, OUT statement_seconds double precision,
     OUT statement_cpu_seconds double precision, OUT statement_wait_seconds double precision)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_sessions'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 100;
 
 CREATE FUNCTION tally.status_rows(OUT name text, OUT value text)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_status'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 60;
 
 CREATE FUNCTION tally.probe_rows(
     OUT name text, OUT installed boolean, OUT reason text, OUT calls bigint)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_probes'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 150;
 
 CREATE FUNCTION tally.reset(userid oid DEFAULT 0, dbid oid DEFAULT 0, queryid bigint DEFAULT 0)
 RETURNS void
@@ -109,7 +109,7 @@ CREATE FUNCTION tally.probeable(
     glob text,
     OUT name text, OUT module text, OUT bytes integer, OUT probeable boolean, OUT reason text)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_probeable'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 100;
 REVOKE ALL ON FUNCTION tally.probeable(text) FROM PUBLIC;
 COMMENT ON FUNCTION tally.probeable(text) IS
     'functions of the server and its libraries: whether pg_tally.functions can name them, and if not, why';
@@ -152,7 +152,7 @@ UNION ALL
 SELECT 'buffer pin', NULL, phase, count, seconds, min_seconds, max_seconds, p50_seconds,
        p95_seconds, p99_seconds
 FROM tally.waits
-WHERE wait_event_type = 'BufferPin';
+WHERE wait_event_type = 'BufferPin' OR wait_event = 'BufferCleanup';
 COMMENT ON VIEW tally.locks IS
     'waits for heavyweight locks by type, mode and phase; deadlock checks, spinlocks found taken, buffer pins';
 
@@ -239,7 +239,7 @@ CREATE FUNCTION tally.plan_rows(
     OUT total_exec_time double precision, OUT mean_exec_time double precision, OUT max_exec_time double precision,
     OUT rows bigint, OUT cost double precision, OUT first_noted timestamptz, OUT last_noted timestamptz, OUT plan text)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_plans'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 400;
 
 CREATE VIEW tally.plans AS
 SELECT p.*, u.rolname AS usename, d.datname
@@ -267,7 +267,7 @@ COMMENT ON VIEW tally.statement_activities IS
 CREATE FUNCTION tally.event_rows(
     OUT number bigint, OUT at timestamptz, OUT pid integer, OUT kind text, OUT text text)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_events'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 256;
 REVOKE ALL ON FUNCTION tally.event_rows() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tally.event_rows() TO pg_read_all_stats;
 
@@ -310,7 +310,7 @@ CREATE FUNCTION tally.relation_rows(
     OUT truncates bigint, OUT truncate_bytes bigint, OUT truncate_seconds double precision,
     OUT max_truncate_seconds double precision)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_relations'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 2000;
 COMMENT ON FUNCTION tally.relation_rows() IS
     'operations on the files of each relation''s forks, by number; the row without numbers has those without a free entry';
 
@@ -383,7 +383,7 @@ CREATE FUNCTION tally.checkpoint_rows(
     OUT after_seconds double precision, OUT after_commands bigint, OUT after_commands_per_second double precision,
     OUT after_mean_handle_seconds double precision)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_checkpoints'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 20;
 REVOKE ALL ON FUNCTION tally.checkpoint_rows() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tally.checkpoint_rows() TO pg_read_all_stats;
 
@@ -435,13 +435,13 @@ CREATE FUNCTION tally.blocked_rows(
     OUT relation oid, OUT page bigint, OUT tuple integer, OUT object text, OUT blockers integer[],
     OUT blocker_count integer)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_blocked'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
 
 CREATE FUNCTION tally.last_statement(pid integer, OUT queryid bigint, OUT query text)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_last_statement'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;
 COMMENT ON FUNCTION tally.last_statement(integer) IS
-    'the statement that a session executes, or else the last one that it executed';
+    'the statement that a session executes, or else the last one that it executed; without an id, the text of a message whose statement is not known yet';
 
 CREATE VIEW tally.blocking AS
 WITH RECURSIVE blocked AS MATERIALIZED (
@@ -478,7 +478,7 @@ SELECT b.pid, b.leader_pid, b.datname, b.usename, b.application_name, o.client_a
        s.application_name AS root_application_name, s.client_address AS root_client_address,
        s.phase AS root_phase, s.activity AS root_activity, s.since_seconds AS root_since_seconds,
        s.transaction_seconds AS root_transaction_seconds,
-       l.queryid AS root_queryid, l.query AS root_query
+       l.queryid AS root_queryid, l.query AS root_query, s.statement_seconds AS root_statement_seconds
 FROM blocked b
      LEFT JOIN chosen c ON c.pid = coalesce(b.leader_pid, b.pid)
      LEFT JOIN session s ON s.pid = c.root_pid

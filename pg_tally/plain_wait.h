@@ -54,12 +54,12 @@ plain_read_begin(uint32 call)
 	book->calls[call]++;
 	pending_settle_wait();
 	now = probe_counter();
-	tally.read_start = now;
 	statement_time_message_ends(tally.message, now);
 	probe_set_phase(message_phase_between());
 	recent = probe_recent(WAIT_EVENT_CLIENT_READ);
 	account = likely(recent->event == WAIT_EVENT_CLIENT_READ) ? recent->index : probe_account(WAIT_EVENT_CLIENT_READ);
 	seq = tally_seq_begin(&book->seq);
+	book->between = now;
 	message_add_handle(now);
 	tally_switch_within(&tally.slot, account, now, true);
 	tally_seq_publish(&book->seq, seq);

@@ -294,7 +294,7 @@ suffix(const Plan *plan)
 	}
 }
 
-int
+size_t
 plan_line(const PlanState *state, char *text, size_t size)
 {
 	const Plan *plan = state->plan;
@@ -303,16 +303,23 @@ plan_line(const PlanState *state, char *text, size_t size)
 	const char *kind = is_join(plan) ? join_name((const Join *) plan) : suffix(plan);
 	const char *join = is_join(plan) && (*kind != '\0' || !IsA(plan, NestLoop)) ? " Join" : "";
 	char		table[64] = "";
+	int			length;
 
 	/* how much a scan of the whole has to read, as the last ANALYZE or VACUUM found it */
 	if (relation != NULL && IsA(plan, SeqScan) && relation->rd_rel->reltuples >= 0)
 		snprintf(table, sizeof(table), " [table of %.0f rows]", (double) relation->rd_rel->reltuples);
-	return snprintf(text, size, "%s%s%s%s%s%s%s%s  (cost=%.2f..%.2f rows=%.0f width=%d)%s%s",
-					prefix(plan), node_name(plan), kind, join,
-					index != NULL ? (IsA(plan, BitmapIndexScan) ? " on " : " using ") : "",
-					index != NULL ? RelationGetRelationName(index) : "",
-					relation != NULL ? " on " : "",
-					relation != NULL ? RelationGetRelationName(relation) : "",
-					plan->startup_cost, plan->total_cost, plan->plan_rows, plan->plan_width,
-					plan->qual != NIL ? " [filter]" : "", table);
+	length = snprintf(text, size, "%s%s%s%s%s%s%s%s  (cost=%.2f..%.2f rows=%.0f width=%d)%s%s",
+					  prefix(plan), node_name(plan), kind, join,
+					  index != NULL ? (IsA(plan, BitmapIndexScan) ? " on " : " using ") : "",
+					  index != NULL ? RelationGetRelationName(index) : "",
+					  relation != NULL ? " on " : "",
+					  relation != NULL ? RelationGetRelationName(relation) : "",
+					  plan->startup_cost, plan->total_cost, plan->plan_rows, plan->plan_width,
+					  plan->qual != NIL ? " [filter]" : "", table);
+	if (length >= 0)
+		return (size_t) length;
+	/* it could not be formatted: no line */
+	if (size > 0)
+		text[0] = '\0';
+	return 0;
 }

@@ -19,8 +19,11 @@ extern Relation plan_relation(const PlanState *state);
 extern Relation plan_index(const PlanState *state);
 /* How the kind of a node is done, where that is a part of the shape: join type, strategy, command. */
 extern int	plan_variant(const Plan *plan);
-/* "Hash Left Join  (cost=1.00..2.00 rows=3 width=4)", without an end of line; as snprintf. */
-extern int	plan_line(const PlanState *state, char *text, size_t size);
+/*
+ * "Hash Left Join  (cost=1.00..2.00 rows=3 width=4)", without an end of line, cut to fewer than `size` bytes and terminated.
+ * Returns the length of the whole line.
+ */
+extern size_t plan_line(const PlanState *state, char *text, size_t size);
 
 #pragma GCC visibility pop
 

@@ -8,26 +8,17 @@
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "tally_read.h"
 #include "views.h"
 
-/*
- * The plan's text in the server's encoding. Names of relations may be of another database's; what is invalid here is
- * shown as question marks. The caller's memory.
- */
-static text *
+/* The names in it are those of the statement's database. */
+static Datum
 text_of(const tally_plan *plan)
 {
-	char	   *bytes = pnstrdup(plan->text, plan->text_bytes);
-
-	if (!pg_verifymbstr(bytes, (int) strlen(bytes), true))
-		for (char *c = bytes; *c != '\0'; c++)
-			if (IS_HIGHBIT_SET(*c))
-				*c = '?';
-	return cstring_to_text(bytes);
+	return views_text(plan->text, plan->text_bytes, plan->text_whole > plan->text_bytes,
+					  plan->encoding > 0 ? plan->encoding - 1 : PG_SQL_ASCII);
 }
 
 /* tally.plan_rows(): a row for each plan. Those of other roles have neither id nor text without pg_read_all_stats. */
@@ -63,7 +54,7 @@ SQL_FUNCTION(pg_tally_plans)
 		rows_ratio(&rows, plan->cost);
 		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->born)));
 		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->last)));
-		rows_put_if(&rows, allowed, allowed ? PointerGetDatum(text_of(plan)) : (Datum) 0);
+		rows_put_if(&rows, allowed, allowed ? text_of(plan) : (Datum) 0);
 		rows_end(&rows);
 	}
 	return (Datum) 0;

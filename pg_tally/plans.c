@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "executor/executor.h"
+#include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
@@ -58,7 +59,8 @@ typedef struct walk
 	int			nodes;
 	char	   *text;				/* NULL: only the shape */
 	size_t		size;
-	size_t		used;				/* of the whole text, which may be longer than size */
+	size_t		used;				/* written: whole lines */
+	size_t		whole;				/* of the whole text, which may be longer */
 } walk;
 
 static uint64
@@ -68,21 +70,21 @@ mix(uint64 shape, uint64 word)
 	return shape ^ shape >> 29;
 }
 
+/* Writes the node's line. After the first that does not fit, lines are only counted: none follows a gap. */
 static void
 write_line(walk *w, const PlanState *state)
 {
-	char		line[400];
-	int			indent = 2 * w->depth;
-	int			length = plan_line(state, line, sizeof(line));
+	size_t		indent = 2 * (size_t) w->depth;
+	size_t		space = w->whole == w->used && w->size - w->used > indent ? w->size - w->used - indent : 0;
+	char	   *line = space != 0 ? w->text + w->used + indent : NULL;
+	size_t		length = plan_line(state, line, space);
 
-	length = Min(length, (int) sizeof(line) - 1);
-	if (w->used + (size_t) (indent + length) + 1 <= w->size)
-	{
-		memset(w->text + w->used, ' ', (size_t) indent);
-		memcpy(w->text + w->used + indent, line, (size_t) length);
-		w->text[w->used + (size_t) (indent + length)] = '\n';
-	}
-	w->used += (size_t) (indent + length) + 1;
+	w->whole += indent + length + 1;
+	if (length >= space)
+		return;
+	memset(w->text + w->used, ' ', indent);
+	line[length] = '\n';
+	w->used = w->whole;
 }
 
 /* The number in the range table of what the node scans or changes; 0: nothing there. */
@@ -199,8 +201,13 @@ visit(PlanState *state, void *context)
 	bool		append;
 	uint64		own;
 
-	if (state == NULL || w->nodes >= MOST_NODES || w->depth >= MOST_DEPTH)
+	if (state == NULL)
 		return false;
+	if (w->nodes >= MOST_NODES || w->depth >= MOST_DEPTH)
+	{
+		w->whole++;					/* the text lacks it */
+		return false;
+	}
 	if (w->text != NULL)
 		write_line(w, state);
 	append = is_append(state->plan);
@@ -252,7 +259,9 @@ put(const QueryDesc *query, const tally_statement_key *key, uint64 shape, const 
 	uint64		before;
 
 	(void) visit(query->planstate, &w);
-	text.size = (uint32) Min(w.used, sizeof(bytes));
+	text.size = (uint32) w.used;
+	text.whole = (uint32) w.whole;
+	text.encoding = 1 + GetDatabaseEncoding();
 	if (tally_plan_put(tally.slot.segment, key, shape, &text, use, &before) && before != 0)
 		report_change(key, before, shape);
 }

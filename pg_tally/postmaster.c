@@ -49,8 +49,6 @@ begin_run(tally_segment *opened)
 	/* even if the configuration is unchanged: `tally level` may have set another since */
 	tally_set_level(opened, (tally_level) settings->level);
 	take_over(opened);
-	if (settings->statements > 0 && IsPostmasterEnvironment)
-		statement_file_load(opened);
 	if (settings->level_refused[0] != '\0')
 		tally_event_add(opened, TALLY_EVENT_WARNING, settings->level_refused);
 }
@@ -65,6 +63,8 @@ helper_starts(void *argument)
 	if (report->error != 0)
 		return false;
 	report->created = opened.created;
+	if (!opened.created && settings->statements > 0)
+		statement_file_discard(&opened);
 	begin_run(&opened);
 	return true;
 }

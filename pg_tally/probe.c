@@ -30,6 +30,7 @@
 #include "checkpoints.h"
 #include "custom_waits.h"
 #include "failed_names.h"
+#include "interrupted_wait.h"
 #include "message_end.h"
 #include "modules.h"
 #include "pending_wait.h"
@@ -288,7 +289,7 @@ carry_over(uint32 before)
 	if (!whole)
 	{
 		tally.handle_start = 0;
-		tally.read_start = 0;
+		tally.slot.book->between = 0;
 	}
 }
 
@@ -308,6 +309,7 @@ probe_follow(void)
 	if (tally.on != counts(before))
 		return;
 	tally.on = false;
+	interrupted_give_up();
 	wait = tally.slot.book->pend;
 	ticks = tally.slot.book->pend_ticks;
 	if (counts(before))
@@ -408,6 +410,8 @@ touch_account(account_set *set, tally_phase phase, uint32 event)
 
 	if (event == CALL_COMMIT_DELAY)
 		probe_compose(name, phase_names[phase], "::wait::Call:commit_delay", NULL);
+	else if (event == CALL_LOG_PIPE)
+		probe_compose(name, phase_names[phase], "::wait::Call:log_pipe", NULL);
 	else if (event >= CALL_CLASS)
 		probe_compose(name, phase_names[phase], "::wait::Call:", import_name(event & 0xFFFF), NULL);
 	else if (compat_is_custom_wait(event))
@@ -456,6 +460,15 @@ check_state(void)
 		walsender_stream_check();
 }
 
+/* What stays to be done at each wait; what is to be done once more has set tally.special already. */
+static inline void
+choose_special(void)
+{
+	if (!tally.identified || tally.checks_state || tally.guessing || locks_at_waits || interrupted.event != 0 ||
+		tally.phase == PHASE_BACKGROUND || !probe_clock_is_counter())
+		tally.special = true;
+}
+
 /* probe_begin_wait(), where the level asks for it. */
 HOT_CODE bool
 probe_begin_wait_on(uint32 unnamed, uint32 call)
@@ -480,6 +493,11 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		check_state();
 	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
 		messages_guess_begin();
+	if (unlikely(interrupted.event != 0) && interrupted_resume(event, unnamed == 0))
+	{
+		choose_special();
+		return true;
+	}
 	pending_settle();
 	if (event == WAIT_EVENT_WAL_WRITE || tally.phase == PHASE_BACKGROUND)
 		wal_check();
@@ -491,10 +509,7 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	tally_switch_plain(&tally.slot, probe_account(event), now);
 	if (unlikely(statement_time.begins))
 		statement_time_begin_worker(now);
-	/* what stays to be done at each wait; what is to be done once more has set it again */
-	if (!tally.identified || tally.checks_state || tally.guessing || locks_at_waits ||
-		tally.phase == PHASE_BACKGROUND || !probe_clock_is_counter())
-		tally.special = true;
+	choose_special();
 	return true;
 }
 
@@ -511,6 +526,7 @@ probe_enter_phase(tally_phase phase)
 		uint64		now = probe_now();
 
 		tally.on = false;
+		interrupted_give_up();
 		pending_settle();
 		statement_time_cut(now);
 		probe_set_phase(phase);

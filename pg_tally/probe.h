@@ -78,6 +78,7 @@ typedef enum tally_message
  */
 #define CALL_CLASS 0xF0000000u
 #define CALL_COMMIT_DELAY 0xF2000000u	/* nor does a commit that sleeps for others to join it */
+#define CALL_LOG_PIPE 0xF3000000u	/* nor a message to the server's log while that takes no more */
 
 /*
  * Of a statistic that is none of the ledger's: the index of one that probe_touch has not been asked for.
@@ -165,7 +166,6 @@ typedef struct probe_state
 	uint8		clock;				/* tally_clock_kind */
 	uint32		waits;				/* that have begun, ever, but for the next message */
 	uint64		handle_start;		/* tick of its arrival; 0 unknown */
-	uint64		read_start;			/* tick of the end of the one before; 0 unknown */
 	const char *application;		/* as copied to the slot */
 	tally_slot	slot;
 	uint32		kind_seen;			/* BackendType of the last identification */
@@ -305,12 +305,6 @@ probe_end_wait_at(uint64 now, bool may_guess)
 	}
 }
 
-/* After probe_begin_wait. */
-static inline void
-probe_end_wait(void)
-{
-	probe_end_wait_at(probe_now(), true);
-}
 
 #pragma GCC visibility pop
 

@@ -149,20 +149,58 @@ put_current(remote_reading *r, uint32 slot, const tally_current *current, tally_
 			   offsetof(tally_current, parts) + Min(copy.used, TALLY_PARTS) * sizeof(tally_part));
 }
 
+/* The text of its message, as long as it is not known which statement that is. */
+static void
+put_message_text(remote_reading *r, uint32 slot, const tally_current *current)
+{
+	tally_message_text copy;
+
+	if (current->key.before == 0 ||
+		tally_read_message_text(r->segment, slot, current, &copy) == TALLY_READ_ABSENT ||
+		!remote_may_see(r, copy.user_id, TALLY_READ_CONSISTENT))
+		return;
+	remote_put(r, tally_offset(&r->segment->cold.caches, slot) + TALLY_MESSAGE_TEXT_OFFSET, &copy, sizeof(copy));
+}
+
 /* ---------------------------------------------------------------- slots */
 
+/* Local entries of a slot that are to be sent. */
+static uint32
+local_limit(const remote_reading *r, uint32 slot)
+{
+	return (r->parts & REMOTE_STATEMENTS) != 0 ? tally_read_local_limit(r->segment, slot) : 0;
+}
+
+/* The same where it has no owner: its last one may have left some that it could not flush. */
+static uint32
+left_limit(const remote_reading *r, uint32 slot)
+{
+	uint32		limit = local_limit(r, slot);
+
+	for (uint32 index = 0; index < limit; index++)
+		if (__atomic_load_n(&tally_local_statements_of(r->segment, slot)[index].state, __ATOMIC_ACQUIRE) == 1)
+			return limit;
+	return 0;
+}
+
 static void
-put_free(remote_reading *r, uint32 slot)
+put_free(remote_reading *r, uint32 slot, uint32 left)
 {
 	uint64		offset = tally_offset(&r->segment->cold.entries, slot);
 	tally_slot_entry entry;
 
 	r->ticks[slot] = 0;
 	remote_known(r, offset, &entry, sizeof(entry));
-	if (entry.state == TALLY_SLOT_FREE)
+	if (entry.state == TALLY_SLOT_FREE && entry.local_statements == 0 && left == 0)
 		return;
+	for (uint32 index = 0; index < left; index++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		put_local_statement(r, slot, index);
+	}
 	entry.state = TALLY_SLOT_FREE;
-	entry.local_statements = entry.local_relations = 0;
+	entry.local_statements = left;
+	entry.local_relations = 0;
 	remote_put(r, offset, &entry, sizeof(entry));
 	remote_send_public(r);
 }
@@ -185,9 +223,11 @@ put_content(remote_reading *r, uint32 slot, bool same_owner, uint32 limit)
 		tally_read_result result = TALLY_READ_ABSENT;
 		bool		heads_known;
 		bool		whole;
+		uint64		before;
 
 		CHECK_FOR_INTERRUPTS();
 		remote_forget(r);
+		before = tally_now(segment->clock);
 		if (live != NULL)
 			result = tally_read_guarded(&live->seq, &current, live, sizeof(current));
 		for (uint32 index = 0; index < limit; index++)
@@ -204,9 +244,12 @@ put_content(remote_reading *r, uint32 slot, bool same_owner, uint32 limit)
 		if (!whole && i < SLOT_TRIES - 1)
 			continue;
 		if (!whole)
-			tick = Max(copy.book.run_start, 1);
+			tick = Max(copy.book.run_start, before);
 		if (live != NULL)
+		{
 			put_current(r, slot, &current, result);
+			put_message_text(r, slot, &current);
+		}
 		put_book(r, slot, &copy, heads_known);
 		break;
 	}
@@ -219,7 +262,7 @@ send_slot(remote_reading *r, uint32 slot)
 {
 	tally_segment *segment = r->segment;
 	uint64		offset = tally_offset(&segment->cold.entries, slot);
-	uint32		limit = (r->parts & REMOTE_STATEMENTS) != 0 ? tally_read_local_limit(segment, slot) : 0;
+	uint32		limit = local_limit(r, slot);
 	tally_slot_entry known;
 	tally_slot_entry entry;
 	tally_blocked blocked;
@@ -228,7 +271,7 @@ send_slot(remote_reading *r, uint32 slot)
 
 	if (result == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id, result))
 	{
-		put_free(r, slot);
+		put_free(r, slot, result == TALLY_READ_ABSENT ? left_limit(r, slot) : 0);
 		return true;
 	}
 	remote_known(r, offset, &known, sizeof(known));
@@ -259,7 +302,7 @@ put_slot(remote_reading *r, uint32 slot)
 	for (int i = 0; i < SLOT_STATES; i++)
 		if (send_slot(r, slot))
 			return;
-	put_free(r, slot);
+	put_free(r, slot, 0);
 }
 
 /* ---------------------------------------------------------------- groups */
@@ -316,7 +359,7 @@ free_merged(remote_reading *r, uint64 from, uint64 to)
 			continue;
 		remote_known(r, tally_offset(&r->segment->cold.entries, slot), &known, sizeof(known));
 		if (known.state != TALLY_SLOT_FREE && known.generation == (uint32) (merged >> 32))
-			put_free(r, slot);
+			put_free(r, slot, left_limit(r, slot));
 	}
 }
 

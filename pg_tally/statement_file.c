@@ -24,6 +24,7 @@
 #include "storage/fd.h"
 
 #include "account_class.h"
+#include "own_segment.h"
 #include "pg_tally.h"
 #include "statement_file.h"
 #include "tally_read.h"
@@ -45,10 +46,11 @@ typedef struct saved_header
 	uint32		clock_kind;
 	double		seconds_per_tick;
 	uint64		segment;			/* which one it was: when that was created */
-	char		boot_id[40];		/* of the machine when it was written */
+	char		unused[40];
 	uint64		system_id;			/* of the cluster: databases and users have other numbers elsewhere */
 	uint32		major;				/* of PostgreSQL: query ids differ between major versions */
 	uint32		pad;
+	uint64		since;				/* statements_since_ns of the segment: the next one continues them */
 } saved_header;
 
 /* Files of version 0.1, which end their header here and do not say whose they are. */
@@ -65,7 +67,7 @@ typedef struct saved_statement
 	uint32		text_bytes;			/* kept */
 	uint32		text_whole;
 	int32		encoding;
-	uint32		pad;
+	int32		usage;				/* tally_statement_usage */
 	tally_counts counts;
 } saved_statement;
 
@@ -143,7 +145,7 @@ put_names(tally_segment *segment, writer *w, uint32 count)
 }
 
 static void
-put_statement(tally_segment *segment, writer *w)
+put_statement(tally_segment *segment, writer *w, uint32 number)
 {
 	const tally_statement *statement = &w->statement.entry;
 	const tally_moments *exec = &statement->exec;
@@ -169,6 +171,7 @@ put_statement(tally_segment *segment, writer *w)
 	saved.has_text = statement->text != 0;
 	saved.text_whole = statement->text_whole;
 	saved.encoding = statement->encoding;
+	saved.usage = tally_statement_usage(segment, number);
 	if (saved.has_text)
 		(void) tally_read_text(segment, &w->statement, w->text,
 							   tally_read_text_size(segment, &w->statement), &saved.text_bytes);
@@ -190,9 +193,11 @@ write_all(tally_segment *segment, writer *w)
 	pg_crc32c	crc;
 
 	memcpy(header.magic, FILE_MAGIC, sizeof(header.magic));
-	memcpy(header.boot_id, segment->cold.boot_id, sizeof(header.boot_id));
 	header.seconds_per_tick = tally_seconds_per_tick(segment);
 	header.segment = segment->cold.created_realtime_ns;
+	header.since = __atomic_load_n(&segment->header->statements_since_ns, __ATOMIC_RELAXED);
+	if (header.since == 0)
+		header.since = header.segment;	/* an earlier library's */
 	if (!survey(segment, w, &header))
 		return false;
 	put(w, &header, sizeof(header));
@@ -200,7 +205,7 @@ write_all(tally_segment *segment, writer *w)
 		return false;
 	for (uint32 n = 0; n < segment->cold.statements.count; n++)
 		if (read_statement(segment, w, n))
-			put_statement(segment, w);
+			put_statement(segment, w, n);
 	crc = w->crc;
 	FIN_CRC32C(crc);
 	put(w, &crc, sizeof(crc));
@@ -249,7 +254,7 @@ statement_file_save(tally_segment *segment)
 typedef struct position
 {
 	size_t		offset;				/* of the statement in the file */
-	uint64		calls;
+	int32		usage;
 } position;
 
 typedef struct reader
@@ -352,6 +357,7 @@ check(const tally_segment *segment, reader *r)
 		(void) take(r, FIRST_HEADER);
 		r->header.system_id = segment->cold.system_id;
 		r->header.major = MAJOR;
+		r->header.since = r->header.segment;
 	}
 	else if (r->header.version == FILE_VERSION && r->size >= sizeof(r->header))
 		memcpy(&r->header, take(r, sizeof(r->header)), sizeof(r->header));
@@ -399,39 +405,39 @@ find_statements(reader *r)
 		r->positions[i].offset = r->at;
 		if (!take_statement(r, &saved, &figures, &text))
 			return false;
-		r->positions[i].calls = saved.counts.exec.count;
+		r->positions[i].usage = saved.usage;
 	}
 	return r->positions != NULL && r->at == r->size;
 }
 
 static int
-by_calls(const void *a, const void *b)
+by_usage(const void *a, const void *b)
 {
-	uint64		x = ((const position *) a)->calls;
-	uint64		y = ((const position *) b)->calls;
+	int32		x = ((const position *) a)->usage;
+	int32		y = ((const position *) b)->usage;
 
 	return x < y ? -1 : x > y;
 }
 
 /* ---------------------------------------------------------------- another clock */
 
+#define RATE_OFF 0.01				/* by more than this share no clock differs from itself, as measured in so short a time */
+
 /*
- * How many ticks of this segment a tick of the file was. Within one boot of the machine a
- * clock keeps its rate; a new segment's own rate is known only some time after it was made.
+ * How many ticks of this segment a tick of the file was. A counter may be another one even within one boot of the machine,
+ * which a hypervisor has moved; so the rate is measured, which a new segment does not know from its own time.
  */
 static double
 ticks_now(tally_segment *segment, const saved_header *header)
 {
 	double		rate;
+	double		ratio;
 
-	if (header->clock_kind == (uint32) segment->clock &&
-		(segment->clock == TALLY_CLOCK_MONOTONIC ||
-		 memcmp(header->boot_id, segment->cold.boot_id, sizeof(header->boot_id)) == 0))
-		return 1;
 	if (segment->clock != TALLY_CLOCK_MONOTONIC)
 		pg_usleep(CLOCK_PAUSE_US);
 	rate = tally_seconds_per_tick(segment);
-	return rate > 0 && header->seconds_per_tick > 0 ? header->seconds_per_tick / rate : 1;
+	ratio = header->seconds_per_tick > 0 ? header->seconds_per_tick / rate : 1;
+	return ratio > 1 - RATE_OFF && ratio < 1 + RATE_OFF ? 1 : ratio;
 }
 
 static void
@@ -496,7 +502,7 @@ load_statements(tally_segment *segment, reader *r)
 	uint32		capacity = segment->cold.statements.count;
 	uint32		first = count > capacity ? count - capacity : 0;
 
-	qsort(r->positions, count, sizeof(position), by_calls);
+	qsort(r->positions, count, sizeof(position), by_usage);
 	for (uint32 i = first; i < count; i++)
 	{
 		saved_statement saved;
@@ -510,7 +516,7 @@ load_statements(tally_segment *segment, reader *r)
 			figures.parts[p].stat = r->stats[figures.parts[p].stat - 1];
 		if (r->ratio != 1)
 			scale_figures(&figures, r->ratio);
-		tally_statement_load(segment, &saved.key, &figures, saved.has_text ? &text : NULL);
+		tally_statement_load(segment, &saved.key, &figures, saved.has_text ? &text : NULL, saved.usage);
 	}
 }
 
@@ -544,17 +550,38 @@ statement_file_load(tally_segment *segment)
 		{
 			/* first, so that it is not read again after a crash */
 			(void) durable_unlink(FILE_NAME, LOG);
-			/* the segment from which it was written still has these figures */
-			if (r.header.segment != segment->cold.created_realtime_ns)
-			{
-				r.ratio = ticks_now(segment, &r.header);
-				load_statements(segment, &r);
-			}
+			r.ratio = ticks_now(segment, &r.header);
+			load_statements(segment, &r);
+			segment->header->statements_since_ns = r.header.since;
 		}
 	}
 	free(r.bytes);
 	free(r.stats);
 	free(r.positions);
+}
+
+void
+statement_file_discard(const tally_segment *segment)
+{
+	reader		r = {0};
+
+	if (read_bytes(&r))
+	{
+		const char *why = check(segment, &r);
+
+		if (why != NULL)
+			set_aside(why);
+		else
+		{
+			/* one that could not be removed at the stop has the very figures that it was saved with */
+			if (r.header.segment != segment->cold.created_realtime_ns)
+				ereport(LOG,
+						(errmsg("pg_tally removes file \"%s\": segment \"%s\" has newer statements",
+								FILE_NAME, own.path)));
+			(void) durable_unlink(FILE_NAME, LOG);
+		}
+	}
+	free(r.bytes);
 }
 
 void

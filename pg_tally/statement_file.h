@@ -12,8 +12,10 @@
 
 /* At a clean stop, when no other process of the server is left. What fails is logged. */
 extern void statement_file_save(tally_segment *segment);
-/* At the start, before any other process. A file that is damaged is set aside, and that is logged. */
+/* Into a new segment, before anybody can read it. A file that is damaged is set aside, and that is logged. */
 extern void statement_file_load(tally_segment *segment);
+/* The segment was found, so its statements are those of the file or newer ones. */
+extern void statement_file_discard(const tally_segment *segment);
 /* Remove the file and what else was left of it, or raise an error. */
 extern void statement_file_remove(void);
 

@@ -151,7 +151,7 @@ complete_parts(tally_segment *segment, const tally_flight *live, statement_fligh
 	if (since == 0 || live->run == 0)
 		return;
 	if (pending > 0)
-		tally_parts_add(flight->parts, live->pend, 1, pending);
+		tally_parts_add(flight->parts, live->pend, live->pend_count, pending);
 	if (between > waits)
 		tally_parts_add(flight->parts, cpu_of(segment, live->run), 0, between - waits);
 	if (flight->now > start)

@@ -3,10 +3,14 @@
  * statement_text.c
  *	  Texts of statements, normalised.
  *
- * The server knows where constants begin; the parser's scanner finds where they end. A constant is one
+ * The server knows where constants begin; our lexer finds where they end. A constant is one
  * token, or a minus sign and one token. The replacements are numbered after the statement's own parameters.
  * Where the server joins the constants of a list (from 18 on), it knows the list's length, and parameters are
  * numbered anew.
+ *
+ * Every text that is kept comes from here, so here is decided what is not kept (secrets.h): by the tree of a utility statement, and
+ * by the text alone where a text is not only the statement's. Up to 17, that of a statement within EXPLAIN or CREATE TABLE AS is the
+ * whole message, with the statements before.
  */
 #include "compat.h"
 
@@ -14,12 +18,137 @@
 #include <string.h>
 
 #include "mb/pg_wchar.h"
-#include "parser/scanner.h"
+#include "nodes/value.h"
 
+#include "secrets.h"
 #include "statement_text.h"
 
 #define MORE " /*, ... */"			/* stands for a list's items after the first */
 #define MARK_SIZE (12 + sizeof(MORE))	/* "$", a number of 32 bits, MORE */
+#define HIDDEN_COMMENT "/* ... */"
+
+const Node	statement_text_unknown = {T_Invalid};
+
+/* ---------------------------------------------------------------- what kind of statement it is */
+
+/* Code that is lexed as SQL is? Of other languages nothing is known. */
+static bool
+is_sql_language(const List *options)
+{
+	ListCell   *cell;
+
+	foreach(cell, options)
+	{
+		const DefElem *option = lfirst_node(DefElem, cell);
+
+		if (strcmp(option->defname, "language") == 0 && option->arg != NULL && IsA(option->arg, String))
+			return strcmp(strVal(option->arg), "plpgsql") == 0 || strcmp(strVal(option->arg), "sql") == 0;
+	}
+	return true;					/* DO without a language is PL/pgSQL, a function with none SQL */
+}
+
+/* Statements whose strings are names, numbers or file names are listed; of those that are not, no string is kept. */
+static secrets_kind
+kind_of_utility(const Node *utility)
+{
+	switch (nodeTag(utility))
+	{
+		case T_TransactionStmt:
+		case T_VacuumStmt:
+		case T_ReindexStmt:
+		case T_LockStmt:
+		case T_FetchStmt:
+		case T_ClosePortalStmt:
+		case T_DeallocateStmt:
+		case T_CheckPointStmt:
+		case T_DiscardStmt:
+		case T_TruncateStmt:
+		case T_DropStmt:
+		case T_RenameStmt:
+		case T_ListenStmt:
+		case T_UnlistenStmt:
+		case T_LoadStmt:
+		case T_VariableShowStmt:
+		case T_ConstraintsSetStmt:
+		case T_CreateExtensionStmt:
+		case T_AlterExtensionStmt:
+		case T_CreateTableSpaceStmt:
+		case T_CreatedbStmt:
+		case T_CreateEnumStmt:
+		case T_AlterEnumStmt:
+		case T_DefineStmt:
+			return SECRETS_NONE;
+		case T_VariableSetStmt:
+		case T_AlterSystemStmt:
+		case T_AlterRoleSetStmt:
+		case T_AlterDatabaseSetStmt:
+			return SECRETS_SETTING;
+		case T_DoStmt:
+			return is_sql_language(((const DoStmt *) utility)->args) ? SECRETS_CODE : SECRETS_STRINGS;
+		case T_CreateFunctionStmt:
+			return is_sql_language(((const CreateFunctionStmt *) utility)->options) ? SECRETS_CODE : SECRETS_STRINGS;
+		case T_CopyStmt:
+			{
+				const CopyStmt *copy = (const CopyStmt *) utility;
+
+				return copy->is_program ? SECRETS_ALL :
+					copy->query != NULL || copy->whereClause != NULL ? SECRETS_STRINGS : SECRETS_NONE;
+			}
+		case T_Invalid:
+		case T_CreateRoleStmt:
+		case T_AlterRoleStmt:
+		case T_CreateUserMappingStmt:
+		case T_AlterUserMappingStmt:
+		case T_CreateFdwStmt:
+		case T_AlterFdwStmt:
+		case T_CreateForeignServerStmt:
+		case T_AlterForeignServerStmt:
+		case T_CreateForeignTableStmt:
+		case T_ImportForeignSchemaStmt:
+		case T_CreateSubscriptionStmt:
+		case T_AlterSubscriptionStmt:
+		case T_SecLabelStmt:
+			return SECRETS_ALL;
+		default:
+			return SECRETS_STRINGS;
+	}
+}
+
+static secrets_kind
+kind_of(const Node *utility, const JumbleState *jumble, const char *part, uint32 length)
+{
+	secrets_kind by_text = secrets_kind_of_text(part, length);
+	secrets_kind kind;
+
+	if (utility == NULL)
+		return by_text == SECRETS_NONE && jumble == NULL ? SECRETS_CONSTANTS : by_text;
+	kind = kind_of_utility(utility);
+	return by_text == SECRETS_ALL && kind != SECRETS_CODE ? SECRETS_ALL : kind;
+}
+
+/*
+ * Only strings may be secrets. What an extension's or an application's setting is for is not known; of the server's own those are
+ * secret that are, or may contain, a password.
+ */
+static bool
+setting_is_shown(const char *name, bool sure)
+{
+	static const char *const secret[] = {"command", "conninfo", "pass", "secret", "token", "key"};
+	const struct config_generic *setting = compat_find_setting(name);
+
+	if (setting == NULL)
+		return !sure && strchr(name, '.') == NULL;
+	if (setting->vartype != PGC_STRING)
+		return true;
+	if (setting->group == CUSTOM_OPTIONS)
+		return false;
+	for (int i = 0; i < (int) lengthof(secret); i++)
+		if (strstr(setting->name, secret[i]) != NULL)
+			return false;
+	return true;
+}
+
+/* ---------------------------------------------------------------- the text */
 
 static int
 by_location(const void *a, const void *b)
@@ -28,40 +157,6 @@ by_location(const void *a, const void *b)
 	int			other = ((const LocationLen *) b)->location;
 
 	return (one > other) - (one < other);
-}
-
-/* The scanner, and how far it has come. */
-typedef struct constant_scanner
-{
-	core_yyscan_t scanner;
-	core_yy_extra_type extra;
-	core_YYSTYPE value;
-	YYLTYPE		at;
-	int			last;				/* where the last constant began */
-} constant_scanner;
-
-/* Bytes of the constant at `place`, which is at `start`; -1: it is the one before again, or there is none. */
-static int
-constant_length(constant_scanner *scan, const char *part, int start, const LocationLen *place)
-{
-	if (start <= scan->last)
-		return -1;
-	if (compat_is_list(place))
-	{
-		scan->last = start;
-		return place->length;
-	}
-	do
-	{
-		if (core_yylex(&scan->value, &scan->at, scan->scanner) == 0)
-			return -1;
-	} while (scan->at < start);
-	/* a negative number is located at its sign */
-	if (part[start] == '-' && core_yylex(&scan->value, &scan->at, scan->scanner) == 0)
-		return -1;
-	scan->last = start;
-	/* the scanner has put an end after its token; what lies before that is the token */
-	return (int) strlen(scan->extra.scanbuf + start);
 }
 
 /* Cut between characters. */
@@ -87,59 +182,108 @@ append(bounded *to, const char *from, uint32 count)
 	to->length += count;
 }
 
+typedef struct replacing
+{
+	const char *part;
+	uint32		copied;
+	bounded		whole;
+	int			number;				/* of the last replacement */
+	const LocationLen *constants;	/* of the server, in ascending order */
+	int			count;
+	int			location;			/* of the part */
+} replacing;
+
+/* Is this constant a list's, of which more than its first item is replaced? */
+static bool
+is_list_at(const replacing *r, uint32 at)
+{
+	LocationLen place = {.location = (int) at + r->location};
+	const LocationLen *found = r->count == 0 ? NULL :
+		bsearch(&place, r->constants, (size_t) r->count, sizeof(LocationLen), by_location);
+
+	return found != NULL && compat_is_list(found);
+}
+
+/* No constant that would be shown is left in; the text past the limit is not looked at. */
+static bool
+replace(const secrets_part *part, void *to)
+{
+	replacing  *r = to;
+	char		mark[MARK_SIZE];
+
+	if (r->whole.bytes == NULL)
+		r->whole.bytes = palloc(r->whole.size);
+	append(&r->whole, r->part + r->copied, part->at - r->copied);
+	if (part->comment)
+		append(&r->whole, HIDDEN_COMMENT, sizeof(HIDDEN_COMMENT) - 1);
+	else
+		append(&r->whole, mark, (uint32) snprintf(mark, sizeof(mark), "$%d%s", ++r->number,
+												  part->known && is_list_at(r, part->at) ? MORE : ""));
+	r->copied = part->at + part->length;
+	return r->whole.length <= r->whole.size;
+}
+
+/* The server's constants that are replaced, each once. */
+static uint32
+find_places(const JumbleState *jumble, LocationLen *constants, int location, int length, secrets_place *places)
+{
+	uint32		count = 0;
+
+	memcpy(constants, jumble->clocations, sizeof(LocationLen) * jumble->clocations_count);
+	qsort(constants, jumble->clocations_count, sizeof(LocationLen), by_location);
+	for (int n = 0; n < jumble->clocations_count; n++)
+	{
+		int			at = constants[n].location - location;
+
+		if (at < 0 || at >= length || !compat_is_replaced(jumble, &constants[n]) ||
+			(count > 0 && places[count - 1].at == (uint32) at))
+			continue;
+		places[count++] = (secrets_place) {
+			.at = (uint32) at,
+			.length = compat_is_list(&constants[n]) ? (uint32) constants[n].length : 0,
+		};
+	}
+	return count;
+}
+
 void
-statement_text_make(const char *source, int location, int length, const JumbleState *jumble,
+statement_text_make(const char *source, int location, int length, const Node *utility, const JumbleState *jumble,
 					uint32 limit, tally_statement_text *text)
 {
 	const char *part = CleanQuerytext(source, &location, &length);
-	constant_scanner scan = {.last = -1};
-	LocationLen *constants;
-	char	   *alone;
-	bounded		whole = {.size = limit + MAX_MULTIBYTE_CHAR_LEN};
-	int			copied = 0;
-	int			count;
-	int			replaced = 0;
+	int			count = jumble != NULL ? Max(jumble->clocations_count, 0) : 0;
+	secrets_text from = {
+		.bytes = part,
+		.length = (uint32) length,
+		.backslashes = compat_strings_have_escapes(),
+		.numbers = utility == NULL && jumble == NULL,
+		.kind = kind_of(utility, jumble, part, (uint32) length),
+		.is_shown = setting_is_shown,
+	};
+	replacing	r = {.part = part,.whole = {.size = limit + MAX_MULTIBYTE_CHAR_LEN},.count = count,.location = location};
 
 	text->encoding = GetDatabaseEncoding();
 	text->bytes = part;
 	text->whole = (uint32) length;
 	text->length = clip(part, (uint32) length, limit);
-	if (jumble == NULL || jumble->clocations_count <= 0)
+	if (count == 0 && from.kind == SECRETS_NONE)
 		return;
 
-	count = jumble->clocations_count;
-	constants = palloc(sizeof(LocationLen) * count);
-	memcpy(constants, jumble->clocations, sizeof(LocationLen) * count);
-	qsort(constants, count, sizeof(LocationLen), by_location);
-	whole.bytes = palloc(whole.size);
-	/* the scanner copies all that it is given, and more statements may follow this one */
-	alone = pnstrdup(part, length);
-	scan.scanner = scanner_init(alone, &scan.extra, &ScanKeywords, ScanKeywordTokens);
-	compat_scan_quietly(&scan.extra);
-
-	/* no constant that would be shown is left in; the text past the limit is not checked */
-	for (int n = 0; n < count && whole.length <= whole.size; n++)
+	if (count > 0)
 	{
-		int			start = constants[n].location - location;
-		int			size;
-		char		mark[MARK_SIZE];
+		LocationLen *constants = palloc(sizeof(LocationLen) * count);
+		secrets_place *places = palloc(sizeof(secrets_place) * count);
 
-		if (!compat_is_replaced(jumble, &constants[n]))
-			continue;
-		size = constant_length(&scan, part, start, &constants[n]);
-		if (size < 0)
-			continue;
-		append(&whole, part + copied, (uint32) (start - copied));
-		append(&whole, mark, (uint32) snprintf(mark, sizeof(mark), "$%d%s",
-											   jumble->highest_extern_param_id + ++replaced,
-											   compat_is_list(&constants[n]) ? MORE : ""));
-		copied = start + size;
+		from.place_count = find_places(jumble, constants, location, length, places);
+		from.places = places;
+		r.constants = constants;
 	}
-	append(&whole, part + copied, (uint32) (length - copied));
-	scanner_finish(scan.scanner);
-	pfree(alone);
-	pfree(constants);
-	text->bytes = whole.bytes;
-	text->whole = (uint32) Min(whole.length, UINT32_MAX);
-	text->length = clip(whole.bytes, (uint32) Min(whole.length, whole.size), limit);
+	r.number = jumble != NULL ? jumble->highest_extern_param_id : secrets_highest_parameter(&from);
+	secrets_find(&from, replace, &r);
+	if (r.whole.bytes == NULL)
+		return;
+	append(&r.whole, part + r.copied, (uint32) length - r.copied);
+	text->bytes = r.whole.bytes;
+	text->whole = (uint32) Min(r.whole.length, UINT32_MAX);
+	text->length = clip(r.whole.bytes, (uint32) Min(r.whole.length, r.whole.size), limit);
 }

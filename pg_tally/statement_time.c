@@ -11,6 +11,7 @@
 #include "access/parallel.h"
 #include "storage/proc.h"
 
+#include "interrupted_wait.h"
 #include "pending_wait.h"
 #include "pg_tally.h"
 #include "statement_time.h"
@@ -421,6 +422,7 @@ statement_time_settle_now(void)
 		return;
 	tally.on = false;
 	now = probe_now();
+	interrupted_give_up();
 	pending_settle();
 	tally_switch_plain(&tally.slot, tally.cpu, now);
 	tally.on = true;

@@ -10,9 +10,7 @@
 
 #include <math.h>
 
-#include "catalog/namespace.h"
 #include "fmgr.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
@@ -25,79 +23,11 @@
 #include "tally_read.h"
 #include "views.h"
 
-/* ---------------------------------------------------------------- texts */
-
-/* Invalid bytes become '?': an error would make the whole view fail for one statement. */
-static void
-append_checked(StringInfo to, const char *bytes, int length, int encoding)
-{
-	while (length > 0)
-	{
-		int			good;
-
-		CHECK_FOR_INTERRUPTS();
-		good = pg_encoding_verifymbstr(encoding, bytes, length);
-		appendBinaryStringInfo(to, bytes, good);
-		if (good < length)
-		{
-			appendStringInfoChar(to, '?');
-			good++;
-		}
-		bytes += good;
-		length -= good;
-	}
-}
-
-static void
-append_converted(StringInfo to, const char *bytes, int length, int encoding, Oid conversion)
-{
-	int			size = length * MAX_CONVERSION_GROWTH + 1;
-	unsigned char *converted = palloc(size);
-
-	while (length > 0)
-	{
-		int			good;
-
-		CHECK_FOR_INTERRUPTS();
-		good = pg_do_encoding_conversion_buf(conversion, encoding, GetDatabaseEncoding(),
-											 (unsigned char *) bytes, length, converted, size, true);
-		appendStringInfoString(to, (char *) converted);
-		if (good < length)
-		{
-			int			bad = pg_encoding_mblen(encoding, bytes + good);
-
-			appendStringInfoChar(to, '?');
-			good += Max(1, Min(bad, length - good));
-		}
-		bytes += good;
-		length -= good;
-	}
-	pfree(converted);
-}
-
-/* A kept text in the encoding of this database; "..." stands for what was cut. */
+/* A kept text, in the encoding of this database. */
 static Datum
 text_datum(const statement_text *text)
 {
-	StringInfoData shown;
-	int			encoding = PG_VALID_BE_ENCODING(text->encoding) ? text->encoding : PG_SQL_ASCII;
-	int			length = (int) text->kept;
-	Oid			conversion = InvalidOid;
-
-	initStringInfo(&shown);
-	/* it may have been cut within a character when blocks ran out */
-	if (text->kept < text->whole)
-		length = pg_encoding_mbcliplen(encoding, text->bytes, length, length);
-	if (encoding != GetDatabaseEncoding() && encoding != PG_SQL_ASCII &&
-		GetDatabaseEncoding() != PG_SQL_ASCII)
-		conversion = FindDefaultConversionProc(encoding, GetDatabaseEncoding());
-	if (OidIsValid(conversion))
-		append_converted(&shown, text->bytes, length, encoding, conversion);
-	else
-		append_checked(&shown, text->bytes, length, GetDatabaseEncoding());
-	if (text->kept < text->whole)
-		appendStringInfoString(&shown, "...");
-	return PointerGetDatum(cstring_to_text_with_len(shown.data, shown.len));
+	return views_text(text->bytes, text->kept, text->kept < text->whole, text->encoding);
 }
 
 /* ---------------------------------------------------------------- tally.statements */
@@ -226,14 +156,15 @@ sees_row(const viewer *v, const statement_row *statement)
 								 statement->torn ? TALLY_READ_TORN : TALLY_READ_CONSISTENT);
 }
 
-/* Was it ever planned or executed, successfully or not? */
+/* Was it ever planned or executed, successfully or not, or has it taken time so far? */
 static bool
 is_shown(const statement_row *statement)
 {
 	const tally_counts *counts = &statement->figures.counts;
 
 	return statement->key.id != 0 &&
-		counts->exec.count + counts->plan.count + counts->errors + counts->cancels > 0;
+		(counts->exec.count + counts->plan.count + counts->errors + counts->cancels > 0 ||
+		 statement->figures.parts[0].stat != 0);
 }
 
 /* tally.statement_rows(showtext bool): a row for each statement. */
@@ -299,6 +230,39 @@ SQL_FUNCTION(pg_tally_statement_activities)
 
 /* ---------------------------------------------------------------- in other views */
 
+/* The text of the message in progress whose statement is not known yet, if this role may see it. */
+static void
+read_message_text(const viewer *v, tally_segment *segment, uint32 slot, uint64 begun, statement_text *text)
+{
+	tally_current current;
+	tally_message_text message;
+	tally_read_result result = tally_read_current(segment, slot, &current);
+
+	memset(text, 0, sizeof(*text));
+	if (result != TALLY_READ_CONSISTENT || current.begun != begun ||
+		tally_read_message_text(segment, slot, &current, &message) == TALLY_READ_ABSENT ||
+		!viewer_sees_statement(v, message.user_id, TALLY_READ_CONSISTENT))
+		return;
+	text->bytes = palloc(message.bytes + 1);
+	memcpy(text->bytes, message.text, message.bytes);
+	text->kept = message.bytes;
+	text->whole = message.whole;
+	text->encoding = message.encoding;
+}
+
+/* Is its message one of those that are attributed to the statement before (statement_time.h)? */
+static bool
+ends_statement(tally_segment *segment, const tally_flight *flight)
+{
+	static const char *const phases[] = {"sync::", "close::", "flush::", "terminate::"};
+	const char *name = pg_tally_stat_name(segment, flight->run);
+
+	for (int i = 0; i < (int) lengthof(phases); i++)
+		if (strncmp(name, phases[i], strlen(phases[i])) == 0)
+			return true;
+	return false;
+}
+
 void
 statement_of_session_read(const viewer *v, tally_segment *segment, uint32 slot, statement_of_session *statement)
 {
@@ -320,10 +284,13 @@ statement_of_session_read(const viewer *v, tally_segment *segment, uint32 slot, 
 	}
 	/* the session may run it as another role */
 	statement->shown = flight.key.id != 0 && viewer_sees_statement(v, flight.key.user_id, flight.result);
-	if (!statement->shown)
-		return;
-	statement->id = flight.key.id;
-	(void) statement_read_text(segment, &flight.key, &statement->text);
+	if (statement->shown)
+	{
+		statement->id = flight.key.id;
+		(void) statement_read_text(segment, &flight.key, &statement->text);
+	}
+	else if (flight.key.id == 0)
+		read_message_text(v, segment, slot, flight.begun, &statement->text);
 }
 
 void
@@ -350,22 +317,42 @@ statement_last_of_process(row_set *rows, tally_segment *segment, int32 pid)
 	viewer		v = viewer_now();
 	uint32		slot = tally_slot_of_process(segment, pid);
 	tally_slot_entry entry;
-	tally_statement_key key;
+	tally_flight flight;
+	tally_session_statement kind;
 	tally_read_result result;
 	statement_text text;
-	bool		known;
 
 	if (slot == TALLY_NONE || tally_read_entry(segment, slot, &entry) == TALLY_READ_ABSENT || entry.pid != pid)
 		return;
-	result = tally_read_last_key(segment, slot, &key);
-	if (result == TALLY_READ_ABSENT || !viewer_sees_statement(&v, key.user_id, result))
+	/* with what runs, if a message is in progress; else what it has left */
+	result = tally_read_flight(segment, slot, &flight);
+	if (result == TALLY_READ_ABSENT)
+		result = tally_read_current(segment, slot, &flight.current);
+	if (result == TALLY_READ_ABSENT)
 		return;
-	known = statement_read_text(segment, &key, &text);
+	kind = tally_session_statement_of(&flight.current);
+	if (kind == TALLY_SESSION_UNNAMED && ends_statement(segment, &flight) && flight.current.key.id != 0)
+		kind = TALLY_SESSION_RAN;
+	switch (kind)
+	{
+		case TALLY_SESSION_NONE:
+			return;
+		case TALLY_SESSION_UNNAMED:
+			read_message_text(&v, segment, slot, flight.current.begun, &text);
+			if (text.bytes == NULL)
+				return;
+			break;
+		default:
+			flight.current.key.before = 0;
+			if (!viewer_sees_statement(&v, flight.current.key.user_id, result))
+				return;
+			(void) statement_read_text(segment, &flight.current.key, &text);
+	}
 	/* it is of this process only if the slot still is */
 	if (!tally_read_is_same(segment, slot, &entry))
 		return;
-	rows_put(rows, Int64GetDatum((int64) key.id));
-	rows_put_if(rows, known, known ? text_datum(&text) : (Datum) 0);
+	rows_put_if(rows, kind != TALLY_SESSION_UNNAMED, Int64GetDatum((int64) flight.current.key.id));
+	rows_put_if(rows, text.bytes != NULL, text.bytes != NULL ? text_datum(&text) : (Datum) 0);
 	rows_end(rows);
 }
 

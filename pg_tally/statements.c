@@ -140,7 +140,7 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 /* A statement without a local entry: create one, and its text where the table does not have it. */
 static pg_noinline tally_local_statement *
 meet(const tally_statement_key *key, const char *source, int location, int length,
-	 const JumbleState *jumble)
+	 const Node *utility, const JumbleState *jumble)
 {
 	uint32		known = tally_statement_known(tally.slot.segment, key);
 	tally_statement_text text;
@@ -153,7 +153,7 @@ meet(const tally_statement_key *key, const char *source, int location, int lengt
 	mine = AllocSetContextCreate(CurrentMemoryContext, "pg_tally statement text",
 								 ALLOCSET_START_SMALL_SIZES);
 	theirs = MemoryContextSwitchTo(mine);
-	statement_text_make(source, location, length, jumble,
+	statement_text_make(source, location, length, utility, jumble,
 						(uint32) statements_settings_now.text_limit, &text);
 	local = statement_time_enter(key, &text, TALLY_NONE);
 	MemoryContextSwitchTo(theirs);
@@ -163,11 +163,11 @@ meet(const tally_statement_key *key, const char *source, int location, int lengt
 
 static pg_attribute_always_inline tally_local_statement *
 local_entry(const tally_statement_key *key, const char *source, int location, int length,
-		 const JumbleState *jumble)
+		 const Node *utility, const JumbleState *jumble)
 {
 	tally_local_statement *local = statement_time_find(key);
 
-	return likely(local != NULL) ? local : meet(key, source, location, length, jumble);
+	return likely(local != NULL) ? local : meet(key, source, location, length, utility, jumble);
 }
 
 /* The client asked for this statement: it gets the message's time. */
@@ -250,7 +250,7 @@ make_messages(uint64 id, const char *source, int location, int length)
 	statement_time_name(&key);
 	if (!statement_time.named)
 		return false;
-	local = local_entry(&key, source, location, length, NULL);
+	local = local_entry(&key, source, location, length, NULL, NULL);
 	if (local != NULL && tally_statement_same(&statement_time.owner, &key))
 		statement_time.local = local;
 	return statement_time.local != NULL;
@@ -287,7 +287,7 @@ analyze_other(const ParseState *pstate, const Query *query, const JumbleState *j
 		return;
 	key = key_of(id);
 	/* enter the text before any time, or the entry would have none */
-	(void) local_entry(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
+	(void) local_entry(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, query->utilityStmt, jumble);
 	name_message(&key);
 	if (statement_time.live && nesting.depth == 0 && statement_time.named &&
 		tally_statement_same(&statement_time.owner, &key))
@@ -361,7 +361,7 @@ add_planning(tally_local_statement *local, uint64 ticks, uint64 hits)
 static pg_noinline void
 add_long_planning(const tally_statement_key *key, const PlannedStmt *planned, const char *source, const used *taken)
 {
-	tally_local_statement *local = local_entry(key, source, planned->stmt_location, planned->stmt_len, NULL);
+	tally_local_statement *local = local_entry(key, source, planned->stmt_location, planned->stmt_len, NULL, NULL);
 
 	if (local == NULL)
 		return;
@@ -716,7 +716,7 @@ add_nested_parts(const QueryDesc *query, const tally_statement_key *ended, const
 
 	key.toplevel = 0;
 	local = local_entry(&key, query->sourceText, query->plannedstmt->stmt_location,
-						query->plannedstmt->stmt_len, NULL);
+						query->plannedstmt->stmt_len, NULL, NULL);
 	if (local == NULL)
 		return;
 	tally_seq_begin(&local->seq);
@@ -765,7 +765,7 @@ end_other(QueryDesc *query)
 	if (!statement_time.named)
 		name_message(&key);
 	local = local_entry(&key, query->sourceText, query->plannedstmt->stmt_location,
-					 query->plannedstmt->stmt_len, NULL);
+					 query->plannedstmt->stmt_len, NULL, NULL);
 	temp_files = o->temp_files;
 	if (likely(local != NULL))
 	{
@@ -863,7 +863,8 @@ static pg_noinline void
 follow_role(tally_statement_key *key, const char *source, int location, int length)
 {
 	key->user_id = GetUserId();
-	(void) local_entry(key, source, location, length, NULL);
+	/* what has changed the role may have freed the tree */
+	(void) local_entry(key, source, location, length, &statement_text_unknown, NULL);
 	statement_time_rename(key);
 }
 
@@ -916,7 +917,7 @@ utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUti
 	if (unlikely(id == 0))
 		id = compat_utility_id(pstmt->utilityStmt, source, location, length);
 	key = key_of(id);
-	(void) local_entry(&key, source, location, length, NULL);
+	(void) local_entry(&key, source, location, length, pstmt->utilityStmt, NULL);
 	name_message(&key);
 	used_nothing(&taken);
 	usage_begin_first(&before);

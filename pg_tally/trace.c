@@ -266,7 +266,7 @@ trace_commit(uint64 start, uint64 ended, tally_trace_commit kind)
 		.kind = TALLY_TRACE_COMMIT,
 		.op = (uint8) kind,
 		.tick = start,
-		.ticks = ended - start,
+		.ticks = ended > start ? ended - start : 0,
 	};
 
 	tally_trace_put(&tracer, &record);

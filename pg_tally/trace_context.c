@@ -3,19 +3,22 @@
  * trace_context.c
  *	  The traceparent of a traced session's statement (trace_context.h).
  *
- * sqlcommenter puts a comment at the end of a statement, some frameworks at its beginning. Only the first and the last
- * kilobytes of a text are searched, so that one of megabytes costs no more than another.
+ * sqlcommenter puts a comment at the end of what it sends, some frameworks at its beginning. A message may be of several
+ * statements. The comment within a statement's own part, or behind the last one, is that statement's; of a message with a single
+ * trace all are. So a text is searched once, and once more, part by part, if it names several.
  */
 #include "compat.h"
 
 #include <string.h>
 
+#include "common/hashfn.h"
 #include "utils/guc.h"
 
+#include "probe.h"
+#include "sql_scan.h"
 #include "trace.h"
 #include "trace_context.h"
 
-#define SEARCHED 4096
 #define KEY "traceparent='"
 #define PARENT_LENGTH 55			/* 00-<32 digits>-<16 digits>-<2 digits> */
 
@@ -25,6 +28,24 @@ typedef struct traceparent
 	unsigned char span[8];
 	unsigned char flags;
 } traceparent;
+
+/* The text that the client has sent last. */
+static struct
+{
+	const char *text;
+	uint64		arrival;			/* of its message */
+	enum {NO_CONTEXT, ONE_CONTEXT, CONTEXTS} names;
+	traceparent first;
+	const char *at;					/* up to here its statements were analysed */
+}			sent;
+
+/* What that text has named for the statement that it prepares, until this is executed. */
+static struct
+{
+	bool		waits;
+	uint64		hash;				/* of the text */
+	traceparent parent;
+}			prepared;
 
 static int
 digit(char c)
@@ -55,69 +76,160 @@ read_bytes(const char *text, unsigned char *to, int count, bool may_be_zero)
 static bool
 read_parent(const char *text, traceparent *parent)
 {
-	return text[0] == '0' && text[1] == '0' && text[2] == '-' && text[35] == '-' && text[52] == '-' &&
-		read_bytes(text + 3, parent->trace, 16, false) && read_bytes(text + 36, parent->span, 8, false) &&
-		read_bytes(text + 53, &parent->flags, 1, true);
+	traceparent found;
+
+	if (text[0] != '0' || text[1] != '0' || text[2] != '-' || text[35] != '-' || text[52] != '-' ||
+		!read_bytes(text + 3, found.trace, 16, false) || !read_bytes(text + 36, found.span, 8, false) ||
+		!read_bytes(text + 53, &found.flags, 1, true))
+		return false;
+	*parent = found;
+	return true;
 }
 
-/* Is that place within a comment? What begins before the searched part is not known, so not. */
+/* The last one in a comment. `from` is where the comment begins, so a key has a character before it. */
 static bool
-in_comment(const char *text, size_t at)
-{
-	while (at-- > 1)
-	{
-		if (text[at - 1] == '/' && text[at] == '*')
-			return true;
-		if (text[at - 1] == '*' && text[at] == '/')
-			return false;
-	}
-	return false;
-}
-
-static bool
-find_in_comment(const char *text, size_t length, traceparent *parent)
+find_in_comment(const char *from, const char *to, traceparent *parent)
 {
 	const size_t key = strlen(KEY);
+	bool		found = false;
 
-	for (size_t at = 0; at + key + PARENT_LENGTH < length; at++)
+	while ((from = memmem(from, (size_t) (to - from), KEY, key)) != NULL)
 	{
-		const char *found = memchr(text + at, KEY[0], length - key - PARENT_LENGTH - at);
+		bool		begins = strchr(" \t\r\n,;*", from[-1]) != NULL;
 
-		if (found == NULL)
-			return false;
-		at = (size_t) (found - text);
-		if (memcmp(found, KEY, key) == 0 && found[key + PARENT_LENGTH] == '\'' && in_comment(text, at) &&
-			read_parent(found + key, parent))
-			return true;
+		from += key;
+		if (begins && to - from > PARENT_LENGTH && from[PARENT_LENGTH] == '\'' && read_parent(from, parent))
+			found = true;
 	}
-	return false;
+	return found;
+}
+
+/* The last one of the statement that is from `at` to `end`, or behind it if no other follows. */
+static bool
+find_in_statement(const char *at, const char *end, traceparent *parent)
+{
+	traceparent behind;
+	bool		is_behind = false;
+	bool		found = false;
+	const char *from;
+
+	for (sql_token token; (token = sql_next_token(&at, &from)) != SQL_END;)
+	{
+		if (token == SQL_COMMENT && from < end)
+			found |= find_in_comment(from, at, parent);
+		else if (token == SQL_COMMENT)
+			is_behind |= find_in_comment(from, at, &behind);
+		else if (from >= end)
+			return found;
+	}
+	if (is_behind)
+		*parent = behind;
+	return found || is_behind;
+}
+
+/* A text that was not seen before. */
+static void
+begin_text(const char *text)
+{
+	const char *at = text;
+	const char *from;
+	traceparent parent;
+
+	sent.text = text;
+	sent.arrival = tally.handle_start;
+	sent.names = NO_CONTEXT;
+	sent.at = text;
+	if (strstr(text, KEY) == NULL)
+		return;
+	for (sql_token token; sent.names != CONTEXTS && (token = sql_next_token(&at, &from)) != SQL_END;)
+	{
+		if (token != SQL_COMMENT || !find_in_comment(from, at, &parent))
+			continue;
+		if (sent.names == NO_CONTEXT)
+		{
+			sent.first = parent;
+			sent.names = ONE_CONTEXT;
+		}
+		else if (memcmp(&parent, &sent.first, sizeof(parent)) != 0)
+			sent.names = CONTEXTS;
+	}
 }
 
 static bool
-find(const char *source, traceparent *parent)
+find_in_text(const char *text, int location, int length, traceparent *parent)
 {
-	size_t		length = source != NULL ? strlen(source) : 0;
-	size_t		name = application_name != NULL ? strlen(application_name) : 0;
+	const char *from = sent.at;
 
-	if (find_in_comment(source, Min(length, SEARCHED), parent) ||
-		(length > SEARCHED && find_in_comment(source + length - SEARCHED, SEARCHED, parent)))
-		return true;
-	for (size_t at = 0; at + PARENT_LENGTH <= name; at++)
+	/* an arrival that is not known may be another's */
+	if (text != sent.text || tally.handle_start != sent.arrival || tally.handle_start == 0)
+	{
+		begin_text(text);
+		from = text;
+	}
+	*parent = sent.first;
+	if (sent.names != CONTEXTS || location < 0)
+		return sent.names == ONE_CONTEXT;
+	/* comments before it are its own, wherever the server lets it begin */
+	if (from > text + location)
+		from = text + location;
+	sent.at = text + location + (length > 0 ? (size_t) length : strlen(text + location));
+	return find_in_statement(from, sent.at, parent);
+}
+
+static bool
+find_in_name(traceparent *parent)
+{
+	size_t		length = application_name != NULL ? strlen(application_name) : 0;
+
+	for (size_t at = 0; at + PARENT_LENGTH <= length; at++)
 		if (read_parent(application_name + at, parent))
 			return true;
 	return false;
 }
 
-void
-trace_context(const char *source)
+static void
+put(const traceparent *parent)
 {
 	tally_trace_record record = {.kind = TALLY_TRACE_CONTEXT};
+
+	record.op = parent->flags;
+	memcpy(record.word, parent->trace, sizeof(parent->trace));
+	memcpy(record.word + 4, parent->span, sizeof(parent->span));
+	trace_put(&record);
+}
+
+static uint64
+hash_of(const char *text)
+{
+	return hash_bytes_extended((const unsigned char *) text, (int) strlen(text), 0);
+}
+
+void
+trace_context_sent(const char *text, int location, int length)
+{
+	traceparent parent;
+	bool		found = find_in_text(text, location, length, &parent);
+
+	if (tally.message != MESSAGE_QUERY)
+	{
+		prepared.waits = found;
+		prepared.hash = found ? hash_of(text) : 0;
+		prepared.parent = parent;
+	}
+	if (found || find_in_name(&parent))
+		put(&parent);
+}
+
+void
+trace_context_starts(const char *text)
+{
 	traceparent parent;
 
-	if (!find(source, &parent))
-		return;
-	record.op = parent.flags;
-	memcpy(record.word, parent.trace, sizeof(parent.trace));
-	memcpy(record.word + 4, parent.span, sizeof(parent.span));
-	trace_put(&record);
+	if (prepared.waits && text != NULL && hash_of(text) == prepared.hash)
+	{
+		prepared.waits = false;
+		put(&prepared.parent);
+	}
+	else if (find_in_name(&parent))
+		put(&parent);
 }

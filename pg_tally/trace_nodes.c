@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "executor/executor.h"
+#include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
@@ -144,6 +145,7 @@ describe(const PlanState *state, int parent)
 			.kind = TALLY_TRACE_NODE,
 			.op = (uint8) (at / PART),
 			.more = (uint8) bytes,
+			.failed = (uint8) (1 + GetDatabaseEncoding()),
 			.node = (uint16) (1 + state->plan->plan_node_id),
 			.stat = (uint32) parent,
 		};

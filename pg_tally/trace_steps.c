@@ -11,8 +11,10 @@
 #include "executor/executor.h"
 #include "optimizer/planner.h"
 #include "parser/analyze.h"
+#include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 
+#include "probe.h"
 #include "trace.h"
 #include "trace_context.h"
 #include "trace_nodes.h"
@@ -61,12 +63,23 @@ static int	depth = 0;				/* steps that are going on: what begins now is within s
 			trace_step(TALLY_TRACE_STEP_END, step, id, depth, rows, false); \
 	} while (0)
 
-/* Statements within others belong to the trace of the outermost. */
+/*
+ * Statements within others belong to the trace of the outermost. A statement that was prepared may be analysed again
+ * when it is bound, and its text was not sent with that message. Without the detour (messages.c) all messages are "other".
+ */
 static inline void
-client_context(const char *source)
+context_sent(const char *text, const Query *query)
 {
-	if (trace_on && depth == 0)
-		trace_context(source);
+	if (depth == 0 && text != NULL && text == debug_query_string && tally.message != MESSAGE_BIND)
+		trace_context_sent(text, query->stmt_location, query->stmt_len);
+}
+
+/* What a simple query executes was analysed within the same message. */
+static inline void
+context_starts(const char *text)
+{
+	if (trace_on && depth == 0 && tally.message != MESSAGE_QUERY)
+		trace_context_starts(text);
 }
 
 static void
@@ -80,7 +93,7 @@ analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 	if (!trace_on)
 		return;
 	trace_step(TALLY_TRACE_STATEMENT, 0, id, depth, 0, false);
-	client_context(pstate->p_sourcetext);
+	context_sent(pstate->p_sourcetext, query);
 }
 
 static PlannedStmt *
@@ -105,7 +118,7 @@ start(QueryDesc *query, int flags)
 {
 	ExecutorStart_hook_type next = previous_start != NULL ? previous_start : standard_ExecutorStart;
 
-	client_context(query->sourceText);
+	context_starts(query->sourceText);
 	/* records of nodes are within the step, whose statement tells which plan it is */
 	STEP(TALLY_STEP_START, id_of(query), 0,
 		 next(query, flags);
@@ -148,7 +161,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 {
 	ProcessUtility_hook_type next = previous_utility != NULL ? previous_utility : standard_ProcessUtility;
 
-	client_context(source);
+	context_starts(source);
 	/* a ROLLBACK may free the statement, so its id is read before */
 	STEP(TALLY_STEP_UTILITY, (uint64) pstmt->queryId, completion != NULL ? completion->nprocessed : 0,
 		 next(pstmt, source, read_only, context, params, environment, dest, completion));

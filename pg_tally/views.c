@@ -57,6 +57,17 @@ views_any_segment(const char **reason)
 		view_session_segment(reason != NULL ? reason : &unused);
 }
 
+/* What helps where there is no segment. A server that preloads the library has looked for one when it started. */
+static const char *
+remedy(void)
+{
+	if (!own.shared)
+		return "Run \"tally enable\", or LOAD 'pg_tally' as a superuser.";
+	if (own.remedy == NULL)
+		return "Look for the reason in the server's log, correct it, and restart the server.";
+	return psprintf("%s Then restart the server.", own.remedy);
+}
+
 tally_segment *
 views_segment(void)
 {
@@ -69,7 +80,7 @@ views_segment(void)
 				 errmsg("pg_tally is not active in this %s",
 						own.view_only != NULL ? "server" : "session"),
 				 errdetail("%s", reason),
-				 errhint("Run \"tally enable\", or LOAD 'pg_tally' as a superuser.")));
+				 errhint("%s", remedy())));
 	return segment;
 }
 
@@ -101,6 +112,19 @@ total_of(HTAB *table, const tally_slot_entry *entry, bool by_group, uint32 stat)
 	return t;
 }
 
+/* The wait that is over and not recorded yet; of one that may go on, its time. */
+static void
+add_pending(total *t, const tally_book *book)
+{
+	if (tally_pend_is_open(book->pend))
+	{
+		t->head.total += book->pend_ticks;
+		return;
+	}
+	tally_head_add(&t->head, book->pend_ticks);
+	t->hist[tally_bucket(book->pend_ticks)]++;
+}
+
 /* Add a book to the totals, what is running included up to `now`. */
 static void
 add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uint32 slot,
@@ -123,13 +147,9 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uin
 			tally_head_merge(&t->head, head);
 			tally_read_hist(segment, slot, i, tally_bucket(head->min), tally_bucket(head->max), t->hist);
 		}
-		if (tally_read_is_head(segment, copy, copy->book.pend))
-		{
-			total	   *t = total_of(table, entry, by_group, copy->heads[copy->book.pend].stat - 1);
-
-			tally_head_add(&t->head, copy->book.pend_ticks);
-			t->hist[tally_bucket(copy->book.pend_ticks)]++;
-		}
+		if (tally_read_is_head(segment, copy, tally_pend_account(copy->book.pend)))
+			add_pending(total_of(table, entry, by_group, copy->heads[tally_pend_account(copy->book.pend)].stat - 1),
+						&copy->book);
 	}
 	/* what is running is time, and no event that has ended */
 	if (tally_read_is_head(segment, copy, copy->book.run))
@@ -271,6 +291,13 @@ in_transaction(uint64 began, const char *phase)
 	return began != 0 && phase[0] != '\0' && strcmp(phase, "idle") != 0 && strcmp(phase, "off") != 0;
 }
 
+/* Is a session in this phase between two messages? */
+static bool
+is_between(const char *phase)
+{
+	return strcmp(phase, "idle") == 0 || strcmp(phase, "idle in transaction") == 0;
+}
+
 /* A session as tally.session_rows() shows it. */
 typedef struct session_copy
 {
@@ -314,6 +341,7 @@ put_session(row_set *rows, tally_segment *segment, const viewer *v, session_copy
 	char	   *activity = strstr(name, "::");
 	uint64		began = book->transaction;
 	uint64		now = copy->now;
+	uint64		since;
 
 	rows_put(rows, Int32GetDatum(entry->pid));
 	rows_put_if(rows, entry->leader_pid != 0, Int32GetDatum(entry->leader_pid));
@@ -339,7 +367,8 @@ put_session(row_set *rows, tally_segment *segment, const viewer *v, session_copy
 	rows_text(rows, book->client);
 	rows_text(rows, name);
 	rows_text(rows, activity);
-	rows_seconds(rows, (double) (now > book->run_start ? now - book->run_start : 0) * tick);
+	since = tally_since(book, is_between(name));
+	rows_seconds(rows, (double) (now > since ? now - since : 0) * tick);
 	rows_seconds(rows, (double) (now > entry->claimed_tick ? now - entry->claimed_tick : 0) * tick);
 	rows_put_if(rows, in_transaction(began, name), rounded_seconds((double) (now > began ? now - began : 0) * tick));
 	statement_of_session_put(rows, segment, &copy->statement);

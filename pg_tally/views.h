@@ -32,6 +32,11 @@ extern tally_segment *views_segment(void);
 extern tally_segment *views_any_segment(const char **reason);
 /* When that tick was. */
 extern TimestampTz views_time(const tally_segment *segment, uint64 tick);
+/*
+ * A text of a database with that encoding, in the encoding of this one; invalid bytes, and characters that it does not have, are
+ * question marks, and "..." stands for what was cut.
+ */
+extern Datum views_text(const char *bytes, uint32 size, bool cut, int encoding);
 /* A row of tally.status; an empty value is NULL. */
 extern void views_status(row_set *rows, const char *name, const char *value);
 extern void views_status_count(row_set *rows, const char *name, uint64 count);

@@ -52,6 +52,7 @@ typedef struct tally_options
 	uint32_t	flags;				/* TALLY_SEGMENT_* */
 	bool		any_capacities;		/* a segment of the same server_pid fits whatever its capacities */
 	bool		any_file_system;	/* a new segment may be on a disk */
+	void		(*prepare) (tally_segment *segment);	/* a new segment, before it gets its name and readers; NULL: nothing */
 } tally_options;
 
 typedef struct tally_identity
@@ -198,6 +199,12 @@ extern double tally_seconds_per_tick(const tally_segment *segment);
  */
 extern uint64_t tally_memory_share(const tally_segment *segment);
 extern const char *tally_clock_name(tally_clock_kind clock);
+
+/*
+ * Is the clock still the one that the segment began with? If it went back or runs at another rate (in a virtual machine that was moved), all
+ * figures begin anew, as with a reset. Takes half a millisecond where the clock is a processor's counter. True: they do.
+ */
+extern bool tally_clock_check(tally_segment *segment);
 
 #ifdef __cplusplus
 }

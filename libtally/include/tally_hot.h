@@ -46,6 +46,17 @@ extern const uint64_t *tally_virtual_tick;
 #define TALLY_STOP(where) ((void) 0)
 #endif
 
+/*
+ * TALLY_DEFINED: these bytes, which others are about to see, must have been written. valgrind does not follow what another process reads,
+ * so a build for it (TALLY_MEMCHECK, script/check-memory) asks; in any other build it is nothing.
+ */
+#ifdef TALLY_MEMCHECK
+#include <valgrind/memcheck.h>
+#define TALLY_DEFINED(bytes, size) ((void) VALGRIND_CHECK_MEM_IS_DEFINED((bytes), (size)))
+#else
+#define TALLY_DEFINED(bytes, size) ((void) 0)
+#endif
+
 /* ---------------------------------------------------------------- a writer's handles */
 
 /* A mapped segment. One per process; threads share it. */
@@ -366,34 +377,35 @@ tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
 #define TALLY_CLOCK_SLIP (UINT64_C(1) << 28)
 
 /*
- * `now` is before `start`: what to go on from. If it is by much, then the clock has begun anew, as the processor's counter
- * does when the machine was off in between (hibernation). All time before is incomparable: so it is announced as a reset, which each
- * writer follows, and the first completes (tally_clock_anew).
+ * The clock is not what it was. All time before is incomparable: so it is announced as a reset, which each writer follows, the one
+ * that announces it, too, and the first completes (tally_clock_anew).
  */
-TALLY_HOT uint64_t
-tally_clock_back(tally_slot *slot, uint64_t start, uint64_t now)
+static inline void
+tally_announce_clock(tally_segment *segment, uint64_t now)
 {
-	tally_header *header = slot->segment->header;
-
-	if (start - now < TALLY_CLOCK_SLIP)
-		return start;
-	__atomic_store_n(&header->reset_tick, now, __ATOMIC_RELEASE);
-	(void) __atomic_add_fetch(&header->level_word, 0x100, __ATOMIC_RELEASE);
-	return now;
+	__atomic_store_n(&segment->header->reset_tick, now, __ATOMIC_RELEASE);
+	(void) __atomic_add_fetch(&segment->header->level_word, 0x100, __ATOMIC_RELEASE);
 }
 
-/* Between tally_seq_begin and tally_seq_publish. */
+/*
+ * `now` is before `start`. If it is by much, then the clock has begun anew, as the processor's counter does when the
+ * machine was off in between (hibernation).
+ */
 TALLY_HOT void
-tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
+tally_clock_back(tally_slot *slot, uint64_t start, uint64_t now)
+{
+	if (start - now >= TALLY_CLOCK_SLIP)
+		tally_announce_clock(slot->segment, now);
+}
+
+/* `now` is not before the start of the running account. */
+TALLY_HOT void
+tally_switch_on(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, bool plain)
 {
 	tally_book *book = slot->book;
 	uint32_t	run = book->run;
 	uint32_t	pend = book->pend;
-	uint64_t	start = book->run_start;
 
-	/* the clocks of two processors may differ slightly; time is conserved all the same */
-	if (__builtin_expect(now < start, 0))
-		start = now = tally_clock_back(slot, start, now);
 	/* others can write this memory, so check the bounds; TALLY_NONE is outside */
 	if (pend < slot->limit)
 	{
@@ -403,7 +415,7 @@ tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 		TALLY_STOP("nothing pending");
 		book->pend_ticks = 0;
 	}
-	if (run < slot->limit)
+	if (__builtin_expect(run < slot->limit, 1))
 	{
 		if (plain)
 			tally_add_plain(slot, run, now - start);
@@ -416,6 +428,26 @@ tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	book->run = next;
 	TALLY_STOP("next account runs");
 	book->run_start = now;
+}
+
+/* The clocks of two processors may differ slightly; time is conserved all the same. */
+__attribute__((noinline, cold, unused)) static void
+tally_switch_clock_back(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, bool plain)
+{
+	tally_clock_back(slot, start, now);
+	tally_switch_on(slot, next, start, start, plain);
+}
+
+/* Between tally_seq_begin and tally_seq_publish. */
+TALLY_HOT void
+tally_switch_within(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
+{
+	uint64_t	start = slot->book->run_start;
+
+	if (__builtin_expect(now < start, 0))
+		tally_switch_clock_back(slot, next, start, now, plain);
+	else
+		tally_switch_on(slot, next, start, now, plain);
 }
 
 TALLY_HOT void
@@ -442,28 +474,111 @@ tally_switch_plain(tally_slot *slot, uint32_t next, uint64_t now)
 	tally_switch_as(slot, next, now, true);
 }
 
+/* `now` is not before the start of the running account. */
+TALLY_HOT void
+tally_switch_later_on(tally_slot *slot, uint32_t next, uint64_t now, uint32_t open)
+{
+	tally_book *book = slot->book;
+	uint64_t	seq = tally_seq_begin(&book->seq);
+
+	book->pend = book->run | open;
+	TALLY_STOP("pending account set");
+	book->pend_ticks = now - book->run_start;
+	TALLY_STOP("pending time set");
+	book->run = next;
+	TALLY_STOP("account after the pending one runs");
+	book->run_start = now;
+	tally_seq_publish(&book->seq, seq);
+}
+
+__attribute__((noinline, cold, unused)) static void
+tally_switch_later_clock_back(tally_slot *slot, uint32_t next, uint64_t now, uint32_t open)
+{
+	uint64_t	start = slot->book->run_start;
+
+	tally_clock_back(slot, start, now);
+	tally_switch_later_on(slot, next, start, open);
+}
+
 /*
  * The same, but the account that ends is only noted, and the next switch records it. For the end of a
  * wait, when others may already be waiting for this process (a lock was just granted). The caller used
  * tally_switch to enter the account that ends, so nothing is pending.
  */
+TALLY_HOT void
+tally_switch_later_as(tally_slot *slot, uint32_t next, uint64_t now, uint32_t open)
+{
+	if (__builtin_expect(now < slot->book->run_start, 0))
+		tally_switch_later_clock_back(slot, next, now, open);
+	else
+		tally_switch_later_on(slot, next, now, open);
+}
+
 static inline void
 tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)
 {
+	tally_switch_later_as(slot, next, now, 0);
+}
+
+/*
+ * The same for a wait that a signal has interrupted, and that may go on (tally_switch_back). Switches in between leave it
+ * pending; the writer must use none of those that leave something pending themselves.
+ */
+static inline void
+tally_switch_interrupted(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	tally_switch_later_as(slot, next, now, TALLY_PEND_OPEN);
+}
+
+/* The account whose record is pending, or TALLY_NONE. */
+static inline uint32_t
+tally_pend_account(uint32_t pend)
+{
+	return pend == TALLY_NONE ? TALLY_NONE : pend & ~TALLY_PEND_OPEN;
+}
+
+/* Is it one that was interrupted, and may go on? */
+static inline bool
+tally_pend_is_open(uint32_t pend)
+{
+	return pend != TALLY_NONE && (pend & TALLY_PEND_OPEN) != 0;
+}
+
+/* The interrupted wait goes on: what it has had lies before `now`. */
+static inline void
+tally_switch_back(tally_slot *slot, uint64_t now)
+{
 	tally_book *book = slot->book;
-	uint64_t	start = book->run_start;
+	uint32_t	pend = *(volatile uint32_t *) &book->pend;
+	uint64_t	ticks = *(volatile uint64_t *) &book->pend_ticks;
+	uint64_t	seq = tally_seq_begin(&book->seq);
+	uint64_t	age;
+
+	tally_switch_within(slot, tally_pend_account(pend), now, true);
+	/* others can write this memory: nothing ran before its birth */
+	age = book->run_start - book->born;
+	book->run_start -= ticks < age ? ticks : age;
+	/* D: a process killed before this leaves that time both pending and running; merge.c corrects that as well */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	TALLY_STOP("interrupted wait runs since it began");
+	book->pend = TALLY_NONE;
+	TALLY_STOP("interrupted wait not pending");
+	book->pend_ticks = 0;
+	tally_seq_publish(&book->seq, seq);
+}
+
+/* It is over: from now on it pends as any other. */
+static inline void
+tally_pend_close(tally_slot *slot)
+{
+	tally_book *book = slot->book;
+	uint32_t	pend = *(volatile uint32_t *) &book->pend;
 	uint64_t	seq;
 
-	if (__builtin_expect(now < start, 0))
-		start = now = tally_clock_back(slot, start, now);
+	if (!tally_pend_is_open(pend))
+		return;
 	seq = tally_seq_begin(&book->seq);
-	book->pend = book->run;
-	TALLY_STOP("pending account set");
-	book->pend_ticks = now - start;
-	TALLY_STOP("pending time set");
-	book->run = next;
-	TALLY_STOP("account after the pending one runs");
-	book->run_start = now;
+	book->pend = pend & ~TALLY_PEND_OPEN;
 	tally_seq_publish(&book->seq, seq);
 }
 

@@ -67,6 +67,12 @@ extern "C" {
 
 #define TALLY_NONE UINT32_MAX		/* no statistic */
 
+/*
+ * Bit of tally_book.pend, other than TALLY_NONE: a signal has interrupted that wait, which may go on. Until then it is
+ * time, and no event that has ended.
+ */
+#define TALLY_PEND_OPEN 0x80000000u
+
 typedef enum tally_clock_kind
 {
 	TALLY_CLOCK_MONOTONIC = 1,		/* clock_gettime(CLOCK_MONOTONIC): a tick is 1 ns */
@@ -182,7 +188,13 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	texts_cut;			/* 1232: texts cut because no block was free */
 	uint64_t	texts_free;			/* 1240: first free block: tag << 32 | 1 + number; 0 none */
 	uint64_t	texts_used;			/* 1248: blocks used at least once */
-	unsigned char pad4[1280 - 1256];
+	/*
+	 * Since when the statements count, ns since 1970: the last reset of all, or the creation of the segment where they
+	 * began, since a clean stop hands them on to the next one. 0: an earlier writer.
+	 */
+	uint64_t	statements_since_ns;	/* 1256 */
+	uint64_t	usage_clock;		/* 1264: with which usages of statements are compared, times 2^16 (statements.c) */
+	unsigned char pad4[1280 - 1272];
 
 	uint32_t	merge_lock;			/* 1280: pid of the holder, 0 free */
 	uint32_t	pad5;
@@ -209,7 +221,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint32_t	unmerged;			/* 1420: 1: retired slots wait for the next holder of the merge lock */
 	uint64_t	none[5];			/* 1424: 0: what such a process reads as level_until and pause */
 	uint64_t	swept_boot_ns;		/* 1464: CLOCK_BOOTTIME of the last search for dead owners when no slot was free */
-	unsigned char pad10[4032 - 1472];
+	uint64_t	ended_tick;			/* 1472: the run in this file has ended, then; 0: it goes on, or was killed */
+	unsigned char pad10[4032 - 1480];
 
 	uint64_t	virtual_tick;		/* 4032: now, by TALLY_CLOCK_VIRTUAL; 0 with any other clock */
 	unsigned char pad11[4096 - 4040];
@@ -469,7 +482,7 @@ typedef struct tally_slot_entry	/* 384 bytes: six cache lines, so no two owners 
 	char		application[TALLY_TEXT_MAX];	/* 240 */
 	uint64_t	sessions;			/* 304: of a group: slots merged into it */
 	uint32_t	local_statements;		/* 312: local entries of statements that have memory */
-	uint32_t	pad0;
+	uint32_t	local_generation;		/* 316: at least the generations of those whose memory was given back */
 	tally_blocked blocked;			/* 320 */
 	uint32_t	local_relations;	/* 376: local entries of relations that have memory */
 	uint32_t	pad1;
@@ -514,7 +527,8 @@ typedef struct tally_freed		/* 32 bytes */
  * touched; the rest of the stride is a hole.
  *
  * Time is conserved: the totals of all heads of kind TALLY_ACCOUNT, plus pend_ticks (of account
- * pend), plus the time from run_start to now (of account run), equal the time from born to now.
+ * pend), plus the time from run_start to now (of account run), equal the time from born to now. Of a wait
+ * that was interrupted and goes on, run_start is that much later than its beginning as the interruptions took.
  */
 typedef struct tally_book		/* 1024 bytes */
 {
@@ -522,12 +536,12 @@ typedef struct tally_book		/* 1024 bytes */
 	uint32_t	run;				/* 8: index of the running account, TALLY_NONE: none */
 	uint32_t	used;				/* 12: heads in use */
 	uint64_t	run_start;			/* 16: tick */
-	uint32_t	pend;				/* 24: account whose record is pending, or TALLY_NONE */
+	uint32_t	pend;				/* 24: account whose record is pending, perhaps TALLY_PEND_OPEN; or TALLY_NONE */
 	uint32_t	resets;				/* 28: number of resets that the owner has followed */
 	uint64_t	pend_ticks;			/* 32 */
 	uint64_t	born;				/* 40: tick; after a reset, where counting began again */
 	uint64_t	transaction;		/* 48: tick at which the current or last transaction began; 0 unknown */
-	uint64_t	pad0;
+	uint64_t	between;			/* 56: tick since which the client's next message is waited for, or was last; 0 unknown */
 	uint64_t	calls[TALLY_CALLS];	/* 64: calls through each probe; order of the probe table */
 	/*
 	 * Which locks are held. Not guarded by seq: each word is right by itself.
@@ -575,10 +589,12 @@ TALLY_ASSERT(offsetof(tally_header, traces_armed) == 1080);
 TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
 TALLY_ASSERT(offsetof(tally_header, merge_lock) == 1280);
 TALLY_ASSERT(offsetof(tally_header, system_id) == 808);
+TALLY_ASSERT(offsetof(tally_header, statements_since_ns) == 1256);
 TALLY_ASSERT(offsetof(tally_header, overflow_files) == 1344);
 TALLY_ASSERT(offsetof(tally_header, refused_memory) == 1368);
 TALLY_ASSERT(offsetof(tally_header, free_slot_signal) == 1408);
 TALLY_ASSERT(offsetof(tally_header, swept_boot_ns) == 1464);
+TALLY_ASSERT(offsetof(tally_header, ended_tick) == 1472);
 TALLY_ASSERT(offsetof(tally_header, level_until) == 1040);
 TALLY_ASSERT(offsetof(tally_header, locks_since) == 1064);
 TALLY_ASSERT(sizeof(tally_probe) == 192);
@@ -601,6 +617,7 @@ TALLY_ASSERT(sizeof(tally_blocked) == 56);
 TALLY_ASSERT(offsetof(tally_blocked, pids) == 32);
 TALLY_ASSERT(sizeof(tally_head) == 64);
 TALLY_ASSERT(sizeof(tally_book) == 1024);
+TALLY_ASSERT(offsetof(tally_book, between) == 56);
 TALLY_ASSERT(offsetof(tally_book, calls) == 64);
 TALLY_ASSERT(offsetof(tally_book, holds) == 584);
 TALLY_ASSERT(offsetof(tally_book, freed) == 784);

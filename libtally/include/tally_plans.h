@@ -44,7 +44,8 @@ typedef struct tally_plan		/* TALLY_PLAN_SIZE bytes */
 	uint32_t	text_bytes;			/* 96: stored */
 	uint32_t	text_whole;			/* 100: of the whole text */
 	uint64_t	generation;			/* 104: counts the plans that this entry has had */
-	uint64_t	pad;
+	int32_t		encoding;			/* 112: 1 + the producer's number for the text's encoding, 0 not known */
+	uint32_t	pad;
 	char		text[TALLY_PLAN_SIZE - 120];	/* 120: a line for each node, indented */
 } tally_plan;
 
@@ -73,6 +74,8 @@ typedef struct tally_plan_text
 {
 	const char *bytes;
 	uint32_t	size;
+	uint32_t	whole;				/* of the whole text, if `bytes` are less */
+	int32_t		encoding;			/* as in tally_plan */
 	double		cost;
 } tally_plan_text;
 

@@ -84,6 +84,16 @@ extern tally_read_result tally_read_blocked(const tally_segment *segment, uint32
 /* The words and heads of its book. */
 extern tally_read_result tally_read_book(const tally_segment *segment, uint32_t index,
 										 tally_book_copy *copy);
+/*
+ * Since when the owner of a book does what it does. `between`: its phase is one between two messages. Then it is since the
+ * last one was handled, whatever wakes it meanwhile: a reload of the configuration, a timer, another session's signal.
+ */
+static inline uint64_t
+tally_since(const tally_book *book, bool between)
+{
+	return between && book->between != 0 && book->between < book->run_start ? book->between : book->run_start;
+}
+
 /* Does this head of the copy stand for a statistic? Then heads[head].stat - 1 is in the directory. */
 extern bool tally_read_is_head(const tally_segment *segment, const tally_book_copy *copy,
 							   uint32_t head);
@@ -132,6 +142,7 @@ typedef struct tally_flight
 	uint64_t	now;				/* tick at which the copies were made */
 	uint32_t	run;				/* 1 + directory index of the running account; 0 none */
 	uint32_t	pend;				/* of the one that is still to be recorded; 0 none */
+	uint32_t	pend_count;			/* 0: it was interrupted, and may go on */
 	uint64_t	run_start;			/* tick */
 	uint64_t	pend_ticks;			/* 0 where pend is 0 */
 } tally_flight;
@@ -140,12 +151,22 @@ typedef struct tally_flight
 extern tally_read_result tally_read_flight(const tally_segment *segment, uint32_t slot,
 										   tally_flight *flight);
 
-/*
- * The statement that the owner of a slot works for, or has last worked for; of those of the client itself. ABSENT: not
- * known.
- */
-extern tally_read_result tally_read_last_key(const tally_segment *segment, uint32_t slot,
-											 tally_statement_key *key);
+/* What is known of the statement of a slot's owner. */
+typedef enum tally_session_statement
+{
+	TALLY_SESSION_NONE,				/* nothing */
+	TALLY_SESSION_RUNS,				/* the key is that of the statement in progress */
+	TALLY_SESSION_UNNAMED,			/* one is in progress; the key is that of the one before */
+	TALLY_SESSION_RAN				/* none is in progress; the key is that of the last one */
+} tally_session_statement;
+
+/* Of a copy of the slot's current. */
+extern tally_session_statement tally_session_statement_of(const tally_current *current);
+/* A copy of it. ABSENT: the slot has none. */
+extern tally_read_result tally_read_current(const tally_segment *segment, uint32_t slot, tally_current *copy);
+/* The text of the message in progress in a copy of the slot's current. ABSENT: it is not there, or not any more. */
+extern tally_read_result tally_read_message_text(const tally_segment *segment, uint32_t slot, const tally_current *current,
+												 tally_message_text *copy);
 
 /* A used entry of the table, with all its figures. */
 typedef struct tally_statement_copy

@@ -79,6 +79,13 @@ tally_local_statements_of(const tally_segment *segment, uint32_t slot)
 	return (tally_local_statement *) (tally_current_of(segment, slot) + 1);
 }
 
+/* The text of the slot's message; it has memory where the current says so. */
+static inline tally_message_text *
+tally_message_text_of(const tally_segment *segment, uint32_t slot)
+{
+	return (tally_message_text *) ((char *) tally_current_of(segment, slot) + TALLY_MESSAGE_TEXT_OFFSET);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -142,7 +142,7 @@ typedef struct tally_set		/* 448 bytes */
 	uint32_t	reserved;			/* 4: bit 0: its entries have memory; bit 8 + way: that entry has its text */
 	uint64_t	lock_boot_ns;		/* 8 */
 	uint64_t	flushes;				/* 16: local entries flushed into it, ever */
-	uint16_t	usage[TALLY_WAYS];	/* 24: how much each entry was used recently */
+	uint16_t	usage[TALLY_WAYS];	/* 24: a logarithm of how much each entry was used (statements.c) */
 	uint32_t	tags[TALLY_WAYS];	/* 64: the lower half of the hash of its key, 0 free */
 	uint16_t	pins[TALLY_WAYS];	/* 144: caches that hold the entry */
 	unsigned char pad[192 - 184];
@@ -202,7 +202,7 @@ typedef struct tally_current	/* 704 bytes */
 	uint64_t	begun;				/* 32: tick; 0: no statement is in progress */
 	uint64_t	since;				/* 40: tick from which on CPU time is not in parts yet */
 	uint32_t	used;				/* 48: parts in use */
-	uint32_t	pad;
+	uint32_t	has_text;			/* 52: 1: the tally_message_text has memory */
 	uint64_t	waits;				/* 56: ticks of waits since then, which are in parts already */
 	tally_part	parts[TALLY_PARTS]; /* 64 */
 	unsigned char pad1[704 - 640];
@@ -222,8 +222,25 @@ tally_current_key(const tally_current *current)
 	return key;
 }
 
-/* A slot's cache, at slot * stride: a tally_current, then TALLY_LOCAL_STATEMENTS local entries. */
-#define TALLY_CACHE_SIZE (sizeof(tally_current) + TALLY_LOCAL_STATEMENTS * sizeof(tally_local_statement))
+/*
+ * Text of the message in progress whose statement is not known yet, without constants. It counts while `begun` is the
+ * current's. It is written when the message has waited for a while, and gets its memory then.
+ */
+typedef struct tally_message_text	/* 1024 bytes */
+{
+	uint64_t	begun;				/* 0: of the message; 0 while the rest changes */
+	uint32_t	bytes;				/* 8: of text */
+	uint32_t	whole;				/* 12: more than that if it was cut */
+	int32_t		encoding;			/* 16: PostgreSQL's number */
+	uint32_t	user_id;			/* 20: whose it is */
+	uint32_t	database_id;		/* 24 */
+	uint32_t	pad;
+	char		text[1024 - 32];	/* 32 */
+} tally_message_text;
+
+/* A slot's cache, at slot * stride: a tally_current, TALLY_LOCAL_STATEMENTS local entries, and a tally_message_text. */
+#define TALLY_MESSAGE_TEXT_OFFSET (sizeof(tally_current) + TALLY_LOCAL_STATEMENTS * sizeof(tally_local_statement))
+#define TALLY_CACHE_SIZE (TALLY_MESSAGE_TEXT_OFFSET + sizeof(tally_message_text))
 
 #ifndef __cplusplus
 TALLY_ASSERT(sizeof(tally_statement_key) == 24);
@@ -245,7 +262,11 @@ TALLY_ASSERT(offsetof(tally_set, log) == 192);
 TALLY_ASSERT(sizeof(tally_text_block) == 256);
 TALLY_ASSERT(sizeof(tally_local_statement) == 2368);
 TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1024);
+TALLY_ASSERT(sizeof(tally_message_text) == 1024);
+TALLY_ASSERT(offsetof(tally_message_text, text) == 32);
+TALLY_ASSERT(TALLY_MESSAGE_TEXT_OFFSET == 152256);
 TALLY_ASSERT(sizeof(tally_current) == 704);
+TALLY_ASSERT(TALLY_LOCAL_STATEMENTS <= 64);	/* bits of tally_cache.strays */
 #endif
 
 /* ---------------------------------------------------------------- a writer's cache */
@@ -263,7 +284,11 @@ TALLY_ASSERT(sizeof(tally_current) == 704);
 typedef struct tally_holder
 {
 	uint32_t	pid;
+	bool		patient;			/* may wait for the locks of others */
+	bool		yields;				/* gives its CPU to their holders, some hundred times */
 	uint64_t	alive_boot_ns;		/* CLOCK_BOOTTIME at which the process was alive */
+	uint32_t	kept_by;			/* the last process that it has spun for in vain ... */
+	uint32_t	passed;				/* ... and how often it has given up at once since */
 } tally_holder;
 
 /* One per claimed slot; for the slot's thread only. */
@@ -273,15 +298,17 @@ typedef struct tally_cache
 	tally_local_statement *local;
 	uint32_t	clock;				/* counts uses */
 	uint32_t	passing;			/* of the first TALLY_PASSING, how many are taken */
+	uint64_t	strays;				/* bit n: local entry n could not be flushed, or is not where its statement belongs */
 	tally_segment *segment;			/* NULL: not open */
 	uint32_t	slot;
 	uint32_t	limit;				/* local entries that have memory */
-	tally_holder holder;			/* the slot's owner */
 	uint8_t		latest[TALLY_SEEN] __attribute__((aligned(64)));	/* the local entry found last, by the id's lowest bits */
 	uint32_t	stamps[TALLY_LOCAL_STATEMENTS];	/* the clock at its last use */
 	uint64_t	tags[TALLY_LOCAL_STATEMENTS]; /* hash of each local entry's key, 0 free */
 	uint32_t	hints[TALLY_LOCAL_STATEMENTS];	/* number of each one's shared entry, or TALLY_NONE: not known */
 	uint16_t	seen[TALLY_SEEN];	/* upper 16 bits of the hashes of statements that passed through them */
+	tally_holder holder;			/* the slot's owner */
+	uint32_t	turn;				/* the stray that was tried last */
 } tally_cache;
 
 typedef struct tally_statement_text
@@ -305,6 +332,8 @@ typedef struct tally_statement_filter
  * (counted in overflow_memory).
  */
 extern int	tally_cache_open(tally_slot *slot, tally_cache *cache);
+/* Where the cache's owner writes its message's text; NULL: there is no memory for it. */
+extern tally_message_text *tally_message_text_open(tally_cache *cache);
 
 /*
  * Number of the statement's shared entry if that has its text, or TALLY_NONE. Takes no lock, so the
@@ -316,8 +345,9 @@ extern uint32_t tally_statement_known(const tally_segment *segment, const tally_
  * A local entry for a statement that tally_cache_find did not find. With a text, the statement is also
  * entered in the table with that text, unless it has one there; a statement seen recently is found or
  * entered there in any case. `known` is the answer of tally_statement_known, or TALLY_NONE. What the
- * local entry held before is flushed. NULL: the table is full or its locks are not available (counted
- * in statements_dropped).
+ * local entry held before is flushed. Without waiting: while another process keeps the locks that it takes, the statement
+ * counts in a local entry without a shared one, and gets its text at its next execution. NULL: the table is full, or all
+ * local entries are kept so (counted in statements_dropped).
  */
 extern tally_local_statement *tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 									   const tally_statement_text *text, uint32_t known);
@@ -339,9 +369,14 @@ extern void tally_cache_flush(tally_cache *cache);
 /* Forget these statements, in the table and in all caches. Returns how many entries were removed. */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
 
-/* Add a statement that was saved elsewhere to the table. False: the table has no space. */
-extern bool tally_statement_load(tally_segment *segment, const tally_statement_key *key,
-								 const tally_figures *figures, const tally_statement_text *text);
+/*
+ * Add a statement that was saved elsewhere to the table, with its usage there (tally_statement_usage). False: the table has
+ * no space.
+ */
+extern bool tally_statement_load(tally_segment *segment, const tally_statement_key *key, const tally_figures *figures,
+								 const tally_statement_text *text, int32_t usage);
+/* How much that shared entry is used: of two, the one with the lower usage is evicted first. */
+extern int32_t tally_statement_usage(const tally_segment *segment, uint32_t number);
 
 /*
  * When no other writer is alive: free what dead writers held (locks, pins, blocks), and clear what they
@@ -440,6 +475,9 @@ tally_cache_found(tally_cache *cache, const tally_statement_key *key, uint32_t i
 	return &cache->local[index];
 }
 
+/* tally_cache_find, among those that are not where their statement belongs. */
+extern tally_local_statement *tally_cache_find_stray(tally_cache *cache, const tally_statement_key *key, uint64_t tag);
+
 /* tally_cache_find, wherever the local entry is. */
 __attribute__((noinline, unused)) static tally_local_statement *
 tally_cache_search(tally_cache *cache, const tally_statement_key *key)
@@ -453,7 +491,7 @@ tally_cache_search(tally_cache *cache, const tally_statement_key *key)
 	for (uint32_t i = 0; i < cache->passing; i++)
 		if (cache->tags[i] == tag && tally_local_statement_is(&cache->local[i], key))
 			return tally_cache_found(cache, key, i);
-	return NULL;
+	return __builtin_expect(cache->strays != 0, 0) ? tally_cache_find_stray(cache, key, tag) : NULL;
 }
 
 /*

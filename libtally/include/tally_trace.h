@@ -62,7 +62,7 @@ typedef enum tally_trace_kind
 	TALLY_TRACE_STEP_END = 8,		/* the same; word[2..3]: rows; failed: 1: an error ends it */
 	TALLY_TRACE_LOCK = 9,			/* the wait in progress is for a heavyweight lock: see below */
 	TALLY_TRACE_COMMIT = 10,		/* from tick on, for ticks; op: tally_trace_commit */
-	TALLY_TRACE_NODE = 11,			/* of a plan that starts: node, stat: its parent's; next: relation; word: its name */
+	TALLY_TRACE_NODE = 11,			/* of a plan that starts: node, stat: its parent's; word: a part of its name; failed: 1 + its encoding */
 	TALLY_TRACE_NODE_END = 12,		/* node; word[0..1]: rows; word[2..3]: calls */
 	TALLY_TRACE_RESET = 13,			/* all totals begin again at zero */
 	TALLY_TRACE_CONTEXT = 14,		/* of the client's trace, for the statement that follows or was just analysed: op: its flags; word[0..3]: its id; word[4..5]: the span */

@@ -43,6 +43,7 @@ tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
 	book->resets = resets;
 	book->born = now;
 	book->transaction = 0;
+	book->between = 0;
 	tally_book_add_head(book, 0, 0);
 	tally_seq_end(&book->seq);
 }

@@ -128,6 +128,15 @@ tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns)
 }
 
 uint64_t
+tally_realtime_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
+}
+
+uint64_t
 tally_boot_ns(void)
 {
 	struct timespec ts;
@@ -243,23 +252,48 @@ tally_clock_anew(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	const tally_book *others = tally_book_at(segment, segment->cold.slots + segment->cold.groups - 1);
+	instant		from;
 	instant		now;
 
 	if (tally_peek32(&others->resets) == tally_resets(segment) || !tally_merge_try_lock(segment))
 		return;
 	now.tick = tally_now(segment->clock);
 	now.ns = tally_monotonic_ns();
-	if (is_another(segment->clock, origin(segment), now))
+	from = origin(segment);
+	if (is_another(segment->clock, from, now))
 	{
 		__atomic_store_n(&header->clock_ns0, now.ns, __ATOMIC_RELEASE);
 		TALLY_STOP("origin half set anew");
 		__atomic_store_n(&header->clock_tick0, now.tick, __ATOMIC_RELEASE);
 		TALLY_STOP("origin set anew");
-		tally_event_add(segment, TALLY_EVENT_WARNING, "the clock went back, as after hibernation: all figures begin anew");
+		tally_event_add(segment, TALLY_EVENT_WARNING, now.tick < from.tick
+						? "the clock went back, as after hibernation: all figures begin anew"
+						: "the clock has another rate, as on another host: all figures begin anew");
 		/* it would come too late */
 		tally_end_level(segment, UINT64_MAX);
 	}
 	if (tally_peek32(&others->resets) != tally_resets(segment))
 		tally_reset_locked(segment);
 	tally_merge_unlock(segment);
+}
+
+/* Its rate since the origin is known only after some time. */
+static bool
+seems_another(const tally_segment *segment)
+{
+	instant		from = origin(segment);
+	instant		now = instant_now(segment->clock);
+
+	return now.tick < from.tick || (now.ns > from.ns + SETTLED_NS && is_another(segment->clock, from, now));
+}
+
+bool
+tally_clock_check(tally_segment *segment)
+{
+	/* twice: a reading may have been interrupted */
+	if (segment->clock == TALLY_CLOCK_MONOTONIC || !seems_another(segment) || !seems_another(segment))
+		return false;
+	tally_announce_clock(segment, tally_now(segment->clock));
+	tally_clock_anew(segment);
+	return true;
 }

@@ -47,15 +47,13 @@ open_temporary(const char *path, uint32_t mode, char *name, int *fd)
 static int
 fill_header(tally_header *header, const tally_options *options, const tally_header *layout)
 {
-	struct timespec now;
 	int			rc;
 
 	*header = *layout;
 	header->byte_order = TALLY_BYTE_ORDER;
 	header->version = TALLY_FORMAT_VERSION;
 	header->clock_kind = options->clock != 0 ? options->clock : tally_clock_best();
-	clock_gettime(CLOCK_REALTIME, &now);
-	header->created_realtime_ns = (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+	header->created_realtime_ns = tally_realtime_ns();
 	tally_clock_pair((tally_clock_kind) header->clock_kind, &header->clock_tick0,
 					 &header->clock_ns0);
 	header->pid_namespace = tally_pid_namespace();
@@ -67,6 +65,7 @@ fill_header(tally_header *header, const tally_options *options, const tally_head
 	header->server_pid = options->server_pid;
 	header->server_port = options->server_port;
 	header->system_id = options->system_id;
+	header->statements_since_ns = header->created_realtime_ns;
 	header->flags = options->flags;
 	header->level_word = (uint32_t) options->level;
 	header->reset_tick = header->clock_tick0;
@@ -151,6 +150,8 @@ tally_create(const char *path, const tally_options *options, bool replace, tally
 	segment->fd = -1;
 	if (rc == 0)
 		rc = fill(fd, options, segment);
+	if (rc == 0 && options->prepare != NULL)
+		options->prepare(segment);
 	if (rc == 0)
 	{
 		if (replace ? rename(name, path) == 0 : link(name, path) == 0)

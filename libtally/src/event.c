@@ -13,6 +13,30 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Bytes of the payload of such an event, without the padding at its end. Of a text all. */
+static size_t
+payload_bytes(uint32_t kind)
+{
+	switch (kind)
+	{
+		case TALLY_EVENT_SLOW_OPERATION:
+			return sizeof(tally_slow_operation);
+		case TALLY_EVENT_CHECKPOINT_STARTED:
+			return sizeof(tally_checkpoint_started);
+		case TALLY_EVENT_CHECKPOINT_COMPLETED:
+			return offsetof(tally_checkpoint_completed, longest_sync_file) +
+				sizeof(((tally_checkpoint_completed *) 0)->longest_sync_file);
+		case TALLY_EVENT_CHECKPOINT_WRITES:
+			return sizeof(tally_checkpoint_writes);
+		case TALLY_EVENT_CHECKPOINT_CLIENTS:
+			return sizeof(tally_checkpoint_clients);
+		case TALLY_EVENT_CHECKPOINT_FAILED:
+			return sizeof(tally_checkpoint_failed);
+		default:
+			return sizeof(((tally_event *) 0)->text);
+	}
+}
+
 void
 tally_event_put(tally_segment *segment, const tally_event *event)
 {
@@ -29,7 +53,10 @@ tally_event_put(tally_segment *segment, const tally_event *event)
 	to->pid = getpid();
 	to->kind = event->kind;
 	TALLY_STOP("event without its text");
-	memcpy(to->text, event->text, sizeof(to->text));
+	TALLY_DEFINED(event->text, payload_bytes(event->kind));
+	/* an initialiser of a payload leaves the rest of the union undefined (gcc 15) */
+	memcpy(to->text, event->text, payload_bytes(event->kind));
+	memset(to->text + payload_bytes(event->kind), 0, sizeof(to->text) - payload_bytes(event->kind));
 	TALLY_STOP("event to be published");
 	__atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
 	TALLY_STOP("event published");

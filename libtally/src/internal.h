@@ -139,6 +139,8 @@ extern tally_clock_kind tally_clock_best(void);
 extern bool tally_clock_is_known(uint32_t clock);
 extern void tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns);
 extern uint64_t tally_boot_ns(void);
+/* Time of day, ns since 1970. */
+extern uint64_t tally_realtime_ns(void);
 
 /* In a loop that waits for another process: leave the core to its other thread for a moment. */
 static inline void
@@ -162,7 +164,8 @@ extern int	tally_boot_id(char *to, size_t size);
 extern int	tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length);
 extern int	tally_reserve_book(const tally_segment *segment, uint32_t index);
 extern int	tally_reserve_chunk(const tally_segment *segment, uint32_t index, uint32_t stat);
-extern void tally_discard_book(const tally_segment *segment, uint32_t index);
+/* Give the memory of one of a region's back, whatever it held. It reads as zeros afterwards. */
+extern void tally_discard(const tally_segment *segment, const tally_region *region, uint32_t index);
 extern bool tally_memory_is_short(const tally_segment *segment);
 
 /* book.c */
@@ -184,6 +187,9 @@ extern uint64_t tally_begin_again(tally_segment *segment, uint64_t run_start);
 extern void tally_clock_anew(tally_segment *segment);
 extern void tally_merge_unlock(tally_segment *segment);
 
+/* slot.c: take a free entry. False: it is another's */
+extern bool tally_entry_take(tally_slot_entry *entry, int32_t pid);
+
 /* merge.c: the caller holds the merge lock */
 extern void tally_merge(tally_segment *segment, uint32_t index, uint64_t now);
 extern void tally_merge_recover(tally_segment *segment);
@@ -199,6 +205,7 @@ extern int	tally_group_open(tally_segment *segment, uint32_t index,
 							 const tally_slot_entry *like);
 
 /* text_blocks.c */
+extern bool tally_text_has_space(const tally_segment *segment);
 extern uint32_t tally_text_store(tally_segment *segment, const char *bytes, uint32_t length,
 								 uint32_t *kept);
 /* At most `size` bytes of an entry's text, without a terminator. The caller checks its seq. Returns bytes. */
@@ -230,8 +237,8 @@ typedef struct tally_evicted
 	tally_evicted_parts of[TALLY_EVICTED];
 } tally_evicted;
 
-/* cache.c: to the table, or counted as dropped */
-extern void tally_evicted_put(tally_segment *segment, const tally_holder *me, const tally_evicted *first);
+/* cache.c: to the table, or to a local entry of the slot, or counted as dropped. TALLY_NONE: no slot */
+extern void tally_evicted_put(tally_segment *segment, tally_holder *me, uint32_t slot, const tally_evicted *first);
 
 extern void tally_holder_self(tally_holder *me);
 /* The one of its two sets that is searched first. */
@@ -243,9 +250,9 @@ tally_set_home(const tally_segment *segment, uint64_t tag)
 
 extern bool tally_statement_matches(const tally_statement_key *key, const tally_statement_filter *filter);
 extern void tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2]);
-extern bool tally_set_lock(tally_segment *segment, const tally_holder *me, uint32_t number);
+extern bool tally_set_lock(tally_segment *segment, tally_holder *me, uint32_t number);
 extern void tally_set_unlock(tally_set *set);
-extern bool tally_sets_lock(tally_segment *segment, const tally_holder *me, uint64_t tag,
+extern bool tally_sets_lock(tally_segment *segment, tally_holder *me, uint64_t tag,
 							tally_sets *sets);
 extern void tally_sets_unlock(tally_sets *sets);
 
@@ -267,13 +274,17 @@ extern void tally_statement_add_near(const tally_statement *statement, tally_fig
 /* statement_reset.c: the caller holds the set's lock */
 extern void tally_set_repair(tally_segment *segment, uint32_t number);
 
-/* cache.c: the caller of flush_slot holds the merge lock, or is the slot's owner */
+/* cache.c: the caller of flush_slot holds the merge lock or has taken the free slot, or is the slot's owner */
 extern uint32_t tally_cache_limit(const tally_segment *segment, uint32_t slot);
 extern void tally_cache_flush_slot(tally_segment *segment, uint32_t slot);
+extern bool tally_cache_is_empty(const tally_segment *segment, uint32_t slot);
+/* of a slot without an owner, unless something is left in it */
+extern void tally_cache_discard(tally_segment *segment, uint32_t slot);
 extern void tally_cache_release(tally_segment *segment, uint64_t item);
 
 /* relations.c: the caller of the first two holds the merge lock, or is the slot's owner */
 extern void tally_relations_flush_slot(tally_segment *segment, uint32_t slot);
+extern void tally_relations_discard(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero(tally_segment *segment);
 

@@ -140,12 +140,10 @@ tally_reserve_book(const tally_segment *segment, uint32_t index)
 	return rc;
 }
 
-/* Free a book's memory, whatever it held. It reads as zeros afterwards. */
 void
-tally_discard_book(const tally_segment *segment, uint32_t index)
+tally_discard(const tally_segment *segment, const tally_region *region, uint32_t index)
 {
-	(void) allocate(segment, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-					tally_offset(&segment->cold.books, index), segment->cold.books.stride);
+	(void) allocate(segment, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, tally_offset(region, index), region->stride);
 }
 
 /* Does the segment hold so much of its share that ended sessions must not keep their memory? */

@@ -49,7 +49,7 @@ is_damaged(const tally_segment *segment, tally_book *book, uint32_t used)
 	if (used < 1 || used > segment->cold.stats_per_book)
 		return true;
 	if ((book->run != TALLY_NONE && book->run >= used) ||
-		(book->pend != TALLY_NONE && book->pend >= used))
+		(book->pend != TALLY_NONE && tally_pend_account(book->pend) >= used))
 		return true;
 	for (uint32_t i = 0; i < used; i++)
 	{
@@ -62,8 +62,9 @@ is_damaged(const tally_segment *segment, tally_book *book, uint32_t used)
 }
 
 /*
- * C, pairs with tally_switch_as: an owner that died in an update may have added the running stretch and
- * not yet begun the next. The accounts then exceed the time from born to run_start, and the running
+ * C and D, pair with tally_switch_within and tally_switch_back: an owner that died in an update may have added
+ * the running stretch and not yet begun the next, or have moved the running wait's beginning and still have pending what
+ * that wait had before. The accounts then exceed the time from born to run_start, and the running
  * stretch is shorter by that excess.
  */
 static uint64_t
@@ -85,7 +86,7 @@ already_counted(const tally_segment *segment, tally_book *book, uint32_t used)
 static closing
 close_book(tally_segment *segment, tally_book *book, uint32_t used, uint64_t now)
 {
-	closing		end = {.run = book->run,.pend = book->pend,.pend_ticks = book->pend_ticks};
+	closing		end = {.run = book->run,.pend = tally_pend_account(book->pend),.pend_ticks = book->pend_ticks};
 	uint64_t	from = book->run_start;
 
 	end.lags = book->resets != tally_resets(segment);
@@ -99,6 +100,12 @@ close_book(tally_segment *segment, tally_book *book, uint32_t used, uint64_t now
 	{
 		uint64_t	counted = already_counted(segment, book, used);
 
+		/* it has not run for so long: the pending record is in its head already */
+		if (end.pend != TALLY_NONE && counted == end.pend_ticks && counted > end.run_ticks)
+		{
+			end.pend = TALLY_NONE;
+			counted = 0;
+		}
 		end.run_ticks = end.run_ticks > counted ? end.run_ticks - counted : 0;
 	}
 	return end;
@@ -318,7 +325,11 @@ clear_slot(tally_segment *segment, uint32_t slot)
 		tally_book *book = tally_book_at(segment, slot);
 
 		if (tally_memory_is_short(segment))
-			tally_discard_book(segment, slot);
+		{
+			tally_discard(segment, &segment->cold.books, slot);
+			tally_cache_discard(segment, slot);
+			tally_relations_discard(segment, slot);
+		}
 		else
 			tally_book_clear(segment, book, (book->seq & 1) != 0);
 		TALLY_STEP("book cleared");
@@ -336,7 +347,7 @@ lose(tally_segment *segment, uint32_t index)
 
 	tally_count_one(&segment->header->lost_merges);
 	hide(entry);
-	tally_discard_book(segment, index);
+	tally_discard(segment, &segment->cold.books, index);
 	tally_entry_free(segment, entry);
 }
 

@@ -129,11 +129,15 @@ fill(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const tal
 	plan->ticks = plan->max = use->ticks;
 	plan->rows = use->rows;
 	plan->cost = text->cost;
+	plan->encoding = text->encoding;
 	plan->text_bytes = size;
-	plan->text_whole = text->size;
+	plan->text_whole = text->whole > text->size ? text->whole : text->size;
+	TALLY_DEFINED(text->bytes, size);
 	memcpy(plan->text, text->bytes, size / 2);
 	TALLY_STOP("plan has half its text");
 	memcpy(plan->text + size / 2, text->bytes + size / 2, size - size / 2);
+	/* the entry's former text may be another role's */
+	memset(plan->text + size, 0, sizeof(plan->text) - size);
 	TALLY_POINT("plan written");
 	__atomic_store_n(&plan->state, TALLY_PLAN_USED, __ATOMIC_RELEASE);
 	TALLY_STOP("plan used");

@@ -177,10 +177,9 @@ tally_read_is_same(const tally_segment *segment, uint32_t index, const tally_slo
 
 /* 1 + the directory index of a book's account, 0: none. */
 static uint32_t
-account_at(const tally_segment *segment, tally_book *book, const uint32_t *word)
+account_at(const tally_segment *segment, tally_book *book, uint32_t index)
 {
 	uint32_t	used = tally_peek32(&book->used);
-	uint32_t	index = tally_peek32(word);
 
 	if (index >= used || index >= segment->cold.stats_per_book)
 		return 0;
@@ -192,7 +191,7 @@ static bool
 waits_for_lock(const tally_segment *segment, uint32_t index)
 {
 	tally_book *book = tally_book_at(segment, index);
-	uint32_t	stat = account_at(segment, book, &book->run);
+	uint32_t	stat = account_at(segment, book, tally_peek32(&book->run));
 	tally_dir_entry entry;
 
 	return stat != 0 && tally_read_name(segment, stat - 1, &entry) != TALLY_READ_ABSENT &&
@@ -384,8 +383,11 @@ copy_running(const tally_segment *segment, uint32_t slot, tally_flight *flight)
 
 	while (attempt(&a))
 	{
-		flight->run = account_at(segment, book, &book->run);
-		flight->pend = account_at(segment, book, &book->pend);
+		uint32_t	pend = tally_peek32(&book->pend);
+
+		flight->run = account_at(segment, book, tally_peek32(&book->run));
+		flight->pend = account_at(segment, book, tally_pend_account(pend));
+		flight->pend_count = tally_pend_is_open(pend) ? 0 : 1;
 		flight->run_start = tally_peek64(&book->run_start);
 		flight->pend_ticks = flight->pend != 0 ? tally_peek64(&book->pend_ticks) : 0;
 	}
@@ -419,23 +421,46 @@ tally_read_flight(const tally_segment *segment, uint32_t slot, tally_flight *fli
 	return result_of(&a);
 }
 
-/* The key stays when the message has ended, and while there are messages without a statement (Sync). */
 tally_read_result
-tally_read_last_key(const tally_segment *segment, uint32_t slot, tally_statement_key *key)
+tally_read_current(const tally_segment *segment, uint32_t slot, tally_current *copy)
 {
-	tally_current current;
 	attempts	a = {0};
 
 	if (tally_read_local_limit(segment, slot) == 0)
 		return TALLY_READ_ABSENT;
 	a.seq = &tally_current_of(segment, slot)->seq;
 	while (attempt(&a))
-		tally_copy_words(&current, tally_current_of(segment, slot), sizeof(current));
-	if (current.key.id == 0)
-		return TALLY_READ_ABSENT;
-	*key = current.key;
-	key->before = 0;
+		tally_copy_words(copy, tally_current_of(segment, slot), sizeof(*copy));
 	return result_of(&a);
+}
+
+/* The key stays when the message has ended. */
+tally_session_statement
+tally_session_statement_of(const tally_current *current)
+{
+	if (current->begun != 0 && current->key.before != 0)
+		return TALLY_SESSION_UNNAMED;
+	if (current->key.id == 0)
+		return TALLY_SESSION_NONE;
+	return current->begun != 0 ? TALLY_SESSION_RUNS : TALLY_SESSION_RAN;
+}
+
+tally_read_result
+tally_read_message_text(const tally_segment *segment, uint32_t slot, const tally_current *current, tally_message_text *copy)
+{
+	const tally_message_text *text;
+
+	if (slot >= segment->cold.caches.count || segment->cold.caches.stride < TALLY_CACHE_SIZE || current->has_text == 0 ||
+		current->begun == 0)
+		return TALLY_READ_ABSENT;
+	text = tally_message_text_of(segment, slot);
+	if (__atomic_load_n(&text->begun, __ATOMIC_ACQUIRE) != current->begun)
+		return TALLY_READ_ABSENT;
+	tally_copy_words(copy, text, sizeof(*copy));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&text->begun, __ATOMIC_RELAXED) != current->begun || copy->bytes > sizeof(copy->text))
+		return TALLY_READ_ABSENT;
+	return TALLY_READ_CONSISTENT;
 }
 
 tally_read_result

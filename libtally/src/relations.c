@@ -319,6 +319,17 @@ tally_relations_flush_slot(tally_segment *segment, uint32_t slot)
 	}
 }
 
+/* After their flush: give their memory back. */
+void
+tally_relations_discard(tally_segment *segment, uint32_t slot)
+{
+	if (local_count(segment, slot) == 0)
+		return;
+	__atomic_store_n(&tally_entry_at(segment, slot)->local_relations, 0, __ATOMIC_RELEASE);
+	TALLY_STEP("local relations to be discarded");
+	tally_discard(segment, &segment->cold.local_relations, slot);
+}
+
 /* After a reset, before the slot's book takes the new number. */
 void
 tally_relations_zero_slot(tally_segment *segment, uint32_t slot)

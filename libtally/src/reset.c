@@ -73,5 +73,6 @@ tally_reset(tally_segment *segment)
 	tally_merge_unlock(segment);
 	TALLY_STOP("statements to be reset");
 	tally_statements_reset(segment, &all);
+	__atomic_store_n(&segment->header->statements_since_ns, tally_realtime_ns(), __ATOMIC_RELAXED);
 	return 0;
 }

@@ -266,6 +266,7 @@ adopt(tally_segment *segment, const tally_options *options)
 	if (options->host != NULL && memcmp(host, segment->cold.host, sizeof(host)) != 0)
 		memcpy(header->host, host, sizeof(host));
 	__atomic_store_n(&header->flags, options->flags, __ATOMIC_RELAXED);
+	__atomic_store_n(&header->ended_tick, 0, __ATOMIC_RELAXED);
 	if (options->server_pid != 0)
 		__atomic_store_n(&header->server_pid, options->server_pid, __ATOMIC_RELAXED);
 	if (options->server_port != 0)

@@ -5,8 +5,10 @@
  *
  * Concurrency contract: as with the merge lock (merge_lock.c), the word is the holder's pid. To take a
  * lock from a dead holder, a process exchanges the time first, and then repairs what that one was
- * changing. A living holder has a lock for a microsecond or two, so waiting is a short spin, then yields,
- * then short sleeps: about 25 ms of these, and up to half a second while the holder only waits for a CPU.
+ * changing. A living holder has a lock for a microsecond or two, unless it is stopped or has lost its CPU. So
+ * a process that works for statements spins for some microseconds and then does without (cache.c): it makes
+ * no system call, but for a look whether the holder is alive. One that can wait, for a reset or in a helper, yields and
+ * then sleeps: for about 25 ms, and up to half a second while the holder only waits for a CPU.
  */
 #include "internal.h"
 
@@ -20,6 +22,7 @@
 #define SLEEPS_MAX 2000			/* ... while the holder runs */
 #define SLEEP_NS 200000
 #define ROUNDS 16					/* of locking one set without getting the other */
+#define PASSED 16					/* attempts to one that spins again for a holder that was spun for in vain */
 
 static bool
 take(tally_set *set, const tally_holder *me)
@@ -71,11 +74,9 @@ holder_runs(const tally_set *set)
 	return holder == 0 || tally_process_runs((int32_t) holder);
 }
 
-/* Without sleeping. */
-__attribute__((noinline)) static bool
-spin_for(tally_set *set, const tally_holder *me)
+static bool
+spin(tally_set *set, const tally_holder *me)
 {
-	int			saved = errno;
 	bool		held = false;
 
 	for (int i = 0; i < SPINS && !held; i++)
@@ -83,22 +84,51 @@ spin_for(tally_set *set, const tally_holder *me)
 		tally_relax();
 		held = take(set, me);
 	}
+	return held;
+}
+
+/* Without sleeping. */
+static bool
+spin_and_yield(tally_set *set, const tally_holder *me)
+{
+	bool		held = spin(set, me);
+
 	for (int i = 0; i < YIELDS && !held; i++)
 	{
 		sched_yield();
 		held = take(set, me);
 	}
-	errno = saved;
 	return held;
 }
 
+/* For a process that must not wait. */
 __attribute__((noinline)) static bool
+try_for(tally_segment *segment, uint32_t number, tally_holder *me)
+{
+	tally_set  *set = tally_set_at(segment, number);
+	uint32_t	holder = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
+
+	if (me->yields)
+		return spin_and_yield(tally_set_at(segment, number), me);
+	/* it was spun for in vain lately, so it may be stopped: most attempts give up at once */
+	if (holder != 0 && holder == me->kept_by && ++me->passed % PASSED != 0)
+		return false;
+	if (spin(set, me))
+	{
+		me->kept_by = 0;
+		return true;
+	}
+	me->kept_by = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
+	return take_over(segment, number, me);
+}
+
+static bool
 wait_for(tally_segment *segment, uint32_t number, const tally_holder *me)
 {
 	const struct timespec pause = {.tv_nsec = SLEEP_NS};
 	tally_set  *set = tally_set_at(segment, number);
 	int			saved = errno;
-	bool		held = spin_for(set, me);
+	bool		held = spin_and_yield(set, me);
 
 	for (int i = 0; i < SLEEPS_MAX && !held; i++)
 	{
@@ -112,11 +142,11 @@ wait_for(tally_segment *segment, uint32_t number, const tally_holder *me)
 	return held;
 }
 
+/* One that may wait. */
 void
 tally_holder_self(tally_holder *me)
 {
-	me->pid = (uint32_t) getpid();
-	me->alive_boot_ns = tally_boot_ns();
+	*me = (tally_holder) {.pid = (uint32_t) getpid(),.alive_boot_ns = tally_boot_ns(),.patient = true};
 }
 
 /* The two sets in which a statement of that hash may be, ascending. */
@@ -135,9 +165,10 @@ tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2])
 
 /* False: a living process kept it for too long. */
 bool
-tally_set_lock(tally_segment *segment, const tally_holder *me, uint32_t number)
+tally_set_lock(tally_segment *segment, tally_holder *me, uint32_t number)
 {
-	bool		held = take(tally_set_at(segment, number), me) || wait_for(segment, number, me);
+	bool		held = take(tally_set_at(segment, number), me) ||
+		(me->patient ? wait_for(segment, number, me) : try_for(segment, number, me));
 
 	if (held)
 		TALLY_POINT("set locked");
@@ -159,21 +190,23 @@ tally_set_unlock(tally_set *set)
  * others wait for is working. The two can therefore be locked in any order.
  */
 bool
-tally_sets_lock(tally_segment *segment, const tally_holder *me, uint64_t tag, tally_sets *sets)
+tally_sets_lock(tally_segment *segment, tally_holder *me, uint64_t tag, tally_sets *sets)
 {
 	int			first = 0;
+	int			rounds = me->patient ? ROUNDS : 1;
 
 	sets->evicted = NULL;
 	tally_sets_for(segment, tag, sets->number);
 	sets->set[0] = tally_set_at(segment, sets->number[0]);
 	sets->set[1] = tally_set_at(segment, sets->number[1]);
-	for (int round = 0; round < ROUNDS; round++)
+	for (int round = 0; round < rounds; round++)
 	{
 		tally_set  *other = sets->set[1 - first];
 
 		if (!tally_set_lock(segment, me, sets->number[first]))
 			return false;
-		if (take(other, me) || spin_for(other, me))
+		if (take(other, me) ||
+			(me->patient ? spin_and_yield(other, me) : try_for(segment, sets->number[1 - first], me)))
 		{
 			TALLY_POINT("sets locked");
 			return true;

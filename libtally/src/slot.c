@@ -45,8 +45,8 @@ set_identity(tally_slot_entry *entry, tally_book *book, const tally_identity *id
 	TALLY_STOP("identity published");
 }
 
-static bool
-take_entry(tally_slot_entry *entry, int32_t pid)
+bool
+tally_entry_take(tally_slot_entry *entry, int32_t pid)
 {
 	uint32_t	state = TALLY_SLOT_FREE;
 	int32_t		owner = 0;
@@ -65,7 +65,7 @@ static uint32_t
 take_lowest(tally_segment *segment, int32_t pid)
 {
 	for (uint32_t i = 0; i < segment->cold.slots; i++)
-		if (take_entry(tally_entry_at(segment, i), pid))
+		if (tally_entry_take(tally_entry_at(segment, i), pid))
 			return i;
 	return TALLY_NONE;
 }
@@ -218,6 +218,7 @@ tally_retire(tally_slot *slot)
 	TALLY_STOP("statements of the slot flushed");
 	tally_relations_flush_slot(segment, index);
 	TALLY_STOP("relations of the slot flushed");
+	tally_pend_close(slot);
 	tally_follow(slot, slot->book->run, tally_now(segment->clock));
 	tally_switch(slot, TALLY_NONE, tally_now(segment->clock));
 	memset(slot, 0, sizeof(*slot));

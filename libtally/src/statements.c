@@ -4,9 +4,15 @@
  *	  The table of statements: find, insert, evict, remove.
  *
  * A statement may be in either of two sets and is inserted in the one with more free entries; with two
- * choices the sets fill up evenly. If both are full, the entry with the lowest usage is evicted,
- * preferably one that no cache holds. An eviction touches only these two sets, so it delays only the
- * processes that need them.
+ * choices the sets fill up evenly. If both are full, the entry with the lowest usage is evicted. An
+ * eviction touches only these two sets, so it delays only the processes that need them.
+ *
+ * Usage is 1 when a statement is entered and 1 for each execution, and halves whenever 11/4 tables of
+ * statements have been evicted since: pg_stat_statements' rule, 0.99 for each 5 % of its table, which is
+ * 4/5 of ours. Nothing is aged for that. Executions are worth more as evictions advance a clock, and an entry keeps
+ * the logarithm of what it is worth (forward decay: Cormode et al., ICDE 2009). Of this usage, what matters is
+ * by how much it exceeds the clock, which is the logarithm of what one execution is worth now; both in 1/1024
+ * of an octave, modulo 2^16.
  *
  * Concurrency contract: a set and its entries are changed by the holder of the set's lock. An entry's seq
  * is odd while it changes, for readers without the lock. tally_statement_known and
@@ -17,9 +23,13 @@
 #include <string.h>
 
 #define HOME_FREE 8u				/* with at least this many free ways, the home set is taken without comparing */
-#define AGEING 32u					/* an eviction lowers the usage of the other entries by this fraction */
 
-/* In tally_set.reserved: the entry has its text. Spares a look at the entry itself. */
+#define OCTAVE 1024
+#define JUST_ENTERED OCTAVE			/* one for the entry, one for the execution that enters it */
+#define MIN_USAGE (-16 * OCTAVE)		/* so that no entry is 32 octaves from the clock, where it would wrap */
+#define MAX_USAGE (30 * OCTAVE)
+
+/* In tally_set.reserved: the entry has its text, or what there was space for. Spares a look at the entry itself. */
 static inline uint32_t
 has_text(uint32_t way)
 {
@@ -87,8 +97,8 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 
 		for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
 			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == (uint32_t) tag)
-				/* an entry that was flushed before it had a text still needs one */
-				return (tally_peek32(&set->reserved) & has_text(way)) != 0
+				/* an entry that was flushed before it had a text, or met no free block, still needs one */
+				return (tally_peek32(&set->reserved) & has_text(way)) != 0 || !tally_text_has_space(segment)
 					? number[which] * TALLY_WAYS + way : TALLY_NONE;
 	}
 	return TALLY_NONE;
@@ -118,6 +128,90 @@ tally_statement_lookup(const tally_segment *segment, const tally_statement_key *
 	}
 	return TALLY_NONE;
 }
+
+/* ---------------------------------------------------------------- usage */
+
+static inline uint16_t
+usage_clock(const tally_segment *segment)
+{
+	return (uint16_t) (tally_peek64(&segment->header->usage_clock) >> 16);
+}
+
+/* One more of `entries` is evicted. */
+static inline void
+advance_usage_clock(tally_segment *segment, uint32_t entries)
+{
+	__atomic_fetch_add(&segment->header->usage_clock, ((uint64_t) OCTAVE << 16) * 4 / 11 / entries, __ATOMIC_RELAXED);
+}
+
+/* The logarithm of a usage; 0: that of one execution now. */
+static inline int32_t
+usage_of(const tally_set *set, uint32_t way, uint16_t clock)
+{
+	return (int16_t) (uint16_t) (set->usage[way] - clock);
+}
+
+static inline void
+set_usage(tally_set *set, uint32_t way, uint16_t clock, int32_t usage)
+{
+	int32_t		within = usage < MIN_USAGE ? MIN_USAGE : usage > MAX_USAGE ? MAX_USAGE : usage;
+
+	set->usage[way] = (uint16_t) (clock + within);
+}
+
+/* log2(n): exact for powers of two, at most 0.09 octaves low between them. */
+static inline int32_t
+octaves(uint64_t n)
+{
+	int			high = 63 - __builtin_clzll(n);
+
+	return high * OCTAVE + (int32_t) ((n << (63 - high)) >> 53 & (OCTAVE - 1));
+}
+
+/*
+ * The logarithm of a sum. By how much it exceeds that of the larger part depends on how far the parts are apart, here in
+ * quarters of an octave: 1024 * log2(1 + 2^-(i/4)).
+ */
+static inline int32_t
+usage_sum(int32_t a, int32_t b)
+{
+	static const uint16_t more[] = {
+		1024, 902, 790, 689, 599, 518, 447, 385, 330, 282, 240, 205, 174, 148, 125, 106, 90, 76, 64, 54, 45, 38,
+		32, 27, 23, 19, 16, 14, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1
+	};
+	uint32_t	apart = (uint32_t) ((a > b ? a - b : b - a) + OCTAVE / 8) / (OCTAVE / 4);
+
+	return (a > b ? a : b) + (apart < sizeof(more) / sizeof(more[0]) ? more[apart] : 0);
+}
+
+static inline void
+use(const tally_segment *segment, tally_set *set, uint32_t way, uint64_t times)
+{
+	uint16_t	clock = usage_clock(segment);
+
+	if (times != 0)
+		set_usage(set, way, clock, usage_sum(usage_of(set, way, clock), octaves(times)));
+}
+
+/* What counts when one is to be evicted. */
+static inline int32_t
+rank_of(tally_set *set, uint32_t way, uint16_t clock)
+{
+	int32_t		usage = usage_of(set, way, clock);
+
+	if (__builtin_expect(usage < MIN_USAGE, 0))
+		set_usage(set, way, clock, usage = MIN_USAGE);
+	/* a cache has executions of it that are not counted here yet: as if the last one were now */
+	return set->pins[way] != 0 && usage <= JUST_ENTERED ? JUST_ENTERED + 1 : usage;
+}
+
+int32_t
+tally_statement_usage(const tally_segment *segment, uint32_t number)
+{
+	return usage_of(tally_set_at(segment, number / TALLY_WAYS), number % TALLY_WAYS, usage_clock(segment));
+}
+
+/* ---------------------------------------------------------------- insert, evict, remove */
 
 static void
 statement_begin(tally_statement *statement)
@@ -188,16 +282,6 @@ free_ways(const tally_set *set, uint64_t tag, uint32_t *first)
 	return count;
 }
 
-static uint32_t
-held_ways(const tally_set *set)
-{
-	uint32_t	count = 0;
-
-	for (uint32_t way = 0; way < TALLY_WAYS; way++)
-		count += set->pins[way] != 0;
-	return count;
-}
-
 /* Its time is kept: it goes to the statement of id 0 (cache.c). */
 static void
 keep_parts(const tally_statement *victim, const tally_figures *rest, tally_evicted *evicted)
@@ -219,46 +303,35 @@ keep_parts(const tally_statement *victim, const tally_figures *rest, tally_evict
 	evicted->used = n + 1;
 }
 
-/*
- * Evict the entry of the two sets with the lowest usage, preferably one that no cache holds. Of equals, prefer the
- * set with clearly fewer held entries, or these would accumulate in some sets.
- */
+/* Evict the entry of the two sets with the lowest usage. */
 static uint32_t
-evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
+evict(tally_segment *segment, const tally_sets *sets)
 {
+	uint16_t	clock = usage_clock(segment);
 	uint32_t	victim = TALLY_NONE;
-	uint64_t	lowest = UINT64_MAX;
-	uint32_t	held[2] = {held_ways(sets->set[0]), held_ways(sets->set[1])};
-	/* if the sets are similar the hash chooses, so that none keeps its entries longer than another */
-	int			which = held[0] + 2 < held[1] ? 0 : held[1] + 2 < held[0] ? 1 : (int) (tag >> 5 & 1);
+	int32_t		lowest = INT32_MAX;
 
-	for (int i = 0; i < 2; i++, which = 1 - which)
-	{
-		tally_set  *set = sets->set[which];
-
-		/* begin at a different way each time, so that each of equally used entries is evicted in turn */
-		for (uint32_t n = 0; n < TALLY_WAYS; n++)
+	for (int which = 0; which < 2; which++)
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
 		{
-			uint32_t	way = (uint32_t) ((set->flushes + n) % TALLY_WAYS);
-			uint64_t	score = (uint64_t) (set->pins[way] != 0) << 32 | set->usage[way];
+			int32_t		rank;
 
-			if (set->tags[way] == 0)
+			if (sets->set[which]->tags[way] == 0)
 				continue;
-			if (score < lowest)
+			rank = rank_of(sets->set[which], way, clock);
+			if (rank < lowest)
 			{
-				lowest = score;
+				lowest = rank;
 				victim = number_of(sets, which, way);
 			}
-			/* rounded up, so that an entry no longer used reaches 0 */
-			set->usage[way] -= set->usage[way] / AGEING + (set->usage[way] % AGEING != 0);
 		}
-	}
 	if (victim != TALLY_NONE)
 	{
 		if (sets->evicted != NULL)
 			keep_parts(tally_statement_at(segment, victim), tally_rest_at(segment, victim), sets->evicted);
 		tally_statement_remove(segment, victim);
 		tally_count_one(&segment->header->statements_evicted);
+		advance_usage_clock(segment, segment->cold.statements.count);
 	}
 	return victim;
 }
@@ -278,6 +351,21 @@ find_free(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 	return TALLY_NONE;
 }
 
+/* Store the text of an entry that has none. The caller has begun the statement. */
+static void
+store_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
+{
+	tally_statement *statement = tally_statement_at(segment, number);
+
+	statement->text = tally_text_store(segment, text->bytes, text->length, &statement->text_bytes);
+	TALLY_STOP("statement given a text");
+	statement->text_whole = text->whole;
+	statement->encoding = text->encoding;
+	/* without a block it gets its text when it is met again and one is free */
+	if (statement->text != 0 || text->length == 0)
+		tally_set_at(segment, number / TALLY_WAYS)->reserved |= has_text(number % TALLY_WAYS);
+}
+
 /* Insert a statement that is in neither set, with zero counts. */
 uint32_t
 tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_statement_key *key,
@@ -285,13 +373,15 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 {
 	uint32_t	number = find_free(segment, sets, tag);
 	tally_statement *statement;
+	tally_set  *set;
 
 	if (number == TALLY_NONE)
-		number = evict(segment, sets, tag);
+		number = evict(segment, sets);
 	if (number == TALLY_NONE)
 		return TALLY_NONE;
 
 	statement = tally_statement_at(segment, number);
+	set = tally_set_at(segment, number / TALLY_WAYS);
 	statement_begin(statement);
 	statement->key = *key;
 	TALLY_STOP("statement has its key");
@@ -306,38 +396,14 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	statement->more = 0;
 	TALLY_STOP("statement zeroed");
 	if (text != NULL)
-	{
-		statement->text = tally_text_store(segment, text->bytes, text->length,
-										   &statement->text_bytes);
-		statement->text_whole = text->whole;
-		statement->encoding = text->encoding;
-		tally_set_at(segment, number / TALLY_WAYS)->reserved |= has_text(number % TALLY_WAYS);
-	}
+		store_text(segment, number, text);
 	statement->state = 1;
 	TALLY_STOP("statement used, without a tag");
-	tally_set_at(segment, number / TALLY_WAYS)->usage[number % TALLY_WAYS] = 1;
-	__atomic_store_n(&tally_set_at(segment, number / TALLY_WAYS)->tags[number % TALLY_WAYS],
-					 (uint32_t) tag, __ATOMIC_RELAXED);
+	set_usage(set, number % TALLY_WAYS, usage_clock(segment), JUST_ENTERED);
+	__atomic_store_n(&set->tags[number % TALLY_WAYS], (uint32_t) tag, __ATOMIC_RELAXED);
 	statement_end(statement);
 	TALLY_POINT("statement entered");
 	return number;
-}
-
-/* Give an entry its text if it was inserted without. */
-static void
-give_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
-{
-	tally_statement *statement = tally_statement_at(segment, number);
-
-	tally_set_at(segment, number / TALLY_WAYS)->reserved |= has_text(number % TALLY_WAYS);
-	if (statement->text != 0)
-		return;
-	statement_begin(statement);
-	statement->text = tally_text_store(segment, text->bytes, text->length, &statement->text_bytes);
-	TALLY_STOP("statement given a text");
-	statement->text_whole = text->whole;
-	statement->encoding = text->encoding;
-	statement_end(statement);
 }
 
 uint32_t
@@ -348,8 +414,13 @@ tally_statement_obtain(tally_segment *segment, tally_sets *sets, const tally_sta
 
 	if (number == TALLY_NONE)
 		return tally_statement_insert(segment, sets, key, tag, text);
-	if (text != NULL)
-		give_text(segment, number, text);
+	/* it may have been inserted without */
+	if (text != NULL && tally_statement_at(segment, number)->text == 0)
+	{
+		statement_begin(tally_statement_at(segment, number));
+		store_text(segment, number, text);
+		statement_end(tally_statement_at(segment, number));
+	}
 	return number;
 }
 
@@ -490,13 +561,6 @@ add_to(tally_segment *segment, tally_statement *statement, uint32_t number,
 		add_part(segment, statement, number, &parts[i]);
 }
 
-static void
-use(tally_set *set, uint32_t way, uint64_t times)
-{
-	set->usage[way] = times > (uint64_t) UINT16_MAX - set->usage[way] ? UINT16_MAX
-		: (uint16_t) (set->usage[way] + times);
-}
-
 /* Add a local entry to its shared entry, and log it as `item`. The local entry stays as it is. */
 void
 tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_statement *local,
@@ -505,6 +569,8 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_s
 	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
 	tally_statement *statement = tally_statement_at(segment, number);
 	const tally_moments *exec = &local->counts.exec;
+	/* the entry of a statement counts as its first execution as well */
+	bool		first = statement->exec.count == 0 && exec->count != 0;
 
 	statement_begin(statement);
 	add_to(segment, statement, number, &local->counts, local->parts, local->more != 0);
@@ -515,7 +581,7 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_s
 		for (uint32_t b = tally_bucket(exec->min); b <= tally_bucket(exec->max); b++)
 			if (local->hist[b] != 0)
 				add_bucket(segment, statement, number, b, local->hist[b]);
-	use(set, number % TALLY_WAYS, exec->count);
+	use(segment, set, number % TALLY_WAYS, exec->count - first);
 	TALLY_POINT("counts added");
 	__atomic_store_n(&set->log[set->flushes % TALLY_SET_LOG], item, __ATOMIC_RELAXED);
 	TALLY_POINT("flush logged");
@@ -535,7 +601,7 @@ has_more(const tally_counts *counts)
 
 bool
 tally_statement_load(tally_segment *segment, const tally_statement_key *key,
-					 const tally_figures *figures, const tally_statement_text *text)
+					 const tally_figures *figures, const tally_statement_text *text, int32_t usage)
 {
 	tally_holder me;
 	tally_sets	sets;
@@ -552,19 +618,21 @@ tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 	if (number != TALLY_NONE)
 	{
 		tally_statement *statement = tally_statement_at(segment, number);
+		tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
+		uint16_t	clock = usage_clock(segment);
+		int32_t		have = usage_of(set, number % TALLY_WAYS, clock);
 
+		set_usage(set, number % TALLY_WAYS, clock, statement->exec.count == 0 || have < usage ? usage : have);
 		statement_begin(statement);
 		add_to(segment, statement, number, &figures->counts, figures->parts, has_more(&figures->counts));
 		for (uint32_t b = 0; b < TALLY_HIST_BUCKETS; b++)
 			if (figures->hist[b] != 0)
 				add_bucket(segment, statement, number, b, figures->hist[b]);
-		use(tally_set_at(segment, number / TALLY_WAYS), number % TALLY_WAYS,
-			figures->counts.exec.count);
 		statement_end(statement);
 	}
 	tally_sets_unlock(&sets);
 	if (evicted.used != 0)
-		tally_evicted_put(segment, &me, &evicted);
+		tally_evicted_put(segment, &me, TALLY_NONE, &evicted);
 	return number != TALLY_NONE;
 }
 

@@ -11,6 +11,8 @@
  */
 #include "internal.h"
 
+#include <unistd.h>
+
 typedef enum verdict
 {
 	KEEP,
@@ -86,7 +88,7 @@ settle(tally_segment *segment, uint32_t index, dead_owners dead)
 			__attribute__((fallthrough));
 		case RELEASE:
 			/* its book may not even have memory, so it is not read */
-			tally_discard_book(segment, index);
+			tally_discard(segment, &segment->cold.books, index);
 			TALLY_STOP("book discarded");
 			tally_entry_free(segment, entry);
 			return true;
@@ -94,6 +96,20 @@ settle(tally_segment *segment, uint32_t index, dead_owners dead)
 			break;
 	}
 	return false;
+}
+
+/* Flush what is left in the cache of a free slot, since its owner could not (cache.c). */
+static void
+flush_left(tally_segment *segment, uint32_t index)
+{
+	tally_slot_entry *entry = tally_entry_at(segment, index);
+
+	if (__atomic_load_n(&entry->state, __ATOMIC_RELAXED) != TALLY_SLOT_FREE ||
+		tally_cache_is_empty(segment, index) || !tally_entry_take(entry, getpid()))
+		return;
+	TALLY_STOP("slot taken for what is left in it");
+	tally_cache_flush_slot(segment, index);
+	tally_entry_free(segment, entry);
 }
 
 static uint32_t
@@ -108,7 +124,10 @@ sweep(tally_segment *segment, dead_owners dead)
 	for (uint32_t i = 0; i < segment->cold.slots; i++)
 	{
 		if (judge(tally_entry_at(segment, i), dead) == KEEP)
+		{
+			flush_left(segment, i);
 			continue;
+		}
 		if (!locked && !(locked = tally_merge_try_lock(segment)))
 			break;
 		swept += settle(segment, i, dead);

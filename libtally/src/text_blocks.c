@@ -105,6 +105,14 @@ take_fresh(tally_segment *segment, uint32_t wanted, uint32_t *got)
 	return (uint32_t) first;
 }
 
+/* Is a block free? A hint. */
+bool
+tally_text_has_space(const tally_segment *segment)
+{
+	return (uint32_t) tally_peek64(&segment->header->texts_free) != 0 ||
+		tally_peek64(&segment->header->texts_used) < segment->cold.texts.count;
+}
+
 /*
  * Store a text. Returns 1 + its first block, or 0 if no block is free; `kept` is how many bytes were
  * stored.
@@ -117,6 +125,7 @@ tally_text_store(tally_segment *segment, const char *bytes, uint32_t length, uin
 	uint32_t	fresh_left = 0;
 	uint32_t   *link = &first;
 
+	TALLY_DEFINED(bytes, length);
 	*kept = 0;
 	while (*kept < length)
 	{

@@ -57,6 +57,7 @@ fixed_machine(void)
 
 	header->clock_tick0 = header->clock_ns0 = 1 * SECOND;
 	header->created_realtime_ns = 1700000000 * SECOND;
+	header->statements_since_ns = 1690000000 * SECOND;
 	header->pid_namespace = 4026531836;
 	memset(header->boot_id, 0, sizeof(header->boot_id));
 	strcpy(header->boot_id, "01234567-89ab-cdef-0123-456789abcdef");

@@ -275,6 +275,47 @@ eviction(void)
 	tally_retire(&slot);
 }
 
+/* Of the two sets of that statement: another process is stopped with their locks, or goes on. */
+static void
+hold_sets_of(uint64_t id, uint32_t holder)
+{
+	const tally_statement_key key = key_of(id);
+	uint32_t	sets[2];
+
+	tally_sets_for(&segment, tally_statement_hash(&key), sets);
+	for (int i = 0; i < 2; i++)
+		__atomic_store_n(&tally_set_at(&segment, sets[i])->lock, holder, __ATOMIC_RELEASE);
+}
+
+/* The stepper's parent holds locks: nothing is lost, whether it goes on before the session ends or after. */
+static void
+locked(void)
+{
+	uint32_t	others = (uint32_t) getppid();
+
+	hold_sets_of(1, others);
+	hold_sets_of(4, others);
+	run(1);
+	run(4);
+	run(4);
+	tally_cache_flush_passing(&cache);
+	run(5);
+	hold_sets_of(1, 0);
+	hold_sets_of(4, 0);
+	run(4);
+	run(6);
+	hold_sets_of(2, others);
+	hold_sets_of(6, others);
+	tally_retire(&slot);
+	hold_sets_of(2, 0);
+	hold_sets_of(6, 0);
+	begin_session();
+	if (tally_cache_open(&slot, &cache) != 0)
+		fail("no cache");
+	run(6);
+	tally_retire(&slot);
+}
+
 /* Another process that needs the sets whose locks a dead one may hold. */
 static void
 takeover(void)
@@ -376,6 +417,35 @@ reset(void)
 	work();
 	tally_reset(&segment);
 	work();
+	tally_retire(&slot);
+}
+
+/* A signal interrupts a wait three times, and another call is made in between; one that does not go on; one of a session that ends. */
+static void
+interrupted(void)
+{
+	uint32_t	lock = account("simple::wait::Lock:tuple");
+	uint32_t	call = account("simple::wait::Call:write");
+
+	tally_switch(&slot, execute, now());
+	tally_switch_plain(&slot, lock, now());
+	for (int i = 0; i < 3; i++)
+	{
+		tally_switch_interrupted(&slot, execute, now());
+		if (i == 1)
+		{
+			tally_switch_plain(&slot, call, now());
+			tally_switch(&slot, execute, now());
+		}
+		tally_switch_back(&slot, now());
+	}
+	tally_switch_later(&slot, execute, now());
+	work();
+	tally_switch_plain(&slot, lock, now());
+	tally_switch_interrupted(&slot, execute, now());
+	tally_pend_close(&slot);
+	tally_switch_plain(&slot, lock, now());
+	tally_switch_interrupted(&slot, execute, now());
 	tally_retire(&slot);
 }
 
@@ -527,10 +597,12 @@ static const scenario scenarios[] = {
 	{.name = "session-again",.prepare = one_before,.work = a_session},
 	{.name = "statements",.prepare = some_statements,.work = statements,.statements = true},
 	{.name = "eviction",.prepare = full_table,.work = eviction,.statements = true},
+	{.name = "locked",.prepare = some_statements,.work = locked,.statements = true},
 	{.name = "forgetting",.prepare = some_statements,.work = forgetting,.statements = true},
 	{.name = "plans",.prepare = one_plan,.work = plans,.statements = true,.plans = true},
 	{.name = "relations",.prepare = full_locals,.work = relations,.relations = true},
 	{.name = "reset",.prepare = session,.work = reset},
+	{.name = "interrupted",.prepare = session,.work = interrupted},
 	{.name = "events",.prepare = fourteen_events,.work = events},
 	{.name = "level",.prepare = session,.work = level},
 	{.name = "names",.prepare = session,.work = names},

@@ -7,6 +7,7 @@
 #include "internal.h"
 #include "statement_support.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,7 +105,7 @@ evict_each_other(uint32_t databases, void (*check) (uint64_t given))
 
 			key.database_id = 1 + (uint32_t) (test_random(&seed) % databases);
 			if (i % 10 == 0)
-				assert_true(tally_statement_load(&segment, &key, &figures, NULL));
+				assert_true(tally_statement_load(&segment, &key, &figures, NULL, 0));
 			else					/* with a text it is in the table at once, without when it is flushed */
 				assert_non_null(test_execute(&cache, &key, 50, i % 3 == 0 ? "select $1" : NULL));
 			given += i % 10 == 0 ? 7 : 50;
@@ -270,6 +271,132 @@ a_statement_inserted_without_text_gets_its_text_later(void **state)
 	assert_int_equal(tally_statement_at(&segment, test_entry_of(&segment, 4))->encoding, 6);
 }
 
+/* ---------------------------------------------------------------- usage */
+
+static double
+usage_in_octaves(uint64_t id)
+{
+	return tally_statement_usage(&segment, test_entry_of(&segment, id)) / 1024.0;
+}
+
+/* Executions one by one, and many at once: 1 for the entry and 1 for each. */
+static void
+a_usage_is_the_logarithm_of_executions(void **state)
+{
+	static const int many[] = {1, 2, 3, 5, 10, 100, 1000, 12345, 100000};
+
+	(void) state;
+	for (int n = 1; n <= 2000; n++)
+	{
+		test_execute_all(&cache, 1, 10, 1);
+		tally_cache_flush(&cache);
+		assert_true(fabs(usage_in_octaves(1) - log2(1 + n)) < 0.15);
+	}
+	/* one by one no more than 2^11 */
+	for (int n = 0; n < 2000; n++)
+	{
+		test_execute_all(&cache, 1, 10, 1);
+		tally_cache_flush(&cache);
+	}
+	assert_true(usage_in_octaves(1) > 10.8 && usage_in_octaves(1) <= 12);
+	for (size_t i = 0; i < sizeof(many) / sizeof(many[0]); i++)
+	{
+		test_execute_all(&cache, 10 + i, 10, many[i]);
+		tally_cache_flush(&cache);
+		assert_true(fabs(usage_in_octaves(10 + i) - log2(1 + many[i])) < 0.15);
+	}
+}
+
+/* As pg_stat_statements: 0.99 for each 5 % of a table, which is 4/5 of ours. */
+static void
+a_usage_halves_in_eleven_quarters_of_a_table(void **state)
+{
+	uint64_t	evictions = segment.header->statements.count * 11 / 4;
+	double		before;
+
+	(void) state;
+	test_execute_all(&cache, 1, 10, 1000);
+	tally_cache_flush(&cache);
+	before = usage_in_octaves(1);
+	for (uint64_t id = 1000; segment.header->statements_evicted < evictions; id++)
+		test_execute_all(&cache, id, 10, 1);
+	assert_true(fabs(before - usage_in_octaves(1) - 1) < 0.01);
+	assert_true(fabs(pow(0.99, 20 * 11.0 / 4 * 5 / 4) - 0.5) < 0.002);
+}
+
+/* Wherever the clock begins, and whatever it reaches meanwhile, the same statements are evicted. */
+static void
+usages_survive_a_clock_that_wraps(void **state)
+{
+	/* an octave at a time it wraps after 64, and by evictions after 176 tables */
+	static const uint64_t beginnings[] = {0, UINT64_C(0x7FF0) << 16, UINT64_C(0xFFF0) << 16, UINT64_MAX - (UINT64_C(9) << 16)};
+	uint64_t	kept[sizeof(beginnings) / sizeof(beginnings[0])];
+
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+	{
+		uint64_t	seed = 3;
+
+		segment.header->usage_clock = beginnings[i];
+		for (uint64_t id = 1000; id < 5000; id++)
+		{
+			test_execute_all(&cache, id, 10, 1);
+			test_execute_all(&cache, 1 + test_random(&seed) % 60, 10, 1);
+		}
+		tally_cache_flush(&cache);
+		kept[i] = 0;
+		for (uint64_t id = 1; id <= 60; id++)
+			kept[i] = kept[i] * 31 + test_executions(&segment, id);
+		assert_int_equal(kept[i], kept[0]);
+		test_teardown(state);
+		setup(state);
+	}
+	/* an entry that is used no more, while its set is not full for very long, is not mistaken for a busy one */
+	test_execute_all(&cache, 1, 10, 100);
+	tally_cache_flush(&cache);
+	for (int octaves = 0; octaves < 100; octaves++)
+	{
+		segment.header->usage_clock += UINT64_C(1024) << 16;
+		for (uint64_t id = 0; id < 200; id++)
+			test_execute_all(&cache, 1000 + (uint64_t) octaves * 200 + id, 10, 1);
+		assert_true(octaves < 10 || test_entry_of(&segment, 1) == TALLY_NONE);
+	}
+}
+
+/* What ran once in sessions that are idle since is not kept in the place of what others execute. */
+static void
+statements_that_pass_through_idle_sessions_are_evicted(void **state)
+{
+	enum
+	{
+		IDLE = 20
+	};
+	tally_segment wide;
+	tally_slot	slots[IDLE];
+	tally_cache caches[IDLE];
+
+	(void) state;
+	test_open_statements(&wide, IDLE, ASKED);
+	for (int i = 0; i < IDLE; i++)
+	{
+		test_open_cache(&wide, &slots[i], &caches[i]);
+		for (uint64_t id = 0; i > 0 && id < TALLY_PASSING; id++)
+			test_execute_all(&caches[i], 1000 + 100 * (uint64_t) i + id, 10, 1);
+	}
+	assert_true(wide.header->statements_evicted > 100);
+	for (int round = 0; round < 5; round++)
+	{
+		for (uint64_t id = 1; id <= 40; id++)
+			test_execute_all(&caches[0], id, 10, 1);
+		tally_cache_flush(&caches[0]);
+		for (uint64_t id = 0; id < 40; id++)
+			test_execute_all(&caches[0], 10000 + 100 * (uint64_t) round + id, 10, 1);
+		tally_cache_flush(&caches[0]);
+	}
+	for (uint64_t id = 1; id <= 40; id++)
+		assert_int_equal(test_executions(&wide, id), 5);
+	test_close(&wide);
+}
+
 /* ---------------------------------------------------------------- reset */
 
 /* Statements 1 .. 40 in the table alone, and again in a cache. */
@@ -433,9 +560,9 @@ a_saved_statement_is_added_when_loaded(void **state)
 	kept->hist[tally_bucket(5)]++;
 	kept->hist[tally_bucket(500)]++;
 	tally_parts_add(kept->parts, 3, 2, 505);
-	assert_true(tally_statement_load(&segment, &key, kept, &text));
+	assert_true(tally_statement_load(&segment, &key, kept, &text, 0));
 	test_execute_all(&cache, 31, 100, 1);
-	assert_true(tally_statement_load(&segment, &key, kept, NULL));
+	assert_true(tally_statement_load(&segment, &key, kept, NULL, 0));
 	test_read(&segment, &reading);
 	assert_int_equal(reading.count, 1);
 	assert_int_equal(reading.executions, 5);
@@ -451,10 +578,32 @@ a_saved_statement_is_added_when_loaded(void **state)
 	/* where one is that has no text, it gets this one */
 	key = test_key(32);
 	assert_non_null(tally_cache_enter(&cache, &key, NULL, TALLY_NONE));
-	assert_true(tally_statement_load(&segment, &key, kept, &text));
+	assert_true(tally_statement_load(&segment, &key, kept, &text, 0));
 	assert_int_equal(tally_statement_at(&segment, test_entry_of(&segment, 32))->text_bytes, 4);
 	free(kept);
 	assert_statements_at_rest(&segment);
+}
+
+/* However often statements ran long ago, those that ran lately are kept. */
+static void
+saved_statements_keep_their_usage(void **state)
+{
+	tally_figures *figures = calloc(1, sizeof(tally_figures));
+
+	(void) state;
+	assert_non_null(figures);
+	for (int32_t i = 0; i < 2 * WAYS; i++)
+	{
+		tally_statement_key key = test_key(1 + (uint64_t) i);
+
+		figures->counts.exec = (tally_moments) {.count = (uint64_t) (1000 - i),.total = (uint64_t) (1000 - i),.min = 1,.max = 1};
+		assert_true(tally_statement_load(&segment, &key, figures, NULL, 20 * i - 3000));
+		/* less what it has evicted meanwhile */
+		assert_true(abs(tally_statement_usage(&segment, test_entry_of(&segment, key.id)) - (20 * i - 3000)) < 20);
+	}
+	for (uint64_t id = 2 * WAYS - 20; id <= 2 * WAYS; id++)
+		assert_int_not_equal(test_entry_of(&segment, id), TALLY_NONE);
+	free(figures);
 }
 
 static void
@@ -499,11 +648,16 @@ main(void)
 		TEST(the_statement_with_the_lowest_usage_is_evicted_first),
 		TEST(a_table_of_held_statements_still_takes_a_new_one),
 		TEST(a_statement_inserted_without_text_gets_its_text_later),
+		TEST(a_usage_is_the_logarithm_of_executions),
+		TEST(a_usage_halves_in_eleven_quarters_of_a_table),
+		TEST(usages_survive_a_clock_that_wraps),
+		TEST(statements_that_pass_through_idle_sessions_are_evicted),
 		TEST(a_reset_removes_only_the_statements_it_names),
 		TEST(a_statement_counts_from_zero_after_a_reset),
 		TEST(a_late_drop_of_an_earlier_use_drops_nothing),
 		TEST(a_reset_of_all_totals_removes_statements_too),
 		TEST(a_saved_statement_is_added_when_loaded),
+		TEST(saved_statements_keep_their_usage),
 		TEST(repair_frees_what_dead_processes_held),
 	};
 

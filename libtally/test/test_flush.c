@@ -5,9 +5,14 @@
  *	  Death at every step of a flush is tested with the reader: crates/segment/tests/stepper.
  */
 #include "statement_support.h"
+#include "tally_read.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define IDS 64
@@ -200,51 +205,212 @@ a_torn_local_entry_is_flushed_and_cleared(void **state)
 
 /* ---------------------------------------------------------------- holders of locks */
 
+static int	waits;				/* of this process */
+
+/* Instead of the C library's. */
+int
+nanosleep(const struct timespec *time, struct timespec *left)
+{
+	waits++;
+	return (int) syscall(SYS_nanosleep, time, left);
+}
+
+int
+sched_yield(void)
+{
+	waits++;
+	return (int) syscall(SYS_sched_yield);
+}
+
+/* Stopped with the locks of all sets; then it goes on. */
 static int
-hold_a_lock(void *held)
+stop_with_locks(void *unused)
 {
 	tally_holder me;
 
+	(void) unused;
 	tally_holder_self(&me);
 	for (uint32_t s = 0; s < segment.header->sets.count; s++)
 		if (!tally_set_lock(&segment, &me, s))
 			return 1;
-	*(volatile int *) held = 1;
-	pause();
+	raise(SIGSTOP);
+	for (uint32_t s = 0; s < segment.header->sets.count; s++)
+		tally_set_unlock(tally_set_at(&segment, s));
 	return 0;
 }
 
-static void
-a_living_holder_delays_others_briefly_and_keeps_its_lock(void **state)
+static pid_t
+stopped_holder(void)
 {
-	volatile int *held = test_shared(sizeof(int));
-	pid_t		pid = test_child(hold_a_lock, (void *) held);
+	pid_t		pid = test_child(stop_with_locks, NULL);
+	int			status;
+
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	return pid;
+}
+
+static void
+go_on(pid_t pid)
+{
+	kill(pid, SIGCONT);
+	assert_int_equal(test_wait(pid), 0);
+}
+
+/* Each id executed as often as the witness has it, with its text. */
+static void
+assert_all_counted(void)
+{
+	test_reading reading;
+
+	test_read(&segment, &reading);
+	for (uint64_t id = 1; id < IDS; id++)
+	{
+		tally_statement_key key = test_key(id);
+		const test_statement *found = test_find(&reading, &key);
+
+		assert_int_equal(found != NULL ? found->counts.exec.count : 0, witness->made[id]);
+		if (found == NULL)
+			continue;
+		assert_int_equal(found->counts.exec.total, witness->made[id] * (100 + id));
+		assert_int_equal(found->in_parts, found->counts.exec.total);
+	}
+	assert_int_equal(reading.in_histograms, reading.executions);
+	test_read_free(&reading);
+}
+
+static bool
+has_text(uint64_t id)
+{
+	uint32_t	number = test_entry_of(&segment, id);
+
+	return number != TALLY_NONE && tally_statement_at(&segment, number)->text != 0;
+}
+
+#define MANY 40
+
+static void
+execute_many(tally_cache *cache)
+{
+	for (uint64_t id = 1; id <= MANY; id++)
+	{
+		execute(cache, id, 100 + id);
+		tally_cache_settle(cache);
+	}
+}
+
+static void
+a_stopped_holder_delays_nobody_and_nothing_is_lost(void **state)
+{
 	tally_slot	slot;
 	tally_cache cache;
-	tally_statement_key key = test_key(1);
-	uint64_t	before,
-				after;
+	pid_t		holder;
+	int			before;
 
 	(void) state;
-	while (!*held)
-		usleep(1000);
 	test_open_cache(&segment, &slot, &cache);
-	before = tally_monotonic_ns();
-	assert_null(test_execute(&cache, &key, 5, "one"));
-	after = tally_monotonic_ns();
-	assert_true(after - before > 5000000 && after - before < 10000000000);
-	assert_int_equal(segment.header->statements_dropped, 1);
-	assert_int_equal(tally_set_at(&segment, 0)->lock, pid);
-	kill(pid, SIGKILL);
-	test_wait(pid);
-	assert_non_null(test_execute(&cache, &key, 5, "one"));
-	assert_int_equal(segment.header->statements_dropped, 1);
+	/* some are in the table, and cached, before; some are pinned */
+	for (int i = 0; i < 3; i++)
+		for (uint64_t id = 1; id <= 10; id++)
+			execute(&cache, id, 100 + id);
+	holder = stopped_holder();
+	before = waits;
+	for (int i = 0; i < 3; i++)
+		execute_many(&cache);
+	assert_int_equal(waits, before);
+	assert_int_equal(segment.header->statements_dropped, 0);
+	assert_int_equal(tally_set_at(&segment, 0)->lock, holder);
+	assert_all_counted();
+	for (uint64_t id = 1; id <= MANY; id++)
+		assert_true(witness->made[id] == (id <= 10 ? 6 : 3));
+
+	go_on(holder);
+	for (int i = 0; i < 2; i++)
+		execute_many(&cache);
+	for (uint64_t id = 1; id <= MANY; id++)
+		assert_true(has_text(id));
+	assert_all_counted();
+	/* and all are where they belong again */
+	for (int i = 0; i < 3 && cache.strays != 0; i++)
+		for (uint64_t id = 1; id < IDS; id++)
+			execute(&cache, id, 100 + id);
+	assert_int_equal(cache.strays, 0);
+	tally_cache_flush(&cache);
+	assert_all_counted();
+	assert_int_equal(segment.header->statements_dropped, 0);
 	tally_retire(&slot);
-	tally_statements_repair(&segment);
 	assert_statements_at_rest(&segment);
 }
 
-/* The holder.s pid now belongs to a process that started later. */
+/* What a session leaves counts in its slot, whoever has that: the next session, or nobody. */
+static void
+a_session_that_ends_while_the_locks_are_held_leaves_its_statements(void **state)
+{
+	tally_slot	slot;
+	tally_cache cache;
+	pid_t		holder;
+	int			before;
+
+	(void) state;
+	test_open_cache(&segment, &slot, &cache);
+	execute_many(&cache);
+	holder = stopped_holder();
+	before = waits;
+	execute_many(&cache);
+	tally_retire(&slot);
+	assert_int_equal(tally_claimed_slots(&segment), 0);
+	assert_false(tally_cache_is_empty(&segment, 0));
+	assert_all_counted();
+	/* the next one finds them in its way */
+	test_open_cache(&segment, &slot, &cache);
+	assert_int_equal(slot.index, 0);
+	for (uint64_t id = 1; id <= 20; id++)
+		execute(&cache, id, 100 + id);
+	assert_int_equal(waits, before);
+	assert_all_counted();
+	tally_retire(&slot);
+	assert_all_counted();
+
+	go_on(holder);
+	tally_sweep(&segment);
+	assert_true(tally_cache_is_empty(&segment, 0));
+	assert_all_counted();
+	assert_int_equal(segment.header->statements_dropped, 0);
+	assert_at_rest(&segment);
+	assert_statements_at_rest(&segment);
+}
+
+/* Then they are dropped, at once and counted. */
+static void
+more_statements_than_a_cache_holds_are_dropped_while_their_sets_are_locked(void **state)
+{
+	tally_slot	slot;
+	tally_cache cache;
+	pid_t		holder = stopped_holder();
+	int			before = waits;
+
+	(void) state;
+	test_open_cache(&segment, &slot, &cache);
+	/* each twice: one that was seen before stays, with memory for more local entries */
+	for (uint64_t id = 1; id <= 100; id++)
+	{
+		tally_statement_key key = test_key(id);
+
+		for (int i = 0; i < 2; i++)
+			(void) test_execute(&cache, &key, 5, "one");
+	}
+	/* not without yields to the holder */
+	assert_true(waits > before && waits - before <= 2 * 36 * 4 * 100 * 2);
+	assert_int_equal(cache.limit, TALLY_LOCAL_STATEMENTS);
+	assert_int_equal(segment.header->statements_dropped, 2 * (100 - TALLY_LOCAL_STATEMENTS));
+	go_on(holder);
+	tally_retire(&slot);
+	assert_int_equal(tally_statements_count(&segment), TALLY_LOCAL_STATEMENTS);
+	assert_int_equal(segment.header->statements_dropped, 2 * (100 - TALLY_LOCAL_STATEMENTS));
+	assert_statements_at_rest(&segment);
+}
+
+/* The holder's pid now belongs to a process that started later. */
 static void
 a_lock_held_under_a_pid_that_came_later_is_taken_over(void **state)
 {
@@ -267,7 +433,9 @@ a_lock_held_under_a_pid_that_came_later_is_taken_over(void **state)
 		tally_set_at(&segment, s)->lock = (uint32_t) getppid();
 		tally_set_at(&segment, s)->lock_boot_ns = 0;
 	}
-	assert_null(test_execute(&cache, &key, 5, "one"));
+	assert_non_null(test_execute(&cache, &key, 5, "one"));
+	assert_int_equal(tally_set_at(&segment, 0)->lock, getppid());
+	assert_int_equal(cache.holder.kept_by, getppid());
 }
 
 
@@ -277,7 +445,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_reset_killed_at_any_step_is_completed_by_the_next),
 		TEST(a_torn_local_entry_is_flushed_and_cleared),
-		TEST(a_living_holder_delays_others_briefly_and_keeps_its_lock),
+		TEST(a_stopped_holder_delays_nobody_and_nothing_is_lost),
+		TEST(a_session_that_ends_while_the_locks_are_held_leaves_its_statements),
+		TEST(more_statements_than_a_cache_holds_are_dropped_while_their_sets_are_locked),
 		TEST(a_lock_held_under_a_pid_that_came_later_is_taken_over),
 	};
 

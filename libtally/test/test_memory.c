@@ -3,7 +3,7 @@
  * test_memory.c
  *	  A small file system: the segment holds a quarter of it at most, and the memory of ended sessions is given back.
  */
-#include "support.h"
+#include "statement_support.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -100,6 +100,61 @@ a_segment_holds_a_quarter_of_a_small_file_system(void **state)
 	assert_at_rest(&segment);
 }
 
+/* Local entries of statements and relations, too. Those of a later session are not taken for earlier ones, which a log names. */
+static void
+the_local_entries_of_ended_sessions_are_given_back(void **state)
+{
+	static tally_slot slot[SLOTS];
+	static tally_cache cache[SLOTS];
+	tally_relations relations;
+	uint32_t	claimed = 0;
+	uint64_t	most;
+	uint64_t	after;
+
+	(void) state;
+	test_close(&segment);
+	options.statements = 1000;
+	options.relations = 100;
+	test_open(&segment, &options);
+	while (claimed < SLOTS && tally_claim(&segment, &(tally_identity) {.kind = "one",.database = "",.user = "",
+										  .application = "",.client = ""}, &slot[claimed]) == 0)
+	{
+		tally_begin(&slot[claimed], TALLY_NONE);
+		if (tally_cache_open(&slot[claimed], &cache[claimed]) != 0)
+		{
+			tally_retire(&slot[claimed]);
+			break;
+		}
+		(void) tally_relations_open(&slot[claimed], &relations);
+		test_execute_all(&cache[claimed], 1, 100, 3);
+		test_execute_all(&cache[claimed], 2, 100, 1);
+		(void) work(&slot[claimed++]);
+	}
+	assert_true(claimed > 10 && claimed < SLOTS);
+	most = held(segment.fd);
+	for (uint32_t i = 0; i < claimed; i++)
+		tally_retire(&slot[i]);
+	after = held(segment.fd);
+	/* the last ones keep theirs: half of the share is enough */
+	assert_true(after < 9 * MB && most > 15 * MB);
+	assert_int_equal(test_executions(&segment, 1), 3 * claimed);
+	assert_int_equal(tally_entry_at(&segment, 0)->local_statements, 0);
+	assert_int_equal(tally_entry_at(&segment, 0)->local_relations, 0);
+
+	for (uint32_t session = 1; session <= 3; session++)
+	{
+		test_open_cache(&segment, &slot[0], &cache[0]);
+		assert_int_equal(slot[0].index, 0);
+		test_execute_all(&cache[0], 1, 100, 3);
+		test_execute_all(&cache[0], 2, 100, 1);
+		assert_int_equal(test_executions(&segment, 1), 3 * (claimed + session));
+		assert_int_equal(test_executions(&segment, 2), claimed + session);
+		tally_retire(&slot[0]);
+	}
+	assert_at_rest(&segment);
+	assert_statements_at_rest(&segment);
+}
+
 /* There memory stays where it is: giving it back takes time, and so does getting it again. */
 static void
 a_segment_keeps_its_memory_in_a_large_file_system(void **state)
@@ -122,6 +177,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_segment_holds_a_quarter_of_a_small_file_system),
+		TEST(the_local_entries_of_ended_sessions_are_given_back),
 		TEST(a_segment_keeps_its_memory_in_a_large_file_system),
 	};
 

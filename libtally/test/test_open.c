@@ -432,6 +432,43 @@ another_systems_segment_is_replaced(void **state)
 	tally_close(&other);
 }
 
+static int	prepared;
+
+static void
+prepare(tally_segment *made)
+{
+	struct stat st;
+
+	prepared++;
+	assert_non_null(made->header);
+	assert_true(made->header->statements_since_ns == made->header->created_realtime_ns);
+	/* under the name that a reader would open there is none yet, or still the one that is replaced */
+	assert_true(stat(test_path("prepared"), &st) != 0 || (uint64_t) st.st_ino != made->inode);
+	made->header->statements_since_ns = 7;
+}
+
+static void
+a_new_segment_is_prepared_before_anybody_can_read_it(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	prepared = 0;
+	options.prepare = prepare;
+	assert_int_equal(tally_open(test_path("prepared"), &options, &other), 0);
+	assert_true(other.created && prepared == 1 && other.header->statements_since_ns == 7);
+	tally_close(&other);
+	/* one that is found is not */
+	assert_int_equal(tally_open(test_path("prepared"), &options, &other), 0);
+	assert_true(!other.created && prepared == 1 && other.header->statements_since_ns == 7);
+	tally_close(&other);
+	/* one that takes another one's place is */
+	options.slots++;
+	assert_int_equal(tally_open(test_path("prepared"), &options, &other), 0);
+	assert_true(other.created && prepared == 2 && other.header->statements_since_ns == 7);
+	tally_close(&other);
+}
+
 static void
 accepting_any_capacities_replaces_nothing(void **state)
 {
@@ -703,6 +740,7 @@ main(void)
 		TEST(a_new_segment_has_what_the_options_gave),
 		TEST(a_later_run_attaches_and_writes_its_own_pid),
 		TEST(another_systems_segment_is_replaced),
+		TEST(a_new_segment_is_prepared_before_anybody_can_read_it),
 		TEST(accepting_any_capacities_replaces_nothing),
 		TEST(a_moved_data_directory_keeps_its_segment),
 		TEST(a_segment_on_a_disk_needs_any_file_system),

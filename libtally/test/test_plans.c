@@ -180,6 +180,42 @@ a_long_text_is_cut_and_a_reset_forgets_plans_by_statement(void **state)
 	assert_true(find(4, 1, &plan));
 }
 
+/* Nothing of the plan that the entry had before, and nothing behind what was given. */
+static void
+what_follows_a_text_is_zero(void **state)
+{
+	static char bytes[TALLY_PLAN_SIZE];
+	tally_statement_key key = key_of(3);
+	tally_plan_text text = {.bytes = bytes};
+	tally_plan_use use = use_of(1, 1);
+	uint64_t	before;
+	uint32_t	used = 0;
+
+	(void) state;
+	memset(bytes, 'x', sizeof(bytes));
+	/* each entry of the set has a long text, then a short one that was longer */
+	for (uint64_t shape = 1; shape <= 2 * TALLY_PLAN_WAYS; shape++)
+	{
+		use.now = shape;
+		text.size = shape <= TALLY_PLAN_WAYS ? sizeof(((tally_plan *) 0)->text) : 100;
+		text.whole = 5000;
+		assert_true(tally_plan_put(&segment, &key, shape, &text, &use, &before));
+	}
+	for (uint32_t n = 0; n < segment.cold.plans.count; n++)
+	{
+		const tally_plan *plan = tally_plan_at(&segment, n);
+
+		if (*tally_plan_memory_at(&segment, n) == 0 || plan->state != TALLY_PLAN_USED)
+			continue;
+		assert_int_equal(plan->text_bytes, 100);
+		assert_int_equal(plan->text_whole, 5000);
+		for (size_t i = plan->text_bytes; i < sizeof(plan->text); i++)
+			assert_int_equal(plan->text[i], 0);
+		used++;
+	}
+	assert_int_equal(used, TALLY_PLAN_WAYS);
+}
+
 static void
 a_segment_without_plans_has_none(void **state)
 {
@@ -342,6 +378,7 @@ main(void)
 		TEST(a_plan_has_its_text_once_and_the_sums_of_its_executions),
 		TEST(a_full_set_replaces_the_plan_that_was_not_used_for_longest),
 		TEST(a_long_text_is_cut_and_a_reset_forgets_plans_by_statement),
+		TEST(what_follows_a_text_is_zero),
 		TEST(a_segment_without_plans_has_none),
 		TEST(a_plan_that_is_replaced_while_it_is_read_is_absent),
 		TEST(plans_keep_their_own_texts_while_they_replace_each_other),

@@ -310,6 +310,33 @@ the_text_of_an_event_fits_whatever_its_payload(void **state)
 		}
 }
 
+/* A writer's compiler may leave undefined what follows the payload in its event. */
+static void
+what_follows_the_payload_of_an_event_is_zero(void **state)
+{
+	static const size_t ends[] = {
+		[TALLY_EVENT_NOTE] = 232, [TALLY_EVENT_WARNING] = 232, [TALLY_EVENT_BLOCKED] = 232, [TALLY_EVENT_SLOW] = 232,
+		[TALLY_EVENT_CHECKPOINT] = 232, [TALLY_EVENT_SLOW_OPERATION] = 232, [TALLY_EVENT_CHECKPOINT_STARTED] = 72,
+		[TALLY_EVENT_CHECKPOINT_COMPLETED] = 212, [TALLY_EVENT_CHECKPOINT_WRITES] = 224,
+		[TALLY_EVENT_CHECKPOINT_CLIENTS] = 96, [TALLY_EVENT_CHECKPOINT_FAILED] = 16
+	};
+
+	(void) state;
+	for (uint32_t kind = 1; kind < sizeof(ends) / sizeof(ends[0]); kind++)
+	{
+		tally_event event;
+		const tally_event *put;
+
+		memset(&event, 0xA5, sizeof(event));
+		event.kind = kind;
+		tally_event_put(&segment, &event);
+		put = tally_event_at(&segment, (uint32_t) ((segment.header->event_count - 1) % segment.cold.events.count));
+		assert_int_equal(put->kind, kind);
+		for (size_t i = 0; i < sizeof(put->text); i++)
+			assert_int_equal((unsigned char) put->text[i], i < ends[kind] ? 0xA5 : 0);
+	}
+}
+
 static void
 a_text_is_of_the_copied_entry_or_torn(void **state)
 {
@@ -419,6 +446,7 @@ main(void)
 		TEST(a_name_is_read_once_it_is_published),
 		TEST(an_event_that_is_being_overwritten_is_absent),
 		TEST(the_text_of_an_event_fits_whatever_its_payload),
+		TEST(what_follows_the_payload_of_an_event_is_zero),
 		TEST(a_text_is_of_the_copied_entry_or_torn),
 		TEST(a_sets_log_covers_as_many_flushes_as_it_has_entries),
 		TEST(a_relation_that_was_flushed_into_is_torn),

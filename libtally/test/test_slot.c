@@ -166,6 +166,69 @@ a_plain_record_leaves_the_histogram_alone(void **state)
 	assert_at_rest(&segment);
 }
 
+/* Pieces of p1, p2, ... ticks, with gaps in between in which another wait is recorded: count 1, and the maximum is the sum. */
+static void
+an_interrupted_wait_that_goes_on_is_one_wait_of_the_sum(void **state)
+{
+	uint32_t	stats[3] = {account("execute::cpu"), account("execute::wait::Lock:tuple"), account("execute::wait::Call:write")};
+	uint64_t	pieces[] = {1000, 1, 400000, 70};
+	uint64_t	sum = 0;
+	uint64_t	now;
+	uint32_t	indexes[3];
+	tally_slot	slot;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	for (int i = 0; i < 3; i++)
+		indexes[i] = tally_touch(&slot, stats[i]);
+	now = slot.book->born;
+	tally_switch(&slot, indexes[0], now);
+	tally_switch_plain(&slot, indexes[1], now += 10);
+	for (int i = 0; i < 4; i++)
+	{
+		sum += pieces[i];
+		now += pieces[i];
+		assert_int_equal(now - slot.book->run_start, sum);
+		assert_int_equal(slot.heads[indexes[1]].count, 0);
+		if (i == 3)
+			break;
+		tally_switch_interrupted(&slot, indexes[0], now);
+		assert_true(tally_pend_is_open(slot.book->pend) && tally_pend_account(slot.book->pend) == indexes[1]);
+		tally_switch_plain(&slot, indexes[2], now += 5);
+		tally_switch(&slot, indexes[0], now += 3);
+		assert_true(test_accounts(&segment, slot.index) == slot.book->run_start - slot.book->born);
+		tally_switch_back(&slot, now += 2);
+		assert_true(test_accounts(&segment, slot.index) == slot.book->run_start - slot.book->born);
+	}
+	tally_switch_later(&slot, indexes[0], now);
+	tally_switch(&slot, indexes[2], now += 10);
+	assert_int_equal(slot.heads[indexes[1]].count, 1);
+	assert_int_equal(slot.heads[indexes[1]].min, sum);
+	assert_int_equal(slot.heads[indexes[1]].max, sum);
+	/* one that does not go on is over when that is known */
+	tally_switch_plain(&slot, indexes[1], now += 10);
+	tally_switch_interrupted(&slot, indexes[0], now += 7);
+	tally_pend_close(&slot);
+	tally_switch(&slot, indexes[2], now += 10);
+	assert_int_equal(slot.heads[indexes[1]].count, 2);
+	assert_int_equal(slot.heads[indexes[1]].min, 7);
+	/* and so is one of a session that ends */
+	tally_switch_plain(&slot, indexes[1], now += 10);
+	tally_switch_interrupted(&slot, indexes[0], now += 9);
+	segment.clock = TALLY_CLOCK_VIRTUAL;
+	segment.header->virtual_tick = now;
+	tally_virtual_tick = &segment.header->virtual_tick;
+	tally_retire(&slot);
+	{
+		test_sum	total;
+
+		test_sum_of(&segment, stats[1], &total);
+		assert_int_equal(total.count, 3);
+		assert_int_equal(total.total, sum + 7 + 9);
+	}
+	assert_at_rest(&segment);
+}
+
 static void
 time_is_conserved_to_the_tick_over_a_million_switches(void **state)
 {
@@ -510,6 +573,7 @@ main(void)
 		TEST(texts_are_cut_and_null_leaves_them_unchanged),
 		TEST(a_record_counts_adds_and_finds_its_bucket),
 		TEST(a_plain_record_leaves_the_histogram_alone),
+		TEST(an_interrupted_wait_that_goes_on_is_one_wait_of_the_sum),
 		TEST(time_is_conserved_to_the_tick_over_a_million_switches),
 		TEST(retired_slots_of_one_kind_database_and_user_share_a_group),
 		TEST(the_last_group_takes_slots_without_a_group),

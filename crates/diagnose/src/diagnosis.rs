@@ -61,8 +61,12 @@ pub enum Rule {
     Replication,
     /// Planning takes longer than executing.
     Planning,
+    /// Statements that run once evict others.
+    StatementFlood,
     /// Dead rows are not removed.
     Vacuum,
+    /// Messages to the server's log are not taken.
+    LogPipe,
     /// Time that the ledger cannot explain.
     Unexplained,
 }
@@ -87,7 +91,9 @@ impl Rule {
             Rule::Connections => "connections",
             Rule::Replication => "replication",
             Rule::Planning => "planning",
+            Rule::StatementFlood => "statement-flood",
             Rule::Vacuum => "vacuum-behind",
+            Rule::LogPipe => "log-pipe",
             Rule::Unexplained => "unexplained",
         }
     }
@@ -144,7 +150,12 @@ impl Diagnosis {
             Confidence::Certain | Confidence::Likely => 1.0,
             Confidence::Possible => 0.5,
         };
-        let seconds = if self.seconds > 0.0 { self.seconds } else { STANDING * length };
+        let seconds = match self.rule {
+            // It spoils figures and takes nobody's time.
+            Rule::StatementFlood => 0.0,
+            _ if self.seconds > 0.0 => self.seconds,
+            _ => STANDING * length,
+        };
         sure * seconds
     }
 

@@ -44,6 +44,9 @@ pub struct Kept {
     /// Names of arms that were left out, with the reason.
     #[serde(default)]
     pub left_out: Vec<(String, String)>,
+    /// Cells without figures, in words, with the reason. The next run tries them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<(String, String)>,
 }
 
 /// The open directory of a run.
@@ -72,7 +75,7 @@ impl Journal {
             Error::Failed(format!("{}: another run is at work there", folder.display()))
         })?;
         let study = folder.join(STUDY);
-        let mut kept = Kept { head, host, left_out: Vec::new() };
+        let mut kept = Kept { head, host, left_out: Vec::new(), failed: Vec::new() };
         let mut cells = Vec::new();
         if study.exists() {
             let same = std::fs::read_to_string(&study).is_ok_and(|kept| kept == text);
@@ -114,6 +117,17 @@ impl Journal {
     pub fn leave_out(&mut self, arm: &str, why: &str) -> Result<(), Error> {
         self.kept.left_out.push((arm.into(), why.into()));
         write_kept(&self.folder, &self.kept)
+    }
+
+    /// Record that a cell has failed, and why; `None`: that it has figures after all.
+    pub fn fail(&mut self, cell: &str, why: Option<&str>) -> Result<(), Error> {
+        let before = self.kept.failed.len();
+        self.kept.failed.retain(|(known, _)| known != cell);
+        self.kept.failed.extend(why.map(|why| (cell.to_string(), why.to_string())));
+        match before == 0 && why.is_none() {
+            true => Ok(()),
+            false => write_kept(&self.folder, &self.kept),
+        }
     }
 }
 
@@ -206,6 +220,10 @@ mod tests {
         journal.add(&7).unwrap();
         journal.add(&123).unwrap();
         journal.leave_out("zfs", "no pool").unwrap();
+        journal.fail("a cell", Some("no load")).unwrap();
+        journal.fail("another cell", Some("no load")).unwrap();
+        journal.fail("a cell", Some("no server")).unwrap();
+        journal.fail("another cell", None).unwrap();
         let error = open(path, "study", false).unwrap_err().to_string();
         assert!(error.contains("another run is at work"), "{error}");
         drop(journal);
@@ -215,6 +233,8 @@ mod tests {
         let (mut journal, cells) = open(path, "study", false).unwrap();
         assert_eq!(cells, [7]);
         assert_eq!(journal.kept.left_out, [("zfs".to_string(), "no pool".to_string())]);
+        let failed = [("a cell".to_string(), "no server".to_string())];
+        assert_eq!(journal.kept.failed, failed);
         journal.add(&8).unwrap();
         drop(journal);
         let (study, cells, kept) = read::<u32>(path).unwrap();

@@ -3,7 +3,7 @@
 //! separated by `|`.
 
 use segment::directory::PAUSES;
-use segment::WaitClass;
+use segment::{wait_names, WaitClass};
 
 use crate::quantiles::quantiles;
 use crate::source::{Files, Source};
@@ -54,15 +54,25 @@ fn phase(name: &str) -> String {
     format!("regexp_extract({name}, '^([^:]*)', 1)")
 }
 
-/// Its activity.
-fn activity(name: &str) -> String {
+/// Its activity, as the server names it.
+fn own_activity(name: &str) -> String {
     format!("regexp_extract({name}, '^[^:]*::(wait::)?(.*)$', 2)")
+}
+
+/// Its activity by one name for all versions: [`wait_names::canonical`] in SQL.
+fn activity(name: &str) -> String {
+    let own = own_activity(name);
+    let mut cases = String::new();
+    for (earlier, last) in wait_names::earlier_names() {
+        cases.push_str(&format!(" WHEN '{earlier}' THEN '{last}'"));
+    }
+    format!("CASE {own}{cases} ELSE {own} END")
 }
 
 /// Whether an account is idling: [`segment::interval::is_idle`] in SQL.
 fn idle(name: &str) -> String {
     let pauses = PAUSES.map(|pause| format!("'{pause}'")).join(", ");
-    let (phase, activity) = (phase(name), activity(name));
+    let (phase, activity) = (phase(name), own_activity(name));
     format!(
         "({phase} = 'off' OR {activity} LIKE 'Activity:%' OR {activity} IN ({pauses}) \
          OR ({phase} IN ('idle', 'idle in transaction') AND {activity} LIKE 'Client:%'))"
@@ -81,6 +91,15 @@ fn class(activity: &str) -> String {
         });
     }
     format!("CASE{cases} ELSE '{}' END", WaitClass::Other.name())
+}
+
+/// A statement's fingerprint, by one name for commands that a version of the server takes for the same.
+fn comparable(fingerprint: &str) -> String {
+    let mut cases = String::new();
+    for (own, comparable) in recording::synonyms() {
+        cases.push_str(&format!(" WHEN '{own}' THEN '{comparable}'"));
+    }
+    format!("CASE {fingerprint}{cases} ELSE {fingerprint} END")
 }
 
 /// The rate of the clock, in 100,000 ticks a second, of each hour of a host with rows of a time.
@@ -130,6 +149,7 @@ fn one(
         "activity" => activity(first),
         "idle" => idle(first),
         "class" => class(first),
+        "comparable" => comparable(first),
         "text" => dialect.text(first),
         "names" => dialect.names(first),
         "first" => dialect.first(first),
@@ -163,6 +183,15 @@ mod tests {
         assert_eq!(expand("SELECT {{text a}} x", Dialect::Spark), "SELECT CAST(a AS STRING) x");
         assert_eq!(expand("{{max_by a | b}}", Dialect::ClickHouse), "argMax(a, (b, a))");
         assert_eq!(expand("{{first a}}+{{first b}}", Dialect::DuckDb), "a[1]+b[1]");
+    }
+
+    #[test]
+    fn an_event_has_one_name_in_every_dialect() {
+        let sql = activity("name");
+        assert!(sql.contains(" WHEN 'IO:WALSync' THEN 'IO:WalSync' "), "{sql}");
+        for (earlier, _) in wait_names::earlier_names() {
+            assert!(!sql.contains(&format!("THEN '{earlier}'")), "{earlier} in {sql}");
+        }
     }
 
     #[test]

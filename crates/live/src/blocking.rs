@@ -47,9 +47,7 @@ impl Blocking {
             segment.want(Parts::STATEMENTS)?;
             self.names.learn(segment, blocked, sessions);
             for row in sessions {
-                if let Some(key) = segment.last_statement(row.slot)? {
-                    last.insert(row.slot, key);
-                }
+                last.insert(row.slot, segment.session_statement(row.slot)?);
             }
             if statements.is_none() {
                 statements = segment.statements()?.map(Arc::new);

@@ -11,6 +11,11 @@ use error::Error;
 /// At the end of the comment of an extension that `enable` has created.
 const NOTE: &str = " (created by \"tally enable\")";
 
+/// Whoever has read a view, or has made a schema of our name, in a transaction that does not end, would keep us waiting.
+const PATIENCE: &str = "/* tally */ SET lock_timeout = '5s'";
+/// SQLSTATE of a lock that was not to be had in time.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
 /// What `enable` did in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Made {
@@ -50,6 +55,7 @@ pub fn has_function(client: &mut Client, name: &str) -> Result<bool, Error> {
 /// An error if another owner's schema has the name: its functions would be called by mistake, with
 /// the caller's rights.
 pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
+    client.batch_execute(PATIENCE)?;
     let row = client.query_one(
         "select exists (select from pg_extension where extname = 'pg_tally'), \
                 (select pg_get_userbyid(nspowner)::text from pg_namespace where nspname = 'tally'), \
@@ -122,8 +128,10 @@ pub fn drop(client: &mut Client) -> Result<Dropped, Error> {
     if !comment.ends_with(NOTE) {
         return Ok(Dropped::Kept("`tally enable` did not create it".into()));
     }
+    client.batch_execute(PATIENCE)?;
     match client.batch_execute("DROP EXTENSION pg_tally") {
         Ok(()) => Ok(Dropped::Done),
+        Err(error) if error.sqlstate() == Some(LOCK_NOT_AVAILABLE) => Err(error.into()),
         Err(error) if error.sqlstate().is_some() => {
             Ok(Dropped::Kept(Error::from(error).to_string()))
         }

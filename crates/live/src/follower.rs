@@ -2,11 +2,13 @@
 //! Follows a server across its restarts: attaches to its segment, reads what is wanted step by
 //! step, notices when that run of the server ends, and attaches to the next one.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
-use segment::Segment;
+use segment::{Segment, Statements};
 
-use crate::run::Run;
+use crate::run::{Beginning, Run};
 pub use crate::run::{Details, Figures, Taken, Wanted};
 use crate::segment_source::SegmentSource;
 use crate::tail::Tail;
@@ -29,8 +31,8 @@ pub enum Step {
     Frame(Box<Taken>),
     /// An interval.
     Interval(Box<Reading>),
-    /// The run has ended; why.
-    Ended(&'static str),
+    /// The run has ended, or cannot be read; why.
+    Ended(Cow<'static, str>),
     /// There is nothing to read for now.
     Absent(Absent),
 }
@@ -106,6 +108,10 @@ pub struct Follower {
     wanted: Wanted,
     /// When the segment read last was created, which tells it from its successors.
     created: Option<u64>,
+    /// The postmaster of the run read last; 0: it has ended.
+    server_pid: u32,
+    /// Its last reading of the statements: the next run may go on with them.
+    statements: Option<Arc<Statements>>,
     run: Option<Run>,
     tail: Option<Tail>,
 }
@@ -114,7 +120,8 @@ impl Follower {
     /// Of the segment at this place, which need not exist yet.
     pub fn new(place: impl Into<SegmentSource>, wanted: Wanted) -> Follower {
         let tail = wanted.after.map(Tail::after);
-        Follower { place: place.into(), wanted, created: None, run: None, tail }
+        let place = place.into();
+        Follower { place, wanted, created: None, server_pid: 0, statements: None, run: None, tail }
     }
 
     /// The same, already attached. An error if there is no segment, or if figures are wanted and
@@ -173,26 +180,45 @@ impl Follower {
     /// Intervals always have them, and so has the last frame of a run.
     pub fn step(&mut self, details: bool) -> Vec<Step> {
         let mut found = Vec::new();
+        let mut next = None;
         if let Some(mut run) = self.run.take() {
             let refreshed = run.refresh(&self.wanted);
             let end = End::of(&run.segment);
-            let read = refreshed.and_then(|()| self.read(&mut run, details, end, &mut found));
+            let ended = end.map_or(Ok(()), |_| {
+                // Its successor tells when a run ended at the latest, so that no time is in both.
+                let opened = next.insert(self.place.open());
+                run.end(opened.as_ref().ok())
+            });
+            let read =
+                refreshed.and(ended).and_then(|()| self.read(&mut run, details, end, &mut found));
+            if read.is_err() || end.is_some() {
+                self.statements = run.statements().cloned();
+            }
+            if end.is_some() {
+                self.server_pid = 0;
+            }
             if let Err(error) = read {
-                found.push(Step::Ended("the segment cannot be read"));
-                found.push(Step::Absent(Absent::Unreadable(error)));
+                // What was only our session's end is over with another one; else the reason is found now, such as
+                // that the database was dropped.
+                found.push(Step::Ended(format!("the segment cannot be read: {error}").into()));
+                found.push(self.attached(next));
                 return found;
             }
             let Some(end) = end else {
                 self.run = Some(run);
                 return found;
             };
-            found.push(Step::Ended(end.reason()));
+            found.push(Step::Ended(end.reason().into()));
         }
-        found.push(match self.attach() {
+        found.push(self.attached(next));
+        found
+    }
+
+    fn attached(&mut self, next: Option<Result<Segment, Error>>) -> Step {
+        match self.attach(next) {
             Ok(fresh) => Step::Attached { fresh },
             Err(absent) => Step::Absent(absent),
-        });
-        found
+        }
     }
 
     /// The interval since the last step, of the same run of the server.
@@ -229,9 +255,9 @@ impl Follower {
         Ok(())
     }
 
-    /// Returns whether the run started after the one read before.
-    fn attach(&mut self) -> Result<bool, Absent> {
-        match self.place.open() {
+    /// Returns whether the run started after the one read before. `opened`: what is at the place, if that is known.
+    fn attach(&mut self, opened: Option<Result<Segment, Error>>) -> Result<bool, Absent> {
+        match opened.unwrap_or_else(|| self.place.open()) {
             Ok(segment) if segment.server_runs() == Some(false) => Err(Absent::Stopped),
             Ok(segment) => self.begin(segment).map_err(Absent::Unreadable),
             Err(Error::Segment(segment::Error::NotFound { .. })) => Err(Absent::Ended),
@@ -240,15 +266,19 @@ impl Follower {
     }
 
     fn begin(&mut self, segment: Segment) -> Result<bool, Error> {
-        let created = segment.header().created_realtime_ns;
+        let header = segment.header();
+        let (created, server_pid) = (header.created_realtime_ns, header.server_pid);
         let fresh = self.created.is_some_and(|known| known != created);
+        // Of the same run, what was counted while it could not be read is part of the gap.
+        let another = fresh || self.server_pid != server_pid;
+        let statements = self.statements.clone().filter(|_| another);
         if self.wanted.figures != Figures::Intervals && (fresh || self.tail.is_none()) {
             let after = if fresh { 0 } else { segment.event_count()? };
             self.tail = Some(Tail::after(after));
         }
-        self.run = Some(Run::begin(segment, &self.wanted, fresh)?);
+        self.run = Some(Run::begin(segment, &self.wanted, Beginning { fresh, statements })?);
         // If it fails, the next attempt asks the same.
-        self.created = Some(created);
+        (self.created, self.server_pid, self.statements) = (Some(created), server_pid, None);
         Ok(fresh)
     }
 }

@@ -26,6 +26,7 @@ pub mod remote;
 mod run;
 mod segment_source;
 pub mod server;
+mod session_limits;
 pub mod session_samples;
 pub mod spec;
 pub mod switch;

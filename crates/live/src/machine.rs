@@ -7,9 +7,14 @@ use recording::{FrameRow, SettingRow};
 
 use view::HostMetrics;
 
+/// Readings at both ends of an interval are a little earlier or later than these, by less than this share.
+const SAME: f64 = 0.05;
+
 /// The kernel's counters of all processors, in clock ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Processors {
+    /// When they were read, CLOCK_MONOTONIC in ns.
+    at_ns: u64,
     user: u64,
     system: u64,
     idle: u64,
@@ -21,7 +26,8 @@ pub struct Processors {
 impl Processors {
     /// Now; `None` if the kernel does not report them.
     pub fn now() -> Option<Processors> {
-        Processors::parse(&read_to_string("/proc/stat").ok()?)
+        let read = Processors::parse(&read_to_string("/proc/stat").ok()?)?;
+        Some(Processors { at_ns: segment::clock::monotonic_ns(), ..read })
     }
 
     pub(crate) fn parse(text: &str) -> Option<Processors> {
@@ -34,6 +40,7 @@ impl Processors {
         };
         let runnable = text.lines().find_map(|line| line.strip_prefix("procs_running "));
         Some(Processors {
+            at_ns: 0,
             user: user + nice,
             system: system + irq + softirq,
             idle,
@@ -58,10 +65,20 @@ impl Processors {
         self.busy() + self.idle + self.iowait + self.steal
     }
 
-    /// Fill an interval's row with the differences from an earlier reading.
+    /// Fill an interval's row with the differences from an earlier reading. Where that was not at the interval's begin (the
+    /// server's start, which was found later), they are taken for as evenly spread.
     pub fn fill(&self, before: &Processors, row: &mut FrameRow) {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-        let ns = |now: u64, then: u64| now.saturating_sub(then).saturating_mul(tick_ns);
+        let ratio = row.interval_ns as f64 / self.ns_since(before);
+        let spread = !(1.0 - SAME..=1.0 + SAME).contains(&ratio) && ratio.is_finite();
+        let ns = |now: u64, then: u64| {
+            let ns = now.saturating_sub(then).saturating_mul(tick_ns);
+            if spread {
+                (ns as f64 * ratio) as u64
+            } else {
+                ns
+            }
+        };
         row.host_user_ns = ns(self.user, before.user);
         row.host_system_ns = ns(self.system, before.system);
         row.host_idle_ns = ns(self.idle, before.idle);
@@ -70,11 +87,16 @@ impl Processors {
         row.host_runnable = self.runnable;
     }
 
-    /// The same as averages over this many seconds.
-    pub fn used(&self, before: &Processors, seconds: f64) -> HostMetrics {
-        let mut row = FrameRow::default();
+    fn ns_since(&self, before: &Processors) -> f64 {
+        self.at_ns.saturating_sub(before.at_ns) as f64
+    }
+
+    /// The same as averages of the time between the two.
+    pub fn used(&self, before: &Processors) -> HostMetrics {
+        let length = self.ns_since(before).max(1.0);
+        let mut row = FrameRow { interval_ns: length as u64, ..FrameRow::default() };
         self.fill(before, &mut row);
-        let mean = |ns: u64| ns as f64 * 1e-9 / seconds.max(1e-9);
+        let mean = |ns: u64| ns as f64 / length;
         HostMetrics {
             busy: mean(row.host_user_ns.saturating_add(row.host_system_ns)),
             iowait: mean(row.host_iowait_ns),
@@ -160,6 +182,18 @@ mod tests {
         assert_eq!(row.host_user_ns, 50 * (1_000_000_000 / hz));
         assert_eq!((row.host_system_ns, row.host_runnable), (0, 3));
         assert!(Processors::parse("nothing").is_none());
+
+        // A minute in which nobody recorded lies before the interval of a second: a second of a processor, not 61.
+        let hz = rustix::param::clock_ticks_per_second();
+        let now = Processors { at_ns: 61_000_000_000, user: before.user + 61 * hz, ..now };
+        let mut row = FrameRow { interval_ns: 1_000_000_000, ..FrameRow::default() };
+        now.fill(&before, &mut row);
+        assert_eq!(row.host_user_ns, 1_000_000_000);
+        assert!((now.used(&before).busy - 1.0).abs() < 1e-6);
+        // Readings around an interval are left as they are.
+        let mut row = FrameRow { interval_ns: 60_000_000_000, ..FrameRow::default() };
+        now.fill(&before, &mut row);
+        assert_eq!(row.host_user_ns, 61_000_000_000);
         assert!(Processors::now().is_some());
     }
 
@@ -187,7 +221,7 @@ mod tests {
         assert_eq!([row.host_user_ns, row.host_system_ns].map(ticks), [30, 160]);
         let rest = [row.host_idle_ns, row.host_iowait_ns, row.host_steal_ns];
         assert_eq!(rest.map(ticks), [40, 50, 80]);
-        let used = now.used(&before, 2.0);
+        let used = Processors { at_ns: 2_000_000_000, ..now }.used(&before);
         let mean = |ticks: f64| ticks / hz as f64 / 2.0;
         assert!((used.busy - mean(190.0)).abs() < 1e-9, "{used:?}");
         assert!((used.iowait - mean(50.0)).abs() < 1e-9, "{used:?}");

@@ -70,15 +70,19 @@ impl Recent {
         while self.begins.get(1).is_some_and(|second| age(second) >= self.length) {
             self.begins.pop_front();
         }
-        let begin = self.begins.front();
+        // Statements may have been asked for later: all figures are of the same time.
+        let has_them = |begin: &&Begin| begin.statements.is_some();
+        let begin = match statements {
+            Some(_) => self.begins.iter().find(has_them).or(self.begins.front()),
+            None => self.begins.front(),
+        };
         let earlier = begin.map(|begin| &*begin.snapshot);
         let frame = Frame::between(segment, earlier, snapshot);
         let busy = frame.busy_seconds();
         let mut interval = Interval::from(frame);
         interval.kernel = self.kernel_since(begin.map_or(self.kernel, |it| it.kernel), kernel);
         interval.kernel.unexplained_seconds = kernel.unexplained_share * busy;
-        // They may have been asked for later.
-        let before = self.begins.iter().find_map(|begin| begin.statements.as_ref());
+        let before = begin.and_then(|begin| begin.statements.as_ref());
         let found = statements
             .zip(before)
             .map(|(now, before)| statements::Statements::between(Some(before), now));

@@ -98,6 +98,15 @@ pub struct Details {
     pub kernel: Option<KernelView>,
 }
 
+/// Where reading of a run begins.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    /// The run started after the one read before: its frames begin at its start. All others begin now.
+    pub fresh: bool,
+    /// The last reading of the statements of the run before, if this is another one.
+    pub statements: Option<Arc<Statements>>,
+}
+
 /// A run of a server that is being read, and the previous readings of it.
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -105,7 +114,7 @@ pub(crate) struct Run {
     previous: Option<Arc<Snapshot>>,
     /// At the previous details.
     detailed: Option<Arc<Snapshot>>,
-    /// When that was, CLOCK_MONOTONIC in ns.
+    /// When that was; tick.
     since: u64,
     kernel: Option<Watch>,
     statements: Option<Arc<Statements>>,
@@ -130,8 +139,12 @@ impl Wanted {
 }
 
 impl Run {
-    /// Frames of a fresh run begin at its start, all others now.
-    pub(crate) fn begin(segment: Segment, wanted: &Wanted, fresh: bool) -> Result<Run, Error> {
+    /// Begins to read a run.
+    pub(crate) fn begin(
+        segment: Segment,
+        wanted: &Wanted,
+        beginning: Beginning,
+    ) -> Result<Run, Error> {
         let mut segment = segment;
         segment.want(wanted.parts())?;
         let kernel = wanted.kernel.then(|| match wanted.figures {
@@ -142,7 +155,7 @@ impl Run {
             segment,
             previous: None,
             detailed: None,
-            since: segment::clock::monotonic_ns(),
+            since: 0,
             kernel,
             statements: None,
             relations: None,
@@ -158,15 +171,21 @@ impl Run {
         };
         let from_now = match wanted.figures {
             Figures::None => false,
-            Figures::Frames => !fresh,
+            Figures::Frames => !beginning.fresh,
             Figures::Intervals => true,
         };
-        if from_now {
-            let snapshot = Arc::new(run.segment.snapshot(None)?);
-            if let Some(kernel) = &mut run.kernel {
-                kernel.observe(None, &snapshot, 0.0);
-            }
-            run.statements = run.read_statements(wanted)?;
+        let snapshot = from_now.then(|| run.segment.snapshot(None)).transpose()?.map(Arc::new);
+        if let Some((kernel, snapshot)) = run.kernel.as_mut().zip(snapshot.as_ref()) {
+            kernel.observe(None, snapshot, 0.0);
+        }
+        if wanted.figures != Figures::None {
+            run.statements = run.first_statements(wanted, beginning)?;
+        }
+        run.since = match &snapshot {
+            Some(snapshot) => snapshot.tick,
+            None => run.segment.header().clock_tick0,
+        };
+        if let Some(snapshot) = snapshot {
             run.recent = wanted
                 .recent
                 .map(|length| Recent::start(length, snapshot.clone(), run.statements.clone()));
@@ -181,6 +200,15 @@ impl Run {
         // The answer shall be there for the first interval.
         run.ask_vacuum();
         Ok(run)
+    }
+
+    /// The run has ended, as this segment and the one at its place now tell.
+    pub(crate) fn end(&mut self, next: Option<&Segment>) -> Result<(), Error> {
+        if let Some(end) = self.segment.end_of_run(next)? {
+            // A look may have come after the server had written it.
+            self.segment.end_at(end.max(self.previous.as_ref().map_or(0, |last| last.tick)));
+        }
+        Ok(())
     }
 
     /// Read from now on what is in the segment by now.
@@ -204,6 +232,35 @@ impl Run {
         }
     }
 
+    /// The reading from which statements are counted: the last one of the run before, if the figures were handed on; else
+    /// the start of a run that had none then. Those of any other run are counted from now on.
+    fn first_statements(
+        &mut self,
+        wanted: &Wanted,
+        beginning: Beginning,
+    ) -> Result<Option<Arc<Statements>>, Error> {
+        if wanted.figures == Figures::Frames && wanted.statements {
+            let before = beginning.statements;
+            match before {
+                Some(before) if self.segment.continues_statements(&before)? => {
+                    return Ok(Some(before));
+                }
+                _ if beginning.fresh => {
+                    if let Some(nothing) = self.segment.statements_at_creation()? {
+                        return Ok(Some(Arc::new(nothing)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.read_statements(wanted)
+    }
+
+    /// The last reading of the statements.
+    pub(crate) fn statements(&self) -> Option<&Arc<Statements>> {
+        self.statements.as_ref()
+    }
+
     fn read_statements(&mut self, wanted: &Wanted) -> Result<Option<Arc<Statements>>, Error> {
         Ok(if wanted.statements { self.segment.statements()?.map(Arc::new) } else { None })
     }
@@ -215,7 +272,8 @@ impl Run {
         let sessions = blocked
             .map(|blocked| session_samples::of(&self.segment, &snapshot, &frame, blocked))
             .transpose()?;
-        let reset = self.previous.as_ref().is_some_and(|p| p.resets != snapshot.resets);
+        let resets = self.previous.as_ref().map_or(0, |previous| previous.resets);
+        let reset = resets != snapshot.resets;
         let details = details.then(|| self.details(wanted, &frame, &snapshot)).transpose()?;
         let devices = self.devices.as_mut().and_then(|devices| {
             devices.ask(details.is_some());
@@ -285,9 +343,11 @@ impl Run {
         snapshot: &Snapshot,
         statements: Option<Arc<Statements>>,
     ) -> Result<Opened, Error> {
-        let key = self.segment.last_statement(id.slot)?;
+        let statement = self.segment.session_statement(id.slot)?;
+        let key = statement.key();
         let known = key.as_ref().zip(statements.as_deref());
         let known = known.and_then(|(key, all)| all.get(key)?.text.as_ref());
+        let known = statement.message().or(known);
         Ok(Opened {
             id,
             accounts: snapshot.accounts_of(id.slot, id.generation),
@@ -314,8 +374,9 @@ impl Run {
             let view = kernel.observe(before.as_deref(), snapshot, frame.busy_seconds());
             details.kernel = before.map(|_| view);
         }
-        let now = segment::clock::monotonic_ns();
-        details.length_ns = now.saturating_sub(std::mem::replace(&mut self.since, now));
+        let since = std::mem::replace(&mut self.since, snapshot.tick);
+        let length = snapshot.clock.seconds(snapshot.tick.saturating_sub(since));
+        details.length_ns = (length * 1e9) as u64;
         if let Some(now) = self.read_statements(wanted)? {
             let before = self.statements.replace(now.clone());
             details.statements = Some((before, now));

@@ -15,6 +15,7 @@ use segment::Segment;
 
 use crate::environment::is_set;
 use crate::postmaster_file::PostmasterFile;
+use crate::session_limits;
 use crate::spec::Spec;
 use error::Error;
 
@@ -187,7 +188,9 @@ fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
         conninfo.set("password", "").set("passfile", "/dev/null/none");
     }
     let mut client = Client::connect(&conninfo).map_err(|error| refused(&error, named))?;
+    session_limits::lift_statement_timeout(&mut client);
     client.batch_execute(SAFE_PATH)?;
+    session_limits::lift_others(&mut client);
     Ok(client)
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn of(
         };
         let statement = match row.state {
             "background" => None,
-            _ => segment.last_statement(row.slot)?,
+            _ => segment.session_statement(row.slot)?.key(),
         };
         samples.push(SessionSample { at, statement, blocked: own.map(wait) });
     }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use segment::wait_names;
 use serde::Serialize;
 use stats::{discoveries, Counts};
 
@@ -162,7 +163,10 @@ fn accounts(both: [&Profile; 2], units: [f64; 2]) -> Vec<AccountRow> {
     let mut all: BTreeMap<Account, [f64; 2]> = BTreeMap::new();
     for (side, profile) in both.into_iter().enumerate() {
         for row in profile.ledger.iter().filter(|it| !it.idle) {
-            all.entry(row.account.clone()).or_default()[side] += row.seconds / units[side];
+            // The servers may be of two versions.
+            let activity = wait_names::canonical(&row.account.activity).to_string();
+            let account = Account { activity, ..row.account.clone() };
+            all.entry(account).or_default()[side] += row.seconds / units[side];
         }
     }
     let mut rows: Vec<AccountRow> =

@@ -18,7 +18,7 @@ use recording::{
 use segment::delta::Extreme;
 use segment::directory::Stat;
 use segment::statements::{StatementRecord, Unit};
-use segment::{Frame, Histogram, RelationRow, Statements};
+use segment::{Frame, Histogram, RelationRow};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -218,7 +218,7 @@ fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
         };
         details.push(Detail {
             spread,
-            statements: found.map_or_else(Vec::new, |found| Statements::records(None, &found)),
+            statements: found.map_or_else(Vec::new, |found| found.total_records()),
             relations: real.relations(range)?.unwrap_or_default(),
             time_us,
             host,

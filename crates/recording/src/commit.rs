@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::store::{self, DataFile, Store, UNFINISHED};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 const NAME: &str = "commit.json";
 
@@ -48,6 +48,15 @@ impl Commit {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.rename.is_empty() && self.remove.is_empty()
+    }
+
+    /// Whether all names are below the recording: it may come from anybody.
+    fn is_within(&self) -> bool {
+        let plain = |name: &String| {
+            Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+        };
+        self.rename.iter().all(|(from, to)| plain(from) && plain(to))
+            && self.remove.iter().all(plain)
     }
 
     /// Remove the files that were written under temporary names.
@@ -114,7 +123,13 @@ impl Commit {
         let path = store.journals().join(NAME);
         match std::fs::read(&path) {
             // One that is incomplete after a crash of the machine has changed nothing.
-            Ok(text) => Ok(serde_json::from_slice(&text).unwrap_or_default()),
+            Ok(text) => {
+                let commit: Commit = serde_json::from_slice(&text).unwrap_or_default();
+                match commit.is_within() {
+                    true => Ok(commit),
+                    false => Err(Error::File { path, reason: "it names files elsewhere".into() }),
+                }
+            }
             Err(error) if is_absent(&error) => Ok(Commit::default()),
             Err(error) => Err(Error::io(&path)(error)),
         }
@@ -209,6 +224,25 @@ mod tests {
         assert_eq!(store.files(TABLE).len(), 1);
         assert!(Commit::unfinished(&store).unwrap().is_empty());
         Commit::recover(&store).unwrap();
+    }
+
+    #[test]
+    fn nothing_outside_of_the_recording_is_changed() {
+        let victim = tempfile::NamedTempFile::new().unwrap();
+        let absolute = victim.path().display().to_string();
+        let (folder, store, _) = begun();
+        let above = format!("../{}", victim.path().file_name().unwrap().to_string_lossy());
+        assert_eq!(folder.path().parent(), victim.path().parent());
+        for name in [absolute, above] {
+            for text in [
+                format!("{{\"rename\":[],\"remove\":[\"{name}\"]}}"),
+                format!("{{\"rename\":[[\"{name}\",\"frames/it\"]],\"remove\":[]}}"),
+                format!("{{\"rename\":[[\"frames/it\",\"{name}\"]],\"remove\":[]}}"),
+            ] {
+                std::fs::write(store.journals().join(NAME), text).unwrap();
+                assert!(Commit::recover(&store).is_err() && victim.path().exists());
+            }
+        }
     }
 
     #[test]

@@ -275,13 +275,54 @@ fn shorten(tokens: Vec<Token>) -> Vec<Token> {
     short
 }
 
-/// The text that is hashed.
-fn normal(text: &str) -> String {
+/// The tokens that are hashed.
+fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = shorten(Scanner { rest: text, tokens: Vec::new() }.scan());
     while tokens.last().is_some_and(|last| last.is_sign(";")) {
         tokens.pop();
     }
+    tokens
+}
+
+fn joined(tokens: &[Token]) -> String {
     tokens.iter().map(Token::text).collect::<Vec<_>>().join(" ")
+}
+
+/// The text that is hashed.
+fn normal(text: &str) -> String {
+    joined(&tokens(text))
+}
+
+/// What a command is called by all versions of the server; `None`: it is none of these. From 16 on END is COMMIT to the
+/// server, which keeps the text that came first; from 17 on the name of a savepoint or prepared statement is a constant.
+fn command(tokens: &[Token]) -> Option<String> {
+    let Some(Token::Word(verb)) = tokens.first() else { return None };
+    let is = |at: usize, words: &[&str]| {
+        tokens.get(at).is_some_and(|token| words.iter().any(|word| token.is_word(word)))
+    };
+    let after = |at: usize, optional: &[&str]| at + usize::from(is(at, optional));
+    let of_name = |command: &str, at: usize| {
+        (tokens.len() == at + 1 && !is(at, &["all"])).then(|| format!("{command} ?"))
+    };
+    let after_work = after(1, &["work", "transaction"]);
+    let rest = joined(tokens.get(after_work..).unwrap_or_default());
+    let ended = |command: &str| match rest.as_str() {
+        "" | "and no chain" => Some(command.to_string()),
+        "and chain" => Some(format!("{command} and chain")),
+        _ => None,
+    };
+    match verb.as_str() {
+        "begin" => Some(format!("begin {rest}").trim_end().to_string()),
+        "commit" | "end" => ended("commit"),
+        "rollback" | "abort" if is(after_work, &["to"]) => {
+            of_name("rollback to", after(after_work + 1, &["savepoint"]))
+        }
+        "rollback" | "abort" => ended("rollback"),
+        "savepoint" => of_name("savepoint", 1),
+        "release" => of_name("release", after(1, &["savepoint"])),
+        "deallocate" => of_name("deallocate", after(1, &["prepare"])),
+        _ => None,
+    }
 }
 
 /// FNV-1a, 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>.
@@ -293,6 +334,42 @@ fn hash(text: &str) -> u64 {
 /// The fingerprint of a statement's text: `f1:` and 16 hexadecimal digits.
 pub fn fingerprint(text: &str) -> String {
     format!("{RULE}:{:016x}", hash(&normal(text)))
+}
+
+/// The fingerprint by which statements of several servers are compared: that of the last version's text, where versions
+/// write a command differently.
+pub fn comparable_fingerprint(text: &str) -> String {
+    let tokens = tokens(text);
+    let text = command(&tokens).unwrap_or_else(|| joined(&tokens));
+    format!("{RULE}:{:016x}", hash(&text))
+}
+
+/// Fingerprints of commands in other words, each with the one to compare by. Commands with names of their own are missing.
+pub fn synonyms() -> Vec<(String, String)> {
+    const MODES: [&str; 9] = [
+        "",
+        "read only",
+        "read write",
+        "deferrable",
+        "not deferrable",
+        "isolation level serializable",
+        "isolation level repeatable read",
+        "isolation level read committed",
+        "isolation level read uncommitted",
+    ];
+    let verbs = ["commit", "end", "rollback", "abort"];
+    let ends = verbs.iter().map(|verb| (*verb, &["", "and chain", "and no chain"][..]));
+    let mut found = Vec::new();
+    for (verb, endings) in ends.chain([("begin", &MODES[..])]) {
+        for noise in ["", "work", "transaction"] {
+            for ending in endings {
+                let text = format!("{verb} {noise} {ending}");
+                found.push((fingerprint(&text), comparable_fingerprint(&text)));
+            }
+        }
+    }
+    found.retain(|(own, comparable)| own != comparable);
+    found
 }
 
 #[cfg(test)]
@@ -346,6 +423,46 @@ mod tests {
         ] {
             assert_ne!(fingerprint(a), fingerprint(b), "{a} and {b}");
         }
+    }
+
+    #[test]
+    fn commands_that_a_version_takes_for_the_same_are_compared_as_one() {
+        for (a, b) in [
+            ("END", "commit;"),
+            ("end transaction", "COMMIT WORK"),
+            ("COMMIT AND NO CHAIN", "commit"),
+            ("abort and chain", "ROLLBACK WORK AND CHAIN"),
+            (
+                "begin transaction isolation level serializable",
+                "BEGIN ISOLATION LEVEL SERIALIZABLE",
+            ),
+            ("SAVEPOINT a", "SAVEPOINT $1"),
+            ("rollback to savepoint \"A b\"", "ROLLBACK TO $1"),
+            ("release savepoint a", "RELEASE b"),
+            ("deallocate prepare a", "DEALLOCATE $1"),
+            ("select 1", "SELECT $1"),
+        ] {
+            assert_eq!(comparable_fingerprint(a), comparable_fingerprint(b), "{a} and {b}");
+        }
+        for (a, b) in [
+            ("commit", "rollback"),
+            ("commit", "commit and chain"),
+            ("commit prepared 'a'", "commit"),
+            ("begin", "start transaction"),
+            ("begin", "begin read only"),
+            ("rollback", "rollback to a"),
+            ("deallocate all", "deallocate a"),
+            ("end_of_day()", "end"),
+            ("select end", "select commit"),
+        ] {
+            assert_ne!(comparable_fingerprint(a), comparable_fingerprint(b), "{a} and {b}");
+        }
+        let known = synonyms();
+        let of = |text| known.iter().find(|it| it.0 == fingerprint(text)).map(|it| it.1.clone());
+        assert_eq!(of("END"), Some(fingerprint("COMMIT")));
+        assert_eq!(of("abort work and chain"), Some(fingerprint("rollback and chain")));
+        assert_eq!(of("begin work read only"), Some(fingerprint("begin read only")));
+        assert_eq!([of("commit"), of("begin"), of("select 1")], [None, None, None]);
     }
 
     /// A statement's tokens, with constants marked.

@@ -35,8 +35,8 @@ pub struct Frames<'r> {
 }
 
 impl Recording {
-    /// The frames of a range. With a step, the intervals that end in one step of time, counted from
-    /// 1970, are merged to one frame; it has histograms if the step is at least a detail interval.
+    /// The frames of a range. With a step, the intervals of one step of time ([`crate::step_of`]) are merged to one frame;
+    /// it has histograms if the step is at least a detail interval.
     pub fn frames(&self, range: Range, step: Option<Duration>) -> Result<Frames<'_>, Error> {
         Ok(Frames {
             recording: self,
@@ -87,10 +87,11 @@ impl Frames<'_> {
         let rows = &rows[..length.max(1)];
         let chunk = self.chunk(rows)?;
         self.next += rows.len();
-        let frames: Vec<(i64, Frame)> =
-            rows.iter().filter_map(|row| Some((row.time_us, self.frame(row, &chunk)?))).collect();
-        for (time_us, frame) in frames {
-            self.take(time_us, frame);
+        let number = |row: &FrameRow| self.step.map(|step| row.step(step));
+        let frames: Vec<(Option<i64>, Frame)> =
+            rows.iter().filter_map(|row| Some((number(row), self.frame(row, &chunk)?))).collect();
+        for (number, frame) in frames {
+            self.take(number, frame);
         }
         Ok(())
     }
@@ -164,12 +165,12 @@ impl Frames<'_> {
         Some(frame)
     }
 
-    fn take(&mut self, time_us: i64, frame: Frame) {
-        let Some(step) = self.step else {
+    /// `number`: that of its step, if there are steps.
+    fn take(&mut self, number: Option<i64>, frame: Frame) {
+        let Some(number) = number else {
             self.ready.push_back(frame);
             return;
         };
-        let number = (time_us - 1).div_euclid(step);
         match &mut self.open {
             Some((known, open)) if *known == number => open.merge(&frame),
             open => self.ready.extend(open.replace((number, frame)).map(|(_, frame)| frame)),

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::index::Index;
 use crate::range::Range;
 use crate::recording::Recording;
+use crate::rows::FrameRow;
 use crate::series::Series;
 use crate::statistics::StatRow;
 use crate::sum::{number_columns, Numbers, StatTotals};
@@ -80,19 +81,29 @@ impl Recording {
         lines: usize,
         line_of: impl Fn(&Series) -> Option<usize>,
     ) -> Result<Grid, Error> {
-        let index = self.index(range)?;
-        self.report_missing(&index, range);
         let width = bounds_us.len().saturating_sub(1);
-        let column = |time_us: i64| {
-            let at = bounds_us.partition_point(|bound| *bound < time_us);
+        let column_of = |row: &FrameRow| {
+            let at = bounds_us.partition_point(|bound| *bound < row.time_us);
             at.checked_sub(1).filter(|at| *at < width)
         };
+        self.grid_by(range, (lines, width), line_of, column_of)
+    }
+
+    /// The same with `width` columns; `column_of` returns the column of an interval, from 0 to `width` - 1, if it has one.
+    pub fn grid_by(
+        &self,
+        range: Range,
+        (lines, width): (usize, usize),
+        line_of: impl Fn(&Series) -> Option<usize>,
+        column_of: impl Fn(&FrameRow) -> Option<usize>,
+    ) -> Result<Grid, Error> {
+        let index = self.index(range)?;
+        self.report_missing(&index, range);
         let mut grid = Grid {
             cells: vec![vec![StatTotals::default(); width]; lines],
             covered_ns: vec![0; width],
         };
-        let columns: Vec<Option<usize>> =
-            index.frames.iter().map(|row| column(row.time_us)).collect();
+        let columns: Vec<Option<usize>> = index.frames.iter().map(column_of).collect();
         for (row, column) in index.frames.iter().zip(&columns) {
             if let Some(covered) = column.and_then(|at| grid.covered_ns.get_mut(at)) {
                 *covered = covered.saturating_add(row.interval_ns);

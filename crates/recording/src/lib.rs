@@ -10,6 +10,7 @@
 mod about;
 mod batch;
 mod commit;
+mod details;
 mod error;
 mod file;
 mod files;
@@ -45,10 +46,11 @@ mod writer;
 
 pub use about::{About, FORMAT};
 pub use batch::{Batch, TABLES};
+pub use details::Detail;
 pub use error::Error;
 pub use file::panic_is_expected;
 pub use files::Files;
-pub use fingerprint::fingerprint;
+pub use fingerprint::{comparable_fingerprint, fingerprint, synonyms};
 pub use frames::Frames;
 pub use grid::Grid;
 pub use plan_rows::{PlanRow, PlanTextRow};
@@ -59,12 +61,12 @@ pub use relations::relation_rows;
 pub use retention::RetentionPolicy;
 pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
-    ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
+    step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow,
+    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
 };
 pub use series::Series;
 pub use session_history::SessionHistoryRow;
-pub use statements::StatementTexts;
+pub use statements::{StatementSeries, StatementTexts};
 pub use statistics::{HistogramRow, StatRow};
 pub use store::{file_name_of_host, Compaction, DataFile, GRADES, SHIP};
 pub use sum::{Latency, StatTotals};

@@ -5,6 +5,7 @@
 mod round;
 
 use crate::batch::Batch;
+use crate::details;
 use crate::plan_rows::PlanRow;
 use crate::rows::{FrameRow, RelationRow, StatementRow};
 use crate::statistics::StatRow;
@@ -29,15 +30,19 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
         Compaction::Minutes => Some(60),
     };
     batch.frames.sort_by_key(|row| row.frame);
-    let servers: HashMap<u64, u32> =
-        batch.frames.iter().map(|row| (row.frame, row.server)).collect();
+    let unmarked = details::unmarked_runs(&batch.frames);
+    details::mark(batch, |row| unmarked.contains(&row.server));
+    let minute = |row: &FrameRow| (row.server, row.step(DETAIL_US));
+    let minutes: HashMap<u64, (u32, i64)> =
+        batch.frames.iter().map(|row| (row.frame, minute(row))).collect();
     macro_rules! merge_details {
         ($($table:ident by $key:expr;)*) => {$(
-            merge(
-                &mut batch.$table,
-                |row| (servers.get(&row.frame).copied(), step_of(row.time_us, DETAIL_US)),
-                $key,
-            );
+            // Without their interval, they are of no server.
+            let group = |frame: u64, time_us: i64| match minutes.get(&frame) {
+                Some((server, minute)) => (Some(*server), *minute),
+                None => (None, time_us.div_euclid(DETAIL_US)),
+            };
+            merge(&mut batch.$table, |row| group(row.frame, row.time_us), $key);
         )*};
     }
     merge_details! {
@@ -48,6 +53,13 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
         relations by RelationRow::key;
         kernel by |_| ();
         server_io by |_| ();
+    }
+    let mut marked: Vec<&mut FrameRow> = batch.frames.iter_mut().filter(|row| row.detail).collect();
+    for merged in marked.chunk_by_mut(|a, b| minute(a) == minute(b)) {
+        // They are of the intervals up to the last one now.
+        if let Some((_, earlier)) = merged.split_last_mut() {
+            earlier.iter_mut().for_each(|row| row.detail = false);
+        }
     }
     if let Some(step) = intervals {
         coarsen(batch, step * SECOND_US);
@@ -61,11 +73,6 @@ pub(crate) fn total<R: Table, K: Hash + Eq>(sums: &mut HashMap<K, R>, key: K, ro
         Entry::Occupied(mut sum) => sum.get_mut().add(row),
         Entry::Vacant(entry) => drop(entry.insert(row)),
     }
-}
-
-/// The number of the step of an instant; the end of a step belongs to it.
-fn step_of(time_us: i64, step: i64) -> i64 {
-    (time_us - 1).div_euclid(step)
 }
 
 /// Add up the rows of one key in the same group. A group is not continued after another one of the
@@ -104,10 +111,11 @@ fn groups(frames: &[FrameRow], step: i64) -> BTreeMap<u64, u64> {
         let follows = open.last().is_some_and(|before| {
             let between = row.time_us - before.time_us;
             let length = i64::try_from(row.interval_ns / 1000).unwrap_or(i64::MAX);
-            // No gap, no clock that was set, the same server, level and duty.
+            // No gap, no clock that was set, the same server, level and duty, and no details of the earlier ones alone.
             between > 0
                 && between - length <= length / 2
-                && step_of(before.time_us, step) == step_of(row.time_us, step)
+                && before.step(step) == row.step(step)
+                && !before.detail
                 && (&row.level, row.server, row.partial)
                     == (&before.level, before.server, before.partial)
         });
@@ -173,9 +181,19 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_step_belongs_to_it() {
-        let steps = [0, 1, 9, 10, 11, 20, 21].map(|time| step_of(time, 10));
-        assert_eq!(steps, [-1, 0, 0, 0, 1, 1, 2]);
+    fn an_interval_is_of_the_step_that_most_of_it_is_in() {
+        let steps =
+            [500, 501, 10_000, 10_003, 10_499, 10_500].map(|ms| frame(1, ms).step(10 * SECOND_US));
+        assert_eq!(steps, [0, 0, 0, 0, 0, 1]);
+        let late = [frame(1, 9_003), frame(2, 10_003), frame(3, 11_003)];
+        assert_eq!(last(&late), [2, 2, 3]);
+    }
+
+    #[test]
+    fn intervals_after_a_detail_are_not_merged_with_its_own() {
+        let mut frames: Vec<FrameRow> = (1..=10).map(|n| frame(n, 1000 * n as i64)).collect();
+        frames[6].detail = true;
+        assert_eq!(last(&frames), [7, 7, 7, 7, 7, 7, 7, 10, 10, 10]);
     }
 
     #[test]
@@ -249,7 +267,7 @@ mod tests {
         };
         // The clock was set back after the second one.
         let mut rows = vec![row(1, 5, 1), row(2, 15, 2), row(3, 6, 4), row(4, 7, 8)];
-        merge(&mut rows, |it| step_of(it.time_us, 10), |_| ());
+        merge(&mut rows, |it| it.time_us.div_euclid(10), |_| ());
         let sums: Vec<(u64, u64)> = rows.iter().map(|it| (it.frame, it.wall_ns)).collect();
         assert_eq!(sums, [(1, 1), (2, 2), (4, 12)]);
     }

@@ -92,7 +92,7 @@ impl RowBuilder {
                 if &**it.stat.phase() == "off" {
                     row.uninstrumented_ns += stat.total;
                 }
-            } else if it.stat.command().is_some_and(|(_, handle)| handle) {
+            } else if it.command().is_some_and(|(_, handle)| handle) {
                 row.commands += stat.count;
             }
             batch.statistics.push(stat);

@@ -27,6 +27,7 @@ table! {
     locks_ns: u64, Ns, sum, "Time of the interval at level `locks`.";
     exact: bool, Flag, all, "Whether the accounts are complete.";
     partial: bool, Flag, any, "Whether instrumentation was off for a part of it on purpose (`tally record --duty`).";
+    detail: bool, Flag, any, "Whether details came with it: histograms, statements and the like since the detail before.";
     commands: u64, Count, sum, "Client commands handled.";
     sessions_active: u32, Count, last, "Active sessions.";
     sessions_idle: u32, Count, last, "Idle sessions.";
@@ -55,6 +56,20 @@ table! {
     host_iowait_ns: u64, Ns, sum, "Idle time of processors during I/O of a device.";
     host_steal_ns: u64, Ns, sum, "Time that the hypervisor took from this machine.";
     host_runnable: u64, Count, last, "Running and runnable processes of the machine at its end.";
+}
+
+/// The number of the step of time, counted from 1970, that most of an interval is in: one that ends a little late is
+/// still of the step that it was in.
+pub fn step_of(time_us: i64, interval_ns: u64, length_us: i64) -> i64 {
+    let half_us = i64::try_from(interval_ns / 2_000).unwrap_or(0);
+    time_us.saturating_sub(half_us).div_euclid(length_us.max(1))
+}
+
+impl FrameRow {
+    /// Its step of this length.
+    pub(crate) fn step(&self, length_us: i64) -> i64 {
+        step_of(self.time_us, self.interval_ns, length_us)
+    }
 }
 
 macro_rules! overflows {

@@ -17,6 +17,27 @@ use std::collections::{BTreeMap, HashMap};
 /// Texts of statements by queryid, database, user and toplevel.
 pub type StatementTexts = HashMap<(i64, u32, u32, bool), TextRow>;
 
+/// What a statement did, by block.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatementSeries {
+    /// Executions without an error.
+    pub calls: Vec<u64>,
+    /// Their time, ns.
+    pub exec_ns: Vec<u64>,
+    /// Time worked for it: parse, plan, execute, commit; ns.
+    pub total_ns: Vec<i64>,
+}
+
+impl StatementSeries {
+    fn of(blocks: usize) -> StatementSeries {
+        StatementSeries {
+            calls: vec![0; blocks],
+            exec_ns: vec![0; blocks],
+            total_ns: vec![0; blocks],
+        }
+    }
+}
+
 /// Clocks whose rates differ by less than this share have the same buckets.
 const NEARLY: f64 = 0.01;
 
@@ -68,6 +89,40 @@ impl Recording {
         let realtime_ns = u64::try_from(last.time_us).unwrap_or(0).saturating_mul(1000);
         let records = records.into_values().collect();
         Ok(Some(Statements::of_records(realtime_ns, Clock::recorded(kind, rate), records)))
+    }
+
+    /// Statements over time, in one pass. `block_of` returns the block of the details that came with an interval, from 0
+    /// to `blocks` - 1, if they have one.
+    pub fn statement_series(
+        &self,
+        range: Range,
+        blocks: usize,
+        block_of: impl Fn(u64) -> Option<usize>,
+    ) -> Result<HashMap<StatementKey, StatementSeries>, Error> {
+        let mut all: HashMap<StatementKey, StatementSeries> = HashMap::new();
+        const KEY: [&str; 6] = ["frame", "time", "queryid", "database_id", "user_id", "toplevel"];
+        macro_rules! add {
+            ($row:ident in $rows:ident; $($column:ident to $field:ident),*) => {
+                let mut add = |row: &$row| {
+                    let Some(at) = block_of(row.frame).filter(|_| range.contains(row.time_us)) else {
+                        return;
+                    };
+                    let series = all.entry(row.key()).or_insert_with(|| StatementSeries::of(blocks));
+                    $(if let Some(sum) = series.$field.get_mut(at) {
+                        *sum = sum.saturating_add(row.$column);
+                    })*
+                };
+                let names: Vec<&str> = KEY.into_iter().chain([$(stringify!($column)),*]).collect();
+                let wanted = columns::<$row>(&names);
+                let journal = self.each_columns::<$row>(range, &wanted, |columns| {
+                    $row::load(columns).iter().for_each(&mut add);
+                })?;
+                journal.$rows.iter().for_each(add);
+            };
+        }
+        add! { StatementRow in statements; calls to calls, exec_ns to exec_ns }
+        add! { StatementAccountRow in statement_accounts; total_ns to total_ns }
+        Ok(all)
     }
 
     /// The last texts of statements. They are written once a day, perhaps hours before the range.

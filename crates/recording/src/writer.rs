@@ -4,6 +4,7 @@
 use crate::about::About;
 use crate::batch::{Batch, Visit, TABLES};
 use crate::commit::Commit;
+use crate::details;
 use crate::error::Error;
 use crate::file::{self, Effort};
 use crate::files::Files;
@@ -180,6 +181,7 @@ impl Writer {
 
     /// Write a batch. After a failure none of it is there, and all earlier ones are.
     pub fn push(&mut self, mut batch: Batch) -> Result<(), Error> {
+        details::mark(&mut batch, |_| true);
         if let Some(row) = batch.frames.last() {
             let time_us = row.time_us;
             self.trust(row);

@@ -43,7 +43,10 @@ fn latency(mean: Option<f64>, p99: Option<f64>) -> String {
 fn commands(interval: &Interval) -> Option<String> {
     let rate = interval.commands_handled as f64 / length(interval);
     let seconds = |at: usize| interval.commands[at].handle.seconds;
-    let most = (0..interval.commands.len()).max_by(|&a, &b| seconds(a).total_cmp(&seconds(b)))?;
+    let most = (0..interval.commands.len()).max_by(|&a, &b| seconds(a).total_cmp(&seconds(b)));
+    let Some(most) = most else {
+        return (interval.own_commands > 0).then(|| format!("0/s{}", own(interval)));
+    };
     let row = &interval.commands[most];
     let of = match interval.commands.iter().filter(|row| row.handle.count > 0).count() {
         0 => return None,
@@ -51,7 +54,15 @@ fn commands(interval: &Interval) -> Option<String> {
         _ => format!(" ({})", row.kind),
     };
     let latency = latency(row.handle.mean_seconds, row.handle.p99_seconds);
-    Some(format!("{}/s{latency}{of}", count(rate)))
+    Some(format!("{}/s{latency}{of}{}", count(rate), own(interval)))
+}
+
+/// " (tally itself 9.91/s)", where it asked the server for something.
+fn own(interval: &Interval) -> String {
+    match interval.own_commands {
+        0 => String::new(),
+        own => format!(" (tally itself {}/s)", count(own as f64 / length(interval))),
+    }
 }
 
 /// Commits that wrote WAL.
@@ -76,4 +87,46 @@ fn processors(material: &Material) -> Option<String> {
     let wanted = cpu.iter().map(|it| it.timing.seconds).sum::<f64>() / length(interval);
     let share = wanted / (interval.cores.max(1)) as f64;
     Some(format!("sessions want {} of {} ({} %)", two(wanted), interval.cores, percent(share)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use segment::delta::{Change, Total};
+    use segment::directory::{Stat, StatKind};
+    use segment::frame::{FrameStat, ServerInfo};
+    use segment::interval::ClockInfo;
+    use segment::{own, Frame, Level};
+
+    use super::*;
+
+    /// An idle server that is watched through a connection has no commands; `tally diff` of its recording counts none either.
+    #[test]
+    fn what_tally_asks_is_no_command_of_the_load() {
+        let of = |process: &str, count| FrameStat {
+            process: process.into(),
+            stat: Arc::new(Stat::new(
+                "command::Query::handle".into(),
+                StatKind::Timer,
+                "ticks".into(),
+            )),
+            total: Total {
+                change: Change { count, total: count * 1000, ..Change::default() },
+                ..Total::default()
+            },
+        };
+        let commands = |statistics| {
+            let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
+            let empty = Frame::empty(clock, Level::Waits, ServerInfo::default());
+            let length = 2_000_000_000;
+            let frame = Frame { ticks: length, wall: length, statistics, ..empty };
+            commands(&Interval::of(&frame))
+        };
+        assert_eq!(commands(vec![]), None);
+        let idle = commands(vec![of(own::PROCESS, 20)]).unwrap();
+        assert!(idle.starts_with("0/s (tally itself 10"), "{idle}");
+        let busy = commands(vec![of(own::PROCESS, 20), of(own::CLIENT, 40)]).unwrap();
+        assert!(busy.starts_with("20") && busy.contains("each (tally itself 10"), "{busy}");
+    }
 }

@@ -72,6 +72,8 @@ pub struct Material {
     pub runs: Vec<Run>,
     /// I/O on the files of each relation, most time first; empty if not recorded.
     pub relations: Vec<RelationRow>,
+    /// Recorded time that they are of.
+    pub relations_seconds: f64,
     /// The cost of the level, if it was measured.
     pub cost: Option<MeasuredCost>,
     /// A Java client of the server, recorded at the same time.

@@ -282,6 +282,7 @@ fn make() -> Material {
     let hostile =
         "SELECT '<script>alert(1)</script>' || '</table>' FROM \"<b>bold</b>\" WHERE a & b";
     statements.rows[1].query = Some(hostile.into());
+    statements.interval_seconds = Some(whole.interval_seconds);
     Material {
         blocking: None,
         vacuum: None,
@@ -336,6 +337,7 @@ fn make() -> Material {
             output: "pgbench (15.20)\ntps = 571.3 (without initial connection time)\n".to_string(),
         }],
         relations: Vec::new(),
+        relations_seconds: 0.0,
         client: None,
         cost: None,
         devices: vec![Device {

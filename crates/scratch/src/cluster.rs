@@ -33,6 +33,8 @@ const POLL: Duration = Duration::from_millis(10);
 /// How to stop a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopMode {
+    /// Wait for the sessions to end, write a checkpoint.
+    Smart,
     /// Disconnect the sessions, write a checkpoint.
     Fast,
     /// Without a checkpoint; the next start recovers.
@@ -285,7 +287,12 @@ impl Cluster {
     /// Stop the server; no error if it does not run.
     pub fn stop(&mut self, mode: StopMode) -> Result<(), Error> {
         let Some(pid) = self.server.as_ref().map(Child::id) else { return Ok(()) };
-        signal(pid, if mode == StopMode::Fast { Signal::INT } else { Signal::QUIT });
+        let number = match mode {
+            StopMode::Smart => Signal::TERM,
+            StopMode::Fast => Signal::INT,
+            StopMode::Immediate => Signal::QUIT,
+        };
+        signal(pid, number);
         if self.wait_exit(PATIENCE) {
             return Ok(());
         }

@@ -18,6 +18,9 @@ use crate::os_user::OsUser;
 use crate::process::signal;
 use crate::program::tail;
 
+/// The length of a run that is stopped or dropped; longer than any measurement.
+const UNTIL_STOPPED: Duration = Duration::from_secs(7 * 86_400);
+
 /// What each client does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Load {
@@ -124,6 +127,11 @@ impl Pgbench {
         self.duration = Some(duration);
         self.transactions = None;
         self
+    }
+
+    /// Until it is stopped or dropped. A length of its own would be a race with what happens meanwhile.
+    pub fn until_stopped(self) -> Self {
+        self.duration(UNTIL_STOPPED)
     }
 
     /// Transactions per client, instead of a length.
@@ -246,6 +254,13 @@ impl RunningPgbench {
             signal(self.pid(), Signal::KILL);
             self.status = self.child.wait().ok();
         }
+    }
+
+    /// End a run that has begun its transactions as if its time were over: clients finish what they do, and pgbench
+    /// writes its logs and results. SIGALRM is how it learns that itself.
+    pub fn stop(self) -> Result<PgbenchResult, Error> {
+        signal(self.pid(), Signal::ALARM);
+        self.wait()
     }
 
     /// Its output so far.

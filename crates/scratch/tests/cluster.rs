@@ -128,6 +128,16 @@ fn a_reload_makes_new_settings_effective() {
 }
 
 #[test]
+fn a_directory_that_exists_is_not_removed() {
+    let mut cluster = Cluster::builder().create().unwrap();
+    let theirs = tempfile::tempdir().unwrap();
+    std::fs::write(theirs.path().join("it"), "theirs").unwrap();
+    assert!(cluster.move_directory("pg_wal", theirs.path()).is_err());
+    drop(cluster);
+    assert!(theirs.path().join("it").exists());
+}
+
+#[test]
 fn pgbench_runs_and_can_be_killed() {
     let cluster = Cluster::builder().start().unwrap();
     cluster.pgbench_init(1).unwrap();
@@ -201,4 +211,35 @@ fn a_cluster_is_removed_after_its_process_was_killed() {
         assert!(began.elapsed() < PATIENCE, "{dir} or pid {pid} is still there");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn a_load_that_is_stopped_has_written_its_results_and_logs() {
+    let cluster = Cluster::builder().start().unwrap();
+    let logs = cluster.host().join("transactions");
+    let pgbench = cluster
+        .pgbench()
+        .load(Load::Script("select 1;".into()))
+        .clients(2)
+        .jobs(2)
+        .until_stopped()
+        .arg("-l")
+        .arg(&format!("--log-prefix={}", logs.display()))
+        .arg("-P")
+        .arg("1");
+    let mut running = pgbench.spawn().unwrap();
+    let began = Instant::now();
+    while !running.so_far().contains("progress: ") {
+        assert!(running.running() && began.elapsed() < PATIENCE, "{}", running.so_far());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let result = running.stop().unwrap();
+    let written: usize = std::fs::read_dir(cluster.host())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().contains("/transactions."))
+        .map(|path| std::fs::read_to_string(path).unwrap().lines().count())
+        .sum();
+    assert!(result.transactions > 0);
+    assert_eq!(written as u64, result.transactions);
 }

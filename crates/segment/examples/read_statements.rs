@@ -64,7 +64,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let now = segment.statements()?.ok_or("the segment keeps none")?;
         later.push(cpu_ms() - begin);
         let begin = cpu_ms();
-        let delta = StatementsDelta::between(previous.as_ref(), &now);
+        let delta = match &previous {
+            Some(previous) => StatementsDelta::between(previous, &now),
+            None => StatementsDelta::total(&now),
+        };
         interval.push(cpu_ms() - begin);
         assert!(!delta.statements().is_empty());
         previous = Some(now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What one slot or group holds: identity, running account, statistics and held locks.
 
-use crate::directory::{Directory, StatId, StatKind};
+use crate::directory::{Directory, Stat, StatId, StatKind};
 use crate::histogram::Histogram;
 use crate::histogram_store::{HistogramRef, HistogramStore};
 use crate::layout::{entry, head, i32_at, text_at, u32_at, u64_at};
@@ -112,12 +112,16 @@ pub struct Book {
     pub(crate) seq: u64,
     /// The account that runs: index of its head.
     pub(crate) run_head: Option<usize>,
+    /// What pends; it is in its head.
+    pub(crate) pend: Option<Pending>,
     /// Since when, tick.
     pub run_start: u64,
     /// Since when its time is conserved, tick.
     pub born: u64,
     /// When its current or last transaction began, tick; 0 not known.
     pub transaction: u64,
+    /// Since when it waits for its client's next message, or waited for the last one, tick; 0 not known.
+    pub between: u64,
     /// Up to when it is conserved, tick.
     pub now: u64,
     /// Calls through each probe.
@@ -136,10 +140,30 @@ pub struct Book {
     pub sessions: u64,
 }
 
+/// A wait that is not recorded yet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pending {
+    /// Index of its head.
+    pub head: usize,
+    pub ticks: u64,
+    /// Or else a signal has interrupted it, and it may go on: it is time, and no event.
+    pub ended: bool,
+}
+
 impl Book {
     /// The account that runs.
     pub fn run(&self) -> Option<StatId> {
         self.run_head.and_then(|i| self.heads.get(i)).map(|h| h.stat)
+    }
+
+    /// Since when it does what it does, tick. Between two messages that is since the last one was handled, whatever wakes it
+    /// meanwhile: a reload of the configuration, a timer, another session's signal.
+    pub fn since(&self, running: Option<&Stat>) -> u64 {
+        let waits = running.is_some_and(Stat::is_between_messages);
+        match self.between {
+            between if waits && between != 0 => between.min(self.run_start),
+            _ => self.run_start,
+        }
     }
 
     /// The histogram of one of its heads, since the statistic began.
@@ -198,12 +222,18 @@ impl Book {
 
     /// Correct a book whose writer stopped during an update: the heads may already hold the stretch
     /// that just ended, while the next one has not begun. Time beyond that from birth to the stretch's
-    /// start is subtracted from the running account.
+    /// start is subtracted from the running account; if that has not run for so long, the pending record is in its head already.
     pub(crate) fn settle_torn(&mut self, directory: &Directory) {
         let Some(index) = self.run_head else { return };
         let running = self.heads.get(index).map_or(0, |h| h.running);
         let ended = self.accounted(directory).saturating_sub(running);
-        let twice = ended.saturating_sub(self.run_start.saturating_sub(self.born));
+        let mut twice = ended.saturating_sub(self.run_start.saturating_sub(self.born));
+        if let Some(pend) = self.pend.filter(|it| it.ticks == twice && twice > running) {
+            if let Some(head) = self.heads.get_mut(pend.head) {
+                head.total = head.total.saturating_sub(twice);
+                twice = 0;
+            }
+        }
         let running = running.saturating_sub(twice);
         if let Some(head) = self.heads.get_mut(index) {
             head.total = (head.total - head.running).saturating_add(running);

@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use crate::directory::StatId;
+use crate::own;
 use crate::snapshot::Snapshot;
 
 /// The sums.
@@ -72,11 +73,15 @@ impl ClientTotals {
             }
         }
         let (mut commands, mut ticks, mut off_stretches) = (0u64, 0u64, 0u64);
-        for head in snapshot.books.iter().chain(&snapshot.groups).flat_map(|book| &book.heads) {
+        let books = snapshot.books.iter().chain(&snapshot.groups);
+        let heads = books.flat_map(|book| book.heads.iter().map(move |head| (book, head)));
+        for (book, head) in heads {
             let at = head.stat as usize;
             if are_handled.get(at) == Some(&true) {
-                commands = commands.saturating_add(head.count);
-                ticks = ticks.saturating_add(head.total);
+                if own::is_client(&book.identity.kind) {
+                    commands = commands.saturating_add(head.count);
+                    ticks = ticks.saturating_add(head.total);
+                }
             } else if is_off.get(at) == Some(&true) {
                 off_stretches = off_stretches.saturating_add(head.count);
             }

@@ -236,6 +236,11 @@ impl Clock {
         }
     }
 
+    /// Whether ticks of both can be compared: of one kind, and equally long but for what each was measured with.
+    pub(crate) fn is_like(&self, other: &Clock) -> bool {
+        self.kind == other.kind && (self.ns_per_tick / other.ns_per_tick - 1.0).abs() < 1e-3
+    }
+
     /// Where ticks come from.
     pub fn kind(&self) -> ClockKind {
         self.kind

@@ -95,11 +95,15 @@ impl Stat {
         self.name.split_once("::").is_some_and(|(_, a)| a.starts_with("wait::"))
     }
 
+    /// Whether it is an account of a session between two messages of its client.
+    pub(crate) fn is_between_messages(&self) -> bool {
+        matches!(&*self.phase, "idle" | "idle in transaction")
+    }
+
     /// Whether an account is idling: waiting for the client between commands, the main loop of a background
     /// process, or a pause that the server takes on purpose so that others can work.
     pub fn is_idle(&self) -> bool {
-        let at_rest = matches!(&*self.phase, "idle" | "idle in transaction");
-        (at_rest && self.class == WaitClass::Client)
+        (self.is_between_messages() && self.class == WaitClass::Client)
             || self.class == WaitClass::Activity
             || (self.class == WaitClass::Timeout && PAUSES.contains(&&*self.activity))
             || &*self.phase == "off"

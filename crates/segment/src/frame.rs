@@ -236,6 +236,11 @@ impl Frame {
 }
 
 impl FrameStat {
+    /// Whether it is of the clients' commands: their kind, and whether it is the time of handling them.
+    pub fn command(&self) -> Option<(&str, bool)> {
+        self.stat.command().filter(|_| own::is_client(&self.process))
+    }
+
     pub(crate) fn key(&self) -> (Arc<str>, Arc<Stat>) {
         (self.process.clone(), self.stat.clone())
     }

@@ -4,7 +4,7 @@
 use crate::clock::ClockInfo;
 use crate::delta::Total;
 use crate::directory::Stat;
-use crate::frame::Frame;
+use crate::frame::{Frame, FrameStat};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -18,9 +18,14 @@ pub struct FrameTotals<'f> {
 impl<'f> FrameTotals<'f> {
     /// Add them up.
     pub fn of(frame: &'f Frame) -> FrameTotals<'f> {
+        FrameTotals::of_those(frame, |_| true)
+    }
+
+    /// Those that are wanted alone.
+    pub fn of_those(frame: &'f Frame, wanted: impl Fn(&FrameStat) -> bool) -> FrameTotals<'f> {
         let mut indexes: HashMap<&Stat, usize> = HashMap::with_capacity(frame.statistics.len());
         let mut sums: Vec<(&Stat, Cow<'_, Total>)> = Vec::new();
-        for it in &frame.statistics {
+        for it in frame.statistics.iter().filter(|it| wanted(it)) {
             match indexes.get(&*it.stat) {
                 Some(&at) => sums[at].1.to_mut().merge(&it.total),
                 None => {

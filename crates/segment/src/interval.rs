@@ -14,7 +14,7 @@ use crate::functions::{self, EdgeRow, FunctionRow};
 use crate::level::Level;
 use crate::locks::{LockRow, Locks, LwlockRow, PhaseRow};
 use crate::overflows::Overflows;
-use crate::rows::{command_rows, statistic_rows};
+use crate::rows::{command_rows, own_commands, statistic_rows};
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
 use crate::timing::most_first;
@@ -59,8 +59,10 @@ pub struct Interval {
     pub wall_seconds: f64,
     /// Of that, time that is not idle.
     pub busy_seconds: f64,
-    /// Commands handled.
+    /// Commands of clients that were handled.
     pub commands_handled: u64,
+    /// The same of tally's own sessions, which are none of them.
+    pub own_commands: u64,
     /// Whether it is complete: no uninstrumented time, no overflow in the interval, no slot that could
     /// not be read consistently.
     pub exact: bool,
@@ -144,7 +146,7 @@ impl Interval {
             .map(|(stat, total)| AccountRow::of(stat, total.clone(), clock))
             .collect();
         most_first!(ledger, timing.seconds, phase, activity);
-        let commands = command_rows(&sums);
+        let commands = command_rows(frame);
         let sum = |f: fn(&AccountRow) -> bool| -> f64 {
             ledger.iter().filter(|a| f(a)).map(|a| a.timing.seconds).fold(0.0, |sum, s| sum + s)
         };
@@ -168,6 +170,7 @@ impl Interval {
             wall_seconds,
             busy_seconds: sum(|a| !a.idle),
             commands_handled: commands.iter().map(|c| c.handle.count).sum(),
+            own_commands: own_commands(frame),
             exact: uninstrumented_seconds == 0.0 && frame.is_whole(),
             torn_sessions: frame.torn_sessions,
             uninstrumented_seconds,

@@ -30,6 +30,7 @@ pub mod commits;
 pub mod delta;
 pub mod directory;
 mod edge_names;
+pub mod encoding;
 mod error;
 mod event_kind;
 pub mod event_payload;
@@ -76,6 +77,7 @@ mod total;
 mod traces;
 mod tranches;
 mod wait_class;
+pub mod wait_names;
 pub mod wal;
 
 pub use blocked::{Blocked, LockTag};
@@ -106,7 +108,9 @@ pub use segment::Segment;
 pub use segment_path::{SegmentPath, ToSegmentPath};
 pub use sessions::Population;
 pub use snapshot::Snapshot;
-pub use statements::{InFlight, Statement, StatementKey, Statements, StatementsDelta};
+pub use statements::{
+    InFlight, SessionStatement, Statement, StatementKey, Statements, StatementsDelta,
+};
 pub use this_host::passwd_name;
 pub use traces::{
     Ledger, SlotTexts, TraceEnd, TraceFile, TraceKind, TraceNode, TraceParent, TraceReader,

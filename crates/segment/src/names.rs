@@ -6,10 +6,13 @@ use crate::error::Error;
 use crate::layout::{directory, text_at, u32_at};
 use crate::segment::Segment;
 use crate::wait_class::WaitClass;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// State of an entry whose name is complete.
 pub(crate) const PUBLISHED: u32 = 2;
+/// Kind of an entry that names an account.
+const ACCOUNT: u32 = 1;
 /// Kind of an entry that names no statistic.
 pub(crate) const NAME: u32 = 4;
 
@@ -23,6 +26,16 @@ impl Segment {
                 see(&text_at(bytes, directory::NAME, 96));
             }
         })
+    }
+
+    /// What the processes have done so far: "cpu", "IO:WalSync", ...
+    pub fn activities(&self) -> Result<BTreeSet<String>, Error> {
+        let mut found = BTreeSet::new();
+        self.each_name(ACCOUNT, |name| {
+            let stat = Stat::new(name.to_string(), StatKind::Account, String::new());
+            found.insert(stat.activity().to_string());
+        })?;
+        Ok(found)
     }
 
     /// Our number for the statistic of a head, if it is already known.
@@ -49,7 +62,7 @@ impl Segment {
             return Ok(None);
         }
         let kind = match u32_at(&bytes, directory::KIND) {
-            1 => StatKind::Account,
+            ACCOUNT => StatKind::Account,
             2 => StatKind::Timer,
             3 => StatKind::Value,
             _ => return Ok(None),

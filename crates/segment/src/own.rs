@@ -11,6 +11,14 @@ pub const MARK: &str = "/* tally */";
 /// recorded rows of their own (`pg_tally/probe.c`).
 pub const PROCESS: &str = "client backend (tally)";
 
+/// The kind of process that works for a client: not tally's own sessions, and none that only replicates.
+pub const CLIENT: &str = "client backend";
+
+/// Whether processes of this kind work for clients. A command is a message of a client that such a process handles.
+pub fn is_client(kind: &str) -> bool {
+    kind == CLIENT
+}
+
 /// Whether processes of this kind are its own sessions.
 pub fn is_process(kind: &str) -> bool {
     kind == PROCESS

@@ -20,33 +20,44 @@ pub struct Owner {
     pub identity: Arc<Identity>,
 }
 
-/// Names of databases and users by OID, as sessions report them.
+/// Names of databases and users by OID, as sessions report them: after a renaming, as the last one that began does.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     pub databases: HashMap<u32, String>,
     pub users: HashMap<u32, String>,
+    /// When the session began that reports the name, tick: by whether it is a user, and OID.
+    begun: HashMap<(bool, u32), u64>,
 }
 
 impl Names {
-    /// Add names; an OID of 0 or an empty name is unknown.
-    pub fn add(&mut self, (database_id, user_id): (u32, u32), database: &str, user: &str) {
-        let pairs =
-            [(&mut self.databases, database_id, database), (&mut self.users, user_id, user)];
-        for (known, id, name) in pairs {
-            if id != 0 && !name.is_empty() && !known.contains_key(&id) {
-                known.insert(id, name.to_string());
+    /// Add names that a session reports which began at this tick; an OID of 0 or an empty name is unknown.
+    pub fn add(&mut self, ids: (u32, u32), database: &str, user: &str, begun: u64) {
+        for (is_user, id, name) in [(false, ids.0, database), (true, ids.1, user)] {
+            if name.is_empty() || !self.is_newer((is_user, id), begun) {
+                continue;
             }
+            let known = if is_user { &mut self.users } else { &mut self.databases };
+            known.insert(id, name.to_string());
+            self.begun.insert((is_user, id), begun);
         }
     }
 
-    /// Add the names in the entry of a slot or group, unless its identity is changing.
+    fn is_newer(&self, of: (bool, u32), begun: u64) -> bool {
+        of.1 != 0 && self.begun.get(&of).is_none_or(|known| begun > *known)
+    }
+
+    /// Add the names in the entry of a slot or group, unless its identity is changing. A group has those of its first
+    /// session.
     pub fn add_entry(&mut self, bytes: &[u8]) {
         let ids = (u32_at(bytes, entry::DATABASE_ID), u32_at(bytes, entry::USER_ID));
-        let known = |map: &HashMap<_, _>, id| id == 0 || map.contains_key(&id);
-        let new = !known(&self.databases, ids.0) || !known(&self.users, ids.1);
+        let begun = match u32_at(bytes, entry::STATE) {
+            state::GROUP => 0,
+            _ => u64_at(bytes, entry::CLAIMED_TICK),
+        };
+        let new = self.is_newer((false, ids.0), begun) || self.is_newer((true, ids.1), begun);
         if new && u32_at(bytes, entry::IDENTITY_SEQ).is_multiple_of(2) {
             let Identity { database, user, .. } = identity_of(bytes);
-            self.add(ids, &database, &user);
+            self.add(ids, &database, &user, begun);
         }
     }
 }
@@ -94,4 +105,23 @@ impl Segment {
 pub fn owner_at(owners: &[Owner], pid: i32, tick: u64) -> Option<&Owner> {
     let meant = owners.iter().filter(|owner| owner.pid == pid && owner.since <= tick);
     meant.max_by_key(|owner| owner.since)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_renaming_the_name_is_that_of_the_session_that_began_last() {
+        let mut names = Names::default();
+        for (database, user, begun) in
+            [("shop", "app", 5), ("shop", "web", 9), ("old", "app", 7), ("older", "", 0)]
+        {
+            names.add((1, 10), database, user, begun);
+        }
+        names.add((2, 0), "other", "nobody", 3);
+        assert_eq!(names.users, HashMap::from([(10, "web".to_string())]));
+        let databases = [(1, "shop".to_string()), (2, "other".to_string())];
+        assert_eq!(names.databases, HashMap::from(databases));
+    }
 }

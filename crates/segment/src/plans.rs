@@ -6,8 +6,9 @@
 
 use std::sync::atomic::{fence, Ordering};
 
+use crate::encoding::decode;
 use crate::error::Error;
-use crate::layout::{plan, u32_at, u64_at};
+use crate::layout::{i32_at, plan, u32_at, u64_at};
 use crate::segment::Segment;
 use crate::statements::StatementKey;
 
@@ -53,7 +54,7 @@ impl Plan {
             max: u64_at(bytes, plan::MAX),
             rows: u64_at(bytes, plan::ROWS),
             cost: f64::from_bits(u64_at(bytes, plan::COST)),
-            text: String::from_utf8_lossy(text).into_owned(),
+            text: decode(text, i32_at(bytes, plan::ENCODING).wrapping_sub(1)).into_owned(),
             cut: u32_at(bytes, plan::TEXT_WHOLE) as usize > stored,
         })
     }

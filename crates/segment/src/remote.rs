@@ -60,7 +60,7 @@ impl Segment {
                 self.clock.ns_of(self.now()) - self.header().clock_ns0
                     + self.header().created_realtime_ns
             }
-            None => crate::clock::realtime_ns(),
+            None => crate::clock::realtime_ns().saturating_sub(self.ended_ns_ago()),
         }
     }
 }

@@ -4,11 +4,12 @@
 
 use crate::clock::ClockInfo;
 use crate::directory::{Stat, StatKind};
+use crate::frame::Frame;
 use crate::frame_totals::FrameTotals;
 use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use crate::wait_class::WaitClass;
-use crate::{commits, files, functions, locks, wal};
+use crate::{commits, files, functions, locks, own, wal};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -103,8 +104,16 @@ pub struct StatisticRow {
     pub p99: Option<f64>,
 }
 
-/// The commands by kind, most time first.
-pub(crate) fn command_rows(sums: &FrameTotals<'_>) -> Vec<CommandRow> {
+/// Messages that tally's own sessions handled.
+pub(crate) fn own_commands(frame: &Frame) -> u64 {
+    let own = frame.statistics.iter().filter(|it| own::is_process(&it.process));
+    let handled = own.filter(|it| matches!(it.stat.command(), Some((_, true))));
+    handled.fold(0, |sum, it| sum.saturating_add(it.total.change.count))
+}
+
+/// The clients' commands by kind, most time first.
+pub(crate) fn command_rows(frame: &Frame) -> Vec<CommandRow> {
+    let sums = FrameTotals::of_those(frame, |it| it.command().is_some());
     let mut rows: HashMap<&str, CommandRow> = HashMap::new();
     for (stat, total) in sums.changed() {
         let Some((kind, is_handle)) = stat.command() else {

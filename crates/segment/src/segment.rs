@@ -41,6 +41,8 @@ pub struct Segment {
     /// The writers' processes are of this boot and of our pid namespace.
     pub(crate) pids_known: bool,
     live: bool,
+    /// The run that is read has ended, then: later it is now.
+    ended: Option<u64>,
     pub(crate) directory: Arc<Directory>,
     /// Directory index to our number, once published.
     pub(crate) ids: Vec<Option<StatId>>,
@@ -107,6 +109,7 @@ impl Segment {
             identity: self.identity,
             pids_known: self.pids_known,
             live: self.live,
+            ended: self.ended,
             clock: self.clock,
             directory: Arc::default(),
             ids: Vec::new(),
@@ -171,6 +174,7 @@ impl Segment {
             identity: (metadata.dev(), metadata.ino()),
             pids_known: live && namespace != 0 && namespace == header.pid_namespace,
             live,
+            ended: None,
             clock,
             directory: Arc::new(Directory::default()),
             ids: Vec::new(),
@@ -210,18 +214,46 @@ impl Segment {
         &self.header
     }
 
-    /// Now, in ticks.
+    /// Now, in ticks; of a run that has ended, its end.
     pub(crate) fn now(&self) -> u64 {
+        let now = self.unending_now();
+        self.ended.map_or(now, |end| now.min(end))
+    }
+
+    fn unending_now(&self) -> u64 {
         match self.clock.is_virtual() {
             true => self.read_u64(header::VIRTUAL_TICK as u64).unwrap_or(0),
             false => self.clock.now(),
         }
     }
 
+    /// How long ago the run ended that is read; 0: it has not.
+    pub(crate) fn ended_ns_ago(&self) -> u64 {
+        let ticks = self.ended.map_or(0, |end| self.unending_now().saturating_sub(end));
+        (self.clock.seconds(ticks) * 1e9) as u64
+    }
+
+    /// When the run in this file ended, by its server or by that of `next`, which is at its place now. `None`: it goes on,
+    /// or was killed and nothing tells when.
+    pub fn end_of_run(&self, next: Option<&Segment>) -> Result<Option<u64>, Error> {
+        let ended = Some(self.read_u64(header::ENDED_TICK as u64)?).filter(|tick| *tick != 0);
+        let successor = next.map(Segment::header).filter(|next| {
+            next.created_realtime_ns != self.header.created_realtime_ns
+                && next.clock_kind == self.header.clock_kind
+                && next.boot_id == self.header.boot_id
+        });
+        Ok(ended.or(successor.map(|next| next.clock_tick0)))
+    }
+
+    /// The run that is read ended then. What is read from now on is as of that instant.
+    pub fn end_at(&mut self, tick: u64) {
+        self.ended = Some(tick);
+    }
+
     /// Learn more about its clock.
     pub(crate) fn measure_clock(&mut self) {
         match self.clock.is_virtual() {
-            true => self.clock.set_now(self.now()),
+            true => self.clock.set_now(self.unending_now()),
             false => self.clock.measure(),
         }
     }
@@ -230,11 +262,13 @@ impl Segment {
     pub(crate) fn read_clock_origin(&mut self) -> Result<(), Error> {
         let tick0 = self.read_u64(header::CLOCK_TICK0 as u64)?;
         let ns0 = self.read_u64(header::CLOCK_NS0 as u64)?;
-        if (tick0, ns0) != (self.header.clock_tick0, self.header.clock_ns0) && self.remote.is_none()
-        {
+        if (tick0, ns0) != (self.header.clock_tick0, self.header.clock_ns0) {
             (self.header.clock_tick0, self.header.clock_ns0) = (tick0, ns0);
             self.clock.set_origin(tick0, ns0);
-            self.measure_clock();
+            match &self.remote {
+                Some(remote) => self.clock.set_moment(&remote.moment),
+                None => self.measure_clock(),
+            }
         }
         Ok(())
     }
@@ -281,7 +315,7 @@ impl Segment {
             return Some(true);
         }
         let pid = i32::try_from(self.server_pid().ok()?).ok().filter(|&p| p > 0)?;
-        self.pids_known.then(|| this_host::exists(pid))
+        self.pids_known.then(|| this_host::runs(pid))
     }
 
     /// Whether another server process than at the opening uses it now.

@@ -76,6 +76,9 @@ impl SegmentPath {
                     header.host
                 ),
                 (Ok(data), _) if data.is_dir() => return Ok(()),
+                (Err(error), _) if error.kind() == std::io::ErrorKind::NotFound => {
+                    absent(&header.host, has_ended(header))
+                }
                 _ => format!(
                     "and the data directory that it names, \"{}\", cannot be seen from here; run \
                      this as that user, or give the data directory",
@@ -95,6 +98,23 @@ impl SegmentPath {
     fn named(&self) -> Option<(u64, u64)> {
         name_of(self.path.file_name()?.to_str()?)
     }
+}
+
+/// What to do about a segment whose data directory does not exist. Nobody can be another user to see that.
+fn absent(host: &str, ended: bool) -> String {
+    let what = match ended {
+        true => "and its server has ended; remove the file",
+        false => "here; if its server runs in a container, run this there, else remove the file",
+    };
+    format!("and the data directory that it names, \"{host}\", is absent {what}")
+}
+
+/// Whether a segment's server is known to have ended: before this boot, or in this pid namespace.
+fn has_ended(header: &Header) -> bool {
+    let (boot, namespace) = (this_host::own_boot_id(), this_host::own_namespace());
+    let pid = i32::try_from(header.server_pid).unwrap_or(0);
+    (!boot.is_empty() && boot != header.boot_id)
+        || (namespace != 0 && namespace == header.pid_namespace && !this_host::runs(pid))
 }
 
 /// Device and inode of the data directory in the name `pg_tally.<device>.<inode>`, both in
@@ -151,6 +171,17 @@ impl ToSegmentPath for SegmentPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_segment_of_a_removed_server_is_to_be_removed_and_by_no_other_user() {
+        let why = absent("/srv/data", true);
+        assert!(
+            why.contains("server has ended; remove the file") && !why.contains("user"),
+            "{why}"
+        );
+        let why = absent("/srv/data", false);
+        assert!(why.contains("absent here; if its server runs in a container"), "{why}");
+    }
 
     #[test]
     fn only_complete_segments_have_the_name() {

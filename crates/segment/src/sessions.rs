@@ -36,7 +36,7 @@ pub struct SessionRow {
     /// The class of that.
     #[serde(skip)]
     pub class: WaitClass,
-    /// Time since that started.
+    /// Time since that started; between two messages, since the last one was handled.
     pub since_seconds: f64,
     /// Age of its transaction; `None`: it has none, or its beginning is not known.
     pub transaction_seconds: Option<f64>,
@@ -115,7 +115,7 @@ pub(crate) fn rows(delta: &Delta<'_>) -> Vec<SessionRow> {
     let mut names = Names::default();
     for book in delta.snapshot.books.iter().chain(&delta.snapshot.groups) {
         let ids = (book.database_id, book.user_id);
-        names.add(ids, &book.identity.database, &book.identity.user);
+        names.add(ids, &book.identity.database, &book.identity.user, 0);
     }
     delta.sessions.iter().map(|s| session_row(s, delta.snapshot, &names)).collect()
 }
@@ -170,7 +170,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
         class: running.map_or(WaitClass::Other, Stat::class),
-        since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
+        since_seconds: clock.seconds(book.now.saturating_sub(book.since(running))),
         transaction_seconds: in_transaction(book, running)
             .then(|| clock.seconds(book.now.saturating_sub(book.transaction))),
         age_seconds: Some(clock.seconds(book.now.saturating_sub(book.claimed_tick))),

@@ -22,6 +22,14 @@ pub fn exists(pid: i32) -> bool {
     }
 }
 
+/// Whether a process of this number runs, of any user: a zombie exists, and does not.
+pub fn runs(pid: i32) -> bool {
+    match std::fs::read(format!("/proc/{pid}/stat")).ok().and_then(|text| Stat::parse(&text)) {
+        Some(stat) => stat.is_alive(),
+        None => exists(pid),
+    }
+}
+
 /// Whether the process of this pid already ran at `claimed_boot_ns` (CLOCK_BOOTTIME) and is no zombie.
 pub fn is_same(pid: i32, claimed_boot_ns: u64) -> bool {
     let Ok(text) = std::fs::read(format!("/proc/{pid}/stat")) else {
@@ -123,6 +131,22 @@ mod tests {
         let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
         let started = started_ns(&Stat::parse(&text).unwrap()).unwrap();
         assert!(is_same(pid, started - SLACK_NS) && !is_same(pid, started - SLACK_NS - 1));
+    }
+
+    #[test]
+    fn a_zombie_exists_and_does_not_run() {
+        let pid = std::process::id() as i32;
+        assert!(runs(pid) && !runs(0) && !runs(-1));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let zombie = child.id() as i32;
+        let began = std::time::Instant::now();
+        while runs(zombie) {
+            assert!(began.elapsed().as_secs() < 120, "it has ended long ago");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(exists(zombie));
+        child.wait().unwrap();
+        assert!(!exists(zombie) && !runs(zombie));
     }
 
     #[test]

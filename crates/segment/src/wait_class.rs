@@ -49,6 +49,10 @@ const OTHER_CALLS: [&str; 12] = [
     "system",
 ];
 
+/// Waits for a buffer, from 19 on: for others' pins, or for its content lock, which is a lightweight lock before.
+const BUFFERS: [(&str, WaitClass); 2] =
+    [("Buffer:BufferCleanup", WaitClass::BufferPin), ("Buffer:", WaitClass::Lwlock)];
+
 /// Classes by the type of wait event, in the order of their numbers in the directory, from 1.
 const TYPES: [(&str, WaitClass); 10] = [
     ("cpu", WaitClass::Cpu),
@@ -87,18 +91,21 @@ impl WaitClass {
         if kind == "Call" && !OTHER_CALLS.iter().any(|other| call.starts_with(other)) {
             return WaitClass::Io;
         }
-        TYPES.iter().find(|(name, _)| *name == kind).map_or(WaitClass::Other, |(_, class)| *class)
+        let buffer = BUFFERS.iter().find(|(name, _)| activity.starts_with(name));
+        let of_type = || TYPES.iter().find(|(name, _)| *name == kind);
+        buffer.or_else(of_type).map_or(WaitClass::Other, |(_, class)| *class)
     }
 
     /// What tells classes apart in names of activities: "cpu", or the beginning of a name that has a colon. An
     /// activity has the class of the first that fits; if none fits, it is of [`WaitClass::Other`].
     pub fn prefixes() -> Vec<String> {
         let others = OTHER_CALLS.iter().map(|call| format!("Call:{call}"));
+        let buffers = BUFFERS.iter().map(|(name, _)| name.to_string());
         let types = TYPES.iter().map(|(name, class)| match class {
             WaitClass::Cpu => name.to_string(),
             _ => format!("{name}:"),
         });
-        others.chain(["Call:".to_string()]).chain(types).collect()
+        others.chain(["Call:".to_string()]).chain(buffers).chain(types).collect()
     }
 
     /// The one of [`WaitClass::ALL`] that its time is added to.
@@ -140,6 +147,18 @@ mod tests {
         assert_eq!(WaitClass::of_name("Call:sem_wait"), WaitClass::Other);
         assert_eq!(WaitClass::of_name("cpu"), WaitClass::Cpu);
         assert_eq!(WaitClass::of_name("uninstrumented"), WaitClass::Other);
+    }
+
+    #[test]
+    fn a_wait_for_a_buffer_has_the_same_class_on_every_version() {
+        let same = [
+            ("BufferPin:BufferPin", "Buffer:BufferCleanup", WaitClass::BufferPin),
+            ("LWLock:BufferContent", "Buffer:BufferShared", WaitClass::Lwlock),
+            ("LWLock:BufferContent", "Buffer:BufferExclusive", WaitClass::Lwlock),
+        ];
+        for (earlier, from_19, class) in same {
+            assert_eq!([earlier, from_19].map(WaitClass::of_name), [class; 2]);
+        }
     }
 
     #[test]

@@ -42,7 +42,8 @@ fn a_segment_of_version_1_is_refused_by_name() {
 
 #[test]
 fn the_header_reads_as_it_was_written() {
-    let (_place, segment, golden) = golden();
+    let (_place, mut segment, golden) = golden();
+    let since = segment.statements().unwrap().unwrap().since_ns();
     let h = segment.header();
     let overflows = segment.overflows().unwrap();
     let read = json!({
@@ -50,6 +51,7 @@ fn the_header_reads_as_it_was_written() {
         "clock_tick0": h.clock_tick0,
         "clock_ns0": h.clock_ns0,
         "created_realtime_ns": h.created_realtime_ns,
+        "statements_since_ns": since,
         "pid_namespace": h.pid_namespace,
         "slots": h.slots,
         "groups": h.groups,

@@ -189,8 +189,8 @@ impl Bench {
             let _ = relations.since(None);
         }
         let Ok(Some(now)) = segment.statements() else { return };
-        for earlier in [self.statements.as_ref(), None] {
-            let delta = StatementsDelta::between(earlier, &now);
+        let grown = self.statements.as_ref().map(|then| StatementsDelta::between(then, &now));
+        for delta in grown.into_iter().chain([StatementsDelta::total(&now)]) {
             for s in delta.statements() {
                 let split = s.split(now.directory());
                 let _ = (s.exec(), s.plan(), s.quantile(0.99), s.buckets(), s.io(), split);

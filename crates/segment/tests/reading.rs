@@ -49,6 +49,30 @@ fn seconds(interval: &Interval, phase: &str, activity: &str) -> f64 {
         .map_or(0.0, |a| a.timing.seconds)
 }
 
+/// What tally asks the server is no load: an idle server handles no commands, however often it is asked.
+#[test]
+fn commands_are_those_of_clients() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let handled = maker.stat("command::Query::handle", TIMER);
+    let now = monotonic_ns();
+    let whose = [("client backend", 3), (segment::own::PROCESS, 10), ("walsender", 2)];
+    for (at, (kind, commands)) in (0..).zip(whose) {
+        let who = Who { kind, ..Who::client() };
+        let mut slot = maker.claim(at, 1, who, cpu, now - 1_000_000_000);
+        (0..commands).for_each(|_| slot.record(handled, 1000));
+        maker.write(&slot);
+    }
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let interval = Interval::between(&segment, None, &snapshot);
+    assert_eq!((interval.commands_handled, interval.own_commands), (3, 10));
+    assert_eq!(interval.commands.iter().map(|row| row.handle.count).sum::<u64>(), 3);
+    assert_eq!(segment::clients::ClientTotals::of(&snapshot).commands, 3);
+    // Their time is part of the ledger.
+    assert!(interval.wall_seconds >= 3.0, "{}", interval.wall_seconds);
+}
+
 #[test]
 fn a_wait_in_progress_counts_up_to_this_instant() {
     let (_folder, mut maker) = make();

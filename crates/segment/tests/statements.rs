@@ -7,9 +7,9 @@ mod maker;
 use maker::{sets_of, Counted, Maker, Shape, Who, ACCOUNT};
 use proptest::prelude::*;
 use segment::clock::monotonic_ns;
-use segment::layout::{current, header, local_statement, set, statement};
-use segment::statements::WaitClass;
-use segment::{Segment, Statement, StatementKey, Statements, StatementsDelta};
+use segment::layout::{self, current, header, local_statement, set, statement};
+use segment::statements::{in_progress, AccountRecord, Holder, WaitClass};
+use segment::{Segment, SessionStatement, Statement, StatementKey, Statements, StatementsDelta};
 use std::collections::BTreeMap;
 
 const SHAPE: Shape = Shape { slots: 3, groups: 2, stats_per_book: 16 };
@@ -182,7 +182,7 @@ fn an_interval_has_the_growth_between_its_readings() {
     maker.u32(maker.local_at(0, 0) + local_statement::STATE as u64, 0);
     maker.u64(header::STATEMENTS_EVICTED as u64, 3);
     let later = segment.statements().unwrap().unwrap();
-    let delta = StatementsDelta::between(Some(&earlier), &later);
+    let delta = StatementsDelta::between(&earlier, &later);
     let of = |id| delta.statements().iter().find(|s| s.key == key(id));
     assert_eq!((delta.statements().len(), delta.evicted()), (3, 3));
     assert!(delta.seconds() > 0.0);
@@ -205,14 +205,73 @@ fn an_interval_has_the_growth_between_its_readings() {
     assert!(of(4).is_none());
 
     // Without an earlier reading, all there is.
-    let delta = StatementsDelta::between(None, &later);
+    let delta = StatementsDelta::total(&later);
     assert_eq!((delta.statements().len(), delta.seconds()), (4, 0.0));
     // After a reset of what only a session had.
     let earlier = later;
     maker.enter(&Counted::new(1, &[3]), 7);
     let later = segment.statements().unwrap().unwrap();
-    let delta = StatementsDelta::between(Some(&earlier), &later);
+    let delta = StatementsDelta::between(&earlier, &later);
     assert_eq!((delta.statements().len(), delta.statements()[0].calls()), (1, 1));
+}
+
+/// A segment that was created `seconds` after another one, with statements that began in the segment of `since`.
+fn created(seconds: u64, since: u64) -> World {
+    let world = world();
+    world.maker.u64(header::CREATED_NS as u64, BEGAN + seconds * 1_000_000_000);
+    world.maker.u64(header::STATEMENTS_SINCE as u64, since);
+    world
+}
+
+const BEGAN: u64 = 1_700_000_000_000_000_000;
+
+#[test]
+fn statements_that_were_handed_on_to_another_segment_are_counted_on() {
+    let seen = |id, times: &[u64]| Counted { seen: (77, 99), ..Counted::new(id, times) };
+    let first = created(0, BEGAN);
+    first.maker.enter(&seen(1, &[1000, 2000, 3000]).parts(&[(1, 3, 6000)]), 7);
+    first.maker.enter(&seen(2, &[50]), 8);
+    first.maker.enter(&seen(4, &[50]), 8);
+    first.maker.u64(header::STATEMENTS_EVICTED as u64, 5);
+    let segment = Segment::open(&first.maker.path).unwrap();
+    let nothing = segment.statements_at_creation().unwrap().unwrap();
+    let earlier = first.read();
+    let all = StatementsDelta::between(&nothing, &earlier);
+    assert_eq!((all.statements().len(), all.evicted()), (3, 5));
+
+    // Its ticks were converted: they may have become less. Statement 2 did nothing, 4 was reset and executed again.
+    let second = created(60, BEGAN);
+    second.maker.enter(&seen(1, &[999, 1999, 2998, 10, 11]).parts(&[(1, 5, 6017)]), 900);
+    second.maker.enter(&seen(2, &[49]), 900);
+    second.maker.enter(&seen(3, &[5]), 950);
+    second.maker.enter(&Counted { seen: (1000, 1001), ..Counted::new(4, &[6, 7]) }, 960);
+    second.maker.u64(header::STATEMENTS_EVICTED as u64, 1);
+    let later = second.read();
+    assert!(later.continues(&earlier) && earlier.continues(&nothing));
+    assert!(Segment::open(&second.maker.path).unwrap().statements_at_creation().unwrap().is_none());
+    let delta = StatementsDelta::between(&earlier, &later);
+    let mut calls: Vec<_> = delta.statements().iter().map(|s| (s.key.id, s.calls())).collect();
+    calls.sort();
+    assert_eq!((calls, delta.evicted()), (vec![(1, 2), (3, 1), (4, 2)], 1));
+    let records = Statements::records(&earlier, &later);
+    let one = records.iter().find(|record| record.key == key(1)).unwrap();
+    assert_eq!((one.sums.exec.count, one.parts[0].count, one.parts[0].ticks), (2, 2, 17));
+
+    // Those of another one, or of a writer that does not say, are no interval of these.
+    for since in [BEGAN + 1, 0] {
+        let other = created(60, since);
+        other.maker.enter(&seen(1, &[1000, 2000, 3000, 10]), 900);
+        let later = other.read();
+        assert!(!later.continues(&earlier));
+        assert!(StatementsDelta::between(&earlier, &later).statements().is_empty());
+        assert!(Statements::records(&earlier, &later).is_empty());
+        assert!(Segment::open(&other.maker.path)
+            .unwrap()
+            .statements_at_creation()
+            .unwrap()
+            .is_none());
+        assert_eq!(later.total_records().len(), 1);
+    }
 }
 
 #[test]
@@ -251,6 +310,72 @@ fn the_current_statement_counts_up_to_now() {
     assert!((2.5..3.4).contains(&split.class(WaitClass::Lock)), "{split:?}");
     assert_eq!(statements.database(5), Some("postgres"));
     assert_eq!((statements.user(10), statements.user(11)), (Some("alice"), None));
+}
+
+/// Ten seconds and three more of a message that waits before its statement is known, and then it is.
+#[test]
+fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() {
+    const TEXT: &str = "select count(*) from t where a = ?";
+    const SECOND: i64 = 1_000_000_000;
+    let World { maker, _folder } = world();
+    let mut maker = maker.with_virtual_clock();
+    let lock = maker.stat("simple query::wait::Lock:relation", ACCOUNT);
+    let (who, begun) = (Who::client(), maker.now());
+    maker.claim(1, 4, who, lock, begun);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::None);
+    // It has executed statement 5.
+    maker.work(1, &Counted::new(5, &[]), 0, 0);
+    assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::Ran(key(5)));
+    maker.message(1, begun - 1, who, "another message's");
+    maker.work(1, &Counted::new(5, &[]), begun, begun);
+    maker.u32(maker.cache_at(1) + (current::KEY + layout::key::BEFORE) as u64, 1);
+    assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::Unnamed(None));
+    maker.message(1, begun, who, TEXT);
+    let statement = segment.session_statement(1).unwrap();
+    assert_eq!((statement.key(), statement.message().map(|it| &*it.shown)), (None, Some(TEXT)));
+
+    let growth = |earlier: Option<&Statements>, later: &Statements| -> Vec<(u64, i64)> {
+        let records = match earlier {
+            Some(earlier) => Statements::records(earlier, later),
+            None => later.total_records(),
+        };
+        let records = records.into_iter();
+        let ticks = |parts: &[AccountRecord]| parts.iter().map(|it| it.ticks).sum::<i64>();
+        let mut all: Vec<_> = records.map(|it| (it.key.id, ticks(&it.parts) / SECOND)).collect();
+        all.sort();
+        all
+    };
+    maker.advance(10 * SECOND as u64);
+    let first = segment.statements().unwrap().unwrap();
+    assert_eq!(growth(None, &first), [(0, 10)]);
+    assert_eq!(first.in_flight_of(1, 4).unwrap().message.as_ref().unwrap().user_id, who.user_id);
+    maker.advance(3 * SECOND as u64);
+    let waits = segment.statements().unwrap().unwrap();
+    assert_eq!(growth(Some(&first), &waits), [(0, 3)]);
+    // It is named: all of its time is statement 7's.
+    maker.work(1, &Counted::new(7, &[]), begun, begun);
+    maker.advance(SECOND as u64);
+    let named = segment.statements().unwrap().unwrap();
+    assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::Runs(key(7)));
+    assert_eq!(growth(Some(&waits), &named), [(0, -13), (7, 14)]);
+    // It has ended before anybody saw it named.
+    maker.work(1, &Counted::new(7, &[]), 0, 0);
+    maker.enter(&Counted::new(7, &[1]).parts(&[(lock, 1, 14 * SECOND as u64)]), 1);
+    let ended = segment.statements().unwrap().unwrap();
+    assert_eq!(growth(Some(&waits), &ended), [(0, -13), (7, 14)]);
+    // Who has its time in the later reading: no interval has more than passed in it.
+    let holders = |earlier, later| -> Vec<(u64, bool)> {
+        let id = |holder| match holder {
+            Holder::Statement(key) => key.id,
+            Holder::Message(message) => u64::from(message.text.kept),
+        };
+        in_progress(Some(earlier), later).map(|it| (id(it.holder), it.is_later)).collect()
+    };
+    let text = TEXT.len() as u64;
+    assert_eq!(holders(&first, &waits), [(text, true), (text, false)]);
+    assert_eq!(holders(&waits, &named), [(7, true), (7, false)]);
+    assert_eq!(holders(&waits, &ended), [(7, false)]);
 }
 
 /// Executions at two times: by statement and lot, their times. Lot 0 is the table, the others
@@ -298,7 +423,7 @@ proptest! {
         }
         put(&world.maker, &lots);
         let later = segment.statements().unwrap().unwrap();
-        let delta = StatementsDelta::between(Some(&earlier), &later);
+        let delta = StatementsDelta::between(&earlier, &later);
         prop_assert_eq!(delta.statements().len(), new.len());
         for found in delta.statements() {
             let times = &new[&found.key.id];

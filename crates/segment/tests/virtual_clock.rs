@@ -4,9 +4,15 @@
 
 mod maker;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
 use maker::{Maker, Shape, Who, ACCOUNT};
-use segment::layout::header;
-use segment::{Interval, Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
+use segment::layout::{book, header, PEND_OPEN};
+use segment::{
+    Interval, Level, LevelEnd, LevelSetting, LevelSwitch, Moment, Origin, Parts, Segment,
+};
 
 const SHAPE: Shape = Shape { slots: 2, groups: 1, stats_per_book: 16 };
 const SECOND: u64 = 1_000_000_000;
@@ -16,6 +22,37 @@ fn segment() -> (tempfile::TempDir, Maker, Segment) {
     let maker = Maker::new(&folder.path().join("pg_tally.1.2"), SHAPE).with_virtual_clock();
     let segment = Segment::open(&maker.path).unwrap();
     (folder, maker, segment)
+}
+
+/// Brings the whole file, as if its clock were a processor's counter with two ticks a nanosecond.
+#[derive(Debug)]
+struct Image(PathBuf);
+
+impl Origin for Image {
+    fn bring(&mut self, image: &File, _: Parts) -> Result<Moment, segment::Error> {
+        let mut bytes = std::fs::read(&self.0).unwrap();
+        let word = |at| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+        let (tick, tick0) = (word(header::VIRTUAL_TICK), word(header::CLOCK_TICK0));
+        let ns = word(header::CLOCK_NS0) + (tick - tick0) / 2;
+        bytes[header::CLOCK_KIND..][..4].copy_from_slice(&2u32.to_ne_bytes());
+        image.write_all_at(&bytes, 0).unwrap();
+        Ok(Moment {
+            tick,
+            monotonic_ns: ns,
+            realtime_ns: ns,
+            slots: vec![tick; SHAPE.slots as usize],
+            processors: 1,
+            complete: true,
+        })
+    }
+
+    fn server(&self) -> &str {
+        "elsewhere"
+    }
+
+    fn conninfo(&self) -> &str {
+        ""
+    }
 }
 
 #[test]
@@ -88,6 +125,8 @@ fn a_clock_that_begins_anew_is_a_new_beginning_and_time_goes_on() {
     maker.claim(1, 2, Who::client(), stat, maker.now());
     maker.advance(8 * SECOND);
     let previous = segment.snapshot(None).unwrap();
+    let mut elsewhere = Segment::of_origin(Box::new(Image(maker.path.clone()))).unwrap();
+    let previous_elsewhere = elsewhere.snapshot(None).unwrap();
     assert!(AFTER < segment.header().clock_tick0);
 
     maker.u64(header::VIRTUAL_TICK as u64, AFTER);
@@ -105,4 +144,64 @@ fn a_clock_that_begins_anew_is_a_new_beginning_and_time_goes_on() {
     assert_eq!(segment.header().clock_tick0, AFTER);
     assert_eq!(segment.clock().ns_of(snapshot.tick), AFTER + 2 * SECOND);
     assert!(interval.exact);
+
+    // The same for a reader of images.
+    elsewhere.refresh().unwrap();
+    let snapshot = elsewhere.snapshot(Some(&previous_elsewhere)).unwrap();
+    let interval = Interval::between(&elsewhere, Some(&previous_elsewhere), &snapshot);
+    assert_eq!((interval.interval_seconds, interval.busy_seconds), (1.0, 2.0));
+    assert_eq!(elsewhere.clock().ns_of(snapshot.tick), AFTER + SECOND);
+}
+
+/// A session waits for its client: each wake begins the account anew, and what it does began with the message's end. A writer
+/// that does not tell has 0 there.
+#[test]
+fn a_session_is_idle_since_its_last_message_whatever_wakes_it() {
+    for (account, known, since) in [
+        ("idle::wait::Client:ClientRead", true, 82.0),
+        ("idle in transaction::wait::Client:ClientRead", true, 82.0),
+        ("idle in transaction::cpu", true, 82.0),
+        ("idle in transaction::wait::Client:ClientRead", false, 2.0),
+        ("simple query::wait::Client:ClientRead", true, 2.0),
+        ("simple query::cpu", true, 2.0),
+    ] {
+        let (_folder, mut maker, mut segment) = segment();
+        let stat = maker.stat(account, ACCOUNT);
+        let mut slot = maker.claim(0, 1, Who::client(), stat, maker.now());
+        slot.between = if known { maker.now() } else { 0 };
+        maker.advance(80 * SECOND);
+        slot.switch(stat, maker.now());
+        maker.write(&slot);
+        maker.advance(2 * SECOND);
+        let snapshot = segment.snapshot(None).unwrap();
+        let interval = Interval::between(&segment, None, &snapshot);
+        assert_eq!(interval.sessions[0].since_seconds, since, "{account}, known: {known}");
+    }
+}
+
+/// What a signal has interrupted is time of its account, and counts when it is over.
+#[test]
+fn an_interrupted_wait_is_time_and_no_event_until_it_is_over() {
+    let (_folder, mut maker, mut segment) = segment();
+    let (lock, cpu) =
+        (maker.stat("execute::wait::Lock:tuple", ACCOUNT), maker.stat("execute::cpu", ACCOUNT));
+    let mut slot = maker.claim(0, 1, Who::client(), lock, maker.now());
+    let mut found = Vec::new();
+    maker.advance(3 * SECOND);
+    slot.switch_later(cpu, maker.now());
+    maker.write(&slot);
+    for open in [true, false] {
+        let at = maker.book_at(0) + book::PEND as u64;
+        maker.u32(at, if open { PEND_OPEN } else { 0 });
+        let snapshot = segment.snapshot(None).unwrap();
+        let head = &snapshot.books[0].heads[0];
+        found.push((
+            head.count,
+            head.total,
+            head.max,
+            snapshot.books[0].accounted(&snapshot.directory),
+        ));
+        assert_eq!(segment.ledger(0, 1).unwrap().unwrap().ticks.values().sum::<u64>(), 3 * SECOND);
+    }
+    assert_eq!(found, [(0, 3 * SECOND, 0, 3 * SECOND), (1, 3 * SECOND, 3 * SECOND, 3 * SECOND)]);
 }

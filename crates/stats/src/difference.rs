@@ -2,11 +2,59 @@
 
 //! The difference of two independent ratios: B. L. Welch, Biometrika 34 (1947).
 
-use super::ratio::Known;
 use super::{t_quantile, t_two_sided, Ratio};
 
 /// Relative rounding error of a sum of many figures.
 const ROUNDING: f64 = 1e-12;
+
+/// A test finds a change of the size that is called detectable with this probability.
+pub const POWER: f64 = 0.9;
+
+/// The standard error of a difference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Precision {
+    /// The standard error.
+    pub error: f64,
+    /// Its degrees of freedom.
+    pub freedom: f64,
+}
+
+impl Precision {
+    /// Of the difference or the sum of two independent figures with these errors.
+    pub fn both(a: Precision, b: Precision) -> Precision {
+        let error = a.error.hypot(b.error);
+        if error == 0.0 {
+            return Precision { error, freedom: a.freedom + b.freedom };
+        }
+        let part = |it: Precision| (it.error / error).powi(4) / it.freedom;
+        Precision { error, freedom: 1.0 / (part(a) + part(b)) }
+    }
+
+    /// The same of a figure that is multiplied by this.
+    pub fn scaled(self, by: f64) -> Precision {
+        Precision { error: self.error * by.abs(), ..self }
+    }
+
+    /// Half the width of the 95 % interval.
+    pub fn half_width(self) -> f64 {
+        self.error * t_quantile(0.975, self.freedom)
+    }
+
+    /// Probability of a change at least this large by chance alone.
+    pub fn p(self, change: f64) -> f64 {
+        match (self.error > 0.0, change == 0.0) {
+            (true, _) => t_two_sided(change / self.error, self.freedom),
+            (false, true) => 1.0,
+            (false, false) => 0.0,
+        }
+    }
+
+    /// The change that a test at the level `alpha` finds with probability [`POWER`].
+    pub fn detectable(self, alpha: f64) -> f64 {
+        let quantile = |p| t_quantile(p, self.freedom);
+        self.error * (quantile(1.0 - alpha / 2.0) + quantile(POWER))
+    }
+}
 
 /// How two ratios differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +65,8 @@ pub struct Difference {
     pub half_width: Option<f64>,
     /// Probability of a change at least this large by chance alone; `None` likewise.
     pub p: Option<f64>,
+    /// Its standard error; `None` likewise.
+    pub precision: Option<Precision>,
 }
 
 impl Difference {
@@ -24,28 +74,24 @@ impl Difference {
     pub fn of(a: &Ratio, b: &Ratio) -> Difference {
         let (change, size) = (b.value - a.value, a.value.abs().max(b.value.abs()));
         let (Some(a), Some(b)) = (a.known, b.known) else {
-            return Difference { change, half_width: None, p: None };
+            return Difference { change, half_width: None, p: None, precision: None };
         };
-        let error = a.error.hypot(b.error);
+        let precision = Precision::both(a.precision(), b.precision());
+        let error = precision.error;
         // Figures that do not vary can still differ by rounding.
         let rounding = ROUNDING * size;
-        if error <= rounding {
-            let p = if change.abs() <= rounding { 1.0 } else { 0.0 };
-            return Difference { change, half_width: Some(error), p: Some(p) };
-        }
-        let part = |known: &Known| (known.error / error).powi(4) / known.freedom;
-        let freedom = 1.0 / (part(&a) + part(&b));
-        Difference {
-            change,
-            half_width: Some(error * t_quantile(0.975, freedom)),
-            p: Some(t_two_sided(change / error, freedom)),
-        }
+        let (half_width, p) = match error <= rounding {
+            true => (error, if change.abs() <= rounding { 1.0 } else { 0.0 }),
+            false => (precision.half_width(), precision.p(change)),
+        };
+        Difference { change, half_width: Some(half_width), p: Some(p), precision: Some(precision) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ratio::Known;
     use crate::simulation::Normal;
 
     const Q: f64 = 0.01;
@@ -99,6 +145,37 @@ mod tests {
         };
         assert_eq!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-15))).p, Some(1.0));
         assert!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-9))).p.unwrap() < 1e-6);
+    }
+
+    #[test]
+    fn a_detectable_change_is_found_in_nine_of_ten_cases() {
+        const ALPHA: f64 = 0.005;
+        let mut dice = Normal(13);
+        let mut side = |mean: f64| {
+            let what: Vec<f64> = (0..40).map(|_| mean + dice.normal()).collect();
+            Ratio::of(&what, &[1.0; 40]).unwrap()
+        };
+        let mut found = 0;
+        for _ in 0..1000 {
+            let Difference { change, precision, .. } = Difference::of(&side(10.0), &side(10.0));
+            let precision = precision.unwrap();
+            // As if there had been such a change.
+            found += u32::from(precision.p(change + precision.detectable(ALPHA)) <= ALPHA);
+        }
+        // Rather more often, because the widest of several intervals is taken.
+        assert!((890..=960).contains(&found), "{found} of 1000");
+    }
+
+    // R: qt(1 - 0.01 / 2, 12) + qt(0.9, 12) is 4.410705.
+    #[test]
+    fn what_is_detectable_follows_from_level_and_power() {
+        let precision = Precision { error: 0.5, freedom: 12.0 };
+        assert!((precision.detectable(0.01) / 0.5 - 4.410_757).abs() < 1e-4);
+        let sure = Precision { error: 0.0, freedom: 4.0 };
+        assert_eq!([sure.p(0.0), sure.p(1e-9)], [1.0, 0.0]);
+        assert_eq!(Precision::both(sure, sure).freedom, 8.0);
+        let both = Precision::both(precision.scaled(-2.0), sure);
+        assert!((both.error - 1.0).abs() < 1e-12 && (both.freedom - 12.0).abs() < 1e-9);
     }
 
     #[test]

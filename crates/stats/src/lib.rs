@@ -19,7 +19,7 @@ mod student;
 pub use change_point::{change_point, ChangePoint};
 pub use correlation::{lag_one, likeness, Likeness};
 pub use counts::Counts;
-pub use difference::Difference;
+pub use difference::{Difference, Precision, POWER};
 pub use estimate::{Estimate, FEWEST_ROUNDS};
 pub use family::{discoveries, holm};
 pub use ratio::{Ratio, FEWEST};

@@ -13,7 +13,7 @@
 //! of freedom are therefore at most one for each [`LASTING`] blocks: few blocks then need a much larger
 //! difference, many blocks hardly any larger.
 
-use super::{lag_one, t_quantile};
+use super::{lag_one, t_quantile, Precision};
 
 /// Fewer blocks give no error.
 pub const FEWEST: usize = 8;
@@ -73,6 +73,11 @@ impl Ratio {
 }
 
 impl Known {
+    /// Without the width.
+    pub fn precision(&self) -> Precision {
+        Precision { error: self.error, freedom: self.freedom }
+    }
+
     fn reach(&self) -> f64 {
         self.error * t_quantile(PROBABILITY, self.freedom)
     }

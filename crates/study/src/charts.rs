@@ -206,7 +206,7 @@ mod tests {
     fn kept() -> Kept {
         let (server, version) = ("15".into(), "0".into());
         let head = Head { quick: false, directories: Vec::new(), seconds: None, server, version };
-        Kept { head, host: Watch::start().host("tsc"), left_out: Vec::new() }
+        Kept { head, host: Watch::start().host("tsc"), left_out: Vec::new(), failed: Vec::new() }
     }
 
     /// A cell in which every read has figures.

@@ -9,16 +9,17 @@ use scratch::{Cluster, Load, RunningPgbench};
 use super::file::{Arm, Builtin, Study};
 use super::plan::Point;
 use error::Error;
-use experiment::background::Background;
+use experiment::background::{last_lines, Background};
 use experiment::words::Words;
 
 /// A running load.
 #[derive(Debug)]
 pub enum Running {
-    /// pgbench, and the prefix of its transaction logs, if it writes any.
+    /// pgbench, the prefix of its transaction logs, if it writes any, and whether it ends by itself.
     Pgbench {
         run: RunningPgbench,
         log: Option<PathBuf>,
+        ends: bool,
     },
     Command(Background),
 }
@@ -32,24 +33,15 @@ pub struct Line {
     pub tps: f64,
 }
 
-/// How pgbench is to run.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted {
-    /// Duration, unless the study limits the number of transactions.
-    pub length: Duration,
-    /// Whether to log every transaction.
-    pub log: bool,
-}
-
 impl Running {
-    /// Starts the load against `cluster`.
+    /// Starts the load against `cluster`. With `log`, pgbench logs each transaction.
     pub fn start(
         study: &Study,
         arm: &Arm,
         point: &Point,
         cluster: &Cluster,
         words: &Words,
-        wanted: Wanted,
+        log: bool,
     ) -> Result<Self, Error> {
         let workload = &study.workload;
         if let Some(command) = arm.command.as_ref().or(workload.command.as_ref()) {
@@ -69,7 +61,7 @@ impl Running {
             (None, Some(Builtin::SimpleUpdate)) => Load::SimpleUpdate,
             (None, _) => Load::TpcB,
         };
-        let log = wanted.log.then(|| cluster.host().join("transactions"));
+        let log = log.then(|| cluster.host().join("transactions"));
         let mut pgbench = cluster
             .pgbench()
             .load(load)
@@ -84,7 +76,7 @@ impl Running {
         }
         pgbench = match workload.transactions {
             Some(transactions) => pgbench.transactions(transactions),
-            None => pgbench.duration(wanted.length),
+            None => pgbench.until_stopped(),
         };
         if let Some(rate) = point.rate {
             pgbench = pgbench.rate(rate);
@@ -95,7 +87,7 @@ impl Running {
         for option in &workload.options {
             pgbench = pgbench.arg(option);
         }
-        Ok(Self::Pgbench { run: pgbench.spawn()?, log })
+        Ok(Self::Pgbench { run: pgbench.spawn()?, log, ends: workload.transactions.is_some() })
     }
 
     /// Process ID.
@@ -122,11 +114,21 @@ impl Running {
         }
     }
 
-    /// Waits for its end. An error if it failed.
+    /// What to report of a load that has ended too early: that, and its errors or the end of its output.
+    pub fn ended(&self, what: &str) -> String {
+        match self {
+            Self::Pgbench { run, .. } => {
+                format!("the load {what}; pgbench printed:\n{}", errors(&run.so_far()))
+            }
+            Self::Command(command) => format!("the load {what}:\n{}", command.last_lines(8)),
+        }
+    }
+
+    /// Waits for its end, or ends what has none of its own. An error if it failed.
     pub fn finish(self) -> Result<Finished, Error> {
         match self {
-            Self::Pgbench { run, log } => {
-                let result = run.wait()?;
+            Self::Pgbench { run, log, ends } => {
+                let result = if ends { run.wait()? } else { run.stop()? };
                 let transactions = result.transactions as f64;
                 Ok(Finished {
                     output: result.output,
@@ -188,6 +190,16 @@ fn start_command(
     })
 }
 
+/// The first errors that pgbench has printed, before results of several lines; else its last lines.
+fn errors(output: &str) -> String {
+    let errors: Vec<&str> =
+        output.lines().filter(|line| line.starts_with("pgbench: error: ")).take(4).collect();
+    match errors.is_empty() {
+        true => last_lines(output, 8),
+        false => errors.join("\n"),
+    }
+}
+
 /// The complete lines "progress: 1763765000.123 s, 1234.5 tps, ..." of an output that still grows.
 fn lines(output: &str) -> Vec<Line> {
     output
@@ -212,6 +224,15 @@ pub fn transactions(lines: &[Line], from: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_errors_of_a_load_are_reported_not_the_results_below() {
+        let output = "pgbench (15.20)\nprogress: 1.0 s, 2.0 tps\npgbench: error: client 0 aborted: ERROR: x\n\
+                      transaction type: a\nnumber of clients: 1\npgbench: error: Run was aborted\n";
+        let all = "pgbench: error: client 0 aborted: ERROR: x\npgbench: error: Run was aborted";
+        assert_eq!(errors(output), all);
+        assert_eq!(errors("a\nb\n"), "a\nb");
+    }
 
     #[test]
     fn progress_is_read_up_to_the_last_complete_line() {

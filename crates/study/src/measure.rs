@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::cell::{Cell, Machine, Values};
 use super::file::{Measured, Study};
-use super::load::{transactions, Line, Running, Wanted};
+use super::load::{transactions, Line, Running};
 use super::material::{evaluate, series, Given, Material};
 use super::plan::Plan;
 use super::server::ArmServer;
@@ -27,6 +27,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 const TOLERANCE: f64 = 0.1;
 /// A load without progress for this long after its warm-up has stalled.
 const STALL_LIMIT: Duration = Duration::from_secs(60);
+const STALLED: &str = "the load makes no progress: no transaction ends";
 /// Blocks of clock readings: see [`clock::server_clock_cost`].
 const CLOCK_BLOCKS: u32 = 99;
 
@@ -35,6 +36,15 @@ pub enum Taken {
     Cell(Box<Cell>),
     /// The arm cannot run here; the reason.
     LeftOut(String),
+    /// It has no figures; the reason. Another try may have.
+    Failed(String),
+    Interrupted,
+}
+
+/// How a part of a measurement ends.
+enum Ending<T> {
+    Reached(T),
+    Failed(String),
     Interrupted,
 }
 
@@ -65,11 +75,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
         },
     };
     let log = study.reads.iter().filter_map(|read| read.of).any(Measured::is_latency);
-    // A line of progress more than are needed: one may come late, and the last one not at all.
-    let length =
-        Duration::from_secs_f64((study.measure.warm_up + study.measure.seconds).ceil() + 3.0);
-    let wanted = Wanted { length, log };
-    let load = Running::start(study, arm, point, &server.cluster, &words, wanted)?;
+    let load = Running::start(study, arm, point, &server.cluster, &words, log)?;
     let mut run = Run {
         study,
         task,
@@ -88,16 +94,20 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
         segment: server.segment.as_ref(),
     };
     let mut client = server.cluster.connect()?;
-    if !run.warm_up()? {
-        return Ok(Taken::Interrupted);
+    match run.warm_up() {
+        Ending::Reached(()) => {}
+        Ending::Failed(why) => return Ok(Taken::Failed(why)),
+        Ending::Interrupted => return Ok(Taken::Interrupted),
     }
     let began_unix = segment::clock::realtime_ns() as f64 / 1e9;
     let events_before = listing::event_count(server)?;
     let mut window = Window::open(study, watched, &mut client)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let given = Given { arm, point, seconds: study.measure.seconds, cores };
-    let Some(sampled_line) = run.watch(&mut window, watched, &mut client, given)? else {
-        return Ok(Taken::Interrupted);
+    let sampled_line = match run.watch(&mut window, watched, &mut client, given)? {
+        Ending::Reached(line) => line,
+        Ending::Failed(why) => return Ok(Taken::Failed(why)),
+        Ending::Interrupted => return Ok(Taken::Interrupted),
     };
     let clock_reading = wants(study, Measured::ClockReading)
         .then(|| clock::server_clock_cost(CLOCK_BLOCKS).map(|seconds| seconds * 1e9))
@@ -190,55 +200,40 @@ impl Run<'_> {
         self.lines.len() > before
     }
 
-    /// Waits for the progress line at which the window opens. False if interrupted.
-    fn warm_up(&mut self) -> Result<bool, Error> {
-        if self.is_command() {
-            return Ok(!self.interrupted());
-        }
+    /// Waits for the progress line at which the window opens.
+    fn warm_up(&mut self) -> Ending<()> {
         let warm = Duration::from_secs_f64(self.study.measure.warm_up);
         loop {
             if self.interrupted() {
-                return Ok(false);
+                return Ending::Interrupted;
+            }
+            if self.is_command() {
+                return Ending::Reached(());
             }
             let elapsed = self.began.elapsed();
             if self.poll() && elapsed + Duration::from_secs_f64(TOLERANCE) >= warm {
                 self.open_line = self.lines.len() - 1;
-                return Ok(true);
+                return Ending::Reached(());
             }
             if !self.load.running() {
-                return Err(self.ended("ended before the measurement"));
+                return Ending::Failed(self.load.ended("ended before the measurement"));
             }
             if elapsed > warm + STALL_LIMIT {
-                return Err(Error::Failed(
-                    "the load makes no progress: no transaction ends".into(),
-                ));
+                return Ending::Failed(STALLED.into());
             }
             std::thread::sleep(POLL);
         }
     }
 
-    /// The error for a load that ended too early, with the end of its output.
-    fn ended(&self, what: &str) -> Error {
-        match &self.load {
-            Running::Pgbench { run, .. } => Error::Failed(format!(
-                "the load {what}; pgbench printed:\n{}",
-                experiment::background::last_lines(&run.so_far(), 8)
-            )),
-            Running::Command(command) => {
-                Error::Failed(format!("the load {what}:\n{}", command.last_lines(8)))
-            }
-        }
-    }
-
     /// Waits until the window is to close. Returns the index of the last progress line at which
-    /// processes were sampled; `None` if interrupted.
+    /// processes were sampled.
     fn watch(
         &mut self,
         window: &mut Window<'_>,
         watched: Watched<'_>,
         client: &mut postgres::Client,
         given: Given<'_>,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<Ending<usize>, Error> {
         let every = self.study.measure.every;
         let has_series = self.study.reads.iter().any(|read| read.series);
         let mut step = match every.filter(|_| has_series) {
@@ -250,12 +245,12 @@ impl Run<'_> {
         let mut last_sample = Instant::now();
         loop {
             if self.interrupted() {
-                return Ok(None);
+                return Ok(Ending::Interrupted);
             }
             let running = self.load.running();
             if self.is_command() {
                 if !running {
-                    return Ok(Some(sampled_line));
+                    return Ok(Ending::Reached(sampled_line));
                 }
                 if last_sample.elapsed() >= SAMPLE_INTERVAL {
                     last_sample = Instant::now();
@@ -285,19 +280,17 @@ impl Run<'_> {
                 }
                 let enough = since(self.open_line) + TOLERANCE >= self.study.measure.seconds;
                 if enough && !self.is_finite() {
-                    return Ok(Some(sampled_line));
+                    return Ok(Ending::Reached(sampled_line));
                 }
             } else if !running {
                 if self.is_finite() {
-                    return Ok(Some(sampled_line));
+                    return Ok(Ending::Reached(sampled_line));
                 }
-                return Err(self.ended("ended early"));
+                return Ok(Ending::Failed(self.load.ended("ended early")));
             }
             let limit = Duration::from_secs_f64(self.study.measure.seconds) + STALL_LIMIT;
             if !self.is_finite() && opened.elapsed() > limit {
-                return Err(Error::Failed(
-                    "the load makes no progress: no transaction ends".into(),
-                ));
+                return Ok(Ending::Failed(STALLED.into()));
             }
             std::thread::sleep(POLL);
         }

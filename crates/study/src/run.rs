@@ -14,7 +14,7 @@ use super::cell::Cell;
 use super::file::{Design, Study};
 use super::gate;
 use super::measure::{measure, Taken, Task};
-use super::plan::Plan;
+use super::plan::{Plan, Point};
 use super::server::{missing_extension, ArmServer, Here, Opened};
 use super::toggle;
 use error::Error;
@@ -30,6 +30,9 @@ const MIN_TOGGLED: usize = 20;
 
 /// At most one cell in this number is repeated.
 const AGAIN_SHARE: usize = 4;
+
+/// A run ends when so many cells in a row have failed: the study or the machine is at fault.
+const FAILED: usize = 3;
 
 /// What to run, and where.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ struct Runner {
     found: usize,
     /// Number of cells that may still be repeated; bounded, so that a run ends on a busy machine too.
     again_left: usize,
+    /// Number of cells that have failed since the last one with figures.
+    failed_in_a_row: usize,
 }
 
 /// Run the cells that the directory does not have yet. When interrupted, the error tells how to resume.
@@ -90,6 +95,7 @@ pub fn run(wish: Wish) -> Result<(), Error> {
         began: Instant::now(),
         found,
         again_left,
+        failed_in_a_row: 0,
     };
     let result = match runner.plan.study.measure.design {
         Design::Restart => runner.restart(),
@@ -97,6 +103,19 @@ pub fn run(wish: Wish) -> Result<(), Error> {
     };
     runner.bar.finish_and_clear();
     runner.end(result, &wish.folder)
+}
+
+/// A cell in words, the same in each run.
+fn name(arm: &str, point: &Point, block: usize) -> String {
+    format!("arm \"{arm}\", {}, block {}", point.label(), block + 1)
+}
+
+/// Print a message on standard error without damaging the progress bar.
+fn say(bar: &ProgressBar, text: &str) {
+    bar.suspend(|| {
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), "tally: {text}");
+    });
 }
 
 impl Runner {
@@ -114,6 +133,10 @@ impl Runner {
                 Err(Error::Failed(format!("interrupted; {kept}")))
             }
             Err(error) if !self.cells.is_empty() => Err(Error::Failed(format!("{error}\n{kept}"))),
+            Ok(()) if !self.journal.kept.failed.is_empty() => Err(Error::Failed(format!(
+                "cells failed: {}\n{kept}",
+                self.journal.kept.failed.len()
+            ))),
             other => other,
         }
     }
@@ -144,12 +167,8 @@ impl Runner {
         self.journal.leave_out(&name, why)
     }
 
-    /// Print a message on standard error without damaging the progress bar.
     fn say(&self, text: &str) {
-        self.bar.suspend(|| {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "tally: {text}");
-        });
+        say(&self.bar, text);
     }
 
     fn restart(&mut self) -> Result<(), Error> {
@@ -180,24 +199,39 @@ impl Runner {
 
     /// Measure an arm's points on its own server.
     fn visit(&mut self, arm: usize, points: &[usize], block: usize) -> Result<(), Error> {
-        self.show_progress(arm, "starting");
-        let mut server = match ArmServer::open(&self.plan, &self.plan.arms[arm], &self.here)? {
-            Opened::ArmServer(server) => server,
-            Opened::LeftOut(why) => return self.leave_out(arm, &why),
-        };
+        let mut opened = None;
         for point in points {
             let mut tries = 1;
             loop {
                 if self.stopped() {
                     return Ok(());
                 }
+                let server = match &mut opened {
+                    Some(server) => server,
+                    none => {
+                        self.show_progress(arm, "starting");
+                        match ArmServer::open(&self.plan, &self.plan.arms[arm], &self.here)? {
+                            Opened::ArmServer(new) => none.insert(new),
+                            Opened::LeftOut(why) => return self.leave_out(arm, &why),
+                        }
+                    }
+                };
                 self.show_progress(arm, &self.plan.points[*point].label());
                 let stop = Arc::clone(&self.stop);
                 let task = Task { plan: &self.plan, arm, point: *point, block, stop: &stop };
-                let mut cell = match measure(task, &mut server)? {
+                let mut cell = match measure(task, server)? {
                     Taken::Cell(cell) => *cell,
                     Taken::LeftOut(why) => return self.leave_out(arm, &why),
                     Taken::Interrupted => return Ok(()),
+                    Taken::Failed(why) => {
+                        // Whatever it is, a new server has none of it.
+                        opened = None;
+                        if self.fails((arm, *point, block), tries, &why)? {
+                            break;
+                        }
+                        tries += 1;
+                        continue;
+                    }
                 };
                 cell.machine.tries = tries;
                 cell.machine.disturbed =
@@ -217,8 +251,33 @@ impl Runner {
         Ok(())
     }
 
+    /// A cell has no figures. Whether it is given up; else it is measured again.
+    fn fails(
+        &mut self,
+        (arm, point, block): (usize, usize, usize),
+        tries: u32,
+        why: &str,
+    ) -> Result<bool, Error> {
+        let name = name(&self.plan.arms[arm].name, &self.plan.points[point], block);
+        if tries <= self.plan.study.gate.retries && self.again_left > 0 {
+            self.again_left -= 1;
+            self.say(&format!("{name} is measured again: {why}"));
+            return Ok(false);
+        }
+        self.say(&format!("{name} has failed: {why}"));
+        self.journal.fail(&name, Some(why))?;
+        self.failed_in_a_row += 1;
+        match self.failed_in_a_row < FAILED {
+            true => Ok(true),
+            false => Err(Error::Failed(format!("{FAILED} cells in a row have failed"))),
+        }
+    }
+
     fn add(&mut self, cell: Cell) -> Result<(), Error> {
         self.journal.add(&cell)?;
+        self.failed_in_a_row = 0;
+        let name = name(&cell.arm, &cell.point, cell.block);
+        self.journal.fail(&name, None)?;
         self.cells.push(cell);
         self.bar.set_position(self.cells.len() as u64);
         Ok(())
@@ -249,8 +308,10 @@ impl Runner {
                 Opened::ArmServer(server) => server,
                 Opened::LeftOut(why) => return Err(Error::Failed(why)),
             };
-            let (plan, stop) = (self.plan.clone(), Arc::clone(&self.stop));
-            let task = toggle::Task { plan: &plan, arms: &arms, point, first, stop: &stop };
+            let (plan, stop, bar) = (self.plan.clone(), Arc::clone(&self.stop), self.bar.clone());
+            let say = |text: &str| say(&bar, text);
+            let task =
+                toggle::Task { plan: &plan, arms: &arms, point, first, stop: &stop, say: &say };
             toggle::run(task, &server, |mut cells| {
                 for cell in &mut cells {
                     cell.machine.disturbed = gate::disturbed(&plan.study.gate, &cell.machine, &[]);

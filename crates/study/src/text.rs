@@ -37,6 +37,9 @@ pub fn facts(answer: &Answer) -> Vec<String> {
     if answer.disturbed > 0 {
         facts.push(format!("{} of them disturbed by other work", answer.disturbed));
     }
+    for (cell, why) in &answer.run.failed {
+        facts.push(format!("failed: {cell}: {why}"));
+    }
     for arm in &answer.arms {
         if let Some(why) = &arm.left_out {
             facts.push(format!("left out: {}: {why}", arm.title));

@@ -12,7 +12,7 @@ use segment::Segment;
 
 use super::cell::{Cell, Machine};
 use super::live::Live;
-use super::load::{Running, Wanted};
+use super::load::Running;
 use super::material::{evaluate, Given, Material};
 use super::plan::{Plan, Point};
 use super::processes::{Census, Usage};
@@ -30,8 +30,8 @@ const REFRESH: Duration = Duration::from_millis(500);
 const NAP: Duration = Duration::from_millis(100);
 /// How long the load may take to connect.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Duration of the load; longer than any run, because dropping it ends it.
-const LOAD: Duration = Duration::from_secs(7 * 86_400);
+/// How often a load that has ended is started again.
+const RESTARTS: u32 = 3;
 /// Give up after this number of unusable rounds in a row, spoilt by others who set the level.
 const SPOILT: usize = 50;
 
@@ -48,6 +48,8 @@ pub struct Task<'a> {
     pub first: usize,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
+    /// Prints a message.
+    pub say: &'a dyn Fn(&str),
 }
 
 /// Measure blocks until the plan's repeats are complete or `take`, which gets each block's cells,
@@ -55,24 +57,12 @@ pub struct Task<'a> {
 pub fn run(
     task: Task<'_>,
     server: &ArmServer,
-    mut take: impl FnMut(Vec<Cell>) -> Result<bool, Error>,
+    take: impl FnMut(Vec<Cell>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
-    let Task { plan, stop, .. } = task;
+    let Task { plan, .. } = task;
     let study = &plan.study;
     let point = &plan.points[task.point];
-    let wanted = Wanted { length: LOAD, log: false };
-    let mut load = Running::start(
-        study,
-        &plan.arms[plan.base],
-        point,
-        &server.cluster,
-        &server.words,
-        wanted,
-    )?;
-    let warm_up = Duration::from_secs_f64(study.measure.warm_up);
-    if !connected(server, &mut load, point, stop)? || !sleep(warm_up, stop) {
-        return Ok(false);
-    }
+    let Some(mut load) = start(task, server)? else { return Ok(false) };
     let segment = server.segment.as_ref().ok_or_else(|| {
         Error::Failed("toggled arms need pg_tally in the server, to count commands".into())
     })?;
@@ -85,29 +75,25 @@ pub fn run(
         refreshed: Instant::now(),
     };
     bench.meter.refresh()?;
-    // At normal priority the load would delay the ends of slices. `tally cost` does the same.
-    let _ = rustix::process::setpriority_process(None, -10);
-    let mut done = Ok(true);
-    for block in task.first..study.measure.repeats {
-        match bench.block(block, point) {
-            Ok(Some(cells)) => {
-                if take(cells)? {
-                    break;
-                }
-            }
-            Ok(None) => done = Ok(false),
-            Err(error) => done = Err(error),
-        }
-        if !matches!(done, Ok(true)) {
-            break;
-        }
-        if !load.running() {
-            done = Err(Error::Failed("the load ended early".into()));
-            break;
-        }
-    }
-    let _ = rustix::process::setpriority_process(None, 0);
+    prefer(true);
+    let done = bench.blocks(&mut load, point, take);
+    prefer(false);
     done
+}
+
+/// At normal priority the load would delay the ends of slices. `tally cost` does the same. What is started meanwhile inherits it.
+fn prefer(us: bool) {
+    let _ = rustix::process::setpriority_process(None, if us { -10 } else { 0 });
+}
+
+/// Start the load and wait until it is warm. `None` if interrupted.
+fn start(task: Task<'_>, server: &ArmServer) -> Result<Option<Running>, Error> {
+    let Task { plan, stop, .. } = task;
+    let (arm, point) = (&plan.arms[plan.base], &plan.points[task.point]);
+    let mut load = Running::start(&plan.study, arm, point, &server.cluster, &server.words, false)?;
+    let warm_up = Duration::from_secs_f64(plan.study.measure.warm_up);
+    let warm = connected(server, &mut load, point, stop)? && sleep(warm_up, stop);
+    Ok(warm.then_some(load))
 }
 
 struct Bench<'a> {
@@ -121,6 +107,39 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    /// Measures all blocks. One in which the load ended is measured again. Returns false if interrupted.
+    fn blocks(
+        &mut self,
+        load: &mut Running,
+        point: &Point,
+        mut take: impl FnMut(Vec<Cell>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let (mut block, mut restarts) = (self.task.first, 0);
+        while block < self.task.plan.study.measure.repeats {
+            let cells = self.block(block, point);
+            if !load.running() && !self.task.stop.load(Ordering::Relaxed) {
+                let why = load.ended("ended early");
+                if restarts == RESTARTS {
+                    return Err(Error::Failed(why));
+                }
+                restarts += 1;
+                (self.task.say)(&format!("block {} is measured again: {why}", block + 1));
+                prefer(false);
+                let Some(new) = start(self.task, self.server)? else { return Ok(false) };
+                prefer(true);
+                *load = new;
+                self.meter.refresh()?;
+                continue;
+            }
+            let Some(cells) = cells? else { return Ok(false) };
+            if take(cells)? {
+                break;
+            }
+            block += 1;
+        }
+        Ok(true)
+    }
+
     /// The cells of a block; `None` if interrupted.
     fn block(&mut self, block: usize, point: &Point) -> Result<Option<Vec<Cell>>, Error> {
         let measure = &self.task.plan.study.measure;
@@ -247,7 +266,7 @@ fn connected(
             return Ok(false);
         }
         if !load.running() {
-            return Err(Error::Failed("the load has ended before it was measured".into()));
+            return Err(Error::Failed(load.ended("ended before the measurement")));
         }
         if server.cluster.backend_pids()?.len() >= point.clients as usize {
             break;

@@ -161,6 +161,7 @@ mod tests {
         assert_eq!(sort("calls"), Some(Sort::Count));
         assert_eq!(sort("count"), Some(Sort::Count));
         assert_eq!(sort("IO:WALSync"), Some(Sort::Activity("io:walsync".into())));
-        assert_eq!(sort("nonsense"), None);
+        assert_eq!(sort("IO:WalSync"), sort("IO:WALSync"), "as 17 and 15 name it");
+        assert_eq!([sort("nonsense"), sort("IO:Nonsense")], [None, None]);
     }
 }

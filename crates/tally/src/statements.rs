@@ -18,7 +18,7 @@ use std::time::Duration;
 use view::rows::Wish;
 use view::statements::{self, PlanRow, StatementRow, Statements};
 use view::table::{speaks_utf8, wrap};
-use view::units::{duration, percent, whole};
+use view::units::{bytes, duration, percent, whole};
 use view::{Sort, SortParser};
 
 /// Arguments of `tally statements`.
@@ -89,6 +89,7 @@ struct Json<'s> {
 /// Print the statements.
 pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
+    args.sort.check_on(&segment)?;
     let Some(mut all) = read(&mut segment, args)? else {
         return Err(nothing(None, &segment));
     };
@@ -199,15 +200,26 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
         whole(u64::from(table.used)),
         whole(u64::from(table.capacity)),
     );
+    let space = bytes(table.text_bytes as f64);
     for (n, what) in [
         (table.evicted, "evicted"),
         (table.dropped, "counts did not fit and are missing (pg_tally.max_statements)"),
         (table.lost, "were left half counted by a process that died"),
-        (table.texts_cut, "texts were cut for lack of space"),
+        (
+            table.texts_cut,
+            &format!("texts were cut: all together may have {space} (pg_tally.max_statements)"),
+        ),
     ] {
         if n > 0 {
             text.push_str(&format!(", {} {what}", whole(n)));
         }
+    }
+    if let Some(flood) = &all.flood {
+        text.push_str(&format!(
+            "; {} of those kept are {} that ran once (tally doctor has the remedy)",
+            whole(flood.once),
+            flood.kind
+        ));
     }
     text
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use segment::clock::Clock;
 use segment::interval::SessionRow;
-use segment::{Blocked, LockTag, StatementKey, Statements, WaitClass};
+use segment::{Blocked, LockTag, SessionStatement, Statements, WaitClass};
 use serde::Serialize;
 
 use crate::rows::{accepts, left, right, text, Wish};
@@ -41,6 +41,8 @@ pub struct Party {
     pub activity: Option<String>,
     /// Time since that began.
     pub since_seconds: Option<f64>,
+    /// Time since its statement began, while it executes one.
+    pub statement_seconds: Option<f64>,
     /// The statement that it executes, or else the last one; `None`: not known.
     pub queryid: Option<i64>,
     /// Its text.
@@ -102,7 +104,7 @@ pub struct Sources<'s> {
     /// By which clock.
     pub clock: &'s Clock,
     /// The statement of a slot: the current one or the last one.
-    pub last: &'s HashMap<u32, StatementKey>,
+    pub last: &'s HashMap<u32, SessionStatement>,
     /// Their texts.
     pub statements: Option<&'s Statements>,
     /// Names of relations.
@@ -111,8 +113,10 @@ pub struct Sources<'s> {
 
 /// The statement that a session executes, or else the last one.
 struct Last {
-    queryid: i64,
+    queryid: Option<i64>,
     text: Option<String>,
+    /// Its age, while it is executed.
+    seconds: Option<f64>,
 }
 
 /// The sessions, and the statement of each.
@@ -283,10 +287,18 @@ impl Forest {
     /// The forest of what is known.
     pub fn of(sources: &Sources<'_>) -> Forest {
         let last = |row: &SessionRow| {
-            let key = sources.last.get(&row.slot)?;
-            let text = sources.statements.and_then(|all| all.get(key)?.text.as_ref());
-            let text = text.map(|text| text.shown.to_string());
-            Some(Last { queryid: key.query_id(), text })
+            let last = sources.last.get(&row.slot)?;
+            let key = last.key();
+            let known =
+                |all: &'_ Statements| Some(all.get(&key?)?.text.as_ref()?.shown.to_string());
+            let message = last.message().map(|text| text.shown.to_string());
+            let flight =
+                |all: &Statements| Some(all.in_flight_of(row.slot, row.generation)?.age_seconds);
+            Some(Last {
+                queryid: key.map(|key| key.query_id()),
+                text: message.or_else(|| sources.statements.and_then(known)),
+                seconds: sources.statements.and_then(flight).filter(|_| row.state == "active"),
+            })
         };
         Forest::arranged(&waits(sources), &Known { sessions: sources.sessions, last: &last })
     }
@@ -382,7 +394,8 @@ fn party(
     party.phase = Some(row.phase.to_string());
     party.activity = Some(row.activity.to_string());
     party.since_seconds = Some(row.since_seconds);
-    party.queryid = last.as_ref().map(|last| last.queryid);
+    party.statement_seconds = last.as_ref().and_then(|last| last.seconds);
+    party.queryid = last.as_ref().and_then(|last| last.queryid);
     party.query = last.and_then(|last| last.text);
     party
 }
@@ -426,18 +439,23 @@ impl Party {
         name(self.pid, owner(application, self.user.as_deref(), self.database.as_deref()))
     }
 
-    /// "idle in transaction for 41 s", "active, in IO:DataFileRead for 2 s".
+    /// "idle in transaction for 41 s", "active for 12 s, in IO:DataFileRead": how long what it does now lasts says nothing of a session
+    /// that works.
     pub fn doing(&self) -> String {
         let since = duration(self.since_seconds.unwrap_or(0.0));
+        let work = match self.statement_seconds {
+            Some(seconds) => format!(" for {}", duration(seconds)),
+            None => String::new(),
+        };
         match (self.state, self.activity.as_deref()) {
             _ if self.pid == 0 => {
                 "it holds its locks until COMMIT PREPARED or ROLLBACK PREPARED".into()
             }
             (None, _) => "not measured".into(),
             (Some(state), _) if state.starts_with("idle") => format!("{state} for {since}"),
-            (Some(state), Some("cpu")) => format!("{state}, on CPU for {since}"),
-            (Some(state), Some(activity)) => format!("{state}, in {activity} for {since}"),
-            (Some(state), None) => state.into(),
+            (Some(state), Some("cpu")) => format!("{state}{work}, on CPU"),
+            (Some(state), Some(activity)) => format!("{state}{work}, in {activity}"),
+            (Some(state), None) => format!("{state}{work}"),
         }
     }
 
@@ -578,7 +596,11 @@ impl Forest {
                     let tone = Tone::Class(WaitClass::Lock);
                     (wait.lock.clone(), wait.mode, Some(wait.seconds), tone)
                 }
-                None => (state, "", party.since_seconds, Tone::Bad),
+                None => {
+                    let idle = party.state.is_some_and(|state| state.starts_with("idle"));
+                    let seconds = if idle { party.since_seconds } else { party.statement_seconds };
+                    (state, "", seconds, Tone::Bad)
+                }
             };
             let cells = vec![
                 session.into(),

@@ -62,7 +62,7 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
     let figures = Picked::of_pane(
         FIELDS,
         "calls=COUNT, seconds=TOTAL, mean_seconds=AVERAGE, max_seconds, exclusive_seconds:1, \
-         exclusive_mean_seconds=AVERAGE:3, p50_seconds:6, p99_seconds:2, counted:5",
+         exclusive_mean_seconds=EXCLUSIVE AVERAGE:3, p50_seconds:6, p99_seconds:2, counted:5",
     );
     let mut groups: BTreeMap<&str, Vec<&FunctionRow>> = BTreeMap::new();
     for row in &interval.functions {

@@ -162,7 +162,7 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
     }
     let checks = other("deadlock check", &interval.deadlock_checks, locks);
     let spins = other("spinlock", &interval.spin_delays, locks);
-    let pins = interval.ledger.iter().filter(|a| a.activity.starts_with("BufferPin:")).map(|pin| {
+    let pins = interval.ledger.iter().filter(|a| a.class == WaitClass::BufferPin).map(|pin| {
         let name = "buffer pin".to_string();
         (
             name,
@@ -300,7 +300,8 @@ mod tests {
         let mut interval = sample::interval();
         (interval.instrumented_seconds, interval.locks_seconds) = (4.0, 0.5);
         let mut pin = interval.ledger[0].clone();
-        pin.activity = "BufferPin:BufferPin".into();
+        // As version 19 names it.
+        (pin.activity, pin.class) = ("Buffer:BufferCleanup".into(), WaitClass::BufferPin);
         pin.timing.count = 8;
         interval.ledger.push(pin);
         let table = locks(&interval, &wish());

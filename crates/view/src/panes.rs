@@ -146,7 +146,7 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
 pub fn commands(interval: &Interval, wish: &Wish) -> Table {
     let read = Picked::of_pane(
         timing::FIELDS,
-        "count=READ COUNT:4, seconds:5, mean_seconds=AVERAGE:3, max_seconds:6",
+        "count=READ COUNT:4, seconds=READ TOTAL:5, mean_seconds=READ AVERAGE:3, max_seconds=READ MAX:6",
     );
     let handle = Picked::of_pane(
         timing::FIELDS,

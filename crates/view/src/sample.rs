@@ -440,6 +440,7 @@ pub fn interval() -> Interval {
         wall_seconds: wall,
         busy_seconds: busy,
         commands_handled: 3600,
+        own_commands: 0,
         exact: true,
         uninstrumented_seconds: 0.0,
         instrumented_seconds: 1.0,

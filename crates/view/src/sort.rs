@@ -2,7 +2,10 @@
 //! Orders of rows.
 
 use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::ValueEnum;
+use error::Error;
+use segment::{wait_names, Segment};
 
 /// An order of rows. A pane without the column in question orders by time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, ValueEnum)]
@@ -36,7 +39,7 @@ pub enum Sort {
     Ipc,
     /// By name
     Name,
-    /// Most time in this activity first, in small letters
+    /// Most time in this activity first: its canonical name in small letters
     #[value(skip)]
     Activity(String),
 }
@@ -53,9 +56,23 @@ impl Sort {
     /// Parses a name from the command line.
     pub fn named(text: &str) -> Result<Self, String> {
         match text.contains(':') {
-            true => Ok(Self::Activity(text.to_lowercase())),
+            true => Self::by_activity(text),
             false => Self::from_str(text, false).map_err(|_| format!("\"{text}\" is no order")),
         }
+    }
+
+    /// The order by an activity, however a version of the server writes its name.
+    fn by_activity(name: &str) -> Result<Self, String> {
+        wait_names::check(name)?;
+        Ok(Self::Activity(wait_names::canonical(name).to_lowercase()))
+    }
+
+    /// An error, which proposes others, if this is the order by an activity that the server does not have.
+    pub fn check_on(&self, segment: &Segment) -> Result<(), Error> {
+        let Self::Activity(name) = self else { return Ok(()) };
+        let there = segment.activities()?;
+        let there: Vec<&str> = there.iter().map(String::as_str).collect();
+        wait_names::check_on(name, &there).map_err(Error::Usage)
     }
 }
 
@@ -73,7 +90,11 @@ impl TypedValueParser for SortParser {
         value: &std::ffi::OsStr,
     ) -> Result<Sort, clap::Error> {
         match value.to_str() {
-            Some(text) if text.contains(':') => Ok(Sort::Activity(text.to_lowercase())),
+            Some(text) if text.contains(':') => Sort::by_activity(text).map_err(|why| {
+                let option = arg.map_or_else(String::new, |arg| format!(" for '{arg}'"));
+                let text = format!("invalid value '{text}'{option}: {why}");
+                command.clone().error(ErrorKind::ValueValidation, text)
+            }),
             _ => clap::builder::EnumValueParser::new().parse_ref(command, arg, value),
         }
     }

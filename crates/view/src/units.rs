@@ -19,9 +19,14 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// As [`duration`]; "-" without a value.
+/// As [`duration`]; "-" without a value, in a table. A sentence leaves out what is not known: [`clause`].
 pub fn maybe_duration(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_string(), duration)
+}
+
+/// Part of a sentence: a duration between two texts; empty without a value.
+pub fn clause(before: &str, seconds: Option<f64>, behind: &str) -> String {
+    seconds.map_or_else(String::new, |seconds| format!("{before}{}{behind}", duration(seconds)))
 }
 
 /// A count: "7", "0.25", "12.3k", "4.5M".
@@ -73,7 +78,8 @@ pub fn percent(share: f64) -> String {
 
 /// A small number with two decimals.
 pub fn two(n: f64) -> String {
-    format!("{n:.2}")
+    // The sum of no numbers is -0.
+    format!("{:.2}", n + 0.0)
 }
 
 /// Three significant digits, without an exponent; whole numbers stay whole.
@@ -112,6 +118,8 @@ mod tests {
             assert_eq!(duration(seconds), text);
         }
         assert_eq!(maybe_duration(None), "-");
+        assert_eq!(clause(", p99 ", None, " each"), "");
+        assert_eq!(clause(", p99 ", Some(0.25), " each"), ", p99 250 ms each");
         assert_eq!(maybe_duration(Some(-2.5)), "-2.50 s");
     }
 
@@ -153,7 +161,7 @@ mod tests {
         assert_eq!(bytes(1024.0 * 999.5), "0.98 MB");
         assert_eq!([whole(999), whole(1000), whole(999_999)], ["999", "1,000", "999,999"]);
         assert_eq!([percent(0.125), percent(1.0), percent(-0.0)], ["12.5", "100.0", "0.0"]);
-        assert_eq!(two(0.125), "0.12");
+        assert_eq!((&*two(0.125), &*two(-0.0)), ("0.12", "0.00"));
     }
 
     #[test]

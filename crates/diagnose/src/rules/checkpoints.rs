@@ -4,6 +4,7 @@
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use segment::event_payload::Checkpoint;
+use segment::WaitClass;
 use view::units::{duration, two};
 
 /// Checkpoints further apart than this are no trouble, even if the WAL forces them.
@@ -40,7 +41,10 @@ pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
         duration(last.seconds)
     ));
     // What waiting for the WAL and its files takes is the clients' part in it.
-    let wal = case.seconds_of(|a| a.activity.contains("WAL"));
+    let is_of_wal = |name: &str| name.to_ascii_lowercase().contains("wal");
+    let wal = case.seconds_of(|a| {
+        matches!(a.class, WaitClass::Io | WaitClass::Lwlock) && is_of_wal(&a.activity)
+    });
     let lost = forced.iter().filter_map(|it| lost(it)).sum::<f64>();
     let seconds = wal.max(lost);
     vec![Diagnosis {

@@ -8,7 +8,7 @@ use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use segment::interval::{AccountRow, SessionRow};
 use segment::WaitClass;
 use view::statements::ActivityRow;
-use view::units::{count, duration, maybe_duration, percent, whole};
+use view::units::{count, duration, percent, whole};
 
 /// Waits for the client within a transaction: one between two commands.
 const IN_TRANSACTION: &str = "idle in transaction";
@@ -176,7 +176,7 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
         share: Some(case.share(seconds)),
         evidence: vec![format!(
             "A session takes {} to start and end, and handles {} commands.",
-            maybe_duration(Some(each)),
+            duration(each),
             count(commands)
         )],
         advice: "Keep connections: a pool in the application, or PgBouncer before the server."

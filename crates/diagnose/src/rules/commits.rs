@@ -4,7 +4,7 @@
 use super::matters;
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
-use view::units::{duration, maybe_duration, percent, two};
+use view::units::{clause, duration, percent, two};
 
 /// Part of the load.
 const MUCH: f64 = 0.2;
@@ -30,9 +30,9 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![Diagnosis {
         rule: Rule::Commits,
         text: format!(
-            "Commits wait for a slow sync of the WAL: {} each on average, p99 {}, {} % of the sessions' time.",
+            "Commits wait for a slow sync of the WAL: {} each on average{}, {} % of the sessions' time.",
             duration(mean),
-            maybe_duration(commits.sync.p99_seconds),
+            clause(", p99 ", commits.sync.p99_seconds, ""),
             percent(case.share(seconds))
         ),
         seconds,
@@ -57,8 +57,8 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![Diagnosis {
         rule: Rule::Replication,
         text: format!(
-            "Commits wait for synchronous standbys: {} each on average, {} % of the sessions' time.",
-            maybe_duration(each),
+            "Commits wait for synchronous standbys: {}{} % of the sessions' time.",
+            clause("", each, " each on average, "),
             percent(case.share(seconds))
         ),
         seconds,

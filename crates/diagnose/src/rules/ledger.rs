@@ -51,6 +51,36 @@ pub fn processors(case: &Case<'_>) -> Vec<Diagnosis> {
     }]
 }
 
+/// Sessions wait until the server's log takes their messages: each is written to a pipe, which is full.
+pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Part of the load.
+    const MUCH: f64 = 0.1;
+
+    let seconds = case.seconds_of(|a| &*a.activity == "Call:log_pipe");
+    if !matters(case, seconds, MUCH) {
+        return Vec::new();
+    }
+    vec![Diagnosis {
+        rule: Rule::LogPipe,
+        text: format!(
+            "Sessions wait to write messages to the server's log, {} % of their time: whoever reads the pipe does not keep up.",
+            percent(case.share(seconds))
+        ),
+        seconds,
+        share: Some(case.share(seconds)),
+        evidence: case
+            .whose(seconds, |a: &ActivityRow| &*a.activity == "Call:log_pipe")
+            .into_iter()
+            .collect(),
+        advice: "Look at the log collector (process \"logger\") and the device and free space of log_directory, or at \
+                 the program that reads the server's standard error; log less (log_min_duration_statement, log_statement)."
+            .into(),
+        confidence: Confidence::Certain,
+        section: "ledger",
+        consequence_of: None,
+    }]
+}
+
 /// The kernel saw sessions waiting in places that the ledger does not know.
 pub fn unexplained(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the busy time, beyond its error.

@@ -7,7 +7,7 @@ use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use segment::WaitClass;
 use view::blocking::{Forest, Party, Wait};
 use view::statements::{beginning, ActivityRow};
-use view::units::{count, duration, maybe_duration, percent, whole};
+use view::units::{clause, count, duration, percent, whole};
 
 /// Part of the load.
 const MUCH: f64 = 0.1;
@@ -58,6 +58,17 @@ fn queue(root: &Party) -> Option<(&Party, &Wait)> {
     Some((middle, middle.wait.as_ref()?))
 }
 
+/// The longest wait of an activity: of those that ended, and of those that go on. `None`: none is known.
+fn longest_wait(case: &Case<'_>, activity: &str, ended: Option<f64>) -> Option<f64> {
+    let lock_type = activity.strip_prefix("Lock:");
+    let everybody = case.blocking.map_or_else(Vec::new, Forest::everybody);
+    let blocked = everybody.iter().filter_map(|(_, party)| party.wait.as_ref());
+    let blocked = blocked.filter(|wait| Some(wait.lock_type) == lock_type).map(|wait| wait.seconds);
+    let sessions = case.sessions().filter(|row| &*row.activity == activity);
+    let waiting = sessions.map(|row| row.since_seconds);
+    ended.into_iter().chain(blocked).chain(waiting).reduce(f64::max)
+}
+
 /// Sessions wait for rows, tables or transactions of others.
 pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     let seconds = case.seconds_of(|a| a.class == WaitClass::Lock);
@@ -80,10 +91,10 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
                 n => format!("{} waits ended", whole(n)),
             };
             format!(
-                "{} ({ended}, {} in total, longest {})",
+                "{} ({ended}, {} in total{})",
                 row.activity,
                 duration(row.timing.seconds),
-                maybe_duration(row.timing.max_seconds)
+                clause(", longest ", longest_wait(case, &row.activity, row.timing.max_seconds), "")
             )
         })
         .collect();
@@ -244,21 +255,21 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     let tranche = worst.activity.split_once(':').map_or(&*worst.activity, |(_, name)| name);
     let mut evidence = vec![format!(
-        "{} waits/s of {}, p99 {}.",
+        "{} waits/s{}{}.",
         count(worst.timing.count as f64 / case.length()),
-        maybe_duration(worst.timing.mean_seconds),
-        maybe_duration(worst.timing.p99_seconds)
+        clause(" of ", worst.timing.mean_seconds, ""),
+        clause(", p99 ", worst.timing.p99_seconds, "")
     )];
     let of_statement = |a: &ActivityRow| a.activity == worst.activity;
     evidence.extend(case.whose(seconds, of_statement));
     let held = case.interval().lwlocks.iter().filter(|row| &*row.lock == tranche);
     if let Some(row) = held.max_by(|a, b| a.held.seconds.total_cmp(&b.held.seconds)) {
         evidence.push(format!(
-            "It is held longest in phase {} ({}): {} in total, {} each.",
+            "It is held longest in phase {} ({}): {} in total{}.",
             row.phase,
             row.mode,
             duration(row.held.seconds),
-            maybe_duration(row.held.mean_seconds)
+            clause(", ", row.held.mean_seconds, " each")
         ));
     }
     vec![Diagnosis {

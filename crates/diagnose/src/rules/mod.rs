@@ -26,6 +26,7 @@ pub const ALL: &[Find] = &[
     statements::missing_index,
     statements::temporary_files,
     statements::planning,
+    statements::flood,
     checkpoints::too_often,
     commits::slow,
     commits::replication,
@@ -34,6 +35,7 @@ pub const ALL: &[Find] = &[
     clients::slow,
     clients::connections,
     vacuum::behind,
+    ledger::log_pipe,
     ledger::processors,
     ledger::unexplained,
 ];

@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use segment::files::FileRow;
 use view::statements::ActivityRow;
-use view::units::{count, duration, maybe_duration, percent};
+use view::units::{clause, count, duration, percent};
 
 const READ: &str = "IO:DataFileRead";
 /// Part of the load.
@@ -24,14 +24,14 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
     let reads =
         case.interval().activities_where(|a| is_read(&a.activity) && &*a.phase != "background");
     let Some(row) = reads.first() else { return Vec::new() };
-    let mean = row.timing.mean_seconds.unwrap_or(0.0);
+    let mean = row.timing.mean_seconds;
     let of_statement = |a: &ActivityRow| is_read(&a.activity);
     let mut evidence: Vec<String> = case.whose(seconds, of_statement).into_iter().collect();
-    let (rule, text, advice) = if mean >= SLOW {
+    let (rule, text, advice) = if mean.is_some_and(|mean| mean >= SLOW) {
         let text = format!(
-            "Reads of data files are slow: {} each on average, p99 {}, {} % of the sessions' time.",
-            duration(mean),
-            maybe_duration(row.timing.p99_seconds),
+            "Reads of data files are slow: {}{}{} % of the sessions' time.",
+            clause("", mean, " each on average, "),
+            clause("p99 ", row.timing.p99_seconds, ", "),
             percent(case.share(seconds))
         );
         let advice =
@@ -40,10 +40,10 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
         (Rule::SlowDevice, text, advice)
     } else {
         let text = format!(
-            "Sessions wait for reads of data files {} % of their time: {}/s, {} each.",
+            "Sessions wait for reads of data files {} % of their time: {}/s{}.",
             percent(case.share(seconds)),
             count(row.timing.count as f64 / case.length()),
-            duration(mean)
+            clause(", ", mean, " each")
         );
         let advice =
             "Look at what is read and why it does not stay in the buffers: the plans of these \

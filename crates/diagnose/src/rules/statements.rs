@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Single statements: what they read, sort and plan.
+//! Statements: what single ones read, sort and plan, and what their table is full of.
 
 use super::matters;
 use super::plans::{self, Reads};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
-use view::statements::StatementRow;
-use view::units::{bytes, count, duration, percent};
+use segment::wait_names;
+use view::statements::{beginning, StatementRow};
+use view::units::{bytes, clause, count, duration, percent, whole};
 
 const BLOCK: f64 = 8192.0;
 
@@ -65,10 +66,10 @@ pub fn missing_index(case: &Case<'_>) -> Vec<Diagnosis> {
                 seconds: row.seconds,
                 share: Some(case.share(row.seconds)),
                 evidence: [format!(
-                    "It takes {} % of the sessions' time: {} calls of {}.",
+                    "It takes {} % of the sessions' time: {} calls{}.",
                     percent(case.share(row.seconds)),
                     count(row.calls as f64),
-                    row.execution.mean_seconds.map_or_else(|| "-".into(), duration)
+                    clause(" of ", row.execution.mean_seconds, "")
                 )]
                 .into_iter()
                 .chain(seen)
@@ -91,6 +92,22 @@ fn rows_of(rows: f64) -> String {
     format!("{} {unit}", count(rows))
 }
 
+/// Blocks written are more than this many times the size of the files: they are merged in passes.
+const PASSES: f64 = 1.2;
+
+/// "163 MB in 4 files; 326 MB written, since they are merged in passes". Files count when they are closed.
+fn files_of(files: u64, size: f64, written: f64) -> String {
+    if files == 0 {
+        return format!("{} written", bytes(written));
+    }
+    let unit = if files == 1 { "file" } else { "files" };
+    let passes = match written > PASSES * size {
+        true => format!("; {} written, since they are merged in passes", bytes(written)),
+        false => String::new(),
+    };
+    format!("{} in {} {unit}{passes}", bytes(size), count(files as f64))
+}
+
 /// Sorts and hashes that do not fit into work_mem.
 pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the load.
@@ -104,14 +121,17 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
     let files: u64 = with.iter().map(|row| row.temp_files).sum();
     let size: u64 = with.iter().map(|row| row.temp_bytes).sum();
     let written: u64 = with.iter().map(|row| row.blocks.temp_written).sum();
-    let size = (size as f64).max(written as f64 * BLOCK);
-    let waits = case.seconds_of(|a| a.activity.starts_with("IO:BufFile"));
+    let of_worst = match worst.temp_bytes {
+        0 => worst.blocks.temp_written as f64 * BLOCK,
+        size => size as f64,
+    };
+    let events = ["IO:BuffileRead", "IO:BuffileWrite"];
+    let waits = case.seconds_of(|a| events.iter().any(|event| wait_names::is(&a.activity, event)));
     vec![Diagnosis {
         rule: Rule::TemporaryFiles,
         text: format!(
-            "Sorts or hashes do not fit into work_mem and write temporary files ({} in {} files): {}.",
-            bytes(size),
-            count(files as f64),
+            "Sorts or hashes do not fit into work_mem and write temporary files ({}): {}.",
+            files_of(files, size as f64, written as f64 * BLOCK),
             words(worst)
         ),
         seconds,
@@ -124,12 +144,9 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
             format!("Sessions waited for these files for {}.", duration(waits)),
         ],
         advice: format!(
-            "Raise work_mem for this statement (SET LOCAL work_mem) beyond the {} that a call writes, or \
+            "Raise work_mem for this statement (SET LOCAL work_mem) beyond the {} of a call's files, or \
              let it sort less: an index in the order that is asked for, fewer columns, a limit.",
-            bytes(
-                (worst.temp_bytes as f64).max(worst.blocks.temp_written as f64 * BLOCK)
-                    / worst.calls.max(1) as f64
-            )
+            bytes(of_worst / worst.calls.max(1) as f64)
         ),
         confidence: Confidence::Likely,
         section: "statements",
@@ -158,11 +175,16 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
         ),
         seconds,
         share: Some(case.share(seconds)),
-        evidence: vec![format!(
-            "This statement is planned in {} and executed in {} on average.",
-            worst.planning.mean_seconds.map_or_else(|| "-".into(), duration),
-            worst.execution.mean_seconds.map_or_else(|| "-".into(), duration)
-        )],
+        evidence: (worst.planning.mean_seconds)
+            .map(|planned| {
+                format!(
+                    "This statement is planned in {}{} on average.",
+                    duration(planned),
+                    clause(" and executed in ", worst.execution.mean_seconds, "")
+                )
+            })
+            .into_iter()
+            .collect(),
         advice:
             "Use prepared statements (with a generic plan, plan_cache_mode, if their parameters do \
                  not matter), and look at the number of partitions and joined tables."
@@ -171,4 +193,79 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
         section: "statements",
         consequence_of: None,
     }]
+}
+
+/// Statements of one kind that run once fill the table.
+pub fn flood(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Characters of a text.
+    const TEXT: usize = 60;
+
+    let Some((statements, flood)) = case.statements.and_then(|it| Some((it, it.flood.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let examples: Vec<String> = flood.examples.iter().map(|text| beginning(text, TEXT)).collect();
+    let when = statements
+        .interval_seconds
+        .map_or_else(|| "since the server's start".to_owned(), |it| format!("in {}", duration(it)));
+    vec![Diagnosis {
+        rule: Rule::StatementFlood,
+        text: format!(
+            "{} of the {} statements kept are {} that ran once; {} statements were evicted {when}.",
+            whole(flood.once),
+            whole(flood.kept),
+            flood.kind,
+            whole(flood.evicted),
+        ),
+        seconds: 0.0,
+        share: None,
+        evidence: vec![format!("For example: {}.", examples.join("; "))],
+        advice: format!(
+            "{} Or raise pg_tally.max_statements.",
+            remedy(&flood.kind, major(&case.whole.server.name))
+        ),
+        confidence: Confidence::Certain,
+        section: "statements",
+        consequence_of: None,
+    }]
+}
+
+/// The major version in "PostgreSQL 15.20"; 0: not known.
+fn major(server: &str) -> u32 {
+    let digits = server.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.split(|c: char| !c.is_ascii_digit()).next().and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+/// What makes such statements one, or keeps them out.
+fn remedy(kind: &str, major: u32) -> String {
+    let later = |from: u32, what: &str| match major < from {
+        true => format!(" PostgreSQL {from} and later count them as one, whatever the {what}."),
+        false => String::new(),
+    };
+    let off = "set pg_tally.statements_utility = off";
+    match kind {
+        "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "WITH" | "VALUES" => {
+            let lists = match major < 18 {
+                true => " PostgreSQL 18 and later count lists of constants as one, whatever their length.",
+                false => "",
+            };
+            format!(
+                "Their texts differ in more than constants: pass a list as one parameter (= ANY ($1) instead of \
+                 IN ($1, $2)), and do not generate names.{lists}"
+            )
+        }
+        "SET" | "FETCH" | "MOVE" => {
+            format!("Each value is a statement of its own: {off}.{}", later(18, "value"))
+        }
+        "DEALLOCATE" | "PREPARE TRANSACTION" | "COMMIT PREPARED" | "ROLLBACK PREPARED" => {
+            format!("Each name is a statement of its own: use the same names, or {off}.{}", later(17, "name"))
+        }
+        _ if kind.starts_with("SAVEPOINT") => {
+            format!("Each name is a statement of its own: use the same names, or {off}.{}", later(17, "name"))
+        }
+        _ => format!(
+            "Each name is a statement of its own: use the same names (of a temporary table, one a session with ON COMMIT \
+             DELETE ROWS), or {off}."
+        ),
+    }
 }

@@ -83,6 +83,112 @@ fn standbys_that_commits_wait_for() {
     assert_eq!(rules(&of(&[accounts[1]])), []);
 }
 
+/// A wait that goes on is in the total, and has no figures of its own yet.
+#[test]
+fn what_is_not_known_is_left_out_of_sentences() {
+    let activities =
+        ["Lock:relation", "LWLock:WALInsert", "IO:DataFileRead", "IPC:SyncRep", "IO:WALSync"];
+    let names = activities.map(|activity| format!("execute::wait::{activity}"));
+    let cpu = ("execute::cpu", 100, 2.0);
+    let mut intervals: Vec<Interval> =
+        names.iter().map(|name| interval(&[(name, 0, 8.0), cpu])).collect();
+    let mut statements = full_scan(9.0);
+    statements.rows[0].execution.mean_seconds = None;
+    statements.rows[0].planning.mean_seconds = None;
+    let mut planned = statements.clone();
+    (planned.rows[0].planning.seconds, planned.rows[0].execution.seconds) = (5.0, 1.0);
+    planned.rows[0].planning.mean_seconds = Some(0.5);
+    intervals.push(interval(&[("execute::cpu", 100, 10.0)]));
+    let mut rules = std::collections::BTreeSet::new();
+    for interval in &intervals {
+        for statements in [None, Some(&statements), Some(&planned)] {
+            for it in diagnose(&Case { statements, ..case(interval) }) {
+                let sentences =
+                    [it.evidence.clone(), vec![it.text.clone(), it.advice.clone()]].concat();
+                for sentence in sentences {
+                    let dash = sentence
+                        .split([' ', ',', '('])
+                        .any(|word| word.trim_end_matches(['.', ')']) == "-");
+                    assert!(!dash && !sentence.contains(" ,"), "{sentence}");
+                }
+                rules.insert(format!("{:?}", it.rule));
+            }
+        }
+    }
+    for rule in
+        ["Locks", "LightweightLocks", "BufferMisses", "Replication", "MissingIndex", "Planning"]
+    {
+        assert!(rules.contains(rule), "{rule}: {rules:?}");
+    }
+}
+
+#[test]
+fn the_longest_wait_may_be_one_that_goes_on() {
+    let mut interval = interval(&[
+        ("execute::wait::Lock:relation", 0, 8.0),
+        ("execute::wait::Lock:tuple", 2, 1.0),
+    ]);
+    interval.sessions = view::sample::interval().sessions;
+    interval.sessions.truncate(1);
+    (interval.sessions[0].activity, interval.sessions[0].since_seconds) =
+        ("Lock:relation".into(), 240.0);
+    let forest = view::sample::blocking();
+    let found = diagnose(&Case { blocking: Some(&forest), ..case(&interval) });
+    let evidence = found[0].evidence.join(" ");
+    for part in [
+        "Lock:relation (none has ended, 8 s in total, longest 4 min)",
+        "Lock:tuple (2 waits ended, 1 s in total, longest 41 s)",
+    ] {
+        assert!(evidence.contains(part), "{evidence}");
+    }
+    let found = diagnose(&Case {
+        blocking: Some(&forest),
+        ..case(&Interval { sessions: Vec::new(), ..interval })
+    });
+    let evidence = found[0].evidence.join(" ");
+    assert!(evidence.contains("Lock:relation (none has ended, 8 s in total),"), "{evidence}");
+}
+
+/// Blocks are written once when files are made, and once more in each pass that merges them.
+#[test]
+fn the_size_of_temporary_files_is_not_what_is_written_to_them() {
+    const MB: u64 = 1 << 20;
+
+    let interval = interval(&[("execute::cpu", 100, 10.0)]);
+    let mut statements = view::sample::statements();
+    statements.rows.truncate(1);
+    for (files, size, written, text, each) in [
+        (
+            4,
+            80,
+            160,
+            "(80 MB in 4 files; 160 MB written, since they are merged in passes)",
+            "beyond the 20 MB of a call's files",
+        ),
+        (4, 80, 81, "(80 MB in 4 files)", "beyond the 20 MB of"),
+        (1, 80, 81, "(80 MB in 1 file)", "beyond the 20 MB of"),
+        (0, 0, 160, "(160 MB written)", "beyond the 40 MB of"),
+    ] {
+        let row = &mut statements.rows[0];
+        (row.calls, row.seconds, row.temp_files, row.temp_bytes) = (4, 9.0, files, size * MB);
+        row.blocks.temp_written = written * MB / 8192;
+        let found = diagnose(&Case { statements: Some(&statements), ..case(&interval) });
+        let it = found.iter().find(|it| it.rule == Rule::TemporaryFiles).unwrap();
+        assert!(it.text.contains(text), "{}", it.text);
+        assert!(it.advice.contains(each), "{}", it.advice);
+    }
+}
+
+#[test]
+fn a_log_that_takes_no_messages() {
+    let accounts = [("execute::wait::Call:log_pipe", 100, 8.0), ("execute::cpu", 100, 2.0)];
+    let found = of(&accounts);
+    assert_eq!(rules(&found), [Rule::LogPipe]);
+    assert!(found[0].text.contains("80.0 % of their time"), "{}", found[0].text);
+    is_silent_about_little(&accounts);
+    assert_eq!(rules(&of(&[accounts[1]])), []);
+}
+
 #[test]
 fn slow_reads_are_the_device_and_many_fast_ones_are_misses() {
     let cpu = ("execute::cpu", 100, 1.0);
@@ -116,6 +222,49 @@ fn planning_that_takes_longer_than_executing() {
     assert_eq!(planned(&mut statements, 0.9), []);
     statements.rows[0].own = true;
     assert_eq!(planned(&mut statements, 3.0), []);
+}
+
+/// A table that statements of that kind fill, on that server.
+fn flood_of(kind: &str, server: &str) -> Vec<Diagnosis> {
+    let mut interval = interval(&[("simple query::cpu", 1000, 5.0)]);
+    interval.server.name = server.to_owned();
+    let mut statements = view::sample::statements();
+    statements.rows.clear();
+    statements.interval_seconds = Some(10.0);
+    statements.flood = Some(view::statements::Flood {
+        kind: kind.to_owned(),
+        once: 4900,
+        kept: 6260,
+        evicted: 1204,
+        examples: vec!["set a.b = 'n1'".into(), "set a.b =\n 'n2'".into()],
+    });
+    diagnose(&Case { statements: Some(&statements), ..case(&interval) })
+}
+
+#[test]
+fn statements_that_ran_once_and_fill_the_table() {
+    let found = flood_of("SET", "PostgreSQL 15.20");
+    assert_eq!(rules(&found), [Rule::StatementFlood]);
+    assert_eq!(
+        found[0].text,
+        "4,900 of the 6,260 statements kept are SET that ran once; 1,204 statements were evicted in 10 s."
+    );
+    assert_eq!(found[0].evidence, ["For example: set a.b = 'n1'; set a.b = 'n2'."]);
+    assert_eq!(
+        found[0].advice,
+        "Each value is a statement of its own: set pg_tally.statements_utility = off. PostgreSQL 18 and later \
+         count them as one, whatever the value. Or raise pg_tally.max_statements."
+    );
+    let advice = |kind: &str, server: &str| flood_of(kind, server).remove(0).advice;
+    assert!(!advice("SET", "PostgreSQL 18.1").contains("later"));
+    let savepoints = advice("SAVEPOINT, RELEASE and ROLLBACK TO", "PostgreSQL 16.2");
+    assert!(
+        savepoints.contains("same names") && savepoints.contains("17 and later"),
+        "{savepoints}"
+    );
+    assert!(advice("CREATE TABLE", "PostgreSQL 18.1").contains("ON COMMIT DELETE ROWS"));
+    assert!(advice("SELECT", "PostgreSQL 19rc1")
+        .starts_with("Their texts differ in more than constants"));
 }
 
 #[test]

@@ -16,8 +16,8 @@ WITH named AS (
            sum(CASE WHEN class = 'io' THEN ns ELSE 0 END) AS io_ns,
            sum(CASE WHEN class = 'lock' THEN ns ELSE 0 END) AS lock_ns,
            sum(CASE WHEN class = 'lwlock' THEN ns ELSE 0 END) AS lwlock_ns,
-           sum(CASE WHEN activity LIKE 'IO:W%Sync' THEN ns ELSE 0 END) AS sync_ns,
-           sum(CASE WHEN activity LIKE 'IO:W%Sync' THEN n ELSE 0 END) AS syncs
+           sum(CASE WHEN activity = 'IO:WalSync' THEN ns ELSE 0 END) AS sync_ns,
+           sum(CASE WHEN activity = 'IO:WalSync' THEN n ELSE 0 END) AS syncs
     FROM accounts
     GROUP BY cluster, host
 ), machines AS (

@@ -16,7 +16,8 @@ WITH rates AS (
            max(CASE WHEN host IS NULL THEN p95 END) AS p95_ns,
            max(CASE WHEN host IS NULL THEN p99 END) AS p99_ns,
            max(CASE WHEN host IS NOT NULL THEN p99 END) AS worst_ns,
-           {{max_by host | CASE WHEN host IS NULL THEN 0e0 ELSE p99 END}} AS worst_host
+           {{max_by CASE WHEN host IS NOT NULL THEN concat(cluster, '/', host) END | CASE WHEN host IS NULL THEN 0e0 ELSE p99 END}}
+             AS worst_host
     FROM quantiles
     GROUP BY fingerprint
 )

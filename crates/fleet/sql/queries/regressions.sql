@@ -60,7 +60,7 @@ WITH rates AS (
            sum(CASE WHEN slower OR faster THEN b_ns END) / nullif(sum(CASE WHEN slower OR faster THEN b_n END), 0)
              / 1e9 AS mean_seconds,
            sum(CASE WHEN slower OR faster THEN (b_ns - a_ns / a_n * b_n) / covered_ns ELSE 0 END) AS sessions,
-           {{names CASE WHEN slower THEN host END}} AS slower_hosts
+           {{names CASE WHEN slower THEN concat(cluster, '/', host) END}} AS slower_hosts
     FROM verdicts
     GROUP BY fingerprint
 )

@@ -15,7 +15,7 @@ WITH summed AS (
     SELECT fingerprint, max(known_text) AS statement, count(*) AS hosts, sum(n) AS calls, sum(ns) AS exec_ns,
            sum(n / nullif(covered_ns / 1e9, 0)) AS per_second,
            max(max_ns) AS longest, sum(returned) AS returned_rows, sum(hit) AS hits, sum(missed) AS misses,
-           sum(wal) AS wal_bytes, sum(failed) AS errors, {{max_by host | ns}} AS top_host
+           sum(wal) AS wal_bytes, sum(failed) AS errors, {{max_by concat(cluster, '/', host) | ns}} AS top_host
     FROM summed JOIN covered ON of_cluster = cluster AND of_host = host
     WHERE known_text NOT LIKE '/* tally */%'
     GROUP BY fingerprint

@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use pq::{Client, Conninfo, Row};
 use segment::{Moment, Origin, Parts};
 
+use crate::session_limits::{self, Limit};
 use crate::{extension, server};
 use error::Error;
 
@@ -38,6 +39,8 @@ pub(crate) struct Connection {
     client: Mutex<Client>,
     conninfo: String,
     server: String,
+    /// Time limits of our session that could not be lifted.
+    limits: Vec<Limit>,
     /// Names the call whose answer the image has; 0: none.
     mark: i64,
 }
@@ -72,8 +75,9 @@ impl Connection {
                  pg_tally, then run ALTER EXTENSION pg_tally UPDATE in that database"
             )));
         }
+        let limits = session_limits::in_force(&mut client);
         let client = Mutex::new(client);
-        Ok(Connection { client, conninfo: conninfo.to_string(), server, mark: 0 })
+        Ok(Connection { client, conninfo: conninfo.to_string(), server, limits, mark: 0 })
     }
 
     fn error(&self, why: impl std::fmt::Display) -> segment::Error {
@@ -104,9 +108,10 @@ impl Origin for Connection {
         let client = self.client.get_mut().unwrap_or_else(PoisonError::into_inner);
         let answer =
             client.query_one(CHANGES, &[&self.mark, &(i32::from(parts.0) | packing::ZSTD)]);
-        let row = answer.map_err(|error| match error.hint() {
-            Some(hint) => self.error(format!("{} ({hint})", error.message())),
-            None => self.error(error.message()),
+        let row = answer.map_err(|error| {
+            let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+            let limits = session_limits::explain(error.sqlstate(), &self.limits);
+            self.error(format!("{}{hint}{limits}", error.message()))
         })?;
         let moment = self.apply(&row, image)?;
         self.mark = row.get(0).map_err(|error| self.error(error.message()))?;

@@ -238,12 +238,15 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
 }
 
 fn step_words(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> String) -> String {
+    let change = step.after - step.before;
     format!(
-        "{} {unit} until {}, {} after that (±{})",
+        "{} {unit} until {}, {} after that, {} ±{} {}",
         figure(step.before),
         time(step.at, zone),
         figure(step.after),
-        figure(step.half_width)
+        figure(change.abs()),
+        figure(step.half_width),
+        if change < 0.0 { "less" } else { "more" }
     )
 }
 

@@ -86,12 +86,11 @@ fn throttled(material: &Material) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "During its {} checkpoints the server handled {} % {} commands than just before them \
-         (±{} %).",
+        "During its {} checkpoints the server handled {} % ±{} {} commands than just before them.",
         ratios.len(),
         percent(mean.abs()),
-        if mean < 0.0 { "fewer" } else { "more" },
-        percent(half_width)
+        percent(half_width),
+        if mean < 0.0 { "fewer" } else { "more" }
     );
     Some(if mean < 0.0 { warning("checkpoints", text) } else { note("checkpoints", text) })
 }

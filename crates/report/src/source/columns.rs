@@ -5,13 +5,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use recording::{FrameRow, Grid, Range, Recording};
+use recording::{FrameRow, Grid, Range, Recording, Series};
 use segment::delta::{Change, Total};
 use segment::directory::{Stat, StatKind};
 use segment::frame::{Frame, FrameStat};
 use segment::interval::ClockInfo;
 use segment::kernel::KernelView;
-use segment::{Histogram, Interval};
+use segment::{own, Histogram, Interval};
 use view::HostMetrics;
 
 use super::{begin, seconds};
@@ -134,8 +134,11 @@ pub fn points(
             stats.len() - 1
         });
     }
-    let grid = recording
-        .grid(range, &columns.bounds, stats.len(), |series| lines.get(&*series.stat).copied())?;
+    let counts =
+        |series: &Series| series.stat.command().is_none() || own::is_client(&series.process);
+    let grid = recording.grid(range, &columns.bounds, stats.len(), |series| {
+        lines.get(&*series.stat).copied().filter(|_| counts(series))
+    })?;
     let mut sums = vec![HostAndSessions::default(); columns.len()];
     for head in heads {
         if let Some(sums) = columns.place(head).and_then(|at| sums.get_mut(at)) {
@@ -175,8 +178,10 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
         let (count, total) = (cell.count, cell.total);
         let (amount, follows) = (cell.amount, cell.follows);
         let change = Change { count, total, amount, follows, ..Change::default() };
+        // Of commands only the clients' are in it.
+        let process = if stat.command().is_some() { own::CLIENT } else { "" };
         statistics.push(FrameStat {
-            process: "".into(),
+            process: process.into(),
             stat: stat.clone(),
             total: Total { change, histogram: Histogram::new() },
         });

@@ -17,8 +17,8 @@ mod words;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use recording::{FrameRow, Range, Recording};
-use segment::{Frame, Interval};
+use recording::{Detail, FrameRow, Range, Recording};
+use segment::{own, Frame, Interval, RelationRow};
 
 use super::material::{Latency, Material, SessionHistory};
 use super::range::Edge;
@@ -63,10 +63,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         let details = details.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
         Ok((Interval::with_others(&sum), points, latency, details))
     })?;
-    let Details { mut statements, sessions } = details;
-    if let Some(all) = &mut statements {
-        all.interval_seconds = Some(whole.interval_seconds);
-    }
+    let Details { statements, relations, seconds: relations_seconds, sessions } = details;
     let client = wanted.client.map(|it| client::client(it, range)).transpose()?;
     let moments = columns::moments(&heads, range, &main, &points);
     let about = recording.about();
@@ -99,7 +96,8 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         cost: None,
         settings,
         runs: annotations::runs(&recording, range)?,
-        relations: recording.relations(range)?.unwrap_or_default(),
+        relations,
+        relations_seconds,
         devices: annotations::devices(&recording, range)?,
         problems: recording.problems(),
         whole,
@@ -109,17 +107,26 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
 /// What is read apart from the statistics.
 struct Details {
     statements: Option<Statements>,
+    relations: Vec<RelationRow>,
+    /// Recorded time that statements and relations are of.
+    seconds: f64,
     sessions: Option<SessionHistory>,
 }
 
 fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<Details, Error> {
-    let statements = recording.statements(range)?;
-    let mut statements = statements.map(|it| Statements::between(None, &std::sync::Arc::new(it)));
-    if let Some(all) = &mut statements {
-        all.plans = PlanRow::recorded(recording.plans(range)?);
-    }
     let sessions = sessions::sessions(recording, range, heads)?;
-    Ok(Details { statements, sessions })
+    let mut all = Details { statements: None, relations: Vec::new(), seconds: 0.0, sessions };
+    let details = recording.details(range)?;
+    let Some(range) = Detail::range(&details) else { return Ok(all) };
+    all.seconds = Detail::seconds(&details);
+    let statements = recording.statements(range)?;
+    all.statements = statements.map(|it| Statements::between(None, &std::sync::Arc::new(it)));
+    if let Some(statements) = &mut all.statements {
+        statements.interval_seconds = Some(all.seconds);
+        statements.plans = PlanRow::recorded(recording.plans(range)?);
+    }
+    all.relations = recording.relations(range)?.unwrap_or_default();
+    Ok(all)
 }
 
 /// Microseconds since 1970 in seconds.
@@ -156,7 +163,7 @@ fn range(wanted: &Wanted<'_>, recording: &Recording) -> Result<Range, Error> {
 /// are none, are gaps.
 fn sum_and_latency(recording: &Recording, range: Range) -> Result<(Frame, Vec<Latency>), Error> {
     let (sum, all) = recording.sum_and_latencies(range, |series| {
-        series.stat.command().is_some_and(|(_, handle)| handle)
+        own::is_client(&series.process) && series.stat.command().is_some_and(|(_, handle)| handle)
     })?;
     let latency = all.into_iter().map(|it| {
         let length = it.interval_ns as f64 * 1e-9;

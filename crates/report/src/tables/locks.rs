@@ -52,7 +52,7 @@ pub fn locks(interval: &Interval) -> Table {
             others.iter().map(|row| (name, "", &*row.phase, &row.timing, WaitClass::Other)),
         );
     }
-    let pins = interval.ledger.iter().filter(|a| a.activity.starts_with("BufferPin:"));
+    let pins = interval.ledger.iter().filter(|a| a.class == WaitClass::BufferPin);
     rows.extend(pins.map(|pin| ("buffer pin", "", &*pin.phase, &pin.timing, WaitClass::Other)));
     rows.sort_by(|a, b| b.3.seconds.total_cmp(&a.3.seconds));
     for (name, mode, phase, of, class) in rows {

@@ -30,14 +30,20 @@ pub fn tables(material: &Material) -> Vec<Table> {
         locks::lwlocks(interval),
         locks::locks(interval),
     ];
-    tables.extend(material.statements.as_ref().map(|all| statements::statements(all, interval)));
+    let all = material.statements.as_ref();
+    tables.extend(
+        all.map(|all| statements::statements(all, instrumented(interval, all.interval_seconds))),
+    );
     if let Some(history) = &material.sessions {
         tables.extend(sessions::sessions(history, interval.instrumented_seconds));
     }
     tables.extend([
         storage::files(interval),
         storage::processes(interval),
-        relations::relations(&material.relations, interval),
+        relations::relations(
+            &material.relations,
+            instrumented(interval, Some(material.relations_seconds)),
+        ),
         storage::commits(interval),
         storage::wal(interval),
         storage::checkpoints(&material.events, material.from),
@@ -51,6 +57,12 @@ pub fn tables(material: &Material) -> Vec<Table> {
         others::settings(&material.settings),
     ]);
     tables
+}
+
+/// The instrumented part of the time that some figures are of, seconds; `None`: of the whole interval.
+fn instrumented(interval: &Interval, seconds: Option<f64>) -> f64 {
+    let part = interval.instrumented_seconds / interval.interval_seconds.max(1e-9);
+    seconds.map_or(interval.instrumented_seconds, |seconds| seconds * part)
 }
 
 /// Of the time that sessions were not idle.

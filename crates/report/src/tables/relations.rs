@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Operations on the files of single relations.
 
-use segment::interval::Interval;
 use segment::relations::RelationTiming;
 use segment::RelationRow;
 
@@ -13,8 +12,8 @@ use view::table::field::{rate, Field, Picked};
 /// Rows that are shown: a recording may have thousands.
 const MOST: usize = 1000;
 
-/// The relations with most time.
-pub fn relations(rows: &[RelationRow], interval: &Interval) -> Table {
+/// The relations with most time, of this instrumented time.
+pub fn relations(rows: &[RelationRow], seconds: f64) -> Table {
     type F = Field<RelationRow>;
     const FIELDS: &[F] = &[
         F::new("relation", "Relation", Unit::Text, |it, _| {
@@ -54,7 +53,7 @@ pub fn relations(rows: &[RelationRow], interval: &Interval) -> Table {
     let note = (left > 0).then(|| format!("{left} more, with less time."));
     let name = ("relations", "Operations on relations' files");
     Picked::all(FIELDS)
-        .table(name, rows.iter().take(MOST), interval.instrumented_seconds, Tone::IO)
+        .table(name, rows.iter().take(MOST), seconds, Tone::IO)
         .sorted("seconds")
         .noted(note)
 }

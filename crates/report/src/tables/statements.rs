@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The statements, with what can be opened of each.
 
-use segment::interval::Interval;
 use segment::statements::WaitClass;
 
 use view::document::{Details, Row, Table, Tone};
 use view::statements::{own, StatementRow, Statements, FIELDS};
 use view::table::field::Picked;
 
-/// Statements, most time first; those of tally itself are one row.
-pub fn statements(all: &Statements, interval: &Interval) -> Table {
+/// Statements of this instrumented time, most time first; those of tally itself are one row.
+pub fn statements(all: &Statements, seconds: f64) -> Table {
     let fields = Picked::of_document(
         FIELDS,
         "query, database:20, user:21, calls, per_second:13, seconds, share, per_call_seconds, \
@@ -20,7 +19,7 @@ pub fn statements(all: &Statements, interval: &Interval) -> Table {
     );
     let row = |row: &StatementRow| {
         let (tone, details) = (Tone::Class(class(row)), Some(details(row, all)));
-        Row { tone, details, ..Row::new("", fields.cells(row, interval.instrumented_seconds)) }
+        Row { tone, details, ..Row::new("", fields.cells(row, seconds)) }
     };
     let own = own(all);
     let rows = all.rows.iter().filter(|row| !row.own).chain(&own).map(row).collect();

@@ -63,6 +63,7 @@ offsets! {
     TEXTS_CUT          = 1232, "U64: truncated because no block was free.";
     TEXTS_FREE         = 1240, "U64: first free block.";
     TEXTS_USED         = 1248, "U64: blocks ever used.";
+    STATEMENTS_SINCE   = 1256, "U64: since when the statements count, ns since 1970; 0: an earlier writer.";
     MERGE_LOCK         = 1280, "U32: pid of the holder, 0 free.";
     MERGE_COUNT        = 1296, "U64: merges completed.";
     MERGE_ACTIVE       = 1304, "U64: 1 while group books change.";
@@ -73,5 +74,6 @@ offsets! {
     OVERFLOW_PLANS     = 1376, "U64: plans that found no free entry.";
     REFUSED_CLAIMS     = 1412, "U32: 1: a process that was refused a slot waits for one.";
     LIVE_END           = 1416, "Where the live part ends.";
+    ENDED_TICK         = 1472, "U64: the run in this file has ended, then; 0: it goes on, or was killed.";
     VIRTUAL_TICK       = 4032, "U64: now, by the clock of tests.";
 }

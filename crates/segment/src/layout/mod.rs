@@ -31,8 +31,8 @@ pub use slots::{
     CHUNK_SIZE, HIST_BUCKETS, HIST_SIZE, OCTAVE, OCTAVE_SIZE, ROW_SIZE,
 };
 pub use statements::{
-    block, counts, current, key, local_statement, moments, part, plan, rest, set, statement,
-    unsynced,
+    block, counts, current, key, local_statement, message_text, moments, part, plan, rest, set,
+    statement, unsynced,
 };
 pub use tables::{directory, event, probe};
 pub use traces::{trace, trace_record, TRACE_RECORDS};
@@ -62,6 +62,14 @@ offsets! {
 
 /// "No statistic" as an index.
 pub const NONE: u32 = u32::MAX;
+
+/// Bit of [`book::PEND`]: a signal has interrupted that wait, which may go on.
+pub const PEND_OPEN: u32 = 1 << 31;
+
+/// What pends in a book: the index of its head, and whether it has ended. One that may go on is time, and no event yet.
+pub(crate) fn pending(pend: u32) -> Option<(usize, bool)> {
+    (pend != NONE).then_some(((pend & !PEND_OPEN) as usize, pend & PEND_OPEN == 0))
+}
 
 /// The `u32` at `at`.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -92,11 +92,12 @@ offsets! {
     RUN        = 8, "U32: index of the running account.";
     USED       = 12, "U32: heads in use.";
     RUN_START  = 16, "U64, tick.";
-    PEND       = 24, "U32: account of the deferred record.";
+    PEND       = 24, "U32: account of the deferred record, perhaps `PEND_OPEN`.";
     RESETS     = 28, "U32: resets seen.";
     PEND_TICKS = 32, "U64.";
     BORN       = 40, "U64, tick.";
     TRANSACTION = 48, "U64: tick at which the current or last transaction began; 0 unknown.";
+    BETWEEN    = 56, "U64, tick: since when the next message is waited for, or was last; 0 unknown.";
     CALLS      = 64, "64 times u64.";
     HOLDING    = 576, "U32: lightweight locks held now; the first of them are in `HOLDS`.";
     HOLDS      = 584, "[`crate::layout::HOLDS`] entries of [`crate::layout::hold`].";

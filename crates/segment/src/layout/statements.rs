@@ -123,8 +123,23 @@ offsets! {
     BEGUN = 32, "U64: tick, 0: no statement.";
     SINCE = 40, "U64: tick from which CPU time is not in parts yet.";
     USED  = 48, "U32: parts in use.";
+    HAS_TEXT = 52, "U32: 1: the text of its message has memory.";
     WAITS = 56, "U64: ticks of waits since then that are already in parts.";
     PARTS = 64, "[`crate::layout::PARTS`] entries of [`crate::layout::part`].";
+}
+
+offsets! {
+    /// Offsets in the text of a message whose statement is not known yet, behind the local entries of a cache.
+    message_text:
+    OFFSET      = 152_256, "Where it is in the cache.";
+    SIZE        = 1024, "Bytes.";
+    BEGUN       = 0, "U64: of the message, as in the current; 0 while it changes.";
+    BYTES       = 8, "U32: bytes of the text.";
+    WHOLE       = 12, "U32: bytes of the whole message.";
+    ENCODING    = 16, "I32: PostgreSQL's number.";
+    USER_ID     = 20, "U32: whose it is.";
+    DATABASE_ID = 24, "U32: its database.";
+    TEXT        = 32, "The text, without constants.";
 }
 
 offsets! {
@@ -144,5 +159,6 @@ offsets! {
     TEXT_BYTES = 96, "U32: of the text, stored.";
     TEXT_WHOLE = 100, "U32: of the whole text.";
     GENERATION = 104, "U64: counts the plans that the entry has had.";
+    ENCODING   = 112, "I32: 1 + PostgreSQL's number of its encoding; 0: not known.";
     TEXT       = 120, "A line for each node.";
 }

@@ -8,7 +8,7 @@
 
 use super::context::ReadContext;
 use super::histograms::HistogramBuffers;
-use crate::book::{Book, Head, Hold, Life, NAMELESS};
+use crate::book::{Book, Head, Hold, Life, Pending, NAMELESS};
 use crate::clock::CLOCK_SLIP;
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, hold, state, u32_at, u64_at};
@@ -99,6 +99,7 @@ impl Segment {
         book.run_start = u64_at(buffer, book::RUN_START);
         book.born = u64_at(buffer, book::BORN);
         book.transaction = u64_at(buffer, book::TRANSACTION);
+        book.between = u64_at(buffer, book::BETWEEN);
         book.holding = u32_at(buffer, book::HOLDING);
         book.holds.extend(holds(buffer, book.holding));
         // The owner has not noticed a reset: only the running account since then counts. If the clock has begun anew, its
@@ -128,13 +129,21 @@ impl Segment {
         }
         let comparable = previous.filter(|_| !lags);
         self.read_histograms(book, comparable, None, &mut buffers.histograms)?;
-        let pend = u32_at(buffer, book::PEND) as usize;
-        if let (Some(head), false) = (book.heads.get_mut(pend), lags) {
-            let ticks = u64_at(buffer, book::PEND_TICKS);
-            head.count = head.count.saturating_add(1);
-            head.total = head.total.saturating_add(ticks);
-            head.min = head.min.min(ticks);
-            head.max = head.max.max(ticks);
+        let pend = layout::pending(u32_at(buffer, book::PEND)).filter(|_| !lags);
+        book.pend = pend.map(|(head, ended)| Pending {
+            head,
+            ticks: u64_at(buffer, book::PEND_TICKS),
+            ended,
+        });
+        if let Some((head, pend)) =
+            book.pend.and_then(|it| Some((book.heads.get_mut(it.head)?, it)))
+        {
+            head.total = head.total.saturating_add(pend.ticks);
+            if pend.ended {
+                head.count = head.count.saturating_add(1);
+                head.min = head.min.min(pend.ticks);
+                head.max = head.max.max(pend.ticks);
+            }
         }
         let run = u32_at(buffer, book::RUN) as usize;
         book.run_head = (run < used).then_some(run);

@@ -113,7 +113,7 @@ impl Segment {
         let holder = i32_at(live, header::MERGE_LOCK);
         !self.is_of_this_boot()
             || waited > self.hooks.patience(MERGE_LIMIT)
-            || (waited > MERGE_PATIENCE && self.pids_known && !this_host::exists(holder))
+            || (waited > MERGE_PATIENCE && self.pids_known && !this_host::runs(holder))
     }
 
     /// How far the merge has come that the journal is about.

@@ -6,6 +6,7 @@
 
 use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
+use super::last::MessageText;
 use super::seqlock::{Tries, TwoCopies};
 use super::sums::{parts_of, Sums};
 use crate::error::Error;
@@ -56,12 +57,24 @@ pub(super) struct Working {
     pub generation: u32,
     pub pid: i32,
     pub key: StatementKey,
+    /// What its message says, while the key is not known.
+    pub message: Option<MessageText>,
     /// Since when, and up to when its parts are complete, ticks.
     pub begun: u64,
     pub now: u64,
     pub parts: Vec<AccountTicks>,
     /// Time that is not in them yet.
     pub rest: Rest,
+}
+
+/// What a session executes, or has executed last.
+#[derive(Debug, Clone)]
+pub(super) struct Current {
+    pub slot: u32,
+    pub generation: u32,
+    /// The statement that was named last: of the message that ended last, if none is in progress.
+    pub latest: StatementKey,
+    pub working: Option<Working>,
 }
 
 /// The latest time of a slot's owner: its pending wait, its running account, and CPU time of the running
@@ -148,16 +161,24 @@ impl Segment {
         regions: &StatementRegions,
         owner: Owner,
         tries: &Tries,
-    ) -> Result<Option<Working>, Error> {
+    ) -> Result<Current, Error> {
         let at = regions.caches.entry(owner.slot);
         let mut bytes = [0u8; current::SIZE];
         let mut late = (Rest::default(), 0);
+        let mut message = None;
+        let current = |bytes: &[u8], working| Current {
+            slot: owner.slot,
+            generation: owner.generation,
+            latest: StatementKey::of(bytes, current::KEY),
+            working,
+        };
         // A wait recorded between the two copies would be missing, or counted twice.
         for _ in 0..10 {
             let quiet = self.read_under_seq(at, &mut bytes, tries)?;
             if u64_at(&bytes, current::BEGUN) == 0 {
-                return Ok(None);
+                return Ok(current(&bytes, None));
             }
+            message = self.message_text(regions, owner.slot, &bytes)?;
             let since = u64_at(&bytes, current::SINCE);
             late = self.rest_since(owner.slot, since, u64_at(&bytes, current::WAITS))?;
             fence(Ordering::Acquire);
@@ -166,16 +187,18 @@ impl Segment {
             }
         }
         let used = u32_at(&bytes, current::USED) as usize;
-        Ok(Some(Working {
+        let working = Working {
             slot: owner.slot,
             generation: owner.generation,
             pid: owner.pid,
             key: StatementKey::of_current(&bytes),
+            message,
             begun: u64_at(&bytes, current::BEGUN),
             now: late.1,
             parts: parts_of(&bytes, current::PARTS, used).collect(),
             rest: late.0,
-        }))
+        };
+        Ok(current(&bytes, Some(working)))
     }
 
     /// The time of a slot's owner from the tick `since` until now, less the waits already counted; and
@@ -196,25 +219,29 @@ impl Segment {
         if since == 0 {
             return Ok((Rest::default(), now));
         }
-        let stat = |at| -> Result<Option<u32>, Error> {
-            let index = u32_at(&words, at);
-            if index >= self.header().stats_per_book {
+        let stat = |index: usize| -> Result<Option<u32>, Error> {
+            if index >= self.header().stats_per_book as usize {
                 return Ok(None);
             }
-            let at = base + (book::SIZE + index as usize * head::SIZE + head::STAT) as u64;
+            let at = base + (book::SIZE + index * head::SIZE + head::STAT) as u64;
             Ok(Some(self.read_u32(at)?).filter(|&stat| stat != 0))
         };
         let part = |stat: Option<u32>, count, ticks: u64| {
             stat.filter(|_| ticks > 0).map(|stat| AccountTicks { stat, count, ticks })
         };
         let start = u64_at(&words, book::RUN_START).clamp(since, now);
-        let pending =
-            part(stat(book::PEND)?, 1, u64_at(&words, book::PEND_TICKS).min(start - since));
+        let pending = match layout::pending(u32_at(&words, book::PEND)) {
+            Some((index, ended)) => {
+                let ticks = u64_at(&words, book::PEND_TICKS).min(start - since);
+                part(stat(index)?, u64::from(ended), ticks)
+            }
+            None => None,
+        };
         let counted = pending.map_or(0, |p| p.ticks).saturating_add(waits);
         let rest = Rest {
             pending,
             between: (start - since).saturating_sub(counted),
-            running: part(stat(book::RUN)?, 0, now - start),
+            running: part(stat(u32_at(&words, book::RUN) as usize)?, 0, now - start),
         };
         Ok((rest, now))
     }

@@ -22,25 +22,41 @@ getters! {
 }
 
 impl StatementsDelta {
-    /// The growth since `earlier`; without one, since the start of the figures.
+    /// All figures since their beginning.
+    pub fn total(reading: &Statements) -> StatementsDelta {
+        StatementsDelta {
+            seconds: 0.0,
+            statements: reading.statements.iter().filter(|it| !it.is_zero()).cloned().collect(),
+            evicted: reading.evicted,
+            dropped: reading.dropped,
+        }
+    }
+
+    /// The growth between two readings. What was counted in between is not known, and so nothing, where the later one
+    /// does not continue the earlier one.
     ///
     /// A statement that was reset or evicted in between started again at zero, so all its counts are of
     /// the interval.
-    pub fn between(earlier: Option<&Statements>, later: &Statements) -> StatementsDelta {
-        let statements = later.statements.iter().map(|now| {
-            match earlier.and_then(|earlier| earlier.get(&now.key)) {
-                Some(then) if continues(now, then) => since(now, then),
-                _ => now.clone(),
+    pub fn between(earlier: &Statements, later: &Statements) -> StatementsDelta {
+        let same_segment = later.is_of_segment_of(earlier);
+        let known = later.continues(earlier);
+        let statements = later.statements.iter().filter(|_| known).map(|now| {
+            match earlier.get(&now.key).filter(|then| continues(now, then, same_segment)) {
+                Some(then) => since(now, then),
+                None => now.clone(),
             }
         });
-        let ticks = earlier.map_or(0, |earlier| later.tick.saturating_sub(earlier.tick));
-        let more =
-            |now: u64, then: fn(&Statements) -> u64| now.saturating_sub(earlier.map_or(0, then));
+        let seconds = match same_segment {
+            true => later.seconds_since(earlier),
+            false => later.realtime_ns.saturating_sub(earlier.realtime_ns) as f64 * 1e-9,
+        };
+        // These are not handed on.
+        let more = |now: u64, then: u64| if same_segment { now.saturating_sub(then) } else { now };
         StatementsDelta {
-            seconds: later.clock.seconds(ticks),
+            seconds,
             statements: statements.filter(|statement| !statement.is_zero()).collect(),
-            evicted: more(later.evicted, Statements::evicted),
-            dropped: more(later.dropped, Statements::dropped),
+            evicted: more(later.evicted, earlier.evicted),
+            dropped: more(later.dropped, earlier.dropped),
         }
     }
 
@@ -50,12 +66,18 @@ impl StatementsDelta {
     }
 }
 
-/// Whether `now` contains all counts of `then`. Moving from sessions into the table loses nothing.
-fn continues(now: &Statement, then: &Statement) -> bool {
+/// Whether `now` contains all counts of `then`. Moving from sessions into the table loses nothing. A segment to which
+/// they were handed on has other instants, and ticks that were converted: there only counts tell, and the first execution.
+fn continues(now: &Statement, then: &Statement, same_segment: bool) -> bool {
     let ticks = |s: &Statement| s.parts.iter().fold(0u64, |sum, p| sum.saturating_add(p.ticks));
-    (now.born == then.born || then.born == 0)
-        && now.sums.continues(&then.sums)
-        && ticks(now) >= ticks(then)
+    match same_segment {
+        true => {
+            (now.born == then.born || then.born == 0)
+                && now.sums.continues(&then.sums)
+                && ticks(now) >= ticks(then)
+        }
+        false => now.sums.continues_counts(&then.sums),
+    }
 }
 
 fn since(now: &Statement, then: &Statement) -> Statement {

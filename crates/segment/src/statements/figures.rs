@@ -3,6 +3,7 @@
 
 use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
+use super::last::MessageText;
 use super::split::Split;
 use super::sums::{counter, Sums, Times};
 use crate::directory::Directory;
@@ -323,6 +324,10 @@ pub struct InFlight {
     pub pid: i32,
     /// The statement; its id is 0 as long as that is unknown.
     pub key: StatementKey,
+    /// What its message says, if that was published because the statement is not known.
+    pub message: Option<MessageText>,
+    /// When it began, tick.
+    pub begun: u64,
     /// Time since its start.
     pub age_seconds: f64,
     pub(super) parts: Vec<AccountTicks>,

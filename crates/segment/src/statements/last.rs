@@ -1,29 +1,167 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The statement that a session executes or has executed last.
+//! The statement that a session executes or has executed last, and its message while that is not known.
 
 use super::key::StatementKey;
 use super::seqlock::Tries;
+use super::texts::shown;
 use crate::error::Error;
-use crate::layout::{current, entry};
+use crate::header::StatementRegions;
+use crate::layout::{book, current, entry, head, i32_at, key, message_text, u32_at, u64_at};
 use crate::segment::Segment;
+use crate::statement_text::Text;
+use std::sync::atomic::{fence, Ordering};
+
+/// Tries to read a session's statement and what it does at one instant.
+const TRIES: u32 = 20;
+
+/// What is known of the statement of a session: the client's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SessionStatement {
+    /// Nothing.
+    #[default]
+    None,
+    /// It executes that one.
+    Runs(StatementKey),
+    /// It executes one whose query identifier is not known yet; its message, if it has waited long enough to have that published.
+    Unnamed(Option<MessageText>),
+    /// It executes none, and that was the last one.
+    Ran(StatementKey),
+}
+
+/// What a message says: constants are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageText {
+    /// The text.
+    pub text: Text,
+    /// The database in which it is executed.
+    pub database_id: u32,
+    /// By whom.
+    pub user_id: u32,
+}
+
+impl SessionStatement {
+    /// Its key, if it is known.
+    pub fn key(&self) -> Option<StatementKey> {
+        match self {
+            SessionStatement::Runs(key) | SessionStatement::Ran(key) => Some(*key),
+            SessionStatement::None | SessionStatement::Unnamed(_) => None,
+        }
+    }
+
+    /// The text of its message, while its key is not known.
+    pub fn message(&self) -> Option<&Text> {
+        match self {
+            SessionStatement::Unnamed(Some(message)) => Some(&message.text),
+            _ => None,
+        }
+    }
+
+    fn of(bytes: &[u8]) -> SessionStatement {
+        let last = StatementKey::of(bytes, current::KEY);
+        match u64_at(bytes, current::BEGUN) != 0 {
+            true if u32_at(bytes, current::KEY + key::BEFORE) != 0 => {
+                SessionStatement::Unnamed(None)
+            }
+            _ if !last.is_identified() => SessionStatement::None,
+            true => SessionStatement::Runs(last),
+            false => SessionStatement::Ran(last),
+        }
+    }
+}
+
+impl MessageText {
+    fn of(bytes: &[u8]) -> Option<MessageText> {
+        let kept = u32_at(bytes, message_text::BYTES);
+        let text = bytes.get(message_text::TEXT..message_text::TEXT + kept as usize)?;
+        let whole = u32_at(bytes, message_text::WHOLE).max(kept);
+        let shown = shown(text, i32_at(bytes, message_text::ENCODING));
+        // It is shorter than the message by its constants: cut only if it fills its place.
+        let full = message_text::TEXT + text.len() + 4 > message_text::SIZE;
+        Some(MessageText {
+            text: Text { shown, kept, whole: if full { whole } else { kept } },
+            database_id: u32_at(bytes, message_text::DATABASE_ID),
+            user_id: u32_at(bytes, message_text::USER_ID),
+        })
+    }
+}
+
+/// The phases of messages whose time is the statement's before them.
+fn ends_statement(account: &str) -> bool {
+    ["sync::", "close::", "flush::", "terminate::"].iter().any(|phase| account.starts_with(phase))
+}
 
 impl Segment {
-    /// The client's own statement that the owner of a slot works for, or has last worked for; `None`: not known.
-    ///
-    /// The key of the current statement stays when its message has ended, and while there are messages that are no
-    /// statement (Sync).
-    pub fn last_statement(&self, slot: u32) -> Result<Option<StatementKey>, Error> {
+    /// The statement of a slot's owner. Two statements are never taken for each other: while a message has not been named, the key is
+    /// still that of the one before, which is no answer.
+    pub fn session_statement(&self, slot: u32) -> Result<SessionStatement, Error> {
         let Some(regions) = self.regions.statements.filter(|_| slot < self.header().slots) else {
-            return Ok(None);
+            return Ok(SessionStatement::None);
         };
         let at = self.regions.entries.entry(slot) + entry::LOCAL_STATEMENTS as u64;
         if self.read_u32(at)? == 0 {
-            return Ok(None);
+            return Ok(SessionStatement::None);
         }
         let tries = Tries::new(self);
+        let at = regions.caches.entry(slot);
         let mut bytes = [0u8; current::SIZE];
-        self.read_under_seq(regions.caches.entry(slot), &mut bytes, &tries)?;
-        let key = StatementKey::of(&bytes, current::KEY);
-        Ok(Some(key).filter(StatementKey::is_identified))
+        let mut found = SessionStatement::None;
+        for _ in 0..TRIES {
+            let quiet = self.read_under_seq(at, &mut bytes, &tries)?;
+            found = SessionStatement::of(&bytes);
+            if !matches!(found, SessionStatement::Unnamed(_)) {
+                break;
+            }
+            if self.runs_account(slot, ends_statement)? {
+                let key = StatementKey::of(&bytes, current::KEY);
+                found = match key.is_identified() {
+                    true => SessionStatement::Ran(key),
+                    false => SessionStatement::None,
+                };
+            } else {
+                found = SessionStatement::Unnamed(self.message_text(&regions, slot, &bytes)?);
+            }
+            fence(Ordering::Acquire);
+            if quiet && self.read_u64(at)? == u64_at(&bytes, current::SEQ) {
+                break;
+            }
+            // Another message, or it has been named: whose text that was is not certain.
+            found = SessionStatement::Unnamed(None);
+        }
+        Ok(found)
+    }
+
+    /// Whether the account that runs in a slot has such a name.
+    fn runs_account(&self, slot: u32, is: impl Fn(&str) -> bool) -> Result<bool, Error> {
+        let base = self.regions.books.entry(slot);
+        let run = self.read_u32(base + book::RUN as u64)?;
+        if run >= self.header().stats_per_book {
+            return Ok(false);
+        }
+        let at = base + (book::SIZE + run as usize * head::SIZE + head::STAT) as u64;
+        let Some(stat) = self.read_u32(at)?.checked_sub(1) else { return Ok(false) };
+        Ok(self.stat_name(stat)?.is_some_and(|name| is(&name)))
+    }
+
+    /// The text of the message in progress in a copy of a slot's current; `None`: there is none, or it is another message's.
+    pub(super) fn message_text(
+        &self,
+        regions: &StatementRegions,
+        slot: u32,
+        current: &[u8],
+    ) -> Result<Option<MessageText>, Error> {
+        let begun = u64_at(current, current::BEGUN);
+        let has_text = u32_at(current, current::HAS_TEXT) != 0 && begun != 0;
+        let end = (message_text::OFFSET + message_text::SIZE) as u32;
+        if !has_text || regions.caches.stride < end {
+            return Ok(None);
+        }
+        let at = regions.caches.entry(slot) + message_text::OFFSET as u64;
+        let mut bytes = [0u8; message_text::SIZE];
+        let before = self.read_u64(at + message_text::BEGUN as u64)?;
+        fence(Ordering::Acquire);
+        self.read(at, &mut bytes)?;
+        fence(Ordering::Acquire);
+        let after = self.read_u64(at + message_text::BEGUN as u64)?;
+        Ok((before == begun && after == begun).then(|| MessageText::of(&bytes)).flatten())
     }
 }

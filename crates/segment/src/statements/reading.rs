@@ -9,7 +9,8 @@ use crate::book::NAMELESS;
 use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
 use crate::error::Error;
-use crate::layout::{entry, header, u32_at, u64_at};
+use crate::layout::{block, entry, header, u32_at, u64_at};
+use crate::level::resets_of_word;
 use crate::origin::Parts;
 use crate::owners::Names;
 use crate::segment::Segment;
@@ -21,9 +22,28 @@ use super::figures::{InFlight, Statement};
 use super::key::StatementKey;
 use crate::statement_text::Text;
 
+/// Whose statements a segment has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StatementsOrigin {
+    /// When it was created, ns since 1970.
+    pub segment: u64,
+    /// Since when they count, likewise.
+    pub since: u64,
+    pub clock: Clock,
+}
+
+impl StatementsOrigin {
+    /// A writer that does not say since when they count may have loaded some.
+    fn continues(&self, earlier: &StatementsOrigin) -> bool {
+        let handed_on = self.since == earlier.since && self.clock.is_like(&earlier.clock);
+        self.segment == earlier.segment || handed_on
+    }
+}
+
 /// All statements of a segment at nearly one instant.
 #[derive(Debug, Clone)]
 pub struct Statements {
+    pub(super) origin: StatementsOrigin,
     pub(super) tick: u64,
     pub(super) realtime_ns: u64,
     pub(super) clock: Clock,
@@ -31,12 +51,15 @@ pub struct Statements {
     pub(super) statements: Vec<Statement>,
     pub(super) by_key: HashMap<StatementKey, usize>,
     pub(super) in_flight: Vec<InFlight>,
+    /// The statement that each session, by slot and generation, has named last.
+    pub(super) latest: HashMap<(u32, u32), StatementKey>,
     pub(super) capacity: u32,
     pub(super) entries: u32,
     pub(super) evicted: u64,
     pub(super) dropped: u64,
     pub(super) lost: u64,
     pub(super) texts_cut: u64,
+    pub(super) text_bytes: u64,
     pub(super) paused: bool,
     pub(super) torn: u32,
     pub(super) names: Names,
@@ -52,6 +75,7 @@ getters! {
     dropped: u64, "Counts that could not be flushed into the table, since the segment was created.";
     lost: u64, "Statements left half changed by a process that died, since the segment was created.";
     texts_cut: u64, "Texts truncated because their space was full, since the segment was created.";
+    text_bytes: u64, "Bytes that all texts together may have.";
     paused: bool, "Whether sessions pause counting statements.";
     torn: u32, "Statements that were read during an update, because their writers were stopped or killed.";
 }
@@ -78,6 +102,27 @@ impl Statements {
         self.in_flight.get(at).filter(|f| f.generation == generation)
     }
 
+    /// Since when they count, ns since 1970: the last reset of all, or the creation of the segment where they began.
+    pub fn since_ns(&self) -> u64 {
+        self.origin.since
+    }
+
+    /// Whether these are the figures of `earlier`, counted on: in the same segment, or in one to which clean stops of
+    /// the server have handed them on.
+    pub fn continues(&self, earlier: &Statements) -> bool {
+        self.origin.continues(&earlier.origin)
+    }
+
+    /// Whether both are of one segment.
+    pub fn is_of_segment_of(&self, other: &Statements) -> bool {
+        self.origin.segment == other.origin.segment
+    }
+
+    /// How long after another reading of this segment it was, seconds.
+    pub fn seconds_since(&self, earlier: &Statements) -> f64 {
+        self.clock.seconds(self.tick.saturating_sub(earlier.tick))
+    }
+
     /// The clock as known then.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -100,6 +145,51 @@ impl Statements {
 }
 
 impl Segment {
+    fn statements_origin(&self) -> Result<StatementsOrigin, Error> {
+        let segment = self.header().created_realtime_ns;
+        let since = self.read_u64(header::STATEMENTS_SINCE as u64)?;
+        let since = if since == 0 { segment } else { since };
+        Ok(StatementsOrigin { segment, since, clock: self.clock })
+    }
+
+    /// Whether its statements continue those of an earlier reading ([`Statements::continues`]).
+    pub fn continues_statements(&self, earlier: &Statements) -> Result<bool, Error> {
+        Ok(self.statements_origin()?.continues(&earlier.origin))
+    }
+
+    /// The reading at this segment's creation, when nothing was counted. `None`: it began with statements of an
+    /// earlier one, or does not say.
+    pub fn statements_at_creation(&self) -> Result<Option<Statements>, Error> {
+        let created = self.header().created_realtime_ns;
+        let since = self.read_u64(header::STATEMENTS_SINCE as u64)?;
+        // After a reset of all it has none of an earlier one.
+        let reset = since > created && resets_of_word(self.level_word()?) > 0;
+        if since != created && !reset {
+            return Ok(None);
+        }
+        Ok(Some(Statements {
+            origin: self.statements_origin()?,
+            tick: self.header().clock_tick0,
+            realtime_ns: created,
+            clock: self.clock,
+            directory: Arc::default(),
+            statements: Vec::new(),
+            by_key: HashMap::new(),
+            in_flight: Vec::new(),
+            latest: HashMap::new(),
+            text_bytes: 0,
+            capacity: 0,
+            entries: 0,
+            evicted: 0,
+            dropped: 0,
+            lost: 0,
+            texts_cut: 0,
+            paused: false,
+            torn: 0,
+            names: Names::default(),
+        }))
+    }
+
     /// Read all statements; `None`: the segment keeps none.
     pub fn statements(&mut self) -> Result<Option<Statements>, Error> {
         let Some(regions) = self.regions.statements else {
@@ -111,7 +201,7 @@ impl Segment {
         }
         let tries = Tries::new(self);
         let (owners, names) = self.read_owners()?;
-        let (mut found, working) = self.read_found(&regions, &owners, &tries)?;
+        let (mut found, current) = self.read_found(&regions, &owners, &tries)?;
         let tick = self.now();
         let live = self.read_live()?;
         let entries = found.values().filter(|f| f.entry.is_some()).count() as u32;
@@ -125,9 +215,12 @@ impl Segment {
             statements.push(self.statement(key, found, text, second)?);
         }
         let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
-        let in_flight = working.into_iter().map(|working| self.in_flight(working, second));
+        let latest = current.iter().map(|it| ((it.slot, it.generation), it.latest)).collect();
+        let working = current.into_iter().filter_map(|it| it.working);
+        let in_flight = working.map(|working| self.in_flight(working, second));
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Statements {
+            origin: self.statements_origin()?,
             tick,
             realtime_ns: self.realtime_ns(),
             clock: self.clock,
@@ -135,12 +228,14 @@ impl Segment {
             statements,
             by_key,
             in_flight,
+            latest,
             capacity: regions.table.count,
             entries,
             evicted: u64_at(&live, header::STATEMENTS_EVICTED),
             dropped: u64_at(&live, header::STATEMENTS_DROPPED),
             lost: u64_at(&live, header::STATEMENTS_LOST),
             texts_cut: u64_at(&live, header::TEXTS_CUT),
+            text_bytes: u64::from(regions.texts.count) * (block::SIZE - block::BYTES) as u64,
             paused: u32_at(&live, header::PAUSE) & 1 != 0,
             torn: tries.torn(),
             names,
@@ -201,6 +296,8 @@ impl Segment {
             generation: working.generation,
             pid: working.pid,
             key: working.key,
+            message: working.message.filter(|_| !working.key.is_identified()),
+            begun: working.begun,
             age_seconds: working.now.saturating_sub(working.begun) as f64 * second,
             parts,
             second,

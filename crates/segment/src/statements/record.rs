@@ -6,7 +6,7 @@ use super::account_ticks::AccountTicks;
 use super::delta::StatementsDelta;
 use super::figures::Statement;
 use super::key::StatementKey;
-use super::reading::Statements;
+use super::reading::{Statements, StatementsOrigin};
 use super::sums::Sums;
 use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
@@ -92,6 +92,10 @@ impl StatementRecord {
         }
     }
 
+    fn drop_zeros(&mut self) {
+        self.parts.retain(|part| part.count > 0 || part.ticks != 0);
+    }
+
     /// Whether nothing was counted.
     pub fn is_zero(&self) -> bool {
         self.sums.is_zero() && self.parts.iter().all(|part| part.count == 0 && part.ticks == 0)
@@ -99,17 +103,40 @@ impl StatementRecord {
 }
 
 impl Statements {
-    /// The growth of each statement between two readings, including work in progress; without an earlier
-    /// one, since the start of the figures.
-    pub fn records(earlier: Option<&Statements>, later: &Statements) -> Vec<StatementRecord> {
+    /// The growth of each statement between two readings, including work in progress.
+    pub fn records(earlier: &Statements, later: &Statements) -> Vec<StatementRecord> {
         let delta = StatementsDelta::between(earlier, later);
+        let mut records = later.records_of(&delta, Some(earlier).filter(|it| later.continues(it)));
+        if !later.is_of_segment_of(earlier) {
+            // Work in progress of a session that was killed at the stop was counted until then, and is not in the file.
+            for part in records.iter_mut().flat_map(|record| &mut record.parts) {
+                part.ticks = part.ticks.max(0);
+            }
+            records.iter_mut().for_each(StatementRecord::drop_zeros);
+            records.retain(|record| !record.is_zero());
+        }
+        records
+    }
+
+    /// The figures of each statement since their beginning, including work in progress.
+    pub fn total_records(&self) -> Vec<StatementRecord> {
+        self.records_of(&StatementsDelta::total(self), None)
+    }
+
+    fn records_of(
+        &self,
+        delta: &StatementsDelta,
+        earlier: Option<&Statements>,
+    ) -> Vec<StatementRecord> {
+        let later = self;
         let mut records: Vec<StatementRecord> =
             delta.statements().iter().map(|it| StatementRecord::of(it, later)).collect();
         let mut indexes: HashMap<StatementKey, usize> =
             records.iter().enumerate().map(|(at, record)| (record.key, at)).collect();
+        // Of a message whose statement is not known yet, to none; that is taken back when it is.
         let readings = [(Some(later), 1), (earlier, -1)];
         for (reading, sign) in readings.into_iter().filter_map(|(r, sign)| Some((r?, sign))) {
-            for it in reading.in_flight.iter().filter(|it| it.key.is_identified()) {
+            for it in &reading.in_flight {
                 let at = *indexes.entry(it.key).or_insert_with(|| {
                     records.push(StatementRecord::empty(it.key, later));
                     records.len() - 1
@@ -119,9 +146,7 @@ impl Statements {
                 records[at].change(&parts, &reading.directory, sign);
             }
         }
-        for record in &mut records {
-            record.parts.retain(|part| part.count > 0 || part.ticks != 0);
-        }
+        records.iter_mut().for_each(StatementRecord::drop_zeros);
         records.retain(|record| !record.is_zero());
         records
     }
@@ -134,7 +159,7 @@ impl Statements {
         let mut statements = Vec::with_capacity(records.len());
         for record in records {
             let ids = (record.key.database_id, record.key.user_id);
-            names.add(ids, &record.database, &record.user);
+            names.add(ids, &record.database, &record.user, 0);
             let parts = record.parts.iter().filter(|part| part.count > 0 || part.ticks > 0);
             let parts = parts.map(|part| {
                 let name = part.account.to_string();
@@ -157,6 +182,7 @@ impl Statements {
         let by_key = statements.iter().enumerate().map(|(at, it)| (it.key, at)).collect();
         let count = u32::try_from(statements.len()).unwrap_or(u32::MAX);
         Statements {
+            origin: StatementsOrigin { segment: 0, since: 0, clock },
             tick: 0,
             realtime_ns,
             clock,
@@ -164,12 +190,14 @@ impl Statements {
             statements,
             by_key,
             in_flight: Vec::new(),
+            latest: HashMap::new(),
             capacity: 0,
             entries: count,
             evicted: 0,
             dropped: 0,
             lost: 0,
             texts_cut: 0,
+            text_bytes: 0,
             paused: false,
             torn: 0,
             names,

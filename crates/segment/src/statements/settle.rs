@@ -8,7 +8,7 @@
 //! copied before or after. Such statements, and those that moved within the table, are read once more,
 //! one at a time. That is so fast that flushes in between are rare; after one it is repeated.
 
-use super::caches::{Cached, Owner, Working};
+use super::caches::{Cached, Current, Owner};
 use super::key::{sets_of, StatementKey};
 use super::seqlock::{Tries, TwoCopies};
 use super::table::{Entry, SetHead};
@@ -55,18 +55,18 @@ impl Segment {
         regions: &StatementRegions,
         owners: &[Owner],
         tries: &Tries,
-    ) -> Result<(HashMap<StatementKey, Found>, Vec<Working>), Error> {
+    ) -> Result<(HashMap<StatementKey, Found>, Vec<Current>), Error> {
         let mut logs = Logs { before: Vec::new(), after: Vec::new() };
         let upto = layout::set::FLUSHES + 8;
         self.each_entry(regions.sets, upto, |_, bytes| {
             logs.before.push(layout::u64_at(bytes, layout::set::FLUSHES));
         })?;
         let mut buffers = TwoCopies::default();
-        let (mut copies, mut working) = (Vec::new(), Vec::new());
+        let (mut copies, mut current) = (Vec::new(), Vec::new());
         for owner in owners {
             self.read_cache(regions, *owner, &mut buffers, tries, &mut copies)?;
             if owner.live {
-                working.extend(self.read_current(regions, *owner, tries)?);
+                current.push(self.read_current(regions, *owner, tries)?);
             }
         }
         let mut entries = Vec::new();
@@ -91,7 +91,7 @@ impl Segment {
                 *found = self.settle(regions, key, &found.cached, tries)?;
             }
         }
-        Ok((all, working))
+        Ok((all, current))
     }
 
     /// One statement with copies in these local entries.

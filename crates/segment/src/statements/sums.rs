@@ -274,6 +274,15 @@ impl Sums {
             && self.counters.iter().zip(earlier.counters).all(|(now, then)| *now >= then)
     }
 
+    /// Whether these can be `earlier` and further counts, in ticks that may have been converted.
+    pub(super) fn continues_counts(&self, earlier: &Sums) -> bool {
+        let mut counters = (0..COUNTERS).filter(|at| Unit::of(*at) == Unit::Count);
+        self.exec.count >= earlier.exec.count
+            && self.plan.count >= earlier.plan.count
+            && (earlier.first_us == 0 || self.first_us <= earlier.first_us)
+            && counters.all(|at| self.counters[at] >= earlier.counters[at])
+    }
+
     /// The growth since `earlier`.
     pub(super) fn since(&self, earlier: &Sums) -> Sums {
         let mut histogram = Histogram::new();

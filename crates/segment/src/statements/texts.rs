@@ -2,6 +2,7 @@
 //! Reading the texts of statements from their chains of blocks.
 
 use super::table::Entry;
+use crate::encoding::decode;
 use crate::error::Error;
 use crate::header::StatementRegions;
 use crate::layout::{block, statement, u32_at, u64_at};
@@ -11,27 +12,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
-/// PostgreSQL's number of the only other encoding that is decoded.
-const LATIN1: i32 = 8;
 /// Blocks that are read at a time: texts are stored in the order of their creation.
 const WINDOW: u32 = 64;
 /// Limit of all texts together; only a damaged segment seems to have more.
 const MOST: usize = 256 << 20;
 
 /// The text of `bytes`, without control characters.
-fn shown(bytes: &[u8], encoding: i32) -> Arc<str> {
+pub(super) fn shown(bytes: &[u8], encoding: i32) -> Arc<str> {
     let safe = |c: char| if c.is_control() && c != '\n' && c != '\t' { '?' } else { c };
-    let bytes = match std::str::from_utf8(bytes) {
-        // Truncated within a character.
-        Err(e) if e.error_len().is_none() && encoding != LATIN1 => &bytes[..e.valid_up_to()],
-        _ => bytes,
-    };
-    let text: String = if encoding == LATIN1 {
-        bytes.iter().map(|&b| safe(char::from(b))).collect()
-    } else {
-        String::from_utf8_lossy(bytes).chars().map(safe).collect()
-    };
-    text.into()
+    decode(bytes, encoding).chars().map(safe).collect::<String>().into()
 }
 
 /// Blocks of text that were read last, all after the entries had been copied.
@@ -142,6 +131,7 @@ mod tests {
     use super::*;
 
     const UTF8: i32 = 6;
+    const LATIN1: i32 = 8;
 
     #[test]
     fn texts_are_decoded_without_control_characters() {

@@ -40,18 +40,17 @@ impl Segment {
             return Ok(None);
         }
         let mut ticks = BTreeMap::new();
-        let pend = u32_at(&bytes, book::PEND) as usize;
+        let pend = layout::pending(u32_at(&bytes, book::PEND));
         for index in 0..used {
             let at = book::SIZE + index * head::SIZE;
             let Some(stat) = u32_at(&bytes, at + head::STAT).checked_sub(1) else { continue };
             if !self.is_account(stat)? {
                 continue;
             }
-            let pending =
-                if index == pend { (1, u64_at(&bytes, book::PEND_TICKS)) } else { (0, 0) };
-            let count = u64_at(&bytes, at + head::COUNT) + pending.0;
-            if count != 0 {
-                ticks.insert(stat, u64_at(&bytes, at + head::TOTAL).saturating_add(pending.1));
+            let pending = pend.filter(|it| it.0 == index);
+            let late = pending.map_or(0, |_| u64_at(&bytes, book::PEND_TICKS));
+            if u64_at(&bytes, at + head::COUNT) != 0 || pending.is_some() {
+                ticks.insert(stat, u64_at(&bytes, at + head::TOTAL).saturating_add(late));
             }
         }
         let run = u32_at(&bytes, book::RUN) as usize;

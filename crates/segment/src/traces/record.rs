@@ -192,6 +192,8 @@ pub enum TraceKind {
         part: u8,
         /// The part.
         name: Vec<u8>,
+        /// PostgreSQL's number of its encoding ([`crate::encoding`]); -1: not known.
+        encoding: i32,
     },
     /// What a node has returned.
     NodeEnd {
@@ -310,6 +312,7 @@ impl TraceRecord {
                     .get(at::WORDS..at::WORDS + usize::from(more).min(24))
                     .unwrap_or_default()
                     .to_vec(),
+                encoding: i32::from(failed) - 1,
             },
             12 => TraceKind::NodeEnd { rows: long(0), calls: long(2) },
             13 => TraceKind::Reset,

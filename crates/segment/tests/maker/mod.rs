@@ -8,7 +8,7 @@ pub mod relations;
 use segment::clock::{boottime_ns, monotonic_ns, realtime_ns};
 use segment::layout::{
     self, block, book, bucket, counts, current, directory, entry, event, head, header, hold, key,
-    local_statement, moments, part, probe, rest, set, state, statement,
+    local_statement, message_text, moments, part, probe, rest, set, state, statement,
 };
 use segment::StatementKey;
 use std::fs::{File, OpenOptions};
@@ -102,7 +102,7 @@ impl Maker {
             at
         };
         let entries_of_sets = sets * layout::WAYS as u32;
-        let cache = current::SIZE + layout::LOCAL_STATEMENTS * local_statement::SIZE;
+        let cache = message_text::OFFSET + message_text::SIZE;
         let statements = (sets > 0).then(|| StatementRegions {
             sets,
             sets_at: region(sets, set::SIZE as u64),
@@ -315,6 +315,7 @@ impl Maker {
             run_start: now,
             pend: None,
             born: now,
+            between: 0,
             resets: 0,
             heads: Vec::new(),
         };
@@ -340,6 +341,7 @@ impl Maker {
         self.u32(at + book::RESETS as u64, slot.resets);
         self.u64(at + book::PEND_TICKS as u64, slot.pend.map_or(0, |p| p.1));
         self.u64(at + book::BORN as u64, slot.born);
+        self.u64(at + book::BETWEEN as u64, slot.between);
         let hists = at + (book::SIZE + self.shape.stats_per_book as usize * head::SIZE) as u64;
         for (i, h) in slot.heads.iter().enumerate() {
             let at = at + (book::SIZE + i * head::SIZE) as u64;
@@ -422,6 +424,7 @@ impl Maker {
             run_start: 0,
             pend: None,
             born: 0,
+            between: 0,
             resets: 0,
             heads: Vec::new(),
         }
@@ -478,6 +481,7 @@ pub struct Slot {
     pub run_start: u64,
     pub pend: Option<(usize, u64)>,
     pub born: u64,
+    pub between: u64,
     pub resets: u32,
     pub heads: Vec<Stat>,
 }
@@ -780,6 +784,21 @@ impl Maker {
         let item = generation << 24 | u64::from(index) << 16 | u64::from(slot);
         self.u64(at + set::LOG as u64 + flushes % layout::SET_LOG as u64 * 8, item);
         self.u64(at + set::FLUSHES as u64, flushes + 1);
+    }
+
+    /// Publish what the message of a slot's owner says, which began then. Its statement is not known until it works for one.
+    pub fn message(&self, slot: u32, begun: u64, who: Who<'_>, text: &str) {
+        let current = self.cache_at(slot);
+        let at = current + message_text::OFFSET as u64;
+        self.u32(current + (current::KEY + key::BEFORE) as u64, 1);
+        self.u32(current + current::HAS_TEXT as u64, 1);
+        self.u32(at + message_text::BYTES as u64, text.len() as u32);
+        self.u32(at + message_text::WHOLE as u64, text.len() as u32);
+        self.u32(at + message_text::ENCODING as u64, 6);
+        self.u32(at + message_text::USER_ID as u64, who.user_id);
+        self.u32(at + message_text::DATABASE_ID as u64, who.database_id);
+        self.bytes(at + message_text::TEXT as u64, text.as_bytes());
+        self.u64(at + message_text::BEGUN as u64, begun);
     }
 
     /// Let a slot's owner work for a statement.

@@ -255,6 +255,7 @@ scenarios! {
     a_session: "session";
     a_further_session: "session-again";
     a_session_at_a_reset: "reset";
+    a_session_with_interrupted_waits: "interrupted";
     a_session_at_a_change_of_the_level: "level";
 }
 

@@ -248,6 +248,9 @@ const STATEMENTS: Subject = Subject {
     },
 };
 
+/// Another process is stopped with the locks of sets: as long as that, and when it goes on.
+const LOCKED: Subject = Subject { scenario: "locked", ..STATEMENTS };
+
 /// The time of an evicted statement is on its way to that of id 0 for a moment.
 const EVICTION: Subject = Subject {
     scenario: "eviction",
@@ -468,6 +471,7 @@ macro_rules! subjects {
 
 subjects! {
     a_statement: STATEMENTS, lost_statements;
+    a_statement_whose_set_is_locked: LOCKED, lost_statements;
     an_evicted_statement: EVICTION, lost_statements;
     a_forgotten_statement: FORGETTING, lost_statements;
     a_plan: PLANS, nothing_lost;

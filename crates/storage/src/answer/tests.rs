@@ -138,7 +138,12 @@ fn figures_of_a_cell_are_weighted_by_time_or_by_operations() {
 fn the_table_and_the_sentences_say_what_the_answer_has() {
     let (server, version) = ("fio".to_string(), "1".to_string());
     let head = Head { quick: false, directories: Vec::new(), seconds: None, server, version };
-    let kept = Kept { head, host: live::host::Watch::start().host(""), left_out: Vec::new() };
+    let kept = Kept {
+        head,
+        host: live::host::Watch::start().host(""),
+        left_out: Vec::new(),
+        failed: Vec::new(),
+    };
     let mut answer = Answer::of(&study(), &courses(), &kept, Path::new("/nowhere")).unwrap();
     let tables = crate::tables::of(&answer);
     let rows: Vec<String> = tables[0].csv().lines().map(String::from).collect();

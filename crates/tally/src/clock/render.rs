@@ -163,7 +163,7 @@ fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
     }
     let mut headings = vec!["READING TOOK".to_string()];
     for clock in &clocks {
-        headings.extend([clock.name.clone(), "COUNT".into()]);
+        headings.extend([clock.name.clone(), format!("{} COUNT", clock.name)]);
     }
     let mut table = Table::with_headings(&headings, 0..headings.len());
     let powers = |clock: &ClockReport, at: usize| clock.loop_cost.powers_of_two.get(at).copied();

@@ -10,6 +10,7 @@ use segment::SegmentPath;
 use super::CostArgs;
 use crate::arguments::Workload;
 use error::Error;
+use experiment::background::last_lines;
 use live::{instrumented, target};
 use study::cost::CostOf;
 
@@ -82,14 +83,8 @@ impl Subject {
         say("filling the tables");
         let load = Load::from(&args.workload);
         cluster.fill(&load, SCALE)?;
-        let measured = Duration::from_secs_f64(args.minutes * 60.0);
-        let mut pgbench = cluster
-            .pgbench()
-            .load(load)
-            .clients(args.clients)
-            .jobs(2)
-            .duration(measured + WARM_UP + PATIENCE + Duration::from_secs(60))
-            .spawn()?;
+        let mut pgbench =
+            cluster.pgbench().load(load).clients(args.clients).jobs(2).until_stopped().spawn()?;
         say("warming up");
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
@@ -127,20 +122,19 @@ impl Subject {
     /// An error if the scratch server's load has ended.
     pub fn check(&mut self) -> Result<(), Error> {
         match self.pgbench.as_mut().is_some_and(|load| !load.running()) {
-            true => Err(self.pgbench.take().map_or_else(ended_early, why_ended)),
+            true => self.pgbench.take().map_or(Ok(()), |pgbench| Err(why_ended(pgbench))),
             false => Ok(()),
         }
     }
-}
-
-fn ended_early() -> Error {
-    Error::Failed("the load ended early".into())
 }
 
 /// Why the load ended.
 fn why_ended(pgbench: RunningPgbench) -> Error {
     match pgbench.wait() {
         Err(error) => error.into(),
-        Ok(_) => ended_early(),
+        Ok(result) => {
+            let output = last_lines(&result.output, 8);
+            Error::Failed(format!("the load ended early; pgbench printed:\n{output}"))
+        }
     }
 }

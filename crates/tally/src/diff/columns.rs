@@ -17,10 +17,6 @@ const MINUTE_US: u64 = 60_000_000;
 pub struct Columns {
     /// One more than there are columns; microseconds since 1970, rising.
     pub bounds_us: Vec<i64>,
-    /// Columns between two readings of statements.
-    pub per_detail: usize,
-    /// Time between two readings of statements, microseconds.
-    pub detail_us: i64,
     /// One per column.
     pub states: Vec<State>,
 }
@@ -48,7 +44,7 @@ impl State {
 }
 
 impl Columns {
-    /// Columns for the intervals of a recording with statements every `detail_ns`.
+    /// Columns for the intervals of a recording whose details are `detail_ns` long.
     pub fn of(range: Range, heads: &[FrameRow], detail_ns: u64) -> Columns {
         let us = |ns: u64| (ns / 1000).max(1);
         let length = range.to_us.abs_diff(range.from_us);
@@ -77,8 +73,7 @@ impl Columns {
             state.off_ns += head.uninstrumented_ns;
             state.torn |= !head.exact || head.partial;
         }
-        let per_detail = detail.div_ceil(step).max(1) as usize;
-        Columns { bounds_us, per_detail, detail_us: detail as i64, states }
+        Columns { bounds_us, states }
     }
 
     /// The columns to compare, and whether they are exact: all exact ones or, if there are none, all
@@ -153,7 +148,6 @@ mod tests {
             let (last, all) = each.split_last().unwrap();
             assert!(all.iter().all(|n| *n == step), "{seconds}: {each:?}");
             assert!(*last <= step);
-            assert_eq!(columns.per_detail as u64, (detail / step).max(1), "{seconds}");
         }
         assert!(Columns::of(of_seconds(90_000).0, &of_seconds(90_000).1, 1).states.len() <= 1024);
     }

@@ -2,26 +2,36 @@
 //! Compares two sides and separates changes from noise.
 //!
 //! Each side's noise is estimated from its own blocks ([`stats::Ratio`]). The totals are tested by
-//! themselves and all rows as one family, each at half of [`FALSE`]: if nothing has changed, the
-//! comparison finds nothing in 99 of 100 cases, and on average fewer than 1 % of the rows called
-//! changed are so by chance. Blocks that are far apart are a change however much they vary ([`separation`]).
+//! themselves, all rows as one family and all calls of statements as another, at a half and two quarters of [`FALSE`]: if
+//! nothing has changed, the comparison finds nothing in 99 of 100 cases, and on average fewer than 1 % of the rows called
+//! changed are so by chance. Where units come unevenly, time per second is tested, too ([`change`]). Blocks that are far apart are a change however much they vary ([`separation`]).
 //! What the blocks of a short recording do not decide about a statement, its executions may ([`calls`]).
 
 use std::collections::BTreeSet;
 
 use recording::StatTotals;
 
-use super::calls;
-use super::comparison::{Change, Per, Row, Rows, Total, Verdict, What};
+use super::calls::{self, Course};
+use super::comparison::{Change, Per, PerSecond, Row, Rows, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
-use super::statements::Line;
+use super::statements::{Line, Statements};
 use stats::calls::FALSE_ALARMS;
-use stats::{discoveries, separation, Difference, Ratio};
+use stats::{discoveries, separation, Difference, Precision, Ratio};
 
 /// Probability that a comparison of equal sides finds a change, and max. share of rows called changed
 /// that are so by chance.
 pub const FALSE: f64 = 0.01;
+
+/// Shares of that for totals, for rows and for calls of statements.
+const OF_TOTALS: f64 = FALSE / 2.0;
+const OF_ROWS: f64 = FALSE / 4.0;
+const OF_CALLS: f64 = FALSE / 4.0;
+
+/// The relative standard error of units per second from which they are uneven.
+const UNEVEN: f64 = 0.1;
+/// A side without time in a row shows that only if it has at least this many units, against the other side.
+const ENOUGH: f64 = 0.5;
 
 /// Time is counted by commits if there is at least one in this many commands.
 const COMMANDS_A_COMMIT: u64 = 50;
@@ -111,6 +121,11 @@ impl Pair<'_> {
         [self.a, self.b].iter().all(|side| time(side, EXCLUSIVE) == time(side, INCLUSIVE))
     }
 
+    /// Recorded time of each compared column.
+    fn lengths(&self) -> [Vec<f64>; 2] {
+        [self.a.column_seconds(), self.b.column_seconds()]
+    }
+
     fn total(&self, accounts: &Sum<'_>, per: Per) -> Option<Total> {
         let sum = |side: &Side| {
             let mut total = vec![0.0; side.kept.len()];
@@ -126,6 +141,7 @@ impl Pair<'_> {
             change: change(
                 &[sum(self.a), sum(self.b)],
                 &[number(self.a, per), number(self.b, per)],
+                &self.lengths(),
             )?,
             a_per_second: rate(self.a),
             b_per_second: rate(self.b),
@@ -146,7 +162,7 @@ impl Pair<'_> {
         };
         let ((a_count, b_count), (a_bytes, b_bytes)) =
             (each(|amount| amount.count), each(|amount| amount.amount));
-        let change = change(&[seconds(self.a), seconds(self.b)], &by)?;
+        let change = change(&[seconds(self.a), seconds(self.b)], &by, &self.lengths())?;
         let what = what.clone();
         let row = Row { a_count, b_count, a_bytes, b_bytes, ..Row::of(what, change) };
         row.is_there().then_some(row)
@@ -156,12 +172,8 @@ impl Pair<'_> {
         let (Some(a), Some(b)) = (&self.a.statements, &self.b.statements) else {
             return Vec::new();
         };
-        let number = |side: &Side| -> Vec<f64> {
-            let all = number(side, self.per);
-            let blocks = side.statements.as_ref().map_or(&[][..], |it| &it.blocks);
-            blocks.iter().map(|span| all[span.clone()].iter().sum()).collect()
-        };
-        let by = [number(self.a), number(self.b)];
+        let by = [a, b].map(|side| side.units(self.per).to_vec());
+        let lengths = [a, b].map(|side| side.seconds.clone());
         let names: BTreeSet<&What> = a.lines.keys().chain(b.lines.keys()).collect();
         let none = Line::default();
         let row = |name: &What| {
@@ -171,9 +183,10 @@ impl Pair<'_> {
                 seconds.resize(by[at].len(), 0.0);
                 seconds
             });
-            let count = |at: usize| lines[at].calls as f64 / by[at].iter().sum::<f64>();
+            let count =
+                |at: usize| lines[at].calls.iter().sum::<f64>() / by[at].iter().sum::<f64>();
             let calls = |at: usize| lines[at].executions.filter(|it| it.count > 0);
-            let mut change = change(&seconds, &by)?;
+            let mut change = change(&seconds, &by, &lengths)?;
             if change.half_width_seconds.is_none() {
                 change.half_width_seconds =
                     calls::half_width([calls(0), calls(1)], [count(0), count(1)]);
@@ -195,31 +208,113 @@ impl Pair<'_> {
             };
             row.is_there().then_some(row)
         };
-        names.into_iter().filter_map(row).collect()
+        let mut rows: Vec<Row> = names.into_iter().filter_map(row).collect();
+        compare_calls(&mut rows, [a, b]);
+        rows
     }
 }
 
-/// How much more seconds there are for each unit on the second side, both by blocks; still without a verdict:
-/// all rows are judged together. `None` if a side has no unit.
-pub fn change(seconds: &[Vec<f64>; 2], units: &[Vec<f64>; 2]) -> Option<Change> {
+/// Compares the calls of statements that clients sent and that have enough of them on both sides.
+fn compare_calls(rows: &mut [Row], sides: [&Statements; 2]) {
+    let lines = |row: &Row| -> Option<[&Line; 2]> {
+        let lines = sides.map(|side| side.lines.get(&row.what));
+        let [Some(a), Some(b)] = lines else { return None };
+        let often = |line: &Line| line.calls.iter().sum::<f64>() >= stats::calls::FEWEST as f64;
+        let sent = matches!(row.what, What::Statement { toplevel: true, .. });
+        (sent && often(a) && often(b)).then_some([a, b])
+    };
+    let compared: Vec<(usize, [&Line; 2])> =
+        rows.iter().enumerate().filter_map(|(at, row)| Some((at, lines(row)?))).collect();
+    let side = |side: usize| -> Vec<Course<'_>> {
+        let lines = compared.iter().map(|(_, lines)| lines[side]);
+        lines.map(|line| Course { seconds: &line.execution_seconds, calls: &line.calls }).collect()
+    };
+    let changes = calls::changes(&side(0), &side(1), OF_CALLS);
+    let at: Vec<usize> = compared.into_iter().map(|(at, _)| at).collect();
+    for (at, call) in at.into_iter().zip(changes) {
+        rows[at].call = call;
+    }
+}
+
+/// How much more seconds there are for each unit on the second side, both by blocks, whose recorded time is `lengths`; still
+/// without a verdict: all rows are judged together. `None` if a side has no unit.
+///
+/// If units come unevenly, such as commits that are all released at once, their own scatter hides any time per unit. Time
+/// per second is then tested as well, against what units per second explain; of two tests each counts half.
+pub fn change(
+    seconds: &[Vec<f64>; 2],
+    units: &[Vec<f64>; 2],
+    lengths: &[Vec<f64>; 2],
+) -> Option<Change> {
     let [a, b] = [0, 1].map(|at| Ratio::of(&seconds[at], &units[at]));
     let (a, b) = (a?, b?);
     let difference = Difference::of(&a, &b);
     // Of few blocks it says nothing.
     let apart =
         separation([&seconds[0], &seconds[1]], [&units[0], &units[1]]).filter(|p| *p < FALSE);
+    let by_unit = difference.p.into_iter().chain(apart).reduce(f64::min);
+    let (p, per_second) = match by_second(seconds, units, lengths) {
+        None => (by_unit, None),
+        Some((by_second, figures)) => {
+            let smaller = by_unit.map_or(by_second, |p| p.min(by_second));
+            let decides = by_unit.is_none_or(|p| by_second < p);
+            (Some((2.0 * smaller).min(1.0)), decides.then_some(figures))
+        }
+    };
     Some(Change {
         a_seconds: a.value,
         b_seconds: b.value,
         change_seconds: difference.change,
         half_width_seconds: difference.half_width,
-        p: difference.p.into_iter().chain(apart).reduce(f64::min),
+        p,
+        detectable_seconds: None,
+        per_second,
         verdict: Verdict::Unknown,
+        precision: difference.precision,
     })
 }
 
+/// The p-value of the change of time per second beyond that of units per second; `None` if units are even, or if it cannot
+/// tell.
+fn by_second(
+    seconds: &[Vec<f64>; 2],
+    units: &[Vec<f64>; 2],
+    lengths: &[Vec<f64>; 2],
+) -> Option<(f64, PerSecond)> {
+    let ratios = |what: &[Vec<f64>; 2]| -> Option<[Ratio; 2]> {
+        Some([Ratio::of(&what[0], &lengths[0])?, Ratio::of(&what[1], &lengths[1])?])
+    };
+    let relative = |it: &Ratio| Some(it.known?.precision().scaled(1.0 / it.value));
+    let ([a, b], [a_rate, b_rate]) = (ratios(seconds)?, ratios(units)?);
+    let rates = [relative(&a_rate)?, relative(&b_rate)?];
+    if rates.iter().all(|it| it.error < UNEVEN) {
+        return None;
+    }
+    let difference = Difference::of(&a, &b);
+    let p = match (a.value > 0.0, b.value > 0.0) {
+        (true, true) => {
+            let change = (b.value / a.value).ln() - (b_rate.value / a_rate.value).ln();
+            let time = Precision::both(relative(&a)?, relative(&b)?);
+            Precision::both(time, Precision::both(rates[0], rates[1])).p(change)
+        }
+        // None per second is none per unit.
+        (false, true) if a_rate.value >= ENOUGH * b_rate.value => difference.p?,
+        (true, false) if b_rate.value >= ENOUGH * a_rate.value => difference.p?,
+        _ => return None,
+    };
+    let figures = PerSecond {
+        a_sessions: a.value,
+        b_sessions: b.value,
+        half_width_sessions: difference.half_width,
+    };
+    Some((p, figures))
+}
+
 impl Change {
-    fn judge(&mut self, found: bool) {
+    /// `alpha`: the level at which it was tested.
+    fn judge(&mut self, found: bool, alpha: f64) {
+        self.detectable_seconds = self.precision.map(|it| it.detectable(alpha));
+        self.per_second = self.per_second.filter(|_| found);
         self.verdict = match (self.p, found) {
             (None, _) => Verdict::Unknown,
             (_, false) => Verdict::Noise,
@@ -232,6 +327,15 @@ impl Change {
 }
 
 impl Row {
+    /// If a call takes more or less, that explains a change of the time per unit in the same direction.
+    fn judge_call(&mut self) {
+        let Some(call) = self.call.filter(|call| call.verdict.is_real()) else { return };
+        let agrees = call.relative * self.change.change_seconds > 0.0;
+        if agrees && !self.change.verdict.is_real() {
+            self.change.verdict = call.verdict;
+        }
+    }
+
     fn is_there(&self) -> bool {
         let Change { a_seconds, b_seconds, .. } = self.change;
         [a_seconds, b_seconds, self.a_count, self.b_count].iter().any(|n| *n != 0.0)
@@ -246,10 +350,10 @@ impl Rows {
 
     /// Set the verdicts, and sort changes beyond the noise first.
     pub fn judge(&mut self) {
-        let each = FALSE / 2.0 / self.totals.len().max(1) as f64;
+        let each = OF_TOTALS / self.totals.len().max(1) as f64;
         for total in &mut self.totals {
             let found = total.change.p.is_some_and(|p| p <= each);
-            total.change.judge(found);
+            total.change.judge(found, each);
         }
         let whole = self.totals.first().map(|total| total.change).unwrap_or_default();
         let p: Vec<f64> = self
@@ -258,11 +362,13 @@ impl Rows {
             .flat_map(|table| table.iter())
             .filter_map(|it| it.change.p)
             .collect();
-        let mut found = discoveries(&p, FALSE / 2.0).into_iter();
+        let each = OF_ROWS / p.len().max(1) as f64;
+        let mut found = discoveries(&p, OF_ROWS).into_iter();
         for (at, table) in self.tables().into_iter().enumerate() {
             for row in table.iter_mut() {
                 let is_found = row.change.p.is_some() && found.next().unwrap_or(false);
-                row.change.judge(is_found);
+                row.change.judge(is_found, each);
+                row.judge_call();
                 // The accounts add up to the total.
                 let part = at == 0 && whole.verdict.is_real();
                 row.share = part.then(|| row.change.change_seconds / whole.change_seconds);
@@ -270,7 +376,7 @@ impl Rows {
             calls::judge(table, FALSE_ALARMS);
             let size = |row: &Row| row.change.change_seconds.abs();
             table.sort_by(|a, b| {
-                let real = |row: &Row| row.change.verdict.is_real();
+                let real = Row::is_real;
                 real(b).cmp(&real(a)).then_with(|| size(b).total_cmp(&size(a)))
             });
         }
@@ -335,10 +441,84 @@ mod tests {
         let uneven: Vec<f64> =
             (0..40).map(|at| if at == 17 { 1e6 } else { f64::from(at % 4) }).collect();
         let ones = || vec![1.0; 40];
-        let found = change(&[uneven, vec![0.0; 40]], &[ones(), ones()]).unwrap();
+        let lengths = [ones(), ones()];
+        let found = change(&[uneven, vec![0.0; 40]], &[ones(), ones()], &lengths).unwrap();
         assert!(found.p.unwrap() < 1e-4, "{found:?}");
-        assert_eq!(change(&[ones(), ones()], &[ones(), vec![0.0; 40]]), None, "no unit");
+        assert_eq!(change(&[ones(), ones()], &[ones(), vec![0.0; 40]], &lengths), None, "no unit");
         let counted = Row { b_count: 1.0, ..row(0.0, 0.0, None) };
         assert_eq!([counted.is_there(), row(0.0, 0.0, None).is_there()], [true, false]);
+    }
+
+    /// Of 20 blocks of a second: sessions that wait, and commits in each block.
+    fn verdict(sessions: [Vec<f64>; 2], commits: [Vec<f64>; 2]) -> (Verdict, Change) {
+        let lengths = [vec![1.0; 20], vec![1.0; 20]];
+        let change = change(&sessions, &commits, &lengths).unwrap();
+        let mut rows = Rows::default();
+        let what =
+            |n: usize| What::Account { phase: "commit".into(), activity: format!("{n}").into() };
+        rows.accounts = vec![Row::of(what(0), change)];
+        // Twenty others that have not changed.
+        let still = Change { p: Some(0.6), ..change };
+        rows.accounts.extend((1..=20).map(|n| Row::of(what(n), still)));
+        rows.judge();
+        let row = rows.accounts.iter().find(|row| row.what == what(0)).unwrap();
+        (row.change.verdict, row.change)
+    }
+
+    fn steady(each: f64) -> Vec<f64> {
+        (0..20).map(|at| each * (0.9 + 0.02 * f64::from(at * 7 % 11))).collect()
+    }
+
+    fn once(each: f64) -> Vec<f64> {
+        (0..20).map(|at| if at == 19 { each } else { 0.0 }).collect()
+    }
+
+    #[test]
+    fn a_wait_that_is_new_is_found_however_few_commits_there_are() {
+        // The standby has ended: eight sessions wait, and all commit when somebody lets them go.
+        let (found, change) = verdict([vec![0.0; 20], steady(7.9)], [steady(100.0), once(160.0)]);
+        assert_eq!(found, Verdict::New, "{change:?}");
+        let sessions = change.per_second.unwrap();
+        assert!(sessions.a_sessions == 0.0 && (sessions.b_sessions - 7.9).abs() < 0.1);
+        assert!(sessions.half_width_sessions.unwrap() < 1.0);
+        // The half-width of the time per commit is as wide as that is uncertain.
+        assert!(change.half_width_seconds.unwrap() > change.change_seconds);
+        assert_eq!(change.half_width(), None);
+        let back = verdict([steady(7.9), vec![0.0; 20]], [once(160.0), steady(100.0)]);
+        assert_eq!(back.0, Verdict::Absent);
+        let rare = verdict([steady(0.06), steady(7.9)], [steady(100.0), once(160.0)]);
+        assert_eq!(rare.0, Verdict::Noise, "one burst of commits does not tell how many there are");
+        let three = [3, 9, 15].iter().fold(vec![0.0; 20], |mut all, at| {
+            all[*at] = 33.0;
+            all
+        });
+        let three = verdict([steady(0.06), steady(7.9)], [steady(100.0), three]);
+        assert_eq!(three.0, Verdict::More);
+    }
+
+    #[test]
+    fn more_time_of_more_units_and_none_of_few_units_are_no_change() {
+        let bursts = |each: f64| -> Vec<f64> {
+            (0..20).map(|at| if at % 5 == 2 { each * f64::from(1 + at % 3) } else { 0.0 }).collect()
+        };
+        let twice = verdict([steady(1.0), steady(2.0)], [bursts(20.0), bursts(40.0)]);
+        assert_eq!(twice.0, Verdict::Noise, "{:?}", twice.1);
+        // One commit without this wait says nothing about others.
+        let lengths = [vec![1.0; 20], vec![1.0; 20]];
+        let few = [once(1.0), steady(100.0)];
+        assert_eq!(by_second(&[vec![0.0; 20], steady(7.9)], &few, &lengths), None);
+        let enough = [once(60.0), steady(100.0).iter().map(|n| n / 20.0).collect()];
+        assert!(by_second(&[vec![0.0; 20], steady(7.9)], &enough, &lengths).is_some());
+    }
+
+    #[test]
+    fn even_units_are_tested_by_themselves_and_what_would_be_found_is_known() {
+        let (found, change) = verdict([steady(1.0), steady(1.0)], [steady(100.0), steady(100.0)]);
+        assert_eq!((found, change.per_second), (Verdict::Noise, None));
+        let noisy: Vec<f64> = (0..20).map(|at| 1.0 + 0.2 * f64::from(at * 13 % 7 - 3)).collect();
+        let (_, change) = verdict([noisy.clone(), noisy], [steady(100.0), steady(100.0)]);
+        let (width, detectable) =
+            (change.half_width_seconds.unwrap(), change.detectable_seconds.unwrap());
+        assert!(detectable > 1.5 * width && detectable < 10.0 * width, "{width} {detectable}");
     }
 }

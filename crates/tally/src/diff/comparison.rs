@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::calls::Calls;
+use super::calls::{CallChange, Calls};
 use super::machine::Processors;
+use stats::Precision;
 use view::document::{Finding, Made};
 
 /// The result of a comparison.
@@ -148,8 +149,37 @@ pub struct Change {
     pub half_width_seconds: Option<f64>,
     /// The p-value of the change; `None` if there are too few blocks.
     pub p: Option<f64>,
+    /// A change of this size would have been found in nine of ten comparisons; `None` if there are too few blocks.
+    pub detectable_seconds: Option<f64>,
+    /// The same time per second, where that has decided: units come too unevenly to tell by them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<PerSecond>,
     /// The verdict.
     pub verdict: Verdict,
+    /// The standard error of the change.
+    #[serde(skip)]
+    pub precision: Option<Precision>,
+}
+
+impl Change {
+    /// Half-width of the change where that has decided: if it was time per second, the change per unit is as uncertain as
+    /// the number of units.
+    pub fn half_width(&self) -> Option<f64> {
+        let decides =
+            |width: &f64| self.per_second.is_none() || *width <= self.change_seconds.abs();
+        self.half_width_seconds.filter(decides)
+    }
+}
+
+/// Time per second: sessions, or threads, on average.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PerSecond {
+    /// In A.
+    pub a_sessions: f64,
+    /// In B.
+    pub b_sessions: f64,
+    /// Half-width of the 95 % confidence interval of their difference.
+    pub half_width_sessions: Option<f64>,
 }
 
 /// The verdict about a change.
@@ -227,6 +257,9 @@ pub struct Row {
     /// And in B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_plan: Option<String>,
+    /// Of a statement: how the time of a call changed.
+    #[serde(flatten)]
+    pub call: Option<CallChange>,
     /// Of a statement: whether the time of a call changed by far more than its own noise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands_out: bool,
@@ -239,6 +272,23 @@ pub struct Row {
 }
 
 impl Row {
+    /// Whether a change is beyond the noise: of its time per unit, or of the time of a call.
+    pub fn is_real(&self) -> bool {
+        self.change.verdict.is_real() || self.call.is_some_and(|call| call.verdict.is_real())
+    }
+
+    /// The verdict in words.
+    pub fn words(&self) -> &'static str {
+        let call = self.call.map(|call| call.verdict);
+        match (self.change.verdict, call) {
+            (Verdict::Noise | Verdict::Unknown, Some(Verdict::More)) => "a call takes more",
+            (Verdict::Noise | Verdict::Unknown, Some(Verdict::Less)) => "a call takes less",
+            // The blocks do not tell: the machine may explain it.
+            (Verdict::Noise | Verdict::Unknown, None) if self.stands_out => "unconfirmed",
+            (verdict, _) => verdict.words(),
+        }
+    }
+
     /// A row without counts.
     pub fn of(what: What, change: Change) -> Row {
         Row {
@@ -255,6 +305,7 @@ impl Row {
             b_mean_half_width_seconds: None,
             a_plan: None,
             b_plan: None,
+            call: None,
             stands_out: false,
             a_calls: None,
             b_calls: None,

@@ -4,7 +4,9 @@
 use jiff::tz::TimeZone;
 use segment::statements::WaitClass;
 
+use super::calls::CallChange;
 use super::comparison::{Change, Compared, Comparison, Per, Row, Rows, Verdict, What};
+use super::findings;
 use view::document::{span, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Unit};
 use view::units::{count, duration, whole};
 
@@ -38,7 +40,7 @@ const KINDS: [Kind; 6] = [
         noise: "statements_noise",
         section: "Statements",
         title: "Statements",
-        note: "Server time: parse, plan, execute, commit.",
+        note: "Server time: parse, plan, execute, commit. A call: an execution, against the other statements'.",
         names: &[
             text("query", "Statement").elastic(),
             text("database", "Database").expendable(9),
@@ -227,13 +229,39 @@ fn totals(it: &Comparison) -> Table {
     let whose = if it.rows.accounts.is_empty() { "all processes" } else { "client sessions" };
     let note = format!("Busy time of {whose}, waits included.");
     let mut table = Table::new("totals", "Total time", columns).noted(Some(note));
+    table.note = by_second(
+        table.note,
+        it.rows.totals.iter().map(|it| (it.per.name().to_string(), &it.change)),
+    );
     for total in &it.rows.totals {
         let mut row: Vec<Cell> = vec![total.per.name().into()];
-        row.extend(cells(&total.change));
+        row.extend(cells(&total.change, total.change.verdict.words()));
         row.extend([total.a_per_second.into(), total.b_per_second.into()]);
         table.push(Tone::Plain, row);
     }
     table
+}
+
+/// Rows whose verdict is by time per second that a note names, at most.
+const NAMED: usize = 3;
+
+/// The note, and the rows whose verdict is by time per second: their half-widths are of that.
+fn by_second<'c>(
+    note: Option<String>,
+    rows: impl Iterator<Item = (String, &'c Change)>,
+) -> Option<String> {
+    let named = rows.filter_map(|(name, change)| {
+        Some(format!("{name}{}", findings::sessions(change.per_second?)))
+    });
+    let named: Vec<String> = named.take(NAMED).collect();
+    if named.is_empty() {
+        return note;
+    }
+    let by = format!(
+        "There are too few units, or they come too unevenly, to tell these by them; by time per second: {}.",
+        named.join("; ")
+    );
+    Some([note.unwrap_or_default(), by].join(" "))
 }
 
 const A: Column = Column::new("a_seconds", "A", Unit::Seconds);
@@ -245,21 +273,21 @@ const RELATIVE: Column = Column::new("relative", "Change %", Unit::Share).expend
 const VERDICT: Column = Column::new("verdict", "Verdict", Unit::Text);
 const CHANGE: [Column; 6] = [A, B, CHANGED, WIDTH, RELATIVE, VERDICT];
 
-fn cells(change: &Change) -> [Cell; 6] {
+fn cells(change: &Change, verdict: &'static str) -> [Cell; 6] {
     let relative = (change.a_seconds > 0.0).then(|| change.change_seconds / change.a_seconds);
     [
         change.a_seconds.into(),
         change.b_seconds.into(),
         change.change_seconds.into(),
-        change.half_width_seconds.into(),
+        change.half_width().into(),
         relative.into(),
-        change.verdict.words().into(),
+        verdict.into(),
     ]
 }
 
 /// Rows of unknown significance are not summed up, nor statements that changed by more than their own noise.
 fn is_noise(row: &Row) -> bool {
-    row.change.verdict == Verdict::Noise && !row.stands_out
+    row.change.verdict == Verdict::Noise && !row.is_real() && !row.stands_out
 }
 
 /// The cells of the columns that name a row.
@@ -307,6 +335,16 @@ const CALLS: [Column; 2] = [
     Column::new("a_count", "A calls", Unit::Number).expendable(8),
     Column::new("b_count", "B calls", Unit::Number).expendable(7),
 ];
+const CALL: [Column; 3] = [
+    Column::new("call_relative", "A call", Unit::Share).help(
+        "time of an execution in B against A, less what all statements changed (the machine)",
+    ),
+    Column::new("call_half_width", "CALL +-", Unit::Share)
+        .help("half-width of the 95 % confidence interval of that"),
+    Column::new("call_detectable", "Found from", Unit::Share)
+        .help("a change of a call that would have been found in nine of ten comparisons")
+        .expendable(1),
+];
 const PLAN: Column = Column::new("plan", "Plan", Unit::Text)
     .help("where A and B have another plan: a node of it, A then B")
     .expendable(3);
@@ -318,6 +356,9 @@ const BYTES: [Column; 2] = [
 /// Columns, with that of plans if any has changed.
 fn columns(id: &str, names: &[Column], rows: &[&Row]) -> Vec<Column> {
     let mut columns = names.to_vec();
+    if id == "statements" {
+        columns.extend(CALL);
+    }
     columns.extend(CHANGE);
     if id == "accounts" {
         columns.push(SHARE);
@@ -339,7 +380,15 @@ fn any_plan(rows: &[&Row]) -> bool {
 
 fn row(id: &str, names: Vec<Cell>, it: &Row, plans: bool) -> Vec<Cell> {
     let mut row = names;
-    row.extend(cells(&it.change));
+    if id == "statements" {
+        let figure = |of: fn(&CallChange) -> f64| -> Cell { it.call.as_ref().map(of).into() };
+        row.extend([
+            figure(|call| call.relative),
+            figure(|call| call.half_width),
+            figure(|call| call.detectable),
+        ]);
+    }
+    row.extend(cells(&it.change, it.words()));
     if id == "accounts" {
         row.push(it.share.into());
     }
@@ -362,7 +411,9 @@ fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
     let note = format!("Per {}. {note}", it.per.name());
     let all: Vec<&Row> = rows.iter().collect();
     let plans = any_plan(&all);
-    let mut table = Table::new(id, title, columns(id, names, &all)).noted(Some(note));
+    let named = rows.iter().map(|row| (findings::name(&row.what), &row.change));
+    let note = by_second(Some(note), named);
+    let mut table = Table::new(id, title, columns(id, names, &all)).noted(note);
     let summed = |row: &Row| noisy.iter().any(|it| std::ptr::eq(*it, row));
     for shown in rows.iter().filter(|row| !summed(row)) {
         table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown, plans));
@@ -402,6 +453,7 @@ fn sum(rows: &[&Row]) -> Option<Row> {
     // The noise of a sum is unknown.
     if !rest.is_empty() {
         sum.change.half_width_seconds = None;
+        sum.call = None;
     }
     Some(sum)
 }
@@ -443,7 +495,7 @@ mod tests {
         );
         assert_eq!(sums, (8.0, 10.0, 2.0, Some(0.5), 2.0));
         assert_eq!(both.change.half_width_seconds, None);
-        assert_eq!(cells(&change)[4], Cell::from(0.25), "relative to A");
+        assert_eq!(cells(&change, "")[4], Cell::from(0.25), "relative to A");
         assert!(is_noise(&row) && !is_noise(&Row { stands_out: true, ..row.clone() }));
         let unknown = Change { verdict: Verdict::Unknown, ..change };
         assert!(!is_noise(&Row { change: unknown, ..row }));

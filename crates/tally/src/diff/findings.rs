@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The findings of a comparison, in sentences.
 
-use super::comparison::{Change, Comparison, Per, Row, Total, Verdict, What};
+use super::comparison::{Change, Comparison, Per, PerSecond, Row, Total, Verdict, What};
 use super::machine;
 use stats::FEWEST;
 use view::document::{Finding, Weight};
-use view::units::{count, duration};
+use view::units::{count, duration, two};
 
 /// Max. number of accounts that are named, and the share of the change after which to stop.
 const REASONS: usize = 3;
@@ -24,8 +24,13 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(total) = it.rows.totals.first() {
         found.extend(culprit(it, total).map(|text| note("statements", text)));
-        found.push(note("totals", change(total)));
-        found.extend(reasons(it, total).map(|text| note("accounts", text)));
+        let whole = note("totals", change(total));
+        let reasons = reasons(it, total).map(|text| note("accounts", text));
+        match hides(it, total) {
+            true => found.extend(reasons.into_iter().chain([whole])),
+            false => found.extend([whole].into_iter().chain(reasons)),
+        }
+        found.extend(statements(it).map(|text| note("statements", text)));
         if total.per != Per::Second {
             found.push(note("totals", rate(total)));
         }
@@ -61,9 +66,20 @@ fn more(change: f64) -> &'static str {
     }
 }
 
-/// " +-1.2 us"; empty if unknown.
+/// " +-1.2 us", right behind the change; empty if unknown, or if time per second has decided.
 fn half_width(change: &Change) -> String {
-    change.half_width_seconds.map_or(String::new(), |width| format!(" +-{}", duration(width)))
+    change.half_width().map_or(String::new(), |width| format!(" +-{}", duration(width)))
+}
+
+/// Whether the total is inconclusive although an account has changed that is most of a side.
+fn hides(it: &Comparison, total: &Total) -> bool {
+    let whole = total.change;
+    let most = |row: &Row| {
+        let part = |one: f64, all: f64| all > 0.0 && one > all / 2.0;
+        part(row.change.a_seconds, whole.a_seconds) || part(row.change.b_seconds, whole.b_seconds)
+    };
+    let mut real = it.rows.accounts.iter().filter(|row| row.change.verdict.is_real());
+    !whole.verdict.is_real() && real.any(most)
 }
 
 fn change(total: &Total) -> String {
@@ -74,18 +90,28 @@ fn change(total: &Total) -> String {
         false => String::new(),
     };
     let what = format!(
-        "B takes {}{share} {} per {} than A: {}, was {}{}",
+        "B takes {}{} {} per {} than A{share}: {}, was {}",
         duration(size),
+        half_width(change),
         more(change.change_seconds),
         per.name(),
         duration(change.b_seconds),
         duration(change.a_seconds),
-        half_width(change).replacen(' ', ", ", 1),
     );
-    match change.verdict {
-        Verdict::Noise | Verdict::Unknown => format!("{what}: inconclusive."),
-        _ => format!("{what}."),
+    match (change.verdict, change.detectable_seconds) {
+        (Verdict::Noise | Verdict::Unknown, Some(size)) if change.a_seconds > 0.0 => {
+            let share = size / change.a_seconds * 100.0;
+            format!("{what}: inconclusive; {share:.1} % would have been found.")
+        }
+        (Verdict::Noise | Verdict::Unknown, _) => format!("{what}: inconclusive."),
+        _ => format!("{what}{}.", change.per_second.map_or(String::new(), sessions)),
     }
+}
+
+/// ", 7.90 sessions on average, were 0.06, +-0.10".
+pub fn sessions(it: PerSecond) -> String {
+    let width = it.half_width_sessions.map_or(String::new(), |it| format!(", +-{}", two(it)));
+    format!(", {} sessions on average, were {}{width}", two(it.b_sessions), two(it.a_sessions))
 }
 
 /// "IO:DataFileRead in execute".
@@ -106,22 +132,13 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
     const LARGE: f64 = 0.2;
 
     let whole = total.change;
-    let real = |row: &&Row| {
-        matches!(&row.what, What::Statement { toplevel: true, .. }) && row.change.verdict.is_real()
-    };
+    let real = |row: &&Row| is_sent(row) && row.is_real();
     let row = it.rows.statements.iter().find(real)?;
     let change = row.change.change_seconds;
     let part =
         change / if whole.verdict.is_real() { whole.change_seconds } else { whole.a_seconds };
     let enough = if whole.verdict.is_real() { part >= LARGE } else { part.abs() >= LARGE };
-    let each = match (row.a_mean_seconds, row.b_mean_seconds) {
-        (Some(a), Some(b)) if a > 0.0 => {
-            format!("a call takes {}, was {}", duration(b), duration(a))
-        }
-        (None, Some(b)) => format!("it is new, {} a call", duration(b)),
-        (Some(a), None) => format!("it is absent in B, was {} a call", duration(a)),
-        _ => return None,
-    };
+    let each = call(row)?;
     let plans = row.a_plan.as_ref().zip(row.b_plan.as_ref());
     let plan = plans.map_or(String::new(), |(a, b)| format!("; its plan has {b} instead of {a}"));
     let words = view::statements::one_line(&name(&row.what));
@@ -135,6 +152,63 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
     })
 }
 
+/// "a call takes 1.2 ms, was 1.0 ms (+20.1 % +-3.0 %, apart from what all statements changed)".
+fn call(row: &Row) -> Option<String> {
+    Some(match (row.a_mean_seconds, row.b_mean_seconds) {
+        (Some(a), Some(b)) if a > 0.0 => {
+            let call = row.call.map_or(String::new(), |call| {
+                let (change, width) = (call.relative * 100.0, call.half_width * 100.0);
+                format!(" ({change:+.1} % +-{width:.1} %, apart from what all statements changed)")
+            });
+            format!("a call takes {}, was {}{call}", duration(b), duration(a))
+        }
+        (None, Some(b)) => format!("it is new, {} a call", duration(b)),
+        (Some(a), None) => format!("it is absent in B, was {} a call", duration(a)),
+        _ => return None,
+    })
+}
+
+fn is_sent(row: &Row) -> bool {
+    matches!(&row.what, What::Statement { toplevel: true, .. })
+}
+
+/// The statements that changed; if none has: what would have been found.
+fn statements(it: &Comparison) -> Option<String> {
+    let rows = &it.rows.statements;
+    let words = |row: &Row| view::statements::one_line(&name(&row.what));
+    let changed = rows.iter().filter(|row| is_sent(row) && row.is_real());
+    let named: Vec<String> = changed
+        .clone()
+        .filter_map(|row| Some(format!("{}: {}", words(row), call(row)?)))
+        .take(REASONS)
+        .collect();
+    if !named.is_empty() {
+        let number = changed.count();
+        return Some(format!("Statements changed: {number}. {}.", named.join("; ")));
+    }
+    let time = |row: &Row| row.change.a_seconds + row.change.b_seconds;
+    let known = rows.iter().filter(|row| is_sent(row) && row.call.is_some());
+    let row = known.max_by(|a, b| time(a).total_cmp(&time(b)))?;
+    let share = row.call?.detectable * 100.0;
+    Some(format!(
+        "No statement changed by more than the noise. Of the one with most time, a change of a call by {share:.1} % would \
+         have been found in nine of ten comparisons: {}",
+        words(row)
+    ))
+}
+
+/// "; of the largest, cpu in execute, 12.1 % would have been found".
+fn detectable(accounts: &[Row]) -> String {
+    let time = |row: &Row| row.change.a_seconds + row.change.b_seconds;
+    let largest = accounts.iter().max_by(|a, b| time(a).total_cmp(&time(b)));
+    let known = largest.filter(|row| row.change.a_seconds > 0.0);
+    let size = known.and_then(|row| Some((row, row.change.detectable_seconds?)));
+    size.map_or(String::new(), |(row, size)| {
+        let share = size / row.change.a_seconds * 100.0;
+        format!("; of the largest, {}, {share:.1} % would have been found", name(&row.what))
+    })
+}
+
 /// The accounts that explain most of the change, and the largest ones against it.
 fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let whole = total.change.change_seconds;
@@ -145,7 +219,10 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let real: Vec<&Row> =
         it.rows.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
     if real.is_empty() {
-        return Some("No account changed by more than the noise.".to_string());
+        return Some(format!(
+            "No account changed by more than the noise{}.",
+            detectable(&it.rows.accounts)
+        ));
     }
     if !total.change.verdict.is_real() {
         let named = in_words(real.iter().take(REASONS).copied());
@@ -185,10 +262,23 @@ fn in_words<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
         let change = &row.change;
         let size = duration(change.change_seconds.abs());
         let name = name(&row.what);
-        match change.verdict {
-            Verdict::New => format!("{name} is new and takes {size}"),
-            Verdict::Absent => format!("{name} is absent in B, {size}"),
-            _ => format!("{name} takes {size} {}", more(change.change_seconds)),
+        let average = |of: f64| format!("{} sessions on average", two(of));
+        match (change.verdict, change.per_second) {
+            (Verdict::New, None) => format!("{name} is new and takes {size}"),
+            (Verdict::New, Some(it)) => format!("{name} is new, {}", average(it.b_sessions)),
+            (Verdict::Absent, None) => format!("{name} is absent in B, {size}"),
+            (Verdict::Absent, Some(it)) => {
+                format!("{name} is absent in B, {}", average(it.a_sessions))
+            }
+            (_, None) => format!("{name} takes {size} {}", more(change.change_seconds)),
+            (_, Some(it)) => {
+                let more = more(change.change_seconds);
+                format!(
+                    "{name} takes {size} {more} ({}, were {})",
+                    average(it.b_sessions),
+                    two(it.a_sessions)
+                )
+            }
         }
     };
     rows.map(one).collect::<Vec<_>>().join(", ")
@@ -259,4 +349,37 @@ fn other_work(it: &Comparison) -> Option<String> {
             count(b)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_width_stands_behind_the_change_that_it_belongs_to() {
+        let of = |half_width_seconds, verdict| {
+            let change = Change {
+                a_seconds: 8.56e-3,
+                b_seconds: 8.60e-3,
+                change_seconds: 40e-6,
+                half_width_seconds,
+                verdict,
+                ..Change::default()
+            };
+            super::change(&Total {
+                per: Per::Command,
+                change,
+                a_per_second: 1.0,
+                b_per_second: 1.0,
+            })
+        };
+        assert_eq!(
+            of(Some(14.5e-6), Verdict::Noise),
+            "B takes 40 us +-14.5 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms: inconclusive."
+        );
+        assert_eq!(
+            of(None, Verdict::More),
+            "B takes 40 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms."
+        );
+    }
 }

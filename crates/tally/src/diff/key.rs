@@ -4,12 +4,9 @@
 use recording::Series;
 use segment::directory::StatKind;
 use segment::locks::{LwlockFigure, Name};
-use segment::{commits, files, functions, interval, locks, own};
+use segment::{commits, files, functions, interval, locks, own, wait_names};
 
 use super::comparison::{Per, What};
-
-/// Processes that work for clients; all others are the server's own.
-const CLIENTS: &str = "client backend";
 
 /// Figures of a function's calls.
 pub const INCLUSIVE: &str = "inclusive";
@@ -32,10 +29,11 @@ impl Key {
             return None;
         }
         let stat = &*series.stat;
-        let clients = &*series.process == CLIENTS;
+        let clients = own::is_client(&series.process);
         let process = series.process.clone();
         if stat.kind == StatKind::Account {
-            let activity = stat.activity().clone();
+            // The servers may be of two versions.
+            let activity = wait_names::canonical(stat.activity()).into();
             return match (interval::is_idle(stat), clients) {
                 (true, _) => None,
                 (false, true) => {
@@ -101,34 +99,48 @@ mod tests {
         let account = |process, name| key(process, name, StatKind::Account);
         let (phase, activity) = ("execute".into(), "IO:DataFileRead".into());
         let name = "execute::wait::IO:DataFileRead";
-        assert_eq!(account(CLIENTS, name), Some(Key::Row(What::Account { phase, activity })));
+        assert_eq!(account(own::CLIENT, name), Some(Key::Row(What::Account { phase, activity })));
         let (process, activity) = ("checkpointer".into(), "cpu".into());
         let own = account("checkpointer", "background::cpu");
         assert_eq!(own, Some(Key::Row(What::Process { process, activity })));
-        assert_eq!(account(CLIENTS, "idle::wait::Client:ClientRead"), None);
-        assert_eq!(account(CLIENTS, "off::uninstrumented"), None);
+        assert_eq!(account(own::CLIENT, "idle::wait::Client:ClientRead"), None);
+        assert_eq!(account(own::CLIENT, "off::uninstrumented"), None);
         assert_eq!(account(own::PROCESS, name), None);
+    }
+
+    #[test]
+    fn an_event_is_one_row_whatever_the_versions_call_it() {
+        for (earlier, last) in [
+            ("execute::wait::IO:WALSync", "execute::wait::IO:WalSync"),
+            ("execute::wait::BufferPin:BufferPin", "execute::wait::Buffer:BufferCleanup"),
+            ("commit::wait::Call:commit_delay", "commit::wait::Timeout:CommitDelay"),
+        ] {
+            for process in [own::CLIENT, "walwriter"] {
+                let [a, b] = [earlier, last].map(|name| key(process, name, StatKind::Account));
+                assert!(a.is_some() && a == b, "{a:?} {b:?}");
+            }
+        }
     }
 
     #[test]
     fn only_commits_and_commands_of_clients_are_counted() {
         let timer = |process, name| key(process, name, StatKind::Timer);
-        assert_eq!(timer(CLIENTS, "commit::leader"), Some(Key::Unit(Per::Commit)));
-        assert_eq!(timer(CLIENTS, "commit::write"), None);
+        assert_eq!(timer(own::CLIENT, "commit::leader"), Some(Key::Unit(Per::Commit)));
+        assert_eq!(timer(own::CLIENT, "commit::write"), None);
         assert_eq!(timer("autovacuum worker", "commit::leader"), None);
-        assert_eq!(timer(CLIENTS, "command::Query::handle"), Some(Key::Unit(Per::Command)));
-        assert_eq!(timer(CLIENTS, "command::Query::read"), None);
+        assert_eq!(timer(own::CLIENT, "command::Query::handle"), Some(Key::Unit(Per::Command)));
+        assert_eq!(timer(own::CLIENT, "command::Query::read"), None);
     }
 
     #[test]
     fn locks_and_files_are_summed_over_phases() {
-        let timer = |name| key(CLIENTS, name, StatKind::Timer);
+        let timer = |name| key(own::CLIENT, name, StatKind::Timer);
         let lock = "ProcArray".into();
         let held = Some(Key::Row(What::Lock { family: "LWLock", lock, part: "held" }));
         assert_eq!(timer("lwlock::ProcArray::held::execute::shared"), held);
         assert_eq!(timer("lwlock::ProcArray::held::commit::exclusive"), held);
         let file = |file: &str, operation: &str| {
-            let process = CLIENTS.into();
+            let process = own::CLIENT.into();
             Some(Key::Row(What::File { process, file: file.into(), operation: operation.into() }))
         };
         assert_eq!(timer("file::main::read::execute"), file("main", "read"));
@@ -143,13 +155,13 @@ mod tests {
             let (process, function) = (process.into(), "XLogFlush".into());
             Some(Key::Row(What::Function { process, function, part }))
         };
-        let flush = timer(CLIENTS, "function::XLogFlush::inclusive::commit");
-        assert_eq!(flush, function(CLIENTS, INCLUSIVE));
-        assert_eq!(timer(CLIENTS, "function::XLogFlush::inclusive::execute"), flush);
+        let flush = timer(own::CLIENT, "function::XLogFlush::inclusive::commit");
+        assert_eq!(flush, function(own::CLIENT, INCLUSIVE));
+        assert_eq!(timer(own::CLIENT, "function::XLogFlush::inclusive::execute"), flush);
         let own = timer("walwriter", "function::XLogFlush::exclusive::background");
         assert_eq!(own, function("walwriter", EXCLUSIVE));
-        let hot = timer(CLIENTS, "function::XLogFlush::counted::commit");
-        assert_eq!(hot, function(CLIENTS, COUNTED));
-        assert_eq!(timer(CLIENTS, "edge::XLogFlush::XLogWrite"), None);
+        let hot = timer(own::CLIENT, "function::XLogFlush::counted::commit");
+        assert_eq!(hot, function(own::CLIENT, COUNTED));
+        assert_eq!(timer(own::CLIENT, "edge::XLogFlush::XLogWrite"), None);
     }
 }

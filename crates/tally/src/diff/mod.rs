@@ -18,6 +18,7 @@ mod document;
 mod findings;
 mod key;
 mod machine;
+mod matching;
 mod selection;
 mod side;
 mod statements;
@@ -38,6 +39,9 @@ use side::Side;
 use view::document::Made;
 
 pub use args::DiffArgs;
+
+/// Statements of less time than this share of what is compared are reported to be of a part.
+const WHOLE: f64 = 0.95;
 
 /// Compare two recordings, and print the result or write it into a file.
 pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
@@ -62,11 +66,14 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
         let meant = of.is_url() || !other.is_url();
         args.cluster.as_deref().filter(|_| meant)
     };
-    let a = Side::read("A", &args.a, (cluster(&args.a, &args.b), host))?;
+    let mut a = Side::read("A", &args.a, (cluster(&args.a, &args.b), host))?;
     progress.set_message("reading B");
     let host = args.host_b.as_deref().or(host);
-    let b = Side::read("B", &args.b, (cluster(&args.b, &args.a), host))?;
+    let mut b = Side::read("B", &args.b, (cluster(&args.b, &args.a), host))?;
     let shared = shared(&a, &b)?;
+    if let (Some(a), Some(b)) = (&mut a.statements, &mut b.statements) {
+        matching::match_up(a, b);
+    }
     progress.set_message("comparing");
     let mut units = units(&a, &b);
     let per = match args.per {
@@ -107,6 +114,8 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
             "Statements are not compared: {missing} has none, or is shorter than its recorder's \
              --detail."
         ));
+    } else {
+        left_out.extend([&a, &b].into_iter().filter_map(of_statements));
     }
     let chosen = std::iter::once(per).chain(units.into_iter().filter(|unit| *unit != per));
     let units: Vec<Per> = chosen.collect();
@@ -134,6 +143,14 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
     comparison.findings = findings::findings(&comparison);
     progress.finish_and_clear();
     Ok((comparison, [a, b]))
+}
+
+/// A warning if the statements of a side are of much less time than is compared: a recorder that was killed has not read
+/// the last ones.
+fn of_statements(side: &Side) -> Option<String> {
+    let (all, known) = (side.seconds(), side.statement_seconds()?);
+    (known < all * WHOLE)
+        .then(|| format!("The statements of {} are of {known:.0} of {all:.0} s.", side.name))
 }
 
 /// Functions with calls that were counted but not timed.

@@ -68,7 +68,7 @@ impl Side {
         }
         let processors = Processors::of(&heads, &recording.kernel(range)?);
         let lines = lines(&recording, range, &columns, &kept)?;
-        let statements = statements::read(&recording, &columns, &kept)?;
+        let statements = statements::read(&recording, range)?;
         Ok(Side {
             name,
             source,
@@ -114,6 +114,11 @@ impl Side {
     /// The recorded seconds of each compared column.
     pub fn column_seconds(&self) -> Vec<f64> {
         self.kept.iter().map(|at| self.columns.states[*at].covered_ns as f64 * 1e-9).collect()
+    }
+
+    /// Recorded time that the compared statements are of, seconds.
+    pub fn statement_seconds(&self) -> Option<f64> {
+        Some(self.statements.as_ref()?.seconds.iter().sum())
     }
 
     /// Recorded time, seconds.

@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The statements of one side, in blocks of time.
+//!
+//! Statements come with some intervals, and are of all intervals since those before ([`recording::Detail`]). A block is one
+//! or several of these details, and is divided by the commits and commands of the very same intervals.
 
 use std::collections::HashMap;
-use std::ops::Range as Span;
 use std::sync::Arc;
 
-use recording::{Range, Recording};
+use recording::{Detail, Range, Recording, StatTotals};
 
 use super::calls::Calls;
-use super::columns::Columns;
-use super::comparison::What;
+use super::comparison::{Per, What};
+use super::key::Key;
 use error::Error;
-use view::statements::{self as model, PlanRow};
+use view::statements::{self as model, PlanRow, StatementRow};
 
-/// Max. number of blocks; each is read separately.
-const BLOCKS: usize = 32;
+/// Max. number of blocks.
+const BLOCKS: usize = 64;
 
-/// The time of a statement in each block.
+/// What is known of a statement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Line {
     /// Server time in each block, seconds.
     pub seconds: Vec<f64>,
-    /// Total executions.
-    pub calls: u64,
-    /// Their times, over the whole recording.
+    /// Executions in each block.
+    pub calls: Vec<f64>,
+    /// Their time, seconds.
+    pub execution_seconds: Vec<f64>,
+    /// Their distribution, over all blocks.
     pub executions: Option<Calls>,
     /// The plan that was noted last.
     pub plan: Option<Arc<PlanRow>>,
@@ -32,94 +36,104 @@ pub struct Line {
 /// The statements of a side.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Statements {
-    /// The kept columns of each block.
-    pub blocks: Vec<Span<usize>>,
+    /// Recorded time of each block, seconds.
+    pub seconds: Vec<f64>,
+    /// Commits and commands of clients in each block.
+    commits: Vec<f64>,
+    commands: Vec<f64>,
     /// The statements.
     pub lines: HashMap<What, Line>,
 }
 
-/// Reads the statements; `None` if none were recorded, or no block is complete.
-pub fn read(
-    recording: &Recording,
-    columns: &Columns,
-    kept: &[usize],
-) -> Result<Option<Statements>, Error> {
-    let mut all = Statements::default();
-    let begin = columns.bounds_us.first().copied().unwrap_or(0);
-    let late = if begin > recording.range().from_us { columns.detail_us / 2 } else { 0 };
-    let spans = spans(columns, kept);
-    let blocks = spans.len();
-    for (block, span) in spans.into_iter().enumerate() {
-        let (Some(first), Some(last)) = (kept.get(span.start), kept.get(span.end - 1)) else {
-            continue;
-        };
-        all.blocks.push(span);
-        let Some(read) = recording.statements(readings(columns, late, *first, *last))? else {
-            continue;
-        };
-        for row in others(read) {
-            let line = all.lines.entry(what(&row)).or_default();
-            line.seconds.resize(blocks, 0.0);
-            line.seconds[block] += row.seconds;
-            line.calls += row.calls;
+impl Statements {
+    /// Number of units in each block.
+    pub fn units(&self, per: Per) -> &[f64] {
+        match per {
+            Per::Commit => &self.commits,
+            Per::Command => &self.commands,
+            Per::Second => &self.seconds,
         }
     }
-    let (Some(first), Some(last)) = (kept.first(), kept.last()) else { return Ok(None) };
-    let whole = readings(columns, late, *first, *last);
-    if let Some(read) = recording.statements(whole)? {
-        let plans = PlanRow::recorded(recording.plans(whole)?);
-        for row in others(read) {
-            let executions = calls(&row);
-            // The one used last comes first.
-            let plan = plans.iter().find(|plan| plan.key == row.key).cloned().map(Arc::new);
-            all.lines.entry(what(&row)).and_modify(|line| {
-                line.executions = executions;
-                line.plan = plan;
-            });
-        }
+}
+
+/// Reads the statements; `None` if none were recorded.
+pub fn read(recording: &Recording, range: Range) -> Result<Option<Statements>, Error> {
+    let details = compared(recording.details(range)?);
+    let Some(whole) = Detail::range(&details) else { return Ok(None) };
+    let blocks = blocks(&details);
+    let number = blocks.last().map_or(0, |last| last + 1);
+    let block_of = |frame: u64| {
+        let at = details.partition_point(|it| it.last < frame);
+        details.get(at).filter(|it| it.contains(frame)).and_then(|_| blocks.get(at).copied())
+    };
+    let mut all = Statements { seconds: vec![0.0; number], ..Statements::default() };
+    for (detail, block) in details.iter().zip(&blocks) {
+        all.seconds[*block] += detail.covered_ns as f64 * 1e-9;
+    }
+    let units = [Per::Commit, Per::Command].map(Key::Unit);
+    let unit_of = |series: &recording::Series| {
+        let key = Key::of(series)?;
+        units.iter().position(|unit| *unit == key)
+    };
+    let grid =
+        recording.grid_by(whole, (units.len(), number), unit_of, |row| block_of(row.frame))?;
+    let counts = |line: &Vec<StatTotals>| line.iter().map(|it| it.count as f64).collect();
+    [all.commits, all.commands] = [0, 1].map(|at| grid.cells.get(at).map_or_else(Vec::new, counts));
+    let Some(rows) = recording.statements(whole)? else { return Ok(None) };
+    let plans = PlanRow::recorded(recording.plans(whole)?);
+    let series = recording.statement_series(whole, number, block_of)?;
+    // Without tally's own: how often a recorder asks is no difference of servers.
+    let rows = model::Statements::between(None, &Arc::new(rows)).rows.into_iter();
+    for row in rows.filter(|row| !row.own) {
+        let key = (row.key.query_id(), row.key.database_id, row.key.user_id, row.toplevel);
+        let Some(series) = series.get(&key) else { continue };
+        let line = all.lines.entry(what(&row)).or_default();
+        let add = |to: &mut Vec<f64>, from: Vec<f64>| {
+            to.resize(number, 0.0);
+            to.iter_mut().zip(from).for_each(|(sum, one)| *sum += one);
+        };
+        let seconds = |ns: f64| ns * 1e-9;
+        add(&mut line.seconds, series.total_ns.iter().map(|ns| seconds(*ns as f64)).collect());
+        add(&mut line.calls, series.calls.iter().map(|n| *n as f64).collect());
+        let execution = series.exec_ns.iter().map(|ns| seconds(*ns as f64)).collect();
+        add(&mut line.execution_seconds, execution);
+        line.executions = calls(&row);
+        // The one used last comes first.
+        line.plan = plans.iter().find(|plan| plan.key == row.key).cloned().map(Arc::new);
     }
     Ok((!all.lines.is_empty()).then_some(all))
 }
 
-/// What a reading has, without tally's own statements: how often a recorder asks is no difference of servers.
-fn others(read: segment::Statements) -> impl Iterator<Item = model::StatementRow> {
-    model::Statements::between(None, &Arc::new(read)).rows.into_iter().filter(|row| !row.own)
+/// The details to compare: all exact ones or, if there are none, all.
+fn compared(mut details: Vec<Detail>) -> Vec<Detail> {
+    if details.iter().any(|it| it.exact) {
+        details.retain(|it| it.exact);
+    }
+    details
 }
 
-/// The readings of statements that belong to these columns. From the recording's beginning on, they end with a
-/// block (`late` is 0). A reading covers the time before it, and a part of a recording may begin at any time between
-/// two: a reading belongs to it if most of what it covers does, so that as many readings as blocks are compared.
-fn readings(columns: &Columns, late: i64, first: usize, last: usize) -> Range {
-    Range {
-        from_us: columns.bounds_us[first].saturating_add(late),
-        to_us: columns.bounds_us[last + 1].saturating_add(late),
-    }
-}
-
-/// Blocks: runs of adjacent kept columns that start and end with a reading of statements.
-fn spans(columns: &Columns, kept: &[usize]) -> Vec<Span<usize>> {
-    let each = columns.per_detail;
-    // As many details per block as needed for at most [`BLOCKS`] blocks.
-    let details = columns.states.len().div_ceil(each).div_ceil(BLOCKS).max(1);
-    let width = details * each;
-    let mut spans = Vec::new();
-    for first in (0..columns.states.len()).step_by(width) {
-        let end = (first + width).min(columns.states.len());
-        // The last block may be shorter, but not shorter than a detail.
-        if end - first < each && first > 0 {
-            continue;
+/// The block of each detail: neighbours together, of about the same recorded time, and [`BLOCKS`] at most.
+fn blocks(details: &[Detail]) -> Vec<usize> {
+    let all: u64 = details.iter().map(|it| it.covered_ns).sum();
+    let length = all.div_ceil(BLOCKS as u64);
+    let (mut block, mut covered) = (0, 0);
+    let place = |detail: &Detail| {
+        if covered >= length {
+            (block, covered) = (block + 1, 0);
         }
-        let from = kept.partition_point(|at| *at < first);
-        let to = kept.partition_point(|at| *at < end);
-        if to - from == end - first {
-            spans.push(from..to);
-        }
+        covered += detail.covered_ns;
+        block
+    };
+    let mut blocks: Vec<usize> = details.iter().map(place).collect();
+    // A last one that is much shorter than others would be taken for one of little noise.
+    if block > 0 && covered < length / 2 {
+        blocks.iter_mut().for_each(|it| *it = (*it).min(block - 1));
     }
-    spans
+    blocks
 }
 
 /// Its executions; `None`: there were none, or their times are not known.
-fn calls(row: &model::StatementRow) -> Option<Calls> {
+fn calls(row: &StatementRow) -> Option<Calls> {
     Some(Calls {
         count: row.execution.count,
         mean: row.execution.mean_seconds?,
@@ -129,7 +143,7 @@ fn calls(row: &model::StatementRow) -> Option<Calls> {
 }
 
 /// Identifies a statement on both sides, whose databases have different OIDs.
-fn what(row: &model::StatementRow) -> What {
+fn what(row: &StatementRow) -> What {
     let query = match (&row.query, row.queryid) {
         (Some(text), _) if !row.query_cut => text.clone(),
         (_, Some(id)) => format!("{id}: {}", row.text()).into(),
@@ -141,23 +155,46 @@ fn what(row: &model::StatementRow) -> What {
 
 #[cfg(test)]
 mod tests {
-    use super::super::columns::State;
     use super::*;
 
+    fn detail(after: u64, last: u64, exact: bool) -> Detail {
+        let us = |frame: u64| frame as i64 * 1_000_000;
+        let covered_ns = (last - after) * 1_000_000_000;
+        let (from_us, to_us) = (us(after), us(last));
+        Detail { after, last, from_us, to_us, covered_ns, busy_ns: 0, exact }
+    }
+
     #[test]
-    fn blocks_consist_of_whole_details_without_left_out_columns() {
-        let columns = |n: usize, per_detail| Columns {
-            bounds_us: (0..=n as i64).collect(),
-            per_detail,
-            detail_us: per_detail as i64,
-            states: vec![State::default(); n],
+    fn details_are_blocks_and_neighbours_are_joined_if_they_are_many() {
+        let of = |lengths: &[u64]| -> Vec<usize> {
+            let mut at = 0;
+            let mut next = |length: &u64| {
+                at += length;
+                detail(at - length, at, true)
+            };
+            blocks(&lengths.iter().map(&mut next).collect::<Vec<Detail>>())
         };
-        let all: Vec<usize> = (0..20).collect();
-        assert_eq!(spans(&columns(20, 10), &all), [0..10, 10..20]);
-        assert_eq!(spans(&columns(13, 5), &all[..13]), [0..5, 5..10]);
-        let without_three: Vec<usize> = (0..20).filter(|at| *at != 3).collect();
-        assert_eq!(spans(&columns(20, 10), &without_three), vec![9..19; 1]);
-        let many: Vec<usize> = (0..1000).collect();
-        assert_eq!(spans(&columns(1000, 1), &many).len(), 32);
+        assert_eq!(of(&[1, 1, 2, 10]), [0, 1, 2, 3]);
+        assert_eq!(of(&[10; 64]).last(), Some(&63));
+        assert_eq!(of(&[10; 65])[..4], [0, 0, 1, 1]);
+        // 32 details of a second, 24 of two, and 52 of ten: blocks of ten seconds and more.
+        let many = [vec![1; 32], vec![2; 24], vec![10; 52]].concat();
+        assert_eq!(of(&many)[..12], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+        assert!(of(&vec![1; 1000]).last().is_some_and(|last| *last < BLOCKS));
+        assert_eq!(of(&[]), [0; 0]);
+        let mut short: Vec<Detail> = (0..20).map(|at| detail(at, at + 1, true)).collect();
+        short[19].covered_ns /= 20;
+        assert_eq!(blocks(&short)[18..], [18, 18]);
+    }
+
+    #[test]
+    fn details_that_are_not_exact_are_left_out_unless_all_are() {
+        let all = |exact: [bool; 3]| {
+            let details = [(0, 1), (1, 3), (3, 4)];
+            details.into_iter().zip(exact).map(|((a, b), exact)| detail(a, b, exact)).collect()
+        };
+        let kept = |exact| compared(all(exact)).iter().map(|it| it.last).collect::<Vec<u64>>();
+        assert_eq!(kept([true, false, true]), [1, 4]);
+        assert_eq!(kept([false; 3]), [1, 3, 4]);
     }
 }

@@ -36,6 +36,8 @@ pub struct Engine {
 
 /// A query may scan the recordings of a thousand hosts.
 const PATIENCE: Duration = Duration::from_secs(3600);
+/// Bytes of a server's answer.
+const ANSWER: u64 = 256 << 20;
 /// Characters of an engine's complaint that are printed.
 const SHOWN: usize = 2000;
 
@@ -193,6 +195,8 @@ fn answer(command: &mut Command, sql: &str, running: &Running) -> Result<String,
 fn server(url: &str, sql: &str) -> Result<String, Error> {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(PATIENCE))
+        // A redirection could take the credentials elsewhere.
+        .max_redirects(0)
         .http_status_as_error(false)
         .build();
     let mut request = ureq::Agent::new_with_config(config).post(url);
@@ -207,12 +211,13 @@ fn server(url: &str, sql: &str) -> Result<String, Error> {
         Error::Failed(format!("{url}: {error}; is a ClickHouse server's HTTP interface there?"))
     };
     let mut response = request.send(format!("{sql}\nFORMAT JSONEachRow")).map_err(failed)?;
-    let is_good = response.status().is_success();
-    let text =
-        response.body_mut().with_config().limit(u64::MAX).read_to_string().map_err(failed)?;
-    match is_good {
+    let status = response.status();
+    let text = response.body_mut().with_config().limit(ANSWER).read_to_string().map_err(failed)?;
+    match status.is_success() {
         true => Ok(text),
-        false => Err(Error::Failed(format!("{url}: {}", shown(&text)))),
+        false => {
+            Err(Error::Failed(format!("{url}: HTTP status {}: {}", status.as_u16(), shown(&text))))
+        }
     }
 }
 
@@ -244,6 +249,28 @@ mod tests {
         assert!(Engine::parse("postgres").unwrap_err().contains("clickhouse"));
         let error = Engine::parse("/nowhere/duckdb").unwrap().check().unwrap_err();
         assert!(error.to_string().contains("install"), "{error}");
+    }
+
+    #[test]
+    fn credentials_follow_no_redirection() {
+        let listen = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (server, elsewhere) = (listen(), listen());
+        let to = elsewhere.local_addr().unwrap();
+        let url = format!("http://{}", server.local_addr().unwrap());
+        let served = std::thread::spawn(move || {
+            let (mut stream, _) = server.accept().unwrap();
+            let mut head = [0; 4096];
+            assert!(stream.read(&mut head).unwrap() > 0);
+            write!(
+                stream,
+                "HTTP/1.1 302 Found\r\nLocation: http://{to}/\r\nContent-Length: 0\r\n\r\n"
+            )
+        });
+        let error = super::server(&url, "SELECT 1").unwrap_err().to_string();
+        assert!(error.contains("302"), "{error}");
+        served.join().unwrap().unwrap();
+        elsewhere.set_nonblocking(true).unwrap();
+        assert!(elsewhere.accept().is_err());
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub struct RecordArgs {
     /// Length of an interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = recorded_interval)]
     pub interval: Duration,
-    /// How often to record histograms, statements and the kernel's figures
+    /// How often to record histograms, statements and the kernel's figures; more often in the first minutes
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = recorded_interval)]
     pub detail: Duration,
     /// Stop after this time [default: at an interrupt, or when COMMAND ends]

@@ -83,6 +83,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
         return Err(error);
     }
     let status = outcome?;
+    let why = recorder.server.waiting().unwrap_or("no interval ended").to_string();
     let (summary, last) = recorder.close()?;
     last.iter().for_each(|text| messages.say(args, text));
     if args.json {
@@ -94,6 +95,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     }
     match status {
         Some(status) if status != 0 => Err(Error::Command(status)),
+        _ if summary.intervals == 0 => Err(Error::Failed(format!("nothing was recorded: {why}"))),
         _ => Ok(()),
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use live::target::SegmentSource;
 use recording::{
-    About, Batch, EventRow, GapRow, KernelRow, MarkRow, RetentionPolicy, RowBuilder, RunRow,
-    ServerRow, SettingRow, Writer,
+    About, Batch, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RetentionPolicy, RowBuilder,
+    RunRow, ServerRow, SettingRow, Writer,
 };
 use segment::{Header, Level, Statements};
 
@@ -22,10 +22,12 @@ use super::vacuum;
 use super::RecordArgs;
 use error::Error;
 use live::device_rows::DeviceRows;
-use live::follower::{Details, Figures, Follower, Step, Taken, Wanted};
+use live::follower::{Absent, Details, Figures, Follower, Step, Taken, Wanted};
 use live::machine::{self, Processors};
 use view::events::Row;
 
+/// There are at least this many details at any time, if there are as many intervals.
+const DETAILS: u64 = 16;
 /// How often to check the server's configuration files.
 const SETTINGS_EVERY: Duration = Duration::from_secs(60);
 
@@ -43,24 +45,81 @@ pub struct Recorder<'a> {
     clocks: Clocks,
     processors: Option<Processors>,
     level: Option<Level>,
-    /// Clocks at the end of the last interval.
-    last: Option<Clocks>,
-    /// Start of the current gap, and its reason.
-    gap: Option<(Clocks, String)>,
+    /// The boot of the server's machine.
+    boot: String,
+    /// End of the last interval.
+    end: Option<Edge>,
+    /// Why there is nothing to read now.
+    absent: Option<String>,
+    /// Why there is time between the last interval and the next.
+    gap: Option<String>,
     devices: DeviceRows,
     sessions: SessionRows,
     plans: PlanRows,
     settings: Option<Settings>,
     settings_asked: u64,
     duty: Option<Duty>,
-    /// Number of the last detail, counted from 1970.
-    details: Option<u64>,
+    /// When the recording began, by CLOCK_MONOTONIC.
+    begun: Option<u64>,
     /// Rows to write with the next interval.
     pending: Batch,
     /// Messages for the user.
     pub messages: Vec<String>,
     /// What was recorded.
     pub summary: Summary,
+}
+
+/// How long details are, in ns, when so much has been recorded: a sixteenth of that, so that two short recordings can be
+/// compared, too. They divide `longest`, and consist of whole intervals where they can.
+fn detail_length(elapsed_ns: u64, interval: Duration, longest: Duration) -> u64 {
+    let ns = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let (interval, longest) = (ns(interval), ns(longest));
+    let fits = |part: &u64| {
+        let length = longest / part;
+        longest % part == 0 && length % interval == 0
+    };
+    let wanted = elapsed_ns / DETAILS;
+    if wanted >= longest {
+        return longest;
+    }
+    // Beginning with the longest one.
+    let lengths = || (1..=longest / interval).filter(fits).map(|part| longest / part);
+    lengths().find(|length| *length <= wanted).or_else(|| lengths().last()).unwrap_or(longest)
+}
+
+/// Where an interval begins or ends, by the clocks of the server's machine.
+#[derive(Debug, Clone)]
+struct Edge {
+    /// CLOCK_MONOTONIC, which begins anew with each boot.
+    monotonic_ns: u64,
+    /// Microseconds since 1970.
+    time_us: i64,
+    boot: String,
+}
+
+impl Edge {
+    fn end_of(row: &FrameRow, boot: &str) -> Edge {
+        let (monotonic_ns, time_us) = (row.monotonic_ns, row.time_us);
+        Edge { monotonic_ns, time_us, boot: boot.to_string() }
+    }
+
+    fn begin_of(row: &FrameRow, boot: &str) -> Edge {
+        let length_us = i64::try_from(row.interval_ns / 1000).unwrap_or(i64::MAX);
+        Edge {
+            monotonic_ns: row.monotonic_ns.saturating_sub(row.interval_ns),
+            time_us: row.time_us.saturating_sub(length_us),
+            boot: boot.to_string(),
+        }
+    }
+
+    /// How much later this is; 0: it is not.
+    fn ns_since(&self, earlier: &Edge) -> u64 {
+        if self.boot == earlier.boot && !self.boot.is_empty() {
+            return self.monotonic_ns.saturating_sub(earlier.monotonic_ns);
+        }
+        let us = self.time_us.saturating_sub(earlier.time_us);
+        u64::try_from(us).unwrap_or(0).saturating_mul(1000)
+    }
 }
 
 fn mark(kind: &str, text: String) -> MarkRow {
@@ -104,7 +163,9 @@ impl<'a> Recorder<'a> {
             clocks: Clocks::now(),
             processors: Processors::now(),
             level: None,
-            last: None,
+            boot: String::new(),
+            end: None,
+            absent: None,
             gap: None,
             devices: DeviceRows::default(),
             sessions: SessionRows::default(),
@@ -112,7 +173,7 @@ impl<'a> Recorder<'a> {
             settings: None,
             settings_asked: 0,
             duty: args.duty.map(Duty::new),
-            details: None,
+            begun: None,
             pending: Batch::default(),
             messages: Vec::new(),
             summary: Summary::new(&destination.directory),
@@ -132,7 +193,7 @@ impl<'a> Recorder<'a> {
 
     /// Why there is nothing to record now.
     pub fn waiting(&self) -> Option<&str> {
-        self.gap.as_ref().map(|(_, why)| why.as_str())
+        self.absent.as_deref()
     }
 
     /// What the recorder does now, in words.
@@ -156,12 +217,11 @@ impl<'a> Recorder<'a> {
         for happening in now.since(&self.clocks, self.args.interval) {
             self.happened(&happening, now);
         }
-        self.clocks = now;
+        let elapsed = now.monotonic.saturating_sub(self.begun.unwrap_or(now.monotonic));
         // Details end at multiples of their length, as intervals do.
-        let length = u64::try_from(self.args.detail.as_nanos()).unwrap_or(u64::MAX).max(1);
-        let details = Some(now.realtime / length);
-        let detail = last || details != self.details;
-        self.details = details;
+        let length = detail_length(elapsed, self.args.interval, self.args.detail);
+        let detail = last || now.realtime / length != self.clocks.realtime / length;
+        self.clocks = now;
         for step in self.follower.step(detail) {
             match step {
                 Step::Attached { fresh } => self.attached(fresh)?,
@@ -169,14 +229,14 @@ impl<'a> Recorder<'a> {
                     self.pending.events.extend(rows.iter().map(|row| event(row, self.server)));
                 }
                 Step::Frame(taken) => self.take(*taken)?,
-                Step::Ended(why) => self.ended(why),
-                Step::Absent(why) => self.nothing(why.to_string()),
+                Step::Ended(why) => self.ended(&why),
+                Step::Absent(why) => self.nothing(&why),
                 Step::Interval(_) => {}
             }
         }
         self.turn_level();
         self.hear_of_shipping();
-        if self.gap.is_some() && !self.pending.is_empty() {
+        if self.absent.is_some() && !self.pending.is_empty() {
             // There is no interval to write them with.
             self.push(Batch::default())?;
         }
@@ -244,13 +304,14 @@ impl<'a> Recorder<'a> {
             boot: header.boot_id.as_str().into(),
             ..ServerRow::default()
         });
-        if self.server > 1 && self.last.is_some() {
+        if self.end.is_some() {
             self.pending.marks.push(mark("server start", format!("{name}, {}", header.host)));
+            self.messages.extend(self.absent.as_ref().map(|_| "recording again".to_string()));
         }
+        self.absent = None;
+        self.boot.clone_from(&header.boot_id);
+        self.processors = Processors::now();
         self.row_builder.reset();
-        // The first interval of a fresh run covers all since its start.
-        let until = if fresh { made_us } else { Clocks::now().micros() };
-        self.end_gap(until);
         let directory = std::path::PathBuf::from(&header.host);
         let here = matches!(self.place, SegmentSource::File(_));
         if directory.is_absolute() || !here {
@@ -316,6 +377,7 @@ impl<'a> Recorder<'a> {
             });
         }
         self.writer = Some(writer);
+        self.begun = Some(self.clocks.monotonic);
         self.pending.marks.push(mark("begin", format!("tally record, {}", header.host)));
         self.pending.settings.extend(machine::settings());
         let every = |length: Duration| format!("{} s", length.as_secs_f64());
@@ -339,43 +401,52 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// Now, by the clocks of this machine.
+    fn now(&self) -> Edge {
+        let here = matches!(self.place, SegmentSource::File(_));
+        let now = Clocks::now();
+        let boot = if here { self.boot.clone() } else { String::new() };
+        Edge { monotonic_ns: now.monotonic, time_us: now.micros(), boot }
+    }
+
     fn rate(&self) -> String {
         let rate = self.follower.segment().map(|it| it.clock().ticks_per_second());
         rate.map_or("unknown".to_string(), |rate| format!("{rate:.0}"))
     }
 
     /// The run of the server has ended.
-    fn ended(&mut self, why: &'static str) {
+    fn ended(&mut self, why: &str) {
         self.pending.marks.push(mark("server end", why.to_string()));
         self.messages.push(why.to_string());
-        let begin = self.last.unwrap_or(self.clocks);
-        self.gap = Some((begin, why.to_string()));
+        (self.absent, self.gap) = (Some(why.to_string()), Some(why.to_string()));
         self.level = None;
         self.settings = None;
     }
 
-    fn nothing(&mut self, why: String) {
-        match &mut self.gap {
-            Some((_, known)) => *known = why,
-            None => {
-                self.messages.push(why.clone());
-                self.gap = Some((self.last.unwrap_or(self.clocks), why));
-            }
+    fn nothing(&mut self, absent: &Absent) {
+        let why = absent.to_string();
+        // What follows the end of a server is no news; an error is.
+        let news = self
+            .absent
+            .as_ref()
+            .is_none_or(|known| *known != why && matches!(absent, Absent::Unreadable(_)));
+        if news {
+            self.messages.push(why.clone());
         }
+        (self.absent, self.gap) = (Some(why.clone()), Some(why));
     }
 
-    fn end_gap(&mut self, until_us: i64) {
-        let Some((begin, reason)) = self.gap.take() else { return };
-        if self.last.is_none() {
-            // Nothing was recorded before the gap.
+    /// If something was recorded before, and there is a reason for a gap, it lasted from then until `begin`.
+    fn end_gap(&mut self, begin: &Edge) {
+        let Some((reason, end)) = self.gap.take().zip(self.end.as_ref()) else { return };
+        let length_ns = begin.ns_since(end);
+        if length_ns == 0 {
             return;
         }
-        self.messages.push("recording again".to_string());
-        let length = Clocks::now().monotonic.saturating_sub(begin.monotonic);
         self.pending.gaps.push(GapRow {
-            time_us: until_us,
-            from_us: begin.micros().min(until_us),
-            length_ns: length,
+            time_us: begin.time_us,
+            from_us: end.time_us.min(begin.time_us),
+            length_ns,
             reason: reason.into(),
             ..GapRow::default()
         });
@@ -389,7 +460,13 @@ impl<'a> Recorder<'a> {
         let time_us = recording::time_us(frame.realtime_ns);
         let mut batch = self.row_builder.frame(frame, number, self.server);
         if taken.reset {
-            self.reset(frame.ticks, frame.clock.ticks_per_second, time_us);
+            let text = "totals were reset; counts since the previous interval are lost";
+            self.pending.marks.push(mark("reset", text.to_string()));
+            self.gap.get_or_insert_with(|| "reset".to_string());
+        }
+        if let Some(row) = batch.frames.first() {
+            self.end_gap(&Edge::begin_of(row, &self.boot));
+            self.end = Some(Edge::end_of(row, &self.boot));
         }
         if self.level.is_some_and(|level| level != frame.level) {
             self.pending.marks.push(mark("level", frame.level.to_string()));
@@ -398,6 +475,7 @@ impl<'a> Recorder<'a> {
         let processors = Processors::now();
         for row in &mut batch.frames {
             row.partial = self.duty.is_some();
+            row.detail = taken.details.is_some();
             if let (Some(before), Some(now)) = (&self.processors, &processors) {
                 now.fill(before, row);
             }
@@ -428,24 +506,7 @@ impl<'a> Recorder<'a> {
             self.devices.add(answer, &mut batch);
         }
         self.ask_settings(&mut batch);
-        self.push(batch)?;
-        self.last = Some(Clocks::now());
-        Ok(())
-    }
-
-    fn reset(&mut self, ticks: u64, rate: f64, time_us: i64) {
-        let text = "totals were reset; counts since the previous interval are lost";
-        self.pending.marks.push(mark("reset", text.to_string()));
-        let since_reset = (ticks as f64 / rate * 1e6) as i64;
-        let at = time_us.saturating_sub(since_reset);
-        let from_us = self.last.map_or(at, |last| last.micros());
-        self.pending.gaps.push(GapRow {
-            time_us: at,
-            from_us: from_us.min(at),
-            length_ns: u64::try_from(at.saturating_sub(from_us)).unwrap_or(0).saturating_mul(1000),
-            reason: "reset".into(),
-            ..GapRow::default()
-        });
+        self.push(batch)
     }
 
     fn ask_settings(&mut self, batch: &mut Batch) {
@@ -469,7 +530,7 @@ impl<'a> Recorder<'a> {
 
     fn turn_level(&mut self) {
         let Some(duty) = &mut self.duty else { return };
-        if self.gap.is_some() {
+        if self.absent.is_some() {
             return;
         }
         if let Some(level) = duty.turn(Duration::from_nanos(self.clocks.realtime)) {
@@ -495,8 +556,9 @@ impl<'a> Recorder<'a> {
     pub fn close(mut self) -> Result<(Summary, Vec<String>), Error> {
         // Restore the former level.
         self.duty = None;
-        let now = Clocks::now().micros();
-        self.end_gap(now);
+        if self.absent.is_some() {
+            self.end_gap(&self.now());
+        }
         self.pending.marks.push(mark("end", "tally record ends".to_string()));
         self.push(Batch::default())?;
         let mut messages = Vec::new();
@@ -519,8 +581,8 @@ impl<'a> Recorder<'a> {
 /// Adds the rows of statements, relations and the kernel's view, for an interval with this number and end.
 fn add_details(details: Details, rate: f64, interval: (u64, i64), batch: &mut Batch) {
     let length = details.length_ns;
-    if let Some((before, now)) = details.statements {
-        let records = Statements::records(before.as_deref(), &now);
+    if let Some((Some(before), now)) = details.statements {
+        let records = Statements::records(&before, &now);
         batch.append(recording::statement_rows(&records, rate, interval, length));
     }
     if let Some(rows) = &details.relations {
@@ -565,6 +627,54 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
+
+    #[test]
+    fn details_are_short_at_the_beginning_and_divide_the_longest() {
+        let of = |seconds: u64, interval: u64, longest: u64| {
+            let ms = Duration::from_millis;
+            detail_length(seconds * 1_000_000_000, ms(interval), ms(longest)) / 1_000_000
+        };
+        let usual = [0, 31, 32, 79, 80, 159, 160, 90_000].map(|at| of(at, 1000, 10_000));
+        assert_eq!(usual, [1000, 1000, 2000, 2000, 5000, 5000, 10_000, 10_000]);
+        assert_eq!([0, 79, 80, 160].map(|at| of(at, 5000, 10_000)), [5000, 5000, 5000, 10_000]);
+        // No part of ten seconds is a multiple of three.
+        assert_eq!([0, 600].map(|at| of(at, 3000, 10_000)), [10_000; 2]);
+        assert_eq!([0, 600].map(|at| of(at, 1000, 1000)), [1000; 2]);
+        assert_eq!([0, 600].map(|at| of(at, 5000, 1000)), [1000; 2]);
+        assert_eq!([0, 8, 1600, 9600].map(|at| of(at, 100, 600_000)), [100, 500, 100_000, 600_000]);
+    }
+
+    #[test]
+    fn a_gap_lies_between_the_end_of_an_interval_and_the_begin_of_the_next() {
+        let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
+        let Verb::Record(args) = cli.verb else { panic!("another command") };
+        let nowhere = segment::ToSegmentPath::to_segment_path(std::path::Path::new("/nowhere"));
+        let destination = Destination { directory: "x".into(), shipping: None };
+        let mut recorder = Recorder::new(&args, nowhere.into(), destination);
+        let row = |end: u64, length: u64| FrameRow {
+            monotonic_ns: end * 1_000_000,
+            time_us: 5_000_000_000 + end as i64 * 1000,
+            interval_ns: length * 1_000_000,
+            ..FrameRow::default()
+        };
+        // Milliseconds: the end of the interval before, then end and length of the next one, and its boot.
+        let mut gaps = |end, (next, length), boot: &str, why: Option<&str>| {
+            recorder.end = Some(Edge::end_of(&row(end, 1000), "boot"));
+            recorder.gap = why.map(str::to_string);
+            recorder.end_gap(&Edge::begin_of(&row(next, length), boot));
+            let found = std::mem::take(&mut recorder.pending.gaps);
+            found.iter().map(|gap| (gap.from_us, gap.time_us, gap.length_ns)).collect::<Vec<_>>()
+        };
+        let gap = |from: i64, to: i64| {
+            let at = |ms: i64| 5_000_000_000 + ms * 1000;
+            vec![(at(from), at(to), ((to - from) * 1_000_000) as u64)]
+        };
+        assert_eq!(gaps(7000, (12_000, 1500), "boot", Some("it stopped")), gap(7000, 10_500));
+        assert_eq!(gaps(7000, (12_000, 1500), "another", Some("it stopped")), gap(7000, 10_500));
+        assert_eq!(gaps(7000, (12_000, 5000), "boot", Some("it stopped")), []);
+        assert_eq!(gaps(7000, (12_000, 1500), "boot", None), []);
+        assert_eq!(recorder.summary.gaps, 2);
+    }
 
     #[test]
     fn clock_steps_sleep_and_delays_are_recorded_as_marks() {

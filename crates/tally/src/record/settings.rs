@@ -3,6 +3,9 @@
 //! late.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::time::SystemTime;
@@ -37,11 +40,27 @@ pub struct Settings {
 
 const FILES: [&str; 2] = ["postgresql.conf", "postgresql.auto.conf"];
 
-/// Settings whose value may be or contain a password; recordings go to places that others read.
-const SECRET: [&str; 2] = ["primary_conninfo", "ssl_passphrase_command"];
+/// Parts of names of the server's settings whose values may be, or contain, a password; recordings go to places that others
+/// read. The server's library hides the same in statements (`pg_tally/statement_text.c`).
+const SECRET: [&str; 6] = ["command", "conninfo", "pass", "secret", "token", "key"];
 
-fn row(name: &str, value: &str, unit: &str, source: &str) -> SettingRow {
-    let value = if SECRET.contains(&name) && !value.is_empty() { "(not recorded)" } else { value };
+/// Whether the value of a setting is not recorded. Only texts are secret. What an extension's or an application's is for is not known,
+/// except ours; without a type, from a file, only numbers and switches are certain.
+fn is_secret(name: &str, value: &str, kind: Option<&str>) -> bool {
+    let number = || value.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    let is_text = match kind {
+        Some(kind) => kind == "string",
+        None => !number() && !["on", "off", "true", "false", "yes", "no"].contains(&value),
+    };
+    let name = name.to_ascii_lowercase();
+    is_text
+        && !value.is_empty()
+        && !name.starts_with("pg_tally.")
+        && (name.contains('.') || SECRET.iter().any(|part| name.contains(part)))
+}
+
+fn row(name: &str, value: &str, kind: Option<&str>, unit: &str, source: &str) -> SettingRow {
+    let value = if is_secret(name, value, kind) { "(not recorded)" } else { value };
     SettingRow {
         group: "server".into(),
         name: name.into(),
@@ -119,7 +138,7 @@ fn find_out(target: Option<&str>, segment: &str, data: Option<&Path>) -> Answer 
 fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
     let mut client = server::connect_target(Some(target))?;
     let rows = client.query(
-        "/* tally */ select name, setting, coalesce(unit, ''), source from pg_settings order by name",
+        "/* tally */ select name, setting, coalesce(unit, ''), source, vartype from pg_settings order by name",
         &[],
     )?;
     let setting = |it: &pq::Row| -> Result<SettingRow, Error> {
@@ -127,12 +146,26 @@ fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
             "default" => "sql: default".to_string(),
             source => format!("sql: {source}"),
         };
-        Ok(row(it.get(0)?, it.get(1)?, it.get(2)?, &source))
+        Ok(row(it.get(0)?, it.get(1)?, Some(it.get(4)?), it.get(2)?, &source))
     };
     let mut settings: Vec<SettingRow> = rows.iter().map(setting).collect::<Result<_, _>>()?;
     let version = client.query_one("/* tally */ select version()", &[])?;
-    settings.push(row("version", version.get(0)?, "", "sql"));
+    settings.push(row("version", version.get(0)?, Some("string"), "", "sql"));
     Ok(settings)
+}
+
+/// Bytes of a file that are read at most.
+const LONGEST: u64 = 16 << 20;
+
+/// A file of the data directory. Its owner may have put a pipe there, or a link to a file that only we may read.
+fn text_of(data: &Path, name: &str) -> Option<String> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(nonblocking).open(data.join(name)).ok()?;
+    let meta = file.metadata().ok()?;
+    let theirs = meta.uid() == std::fs::metadata(data).ok()?.uid() || meta.mode() & 0o004 != 0;
+    let mut text = String::new();
+    (meta.is_file() && theirs).then(|| file.take(LONGEST).read_to_string(&mut text).ok())??;
+    Some(text)
 }
 
 /// Settings from the files; later lines and files override earlier ones. Also the names of the files
@@ -141,10 +174,10 @@ fn from_files(data: &Path) -> (Vec<SettingRow>, Vec<&'static str>) {
     let mut found: HashMap<String, SettingRow> = HashMap::new();
     let mut read = Vec::new();
     for file in FILES {
-        let Ok(text) = std::fs::read_to_string(data.join(file)) else { continue };
+        let Some(text) = text_of(data, file) else { continue };
         read.push(file);
         for (name, value) in text.lines().filter_map(assignment) {
-            found.insert(name.to_string(), row(name, &value, "", file));
+            found.insert(name.to_string(), row(name, &value, None, "", file));
         }
     }
     let mut rows: Vec<SettingRow> = found.into_values().collect();
@@ -201,15 +234,42 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join(FILES[0]);
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        assert_eq!(from_files(folder.path()).1, [""; 0]);
+    }
+
+    #[test]
     fn a_setting_that_may_contain_a_password_is_named_without_its_value() {
         let folder = tempfile::tempdir().unwrap();
-        let text = "primary_conninfo = 'host=a password=SECRET'\nssl_passphrase_command = ''\n";
+        let text = "primary_conninfo = 'host=a password=SECRET'\nssl_passphrase_command = ''\n\
+                    archive_command = 'a SECRET'\napp.password = SECRET\napp.limit = 5\napp.on = off\n\
+                    pg_tally.statements = all\n";
         std::fs::write(folder.path().join(FILES[0]), text).unwrap();
         let (rows, _) = from_files(folder.path());
         let settings: Vec<_> = rows.iter().map(|row| (&*row.name, &*row.value)).collect();
         assert_eq!(
             settings,
-            [("primary_conninfo", "(not recorded)"), ("ssl_passphrase_command", "")]
+            [
+                ("app.limit", "5"),
+                ("app.on", "off"),
+                ("app.password", "(not recorded)"),
+                ("archive_command", "(not recorded)"),
+                ("pg_tally.statements", "all"),
+                ("primary_conninfo", "(not recorded)"),
+                ("ssl_passphrase_command", "")
+            ]
         );
+        for (name, kind, is) in [
+            ("password_encryption", "enum", false),
+            ("app.password", "string", true),
+            ("pg_stat_statements.track", "enum", false),
+            ("search_path", "string", false),
+            ("Restore_Command", "string", true),
+        ] {
+            assert_eq!(is_secret(name, "1a", Some(kind)), is, "{name}");
+        }
     }
 }

@@ -152,16 +152,19 @@ impl Collector {
             match step {
                 Step::Attached { .. } => {
                     self.run = Run::open(&self.place).ok();
+                    self.processors = Processors::now();
                     if let Some(header) = self.follower.segment().map(Segment::header) {
                         if let Some(otlp) = &mut self.otlp {
                             otlp.attached(header);
                         }
                         self.history.restarted(&format!("{}, {}", header.server, header.host));
                     }
-                    self.history.forget_statements(self.run.as_ref().and_then(Run::statements));
+                    if let Some(run) = &self.run {
+                        self.history.begin_statements(run.statements_at_start(), run.statements());
+                    }
                 }
                 Step::Frame(taken) => {
-                    let host = self.host(taken.frame.clock.seconds(taken.frame.ticks));
+                    let host = self.host();
                     let statements = self.run.as_ref().and_then(Run::statements).cloned();
                     self.history.push(&taken.frame, host, statements);
                     if taken.reset {
@@ -175,7 +178,7 @@ impl Collector {
                     }
                     self.history.note(rows);
                 }
-                Step::Ended(why) => self.ended(why),
+                Step::Ended(why) => self.ended(&why),
                 Step::Absent(why) => self.ended(&why.to_string()),
                 Step::Interval(_) => {}
             }
@@ -183,7 +186,11 @@ impl Collector {
     }
 
     fn ended(&mut self, why: &str) {
-        self.run = None;
+        if let Some(mut run) = self.run.take() {
+            // What its server counted last. If it cannot be read, the reading before is the last.
+            let _ = run.read_statements();
+            self.history.end_statements(run.statements());
+        }
         self.families = None;
         self.history.silent(why);
     }
@@ -196,9 +203,9 @@ impl Collector {
         }
     }
 
-    fn host(&mut self, seconds: f64) -> Option<HostMetrics> {
+    fn host(&mut self) -> Option<HostMetrics> {
         let before = std::mem::replace(&mut self.processors, Processors::now());
-        Some(self.processors?.used(&before?, seconds))
+        Some(self.processors?.used(&before?))
     }
 
     fn answer(&mut self, what: What) -> Result<Answer, Error> {
@@ -269,6 +276,6 @@ impl Collector {
         }
         let statements = statements.as_ref().zip(self.named.as_ref());
         let present = Present { frame: &frame, events, statements };
-        Ok((Some(run.created()), metrics::collect(Some(&present), delivery.as_ref())))
+        Ok((Some(run.counted()), metrics::collect(Some(&present), delivery.as_ref())))
     }
 }

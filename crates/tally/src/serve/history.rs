@@ -4,11 +4,13 @@
 //! Intervals are kept as points of the charts and summed in blocks; the oldest block is dropped when
 //! there are too many. So tables and charts cover the same time, and memory is bounded.
 
+use std::collections::hash_map::{Entry, HashMap};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use segment::{Frame, Histogram, Interval, Statements};
+use segment::statements::StatementRecord;
+use segment::{Frame, Histogram, Interval, StatementKey, Statements};
 use view::HostMetrics;
 
 use report::material::{Latency, Moment};
@@ -24,8 +26,10 @@ const EVENTS: usize = 500;
 const NOTES: usize = 200;
 /// A clock that goes back by more than this was set, seconds.
 const SET_BACK: f64 = 0.05;
-/// Time between two intervals is a gap if it is longer than this share of an interval.
+/// Time between two intervals is a gap if it is longer than this share of an interval, or if there is a reason and it is
+/// longer than this, seconds.
 const SLACK: f64 = 0.5;
+const MOMENT: f64 = 0.001;
 
 /// The last minutes.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub struct History {
     /// Sum of all blocks but the current one.
     closed: Option<Frame>,
     latency: Option<Latency>,
+    /// Readings of the statements, oldest first: at the start of each block, and at both ends of a run of the server.
+    statements: VecDeque<(f64, Arc<Statements>)>,
     /// Events, oldest first.
     pub events: VecDeque<Row>,
     /// Marks on the charts.
@@ -55,17 +61,15 @@ pub struct History {
 struct Block {
     begin: f64,
     sum: Option<Frame>,
-    /// The statements at its start.
-    statements: Option<Arc<Statements>>,
     points: Vec<Point>,
     moments: Vec<Moment>,
     latency: Vec<Latency>,
 }
 
 impl Block {
-    fn new(begin: f64, statements: Option<Arc<Statements>>) -> Block {
+    fn new(begin: f64) -> Block {
         let (points, moments, latency) = (Vec::new(), Vec::new(), Vec::new());
-        Block { begin, sum: None, statements, points, moments, latency }
+        Block { begin, sum: None, points, moments, latency }
     }
 }
 
@@ -78,6 +82,7 @@ impl History {
             blocks: VecDeque::new(),
             closed: None,
             latency: None,
+            statements: VecDeque::new(),
             events: VecDeque::new(),
             marks: VecDeque::new(),
             gaps: VecDeque::new(),
@@ -106,7 +111,9 @@ impl History {
         }
         let begin = self.end.map_or(end - length, |last| last.max(end - length));
         let reason = self.silence.take().map(|(_, why)| why);
-        if let Some(last) = self.end.filter(|last| begin - last > SLACK * length) {
+        // Without a reason it may be a reading that came late.
+        let slack = if reason.is_some() { MOMENT } else { SLACK * length };
+        if let Some(last) = self.end.filter(|last| begin - last > slack) {
             let reason = reason.unwrap_or_else(|| "the machine slept".to_string());
             self.gap(last, begin, reason);
         }
@@ -140,11 +147,15 @@ impl History {
 
     /// Starts a new block and drops the oldest.
     fn turn(&mut self, begin: f64, statements: Option<Arc<Statements>>) {
-        self.blocks.push_back(Block::new(begin, statements));
+        self.blocks.push_back(Block::new(begin));
         if self.blocks.len() > BLOCKS as usize + 1 {
             self.blocks.pop_front();
         }
         let first = self.blocks.front().map_or(begin, |block| block.begin);
+        self.statements.extend(statements.map(|reading| (begin, reading)));
+        while self.statements.get(1).is_some_and(|(time, _)| *time <= first) {
+            self.statements.pop_front();
+        }
         self.gaps.retain(|gap| gap.to > first);
         self.marks.retain(|mark| mark.until.unwrap_or(mark.time) >= first);
         self.closed = None;
@@ -176,7 +187,7 @@ impl History {
         });
         column.seconds += length;
         for it in &frame.statistics {
-            if it.stat.command().is_some_and(|(_, handle)| handle) {
+            if it.command().is_some_and(|(_, handle)| handle) {
                 column.histogram.merge(&it.total.histogram);
             }
         }
@@ -204,11 +215,66 @@ impl History {
         }
     }
 
-    /// Replaces the statements of an earlier run in all blocks.
-    pub fn forget_statements(&mut self, now: Option<&Arc<Statements>>) {
-        for block in &mut self.blocks {
-            block.statements = now.cloned();
-        }
+    /// A run of the server begins to be read: `start`, its statements at the server's start where that is known, and `now`.
+    pub fn begin_statements(
+        &mut self,
+        start: Option<Arc<Statements>>,
+        now: Option<&Arc<Statements>>,
+    ) {
+        let Some(now) = now else { return };
+        let last = self.statements.back();
+        // Those that the server has kept count on.
+        let begun = start.filter(|_| last.is_some_and(|(_, last)| !now.continues(last)));
+        let time = last.map_or(0.0, |(time, _)| *time);
+        self.statements.extend(begun.into_iter().chain([now.clone()]).map(|it| (time, it)));
+    }
+
+    /// The run that was read has ended, with these statements.
+    pub fn end_statements(&mut self, last: Option<&Arc<Statements>>) {
+        let time = self.end.unwrap_or(0.0);
+        self.statements.extend(last.map(|last| (time, last.clone())));
+    }
+
+    /// What statements did since the first reading that is kept, in all runs of the server.
+    pub fn statements(
+        &self,
+        latest: Option<&Arc<Statements>>,
+    ) -> Option<view::statements::Statements> {
+        let all: Vec<&Arc<Statements>> =
+            self.statements.iter().map(|(_, reading)| reading).chain(latest).collect();
+        let (first, last) = (all.first()?, all.last()?);
+        let pairs = || all.windows(2).map(|pair| (pair[0], pair[1]));
+        // Between two segments nothing was measured.
+        let seconds =
+            pairs().map(|(a, b)| if a.is_of_segment_of(b) { b.seconds_since(a) } else { 0.0 });
+        let seconds = seconds.fold(0.0, |sum, it| sum + it);
+        let mut found = if pairs().all(|(a, b)| b.continues(a)) {
+            view::statements::Statements::between(Some(first), last)
+        } else {
+            let (mut records, mut begin) = (HashMap::<StatementKey, StatementRecord>::new(), 0);
+            for end in 1..=all.len() {
+                if end < all.len() && all[end].continues(all[end - 1]) {
+                    continue;
+                }
+                for record in Statements::records(all[begin], all[end - 1]) {
+                    match records.entry(record.key) {
+                        Entry::Occupied(mut known) => known.get_mut().merge(&record),
+                        Entry::Vacant(place) => {
+                            place.insert(record);
+                        }
+                    }
+                }
+                begin = end;
+            }
+            let records = records.into_values().collect();
+            let sums = Statements::of_records(last.realtime_ns(), *last.clock(), records);
+            let mut found = view::statements::Statements::between(None, &Arc::new(sums));
+            let now = view::statements::Statements::between(Some(last), last);
+            (found.table, found.paused, found.current) = (now.table, now.paused, now.current);
+            found
+        };
+        found.interval_seconds = Some(seconds);
+        Some(found)
     }
 
     /// Adds events.
@@ -239,6 +305,7 @@ impl History {
             blocks: VecDeque::new(),
             closed: None,
             latency: None,
+            statements: VecDeque::new(),
             end: None,
             gaps: VecDeque::new(),
             marks: VecDeque::new(),
@@ -249,7 +316,7 @@ impl History {
     }
 
     /// Everything that is kept; `None` if there is nothing yet.
-    pub fn all(&self) -> Option<Kept<'_>> {
+    pub fn all(&self) -> Option<Kept> {
         let running = self.blocks.back()?.sum.as_ref()?;
         let sum = match &self.closed {
             None => running.clone(),
@@ -273,8 +340,7 @@ impl History {
         }
         let latency = self.each(|block| &block.latency).chain(&self.latency).cloned().collect();
         let from = first.begin;
-        let statements = first.statements.as_deref();
-        Some(Kept { from, to, sum, gaps, points, moments, latency, statements })
+        Some(Kept { from, to, sum, gaps, points, moments, latency })
     }
 
     fn each<'h, T: 'h>(
@@ -287,7 +353,7 @@ impl History {
 
 /// Everything that is kept.
 #[derive(Debug)]
-pub struct Kept<'h> {
+pub struct Kept {
     /// Start, seconds since 1970.
     pub from: f64,
     /// End, seconds since 1970.
@@ -302,15 +368,13 @@ pub struct Kept<'h> {
     pub moments: Vec<Moment>,
     /// Command latency.
     pub latency: Vec<Latency>,
-    /// The statements at the start.
-    pub statements: Option<&'h Statements>,
 }
 
 /// Processes by state, as in recordings.
 fn sessions(frame: &Frame) -> Vec<(String, f64)> {
     let count = |state: &str| {
         let of = frame.population.iter().filter(|it| it.state == state);
-        of.map(|it| f64::from(it.sessions)).sum::<f64>()
+        of.fold(0.0, |sum, it| sum + f64::from(it.sessions))
     };
     ["active", "idle", "idle in transaction"]
         .map(|state| (state.to_string(), count(state)))
@@ -379,7 +443,15 @@ mod tests {
         let gaps: Vec<_> =
             history.gaps.iter().map(|it| (ms(it.from), ms(it.to), it.reason.as_str())).collect();
         assert_eq!((gaps, history.silence()), (vec![(101_000, 101_750, "it is absent")], None));
-        (1..=12).for_each(|n| history.push(&frame(102.75 + f64::from(n), 1.0), None, None));
+        // With a reason, a short one is a gap as well: the time that is covered and the gaps are all of it.
+        history.silent("it stopped");
+        history.push(&frame(103.35, 0.5), None, None);
+        let gap = history.gaps.back().unwrap();
+        assert_eq!((ms(gap.from), ms(gap.to)), (102_750, 102_850));
+        let (all, gaps) = (history.all().unwrap(), history.gaps.iter().map(|it| it.to - it.from));
+        let covered = all.sum.clock.seconds(all.sum.ticks);
+        assert_eq!(ms(covered + gaps.sum::<f64>()), ms(all.to - all.from));
+        (1..=12).for_each(|n| history.push(&frame(103.35 + f64::from(n), 1.0), None, None));
         assert!(history.gaps.is_empty());
     }
 

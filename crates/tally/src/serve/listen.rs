@@ -122,6 +122,8 @@ fn unix(path: &Path) -> Result<Listener, Error> {
     let named = |error: &dyn std::fmt::Display| {
         Error::Failed(format!("cannot listen on {}: {error}", path.display()))
     };
+    // Before anything there is removed.
+    files::check(path).map_err(|error| named(&error))?;
     let is_socket =
         |path: &Path| path.symlink_metadata().is_ok_and(|it| it.file_type().is_socket());
     if is_socket(path) {
@@ -131,7 +133,6 @@ fn unix(path: &Path) -> Result<Listener, Error> {
         // Left behind by a killed process.
         std::fs::remove_file(path).map_err(|error| named(&error))?;
     }
-    files::check(path).map_err(|error| named(&error))?;
     // Create it under another name, so that nobody can connect before its permissions are set.
     let aside = path.with_extension(format!("new.{}", std::process::id()));
     // Restrict it from the start, whatever the umask is: existing connections would stay.

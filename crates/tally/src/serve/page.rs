@@ -13,7 +13,7 @@ use view::blocking::Forest;
 use view::document::{Document, Fact, Live};
 use view::html::Visible;
 use view::page;
-use view::statements::{PlanRow, Statements};
+use view::statements::PlanRow;
 use view::units::duration;
 use view::vacuum::Vacuum;
 
@@ -62,17 +62,13 @@ pub fn document(
 }
 
 fn material(
-    kept: Kept<'_>,
+    kept: Kept,
     history: &History,
     latest: Option<&std::sync::Arc<segment::Statements>>,
     pace: Pace,
 ) -> Material {
     let whole = Interval::with_others(&kept.sum);
-    let statements = latest.map(|latest| {
-        let mut all = Statements::between(kept.statements, latest);
-        all.interval_seconds = Some(whole.interval_seconds);
-        all
-    });
+    let statements = history.statements(latest);
     let mut facts = vec![
         Fact { name: "Machine", text: format!("{} processors", whole.cores) },
         Fact { name: "Level", text: whole.level.to_string() },
@@ -111,6 +107,7 @@ fn material(
         settings: Vec::new(),
         runs: Vec::new(),
         relations: Vec::new(),
+        relations_seconds: 0.0,
         client: None,
         cost: None,
         devices: Vec::new(),

@@ -9,7 +9,6 @@ use live::target::SegmentSource;
 use live::vacuum::Watch;
 use segment::{Frame, Rising, Segment, Statements};
 
-use super::otlp::Counted;
 use view::blocking::Forest;
 use view::statements::PlanRow;
 use view::vacuum::Vacuum;
@@ -22,6 +21,8 @@ pub struct Run {
     vacuum: Watch,
     previous: Option<segment::Snapshot>,
     rising: Rising,
+    /// How often totals were reset, and since when they count, seconds since 1970.
+    counted: (u32, f64),
     statements: Option<Arc<Statements>>,
     /// Rate of the clock, constant while the segment is read.
     ticks_per_second: f64,
@@ -47,6 +48,7 @@ impl Run {
         let segment = place.open()?;
         let ticks_per_second = steady(segment.clock().ticks_per_second());
         let mut run = Run {
+            counted: (0, segment.header().created_realtime_ns as f64 * 1e-9),
             segment,
             blocking: Blocking::default(),
             vacuum: Watch::live(),
@@ -64,21 +66,20 @@ impl Run {
         self.vacuum.next(&self.segment)
     }
 
-    /// When the segment was created, seconds since 1970.
-    pub fn created(&self) -> f64 {
-        self.segment.header().created_realtime_ns as f64 * 1e-9
-    }
-
-    /// Since when the totals that were read last count, and how often they were reset.
-    pub fn counted(&self) -> Counted {
-        let resets = self.previous.as_ref().map_or(0, |snapshot| snapshot.resets);
-        Counted { since: self.created(), resets }
+    /// Since when the totals that were read last count, seconds since 1970: the segment's creation, or the last reset.
+    pub fn counted(&self) -> f64 {
+        self.counted.1
     }
 
     /// Totals since the start, of which none falls.
     pub fn frame(&mut self) -> Result<Frame, segment::Error> {
         self.segment.refresh()?;
         let snapshot = self.segment.snapshot(self.previous.as_ref())?;
+        if snapshot.resets != self.counted.0 {
+            // Once, because it is not exactly the same each time.
+            let ago = snapshot.clock.seconds(snapshot.tick.saturating_sub(snapshot.reset_tick));
+            self.counted = (snapshot.resets, snapshot.realtime_ns as f64 * 1e-9 - ago);
+        }
         let mut frame = Frame::between(&self.segment, None, &snapshot);
         frame.clock.ticks_per_second = self.ticks_per_second;
         self.rising.hold(snapshot.resets, &mut frame);
@@ -117,6 +118,11 @@ impl Run {
             row.seconds = (row.seconds * to_ns).round() * 1e-9;
         }
         Some(so_far)
+    }
+
+    /// The statements at the segment's creation; `None`: it began with those of an earlier one.
+    pub fn statements_at_start(&self) -> Option<Arc<Statements>> {
+        self.segment.statements_at_creation().ok().flatten().map(Arc::new)
     }
 
     /// The latest reading of the statements.

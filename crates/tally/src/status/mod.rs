@@ -75,6 +75,8 @@ struct File {
     format: u32,
     /// `null`: the file is on another machine.
     resident_bytes: Option<u64>,
+    /// The most that it may take: its size, or its share of a small file system.
+    limit_bytes: Option<u64>,
     file_bytes: u64,
     age_seconds: f64,
 }
@@ -169,6 +171,7 @@ impl Status {
             segment: File {
                 format: segment::layout::VERSION,
                 resident_bytes: resident_bytes(segment),
+                limit_bytes: limit_bytes(segment, header.size),
                 file_bytes: header.size,
                 age_seconds: age_ns as f64 / 1e9,
             },
@@ -217,6 +220,16 @@ fn look(
 fn resident_bytes(segment: &Segment) -> Option<u64> {
     let file = segment.remote().is_none().then(|| segment.path())?;
     Some(std::fs::metadata(file).map_or(0, |meta| meta.blocks() * 512))
+}
+
+/// The most that writers let it take: a quarter of its file system, but at least 4 MB (`tally_memory_share`).
+fn limit_bytes(segment: &Segment, size: u64) -> Option<u64> {
+    let file = segment.remote().is_none().then(|| segment.path())?;
+    let share = rustix::fs::statvfs(file)
+        .ok()
+        .filter(|it| it.f_blocks > 0)
+        .map(|it| (it.f_blocks.saturating_mul(it.f_frsize) / 4).max(4 << 20));
+    Some(share.unwrap_or(size).min(size))
 }
 
 fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {

@@ -38,7 +38,7 @@ pub(super) fn text(
     let mut sheet = Sheet { out, color };
     server(&mut sheet, status)?;
     covered(&mut sheet, status, coverage)?;
-    overflow(&mut sheet, &status.overflow)?;
+    overflow(&mut sheet, &status.overflow, status.statements.as_ref())?;
     probes(&mut sheet, status)?;
     witness(&mut sheet, status)?;
     for event in &status.events {
@@ -73,10 +73,14 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
     sheet.line(
         "segment",
         format!(
-            "{}, {}max. {}{}, format {}, {} old, by {}",
+            "{}, {}max. {}{}{}, format {}, {} old, by {}",
             server.segment,
             file.resident_bytes.map_or(String::new(), |it| mebibytes(it) + " in memory ("),
-            mebibytes(file.file_bytes),
+            mebibytes(file.limit_bytes.unwrap_or(file.file_bytes)),
+            match file.limit_bytes {
+                Some(limit) if limit < file.file_bytes => ", a quarter of its file system",
+                _ => "",
+            },
             if file.resident_bytes.is_some() { ")" } else { "" },
             file.format,
             age(file.age_seconds),
@@ -162,10 +166,25 @@ fn relations(status: &Status) -> String {
     text
 }
 
-fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(), Error> {
+/// What helps against statements and texts that did not fit. A table with free entries needs no more of them, but memory.
+fn statements_remedy(found: &Overflows, table: Option<&TableRow>) -> &'static str {
+    let is_full =
+        table.is_some_and(|it| it.used.saturating_mul(10) >= it.capacity.saturating_mul(9));
+    match found.memory > 0 && !is_full {
+        true => "there was no memory: free space on the segment's file system, or lower pg_tally.max_slots",
+        false => "raise pg_tally.max_statements",
+    }
+}
+
+fn overflow<W: Write>(
+    sheet: &mut Sheet<'_, W>,
+    found: &Overflows,
+    table: Option<&TableRow>,
+) -> Result<(), Error> {
     if found.is_zero() {
         return sheet.line("overflow", "none");
     }
+    let statements = statements_remedy(found, table);
     for (count, what, remedy) in [
         (found.slots, "times a process got no slot", "raise pg_tally.max_slots"),
         (found.statistics, "statistics did not fit into a book", "raise pg_tally.max_statistics"),
@@ -173,17 +192,13 @@ fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(),
         (found.groups, "sessions were merged into the last group", "raise pg_tally.max_groups"),
         (found.memory, "times there was no memory", "free space on the segment's file system"),
         (found.lost_merges, "damaged slots were not merged", "restart the server"),
-        (
-            found.statements_dropped,
-            "counts of statements did not fit",
-            "raise pg_tally.max_statements",
-        ),
+        (found.statements_dropped, "counts of statements did not fit", statements),
         (
             found.statements_lost,
             "statements were left half counted by a process that died",
             "their counts are missing",
         ),
-        (found.texts_cut, "statement texts did not fit", "raise pg_tally.max_statements"),
+        (found.texts_cut, "statement texts did not fit", statements),
         (
             found.relations_lost,
             "relations were left half counted by a process that died",
@@ -228,4 +243,25 @@ fn witness<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Er
         witness.run_queue_seconds
     );
     sheet.line("unexplained", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_to_be_raised_where_it_is_full() {
+        let table = |used| TableRow { used, capacity: 5000, ..TableRow::default() };
+        let found = |memory| Overflows { memory, statements_dropped: 7, ..Overflows::default() };
+        for (memory, used, raise) in
+            [(0, 5000, true), (0, 100, true), (3, 4999, true), (3, 100, false)]
+        {
+            let remedy = statements_remedy(&found(memory), Some(&table(used)));
+            assert_eq!(
+                remedy == "raise pg_tally.max_statements",
+                raise,
+                "{memory} {used}: {remedy}"
+            );
+        }
+    }
 }

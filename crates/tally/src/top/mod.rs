@@ -81,6 +81,9 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         ..Wanted::default()
     };
     let follower = Follower::open(place, wanted)?;
+    if let (Some(sort), Some(segment)) = (&args.sort, follower.segment()) {
+        sort.check_on(segment)?;
+    }
     match &mut screen {
         Some(screen) => {
             let mut source = Live::new(follower, args.target.as_deref(), screen);

@@ -140,10 +140,18 @@ pub struct Story {
     steps: Vec<(u64, u64)>,
     node_times: NodeTimes,
     lock: Option<LockWait>,
-    names: HashMap<NodeId, (Option<NodeId>, Vec<u8>)>,
+    names: HashMap<NodeId, NodeName>,
     naming: Option<NodeId>,
     ledgers: Vec<Ledger>,
     base: Option<Base>,
+}
+
+/// The name of a node as far as it is known.
+#[derive(Debug, Default)]
+struct NodeName {
+    parent: Option<NodeId>,
+    bytes: Vec<u8>,
+    encoding: i32,
 }
 
 /// What the next comparison counts from.
@@ -455,8 +463,8 @@ impl Story {
     /// Names come in parts; a node is passed on when its name is whole.
     fn name_node(&mut self, record: &TraceRecord) {
         let whole = |it: &mut Self, node: NodeId, start: u64| {
-            if let Some((parent, name)) = it.names.get(&node) {
-                let name = String::from_utf8_lossy(name);
+            if let Some(NodeName { parent, bytes, encoding }) = it.names.get(&node) {
+                let name = segment::encoding::decode(bytes, *encoding);
                 let name = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
                 let parent = *parent;
                 let id = it.plan().map_or(0, |(_, id)| id);
@@ -464,22 +472,23 @@ impl Story {
             }
         };
         let named = match (&record.kind, record.node) {
-            (TraceKind::Node { parent, part, name }, Some(node)) => {
-                Some((node, *parent, *part, name))
+            (TraceKind::Node { parent, part, name, encoding }, Some(node)) => {
+                let name = NodeName { parent: *parent, bytes: name.clone(), encoding: *encoding };
+                Some((node, *part, name))
             }
             _ => None,
         };
         let continues =
-            named.is_some_and(|(node, _, part, _)| part > 0 && self.naming == Some(node));
+            named.as_ref().is_some_and(|(node, part, _)| *part > 0 && self.naming == Some(*node));
         if let Some(node) = self.naming.take_if(|_| !continues) {
             whole(self, node, record.tick);
         }
-        if let Some((node, parent, part, name)) = named {
-            let known = self.names.entry(node).or_default();
+        if let Some((node, part, name)) = named {
             if part == 0 {
-                *known = (parent, Vec::new());
+                self.names.insert(node, name);
+            } else {
+                self.names.entry(node).or_default().bytes.extend_from_slice(&name.bytes);
             }
-            known.1.extend_from_slice(name);
             self.naming = Some(node);
         }
     }
@@ -624,8 +633,9 @@ mod tests {
         for tick in [150, 160] {
             fed.feed(0, tick, 0, TraceKind::StepEnd { step, id, depth, rows: 1, failed: false });
         }
-        for (part, name) in [(0, &b"Seq\x1b "[..]), (1, &b"Scan"[..])] {
-            let kind = TraceKind::Node { parent: None, part, name: name.to_vec() };
+        // The character is in both parts, in EUC_JP.
+        for (part, name) in [(0, &b"Seq\x1b \xc6"[..]), (1, &b"\xfcScan"[..])] {
+            let kind = TraceKind::Node { parent: None, part, name: name.to_vec(), encoding: 1 };
             fed.story.feed(
                 0,
                 TraceRecord { tick: 170, ticks: 0, node: Some(1), kind },
@@ -656,7 +666,7 @@ mod tests {
             .collect();
         assert_eq!(ends, [(140, 150), (110, 160)]);
         assert!(
-            items.iter().any(|it| matches!(it, Item::Node { name, .. } if name == "Seq? Scan")),
+            items.iter().any(|it| matches!(it, Item::Node { name, .. } if name == "Seq? 日Scan")),
             "{items:?}"
         );
         assert_eq!((message.end, message.idle), (Some(180), Some(IDLE)));

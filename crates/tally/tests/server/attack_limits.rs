@@ -143,6 +143,9 @@ fn the_segment_holds_a_quarter_of_a_small_file_system() {
     let limit =
         clients[0].query_one("select value from tally.status where name = 'memory limit'", &[]);
     assert_eq!(limit.unwrap().get::<_, String>(0), "16 MB, a quarter of the file system");
+    let (json, text) = status(&cluster);
+    assert_eq!(json["segment"]["limit_bytes"], 16 * MB);
+    assert!(text.contains("max. 16.0 MiB, a quarter of its file system)"), "{text}");
     // Once they have ended, their books are not kept.
     drop(clients);
     support::eventually("memory of ended sessions is given back", || held() + 2 * MB < most);
@@ -216,6 +219,10 @@ fn a_directory_on_disk_is_refused_unless_the_setting_allows_it() {
     assert!(value(&cluster, "reason").contains("medium"), "{}", value(&cluster, "reason"));
     assert_eq!(lines(&cluster, "pg_tally.directory_on_disk = on"), 1, "{}", cluster.log());
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    // No LOAD helps here.
+    let complaint = cluster.psql("select * from tally.ledger").unwrap_err().to_string();
+    assert!(complaint.contains("on tmpfs") && complaint.contains("Then restart"), "{complaint}");
+    assert!(!complaint.contains("LOAD"), "{complaint}");
     cluster.append_config("pg_tally.directory_on_disk = on\n").unwrap();
     cluster.restart().unwrap();
     assert_eq!(value(&cluster, "active"), "yes");

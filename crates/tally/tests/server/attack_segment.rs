@@ -23,7 +23,9 @@ const SLOTS: u64 = 72;
 const STATS_PER_BOOK: u64 = 80;
 const ENTRIES: u64 = 208;
 const PID_NAMESPACE: u64 = 64;
+const SETS: u64 = 744;
 const SYSTEM_ID: u64 = 808;
+const STATEMENTS_DROPPED: u64 = 1216;
 const MERGE_LOCK: u64 = 1280;
 const MERGE_LOCK_BOOT_NS: u64 = 1288;
 
@@ -344,33 +346,44 @@ fn random_bytes(rounds: u32, seed: u64) -> String {
     summary
 }
 
+fn boot_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// A process that does nothing, for one that was stopped with locks.
+fn holder() -> std::process::Child {
+    std::process::Command::new("sleep").arg("600").spawn().unwrap()
+}
+
+/// Runs `work` while system calls that wait are traced in all of the server's processes; no session's process makes any.
+fn no_session_waits(victim: &Victim, work: impl FnOnce() -> Vec<i32>) {
+    let postmaster = i32::try_from(victim.postmaster).unwrap();
+    let trace =
+        support::strace::Strace::start("clock_nanosleep,nanosleep,sched_yield", &[postmaster]);
+    let sessions = work();
+    if let Some(calls) = trace.map(support::strace::Strace::stop) {
+        let waited = calls.iter().find(|call| sessions.contains(&call.pid));
+        assert!(waited.is_none(), "a session waited: {waited:?}");
+    }
+}
+
+fn pid_of(client: &mut Client) -> i32 {
+    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
+}
+
 /// According to the segment, a stopped process holds the merge lock.
 #[test]
 fn a_stopped_holder_of_the_merge_lock_delays_no_session() {
     let victim = Victim::new(server());
-    let mut holder = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    let boot_ns = {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-    };
-    victim.put(MERGE_LOCK_BOOT_NS, &boot_ns.to_ne_bytes());
+    let mut holder = holder();
+    victim.put(MERGE_LOCK_BOOT_NS, &boot_ns().to_ne_bytes());
     victim.put(MERGE_LOCK, &holder.id().to_ne_bytes());
-    let postmaster = i32::try_from(victim.postmaster).unwrap();
-    let trace =
-        support::strace::Strace::start("clock_nanosleep,nanosleep,sched_yield", &[postmaster]);
-    let mut sessions = Vec::new();
-    for _ in 0..40 {
-        let mut client = victim.cluster.connect().unwrap();
-        let row = client.query_one("select pg_backend_pid()", &[]).unwrap();
-        sessions.push(row.get::<_, i32>(0));
-    }
-    let calls = trace.map(support::strace::Strace::stop);
+    no_session_waits(&victim, || {
+        (0..40).map(|_| pid_of(&mut victim.cluster.connect().unwrap())).collect()
+    });
     holder.kill().unwrap();
     holder.wait().unwrap();
-    if let Some(calls) = calls {
-        let waited = calls.iter().find(|call| sessions.contains(&call.pid));
-        assert!(waited.is_none(), "a session waited: {waited:?}");
-    }
     // Now that the holder has ended, the next session merges all of them.
     drop(victim.cluster.connect().unwrap());
     support::eventually("all ended sessions are merged", || {
@@ -378,6 +391,56 @@ fn a_stopped_holder_of_the_merge_lock_delays_no_session() {
         let segment = Segment::open(&victim.path).unwrap();
         segment.population().unwrap() < 12
     });
+}
+
+/// According to the segment, a stopped process holds the locks of all sets of statements. Sessions execute new statements and
+/// end, and others do; each execution is counted, with its text when the process has ended.
+#[test]
+fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_count() {
+    const SESSIONS: usize = 8;
+    const STATEMENTS: usize = 20;
+    let victim = Victim::new(server());
+    let execute = |client: &mut Client, session: usize| {
+        for n in 0..STATEMENTS {
+            // The number of terms makes it another statement.
+            let terms = ["1"].repeat(2 + session * STATEMENTS + n).join("+");
+            client.simple_query(&format!("select {terms} as held")).unwrap();
+        }
+    };
+    let mut stay: Vec<_> = (0..SESSIONS).map(|_| victim.cluster.connect().unwrap()).collect();
+    let mut pids: Vec<_> = stay.iter_mut().map(pid_of).collect();
+    let mut holder = holder();
+    let (sets, shape) = (victim.word(SETS), victim.word(SETS + 8));
+    let (count, stride) = (shape & 0xFFFF_FFFF, shape >> 32);
+    for set in 0..count {
+        victim.put(sets + set * stride + 8, &boot_ns().to_ne_bytes());
+        victim.put(sets + set * stride, &holder.id().to_ne_bytes());
+    }
+    no_session_waits(&victim, || {
+        for (session, client) in stay.iter_mut().enumerate() {
+            execute(client, session);
+            // What the ended ones leave has to fit into the one slot that they all have.
+            if session < 2 {
+                let mut ends = victim.cluster.connect().unwrap();
+                pids.push(pid_of(&mut ends));
+                execute(&mut ends, session);
+            }
+        }
+        pids
+    });
+    assert_eq!(victim.word(STATEMENTS_DROPPED), 0);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    for (session, client) in stay.iter_mut().enumerate() {
+        execute(client, session);
+    }
+    let sql = "select count(*), min(calls), max(calls) from tally.statements
+               where query like 'select $1+% as held'";
+    let row = victim.cluster.connect().unwrap().query_one(sql, &[]).unwrap();
+    assert_eq!(row.get::<_, i64>(0), (SESSIONS * STATEMENTS) as i64);
+    assert_eq!((row.get::<_, i64>(1), row.get::<_, i64>(2)), (2, 3));
+    assert_eq!(victim.word(STATEMENTS_DROPPED), 0);
+    assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
 }
 
 fn population(path: &Path) -> u32 {

@@ -273,6 +273,118 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
     );
 }
 
+/// A relation is locked in parse analysis, before the statement's id is computed, and those of a prepared statement in Bind.
+#[test]
+fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_with_the_one_before()
+{
+    const SIMPLE: &str = "select count(*) from t where a = ?";
+    const EXTENDED: &str = "select a from t where a <> $1 and a <> ?";
+    let cluster = server();
+    create_views(&cluster);
+    cluster
+        .psql("create table t (a text); create table u (a text); create role poor login")
+        .unwrap();
+    let (mut holder, holder_pid) = session(&cluster, "ddl");
+    let (mut simple, simple_pid) = session(&cluster, "simple");
+    let (mut extended, extended_pid) = session(&cluster, "extended");
+    simple.batch_execute("update u set a = 'before'").unwrap();
+    let prepared = extended.prepare("select a from t where a <> $1 and a <> 'secret'").unwrap();
+    extended.batch_execute("update u set a = 'before'").unwrap();
+    holder.batch_execute("begin; alter table t add b int").unwrap();
+    let mut threads = Vec::new();
+    threads.push(std::thread::spawn(move || {
+        simple.batch_execute("select count(*) from t where a = 'secret'").unwrap();
+    }));
+    threads.push(std::thread::spawn(move || {
+        extended.query(&prepared, &[&"secret"]).unwrap();
+    }));
+    let mut shown = Value::Null;
+    eventually("both wait, and say for what", || {
+        shown = blocking(&cluster);
+        let behind = shown["roots"][0]["blocks"].as_array().cloned().unwrap_or_default();
+        let text = |it: &Value| it["query"].as_str().unwrap_or_default().to_string();
+        for it in &behind {
+            assert!(!text(it).starts_with("update"), "{it:#}");
+        }
+        behind.iter().filter(|it| !text(it).is_empty()).count() == 2
+    });
+    assert_eq!(shown["roots"][0]["pid"], holder_pid);
+    assert!(!shown.to_string().contains("secret"), "{shown:#}");
+    let of = |pid: i32| {
+        let behind = shown["roots"][0]["blocks"].as_array().unwrap();
+        behind.iter().find(|it| it["pid"] == pid).unwrap().clone()
+    };
+    let (one, other) = (of(simple_pid), of(extended_pid));
+    assert_eq!((&one["queryid"], &one["query"]), (&Value::Null, &SIMPLE.into()));
+    assert_eq!((&other["queryid"], &other["query"]), (&Value::Null, &EXTENDED.into()));
+    assert!(one["statement_seconds"].as_f64().unwrap() > 0.0, "{one:#}");
+
+    let mut admin = cluster.connect().unwrap();
+    for view in ["tally.blocking", "tally.sessions"] {
+        for (pid, text) in [(simple_pid, SIMPLE), (extended_pid, EXTENDED)] {
+            let sql = format!("select queryid, query from {view} where pid = {pid}");
+            let row = admin.query_one(&sql, &[]).unwrap();
+            let found: (Option<i64>, Option<&str>) = (row.get(0), row.get(1));
+            assert_eq!(found, (None, Some(text)), "{view}");
+        }
+    }
+    let mut poor = cluster.config().user("poor").connect(NoTls).unwrap();
+    let sql = "select (select count(query) from tally.blocking) + (select count(query) from tally.sessions \
+               where application_name in ('simple', 'extended'))";
+    assert_eq!(poor.query_one(sql, &[]).unwrap().get::<_, i64>(0), 0);
+
+    // Their time is in rows of their own.
+    let mut segment = Segment::open(&segment(&cluster)).unwrap();
+    let reading = std::sync::Arc::new(segment.statements().unwrap().unwrap());
+    let all = view::statements::Statements::between(None, &reading);
+    for text in [SIMPLE, EXTENDED] {
+        let row = all.rows.iter().find(|row| row.query.as_deref() == Some(text)).unwrap();
+        assert_eq!((row.queryid, row.running, row.calls), (None, 1, 0), "{text}");
+        assert!(row.seconds > 0.0 && row.share > 0.0, "{text}: {}", row.seconds);
+    }
+
+    holder.batch_execute("commit").unwrap();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let last = "select queryid is not null, query from tally.last_statement($1)";
+    let row = admin.query_one("select pg_backend_pid()", &[]).unwrap();
+    let row = admin.query_one(last, &[&row.get::<_, i32>(0)]).unwrap();
+    assert!(row.get::<_, bool>(0), "its own statement is known");
+}
+
+/// What it does at this instant says nothing of how long it keeps others waiting.
+#[test]
+fn a_root_at_work_has_the_age_of_its_statement() {
+    let cluster = server();
+    create_views(&cluster);
+    let (mut root, root_pid) = session(&cluster, "worker");
+    root.batch_execute("begin; update orders set v = 7 where id = 1").unwrap();
+    let busy = std::thread::spawn(move || {
+        // Each sleep is an account of its own.
+        let _ = root.batch_execute("do $$ begin loop perform pg_sleep(0.01); end loop; end $$");
+    });
+    let (_, waits) = waiter(&cluster, UPDATE);
+    let mut seen: Option<(Instant, f64)> = None;
+    let mut shown = Value::Null;
+    eventually("the root has worked for a second since it was seen", || {
+        let waited = seen.map_or(0.0, |(since, _)| since.elapsed().as_secs_f64());
+        shown = blocking(&cluster)["roots"][0].clone();
+        let seconds = shown["statement_seconds"].as_f64()?;
+        let (_, first) = *seen.get_or_insert((Instant::now(), seconds));
+        assert!(seconds + 1e-6 >= first + waited, "{waited} s later, {first} s before: {shown:#}");
+        (waited > 1.0).then_some(())
+    });
+    assert_eq!((&shown["pid"], &shown["state"]), (&root_pid.into(), &"active".into()), "{shown:#}");
+    assert!(text(&cluster).lines().next().unwrap().contains(", active for "), "{}", text(&cluster));
+    let mut admin = cluster.connect().unwrap();
+    let sql = "select root_statement_seconds from tally.blocking";
+    assert!(admin.query_one(sql, &[]).unwrap().get::<_, f64>(0) >= 1.0);
+    admin.execute("select pg_cancel_backend($1)", &[&root_pid]).unwrap();
+    busy.join().unwrap();
+    waits.join().unwrap().unwrap();
+}
+
 #[test]
 fn a_session_has_the_age_of_its_transaction_not_of_its_last_statement() {
     let cluster = server();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::support::fixtures::{self, Fixture};
 use crate::support::recordings::{changed, findings, number, rows, Recordings};
-use crate::support::synthetic::{FakeServer, Sum, MIDNIGHT};
+use crate::support::synthetic::{Dice, FakeServer, Sum, MIDNIGHT};
 use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, output};
 use recording::FrameRow;
@@ -56,6 +56,29 @@ fn recordings_of_the_same_load_show_no_change() {
         alarms += usize::from(!changed(&diff).is_empty());
     }
     assert_eq!(alarms, 0, "of 12 comparisons of the same");
+}
+
+#[test]
+fn an_event_and_a_statement_of_two_versions_are_one_row() {
+    let recordings = Recordings::new();
+    let version = |sync, end| FakeServer {
+        accounts: vec![("execute::cpu", 200_000.0, 0.1), (sync, 300_000.0, 0.2)],
+        statements: vec![("select $1", 11, 0.3), (end, 12, 0.7)],
+        ..FakeServer::default()
+    };
+    recordings.make("a", 60, &version("commit::wait::IO:WALSync", "END"));
+    recordings.make("b", 60, &version("commit::wait::IO:WalSync", "COMMIT").seed(2));
+    let diff = recordings.json("a", "b", &[]);
+    let names = |table: &str, key: &str| -> Vec<String> {
+        rows(&diff, table).iter().map(|row| row[key].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(changed(&diff).len(), 0, "{diff}");
+    let mut activities = names("accounts", "activity");
+    activities.sort();
+    assert_eq!(activities, ["IO:WalSync", "cpu"]);
+    let mut statements = names("statements", "query");
+    statements.sort();
+    assert_eq!(statements, ["COMMIT", "select $1"]);
 }
 
 #[test]
@@ -185,27 +208,149 @@ fn halves_of_one_recording_can_be_compared() {
     assert!(findings(&diff).contains("A and B have 20 s in common"));
 }
 
-/// A part may begin at any time between two readings of statements: it then holds one more or one less.
+/// Readings of statements follow the clock, whenever a recording or a part of it begins: each is divided by the transactions
+/// of its own intervals.
 #[test]
-fn a_part_has_as_many_readings_of_statements_as_it_is_long() {
+fn every_reading_of_statements_counts_and_is_divided_by_its_own_intervals() {
     let recordings = Recordings::new();
-    recordings.make("a", 120, &FakeServer::default());
-    let part = |from: &str, to: &str| format!("a@2026-03-01T00:{from}Z..2026-03-01T00:{to}Z");
-    // Readings end at 10, 20, ..., 50 s, and at 60, ..., 90 s.
-    let diff = recordings.json(&part("00:09.8", "00:50.3"), &part("00:54.2", "01:34.7"), &[]);
-    let each = |side: &str| number(&rows(&diff, "statements")[0][format!("{side}_count")]);
-    assert!((each("a") / each("b") - 1.0).abs() < 0.1, "{} and {}", each("a"), each("b"));
+    let mut at = 0;
+    let mut each = |name: &str, what: &str| {
+        let diff = recordings.json(name, what, &[]);
+        for row in rows(&diff, "statements") {
+            for side in ["a", "b"] {
+                let calls = number(&row[format!("{side}_count")]);
+                assert!((calls - 1.0).abs() < 1e-9, "{name} {what}, {side}: {calls} a transaction");
+            }
+            at += 1;
+        }
+        diff
+    };
+    for offset in [0, 1, 2_400, 5_000, 9_999] {
+        for seconds in [20, 21, 24, 60, 61, 69] {
+            let from_us = MIDNIGHT + offset * 1_000;
+            let made =
+                FakeServer { from_us, ..FakeServer::default().seed(offset as u64 + seconds) };
+            recordings.make(&format!("{offset}-{seconds}"), seconds, &made);
+        }
+        let two = |a: &str, b: &str| (format!("{offset}-{a}"), format!("{offset}-{b}"));
+        for (a, b) in [two("20", "21"), two("24", "20"), two("60", "61"), two("69", "60")] {
+            let diff = each(&a, &b);
+            assert!(!findings(&diff).contains("statements of"), "{}", findings(&diff));
+        }
+    }
+    let (a, b) = ("2400-69@..-30", "2400-69@-30..");
+    each(a, b);
+    assert_eq!(at, 2 * (5 * 4 + 1));
 }
 
-/// The recorder's last reading of statements covers less than the others, and belongs to no block.
+/// All commits come at once, so time per commit is as uncertain as their number; time per second is not.
 #[test]
-fn the_last_reading_of_statements_is_left_out_if_it_is_short() {
+fn a_wait_for_a_standby_that_ended_comes_first() {
     let recordings = Recordings::new();
-    recordings.make("a", 44, &FakeServer::default());
-    recordings.make("b", 40, &FakeServer::default().seed(2));
+    recordings.make("a", 60, &FakeServer::default());
+    recordings.make("b", 60, &FakeServer { standby_lost: true, ..FakeServer::default().seed(2) });
     let diff = recordings.json("a", "b", &[]);
-    let each = |side: &str| number(&rows(&diff, "statements")[0][format!("{side}_count")]);
-    assert!((each("a") / each("b") - 1.0).abs() < 0.1, "{} and {}", each("a"), each("b"));
+    assert_eq!(diff["per"], "commit");
+    assert_adds_up(&diff);
+    let first = &diff["accounts"][0];
+    assert_eq!((&first["activity"], &first["verdict"]), (&"IPC:SyncRep".into(), &"new".into()));
+    let sessions = &first["per_second"];
+    assert!((number(&sessions["b_sessions"]) - 7.9).abs() < 0.1, "{first}");
+    assert_eq!(number(&sessions["a_sessions"]), 0.0);
+    assert!(number(&first["half_width_seconds"]) > number(&first["change_seconds"]), "{first}");
+    let message = findings(&diff);
+    let reason = message.lines().find(|line| line.contains("IPC:SyncRep")).unwrap();
+    assert!(reason.contains("IPC:SyncRep in commit is new, 7.9"), "{message}");
+    let place = |words: &str| message.find(words).unwrap_or(usize::MAX);
+    assert!(place("IPC:SyncRep") < place("IO:DataFileRead"), "{message}");
+    let text = output(recordings.diff("a", "b").arg("--text"));
+    assert!(text.contains("by time per second: IPC:SyncRep in commit, 7.9"), "{text}");
+    let back = recordings.json("b", "a", &[]);
+    assert_eq!(back["accounts"][0]["verdict"], "absent");
+}
+
+/// Five statements, of which the first takes `first` times as long, and their own noise.
+fn five(seed: u64, first: f64) -> FakeServer {
+    let names = ["select $1", "update t set x = $1", "insert into u", "delete from u", "fetch c"];
+    let shares = [0.2 * first, 0.4, 0.2, 0.15, 0.05];
+    let statements = (11..).zip(names).zip(shares);
+    FakeServer {
+        statements: statements.map(|((id, name), share)| (name, id, share)).collect(),
+        own: 0.05,
+        early: true,
+        from_us: MIDNIGHT + (Dice(seed).throw() * 1e7) as i64,
+        ..FakeServer::default().seed(seed)
+    }
+}
+
+/// Of so many pairs of recordings of 20 or 60 s, up to 5 s longer by chance: how many have a changed row, how many statements'
+/// changes are outside of their intervals, and how often that of the first statement is found, and was reported as detectable.
+fn pairs(number_of: u64, seconds: u64, first: f64) -> [usize; 5] {
+    const SEED: u64 = 3600;
+    let recordings = Recordings::new();
+    let mut dice = Dice(SEED + seconds);
+    let (mut wrong, mut outside, mut all, mut found, mut promised) = (0, 0, 0, 0, 0);
+    for pair in 0..number_of {
+        for (name, first) in [("a", 1.0), ("b", first)] {
+            let seed = SEED + 1000 * seconds + 2 * pair + u64::from(name == "b");
+            let length = seconds + (dice.throw() * 5.0) as u64;
+            recordings.make(&format!("{name}{pair}"), length, &five(seed, first));
+        }
+        let diff = recordings.json(&format!("a{pair}"), &format!("b{pair}"), &[]);
+        let is_first = |row: &Value| first != 1.0 && row["query"] == "select $1";
+        wrong += changed(&diff).iter().filter(|row| !is_first(row)).count();
+        for row in rows(&diff, "statements") {
+            let figure = |key: &str| number(&row[format!("call_{key}")]);
+            let planted = if is_first(row) { first - 1.0 } else { 0.0 };
+            all += 1;
+            outside += usize::from((figure("relative") - planted).abs() > figure("half_width"));
+            if is_first(row) {
+                found += usize::from(row["call_verdict"] == "more");
+                promised += usize::from(figure("detectable") <= planted);
+            }
+        }
+    }
+    println!("seed {SEED}, {seconds} s, {first}: {wrong} {outside} of {all}, {found}, {promised}");
+    [wrong, outside, all, found, promised]
+}
+
+#[test]
+fn pairs_of_short_recordings_of_the_same_load_show_no_change_and_intervals_hold() {
+    for seconds in [20, 60] {
+        let [wrong, outside, all, ..] = pairs(40, seconds, 1.0);
+        assert_eq!((wrong, all), (0, 200), "{seconds} s");
+        assert!(outside * 20 <= all, "{outside} of {all} intervals do not hold");
+    }
+}
+
+#[test]
+fn a_statement_of_five_that_got_slower_is_found_as_often_as_is_printed() {
+    for (seconds, first, min) in [(20, 1.1, 0), (20, 1.2, 18), (60, 1.1, 18), (60, 1.2, 20)] {
+        let [wrong, outside, all, found, promised] = pairs(20, seconds, first);
+        assert_eq!(wrong, 0, "{seconds} s, {first}");
+        assert!(outside * 20 <= all, "{outside} of {all} intervals do not hold");
+        assert!(promised >= min && found * 10 >= promised * 9, "{found} of {promised}");
+    }
+}
+
+/// A recorder that was killed has not read its last statements.
+#[test]
+fn statements_of_a_part_of_the_time_are_reported() {
+    let recordings = Recordings::new();
+    recordings.make("a", 60, &FakeServer::default());
+    let cut = |second: u64, row: &mut FrameRow| row.exact = second <= 40;
+    recordings.make_with("b", 60, &FakeServer::default().seed(2), cut);
+    recordings.make("c", 60, &FakeServer::default().seed(3));
+    std::fs::remove_dir_all(recordings.path("c").join("statements")).unwrap();
+    std::fs::remove_dir_all(recordings.path("c").join("statement_accounts")).unwrap();
+    // Both the intervals and the readings of 20 s are left out.
+    let message = findings(&recordings.json("a", "b", &[]));
+    assert!(!message.contains("statements of"), "{message}");
+    let message = findings(&recordings.json("a", "c", &[]));
+    assert!(message.contains("Statements are not compared: B has none"), "{message}");
+    recordings.make("d", 57, &FakeServer { killed: true, ..FakeServer::default().seed(4) });
+    let message = findings(&recordings.json("a", "d", &[]));
+    assert!(message.contains("The statements of B are of 50 of 57 s."), "{message}");
 }
 
 #[test]
@@ -307,7 +452,7 @@ fn the_page_contains_everything_and_escapes_recorded_text() {
     recordings.make("b", 60, &made(2).account("commit::wait::IO:WALSync", 600_000.0));
     output(recordings.diff("a", "b").args(["-o", "diff.html"]));
     let page = std::fs::read_to_string(recordings.path("diff.html")).unwrap();
-    assert!(page.contains("IO:WALSync") && page.contains("<h2>Inconclusive</h2>"));
+    assert!(page.contains("IO:WalSync") && page.contains("<h2>Inconclusive</h2>"));
     assert!(page.contains("id=\"table-accounts\"") && page.contains("table-statements"));
     let report = embedded(&page);
     assert_eq!(report["elapsed"], true);

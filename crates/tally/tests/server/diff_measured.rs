@@ -1,121 +1,180 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Not a test but a measurement (docs/results.md): what `tally diff` says of pairs of recordings of the
-//! same server and load, 40 s each, and of a dropped index, after 40 s and after 90 s on each side.
+//! Claims about `tally diff` on a real server (docs/results.md): pairs of recordings of the same load show no change, and one
+//! statement of five that takes 10 or 20 % longer is found as often as the comparison says that it would be.
 //!
-//! One recording is cut into pieces by the range options: a comparison reads a piece as it reads a
-//! recording of its own, only that statements are read each ten seconds, from the whole's begin on.
+//! PGTALLY_DIFF_PAIRS is the number of pairs of each kind, 10 if it is not set.
 
 use crate::support;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::support::recordings::{changed, findings, number, rows, Recordings};
+use crate::support::synthetic::Dice;
+use crate::support::verify::{Claim, Trial};
 use crate::support::{output, tally};
 use scratch::{Cluster, Load, RunningPgbench};
 use serde_json::Value;
 
-/// Pairs of pieces of the same recording, and seconds of a piece.
-const PAIRS: u64 = 20;
-const SECONDS: u64 = 40;
-/// Seconds on each side of the longer comparison with and without the index.
-const LONG: u64 = 90;
+/// The statement that gets slower.
+const SLOWED: &str = "count(g)";
+/// Recordings are up to this many seconds longer, by chance.
+const MORE: f64 = 5.0;
 
-/// The statement that loses its index.
-const SLOWED: &str = "from orders where customer";
-
-/// A server with orders of customers, found by an index, and pgbench's tables.
-fn server() -> Cluster {
-    let cluster = support::start(support::plain().setting("shared_preload_libraries", "pg_tally"));
-    cluster.pgbench_init(5).unwrap();
-    cluster
-        .psql(
-            "create table orders as select n id, n % 20000 customer from generate_series(1, 200000) n; \
-             create index by_customer on orders (customer); analyze orders; checkpoint",
-        )
-        .unwrap();
-    cluster
+fn pairs_of_each() -> u64 {
+    let number = std::env::var("PGTALLY_DIFF_PAIRS").ok();
+    number.map_or(10, |number| number.parse().expect("PGTALLY_DIFF_PAIRS is a number"))
 }
 
-/// Four clients, 100 transactions a second: one in five looks for a customer's orders, the others are TPC-B.
-fn load(cluster: &Cluster, seconds: u64) -> RunningPgbench {
-    let orders = format!(
-        "\\set c random(1, 20000)\nbegin;\nselect count(*) {SLOWED} = :c;\n\
-         update pgbench_branches set bbalance = bbalance + 1 where bid = 1 + :c % 5;\ncommit;\n"
-    );
-    let load = cluster.pgbench().load(Load::Script(orders)).arg("-b").arg("tpcb-like@4");
-    load.clients(4).rate(100.0).duration(Duration::from_secs(seconds)).spawn().unwrap()
+/// Four clients, 150 transactions a second of five statements that compute for 0.1 to 0.6 ms; the first one takes `first` times
+/// as long.
+fn load(cluster: &Cluster, first: f64) -> RunningPgbench {
+    let of =
+        |what: &str, rows: f64| format!("select {what} from generate_series(1, {rows:.0}) g;\n");
+    let script = [
+        of(SLOWED, 3000.0 * first),
+        of("sum(g)", 4000.0),
+        of("max(g)", 1500.0),
+        of("avg(g)", 800.0),
+        of("min(g)", 500.0),
+    ];
+    let load = cluster.pgbench().load(Load::Script(script.concat())).clients(4).rate(150.0);
+    load.duration(Duration::from_secs(24 * 3600)).spawn().unwrap()
 }
 
-fn record(cluster: &Cluster, seconds: u64, to: &Path) {
-    let load = load(cluster, seconds + 5);
+/// Records the server under this load so many times, as NAME0, NAME1, ...
+fn record(
+    recordings: &Recordings,
+    cluster: &Cluster,
+    (name, number, seconds): (&str, u64, f64),
+    (first, dice): (f64, &mut Dice),
+) {
+    let mut load = load(cluster, first);
     std::thread::sleep(Duration::from_secs(2));
-    let mut command = tally();
-    command.timeout(Duration::from_secs(seconds + 60));
-    command.arg("record").arg(support::segment(cluster)).arg("-o").arg(to);
-    output(command.args(["--duration", &format!("{seconds}s")]));
-    load.wait().unwrap();
+    for at in 0..number {
+        let length = seconds + MORE * dice.throw();
+        let mut command = tally();
+        command.timeout(Duration::from_secs_f64(length + 60.0));
+        command.arg("record").arg(support::segment(cluster));
+        command.arg("-o").arg(recordings.path(&format!("{name}{at}")));
+        output(command.args(["--duration", &format!("{:.0}ms", length * 1000.0)]));
+    }
+    assert!(load.running(), "{}", load.so_far());
+    load.kill();
 }
 
-/// The recording that the environment variable names a directory for, or a new one.
-fn recordings() -> Recordings {
-    match std::env::var_os("PGTALLY_DIFF_RECORDINGS") {
-        Some(directory) => Recordings::at(directory.into()),
-        None => Recordings::new(),
+fn is_slowed(row: &Value) -> bool {
+    row["query"].as_str().is_some_and(|query| query.contains(SLOWED))
+}
+
+/// What is reported of the calls of the statements of some pairs.
+#[derive(Debug, Default)]
+struct Outcome {
+    pairs: usize,
+    /// Rows that have not changed, but are reported to have.
+    wrong: usize,
+    /// Statements, and those whose change is outside of its interval.
+    statements: usize,
+    outside: usize,
+    /// Pairs in which the slower statement was found, was reported as detectable, and both.
+    found: usize,
+    promised: usize,
+    kept: usize,
+}
+
+impl Outcome {
+    fn add(&mut self, diff: &Value, planted: f64) {
+        self.pairs += 1;
+        for row in rows(diff, "statements").iter().filter(|row| row["call_p"].is_f64()) {
+            let figure = |key: &str| number(&row[format!("call_{key}")]);
+            let own = if is_slowed(row) { planted } else { 0.0 };
+            let is_real = row["call_verdict"] != "noise";
+            self.statements += 1;
+            self.outside += usize::from((figure("relative") - own).abs() > figure("half_width"));
+            if own == 0.0 {
+                self.wrong += usize::from(is_real);
+                continue;
+            }
+            let promised = figure("detectable") <= planted;
+            self.found += usize::from(is_real);
+            self.promised += usize::from(promised);
+            self.kept += usize::from(promised && is_real);
+        }
+        if planted == 0.0 {
+            let others = changed(diff).into_iter().filter(|row| row["query"].is_null());
+            for row in others {
+                println!("changed: {row}\n{}", findings(diff));
+                self.wrong += 1;
+            }
+        }
+    }
+
+    /// At most 5 % on average; the bound is 2.5 standard deviations higher.
+    fn intervals_hold(&self) -> bool {
+        let n = self.statements as f64;
+        self.outside as f64 <= 0.05 * n + 2.5 * (0.05 * 0.95 * n).sqrt()
     }
 }
 
-/// Seconds of a recording, rounded: its last piece of a length ends with it.
-fn seconds(recordings: &Recordings, name: &str) -> u64 {
-    let all = recordings.json(&format!("{name}@..-1"), &format!("{name}@-1.."), &[]);
-    (number(&all["b"]["to"]) - number(&all["a"]["from"])).round() as u64
-}
-
-fn verdict_of_the_index(recordings: &Recordings, length: u64) -> Value {
-    let piece = |name: &str| format!("{name}@-{length}..");
-    recordings.json(&piece("with"), &piece("without"), &[])
+fn server() -> Cluster {
+    support::start(support::plain().setting("shared_preload_libraries", "pg_tally"))
 }
 
 #[test]
-#[ignore = "takes half an hour, on an otherwise idle machine"]
-fn pairs_of_the_same_load_and_a_dropped_index_measured() {
-    let recordings = recordings();
-    if !recordings.path("without").exists() {
-        let cluster = server();
-        record(&cluster, 2 * PAIRS * SECONDS, &recordings.path("with"));
-        cluster.psql("drop index by_customer").unwrap();
-        record(&cluster, LONG, &recordings.path("without"));
-    }
-    let (mut found, mut compared, mut totals) = (0, 0, Vec::new());
-    let pairs = seconds(&recordings, "with") / SECONDS / 2;
-    for pair in 0..pairs {
-        let piece = |at: u64| {
-            let from = (at + 1) * SECONDS;
-            match at {
-                0 => format!("with@-{from}.."),
-                _ => format!("with@-{from}..-{}", from - SECONDS),
-            }
-        };
-        let diff = recordings.json(&piece(2 * pair + 1), &piece(2 * pair), &[]);
-        let what = changed(&diff);
-        found += u64::from(!what.is_empty());
-        println!("pair {pair}: {} changed", what.len());
-        what.iter().for_each(|row| println!("    {row}"));
-        let tables = ["totals", "accounts", "processes", "files", "statements"];
-        compared += tables.iter().map(|table| rows(&diff, table).len()).sum::<usize>();
-        let total = &diff["totals"][0];
-        let percent = |key: &str| 100.0 * number(&total[key]).abs() / number(&total["a_seconds"]);
-        totals.push((percent("change_seconds"), percent("half_width_seconds")));
-    }
-    println!("of {pairs} pairs of {SECONDS} s ({compared} rows), with a change: {found}");
-    totals.sort_by(|a, b| a.0.total_cmp(&b.0));
-    println!("time per commit, change and half-width, %: {totals:.0?}");
-    for length in [SECONDS, LONG] {
-        let diff = verdict_of_the_index(&recordings, length);
-        let first = diff["findings"][0]["text"].as_str().unwrap();
-        println!("the index, {length} s: {}", findings(&diff).replace('\n', "\n    "));
-        for row in rows(&diff, "statements").iter().take(5) {
-            println!("    {row}");
+#[ignore = "verify: tally diff finds nothing in pairs of short recordings of the same load"]
+fn verify_pairs_of_the_same_load() {
+    let (cluster, pairs) = (server(), pairs_of_each());
+    let check = |seed: u64, seconds: f64| {
+        let recordings = Recordings::new();
+        let all = ("same", pairs + 1, seconds);
+        record(&recordings, &cluster, all, (1.0, &mut Dice(seed)));
+        let mut outcome = Outcome::default();
+        for at in 0..pairs {
+            outcome
+                .add(&recordings.json(&format!("same{at}"), &format!("same{}", at + 1), &[]), 0.0);
         }
-        assert!(first.contains(SLOWED), "{first}");
-    }
+        outcome
+    };
+    let text =
+        "tally diff finds nothing in pairs of recordings of 20 s and of 60 s of the same load";
+    Claim { text, alarm: 0.05, n: 1, m: 2 }.check(|seed| {
+        let outcome = [20.0, 60.0].map(|seconds| check(seed, seconds));
+        Trial {
+            holds: outcome.iter().all(|outcome| outcome.wrong == 0 && outcome.intervals_hold()),
+            result: format!("{outcome:?}"),
+            half_width: "-".into(),
+        }
+    });
+}
+
+#[test]
+#[ignore = "verify: tally diff finds a statement that takes 10 or 20 % longer as often as it says"]
+fn verify_a_slower_statement_of_five() {
+    let (cluster, pairs) = (server(), pairs_of_each());
+    let text =
+        "tally diff finds one statement of five that takes 10 or 20 % longer as often as it says";
+    Claim { text, alarm: 0.05, n: 1, m: 2 }.check(|seed| {
+        let mut dice = Dice(seed);
+        let mut all = Vec::new();
+        for seconds in [20.0, 60.0] {
+            let recordings = Recordings::new();
+            let mut make = |name: &str, first: f64| {
+                record(&recordings, &cluster, (name, pairs, seconds), (first, &mut dice));
+            };
+            make("a", 1.0);
+            for (name, planted) in [("ten", 0.1), ("twenty", 0.2)] {
+                make(name, 1.0 + planted);
+                let mut outcome = Outcome::default();
+                for at in 0..pairs {
+                    let diff = recordings.json(&format!("a{at}"), &format!("{name}{at}"), &[]);
+                    outcome.add(&diff, planted);
+                }
+                all.push((seconds, planted, outcome));
+            }
+        }
+        let kept = |outcome: &Outcome| outcome.kept as f64 >= 0.8 * outcome.promised as f64;
+        Trial {
+            holds: all.iter().all(|(.., outcome)| outcome.wrong == 0 && kept(outcome)),
+            result: format!("{all:?}"),
+            half_width: "-".into(),
+        }
+    });
 }

@@ -78,6 +78,26 @@ fn a_schema_of_another_role_is_refused_and_gives_its_owner_no_rights() {
 }
 
 #[test]
+fn a_lock_that_another_keeps_is_not_waited_for_without_end() {
+    let installation = Installation::shared();
+    let cluster = installed(installation, "");
+    let app = create_mallorys_database(&cluster);
+    let mut mallory = client(&app.replace("user=postgres", "user=mallory"));
+    mallory.batch_execute("begin; create schema tally").unwrap();
+    let text = complaint(tally().args(["enable", "--database", "app", &app]), 1);
+    assert!(text.contains("lock timeout"), "{text}");
+    mallory.batch_execute("rollback").unwrap();
+    output(tally().args(["enable", "--database", "app", &app]));
+    // What everybody may do.
+    mallory.batch_execute("begin; select from tally.status").unwrap();
+    let refused = tally().args(["disable", &app]).assert().code(1).get_output().clone();
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("lock timeout") && text.contains("app"), "{text}");
+    mallory.batch_execute("rollback").unwrap();
+    assert!(output(tally().args(["disable", &app])).contains("dropped"));
+}
+
+#[test]
 fn an_extension_in_another_roles_schema_is_refused() {
     let installation = Installation::shared();
     let cluster = installed(installation, "");

@@ -12,15 +12,16 @@ use std::process::Command;
 use super::doctor_planted::FORGOTTEN_TRANSACTION;
 use crate::support::fixtures::{self, Fixture};
 use crate::support::fleet::{
-    ask, engines, fleet, number, programs, recent_us, session, spark, text, Engine, Fleet, Row,
-    HOSTS, RECORDINGS,
+    ask, engines, fleet, number, programs, recent_us, session, spark, text, upload_as, Engine,
+    Fleet, Row, HOSTS, RECORDINGS,
 };
-use crate::support::synthetic::Dice;
+use crate::support::synthetic::{Dice, FakeServer};
 use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, output, tally};
-use recording::{fingerprint, Range, Recording, Series};
+use recording::{comparable_fingerprint, Range, Recording, Series};
 use scratch::Load;
 use segment::directory::{Stat, StatKind};
+use segment::wait_names::canonical;
 use segment::Histogram;
 
 fn time(us: i64) -> String {
@@ -37,7 +38,7 @@ fn load(recording: &Recording, range: Range) -> Figures {
     let mut figures = Figures::new();
     for it in &sum.statistics {
         if it.stat.kind == StatKind::Account && !segment::interval::is_idle(&it.stat) {
-            let figure = figures.entry(it.stat.activity().to_string()).or_default();
+            let figure = figures.entry(canonical(it.stat.activity()).to_string()).or_default();
             figure[0] += sum.clock.seconds(it.total.change.total);
             figure[1] += it.total.change.count as f64 / seconds;
         }
@@ -54,8 +55,9 @@ fn statements(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64
         if text.shown.starts_with("/* tally */") {
             continue;
         }
-        let sum: &mut (u64, f64, Histogram, f64) =
-            sums.entry(fingerprint(&text.shown)).or_insert_with(|| (0, 0.0, Histogram::new(), 0.0));
+        let sum: &mut (u64, f64, Histogram, f64) = sums
+            .entry(comparable_fingerprint(&text.shown))
+            .or_insert_with(|| (0, 0.0, Histogram::new(), 0.0));
         sum.0 += it.calls();
         sum.1 += it.exec().seconds;
         sum.2.merge(it.histogram());
@@ -77,14 +79,15 @@ fn waits(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, His
     let mut waits = BTreeMap::new();
     for it in sum.statistics.iter().filter(|it| is_wait(&it.stat)) {
         let wait: &mut (u64, f64, Histogram, f64) = waits
-            .entry(it.stat.activity().to_string())
+            .entry(canonical(it.stat.activity()).to_string())
             .or_insert_with(|| (0, 0.0, Histogram::new(), rate));
         wait.0 += it.total.change.count;
         wait.1 += sum.clock.seconds(it.total.change.total);
     }
     for (activity, wait) in &mut waits {
-        let wanted =
-            |series: &Series| is_wait(&series.stat) && **series.stat.activity() == **activity;
+        let wanted = |series: &Series| {
+            is_wait(&series.stat) && canonical(series.stat.activity()) == activity
+        };
         for latency in recording.sum_and_latencies(range, wanted).unwrap().1 {
             wait.2.merge(&latency.histogram);
         }
@@ -309,6 +312,45 @@ fn verify_a_regression_in_a_new_recording() {
     });
 }
 
+#[test]
+fn servers_of_two_versions_have_one_row_and_hosts_of_one_name_differ_by_cluster() {
+    let Some(engines) = programs() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("fleet");
+    let (of_15, of_17) = ("commit::wait::IO:WALSync", "commit::wait::IO:WalSync");
+    for (cluster, sync, end, ns) in [("a", of_15, "END", 1e5), ("b", of_17, "COMMIT", 9e5)] {
+        let server = FakeServer {
+            accounts: vec![(sync, ns, 0.0)],
+            statements: vec![(end, 11, 1.0)],
+            from_us: recent_us(),
+            ..FakeServer::default()
+        };
+        let made = folder.path().join(cluster);
+        server.write(&made, 20, |_, _| {});
+        upload_as(&made, &root, (cluster, "db1"));
+    }
+    for engine in engines {
+        let name = engine.name();
+        let found = engine.ask(&root, "statements", &[]);
+        assert_eq!(found.len(), 1, "{name} {found:?}");
+        assert_eq!(text(&found[0], "top_host"), "b/db1");
+        assert_eq!(number(&found[0], "hosts"), 2.0);
+        let found = engine.ask(&root, "load", &[]);
+        let syncs: Vec<&Row> =
+            found.iter().filter(|row| text(row, "activity").ends_with("Sync")).collect();
+        assert_eq!(syncs.len(), 2, "{name} {found:?}");
+        for row in syncs {
+            assert_eq!(text(row, "activity"), "IO:WalSync", "{name}");
+        }
+        let worst = engine.ask(&fleet().root, "p99", &[]);
+        assert!(!worst.is_empty());
+        for row in worst {
+            let host = text(&row, "worst_host");
+            assert!(HOSTS.iter().any(|it| host == format!("test/{it}")), "{name} {host}");
+        }
+    }
+}
+
 /// Makes recordings of four hours of hosts, of which the last three have a statement that is slower in the second half.
 fn generate(recording: &Fixture, root: &Path, hosts: usize) {
     let [_, python] = engines().unwrap();
@@ -342,7 +384,10 @@ fn regressions_are_named(engines: &[Engine], recording: &Fixture) {
         let found = regressions("02:00", "04:00");
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(text(&found[0], "statement"), "select max($1) from pg_sleep($2)");
-        assert_eq!(text(&found[0], "slower_hosts"), "host-0009, host-0010, host-0011");
+        assert_eq!(
+            text(&found[0], "slower_hosts"),
+            "made/host-0009, made/host-0010, made/host-0011"
+        );
         assert_eq!([number(&found[0], "hosts_slower"), number(&found[0], "hosts")], [3.0, 12.0]);
         assert!((3.0..5.5).contains(&number(&found[0], "factor")), "{found:?}");
         assert!(regressions("01:00", "02:00").is_empty());

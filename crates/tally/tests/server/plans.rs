@@ -165,6 +165,74 @@ fn what_explain_does_not_execute_is_not_noted() {
     assert_eq!(client.query(found, &[]).unwrap().len(), 1);
 }
 
+/// A join of so many tables, in this order.
+fn join_of(tables: usize) -> String {
+    let names = (2..=tables).map(|n| format!(" join joined_with_a_long_name_{n} using (id)"));
+    format!("select count(*) from joined_with_a_long_name_1{}", names.collect::<String>())
+}
+
+/// The nodes of EXPLAIN's text, each with its depth.
+fn tree_of_explain(client: &mut Client, query: &str) -> Vec<(usize, String)> {
+    let rows = client.query(&format!("explain {query}"), &[]).unwrap();
+    let lines = rows.iter().map(|row| row.get::<_, String>(0)).enumerate();
+    let nodes = lines.filter_map(|(n, line)| {
+        let depth = line.find("->  ").map(|at| 1 + (at - 2) / 6).or((n == 0).then_some(0))?;
+        let node = line.trim_start_matches([' ', '-', '>']).split("  (cost=").next()?.to_owned();
+        Some((depth, node))
+    });
+    nodes.collect()
+}
+
+/// A line is whole or absent: what is kept is the beginning of EXPLAIN's tree, and says that it is cut.
+#[test]
+fn a_plan_that_does_not_fit_is_cut_at_a_line() {
+    let (cluster, mut client) = filled(server());
+    let tables = (1..=39).map(|n| format!("create table joined_with_a_long_name_{n} (id int);"));
+    client.batch_execute(&tables.collect::<String>()).unwrap();
+    client.batch_execute("set join_collapse_limit = 1; set geqo = off; set enable_nestloop = off; set enable_mergejoin = off").unwrap();
+    let mut cut = 0;
+    for tables in [3, 12, 16, 20, 39] {
+        let query = join_of(tables);
+        let expected = tree_of_explain(&mut client, &query);
+        client.batch_execute("select tally.reset()").unwrap();
+        client.batch_execute(&query).unwrap();
+        let sql = "select plan, queryid from tally.plans join tally.statements using (queryid) \
+                   where query like 'select count(*) from joined_with%'";
+        let row = client.query_one(sql, &[]).unwrap();
+        let (plan, id): (String, i64) = (row.get(0), row.get(1));
+        assert!(plan.chars().all(|c| c == '\n' || (' '..='~').contains(&c)), "{plan:?}");
+        let (text, is_cut) = match plan.strip_suffix("...") {
+            Some(text) => (text, true),
+            None => (&*plan, false),
+        };
+        let ours: Vec<(usize, String)> = text
+            .lines()
+            .map(|line| {
+                let node = line.trim_start();
+                ((line.len() - node.len()) / 2, node.split("  (cost=").next().unwrap().to_owned())
+            })
+            .collect();
+        assert!(
+            text.ends_with('\n')
+                && text.lines().all(|line| line.ends_with(')') || line.ends_with(']')),
+            "{plan}"
+        );
+        assert_eq!(ours[..], expected[..ours.len()], "{tables} tables");
+        assert_eq!(is_cut, ours.len() < expected.len(), "{tables} tables\n{plan}");
+        cut += usize::from(is_cut);
+
+        let id = id.to_string();
+        let mut json = tally();
+        json.args(["statements", "--json", "--id", &id]).arg(segment(&cluster));
+        let json: Value = serde_json::from_str(&output(&mut json)).unwrap();
+        assert_eq!(json["plans"][0]["cut"], is_cut, "{tables} tables");
+        assert_eq!(json["plans"][0]["plan"], text);
+        let page = output(tally().args(["statements", "--id", &id]).arg(segment(&cluster)));
+        assert_eq!(page.contains("... cut"), is_cut, "{page}");
+    }
+    assert!((2..5).contains(&cut), "{cut} are cut");
+}
+
 #[test]
 fn slow_executions_are_noted_and_the_second_one_of_a_statement_that_is_repeated() {
     let (cluster, mut client) = filled(server().setting("pg_tally.plan_threshold", "1h"));

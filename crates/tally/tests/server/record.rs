@@ -5,9 +5,11 @@
 use crate::frames as recorder;
 use crate::support;
 use std::collections::{BTreeSet, HashMap};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use crate::support::reachable::Reachable;
 use crate::support::{complaint, eventually, output, segment, shared, tally};
 use recording::{Range, Recording};
 use rustix::process::{kill_process, Pid, Signal};
@@ -39,6 +41,10 @@ struct Running {
 
 impl Running {
     fn start(cluster: &Cluster, directory: &Path, more: &[&str]) -> Running {
+        Running::of(segment(cluster).to_str().unwrap(), directory, more)
+    }
+
+    fn of(target: &str, directory: &Path, more: &[&str]) -> Running {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
         for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"] {
             command.env_remove(name);
@@ -47,7 +53,7 @@ impl Running {
             .args(["record", "--interval", "100ms", "--detail", "500ms", "-o"])
             .arg(directory)
             .args(more)
-            .arg(segment(cluster))
+            .arg(target)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -282,6 +288,117 @@ fn recording_resumes_when_the_server_has_restarted() {
     // one command.
     assert!(of_clients(&sum)["command::Query::handle"].0 >= 3);
     assert_eq!(recording.problems(), Vec::<String>::new());
+}
+
+/// A way in which a server ends before it is started again.
+#[derive(Debug, Clone, Copy)]
+enum Restart {
+    Stop(StopMode),
+    Kill,
+}
+
+impl Restart {
+    fn run(self, cluster: &mut Cluster) {
+        let held = std::fs::File::open(segment(cluster)).unwrap();
+        match self {
+            Restart::Stop(mode) => cluster.stop(mode).unwrap(),
+            Restart::Kill => cluster.kill9_postmaster().unwrap(),
+        }
+        // Whoever has the file open reads when the run ended.
+        let mut ended = [0; 8];
+        held.read_exact_at(&mut ended, segment::layout::header::ENDED_TICK as u64).unwrap();
+        assert_eq!(u64::from_ne_bytes(ended) != 0, matches!(self, Restart::Stop(_)), "{self:?}");
+        cluster.start().unwrap();
+    }
+}
+
+/// Rows in the table, and so executions of the statement that inserts one.
+fn inserted(cluster: &Cluster) -> u64 {
+    cluster.psql("select count(*) from counted").unwrap().parse().unwrap()
+}
+
+fn insert(cluster: &Cluster, rows: u64) {
+    let mut client = cluster.connect().unwrap();
+    (0..rows).for_each(|_| client.batch_execute("insert into counted values (1)").unwrap());
+}
+
+/// Calls of that statement in all that was recorded.
+fn recorded_inserts(directory: &Path) -> u64 {
+    let found = open(directory).statements(Range::ALL).unwrap();
+    let found = found.iter().flat_map(|all| all.statements());
+    let text = |it: &segment::Statement| it.text.as_ref().map(|text| text.shown.to_string());
+    found
+        .filter(|it| text(it).is_some_and(|text| text.starts_with("insert into counted")))
+        .map(|it| it.calls())
+        .sum()
+}
+
+/// Records over these restarts: each execution is recorded once, whatever was kept of the runs before.
+fn record_restarts(cluster: &mut Cluster, target: &str, restarts: &[Restart]) {
+    cluster.psql("create table counted (a int)").unwrap();
+    insert(cluster, 100);
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let running = Running::of(target, &directory, &[]);
+    running.wait_for_frames(2);
+    let before = inserted(cluster);
+    insert(cluster, 10);
+    for (n, restart) in (2..).zip(restarts) {
+        running.wait_for_frames(2);
+        restart.run(cluster);
+        // Without a look in between: the recorder finds the second run after this one.
+        if matches!(restart, Restart::Stop(StopMode::Fast)) {
+            insert(cluster, 3);
+            restart.run(cluster);
+        }
+        insert(cluster, 7);
+        eventually("it records again", || open(&directory).servers().unwrap().len() >= n);
+        insert(cluster, 5);
+        let executed = inserted(cluster) - before;
+        eventually("they are recorded", || recorded_inserts(&directory) >= executed);
+        assert_eq!(recorded_inserts(&directory), executed, "after {restart:?}");
+    }
+    running.end();
+    assert_eq!(recorded_inserts(&directory), inserted(cluster) - before);
+    let recording = open(&directory);
+    assert_eq!(recording.problems(), Vec::<String>::new());
+    assert_apart(&recording);
+}
+
+/// Intervals do not overlap, and what lies between those of two runs is a gap. Two clocks agree to a millisecond.
+fn assert_apart(recording: &Recording) {
+    const AGREE_NS: u64 = 1_000_000;
+    let heads = recording.frame_rows(Range::ALL).unwrap();
+    let gaps = recording.gaps(Range::ALL).unwrap();
+    for pair in heads.windows(2) {
+        let begin = pair[1].monotonic_ns - pair[1].interval_ns;
+        assert!(begin + AGREE_NS >= pair[0].monotonic_ns, "{pair:?}");
+        let between = begin.saturating_sub(pair[0].monotonic_ns);
+        let is_gap = |gap: &recording::GapRow| gap.length_ns.abs_diff(between) < AGREE_NS;
+        if pair[0].server != pair[1].server && between > AGREE_NS {
+            assert!(gaps.iter().any(is_gap), "{between} ns: {gaps:?}");
+        }
+    }
+}
+
+#[test]
+fn each_execution_is_recorded_once_over_every_kind_of_restart() {
+    use Restart::{Kill, Stop};
+    use StopMode::{Fast, Immediate, Smart};
+    let mut cluster = shared();
+    let target = segment(&cluster);
+    let restarts = [Stop(Smart), Stop(Fast), Stop(Immediate), Kill, Stop(Fast)];
+    record_restarts(&mut cluster, target.to_str().unwrap(), &restarts);
+}
+
+#[test]
+fn each_execution_is_recorded_once_over_restarts_of_a_server_elsewhere() {
+    use Restart::{Kill, Stop};
+    use StopMode::{Fast, Immediate};
+    let mut server = Reachable::start(&[]);
+    let target = server.full_string("postgres");
+    // A smart stop waits for the recorder's own connection.
+    record_restarts(&mut server.cluster, &target, &[Stop(Fast), Stop(Immediate), Kill, Stop(Fast)]);
 }
 
 #[test]

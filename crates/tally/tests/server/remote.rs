@@ -309,6 +309,70 @@ fn the_verbs_work_through_a_connection() {
 }
 
 #[test]
+fn time_limits_of_the_role_do_not_end_a_recording() {
+    let server = Reachable::start(&[]);
+    // A session is idle for longer between two intervals, and a reading of all takes longer than a statement may.
+    for (limit, value) in [
+        ("statement_timeout", "1ms"),
+        ("lock_timeout", "1ms"),
+        ("idle_in_transaction_session_timeout", "1s"),
+        ("idle_session_timeout", "1s"),
+    ] {
+        server.cluster.psql(&format!("alter role watcher set {limit} = '{value}'")).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut record = tally();
+    record.env("PGPASSWORD", PASSWORD).args(["record", "--json", "--interval", "2s"]);
+    record.args(["--duration", "5s", "-o", folder.path().join("r").to_str().unwrap()]);
+    let json: Value = serde_json::from_str(&output(record.arg(server.string("watcher")))).unwrap();
+    assert!(json["intervals"].as_u64().unwrap() > 1, "{json}");
+    assert_eq!((&json["gaps"], &json["notes"]), (&0.into(), &serde_json::json!([])), "{json}");
+}
+
+#[test]
+fn a_dropped_database_is_the_reason_of_a_gap_and_nothing_recorded_is_an_error() {
+    let mut server = Reachable::start(&[]);
+    server.cluster.psql("create database shop").unwrap();
+    let mut shop = server.cluster.config().dbname("shop").connect(postgres::NoTls).unwrap();
+    shop.batch_execute("create extension pg_tally").unwrap();
+    drop(shop);
+    let of_shop = |role: &str| server.full_string(role).replace("dbname=postgres", "dbname=shop");
+    let source = SegmentSource::Server(Conninfo::parse(&of_shop("watcher")).unwrap());
+    let wanted = Wanted { figures: Figures::Frames, ..Wanted::default() };
+    let mut follower = Follower::open(source, wanted).unwrap();
+    assert!(matches!(follower.step(false)[..], [Step::Events(_), Step::Frame(_)]));
+    // A session that was only ended is opened again in the same step.
+    let end =
+        "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = 'shop'";
+    server.cluster.psql(end).unwrap();
+    let steps = follower.step(false);
+    assert!(
+        matches!(&steps[..], [Step::Ended(why), Step::Attached { fresh: false }]
+        if why.starts_with("the segment cannot be read: ")),
+        "{steps:?}"
+    );
+    server.cluster.psql("drop database shop with (force)").unwrap();
+    let steps = follower.step(false);
+    let [Step::Ended(_), Step::Absent(absent)] = &steps[..] else { panic!("{steps:?}") };
+    assert!(absent.to_string().contains("database \"shop\" does not exist"), "{absent}");
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |target: &str| {
+        let output = folder.path().join("r");
+        let mut record = tally();
+        record.args(["record", "--duration", "1s", "-o", output.to_str().unwrap(), target]);
+        complaint(&mut record, 1)
+    };
+    let error = refused(&of_shop("watcher"));
+    assert!(error.contains("database \"shop\" does not exist"), "{error}");
+    // A server that may start again, and does not.
+    let path = folder.path().join("segment");
+    std::fs::copy(segment(&server.cluster), &path).unwrap();
+    server.cluster.stop(scratch::StopMode::Fast).unwrap();
+    let error = refused(path.to_str().unwrap());
+    assert!(error.contains("nothing was recorded: "), "{error}");
+}
+
+#[test]
 fn a_restart_is_followed() {
     let mut server = Reachable::start(&[]);
     let wanted = Wanted { figures: Figures::Intervals, statements: true, ..Wanted::default() };
@@ -330,7 +394,7 @@ fn a_restart_is_followed() {
         .psql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'watcher'")
         .unwrap();
     let steps = follower.step(true);
-    assert!(matches!(steps[..], [Step::Ended(_), Step::Absent(_)]), "{steps:?}");
+    assert!(matches!(steps[..], [Step::Ended(_), Step::Attached { fresh: false }]), "{steps:?}");
     eventually("it is attached again", || interval(follower.step(true)));
 }
 

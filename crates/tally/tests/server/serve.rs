@@ -452,7 +452,26 @@ fn a_server_that_restarts_leaves_a_gap_and_is_followed() {
     }
     let busy = back["totals"]["busy_seconds"].as_f64().unwrap();
     assert!((sum - busy).abs() < 0.001 * busy, "{sum} of {busy}");
+    // The time that is covered and the gap are the time that is shown, in which no statement counts twice.
+    let [from, to, covered, gaps] = ["from", "to", "covered_seconds", "gap_seconds"]
+        .map(|key| back["measured"][key].as_f64().unwrap());
+    assert!((covered + gaps - (to - from)).abs() < 0.05, "{covered} + {gaps} of {}", to - from);
+    support::eventually("the report has the commits of both runs", || {
+        calls_of(&report().unwrap(), "END") == 50
+    });
+    assert!(!back.to_string().contains("-0.0,"), "{back}");
     serving.stop();
+}
+
+/// Calls of a statement in a report.
+fn calls_of(report: &serde_json::Value, text: &str) -> u64 {
+    let tables = report["tables"].as_array().unwrap();
+    let table = tables.iter().find(|table| table["id"] == "statements").unwrap();
+    let at =
+        |key| table["columns"].as_array().unwrap().iter().position(|it| it["key"] == key).unwrap();
+    let (query, calls) = (at("query"), at("calls"));
+    let rows = table["rows"].as_array().unwrap().iter();
+    rows.filter(|cells| cells[query] == text).map(|cells| cells[calls].as_u64().unwrap()).sum()
 }
 
 #[test]

@@ -368,3 +368,22 @@ fn query_ids_are_computed_only_where_statements_are_wanted() {
     let cluster = start(preloaded());
     assert!(has_query_ids(&mut cluster.connect().unwrap()), "statements are on by default");
 }
+
+/// Where sessions load the library themselves, nobody else is there at the end.
+#[test]
+fn the_last_session_removes_the_segment_at_a_clean_stop() {
+    let mut cluster = start(plain().setting("session_preload_libraries", "pg_tally"));
+    let mut sessions: Vec<Client> = (0..3).map(|_| cluster.connect().unwrap()).collect();
+    for session in &mut sessions {
+        session.batch_execute("select 1").unwrap();
+    }
+    let ends = sessions.pop();
+    drop(ends);
+    support::eventually("a session has ended while others may come", || {
+        let sql = "select count(*) from pg_stat_activity where backend_type = 'client backend'";
+        sessions[0].query_one(sql, &[]).unwrap().get::<_, i64>(0) == 2
+    });
+    assert!(segment(&cluster).exists());
+    cluster.stop(scratch::StopMode::Fast).unwrap();
+    assert!(!segment(&cluster).exists());
+}

@@ -123,6 +123,42 @@ fn private_bytes(pid: i32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
+/// An own statement's text is sent to a role that sees no other's; more of them than it may have in memory are refused.
+#[test]
+fn a_role_without_rights_takes_a_limited_amount_of_memory() {
+    let settings = [
+        ("shared_preload_libraries", "pg_tally"),
+        ("pg_tally.max_statements", "1000000"),
+        ("pg_tally.max_statement_text", "1MB"),
+    ];
+    let cluster = support::start(support::plain().settings(settings));
+    support::create_views(&cluster);
+    cluster.psql("create role poor login").unwrap();
+    let connect = |role| cluster.config().user(role).connect(NoTls).unwrap();
+    let mut poor = connect("poor");
+    let read = "select coalesce(sum(length(s::text)), 0)::bigint from tally.segment_changes() s";
+    // 40 MiB of texts are within the limit of 64 MiB, 80 MiB are not.
+    let text = "t".repeat((1 << 20) - 200);
+    let mut executed = 0..80;
+    let mut execute = |count: usize| {
+        for number in executed.by_ref().take(count) {
+            let sql = format!("select {} /* {text} */", support::distinct(number));
+            connect("poor").batch_execute(&sql).unwrap();
+        }
+    };
+    execute(40);
+    assert!(poor.query_one(read, &[]).unwrap().get::<_, i64>(0) > 0);
+    execute(40);
+    let refused = connect("poor").query_one(read, &[]).unwrap_err();
+    let message = refused.as_db_error().unwrap().message();
+    assert_eq!(message, "what pg_tally sends to a remote reader takes more than 64 MB of memory");
+    // The same session goes on, and may read without texts.
+    assert!(poor.query_one(read, &[]).is_err());
+    let without = "select count(*) from tally.segment_changes(0, 0)";
+    assert!(poor.query_one(without, &[]).unwrap().get::<_, i64>(0) > 0);
+    assert!(connect("postgres").query_one(read, &[]).unwrap().get::<_, i64>(0) > 0);
+}
+
 /// docs/security.md has each function and each view, with the roles that may use it.
 #[test]
 fn the_manual_says_who_may_use_each() {

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use crate::support::shared_server::Profile;
 use crate::support::{
-    create_views, create_views_in, eventually, has_module, major, plain, shared, start,
+    create_views, create_views_in, eventually, has_module, major, output, plain, segment, shared,
+    start, tally,
 };
 use postgres::{Client, NoTls};
 use scratch::Cluster;
@@ -328,6 +329,65 @@ fn a_reset_clears_one_statement_a_role_a_database_or_all() {
     assert!(number(&mut client, ledger) > before, "the ledger goes on");
 }
 
+/// They are neither planned nor counted before they end; a query is the same where planning is not counted. The witness is
+/// pg_stat_activity.
+#[test]
+fn a_utility_statement_is_shown_while_it_runs_for_the_first_time() {
+    let database = Profile::Preloaded.database();
+    let mut client = database.connect();
+    client.batch_execute("create table busy (id int); insert into busy values (1)").unwrap();
+    let waits = "select pg_advisory_xact_lock_shared(77)";
+    let cases = [
+        "do $$ begin perform pg_advisory_xact_lock_shared(77); end $$".to_owned(),
+        format!("explain (analyze, costs off) {waits}"),
+        format!("copy ({waits}) to stdout"),
+        format!("create table made as {waits} is null as waited"),
+        "create index on busy (id)".to_owned(),
+        "vacuum busy".to_owned(),
+        waits.to_owned(),
+    ];
+    for sql in &cases {
+        let mut worker = database.connect();
+        worker.batch_execute("set pg_tally.statements_planning = off").unwrap();
+        let pid: i32 = worker.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        std::thread::scope(|scope| {
+            let mut holder = database.connect();
+            holder
+                .batch_execute("begin; lock table busy in share row exclusive mode; select pg_advisory_lock(77)")
+                .unwrap();
+            let work = scope.spawn(move || match sql.starts_with("copy") {
+                true => drop(std::io::copy(
+                    &mut worker.copy_out(sql.as_str()).unwrap(),
+                    &mut std::io::sink(),
+                )),
+                false => worker.batch_execute(sql).unwrap(),
+            });
+            let activity =
+                "select query_id from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'";
+            let waiting = eventually("it waits", || client.query_opt(activity, &[&pid]).unwrap());
+            let id: i64 = waiting.get(0);
+            let shown = "select calls, plans, ledger_time, lock_time, query from tally.statements \
+                         where queryid = $1 and datname = current_database() and toplevel";
+            let row = client.query_opt(shown, &[&id]).unwrap();
+            let row = row.unwrap_or_else(|| panic!("{sql}: there is no row"));
+            assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 0), "{sql}");
+            let (ledger, lock): (f64, f64) = (row.get(2), row.get(3));
+            assert!(lock > 0.0 && ledger >= lock, "{sql}: {ledger}, {lock}");
+            let first = sql.split(' ').next().unwrap();
+            assert!(
+                row.get::<_, String>(4).starts_with(first),
+                "{sql}: {}",
+                row.get::<_, String>(4)
+            );
+            holder.batch_execute("rollback; select pg_advisory_unlock(77)").unwrap();
+            work.join().unwrap();
+            eventually("it has ended", || {
+                client.query_one(shown, &[&id]).unwrap().get::<_, i64>(0) == 1
+            });
+        });
+    }
+}
+
 #[test]
 fn texts_are_shown_whatever_their_encoding_and_a_cut_is_marked() {
     let cluster = start(
@@ -375,6 +435,54 @@ fn texts_are_shown_whatever_their_encoding_and_a_cut_is_marked() {
     let replaced = find(&mut latin, "select $1 as c%");
     assert_eq!(replaced, [format!("{kept}{}...", "?".repeat(euros))]);
     assert!(number(&mut raw, "select count(query) from tally.statements") >= every);
+}
+
+/// A statement on a table whose name needs the database's encoding: its text and its plan, from another database and from the file.
+#[test]
+fn texts_and_plans_of_any_encoding_are_decoded() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.plan_threshold", "0"),
+    );
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let names = [
+        ("euc_jp", "日本語"),
+        ("euc_cn", "中文表"),
+        ("euc_kr", "한국어"),
+        ("win1251", "таблица"),
+        ("latin1", "größe"),
+        ("latin2", "kůň"),
+    ];
+    for (encoding, name) in names {
+        let sql = format!(
+            "create database {encoding} encoding '{encoding}' locale 'C' template template0"
+        );
+        client.batch_execute(&sql).unwrap();
+        let mut there = connect(&cluster, encoding, "postgres");
+        there.batch_execute(&format!("create table \"{name}\" (id int)")).unwrap();
+        there.batch_execute(&format!("select id, 1 from \"{name}\" order by id")).unwrap();
+    }
+    let mut json = tally();
+    json.args(["statements", "--json"]).arg(segment(&cluster));
+    let json: serde_json::Value = serde_json::from_str(&output(&mut json)).unwrap();
+    for (encoding, name) in names {
+        let text = format!("select id, $1 from \"{name}\" order by id");
+        let sql = "select s.query, p.plan from tally.statements s join tally.plans p using (queryid, dbid) \
+                   where s.datname = $1 and s.query like 'select id, $1%'";
+        let row = client.query_one(sql, &[&encoding]).unwrap();
+        assert_eq!(row.get::<_, String>(0), text);
+        let plan: String = row.get(1);
+        assert!(plan.contains(&format!(" on {name}  (cost=")), "{encoding}: {plan}");
+        let rows = json["rows"].as_array().unwrap();
+        let found = rows.iter().find(|row| row["query"] == text.as_str());
+        let id = &found.unwrap_or_else(|| panic!("{encoding}: no {text}"))["queryid"];
+        let plans = json["plans"].as_array().unwrap();
+        let same = plans.iter().find(|it| it["queryid"] == *id);
+        let same = same.unwrap_or_else(|| panic!("{encoding}: no plan of {id} in {plans:?}"));
+        assert_eq!(same["plan"], plan.as_str(), "{encoding}");
+    }
 }
 
 #[test]

@@ -381,6 +381,80 @@ fn a_full_table_evicts_while_sessions_run_and_one_resets() {
     }
 }
 
+/// A full table, and twenty statements that each session executes once between others that occur once. The witness has as many.
+#[test]
+fn statements_that_run_now_and_then_outlive_a_flood_of_those_that_run_once() {
+    if !support::has_module("pg_stat_statements") {
+        println!("not tested: this server has no pg_stat_statements");
+        return;
+    }
+    const ROUNDS: u32 = 12;
+    const HOT: std::ops::Range<u32> = 60_000..60_020;
+    let cluster = support::start(
+        support::plain()
+            .setting("shared_preload_libraries", "pg_stat_statements,pg_tally")
+            .setting("pg_stat_statements.max", "100")
+            .setting("pg_tally.max_statements", "100"),
+    );
+    support::create_views(&cluster);
+    let mut observer = cluster.connect().unwrap();
+    observer.batch_execute("create extension pg_stat_statements").unwrap();
+    let execute = |numbers: std::ops::Range<u32>| {
+        let mut session = cluster.connect().unwrap();
+        for number in numbers {
+            session.batch_execute(&distinct_statement(number, 1)).unwrap();
+        }
+    };
+    let ids: Vec<i64> = {
+        let mut session = cluster.connect().unwrap();
+        let pid: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        HOT.map(|number| {
+            session.batch_execute(&distinct_statement(number, 1)).unwrap();
+            let id = "select query_id from pg_stat_activity where pid = $1";
+            observer.query_one(id, &[&pid]).unwrap().get(0)
+        })
+        .collect()
+    };
+    observer.batch_execute("select tally.reset(), pg_stat_statements_reset()").unwrap();
+    execute(0..150);
+    for round in 0..ROUNDS {
+        execute(HOT);
+        execute(1000 + round * 20..1020 + round * 20);
+    }
+    let mut calls = |view: &str| -> i64 {
+        let sql =
+            format!("select coalesce(sum(calls), 0)::bigint from {view} where queryid = any ($1)");
+        observer.query_one(&sql, &[&ids]).unwrap().get(0)
+    };
+    let (ours, theirs) = (calls("tally.statements"), calls("pg_stat_statements"));
+    println!("of {} calls, pg_stat_statements has {theirs}", ROUNDS * 20);
+    assert_eq!(ours, i64::from(ROUNDS) * 20);
+    assert!(ours >= theirs);
+
+    let shown = support::output(support::tally().arg("statements").arg(support::segment(&cluster)));
+    assert!(shown.contains("SELECT that ran once (tally doctor has the remedy)"), "{shown}");
+    // `tally doctor` reports it while it goes on.
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let found = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for first in (2000..50_000).step_by(20) {
+                if !done.load(Ordering::Relaxed) {
+                    execute(first..first + 20);
+                }
+            }
+        });
+        let mut doctor = support::tally();
+        doctor.args(["doctor", "--json", "--for", "1"]).arg(support::segment(&cluster));
+        let found = doctor.output().unwrap();
+        done.store(true, Ordering::Relaxed);
+        String::from_utf8(found.stdout).unwrap()
+    });
+    assert!(
+        found.contains("statement-flood") && found.contains("pass a list as one parameter"),
+        "{found}"
+    );
+}
+
 /// A kill at each step of a flush is a matter of the stepper of libtally's tests.
 #[test]
 fn a_session_killed_among_flushes_leaves_no_lock_held() {

@@ -476,3 +476,61 @@ fn an_instrument_ends_even_when_the_run_is_killed() {
     child.wait().unwrap();
     eventually("it has ended", || !runs());
 }
+
+/// The first transaction fails for as long as a file exists, which it removes: so one cell fails once.
+#[test]
+fn a_run_goes_on_after_a_cell_whose_load_fails_and_measures_it_later() {
+    let place = Workspace::new();
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    let public = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(public.path(), everybody).unwrap();
+    let flag = public.path().join("fails");
+    let fail = || std::fs::write(&flag, "").unwrap();
+    let script = format!(
+        "copy (select 1) to program '! rm {} 2>/dev/null'; insert into done values (1);",
+        flag.display()
+    );
+    let once = SMALL
+        .replace("insert into done values (1);", &script)
+        .replace("clients = [2]", "clients = [1]");
+    let never_again = once.replace("steal = 100\n", "steal = 100\nretries = 0\n");
+    assert_ne!(once, never_again);
+
+    fail();
+    let output = place.run(&never_again).assert().code(1).get_output().clone();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    for part in
+        ["has failed: the load ended", "program \"! rm", "cells failed: 1", "3 of 4 cells are kept"]
+    {
+        assert!(complaint.contains(part), "{part}: {complaint}");
+    }
+    assert_eq!((place.cells().len(), place.results()["cells"].as_u64()), (3, Some(3)));
+    let tables = std::fs::read_to_string(place.out().join("tables.txt")).unwrap();
+    assert!(tables.contains("failed: arm \"o"), "{tables}");
+    output_of_the_rest(&place, &never_again);
+
+    std::fs::remove_dir_all(place.out()).unwrap();
+    fail();
+    let output = place.run(&once).assert().success().get_output().clone();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.contains("is measured again: the load ended"), "{complaint}");
+    assert_eq!(place.cells().len(), 4);
+}
+
+/// The same command measures what is missing, and no reason stays.
+fn output_of_the_rest(place: &Workspace, study: &str) {
+    let text = output(&mut place.run(study));
+    assert!(!text.contains("failed"), "{text}");
+    assert_eq!((place.cells().len(), place.results()["cells"].as_u64()), (4, Some(4)));
+}
+
+#[test]
+fn a_run_whose_cells_all_fail_ends() {
+    let place = Workspace::new();
+    let broken = SMALL
+        .replace("values (1);", "values (1 / 0);")
+        .replace("steal = 100\n", "steal = 100\nretries = 0\n");
+    let complaint = complaint(&mut place.run(&broken), 1);
+    assert!(complaint.contains("division by zero"), "{complaint}");
+    assert!(complaint.contains("3 cells in a row have failed"), "{complaint}");
+}

@@ -359,6 +359,77 @@ fn written(file: &Path) -> Vec<Value> {
     spans(&requests)
 }
 
+/// The traces of the same statement's spans, in order: the last digits of its client's span, "" without one.
+fn parents<'s>(spans: &'s [Value], query: &str) -> Vec<&'s str> {
+    let mut found = named(spans, query);
+    found.sort_by(|a, b| {
+        number(&a["startTimeUnixNano"]).total_cmp(&number(&b["startTimeUnixNano"]))
+    });
+    let parent = |span: &&'s Value| match span["traceId"] == TRACE {
+        true => parent(span).strip_prefix("00f067aa0ba902").unwrap(),
+        false => parent(span),
+    };
+    found.iter().map(parent).collect()
+}
+
+#[test]
+fn a_traceparent_is_that_of_the_statement_and_execution_that_it_was_sent_with() {
+    let cluster = server();
+    let (mut client, pid) = session(&cluster);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.otlp.json");
+    let by = |span: &str| format!("/*traceparent='00-{TRACE}-00f067aa0ba902{span}-01'*/");
+    // Each statement calls a function of its own: the names of columns make no other statement.
+    let act = |client: &mut Client| {
+        let prepared = client.prepare(&format!("select pi() {}", by("01"))).unwrap();
+        for _ in 0..3 {
+            client.query(&prepared, &[]).unwrap();
+        }
+        let (two, three) = (by("02"), by("03"));
+        for batch in [
+            // Its own; before the statement, behind the last one; and one for all.
+            format!("select ascii('a') {two}; select bit_length('b') {three}; select sign(1)"),
+            format!("{two} select ceil(1); {three} select floor(2); select trunc(3); {two}"),
+            format!("select degrees(1); select radians(2) {three}"),
+            // Data.
+            format!("select md5($${two}$$)"),
+            format!("select concat(E'\\'/*', 'traceparent=''00-{TRACE}-00f067aa0ba90204-01''')"),
+            format!("select cbrt(1) as \"c {two}\""),
+            format!("select exp(1) {}", two.replace("traceparent", "xtraceparent")),
+        ] {
+            client.batch_execute(&batch).unwrap();
+        }
+    };
+    act(&mut client);
+    let mut child = trace_into(&file, &cluster, pid);
+    eventually("the session is traced", || {
+        client.batch_execute("select sqrt(4711)").unwrap();
+        !named(&written(&file), "sqrt(").is_empty()
+    });
+    act(&mut client);
+    drop(client);
+    assert!(child.wait().unwrap().success());
+    let all = written(&file);
+    // Prepared, and executed three times.
+    assert_eq!(parents(&all, "pi("), ["01", "01", "", ""]);
+    for (name, span) in [
+        ("ascii(", "02"),
+        ("bit_length(", "03"),
+        ("ceil(", "02"),
+        ("floor(", "03"),
+        ("trunc(", "02"),
+        ("degrees(", "03"),
+        ("radians(", "03"),
+    ] {
+        assert_eq!(parents(&all, name), [span], "{name}");
+    }
+    // One that names none is in the trace of its transaction's first statement.
+    assert_eq!(named(&all, "sign(")[0]["traceId"], TRACE);
+    for name in ["md5(", "concat(", "cbrt(", "exp("] {
+        assert_eq!(parents(&all, name), [""], "{name}");
+    }
+}
+
 #[test]
 fn a_file_has_the_same_spans_and_an_absent_receiver_is_an_error() {
     let cluster = server();

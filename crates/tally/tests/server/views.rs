@@ -225,3 +225,50 @@ fn every_column_of_every_view_follows_the_rule_of_units() {
     // It has looked at something.
     assert!(filled > 60 && views.len() > 10, "{filled} columns of {views:?}");
 }
+
+/// The planner compiles what it expects to cost 100,000 (jit_above_cost). A function that returns a set is expected to return
+/// 1,000 rows unless it says how many, and a join of three of them thousands of millions.
+#[test]
+fn no_view_is_expected_to_cost_so_much_that_it_is_compiled() {
+    const LIMIT: f64 = 100_000.0 / 5.0;
+    let database = Profile::Preloaded.database();
+    let watcher = database.role("planner", "pg_monitor");
+    let mut owner = database.connect();
+    let unstated = "select proname::text from pg_proc where pronamespace = 'tally'::regnamespace \
+                    and proretset and prorows in (0, 1000)";
+    let unstated: Vec<String> =
+        owner.query(unstated, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    assert!(unstated.is_empty(), "without ROWS: {unstated:?}");
+    let views = "select relname::text, has_table_privilege($1, c.oid, 'select') from pg_class c \
+                 where relnamespace = 'tally'::regnamespace and relkind = 'v' order by 1";
+    let views: Vec<(String, bool)> = owner
+        .query(views, &[&watcher])
+        .unwrap()
+        .iter()
+        .map(|row| (row.get(0), row.get(1)))
+        .collect();
+    assert!(views.len() > 15, "{views:?}");
+    let mut watcher = database.config().user(&watcher).connect(postgres::NoTls).unwrap();
+    let mut dear = Vec::new();
+    for (view, readable) in &views {
+        for query in ["select *", "select count(*)", "select * order by 1"] {
+            let (list, order) = query.split_once(" order").unwrap_or((query, ""));
+            let order = if order.is_empty() { String::new() } else { format!("order{order}") };
+            let sql = format!("explain (format json) {list} from tally.{view} {order}");
+            for client in [Some(&mut owner), readable.then_some(&mut watcher)].into_iter().flatten()
+            {
+                let messages = client.simple_query(&sql).unwrap();
+                let plan = messages.iter().find_map(|it| match it {
+                    postgres::SimpleQueryMessage::Row(row) => row.get(0),
+                    _ => None,
+                });
+                let plan: serde_json::Value = serde_json::from_str(plan.unwrap()).unwrap();
+                let cost = plan[0]["Plan"]["Total Cost"].as_f64().unwrap();
+                if cost >= LIMIT {
+                    dear.push(format!("{cost:.0}: {sql}"));
+                }
+            }
+        }
+    }
+    assert!(dear.is_empty(), "{dear:#?}");
+}

@@ -39,12 +39,17 @@ pub const HOSTS: [&str; 2] = ["one", "two"];
 
 /// Copies the files of a recording to where a recorder uploads them.
 pub fn upload(recording: &Path, root: &Path, host: &str) {
+    upload_as(recording, root, ("test", host));
+}
+
+/// The same for a host of this cluster.
+pub fn upload_as(recording: &Path, root: &Path, (cluster, host): (&str, &str)) {
     for table in std::fs::read_dir(recording).unwrap().map(|entry| entry.unwrap().path()) {
         let name = table.file_name().unwrap().to_str().unwrap().to_string();
         if name == "journal" || !table.is_dir() {
             continue;
         }
-        let to = root.join("v1").join(&name).join("cluster=test").join(format!("host={host}"));
+        let to = root.join(format!("v1/{name}/cluster={cluster}/host={host}"));
         for from in std::fs::read_dir(&table).unwrap().map(|entry| entry.unwrap().path()) {
             for day in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
                 let to = to.join(day.file_name().unwrap());

@@ -47,6 +47,14 @@ pub struct FakeServer {
     pub transactions: f64,
     pub seed: u64,
     pub from_us: i64,
+    /// The recorder was killed: it has not read the last statements.
+    pub killed: bool,
+    /// How much each statement's time scatters by itself from second to second (share).
+    pub own: f64,
+    /// Statements are read often at the beginning, as the recorder does.
+    pub early: bool,
+    /// Eight sessions wait for a standby that has ended, and commit when somebody lets them go in the last second.
+    pub standby_lost: bool,
 }
 
 impl Default for FakeServer {
@@ -66,6 +74,10 @@ impl Default for FakeServer {
             transactions: 900.0,
             seed: 1,
             from_us: MIDNIGHT,
+            killed: false,
+            own: 0.0,
+            early: false,
+            standby_lost: false,
         }
     }
 }
@@ -118,19 +130,27 @@ impl FakeServer {
         first.settings = self.settings.iter().map(|it| self.setting(it)).collect();
         writer.push(first).unwrap();
         let mut dice = Dice(self.seed);
-        let (mut sum, mut detail) = (Sum::default(), 0);
+        let (mut sum, mut since) = (Sum::default(), 0);
+        let mut detail = vec![Sum::default(); self.statements.len()];
         for second in 1..=seconds {
             let number = writer.next_frame();
             let time_us = self.from_us + second as i64 * 1_000_000;
             let (batch, of_second) =
-                self.second(number, time_us, &mut dice, |row| each(second, row));
+                self.second((number, time_us, second == seconds), &mut dice, |row| {
+                    each(second, row)
+                });
             sum.ns += of_second.ns;
             sum.commits += of_second.commits;
-            detail += of_second.ns;
+            for (sum, (.., share)) in detail.iter_mut().zip(&self.statements) {
+                sum.ns += (of_second.ns as f64 * share * dice.around(self.own)) as u64;
+                sum.commits += of_second.commits;
+            }
             let mut batch = batch;
-            // As the recorder does, also when it ends.
-            if second % 10 == 0 || second == seconds {
-                self.detail(&mut batch, number, time_us, std::mem::take(&mut detail));
+            if self.is_detail(second, time_us) || second == seconds && !self.killed {
+                batch.frames[0].detail = true;
+                let length = SECOND * (second - std::mem::replace(&mut since, second));
+                self.detail(&mut batch, length, &detail);
+                detail.fill(Sum::default());
             }
             writer.push(batch).unwrap();
         }
@@ -152,12 +172,15 @@ impl FakeServer {
 
     fn second(
         &self,
-        frame: u64,
-        time_us: i64,
+        (frame, time_us, is_last): (u64, i64, bool),
         dice: &mut Dice,
         each: impl FnOnce(&mut FrameRow),
     ) -> (Batch, Sum) {
-        let commits = (self.transactions * dice.around(0.1)) as u64;
+        let commits = match (self.standby_lost, is_last) {
+            (false, _) => (self.transactions * dice.around(0.1)) as u64,
+            (true, false) => 0,
+            (true, true) => 160,
+        };
         let row = |process: &str, name: &str, kind, count, total| StatRow {
             frame,
             time_us,
@@ -177,6 +200,11 @@ impl FakeServer {
             let ns = (each * commits as f64 * dice.around(*scatter)) as u64;
             sum.ns += ns;
             statistics.push(row(client, name, StatKind::Account, commits, ns));
+        }
+        if self.standby_lost {
+            let ns = (7.9 * SECOND as f64 * dice.around(0.05)) as u64;
+            sum.ns += ns;
+            statistics.push(row(client, "commit::wait::IPC:SyncRep", StatKind::Account, 8, ns));
         }
         let idle = 3 * SECOND;
         statistics.push(row(client, "idle::wait::Client:ClientRead", StatKind::Account, 1, idle));
@@ -210,19 +238,32 @@ impl FakeServer {
         (Batch { frames: vec![head], statistics, ..Batch::default() }, sum)
     }
 
-    fn detail(&self, batch: &mut Batch, frame: u64, time_us: i64, ns: u64) {
-        for (text, queryid, share) in &self.statements {
-            let total = (ns as f64 * share) as u64;
+    /// At multiples of a length since 1970, as the recorder does.
+    fn is_detail(&self, second: u64, time_us: i64) -> bool {
+        let length = match second {
+            1..32 if self.early => 1,
+            32..80 if self.early => 2,
+            80..160 if self.early => 5,
+            _ => 10,
+        };
+        let number = |us: i64| us.div_euclid(length * 1_000_000);
+        number(time_us) != number(time_us - 1_000_000)
+    }
+
+    /// Each transaction calls each statement once.
+    fn detail(&self, batch: &mut Batch, length_ns: u64, sums: &[Sum]) {
+        let FrameRow { frame, time_us, .. } = batch.frames[0];
+        for ((text, queryid, _), sum) in self.statements.iter().zip(sums) {
             batch.statements.push(StatementRow {
                 frame,
                 time_us,
-                interval_ns: 10 * SECOND,
+                interval_ns: length_ns,
                 queryid: *queryid,
                 toplevel: true,
                 database: "app".into(),
                 user: "app".into(),
-                calls: 100,
-                exec_ns: total,
+                calls: sum.commits,
+                exec_ns: sum.ns,
                 ..StatementRow::default()
             });
             batch.statement_accounts.push(StatementAccountRow {
@@ -231,8 +272,8 @@ impl FakeServer {
                 queryid: *queryid,
                 toplevel: true,
                 account: "execute::cpu".into(),
-                count: 100,
-                total_ns: total as i64,
+                count: sum.commits,
+                total_ns: sum.ns as i64,
                 ..StatementAccountRow::default()
             });
             batch.statement_texts.push(TextRow {
@@ -241,6 +282,7 @@ impl FakeServer {
                 queryid: *queryid,
                 toplevel: true,
                 text: (*text).into(),
+                fingerprint: recording::fingerprint(text).into(),
                 kept_bytes: text.len() as u32,
                 whole_bytes: text.len() as u32,
                 ..TextRow::default()

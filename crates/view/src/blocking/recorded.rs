@@ -38,7 +38,7 @@ impl Forest {
         let last = |session: &SessionRow| {
             let row = rows.iter().find(|row| row.pid == i64::from(session.pid))?;
             let text = texts.get(&row.statement()?).map(|it| it.text.to_string());
-            Some(Last { queryid: row.queryid?, text })
+            Some(Last { queryid: row.queryid, text, seconds: None })
         };
         Forest::arranged(&waits, &Known { sessions: &sessions, last: &last })
     }

@@ -9,7 +9,7 @@ use segment::interval::Interval;
 use super::files::rate;
 use super::tablespaces::Tablespaces;
 use super::{Checkpoint, Io};
-use crate::units::{count, duration, maybe_duration, percent, whole};
+use crate::units::{clause, count, duration, percent, whole};
 
 /// The name of a checkpoint's reason.
 fn why(reason: &str) -> &str {
@@ -111,8 +111,8 @@ fn clients(parts: &[(&str, Option<ClientActivity>)]) -> Option<String> {
         .filter_map(|(when, activity)| {
             let activity = activity.as_ref()?;
             let per_second = count(activity.commands_per_second?);
-            let mean = maybe_duration(activity.mean_handle_seconds);
-            Some(format!("{when} {per_second}/s of {mean} each"))
+            let mean = clause(" of ", activity.mean_handle_seconds, " each");
+            Some(format!("{when} {per_second}/s{mean}"))
         })
         .collect();
     (!parts.is_empty()).then(|| format!("  clients' commands: {}", parts.join(", ")))

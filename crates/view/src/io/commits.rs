@@ -4,7 +4,7 @@
 use segment::interval::{Interval, Timing};
 
 use super::files::rate;
-use crate::units::{count, duration, maybe_duration, two};
+use crate::units::{clause, count, duration, two};
 
 /// How many, which processes flushed, and where their time went.
 pub fn lines(interval: &Interval) -> Vec<String> {
@@ -16,13 +16,13 @@ pub fn lines(interval: &Interval) -> Vec<String> {
     let mut parts = Vec::new();
     let mut whole = |what: &str, timing: &Timing| {
         if timing.count > 0 {
-            let mean = maybe_duration(timing.mean_seconds);
-            parts.push(format!("{}/s {what} {mean} each", per_second(timing.count)));
+            let mean = clause(", ", timing.mean_seconds, " each");
+            parts.push(format!("{}/s {what}{mean}", per_second(timing.count)));
         }
     };
-    whole("flushed (leader),", &commits.leader);
-    whole("group-committed,", &commits.group_committed);
-    whole("asynchronous,", &commits.asynchronous);
+    whole("flushed (leader)", &commits.leader);
+    whole("group-committed", &commits.group_committed);
+    whole("asynchronous", &commits.asynchronous);
     let mut line = format!("{}/s: {}", per_second(commits.count), parts.join("; "));
     if let Some(n) = commits.commits_per_flush {
         line.push_str(&format!("; {} per flush", two(n)));
@@ -40,17 +40,18 @@ pub fn lines(interval: &Interval) -> Vec<String> {
     .filter(|(_, timing)| timing.count > 0)
     .map(|(what, timing)| {
         let mean = duration(timing.mean_seconds.unwrap_or(0.0));
-        let p99 = timing.p99_seconds.map_or(String::new(), |p99| format!(" p99 {}", duration(p99)));
+        let p99 = clause(" p99 ", timing.p99_seconds, "");
         format!("{what} {mean}{p99} ({}/s)", per_second(timing.count))
     })
     .collect();
     if !spent.is_empty() {
         lines.push(format!("mean waits: {}", spent.join(", ")));
     }
-    if let Some(insertion) = &commits.insertion {
-        let mean = maybe_duration(insertion.mean_seconds);
-        let p99 = maybe_duration(insertion.p99_seconds);
-        lines.push(format!("inserting WAL: mean {mean}, p99 {p99}"));
+    if let Some((insertion, mean)) =
+        commits.insertion.as_ref().and_then(|it| Some((it, it.mean_seconds?)))
+    {
+        let p99 = clause(", p99 ", insertion.p99_seconds, "");
+        lines.push(format!("inserting WAL: mean {}{p99}", duration(mean)));
     }
     lines
 }
@@ -69,6 +70,8 @@ mod tests {
         assert_eq!(lines(&interval), [counted, spent]);
         interval.commits.insertion = Some(interval.commits.sync);
         assert_eq!(lines(&interval)[2], "inserting WAL: mean 600 us, p99 5.40 ms");
+        interval.commits.insertion = Some(Timing { p99_seconds: None, ..interval.commits.sync });
+        assert_eq!(lines(&interval)[2], "inserting WAL: mean 600 us");
         interval.commits.count = 0;
         assert_eq!(lines(&interval), ["none wrote WAL in this interval"]);
     }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use segment::statements::{Split as Parts, WaitClass};
+use segment::statements::{in_progress, Holder, MessageText, Split as Parts, WaitClass};
 use segment::{InFlight, StatementKey};
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub struct CurrentRow {
     /// The query ID as PostgreSQL prints it; `None`: not known yet, or not identified.
     #[serde(serialize_with = "as_text")]
     pub queryid: Option<i64>,
-    /// Its text; `None`: not known.
+    /// Its text, without its constants while the query ID is not known; `None`: not known.
     pub query: Option<Arc<str>>,
     /// Time since the client asked for it, seconds.
     pub seconds: f64,
@@ -38,7 +38,8 @@ pub struct CurrentRow {
 impl CurrentRow {
     pub(super) fn of(it: &InFlight, source: &segment::Statements) -> CurrentRow {
         let activities = ActivityRow::all(it.split(source.directory()));
-        let text = source.get(&it.key).and_then(|known| known.text.as_ref());
+        let known = source.get(&it.key).and_then(|known| known.text.as_ref());
+        let text = it.message.as_ref().map(|message| &message.text).or(known);
         CurrentRow {
             pid: it.pid,
             slot: it.slot,
@@ -65,8 +66,13 @@ impl CurrentRow {
     }
 }
 
+/// A message that has been handled for less than this has no row while nothing is known of its statement: every busy server has
+/// some between their arrival and the first hook. Seconds.
+const BRIEF: f64 = 0.001;
+
 /// Adds unfinished statements of the later reading to the rows, and subtracts those of the
-/// earlier one: they have been counted since, or are in the later reading again.
+/// earlier one: they have been counted since, or are in the later reading again. Messages whose statements are not known yet are rows
+/// of their own, one for each text.
 pub(super) fn add_unfinished(
     rows: &mut Vec<StatementRow>,
     earlier: Option<&segment::Statements>,
@@ -74,23 +80,46 @@ pub(super) fn add_unfinished(
 ) {
     let mut known: HashMap<StatementKey, usize> =
         rows.iter().enumerate().map(|(at, row)| (row.key, at)).collect();
-    for it in later.in_flight().iter().filter(|it| it.key.is_identified()) {
-        let at = *known.entry(it.key).or_insert_with(|| {
-            rows.push(StatementRow::unfinished(it.key, later));
+    for it in in_progress(earlier, later) {
+        let key = match it.holder {
+            Holder::Statement(key) => key,
+            Holder::Message(message) => key_of(message),
+        };
+        let split = it.flight.split(it.reading.directory());
+        if !it.is_later {
+            if let Some(&at) = known.get(&key) {
+                change(&mut rows[at], split, -1.0);
+            }
+            continue;
+        }
+        let at = *known.entry(key).or_insert_with(|| {
+            rows.push(match it.holder {
+                Holder::Statement(key) => StatementRow::unfinished(key, later),
+                Holder::Message(message) => StatementRow::unnamed(key, message, later),
+            });
             rows.len() - 1
         });
         rows[at].running += 1;
-        change(&mut rows[at], it.split(later.directory()), 1.0);
-    }
-    for it in earlier.iter().flat_map(|e| e.in_flight().iter().zip(std::iter::repeat(*e))) {
-        if let Some(&at) = known.get(&it.0.key) {
-            change(&mut rows[at], it.0.split(it.1.directory()), -1.0);
+        if !it.flight.key.is_identified() {
+            let seconds = split.accounts.iter().map(|part| part.seconds);
+            rows[at].unnamed_seconds += seconds.fold(0.0, |sum, s| sum + s);
         }
+        change(&mut rows[at], split, 1.0);
     }
     for row in rows.iter_mut() {
         row.settle();
     }
-    rows.retain(|row| row.running > 0 || row.seconds > 0.0 || row.calls > 0);
+    let is_brief =
+        |row: &StatementRow| !row.key.is_identified() && row.calls == 0 && row.seconds < BRIEF;
+    rows.retain(|row| (row.running > 0 || row.seconds > 0.0 || row.calls > 0) && !is_brief(row));
+}
+
+/// What tells the rows of messages apart, the same at each reading: FNV-1a of the text.
+fn key_of(message: &MessageText) -> StatementKey {
+    let hash = |h: u64, byte: &u8| (h ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let id = message.text.shown.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, hash);
+    let (database_id, user_id) = (message.database_id, message.user_id);
+    StatementKey { id: id | 1, database_id, user_id, toplevel: true }
 }
 
 fn change(row: &mut StatementRow, split: Parts, sign: f64) {

@@ -4,6 +4,7 @@
 
 mod current;
 mod fields;
+mod flood;
 mod histogram;
 mod page;
 mod pane;
@@ -18,6 +19,7 @@ use serde::{Serialize, Serializer};
 
 pub use current::CurrentRow;
 pub use fields::FIELDS;
+pub use flood::Flood;
 pub use histogram::Bucket;
 pub use page::{page, Section};
 pub use pane::{beginning, note, one_line, ordered, own, statements, table};
@@ -35,6 +37,9 @@ pub struct Statements {
     pub seconds: f64,
     /// The table that all sessions share.
     pub table: TableRow,
+    /// What the table is full of, where statements of one kind evict others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flood: Option<Flood>,
     /// Statements are not counted at the moment: `tally cost` measures their cost.
     pub paused: bool,
     /// The statements that were active, most time first.
@@ -64,6 +69,8 @@ pub struct TableRow {
     pub lost: u64,
     /// Texts cut for lack of space, ever.
     pub texts_cut: u64,
+    /// Bytes that all texts together may have.
+    pub text_bytes: u64,
 }
 
 impl TableRow {
@@ -76,8 +83,17 @@ impl TableRow {
             dropped: source.dropped(),
             lost: source.lost(),
             texts_cut: source.texts_cut(),
+            text_bytes: source.text_bytes(),
         }
     }
+}
+
+/// What the table is full of after so many evictions.
+fn flood(statements: &segment::Statements, evicted: u64) -> Option<Flood> {
+    let texts = statements.statements().iter().filter_map(|it| {
+        Some((&*it.text.as_ref()?.shown, it.calls() + it.errors() + it.cancels()))
+    });
+    Flood::of(texts, statements.entries(), statements.capacity(), evicted)
 }
 
 impl Statements {
@@ -86,7 +102,10 @@ impl Statements {
         earlier: Option<&segment::Statements>,
         later: &Arc<segment::Statements>,
     ) -> Statements {
-        let delta = StatementsDelta::between(earlier, later);
+        let delta = earlier.map_or_else(
+            || StatementsDelta::total(later),
+            |earlier| StatementsDelta::between(earlier, later),
+        );
         let mut rows: Vec<StatementRow> =
             delta.statements().iter().map(|it| StatementRow::of(it, later)).collect();
         current::add_unfinished(&mut rows, earlier, later);
@@ -101,6 +120,7 @@ impl Statements {
             interval_seconds: earlier.map(|_| delta.seconds()),
             seconds,
             table: TableRow::of(later),
+            flood: flood(later, delta.evicted()),
             paused: later.paused(),
             rows,
             current: later.in_flight().iter().map(|it| CurrentRow::of(it, later)).collect(),

@@ -98,8 +98,8 @@ impl PlanRow {
                 cost: text.cost,
                 first_noted: micros(text.first_us),
                 last_noted: micros(sums.last_us),
-                plan: text.text.to_string(),
-                cut: text.cut,
+                cut: text.cut || text.text.len() != written(&text.text).len(),
+                plan: written(&text.text).to_string(),
             }
         }))
     }
@@ -157,6 +157,20 @@ impl PlanRow {
             lines.push("... cut".to_string());
         }
         Section { title: format!("Plan {}", self.planid), lines, table: None }
+    }
+}
+
+/// The whole lines of a recorded text. Before texts were cut at lines, one that did not fit ended in memory of the server's.
+fn written(text: &str) -> &str {
+    /// What there is space for.
+    const FULL: usize = 3976;
+    if text.len() < FULL {
+        return text;
+    }
+    let odd = |c: char| c != '\n' && (c.is_control() || c == char::REPLACEMENT_CHARACTER);
+    match text.find(odd) {
+        Some(at) => &text[..text[..at].rfind('\n').map_or(0, |end| end + 1)],
+        None => text,
     }
 }
 
@@ -231,6 +245,25 @@ mod tests {
             (rows[0].mean_seconds, rows[0].max_seconds, rows[0].rows_per_call),
             (0.5, 0.9, 2.5)
         );
+    }
+
+    #[test]
+    fn what_is_no_line_of_a_recorded_plan_is_not_shown() {
+        let mut plan = recorded(0);
+        let shown = |plan: &RecordedPlan| {
+            let row = PlanRow::recorded(vec![plan.clone()]).remove(0);
+            (row.plan, row.cut)
+        };
+        let lines = |count| "  Seq Scan on größe\n".repeat(count);
+        plan.text.text = lines(200).into();
+        assert_eq!(shown(&plan), (lines(200), false));
+        for tail in ["\0\0", "  Seq\x7f", "\u{fffd}\u{fffd}U"] {
+            plan.text.text = (lines(200) + tail).into();
+            assert_eq!(shown(&plan), (lines(200), true));
+            // Not so many as to have no space: a name in another encoding.
+            plan.text.text = (lines(20) + tail).into();
+            assert_eq!(shown(&plan), (lines(20) + tail, false));
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use segment::statements::{Blocks, Text, Wal};
-use segment::{own, Statement, StatementKey};
+use segment::statements::{Blocks, MessageText, Text, Wal};
+use segment::{own, wait_names, Statement, StatementKey};
 use serde::{Serialize, Serializer};
 
 use super::histogram::Bucket;
@@ -16,6 +16,12 @@ pub struct StatementRow {
     /// Its key, stable from one reading to the next.
     #[serde(skip)]
     pub key: StatementKey,
+    /// Messages in progress whose statement is not known yet: the key only tells their rows apart.
+    #[serde(skip)]
+    pub unnamed: bool,
+    /// Of `seconds`: of messages in progress whose statement is not known yet. It will be another statement's.
+    #[serde(skip)]
+    pub unnamed_seconds: f64,
     /// The query ID as PostgreSQL prints it; `None`: not identified. A string in JSON, because many parsers
     /// read numbers as floating point.
     #[serde(serialize_with = "as_text")]
@@ -249,6 +255,16 @@ impl StatementRow {
         StatementRow::empty(key, source.get(&key).and_then(|it| it.text.as_ref()), source)
     }
 
+    /// Messages in progress that say this, and whose statement is not known yet.
+    pub(super) fn unnamed(
+        key: StatementKey,
+        message: &MessageText,
+        source: &segment::Statements,
+    ) -> StatementRow {
+        let row = StatementRow::empty(key, Some(&message.text), source);
+        StatementRow { unnamed: true, queryid: None, ..row }
+    }
+
     /// Computes the figures that depend on the complete activities.
     pub(super) fn settle(&mut self) {
         self.activities.retain(|a| a.seconds > 0.0 || a.count > 0);
@@ -283,9 +299,10 @@ impl StatementRow {
         }
     }
 
-    /// Time in the activity of this name: "cpu" or `Type:Event` in lower case.
+    /// Time in the activity of this name: "cpu" or `Type:Event`, canonical but for upper and lower case.
     pub fn seconds_in(&self, activity: &str) -> f64 {
-        let wanted = self.activities.iter().filter(|a| a.activity.to_lowercase() == activity);
+        let is_wanted = |name: &str| wait_names::canonical(name).eq_ignore_ascii_case(activity);
+        let wanted = self.activities.iter().filter(|a| is_wanted(&a.activity));
         wanted.map(|a| a.seconds).fold(0.0, |sum, s| sum + s)
     }
 }

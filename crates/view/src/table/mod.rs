@@ -144,6 +144,14 @@ pub struct Row {
     pub details: Option<Details>,
 }
 
+/// Titles that an earlier column has, too; several may have none.
+fn repeated(columns: &[Column]) -> Vec<&str> {
+    let titles: Vec<&str> =
+        columns.iter().map(|column| &*column.title).filter(|title| !title.is_empty()).collect();
+    let is_repeated = |at: &usize| titles[..*at].contains(&titles[*at]);
+    (0..titles.len()).filter(is_repeated).map(|at| titles[at]).collect()
+}
+
 impl Row {
     /// A plain row.
     pub fn new(key: impl Into<String>, cells: Vec<Cell>) -> Row {
@@ -173,11 +181,12 @@ impl Table {
         title: impl Into<Cow<'static, str>>,
         columns: Vec<Column>,
     ) -> Table {
-        Table { id, title: title.into(), columns, ..Table::default() }
+        Table { id, title: title.into(), ..Table::of(columns, Vec::new()) }
     }
 
-    /// A table without a title.
+    /// A table without a title. Titles of columns are unique: one that says nothing by itself names its group, too.
     pub fn of(columns: Vec<Column>, rows: Vec<Row>) -> Table {
+        debug_assert_eq!(repeated(&columns), Vec::<&str>::new());
         Table { columns, rows, ..Table::default() }
     }
 
@@ -302,6 +311,14 @@ mod tests {
         let rounded = Cell::Rounded { text, exact: Some(1.2345), tone: Tone::Good };
         table.push(Tone::Plain, vec!["say \"x\"".into(), 1.into(), rounded]);
         assert_eq!(table.csv(), "\"a, b\",c,d\n\"say \"\"x\"\"\",1,1.2345\n");
+    }
+
+    #[test]
+    fn no_two_columns_have_one_title() {
+        let columns = ["", "COUNT", "", "MAX", "COUNT"];
+        let columns = columns.map(|title| Column::new("", title, Unit::Count));
+        assert_eq!(repeated(&columns), ["COUNT"]);
+        assert_eq!(repeated(&columns[..4]), Vec::<&str>::new());
     }
 
     #[test]

@@ -285,6 +285,7 @@ fn host(table: &Table, row: &Row, only: &Only) -> Option<Only> {
         let at = table.columns.iter().position(|column| column.key == key)?;
         row.cells.get(at).map(Cell::exact).filter(|value| !value.is_empty())
     };
-    let host = value("host").filter(|host| only.host.as_ref() != Some(host))?;
-    Some(Only { cluster: value("cluster").or_else(|| only.cluster.clone()), host: Some(host) })
+    let host = Some(value("host")?);
+    let of_row = Only { cluster: value("cluster").or_else(|| only.cluster.clone()), host };
+    (of_row != *only).then_some(of_row)
 }

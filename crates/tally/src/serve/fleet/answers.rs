@@ -71,15 +71,25 @@ fn part(whole: &Only, query: &str) -> Result<Only, String> {
     let mut only = whole.clone();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (place, bound) = match name {
-            "host" => (&mut only.host, &whole.host),
-            "cluster" => (&mut only.cluster, &whole.cluster),
-            _ => return Err("an address is /, /?host=HOST or /?cluster=CLUSTER&host=HOST".into()),
+        let mut set = |place: fn(&mut Only) -> &mut Option<String>, value: &str| {
+            let bound = place(&mut whole.clone()).take();
+            if let Some(bound) = bound.filter(|bound| bound != value) {
+                return Err(format!("only {bound} is served here"));
+            }
+            *place(&mut only) = Some(value.to_string());
+            Ok(())
         };
-        if bound.as_ref().is_some_and(|bound| bound != value) {
-            return Err(format!("only {} is served here", bound.as_deref().unwrap_or_default()));
+        let value = value.replace("%2F", "/");
+        match (name, value.split_once('/')) {
+            // As answers name a host, since clusters may have hosts of the same name.
+            ("host", Some((cluster, host))) => {
+                set(|it| &mut it.cluster, cluster)?;
+                set(|it| &mut it.host, host)?;
+            }
+            ("host", None) => set(|it| &mut it.host, &value)?,
+            ("cluster", _) => set(|it| &mut it.cluster, &value)?,
+            _ => return Err("an address is /, /?host=HOST or /?cluster=CLUSTER&host=HOST".into()),
         }
-        *place = Some(value.to_string());
     }
     // It refuses names that have to be encoded in an address.
     Window::new(0, 1, only).map(|window| window.only)
@@ -95,12 +105,16 @@ mod tests {
         assert_eq!(part(&all, ""), Ok(all.clone()));
         let one = Only { cluster: Some("shop".into()), host: Some("db-1".into()) };
         assert_eq!(part(&all, "cluster=shop&host=db-1"), Ok(one.clone()));
+        for address in ["host=shop/db-1", "host=shop%2Fdb-1"] {
+            assert_eq!(part(&all, address), Ok(one.clone()));
+        }
         for bad in ["host=", "host=a'b", "host=a%20b", "hots=a"] {
             assert!(part(&all, bad).is_err(), "{bad}");
         }
         let shop = Only { cluster: Some("shop".into()), host: None };
         assert_eq!(part(&shop, "host=db-1"), Ok(one));
         assert!(part(&shop, "cluster=other").unwrap_err().contains("only shop"));
+        assert!(part(&shop, "host=other/db-1").unwrap_err().contains("only shop"));
         assert_eq!(figures("host=a"), "report.json?host=a");
     }
 }

@@ -64,7 +64,7 @@ pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Ve
         families.retain(|family| !family.samples.is_empty());
     }
     for family in &mut families {
-        family.samples.sort_by(|a, b| a.labels.cmp(&b.labels));
+        family.settle();
     }
     families
 }
@@ -226,7 +226,7 @@ fn ledger(frame: &Frame, families: &mut Vec<Family>) {
 fn commands(frame: &Frame, families: &mut Vec<Family>) {
     let (mut handled, mut read): (Totals<1>, Totals<1>) = Default::default();
     for it in &frame.statistics {
-        match it.stat.command() {
+        match it.command() {
             Some((kind, true)) => add(&mut handled, [kind], &it.total),
             Some((kind, false)) => add(&mut read, [kind], &it.total),
             None => {}

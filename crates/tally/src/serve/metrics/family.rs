@@ -69,7 +69,38 @@ pub struct Spread {
     pub buckets: Vec<(f64, u64)>,
 }
 
+impl Sample {
+    /// Adds another one of the same labels.
+    fn add(&mut self, other: &Sample) {
+        self.since = self.since.zip(other.since).map(|(a, b)| a.min(b));
+        match (&mut self.value, &other.value) {
+            (Value::Number(sum), Value::Number(more)) => *sum += more,
+            (Value::Timed { count, sum }, Value::Timed { count: calls, sum: more }) => {
+                *count = count.saturating_add(*calls);
+                *sum += more;
+            }
+            (Value::Spread(sum), Value::Spread(more)) => sum.add(more),
+            // The samples of a family are of one kind.
+            _ => {}
+        }
+    }
+}
+
 impl Spread {
+    fn add(&mut self, other: &Spread) {
+        self.count = self.count.saturating_add(other.count);
+        self.sum += other.sum;
+        self.buckets.extend(&other.buckets);
+        self.buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
+        self.buckets.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            if is_same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            is_same
+        });
+    }
+
     /// The distribution of `count` times with a histogram in ticks.
     pub fn of(count: u64, sum: f64, histogram: &Histogram, ticks_per_second: f64) -> Spread {
         let middle = |bucket| bucket_middle(bucket) as f64 / ticks_per_second;
@@ -124,6 +155,19 @@ impl Family {
         }
     }
 
+    /// Orders the samples by their labels, and adds up those of equal labels: a receiver refuses a reading that has
+    /// one twice.
+    pub fn settle(&mut self) {
+        self.samples.sort_by(|a, b| a.labels.cmp(&b.labels));
+        self.samples.dedup_by(|next, kept| {
+            let is_same = next.labels == kept.labels;
+            if is_same {
+                kept.add(next);
+            }
+            is_same
+        });
+    }
+
     /// Its name without `_total`, as OpenMetrics requires.
     pub fn base(&self) -> &'static str {
         match self.kind {
@@ -135,5 +179,47 @@ impl Family {
     /// Its unit, if the name contains one.
     pub fn unit(&self) -> Option<&'static str> {
         ["seconds", "bytes"].into_iter().find(|unit| self.base().ends_with(unit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_equal_labels_are_added_up() {
+        let labels = |name| [("name", name)];
+        let mut numbers = Family::new("a_total", Kind::Counter, "");
+        numbers.number_since(labels("x"), 1.0, 20.0);
+        numbers.number(labels("y"), 2.0);
+        numbers.number_since(labels("x"), 4.0, 10.0);
+        numbers.settle();
+        let of = |sample: &Sample| match &sample.value {
+            Value::Number(value) => (sample.labels[0].1.clone(), *value, sample.since),
+            other => panic!("{other:?}"),
+        };
+        let found: Vec<_> = numbers.samples.iter().map(of).collect();
+        assert_eq!(found, [("x".to_string(), 5.0, Some(10.0)), ("y".to_string(), 2.0, None)]);
+
+        let mut times = Family::new("a_seconds", Kind::Summary, "");
+        times.timed(labels("x"), 2, 1.5);
+        times.timed(labels("x"), 3, 2.5);
+        times.settle();
+        let [Sample { value: Value::Timed { count: 5, sum }, .. }] = &times.samples[..] else {
+            panic!("{times:?}")
+        };
+        assert_eq!(*sum, 4.0);
+
+        let mut spreads = Family::new("a_seconds", Kind::Histogram, "");
+        for buckets in [vec![(1.0, 2), (4.0, 1)], vec![(1.0, 3), (2.0, 5)]] {
+            let count = buckets.iter().map(|(_, n)| n).sum();
+            spreads.push(labels("x"), Value::Spread(Spread { count, sum: 8.0, buckets }));
+        }
+        spreads.settle();
+        let [Sample { value: Value::Spread(both), .. }] = &spreads.samples[..] else {
+            panic!("{spreads:?}")
+        };
+        assert_eq!((both.count, both.sum), (11, 16.0));
+        assert_eq!(both.buckets, [(1.0, 5), (2.0, 5), (4.0, 1)]);
     }
 }

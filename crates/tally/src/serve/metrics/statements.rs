@@ -2,9 +2,14 @@
 //! Statements as metrics: some by query id, all others summed, so that the number of series is
 //! bounded.
 //!
-//! A named statement is replaced only by one with clearly more time, because series that come and go
-//! are of little use. Its figures count from its first execution. Those of the others count from the
-//! start of this command, so that the sum never falls when a named statement is replaced.
+//! A series is a set of labels, which are names: a role that is dropped and made again under its name continues its
+//! series, and one that is renamed begins another. No value ever falls: each reading adds what a statement has done since
+//! the one before, also if the server's table has evicted it in between, or was reset. A series that is shown stays for
+//! [`KEPT`] at least, with its last value if the statement is not there any more, because series that come and go are of
+//! little use.
+//!
+//! Figures of a series count from the statement's first execution. Those of the others count from the start of this
+//! command, so that the sum never falls when a statement is shown, or shown no more.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,85 +18,170 @@ use segment::StatementKey;
 use super::family::{Family, Kind};
 use view::statements::{StatementRow, Statements};
 
-/// Factor by which a statement must exceed the time of a named one to replace it.
+/// How long a series is shown at least, seconds.
+const KEPT: f64 = 3600.0;
+/// Factor by which a statement must exceed the time of a shown one to replace it.
 const CLEARLY: f64 = 1.25;
+/// Series that are remembered, because they were shown once, while their statements are not there.
+const REMEMBERED: usize = 10_000;
+
 /// Calls, seconds, rows, errors.
 type Figures = [f64; 4];
 
-/// The named statements, and the sum of the others.
+/// What tells series apart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Labels {
+    queryid: Option<i64>,
+    database: String,
+    user: String,
+    toplevel: bool,
+}
+
+/// What the statements of these labels have done.
+#[derive(Debug, Default)]
+struct Series {
+    total: Figures,
+    /// Since when that counts, seconds since 1970.
+    since: f64,
+    /// Their time in the last reading: how the server's table has it.
+    seconds: f64,
+    /// Since when it is shown; `None`: it is one of the others.
+    shown: Option<f64>,
+    /// Whether it was shown at any time.
+    known: bool,
+}
+
+/// What a statement had done at the last reading.
+#[derive(Debug)]
+struct Last {
+    /// When it was first executed, which tells it from one that was evicted or reset in between.
+    first_seen: Option<f64>,
+    /// The highest figures. Time of a statement that has no id yet lies with those that are not identified while it
+    /// runs, and leaves them later.
+    figures: Figures,
+    labels: Labels,
+}
+
+/// The statements that have a series of their own, and the sum of the others.
 #[derive(Debug)]
 pub struct NamedStatements {
     number: usize,
-    named: HashSet<StatementKey>,
-    /// Last figures of the other statements.
-    last: HashMap<StatementKey, Figures>,
+    series: HashMap<Labels, Series>,
+    last: HashMap<StatementKey, Last>,
     others: Figures,
-    /// When the first reading was, seconds since 1970.
+    /// When the first reading was, and the last one, seconds since 1970.
     begun: Option<f64>,
+    read: f64,
 }
 
+/// Without what will be another statement's time: a counter does not fall.
 fn figures(row: &StatementRow) -> Figures {
-    [row.calls as f64, row.seconds, row.rows as f64, (row.errors + row.cancels) as f64]
+    let seconds = (row.seconds - row.unnamed_seconds).max(0.0);
+    [row.calls as f64, seconds, row.rows as f64, (row.errors + row.cancels) as f64]
+}
+
+fn add(sum: &mut Figures, more: &Figures) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+}
+
+impl Labels {
+    fn of(row: &StatementRow) -> Labels {
+        let (database, user) = (row.database.clone(), row.user.clone());
+        Labels { queryid: row.queryid, database, user, toplevel: row.toplevel }
+    }
 }
 
 impl NamedStatements {
-    /// For at most `number` named statements.
+    /// For at most `number` series.
     pub fn new(number: usize) -> NamedStatements {
         NamedStatements {
             number,
-            named: HashSet::new(),
+            series: HashMap::new(),
             last: HashMap::new(),
             others: Figures::default(),
             begun: None,
+            read: 0.0,
         }
     }
 
-    /// Adds a reading.
+    /// Adds a reading of all statements since their last reset.
     pub fn note(&mut self, statements: &Statements) {
-        // Sorted by time, most first.
-        let rows = &statements.rows;
-        let there: HashSet<&StatementKey> = rows.iter().map(|row| &row.key).collect();
-        self.named.retain(|key| there.contains(key));
-        for row in rows.iter().filter(|row| !self.named.contains(&row.key)) {
-            let now = figures(row);
-            let before = match self.last.get(&row.key) {
-                Some(before) => *before,
-                // Figures from before the first reading do not count.
-                None if self.begun.is_none() => now,
-                None => Figures::default(),
+        let now = statements.time;
+        let mut before = std::mem::take(&mut self.last);
+        self.series.values_mut().for_each(|series| series.seconds = 0.0);
+        for row in statements.rows.iter().filter(|row| !row.unnamed) {
+            let labels = Labels::of(row);
+            let (last, growth) = grown(row, before.remove(&row.key), &labels);
+            let since = match growth.of {
+                Counted::All => row.first_seen.map_or(now, |first| first.min(now)),
+                // Under another name it begins at zero, at the reading before.
+                Counted::SinceLast { renamed: true } => self.read,
+                Counted::SinceLast { renamed: false } => f64::INFINITY,
             };
-            for ((sum, now), before) in self.others.iter_mut().zip(now).zip(before) {
-                // Figures fall after a reset.
-                *sum += if now >= before { now - before } else { now };
+            let begun = || Series { since, ..Series::default() };
+            let series = self.series.entry(labels).or_insert_with(begun);
+            add(&mut series.total, &growth.figures);
+            series.since = series.since.min(since);
+            series.seconds += row.seconds;
+            if series.shown.is_none() && self.begun.is_some() {
+                add(&mut self.others, &growth.figures);
+            }
+            self.last.insert(row.key, last);
+        }
+        self.forget();
+        self.choose(now);
+        self.begun.get_or_insert(now);
+        self.read = now;
+    }
+
+    /// Drops series without a statement, of which nobody knows.
+    fn forget(&mut self) {
+        let there: HashSet<&Labels> = self.last.values().map(|last| &last.labels).collect();
+        let absent = |labels: &Labels| !there.contains(labels);
+        let known = self.series.iter().filter(|(labels, it)| it.known && absent(labels)).count();
+        self.series.retain(|labels, it| {
+            !absent(labels) || it.shown.is_some() || (it.known && known <= REMEMBERED)
+        });
+    }
+
+    /// Chooses what is shown: those with most time. One that is shown already is replaced after [`KEPT`], by one that has
+    /// clearly more.
+    fn choose(&mut self, now: f64) {
+        let mut shown: Vec<(f64, f64, Labels)> = Vec::new();
+        let mut candidates: Vec<(f64, Labels)> = Vec::new();
+        for (labels, it) in &self.series {
+            match it.shown {
+                Some(since) => shown.push((it.seconds, since, labels.clone())),
+                None => candidates.push((it.seconds, labels.clone())),
             }
         }
-        let seconds: HashMap<StatementKey, f64> =
-            rows.iter().map(|row| (row.key, row.seconds)).collect();
-        for row in rows {
-            if self.named.contains(&row.key) {
-                continue;
-            }
-            if self.named.len() < self.number {
-                self.named.insert(row.key);
-                continue;
-            }
-            let of = |key: &StatementKey| seconds.get(key).copied().unwrap_or(0.0);
-            let min = self.named.iter().min_by(|a, b| of(a).total_cmp(&of(b))).copied();
-            match min.filter(|min| row.seconds > of(min) * CLEARLY) {
-                Some(min) => {
-                    self.named.remove(&min);
-                    self.named.insert(row.key);
-                }
-                // The following ones have less time.
-                None => break,
-            }
-        }
-        self.last = rows
+        candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        // Of those that may be replaced, that with the min. time is the last.
+        let mut replaceable: Vec<(f64, Labels)> = shown
             .iter()
-            .filter(|row| !self.named.contains(&row.key))
-            .map(|row| (row.key, figures(row)))
+            .filter(|(_, since, _)| now - since >= KEPT)
+            .map(|(seconds, _, labels)| (*seconds, labels.clone()))
             .collect();
-        self.begun.get_or_insert_with(|| segment::clock::realtime_ns() as f64 * 1e-9);
+        replaceable.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let mut free = self.number.saturating_sub(shown.len());
+        for (seconds, labels) in candidates {
+            if free > 0 {
+                free -= 1;
+            } else {
+                match replaceable.pop() {
+                    Some((min, old)) if seconds > min * CLEARLY => {
+                        if let Some(old) = self.series.get_mut(&old) {
+                            old.shown = None;
+                        }
+                    }
+                    // The following ones have less time.
+                    _ => break,
+                }
+            }
+            if let Some(series) = self.series.get_mut(&labels) {
+                (series.shown, series.known) = (Some(now), true);
+            }
+        }
     }
 
     /// Adds the metrics of statements.
@@ -118,16 +208,16 @@ impl NamedStatements {
                 "Executions that an error or a cancellation ended.",
             ),
         ];
-        for row in statements.rows.iter().filter(|row| self.named.contains(&row.key)) {
-            let id = row.queryid.map_or_else(|| "none".to_string(), |id| id.to_string());
+        for (it, series) in self.series.iter().filter(|(_, series)| series.shown.is_some()) {
+            let id = it.queryid.map_or_else(|| "none".to_string(), |id| id.to_string());
             let labels = [
                 ("queryid", id.as_str()),
-                ("database", &row.database),
-                ("user", &row.user),
-                ("toplevel", if row.toplevel { "true" } else { "false" }),
+                ("database", &it.database),
+                ("user", &it.user),
+                ("toplevel", if it.toplevel { "true" } else { "false" }),
             ];
-            for (family, value) in own.iter_mut().zip(figures(row)) {
-                family.number(labels, value);
+            for (family, value) in own.iter_mut().zip(series.total) {
+                family.number_since(labels, value, series.since);
             }
         }
         let other = [("queryid", "other"), ("database", ""), ("user", ""), ("toplevel", "")];
@@ -145,65 +235,245 @@ impl NamedStatements {
     }
 }
 
+/// What a statement has done since the last reading.
+struct Growth {
+    figures: Figures,
+    of: Counted,
+}
+
+/// Which executions growth is of.
+enum Counted {
+    /// All: it was not there, or was evicted or reset in between.
+    All,
+    /// Those since the last reading; whether its names were others then.
+    SinceLast { renamed: bool },
+}
+
+fn grown(row: &StatementRow, before: Option<Last>, labels: &Labels) -> (Last, Growth) {
+    let now = figures(row);
+    let labels = labels.clone();
+    let began_again = |last: &Last| {
+        last.first_seen.zip(row.first_seen).is_some_and(|(then, first_seen)| first_seen > then)
+    };
+    let Some(last) = before.filter(|last| !began_again(last)) else {
+        let last = Last { first_seen: row.first_seen, figures: now, labels };
+        return (last, Growth { figures: now, of: Counted::All });
+    };
+    let mut highest = last.figures;
+    let mut growth = Figures::default();
+    for ((growth, highest), now) in growth.iter_mut().zip(&mut highest).zip(now) {
+        *growth = (now - *highest).max(0.0);
+        *highest = highest.max(now);
+    }
+    let of = Counted::SinceLast { renamed: last.labels != labels };
+    // Once it is executed that says since when it counts.
+    let first_seen = last.first_seen.or(row.first_seen);
+    (Last { first_seen, figures: highest, labels }, Growth { figures: growth, of })
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::family::Value;
     use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
 
-    fn reading(rows: &[(u64, f64)]) -> Statements {
-        let mut rows: Vec<StatementRow> = rows
-            .iter()
-            .map(|&(id, seconds)| StatementRow {
-                key: StatementKey { id, ..StatementKey::default() },
-                queryid: Some(id as i64),
-                calls: seconds as u64 * 10,
-                seconds,
-                ..StatementRow::default()
-            })
-            .collect();
-        rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        Statements { rows, ..Statements::default() }
+    const MINUTE: f64 = 60.0;
+
+    fn statement(id: u64, user: (u32, &str), first: f64, seconds: f64) -> StatementRow {
+        StatementRow {
+            key: StatementKey { id, user_id: user.0, ..StatementKey::default() },
+            queryid: Some(id as i64),
+            user: user.1.to_string(),
+            calls: seconds as u64 * 10,
+            first_seen: Some(first),
+            seconds,
+            ..StatementRow::default()
+        }
     }
 
-    fn seconds_by_id(named: &NamedStatements, reading: &Statements) -> Vec<(String, f64)> {
+    fn reading(time: f64, mut rows: Vec<StatementRow>) -> Statements {
+        rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        Statements { time, rows, ..Statements::default() }
+    }
+
+    fn of_app(time: f64, rows: &[(u64, f64)]) -> Statements {
+        reading(time, rows.iter().map(|(id, s)| statement(*id, (10, "app"), 1.0, *s)).collect())
+    }
+
+    /// Id, user, seconds and beginning of each series, as written.
+    fn shown(named: &NamedStatements) -> Vec<(String, String, f64, f64)> {
         let mut families = Vec::new();
-        named.metrics(reading, &mut families);
-        let seconds = families.iter().find(|f| f.name == "pgtally_statement_seconds_total");
-        let samples = seconds.unwrap().samples.iter().map(|sample| match sample.value {
-            super::super::family::Value::Number(value) => (sample.labels[0].1.clone(), value),
+        named.metrics(&Statements::default(), &mut families);
+        let family = families.iter_mut().find(|f| f.name == "pgtally_statement_seconds_total");
+        let family = family.unwrap();
+        let samples = family.samples.len();
+        family.settle();
+        assert_eq!(family.samples.len(), samples, "the same labels twice");
+        let of = |sample: &super::super::family::Sample| match sample.value {
+            Value::Number(value) => {
+                let label = |at: usize| sample.labels[at].1.clone();
+                (label(0), label(2), value, sample.since.unwrap())
+            }
             _ => unreachable!(),
-        });
-        samples.collect()
+        };
+        family.samples.iter().map(of).collect()
+    }
+
+    fn seconds(named: &NamedStatements) -> Vec<(String, f64)> {
+        shown(named).into_iter().map(|(id, _, seconds, _)| (id, seconds)).collect()
+    }
+
+    fn entries(of: &[(&str, f64)]) -> Vec<(String, f64)> {
+        of.iter().map(|(id, seconds)| (id.to_string(), *seconds)).collect()
     }
 
     #[test]
-    fn the_top_statements_are_named_and_the_others_summed() {
+    fn the_top_statements_are_shown_and_the_others_summed() {
         let mut named = NamedStatements::new(2);
-        let first = reading(&[(1, 9.0), (2, 8.0), (3, 5.0), (4, 1.0)]);
-        named.note(&first);
-        let entry = |id: &str, seconds| (id.to_string(), seconds);
-        assert_eq!(
-            seconds_by_id(&named, &first),
-            [entry("1", 9.0), entry("2", 8.0), entry("other", 0.0)]
-        );
-        // 3 has more than 2 now, but not clearly; 5 is new.
-        let second = reading(&[(1, 9.0), (2, 8.0), (3, 9.5), (4, 1.5), (5, 0.25)]);
-        named.note(&second);
-        assert_eq!(seconds_by_id(&named, &second)[2], entry("other", 5.25));
-        assert_eq!(seconds_by_id(&named, &second)[1], entry("2", 8.0));
-        let third = reading(&[(1, 9.0), (2, 8.0), (3, 10.5), (4, 1.5), (5, 0.25)]);
-        named.note(&third);
-        let now = seconds_by_id(&named, &third);
-        assert_eq!(now, [entry("3", 10.5), entry("1", 9.0), entry("other", 6.25)]);
-        // The replaced statement counts among the others.
-        let fourth = reading(&[(1, 9.0), (2, 8.5), (3, 10.5), (4, 1.5), (5, 0.25)]);
-        named.note(&fourth);
-        assert_eq!(seconds_by_id(&named, &fourth)[2], entry("other", 6.75));
-        // After a reset named statements start again; the sum of the others is kept.
-        let fifth = reading(&[(1, 0.5), (4, 0.25)]);
-        named.note(&fifth);
-        assert_eq!(
-            seconds_by_id(&named, &fifth),
-            [entry("1", 0.5), entry("4", 0.25), entry("other", 7.0)]
-        );
+        named.note(&of_app(1000.0, &[(1, 9.0), (2, 8.0), (3, 5.0), (4, 1.0)]));
+        assert_eq!(seconds(&named), entries(&[("1", 9.0), ("2", 8.0), ("other", 0.0)]));
+        // 3 has clearly more than 2 now, which is shown for less than an hour; 5 is new.
+        let later = [(1, 9.0), (2, 8.0), (3, 10.5), (4, 1.5), (5, 0.25)];
+        named.note(&of_app(1000.0 + 59.0 * MINUTE, &later));
+        assert_eq!(seconds(&named), entries(&[("1", 9.0), ("2", 8.0), ("other", 6.25)]));
+        named.note(&of_app(1000.0 + 60.0 * MINUTE, &later));
+        assert_eq!(seconds(&named), entries(&[("1", 9.0), ("3", 10.5), ("other", 6.25)]));
+        // What was replaced counts among the others.
+        let last = [(1, 9.0), (2, 8.5), (3, 10.5), (4, 1.5), (5, 0.25)];
+        named.note(&of_app(1000.0 + 61.0 * MINUTE, &last));
+        assert_eq!(seconds(&named)[2].1, 6.75);
+        // Not clearly more than 1: 9.0.
+        let almost = [(1, 9.0), (2, 11.0), (3, 10.5), (4, 1.5), (5, 0.25)];
+        named.note(&of_app(1000.0 + 200.0 * MINUTE, &almost));
+        assert_eq!(seconds(&named), entries(&[("1", 9.0), ("3", 10.5), ("other", 9.25)]));
+    }
+
+    #[test]
+    fn a_role_that_is_made_again_continues_its_series() {
+        let mut named = NamedStatements::new(2);
+        let (old, new) = ((10, "app"), (20, "app"));
+        named.note(&reading(100.0, vec![statement(1, old, 1.0, 5.0)]));
+        // DROP ROLE, CREATE ROLE: statements like COMMIT have the same query id.
+        let both = vec![statement(1, old, 1.0, 5.0), statement(1, new, 150.0, 2.0)];
+        named.note(&reading(200.0, both));
+        let one = |seconds| vec![("1".to_string(), "app".to_string(), seconds, 1.0)];
+        assert_eq!(shown(&named)[..1], one(7.0));
+        // The server has evicted the former.
+        named.note(&reading(300.0, vec![statement(1, new, 150.0, 3.0)]));
+        assert_eq!(shown(&named)[..1], one(8.0));
+    }
+
+    #[test]
+    fn a_renamed_role_begins_a_series_at_zero_and_the_former_stays() {
+        let mut named = NamedStatements::new(2);
+        named.note(&reading(100.0, vec![statement(1, (10, "app"), 1.0, 5.0)]));
+        named.note(&reading(200.0, vec![statement(1, (10, "web"), 1.0, 7.0)]));
+        let row = |user: &str, seconds, since| ("1".into(), user.to_string(), seconds, since);
+        assert_eq!(shown(&named)[..2], [row("app", 5.0, 1.0), row("web", 2.0, 100.0)]);
+        named.note(&reading(300.0, vec![statement(1, (10, "web"), 1.0, 8.0)]));
+        assert_eq!(shown(&named)[..2], [row("app", 5.0, 1.0), row("web", 3.0, 100.0)]);
+    }
+
+    #[test]
+    fn nothing_falls_by_an_eviction_a_reset_or_a_restart_and_nothing_is_counted_twice() {
+        let mut named = NamedStatements::new(1);
+        let of =
+            |time, first, seconds| reading(time, vec![statement(1, (10, "app"), first, seconds)]);
+        let value = |named: &NamedStatements| seconds(named)[0].1;
+        named.note(&of(100.0, 50.0, 5.0));
+        named.note(&reading(110.0, Vec::new()));
+        assert_eq!(value(&named), 5.0, "evicted");
+        named.note(&of(120.0, 115.0, 6.0));
+        assert_eq!(value(&named), 11.0, "it came back, and has done more than before");
+        named.note(&of(130.0, 125.0, 7.0));
+        assert_eq!(value(&named), 18.0, "reset between two readings");
+        // The server was restarted and has loaded what it had saved, with half a second since the last reading.
+        named.note(&of(140.0, 125.0, 7.5));
+        assert_eq!(value(&named), 18.5, "restarted");
+        // Time of what runs without an id, which it takes along when it gets one.
+        named.note(&of(150.0, 125.0, 7.0));
+        named.note(&of(160.0, 125.0, 7.5));
+        assert_eq!(value(&named), 18.5);
+    }
+
+    /// A random number below `below`, by a linear congruential generator.
+    fn random(state: &mut u64, below: u64) -> u64 {
+        *state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) % below
+    }
+
+    #[test]
+    fn under_churn_series_stay_for_an_hour_and_their_number_is_bounded() {
+        let (number, hot) = (20, 60);
+        let mut state = 7;
+        let mut named = NamedStatements::new(number);
+        let mut labels = BTreeSet::new();
+        let mut totals = vec![0.0; hot as usize];
+        let mut first = vec![1.0; hot as usize];
+        // 24 scrapes, a minute apart, of a table that forgets most of what is not executed all the time.
+        for scrape in 0..24 {
+            let time = 1e6 + f64::from(scrape) * MINUTE;
+            let mut rows = Vec::new();
+            for id in 0..hot {
+                let at = id as usize;
+                totals[at] += 1.0 + random(&mut state, 10) as f64;
+                if random(&mut state, 3) == 0 {
+                    (totals[at], first[at]) = (0.5, time);
+                    continue;
+                }
+                rows.push(statement(id, (10, "app"), first[at], totals[at]));
+            }
+            for fresh in 0..3000 {
+                let (id, seconds) =
+                    (1_000_000 + scrape as u64 * 3000 + fresh, random(&mut state, 9));
+                rows.push(statement(id, (10, "app"), time, seconds as f64));
+            }
+            named.note(&reading(time, rows));
+            labels.extend(seconds(&named).into_iter().map(|(id, _)| id));
+        }
+        assert_eq!(labels.len(), number + 1, "with the others: {labels:?}");
+    }
+
+    #[test]
+    fn every_series_is_monotonic_and_all_of_them_are_what_was_done() {
+        for seed in 1..=40 {
+            // With 50 all are shown, and none is forgotten.
+            let number = if seed % 2 == 0 { 50 } else { 3 };
+            let mut state = seed;
+            let mut named = NamedStatements::new(number);
+            let mut values: BTreeMap<(String, String), f64> = BTreeMap::new();
+            // What a statement of a role has in the table, and since when.
+            let mut table: BTreeMap<(u64, u32), (f64, f64)> = BTreeMap::new();
+            let mut names = BTreeMap::from([(10, "a"), (20, "b"), (30, "a")]);
+            let mut truth = 0.0;
+            for step in 0..60 {
+                let time = 1e6 + f64::from(step) * 20.0 * MINUTE;
+                match random(&mut state, 8) {
+                    0 => table.clear(),
+                    1 => table.retain(|(id, _), _| id % 2 == 0),
+                    2 => drop(names.insert(20, if names[&20] == "b" { "c" } else { "b" })),
+                    _ => {}
+                }
+                for _ in 0..random(&mut state, 12) {
+                    let role = [10, 20, 30][random(&mut state, 3) as usize];
+                    let (id, more) = (random(&mut state, 6), random(&mut state, 100) as f64);
+                    table.entry((id, role)).or_insert((time, 0.0)).1 += more;
+                    truth += more;
+                }
+                let row = |(&(id, role), &(first, seconds)): (&(u64, u32), &(f64, f64))| {
+                    statement(id, (role, names[&role]), first, seconds)
+                };
+                named.note(&reading(time, table.iter().map(row).collect()));
+                for (id, user, seconds, since) in shown(&named) {
+                    let at = format!("seed {seed}, step {step}: {id} of {user}");
+                    let value = values.entry((id, user)).or_default();
+                    assert!(seconds >= *value && since <= time, "{at}");
+                    *value = seconds;
+                }
+                let all: f64 = named.series.values().map(|series| series.total[1]).sum();
+                assert!(number == 3 || all == truth, "seed {seed}, step {step}: {all} of {truth}");
+            }
+        }
     }
 }

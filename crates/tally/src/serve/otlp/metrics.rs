@@ -164,12 +164,11 @@ fn of_spread(spread: &Spread) -> Option<ExponentialHistogramDataPoint> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Counted;
     use super::*;
 
     fn sent(family: Family) -> Vec<Metric> {
         let mut starts = Starts::default();
-        starts.begin(Counted { since: 1.0, resets: 0 }, 3_000_000_000);
+        starts.begin(1.0, 3_000_000_000);
         metrics_of(&family, &mut starts, 3_000_000_000)
     }
 

@@ -27,8 +27,6 @@ use crate::otlp::sender::{Sender, Signal};
 use crate::otlp::settings::{self, Target};
 use starts::Starts;
 
-pub use starts::Counted;
-
 /// Max. number of events in a request.
 const EVENTS: usize = 500;
 /// How long the last readings and events may take at the end.
@@ -129,9 +127,9 @@ impl Otlp {
         self.due = (self.due + self.every).max(Instant::now() + self.every / 2);
     }
 
-    /// Queues a reading of these counters.
-    pub fn reading(&mut self, families: &[Family], counted: Option<Counted>) {
-        let counted = counted.unwrap_or(Counted { since: self.since, resets: 0 });
+    /// Queues a reading of these counters, which count since `counted`, seconds since 1970; `None`: of no server.
+    pub fn reading(&mut self, families: &[Family], counted: Option<f64>) {
+        let counted = counted.unwrap_or(self.since);
         let time = realtime_ns();
         self.starts.begin(counted, time);
         let request = metrics::request(families, &mut self.starts, time, &self.resource);

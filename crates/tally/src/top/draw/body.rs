@@ -10,7 +10,7 @@ use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 
 use super::row::{heading, line, Sight};
-use crate::top::screen::{of_column, Screen};
+use crate::top::screen::{of_heading, Screen};
 use crate::top::trend;
 use view::statements::Section;
 use view::table::{fit, wrap, Column, Layout, Table, Unit};
@@ -87,7 +87,6 @@ fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: 
 
 /// Records what can be clicked.
 fn record_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect, rows: usize) {
-    let heads: Vec<&str> = table.columns.iter().map(|column| &*column.title).collect();
     let view = screen.view();
     let spots = &mut screen.spots;
     spots.heading_line = Some(area.y);
@@ -98,7 +97,7 @@ fn record_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect,
         .into_iter()
         .filter_map(|(column, span)| {
             let columns = area.x + span.start as u16..area.x + span.end as u16;
-            of_column(view, &heads, column).map(|sort| (columns, sort))
+            of_heading(view, &table.columns[column].title).map(|sort| (columns, sort))
         })
         .collect();
 }

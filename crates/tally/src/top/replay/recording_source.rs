@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use recording::{GapRow, KernelRow, MarkRow, Recording, StatementTexts};
+use recording::{Detail, GapRow, KernelRow, MarkRow, Recording, StatementTexts};
 use segment::clients::ClientTotals;
 use segment::interval::SessionRow;
 use segment::kernel::KernelView;
@@ -42,6 +42,8 @@ pub struct RecordingSource {
     /// The intervals merged into each step.
     steps: Vec<Range<usize>>,
     step: Option<Duration>,
+    /// What came with some of them, and is of several.
+    details: Vec<Detail>,
     gaps: Vec<GapRow>,
     marks: Vec<MarkRow>,
     /// All events, and where the server's files are; read on demand.
@@ -64,16 +66,27 @@ const EARLIER_US: i64 = 3_600_000_000;
 #[derive(Debug, Clone, Copy)]
 struct Details {
     range: recording::Range,
-    /// Their length, if longer than the interval.
+    /// Recorded time of their intervals, seconds.
+    seconds: f64,
+    /// The same, if they are of more than the interval.
     of_seconds: Option<f64>,
+    /// Time of sessions in these that was not idle, ns.
+    busy_ns: u64,
 }
 
-/// Start and end of an interval, microseconds since 1970, and its busy time.
+/// The kernel's figures in some details, whose rows are given with others.
+fn witness(rows: &[KernelRow], of: Option<Details>) -> KernelView {
+    let of_them = |row: &&KernelRow| of.is_some_and(|it| it.range.contains(row.time_us));
+    let (busy_ns, of_seconds) = of.map_or((0, None), |it| (it.busy_ns, it.of_seconds));
+    machine::witness(rows.iter().filter(of_them), busy_ns, of_seconds)
+}
+
+/// Start and end of an interval, microseconds since 1970, and its length.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     begin_us: i64,
     end_us: i64,
-    busy_ns: u64,
+    interval_ns: u64,
 }
 
 fn seconds(us: i64) -> f64 {
@@ -93,7 +106,7 @@ impl RecordingSource {
         let head = |row: recording::FrameRow| Head {
             begin_us: row.time_us - i64::try_from(row.interval_ns / 1000).unwrap_or(0),
             end_us: row.time_us,
-            busy_ns: row.busy_ns,
+            interval_ns: row.interval_ns,
         };
         let mut heads: Vec<Head> = recording.frame_rows(range)?.into_iter().map(head).collect();
         // A clock that was set back puts them out of order.
@@ -101,10 +114,12 @@ impl RecordingSource {
         heads.dedup_by_key(|head| head.end_us);
         let (gaps, marks) = (recording.gaps(range)?, recording.marks(range)?);
         let steps = Vec::new();
+        let details = recording.details_until(range)?;
         let mut recording = RecordingSource {
             recording,
             range,
             heads,
+            details,
             steps,
             step: None,
             gaps,
@@ -124,12 +139,12 @@ impl RecordingSource {
     /// The whole range as one interval.
     pub fn whole(&mut self) -> Result<Reading, Error> {
         let frame = self.recording.sum(self.range)?;
-        let kernel = self.recording.kernel(self.range)?;
-        let mut reading = self.reading(&frame, 0, true, &[]);
         let range = self.range;
-        let details = Details { range, of_seconds: None };
-        reading.interval.kernel = self.witness(&kernel, details);
-        self.fill_statements(&mut reading, range)?;
+        let details = self.details(range, frame.clock.seconds(frame.ticks));
+        let kernel = details.map(|it| self.recording.kernel(it.range)).transpose()?;
+        let mut reading = self.reading(&frame, 0, true);
+        reading.interval.kernel = witness(&kernel.unwrap_or_default(), details);
+        self.fill_statements(&mut reading, details)?;
         self.fill_io(&mut reading, range, details)?;
         Ok(reading)
     }
@@ -148,16 +163,8 @@ impl RecordingSource {
         self.step.is_some_and(|step| step >= detail)
     }
 
-    fn reading(
-        &self,
-        frame: &segment::Frame,
-        index: usize,
-        has_spread: bool,
-        kernel: &[KernelRow],
-    ) -> Reading {
-        let mut interval = Interval::with_others(frame);
-        let details = self.details(&interval);
-        interval.kernel = self.witness(kernel, details);
+    fn reading(&self, frame: &segment::Frame, index: usize, has_spread: bool) -> Reading {
+        let interval = Interval::with_others(frame);
         let detail_seconds = self.recording.about().detail_ns as f64 * 1e-9;
         let spread_from = (!has_spread).then_some(detail_seconds);
         let recorded = Some(Recorded { index, spread_from_seconds: spread_from });
@@ -197,12 +204,13 @@ impl RecordingSource {
         Ok(sessions)
     }
 
-    /// The statements of a time range.
-    fn fill_statements(&self, reading: &mut Reading, range: recording::Range) -> Result<(), Error> {
+    /// The statements of these details.
+    fn fill_statements(&self, reading: &mut Reading, of: Option<Details>) -> Result<(), Error> {
         reading.asked = true;
+        let Some(Details { range, seconds, .. }) = of else { return Ok(()) };
         let Some(found) = self.recording.statements(range)? else { return Ok(()) };
         let mut statements = Statements::between(None, &Arc::new(found));
-        statements.interval_seconds = Some(range.seconds());
+        statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(self.recording.plans(range)?);
         // Its readings start with the range: totals since the last reset are not known.
         statements.forget_source();
@@ -210,31 +218,34 @@ impl RecordingSource {
         Ok(())
     }
 
-    /// The details that ended within an interval, or for a shorter interval, those within the last detail's
-    /// length.
-    fn details(&self, interval: &Interval) -> Details {
-        let to_us = (interval.time * 1e6).round() as i64;
-        let detail_us = i64::try_from(self.recording.about().detail_ns / 1000).unwrap_or(0);
-        let own_us = (interval.interval_seconds * 1e6) as i64;
-        let longer = detail_us as f64 > (1.0 + SLACK) * own_us as f64;
-        Details {
-            range: recording::Range { from_us: to_us - own_us.max(detail_us), to_us },
-            of_seconds: longer.then_some(seconds(detail_us)),
-        }
+    /// The details of a step.
+    fn details_of(&self, step: usize) -> Option<Details> {
+        let heads = self.heads.get(self.steps.get(step)?.clone())?;
+        let range =
+            recording::Range { from_us: heads.first()?.begin_us, to_us: heads.last()?.end_us };
+        self.details(range, self.seconds(step))
     }
 
-    /// The kernel's figures in these details, whose rows are given.
-    fn witness(&self, rows: &[KernelRow], details: Details) -> KernelView {
-        let mut busy_ns = 0u64;
-        let of_them = |row: &&KernelRow| details.range.contains(row.time_us);
-        for row in rows.iter().filter(of_them) {
-            let length_us = i64::try_from(row.interval_ns / 1000).unwrap_or(0);
-            let from_us = row.time_us - length_us;
-            let first = self.heads.partition_point(|head| head.end_us <= from_us);
-            let within = self.heads[first..].iter().take_while(|head| head.end_us <= row.time_us);
-            busy_ns = within.fold(busy_ns, |sum, head| sum.saturating_add(head.busy_ns));
-        }
-        machine::witness(rows.iter().filter(of_them), busy_ns, details.of_seconds)
+    /// The details of a range in which so many seconds were recorded: those that lie in it, or, if it is shorter, those
+    /// that had come last.
+    fn details(&self, range: recording::Range, seconds: f64) -> Option<Details> {
+        let first = self.details.partition_point(|it| it.middle_us() <= range.from_us);
+        let end = self.details.partition_point(|it| it.to_us <= range.to_us);
+        let within = match self.details.get(first..end).unwrap_or_default() {
+            [] => {
+                let last = self.details.get(end.checked_sub(1)?..end)?;
+                let lasts = |it: &Detail| range.to_us - it.to_us < it.to_us - it.from_us;
+                last.iter().all(lasts).then_some(last)?
+            }
+            within => within,
+        };
+        let covered = Detail::seconds(within);
+        Some(Details {
+            range: Detail::range(within)?,
+            seconds: covered,
+            busy_ns: within.iter().fold(0, |sum, it| sum.saturating_add(it.busy_ns)),
+            of_seconds: (covered > (1.0 + SLACK) * seconds).then_some(covered),
+        })
     }
 
     fn ask(&mut self) -> Result<&Asked, Error> {
@@ -267,7 +278,7 @@ impl RecordingSource {
         &mut self,
         reading: &mut Reading,
         range: recording::Range,
-        details: Details,
+        details: Option<Details>,
     ) -> Result<(), Error> {
         let asked = self.ask()?;
         let until = |row: &Row| row.time.is_none_or(|time| time <= reading.interval.time);
@@ -280,12 +291,14 @@ impl RecordingSource {
         let unknown = ClientTotals { resets: u32::MAX, ..ClientTotals::default() };
         let mut io = events.io(&reading.interval, &unknown);
         let places = asked.places.clone();
-        io.relations = self.recording.relations(details.range)?;
-        io.relations_seconds = details.of_seconds;
+        let of_details = details.map(|it| it.range);
+        io.relations = of_details.map(|it| self.recording.relations(it)).transpose()?.flatten();
+        io.relations_seconds = details.and_then(|it| it.of_seconds);
+        let server = of_details.map(|it| self.recording.server_io_sum(it)).transpose()?.flatten();
         io.recorded = Some(RecordedIo {
             places,
             devices: self.recording.device_sums(range)?.iter().map(Device::of).collect(),
-            server: self.recording.server_io_sum(details.range)?.as_ref().map(Server::of),
+            server: server.as_ref().map(Server::of),
         });
         reading.io = Some(io);
         Ok(())
@@ -316,18 +329,21 @@ impl Frames for RecordingSource {
             by_end.insert(frame.realtime_ns / 1000, frame);
         }
         let has_spread = self.has_spread();
-        let detail_us = i64::try_from(self.recording.about().detail_ns / 1000).unwrap_or(0);
-        let earlier = recording::Range { from_us: range.from_us - detail_us, ..range };
+        let of: Vec<Option<Details>> = steps.clone().map(|step| self.details_of(step)).collect();
+        let begins = of.iter().flatten().map(|it| it.range.from_us);
+        let from_us = begins.fold(range.from_us, i64::min);
+        let earlier = recording::Range { from_us, ..range };
         let kernel = self.recording.kernel(earlier).map_err(|error| error.to_string())?;
         let sessions = self.sessions(range).map_err(|error| error.to_string())?;
-        let scene = |step: usize| {
+        let scene = |(step, of): (usize, Option<Details>)| {
             let last = self.heads.get(self.steps.get(step)?.end - 1)?;
             let frame = by_end.get(&u64::try_from(last.end_us).ok()?)?;
-            let mut reading = Box::new(self.reading(frame, step, has_spread, &kernel));
+            let mut reading = Box::new(self.reading(frame, step, has_spread));
+            reading.interval.kernel = witness(&kernel, of);
             reading.interval.sessions = sessions.get(&last.end_us).cloned().unwrap_or_default();
             Some(Scene { reading, gap: self.gap_before(step) })
         };
-        Ok(steps.filter_map(scene).collect())
+        Ok(steps.zip(of).filter_map(scene).collect())
     }
 
     fn problems(&self) -> Vec<String> {
@@ -362,7 +378,9 @@ impl Frames for RecordingSource {
     fn regroup(&mut self, step: Option<Duration>) {
         self.step = step.filter(|step| *step > self.interval());
         let length = self.step.and_then(|step| i64::try_from(step.as_micros()).ok());
-        let number = |head: &Head| length.map(|length| (head.end_us - 1).div_euclid(length));
+        let number = |head: &Head| {
+            length.map(|length| recording::step_of(head.end_us, head.interval_ns, length))
+        };
         self.steps.clear();
         for at in 0..self.heads.len() {
             match self.steps.last_mut() {
@@ -378,14 +396,14 @@ impl Frames for RecordingSource {
     }
 
     fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String> {
+        let index = reading.recorded.as_ref().map_or(0, |recorded| recorded.index);
         if views::of_statements(view) && !reading.asked {
-            let range = self.details(&reading.interval).range;
-            self.fill_statements(reading, range).map_err(|error| error.to_string())?;
+            let details = self.details_of(index);
+            self.fill_statements(reading, details).map_err(|error| error.to_string())?;
         }
         if views::of_io(view) && reading.io.is_none() {
-            let index = reading.recorded.as_ref().map_or(0, |recorded| recorded.index);
             let range = self.range_of(index..index + 1).unwrap_or(self.range);
-            let details = self.details(&reading.interval);
+            let details = self.details_of(index);
             self.fill_io(reading, range, details).map_err(|error| error.to_string())?;
         }
         Ok(())

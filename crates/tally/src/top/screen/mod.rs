@@ -33,7 +33,7 @@ use view::statements::{page, Section};
 use view::table::{speaks_utf8, Table};
 use view::Reading;
 
-pub use orders::of_column;
+pub use orders::of_heading;
 pub use session::Request;
 
 /// The slowest and the fastest replay.

@@ -36,19 +36,8 @@ pub fn next(view: View, sort: &Sort, by: isize) -> Sort {
     all[(at as isize + by).rem_euclid(all.len() as isize) as usize].clone()
 }
 
-/// The order that a column stands for, given all headings.
-pub fn of_column(view: View, heads: &[&str], at: usize) -> Option<Sort> {
-    // Some headings occur twice. Commands are ordered by handling, functions by inclusive time.
-    let first = |head| heads.iter().position(|it| *it == head);
-    let aside = match view {
-        View::Commands => at > 0 && first("HANDLE COUNT").is_some_and(|first| at < first),
-        View::Functions => first("EXCLUSIVE").is_some_and(|first| at >= first),
-        _ => false,
-    };
-    heads.get(at).filter(|_| !aside).and_then(|head| of_heading(view, head))
-}
-
-fn of_heading(view: View, head: &str) -> Option<Sort> {
+/// The order that a heading stands for.
+pub fn of_heading(view: View, head: &str) -> Option<Sort> {
     let sort = match head {
         "%TIME" | "TIME" | "S/S" | "US/CMD" | "TOTAL" | "%BUSY" | "WAIT S/S" => Sort::Time,
         "COUNT" | "COUNT/S" | "HELD/S" | "CALLS" | "CALLS/S" | "HANDLE COUNT" | "CMD/S" => {
@@ -96,9 +85,9 @@ mod tests {
         assert_eq!(of_heading(View::Sessions, "%CPU"), Some(Sort::Cpu));
         assert_eq!(of_heading(View::Statements, "%IO"), Some(Sort::Io));
         assert_eq!(of_heading(View::Statements, "HISTORY"), None);
-        let commands = ["COMMAND", "READ COUNT", "MAX", "HANDLE COUNT", "MAX"];
-        let orders = (0..6).map(|at| of_column(View::Commands, &commands, at));
-        let wanted = [Some(Sort::Name), None, None, Some(Sort::Count), Some(Sort::Max), None];
-        assert_eq!(orders.collect::<Vec<_>>(), wanted);
+        let of_commands = |head| of_heading(View::Commands, head);
+        assert_eq!(of_commands("READ AVERAGE"), None);
+        assert_eq!(of_commands("HANDLE COUNT"), Some(Sort::Count));
+        assert_eq!(of_heading(View::Functions, "EXCLUSIVE AVERAGE"), None);
     }
 }

@@ -7,7 +7,8 @@ import org.pgtally.segment.Segment;
 
 /**
  * The statements that were executed, by their text. The segment has an id of each, and its text in pieces: names
- * {@code sql::ID::N::PIECE} of no statistic. Statements beyond the first {@link #MOST} are one.
+ * {@code sql::ID::N::PIECE} of no statistic. Statements beyond the first {@link #MOST} are one. What may be a password is in neither:
+ * texts that differ only in what is hidden ({@link Secrets}) are one statement.
  */
 final class SqlTexts {
     private static final int MOST = 256;
@@ -16,7 +17,9 @@ final class SqlTexts {
     private static final int LETTERS = 24 * PIECE;
 
     private final Segment segment;
+    /** By the texts that the application has, and by what is shown of them. */
     private final Map<String, SqlText> texts = new HashMap<>();
+    private final Map<String, SqlText> shownTexts = new HashMap<>();
     private final SqlText others;
 
     SqlTexts(Segment segment) {
@@ -26,18 +29,22 @@ final class SqlTexts {
 
     /** The statement of a text. */
     synchronized SqlText of(String text) {
-        String shown = text.strip();
-        SqlText known = texts.get(shown);
+        String stripped = text.strip();
+        SqlText known = texts.get(stripped);
         if (known == null) {
             if (texts.size() == MOST) {
                 return others;
             }
-            String id = hash(shown);
-            known = new SqlText(id, texts.size() + 1, segment.timer(CallBook.statistic("execute", id)), shown);
-            texts.put(shown, known);
-            write(known.id, shown);
+            known = shownTexts.computeIfAbsent(Secrets.hide(stripped), this::create);
+            texts.put(stripped, known);
         }
         return known;
+    }
+
+    private SqlText create(String shown) {
+        String id = hash(shown);
+        write(id, shown);
+        return new SqlText(id, shownTexts.size() + 1, segment.timer(CallBook.statistic("execute", id)), shown);
     }
 
     private void write(String id, String text) {

@@ -51,7 +51,7 @@ public final class Segment {
      * @throws IOException where it cannot be created; nothing is left behind
      */
     public Segment(Path path, int slots, int statistics, About about) throws IOException {
-        file = SegmentFile.create(path, slots, GROUPS, statistics, it -> {
+        file = SegmentFile.create(path, about.producer.split("[ /]", 2)[0], slots, GROUPS, statistics, it -> {
             Memory.putText(it.head, Layout.H_HOST, 256, about.host);
             Memory.putText(it.head, Layout.H_PRODUCER, 64, about.producer);
             Memory.putText(it.head, Layout.H_SERVER, 64, about.server);

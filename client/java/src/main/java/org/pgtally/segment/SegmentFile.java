@@ -6,13 +6,22 @@ import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.nio.file.attribute.UserPrincipal;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -21,6 +30,10 @@ import java.util.concurrent.TimeUnit;
  * <p>All mappings are made at the creation. Later a thread of the application could be interrupted in
  * {@link FileChannel#map}, which would close the channel. Memory is reserved by writing zeros: a full file system
  * then gives an {@link IOException} here, and no error in the middle of the application.
+ *
+ * <p>The first byte is locked for as long as the process writes the file. Another process replaces a file only if it is a segment of its
+ * own kind and user that nobody has locked: pids do not tell, since containers that share a directory have the same ones. The kernel
+ * gives up the lock when the process closes any descriptor of the file, so nothing here opens it again.
  */
 final class SegmentFile {
     private static final int PROBES = 1024;
@@ -30,6 +43,9 @@ final class SegmentFile {
     private static final int RING_SIZE = Layout.T_SIZE + Layout.T_RECORDS * Layout.R_SIZE;
     /** A quarter of the file system, and at most this, is left to others. */
     private static final long HEADROOM_MAX = 256L << 20;
+    private static final byte[] MAGIC = "TALLYSEG".getBytes(StandardCharsets.US_ASCII);
+    /** Files of this process, which must not open them again. */
+    private static final Set<Object> OWN = ConcurrentHashMap.newKeySet();
 
     final Path path;
     final int slots;
@@ -55,11 +71,15 @@ final class SegmentFile {
     private final ByteBuffer[] books;
     private final BitSet[] reserved;
     private final RandomAccessFile file;
+    /** Which file it is, whatever name it has. */
+    private final Object key;
     private final FileStore store;
 
-    private SegmentFile(Path path, RandomAccessFile file, int slots, int groups, int statistics) throws IOException {
+    private SegmentFile(Path path, RandomAccessFile file, Object key, int slots, int groups, int statistics)
+            throws IOException {
         this.path = path;
         this.file = file;
+        this.key = key;
         this.slots = slots;
         this.groups = groups;
         this.statistics = statistics;
@@ -94,34 +114,87 @@ final class SegmentFile {
         return channel.map(FileChannel.MapMode.READ_WRITE, at, length).order(ByteOrder.nativeOrder());
     }
 
-    /** Creates the file under a temporary name, has {@code fill} complete it, and gives it its name. */
-    static SegmentFile create(Path path, int slots, int groups, int statistics, Filling fill) throws IOException {
-        Path folder = path.toAbsolutePath().getParent();
-        requireMemory(folder);
-        Path temporary = path.resolveSibling(path.getFileName() + ".new." + ProcessHandle.current().pid());
-        Files.deleteIfExists(temporary);
+    /**
+     * Creates the file under a temporary name, has {@code fill} complete it, and gives it its name. What an ended process has left
+     * under that name goes; anything else stays.
+     *
+     * @param kind how the names of producers begin whose files may be replaced
+     */
+    static SegmentFile create(Path path, String kind, int slots, int groups, int statistics, Filling fill)
+            throws IOException {
+        requireMemory(path.toAbsolutePath().getParent());
+        Path temporary = path.resolveSibling(path.getFileName() + ".new." + UUID.randomUUID());
         Files.createFile(temporary,
                 PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
         RandomAccessFile file = null;
+        Object key = keyOf(temporary);
         try {
             file = new RandomAccessFile(temporary.toFile(), "rw");
-            SegmentFile created = new SegmentFile(path, file, slots, groups, statistics);
+            OWN.add(key);
+            if (file.getChannel().tryLock(0, 1, false) == null) {
+                throw new IOException(temporary + " is locked by another process");
+            }
+            SegmentFile created = new SegmentFile(path, file, key, slots, groups, statistics);
             created.fillHeader();
             fill.fill(created);
             // The magic last: until then the file is none.
-            byte[] magic = {'T', 'A', 'L', 'L', 'Y', 'S', 'E', 'G'};
-            for (int i = 0; i < magic.length; i++) {
-                created.head.put(i, magic[i]);
+            for (int i = 0; i < MAGIC.length; i++) {
+                created.head.put(i, MAGIC[i]);
             }
-            Files.move(temporary, path, StandardCopyOption.ATOMIC_MOVE);
+            removeLeft(path, kind, Files.getOwner(temporary));
+            // Unlike a renaming, this replaces nothing.
+            Files.createLink(path, temporary);
+            Files.delete(temporary);
             return created;
         } catch (IOException | RuntimeException e) {
             if (file != null) {
                 file.close();
             }
+            OWN.remove(key);
             Files.deleteIfExists(temporary);
+            if (e instanceof FileAlreadyExistsException) {
+                throw new IOException(path + " exists and is not the segment of an ended process: choose another file or"
+                        + " directory, or remove it", e);
+            }
             throw e;
         }
+    }
+
+    private static Object keyOf(Path path) throws IOException {
+        return Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS).fileKey();
+    }
+
+    /** Removes the segment that an ended process of this kind and user has left. */
+    private static void removeLeft(Path path, String kind, UserPrincipal owner) throws IOException {
+        Object key;
+        try {
+            BasicFileAttributes found =
+                    Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+            key = found.fileKey();
+            if (!found.isRegularFile() || OWN.contains(key)
+                    || !Files.getOwner(path, LinkOption.NOFOLLOW_LINKS).equals(owner)) {
+                return;
+            }
+        } catch (NoSuchFileException e) {
+            return;
+        }
+        try (FileChannel left = FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE,
+                LinkOption.NOFOLLOW_LINKS)) {
+            if (isOfKind(left, kind) && left.tryLock(0, 1, false) != null && key.equals(keyOf(path))) {
+                Files.deleteIfExists(path);
+            }
+        }
+    }
+
+    private static boolean isOfKind(FileChannel left, String kind) throws IOException {
+        ByteBuffer head = ByteBuffer.allocate(Layout.HEADER_SIZE);
+        byte[] name = kind.getBytes(StandardCharsets.UTF_8);
+        if (left.read(head, 0) != Layout.HEADER_SIZE) {
+            return false;
+        }
+        byte[] found = head.array();
+        return Arrays.equals(found, 0, MAGIC.length, MAGIC, 0, MAGIC.length) && Arrays.equals(found,
+                Layout.H_PRODUCER, Layout.H_PRODUCER + name.length, name, 0, name.length);
     }
 
     /** On another file system every page that is written would go to a disk sooner or later. */
@@ -212,10 +285,17 @@ final class SegmentFile {
         file.write(zeros);
     }
 
-    /** Removes the file. What is mapped stays until it is no longer used. */
+    /** Removes the file, unless its name is another's now. What is mapped stays until it is no longer used. */
     void remove() {
         try {
-            Files.deleteIfExists(path);
+            if (key.equals(keyOf(path))) {
+                Files.deleteIfExists(path);
+            }
+        } catch (IOException e) {
+            // It has no name any more.
+        }
+        OWN.remove(key);
+        try {
             file.close();
         } catch (IOException e) {
             // Nothing depends on it.

@@ -121,6 +121,42 @@ final class ProbeTest {
         equal("af63dc4c8601ec8c", texts.of("a").id, "the first is still known");
     }
 
+    static void whatMayBeAPasswordIsHidden() throws Exception {
+        String[][] cases = {
+            {"select 'a', 1 from t where b = ? -- c 'd'", "select '***', 1 from t where b = ? -- c 'd'"},
+            {"select E'a\\'b', $x$c$$d$x$, \"e'f\", U&'g', n'h' || i", "select '***', '***', \"e'f\", '***', '***' || i"},
+            {"insert into t values ('a'\n'b', 'it''s') /* 'c' */", "insert into t values ('***', '***') /* 'c' */"},
+            {"select a like 'b\\' and c = 'd'", "select a like '***' and c = '***'"},
+            {"/* a */ alter role r password 'b' -- was c", "/* ... */ alter role r password '***' /* ... */"},
+            {"alter role r password 'a\\'' b' createdb", "alter role r password '***'"},
+            {"alter role r password 'open", "alter role r password '***'"},
+            {"set app.password = hunter2", "set app.password = '***'"},
+            {"SET LOCAL \"my.claims\" TO a, 'b', -5, default", "SET LOCAL \"my.claims\" TO '***', '***', -'***', default"},
+            {"alter system set primary_conninfo='a'", "alter system set primary_conninfo='***'"},
+            {"set work_mem to 64", "set work_mem to 64"},
+            {"update t set a = b, c = 'd'", "update t set a = b, c = '***'"},
+            {"set a.b = ?", "set a.b = ?"},
+            {"{call p('a')}", "{call p('***')}"},
+            {"copy t from program 'a' /* b /* c */ d */", "copy t from program '***' /* ... */"},
+            {"", ""},
+        };
+        for (String[] texts : cases) {
+            equal(texts[1], Secrets.hide(texts[0]), texts[0]);
+        }
+        Segment segment = Units.segment(1, 64);
+        SqlTexts texts = new SqlTexts(segment);
+        SqlText first = texts.of("alter role r password 'hunterzwei'");
+        equal(true, texts.of("alter role r password 'another'") == first, "the same statement");
+        equal(0, bytesOf(segment, "hunterzwei") + bytesOf(segment, "another"), "in the segment");
+        equal(1, bytesOf(segment, "alter role r password '***'"), "its text");
+    }
+
+    /** How often a text is in the segment. */
+    private static int bytesOf(Segment segment, String text) throws Exception {
+        String all = new String(java.nio.file.Files.readAllBytes(segment.path()), java.nio.charset.StandardCharsets.ISO_8859_1);
+        return all.split(java.util.regex.Pattern.quote(text), -1).length - 1;
+    }
+
     static void methodsHaveNamesThatFit() {
         equal("a.b::C.m(int)", MethodName.of("a.b.C", "m", "int").toString(), "a name");
         equal("default::C.m()", MethodName.of("C", "m", "").toString(), "without a package");

@@ -3,13 +3,17 @@ package org.pgtally.segment;
 
 import static org.pgtally.test.Units.equal;
 
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import org.pgtally.test.Units;
 import org.pgtally.test.Units.Reading;
@@ -114,6 +118,85 @@ final class SegmentTest {
         equal("abcde\0\0\0", new String(memory.array(), 0, 8, StandardCharsets.UTF_8), "a euro");
         Memory.putText(memory, 0, 8, "abcd\u20ac");
         equal("abcd\u20ac\0", new String(memory.array(), 0, 8, StandardCharsets.UTF_8), "it fits");
+    }
+
+    /** Another process: it creates a segment at a path, reports that, and ends with its input; "crash": without removing it. */
+    public static void main(String[] arguments) throws IOException {
+        Segment segment = create(Path.of(arguments[0]), "test 2");
+        System.out.println("created");
+        System.in.read();
+        if (arguments.length == 1) {
+            segment.remove();
+        }
+        System.exit(0);
+    }
+
+    private static Segment create(Path path, String producer) throws IOException {
+        return new Segment(path, 1, 64, new Segment.About("units", producer, "Java"));
+    }
+
+    private static String refusal(Path path) {
+        try {
+            create(path, "test 1").remove();
+            return "none";
+        } catch (IOException e) {
+            return e.getMessage().contains(path + " exists and is not the segment of an ended process") ? "refused" : e + "";
+        }
+    }
+
+    private static Process another(Path path, String... more) throws IOException {
+        List<String> command = new ArrayList<>(List.of(System.getProperty("java.home") + "/bin/java", "-cp",
+                System.getProperty("java.class.path"), SegmentTest.class.getName(), path + ""));
+        command.addAll(List.of(more));
+        Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        equal("created", new BufferedReader(new InputStreamReader(process.getInputStream())).readLine(),
+                "another process");
+        return process;
+    }
+
+    static void onlyTheSegmentOfAnEndedProcessIsReplaced() throws Exception {
+        Path folder = Files.createTempDirectory(Path.of("/dev/shm"), "pgtally-units");
+        Path path = folder.resolve("segment");
+        Path target = folder.resolve("target");
+        Files.writeString(target, "another's");
+        Files.createSymbolicLink(path, target);
+        equal("refused", refusal(path), "a link");
+        equal(true, Files.isSymbolicLink(path), "the link");
+        Files.delete(path);
+        Files.writeString(path, "another's");
+        equal("refused", refusal(path), "a file");
+        equal("another's another's", Files.readString(path) + " " + Files.readString(target), "the files");
+        Files.delete(path);
+
+        Segment other = create(path, "another 1");
+        equal("refused", refusal(path), "of this process");
+        other.remove();
+        Process ended = another(path, "crash");
+        equal("refused", refusal(path), "of a running process");
+        ended.getOutputStream().close();
+        ended.waitFor();
+        equal(true, Files.exists(path), "what it has left");
+        try {
+            create(path, "another 1").remove();
+            throw new AssertionError("of another kind of process");
+        } catch (IOException e) {
+            equal(true, Files.exists(path), "of another kind");
+        }
+        equal("none", refusal(path), "of an ended process");
+        equal(false, Files.exists(path), "removed by its owner");
+
+        // Its name is another's when it ends.
+        Segment first = create(path, "test 1");
+        Files.delete(path);
+        Segment second = create(path, "test 1");
+        first.remove();
+        equal(true, Files.exists(path), "the second one's");
+        second.remove();
+        try (var left = Files.list(folder)) {
+            equal(1L, left.count(), "only the link's target is left");
+        }
+        Files.delete(target);
+        Files.delete(folder);
     }
 
     static void theLevelEndsAtItsEnd() throws Exception {

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Histories of a server that stops, crashes and starts again while it is followed, by a clock that the test advances.
+//! What was executed is counted once, whichever of that the reader sees.
+#![allow(missing_docs)]
+
+#[path = "../../segment/tests/maker/mod.rs"]
+mod maker;
+
+use std::path::{Path, PathBuf};
+
+use live::follower::{Figures, Follower, Step, Wanted};
+use maker::{Counted, Maker, Shape};
+use segment::layout::header;
+use segment::{Statements, ToSegmentPath};
+
+const SHAPE: Shape = Shape { slots: 2, groups: 1, stats_per_book: 16 };
+const SECOND: u64 = 1_000_000_000;
+/// When a history begins: by the clock, and ns since 1970.
+const BEGIN: u64 = 100 * SECOND;
+const EPOCH: u64 = 1_700_000_000 * SECOND;
+const STATEMENTS: usize = 3;
+/// No process has it.
+const NOBODY: u32 = 1 << 30;
+
+/// What can be had again from its seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// How a run of the server ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Stop {
+    /// Its statements are saved for the next one.
+    Saved,
+    /// They are not.
+    Unsaved,
+    /// It is killed, and the next one uses the same segment.
+    Killed,
+}
+
+struct Server {
+    path: PathBuf,
+    now: u64,
+    /// The segment, while there is one.
+    maker: Option<Maker>,
+    runs: bool,
+    starts: u64,
+    /// When each segment was made, and when its server ended for good.
+    runs_of: Vec<(u64, Option<u64>)>,
+    /// Calls of each statement that the segment has, and since which one these are.
+    calls: [u64; STATEMENTS],
+    since: u64,
+    /// The same in the file of a clean stop.
+    saved: Option<([u64; STATEMENTS], u64)>,
+    /// All that were ever executed.
+    executed: [u64; STATEMENTS],
+}
+
+impl Server {
+    fn new(folder: &Path, loaded: u64) -> Server {
+        let saved = (loaded > 0).then_some(([loaded; STATEMENTS], EPOCH));
+        let path = folder.join("pg_tally.1.2");
+        let mut server = Server {
+            path,
+            now: BEGIN,
+            maker: None,
+            runs: false,
+            starts: 0,
+            runs_of: Vec::new(),
+            calls: [0; STATEMENTS],
+            since: 0,
+            saved,
+            executed: [0; STATEMENTS],
+        };
+        server.start();
+        server
+    }
+
+    /// A process that exists, another one each time.
+    fn pid(&self) -> u32 {
+        match self.starts % 2 {
+            0 => std::process::id(),
+            _ => std::os::unix::process::parent_id(),
+        }
+    }
+
+    fn start(&mut self) {
+        self.starts += 1;
+        self.runs = true;
+        if self.maker.is_none() {
+            // No two segments are made at one instant.
+            self.now += 1000;
+            let created = EPOCH + self.now;
+            (self.calls, self.since) = self.saved.take().unwrap_or(([0; STATEMENTS], created));
+            let maker = Maker::with_statements(&self.path, SHAPE, 2);
+            for (word, value) in [
+                (header::CLOCK_TICK0, self.now),
+                (header::CLOCK_NS0, self.now),
+                (header::RESET_TICK, self.now),
+                (header::CREATED_NS, created),
+                (header::STATEMENTS_SINCE, self.since),
+            ] {
+                maker.u64(word as u64, value);
+            }
+            maker.u32(header::CLOCK_KIND as u64, 255);
+            self.maker = Some(maker);
+            self.runs_of.push((self.now, None));
+            (0..STATEMENTS).for_each(|id| self.write(id));
+        }
+        self.pass(0);
+        let maker = self.maker.as_ref().expect("made");
+        maker.u32(header::SERVER_PID as u64, self.pid());
+    }
+
+    fn pass(&mut self, ticks: u64) {
+        self.now += ticks;
+        if let Some(maker) = &self.maker {
+            maker.u64(header::VIRTUAL_TICK as u64, self.now);
+        }
+    }
+
+    fn write(&self, id: usize) {
+        let Some(maker) = self.maker.as_ref().filter(|_| self.calls[id] > 0) else { return };
+        let first_us = (BEGIN / 1000) as i64;
+        // Some of each length, since the maker's buckets are bytes.
+        let times: Vec<u64> = (0..self.calls[id]).map(|n| 8 << (n % 32)).collect();
+        let counted = Counted { seen: (first_us, first_us), ..Counted::new(1 + id as u64, &times) };
+        maker.enter(&counted, maker.get_u64(header::CLOCK_TICK0 as u64));
+    }
+
+    fn execute(&mut self, id: usize, calls: u64) {
+        self.calls[id] += calls;
+        self.executed[id] += calls;
+        self.write(id);
+    }
+
+    /// `unread`: the reader cannot read it any more, as when a connection breaks.
+    fn stop(&mut self, how: Stop, unread: bool) {
+        self.runs = false;
+        let maker = self.maker.as_ref().expect("a server that runs");
+        maker.u32(header::SERVER_PID as u64, NOBODY);
+        if how == Stop::Killed {
+            return;
+        }
+        // As the postmaster does it: first in the file that readers have open.
+        maker.u64(header::ENDED_TICK as u64, self.now);
+        std::fs::remove_file(&self.path).unwrap();
+        self.saved = (how == Stop::Saved).then_some((self.calls, self.since));
+        if unread {
+            maker.file.set_len(100).unwrap();
+        }
+        self.maker = None;
+        if let Some(run) = self.runs_of.last_mut() {
+            run.1 = Some(self.now);
+        }
+    }
+}
+
+/// A reader, and what it has read.
+struct Reader {
+    follower: Follower,
+    recorded: [u64; STATEMENTS],
+    attached: bool,
+    /// Begin and end of each frame.
+    frames: Vec<(u64, u64)>,
+    /// The first frame from now on begins with its run.
+    fresh: bool,
+    /// What the follower returned, for the message of a failure.
+    steps: Vec<String>,
+}
+
+impl Reader {
+    fn new(server: &Server) -> Reader {
+        let wanted = Wanted { figures: Figures::Frames, statements: true, ..Wanted::default() };
+        let follower = Follower::new(server.path.to_segment_path(), wanted);
+        Reader {
+            follower,
+            recorded: [0; STATEMENTS],
+            attached: false,
+            frames: Vec::new(),
+            fresh: false,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Frames lie one after the other, each within a run, and those of a run that was found later begin with it.
+    fn frame(&mut self, begin: u64, end: u64, server: &Server) {
+        let last = self.frames.last().map_or(0, |last| last.1);
+        assert!(last <= begin && begin <= end, "{begin} {end}: {:?}", self.frames);
+        let run = server.runs_of.iter().rev().find(|run| run.0 <= begin);
+        let (start, stop) = run.expect("no frame without a run");
+        assert!(stop.is_none_or(|stop| end <= stop), "{begin} {end}: {:?}", server.runs_of);
+        assert!(
+            !std::mem::take(&mut self.fresh) || begin == *start,
+            "{begin}: {:?}",
+            server.runs_of
+        );
+        self.frames.push((begin, end));
+    }
+
+    fn look(&mut self, details: bool, server: &Server) {
+        for step in self.follower.step(details) {
+            match step {
+                Step::Attached { fresh } => {
+                    self.steps.push(format!("attached, fresh: {fresh}"));
+                    (self.attached, self.fresh) = (true, fresh);
+                }
+                Step::Ended(why) => self.steps.push(why.to_string()),
+                Step::Absent(why) => self.steps.push(why.to_string()),
+                Step::Frame(taken) => {
+                    let end = taken.frame.monotonic_ns;
+                    self.frame(end - taken.frame.ticks, end, server);
+                    let found = taken.details.and_then(|it| it.statements);
+                    let Some((before, now)) = found else { continue };
+                    let before = before.expect("an interval begins with a reading");
+                    for record in Statements::records(&before, &now) {
+                        self.recorded[record.key.id as usize - 1] += record.sums.exec.count;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A history; returns whether all that was executed had to be recorded.
+fn history(seed: u64) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let mut dice = Dice(seed);
+    let mut server = Server::new(folder.path(), dice.below(2) * 1000);
+    server.pass(SECOND);
+    let mut reader = Reader::new(&server);
+    reader.look(true, &server);
+    assert!(reader.attached, "seed {seed}");
+    let mut whole = true;
+    for _ in 0..60 {
+        match (dice.below(8), server.runs) {
+            (0..4, true) => {
+                server.execute(dice.below(STATEMENTS as u64) as usize, 1 + dice.below(20))
+            }
+            (4, true) => {
+                let how = [Stop::Saved, Stop::Saved, Stop::Killed, Stop::Unsaved];
+                let how = how[dice.below(4) as usize];
+                // What only an unread segment had is lost unless it was handed on.
+                whole &= how != Stop::Unsaved;
+                server.stop(how, dice.below(2) == 0);
+            }
+            (_, false) if dice.below(2) == 0 => server.start(),
+            (5, _) => server.pass(1 + dice.below(3 * SECOND)),
+            _ => reader.look(dice.below(2) == 0, &server),
+        }
+        let (recorded, executed) = (reader.recorded, server.executed);
+        let within =
+            recorded.iter().zip(executed).all(|(recorded, executed)| *recorded <= executed);
+        assert!(within, "seed {seed}: {recorded:?} of {executed:?}");
+    }
+    if !server.runs {
+        server.start();
+    }
+    // The first finds the end of the run before.
+    (0..3).for_each(|_| reader.look(true, &server));
+    if whole {
+        assert_eq!(reader.recorded, server.executed, "seed {seed}: {:?}", reader.steps);
+    }
+    whole
+}
+
+/// The case that was reported: the server stops between two looks, and the next one starts soon.
+#[test]
+fn an_interval_ends_where_its_run_ended_and_the_next_one_begins_with_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::new(folder.path(), 0);
+    let mut reader = Reader::new(&server);
+    reader.look(true, &server);
+    let begin = server.now;
+    server.pass(SECOND);
+    server.stop(Stop::Saved, false);
+    let stop = server.now;
+    server.pass(SECOND / 2);
+    server.start();
+    let start = server.now;
+    server.pass(3 * SECOND);
+    (0..2).for_each(|_| reader.look(true, &server));
+    assert_eq!(reader.frames, [(begin, stop), (start, server.now)]);
+    // A server that was killed says nothing; the reader has seen it until it looked.
+    server.stop(Stop::Killed, false);
+    server.pass(SECOND);
+    (0..2).for_each(|_| reader.look(true, &server));
+    assert_eq!(reader.frames[2..], [(server.now - SECOND, server.now)]);
+}
+
+#[test]
+fn over_any_restarts_each_execution_is_recorded_once() {
+    let whole = (0..400).filter(|seed| history(*seed)).count();
+    assert!(whole > 50, "{whole} histories without a loss");
+}
+
+/// The case that was reported: 1,000 executions, 100 while recorded, a restart, 10.
+#[test]
+fn what_a_clean_stop_has_saved_is_not_counted_again() {
+    for unread in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = Server::new(folder.path(), 0);
+        server.execute(0, 1000);
+        let mut reader = Reader::new(&server);
+        reader.look(true, &server);
+        server.executed = [0; STATEMENTS];
+        server.execute(0, 100);
+        if !unread {
+            reader.look(true, &server);
+            assert_eq!(reader.recorded, [100, 0, 0]);
+        }
+        for _ in 0..20 {
+            server.stop(Stop::Saved, unread);
+            server.start();
+        }
+        server.execute(0, 10);
+        (0..3).for_each(|_| reader.look(true, &server));
+        assert_eq!(reader.recorded, [110, 0, 0], "unread: {unread}: {:?}", reader.steps);
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A log collector that stops: processes wait for its pipe, and what they wait for has a name.
+
+use crate::support::{create_views, eventually, plain, start};
+use postgres::NoTls;
+use rustix::process::{kill_process, Pid, Signal};
+
+/// The process goes on when this is dropped.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn new(pid: i32) -> Stopped {
+        let pid = Pid::from_raw(pid).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        Stopped(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        kill_process(self.0, Signal::CONT).unwrap();
+    }
+}
+
+#[test]
+fn a_session_that_waits_for_the_log_collector_is_shown_with_what_it_waits_for() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.slow_threshold", "1ms")
+            .setting("logging_collector", "on")
+            .setting("autovacuum", "off"),
+    );
+    create_views(&cluster);
+    let mut admin = cluster.connect().unwrap();
+    let mut talker = cluster.config().connect(NoTls).unwrap();
+    let pid: i32 = talker.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let logger: i32 = admin
+        .query_one("select pid from tally.sessions where kind = 'logger'", &[])
+        .unwrap()
+        .get(0);
+    std::thread::scope(|scope| {
+        let stopped = Stopped::new(logger);
+        scope.spawn(move || {
+            // More than a pipe holds.
+            let sql = "do $$ begin for n in 1..2000 loop raise log '%', repeat('x', 1000); end loop; end $$";
+            talker.batch_execute(sql).unwrap();
+            talker.batch_execute("select 1").unwrap();
+        });
+        eventually("it waits for the pipe", || {
+            let sql = "select activity from tally.sessions where pid = $1";
+            let activity: Option<String> = admin.query_one(sql, &[&pid]).unwrap().get(0);
+            activity.as_deref() == Some("Call:log_pipe")
+        });
+        drop(stopped);
+    });
+    let event =
+        "select text from tally.events where pid = $1 and kind = 'slow' and text ~ ': log pipe$'";
+    eventually("the wait is reported", || !admin.query(event, &[&pid]).unwrap().is_empty());
+    let writes = "select sum(count)::bigint from tally.files where file = 'log pipe' and operation = 'write'";
+    assert!(admin.query_one(writes, &[]).unwrap().get::<_, i64>(0) > 0);
+    let unnamed = "select count(*) from tally.waits where wait_event = 'write'";
+    assert_eq!(admin.query_one(unnamed, &[]).unwrap().get::<_, i64>(0), 0);
+}
