@@ -258,7 +258,9 @@ impl Follower {
     /// Returns whether the run started after the one read before. `opened`: what is at the place, if that is known.
     fn attach(&mut self, opened: Option<Result<Segment, Error>>) -> Result<bool, Absent> {
         match opened.unwrap_or_else(|| self.place.open()) {
-            Ok(segment) if segment.server_runs() == Some(false) => Err(Absent::Stopped),
+            // One that was opened before its next server took it over would be read as the run before. The next step
+            // finds that server.
+            Ok(segment) if End::of(&segment).is_some() => Err(Absent::Stopped),
             Ok(segment) => self.begin(segment).map_err(Absent::Unreadable),
             Err(Error::Segment(segment::Error::NotFound { .. })) => Err(Absent::Ended),
             Err(error) => Err(Absent::Unreadable(error)),

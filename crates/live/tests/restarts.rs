@@ -6,7 +6,10 @@
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use live::follower::{Figures, Follower, Step, Wanted};
 use maker::{Counted, Maker, Shape};
@@ -293,6 +296,41 @@ fn an_interval_ends_where_its_run_ended_and_the_next_one_begins_with_the_next_ru
     server.pass(SECOND);
     (0..2).for_each(|_| reader.look(true, &server));
     assert_eq!(reader.frames[2..], [(server.now - SECOND, server.now)]);
+}
+
+/// At whichever reading of the reader's last look the next server takes the segment over: no run is found twice.
+#[test]
+fn a_server_that_takes_the_segment_over_while_the_reader_looks_is_one_run() {
+    let mut looks = 0;
+    for at in 0.. {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = Server::new(folder.path(), 0);
+        let mut reader = Reader::new(&server);
+        reader.look(true, &server);
+        server.pass(SECOND);
+        server.stop(Stop::Killed, false);
+        server.starts += 1;
+        let (pid, file) = (server.pid(), std::fs::File::options().write(true).open(&server.path));
+        let (file, mut readings) = (file.unwrap(), 0);
+        let begun = Arc::new(AtomicBool::new(false));
+        let starts = begun.clone();
+        let segment = reader.follower.segment().unwrap();
+        segment.set_before_reading(Some(Box::new(move |_, _| {
+            if readings == at {
+                file.write_all_at(&pid.to_ne_bytes(), header::SERVER_PID as u64).unwrap();
+                starts.store(true, Ordering::Relaxed);
+            }
+            readings += 1;
+        })));
+        (0..3).for_each(|_| reader.look(true, &server));
+        let found = reader.steps.iter().filter(|it| it.starts_with("attached")).count();
+        if !begun.load(Ordering::Relaxed) {
+            break;
+        }
+        assert_eq!(found, 2, "at reading {at}: {:?}", reader.steps);
+        looks += 1;
+    }
+    assert!(looks > 5, "{looks} readings");
 }
 
 #[test]
