@@ -762,7 +762,7 @@ take_without_text(tally_cache *cache, uint32_t index, const tally_statement_key 
 
 static tally_local_statement *
 enter_again(tally_cache *cache, const tally_statement_key *key, uint64_t tag, const tally_statement_text *text,
-			tally_evicted *evicted)
+			uint32_t known, tally_evicted *evicted)
 {
 	uint32_t	index = stray_of(cache, key, tag_without_text(tag));
 	tally_sets	sets;
@@ -777,6 +777,8 @@ enter_again(tally_cache *cache, const tally_statement_key *key, uint64_t tag, co
 		(void) tally_statement_obtain(cache->segment, &sets, key, tag, text);
 		tally_sets_unlock(&sets);
 	}
+	else if (known == TALLY_NONE)	/* the caller does not know the text */
+		return &cache->local[index];
 	cache->tags[index] = tag;
 	return &cache->local[index];
 }
@@ -859,7 +861,7 @@ tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 	if (__builtin_expect(cache->strays != 0, 0))
 	{
 		flush_stray(cache);
-		local = enter_again(cache, key, tag, text, &evicted);
+		local = enter_again(cache, key, tag, text, known, &evicted);
 	}
 	if (__builtin_expect(local == NULL, 1))
 		local = enter(cache, key, tag, text, known, !seen_lately(cache, tag), &evicted);

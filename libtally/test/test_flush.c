@@ -342,6 +342,32 @@ a_stopped_holder_delays_nobody_and_nothing_is_lost(void **state)
 	assert_statements_at_rest(&segment);
 }
 
+/* As the end of a message does. */
+static void
+the_text_of_a_stray_is_given_by_who_knows_it(void **state)
+{
+	tally_statement_key key = test_key(1);
+	tally_statement_text text = {.bytes = "one",.length = 3,.whole = 3};
+	tally_slot	slot;
+	tally_cache cache;
+	tally_local_statement *local;
+	pid_t		holder = stopped_holder();
+
+	(void) state;
+	test_open_cache(&segment, &slot, &cache);
+	local = tally_cache_enter(&cache, &key, &text, TALLY_NONE);
+	assert_non_null(local);
+	for (int i = 0; i < 2; i++)
+		assert_ptr_equal(tally_cache_enter(&cache, &key, NULL, TALLY_NONE), local);
+	assert_null(tally_cache_find(&cache, &key));
+	go_on(holder);
+	assert_non_null(tally_cache_enter(&cache, &key, &text, TALLY_NONE));
+	assert_true(has_text(1));
+	assert_non_null(tally_cache_find(&cache, &key));
+	tally_retire(&slot);
+	assert_statements_at_rest(&segment);
+}
+
 /* What a session leaves counts in its slot, whoever has that: the next session, or nobody. */
 static void
 a_session_that_ends_while_the_locks_are_held_leaves_its_statements(void **state)
@@ -446,6 +472,7 @@ main(void)
 		TEST(a_reset_killed_at_any_step_is_completed_by_the_next),
 		TEST(a_torn_local_entry_is_flushed_and_cleared),
 		TEST(a_stopped_holder_delays_nobody_and_nothing_is_lost),
+		TEST(the_text_of_a_stray_is_given_by_who_knows_it),
 		TEST(a_session_that_ends_while_the_locks_are_held_leaves_its_statements),
 		TEST(more_statements_than_a_cache_holds_are_dropped_while_their_sets_are_locked),
 		TEST(a_lock_held_under_a_pid_that_came_later_is_taken_over),
