@@ -22,7 +22,7 @@ const read = (ns, length, more = {}) =>
 /** A query of 10 ms that reads twice in a node of its plan; then its worker, and a short message. */
 const lines = [
     line("trace", 0, null, { time: 1e9 }),
-    line("statement", 0.1 * MS, null, { query: HOSTILE, queryid: 42, depth: 0 }),
+    line("statement", 0.1 * MS, null, { query: HOSTILE, queryid: "42", depth: 0 }),
     line("begin", 0.2 * MS, null, { name: "start", depth: 0 }),
     line("node", 0.3 * MS, null, { node: 0, name: "Aggregate" }),
     line("node", 0.3 * MS, null, { node: 1, parent: 0, name: "Seq Scan on t" }),

@@ -9,6 +9,7 @@ use segment::interval::SessionRow;
 use segment::{Blocked, LockTag, SessionStatement, Statements, WaitClass};
 use serde::Serialize;
 
+use crate::json_id::id_or_null;
 use crate::rows::{accepts, left, right, text, Wish};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 use crate::units::duration;
@@ -44,6 +45,7 @@ pub struct Party {
     /// Time since its statement began, while it executes one.
     pub statement_seconds: Option<f64>,
     /// The statement that it executes, or else the last one; `None`: not known.
+    #[serde(serialize_with = "id_or_null")]
     pub queryid: Option<i64>,
     /// Its text.
     pub query: Option<String>,

@@ -11,7 +11,7 @@ export interface Line {
     readonly phase?: string;
     readonly activity?: string;
     readonly message?: string;
-    readonly queryid?: number;
+    readonly queryid?: string;
     readonly query?: string;
     readonly depth?: number;
     readonly rows?: number;

@@ -6,6 +6,7 @@ use std::io::Write;
 use error::Error;
 use segment::Traced;
 use serde::Serialize;
+use view::json_id::id_or_null;
 
 use super::names;
 use super::story::{Item, Story, Unit};
@@ -27,7 +28,7 @@ struct Line<'a> {
     activity: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "id_or_null")]
     queryid: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     query: Option<String>,

@@ -9,8 +9,9 @@ use segment::statements::{in_progress, Holder, MessageText, Split as Parts, Wait
 use segment::{InFlight, StatementKey};
 use serde::Serialize;
 
-use super::row::{as_text, StatementRow};
+use super::row::StatementRow;
 use super::{ActivityRow, Split};
+use crate::json_id::id_or_null;
 use crate::units::percent;
 
 /// The statement a session works for.
@@ -23,7 +24,7 @@ pub struct CurrentRow {
     /// The slot's generation: how many processes have owned it.
     pub generation: u32,
     /// The query ID as PostgreSQL prints it; `None`: not known yet, or not identified.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "id_or_null")]
     pub queryid: Option<i64>,
     /// Its text, without its constants while the query ID is not known; `None`: not known.
     pub query: Option<Arc<str>>,

@@ -38,7 +38,6 @@ pub struct Statements {
     /// The table that all sessions share.
     pub table: TableRow,
     /// What the table is full of, where statements of one kind evict others.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flood: Option<Flood>,
     /// Statements are not counted at the moment: `tally cost` measures their cost.
     pub paused: bool,

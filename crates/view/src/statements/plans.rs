@@ -6,6 +6,7 @@ use segment::{Plan, Segment, StatementKey};
 use serde::Serialize;
 
 use super::Section;
+use crate::json_id::id;
 use crate::units::{count, duration, whole};
 
 /// A plan of a statement, by the executions that were noted: the slow ones, and the second one of each session that
@@ -16,8 +17,10 @@ pub struct PlanRow {
     #[serde(skip)]
     pub key: StatementKey,
     /// The statement's query id.
+    #[serde(serialize_with = "id")]
     pub queryid: i64,
     /// The plan's: a hash of its nodes with their relations and indexes.
+    #[serde(serialize_with = "id")]
     pub planid: i64,
     /// Executions noted.
     pub noted: u64,

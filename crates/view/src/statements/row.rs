@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use segment::statements::{Blocks, MessageText, Text, Wal};
 use segment::{own, wait_names, Statement, StatementKey};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::histogram::Bucket;
 use super::{ActivityRow, Split};
+use crate::json_id::id_or_null;
 
 /// One statement.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -24,7 +25,7 @@ pub struct StatementRow {
     pub unnamed_seconds: f64,
     /// The query ID as PostgreSQL prints it; `None`: not identified. A string in JSON, because many parsers
     /// read numbers as floating point.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "id_or_null")]
     pub queryid: Option<i64>,
     /// Whether the client sent it, rather than another statement that executed it.
     pub toplevel: bool,
@@ -168,13 +169,6 @@ pub struct Jit {
     pub emissions: u64,
     /// Time of emitting machine code.
     pub emission_seconds: f64,
-}
-
-pub(super) fn as_text<S: Serializer>(id: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match id {
-        Some(id) => serializer.collect_str(id),
-        None => serializer.serialize_none(),
-    }
 }
 
 /// A name, or the OID if the name is not known.
