@@ -320,14 +320,16 @@ impl Story {
         }
     }
 
-    /// A statement names it when it is analysed, and again when it starts.
+    /// A statement names it when it is analysed, and again when it starts. The next one of the same message may name the same.
     fn context(&mut self, tick: u64, parent: TraceParent) {
         self.show(tick);
-        let known = self.unit.items.iter().rev().find_map(|item| match item {
+        let items = self.unit.items.iter().rev();
+        let its = items.take_while(|item| !matches!(item, Item::Statement { depth: 0, .. }));
+        let mut known = its.filter_map(|item| match item {
             Item::Context { parent, .. } => Some(*parent),
             _ => None,
         });
-        if known != Some(parent) {
+        if known.next() != Some(parent) {
             self.push(Item::Context { start: tick, parent });
         }
     }

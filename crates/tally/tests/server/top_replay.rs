@@ -171,7 +171,7 @@ fn devices_relations_and_kernel_figures_are_replayed() {
     assert_eq!(steps[1]["kernel"]["of_seconds"], Value::Null);
     let view = ["--from", "00:00:24", "--to", "00:00:25", "--view", "io", "--no-config"];
     let text = support::output(&mut replay(&view, &path));
-    for part in ["shop/16384", "recorded per 10 s", "sda", "kernel, 10 s together"] {
+    for part in ["shop/16384", "recorded per 10.0 s", "sda", "kernel, 10.0 s together"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
