@@ -366,7 +366,9 @@ fn parents<'s>(spans: &'s [Value], query: &str) -> Vec<&'s str> {
         number(&a["startTimeUnixNano"]).total_cmp(&number(&b["startTimeUnixNano"]))
     });
     let parent = |span: &&'s Value| match span["traceId"] == TRACE {
-        true => parent(span).strip_prefix("00f067aa0ba902").unwrap_or_else(|| panic!("{query} {spans:#?}")),
+        true => parent(span)
+            .strip_prefix("00f067aa0ba902")
+            .unwrap_or_else(|| panic!("{query} {spans:#?}")),
         false => parent(span),
     };
     found.iter().map(parent).collect()
