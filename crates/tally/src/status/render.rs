@@ -152,7 +152,15 @@ fn relations(status: &Status) -> String {
         Some(table) => {
             let overflows = match table.overflow {
                 0 => String::new(),
-                n => format!(", {n} overflows (pg_tally.max_relations)"),
+                n => {
+                    let memory = status.overflow.memory;
+                    let remedy = remedy(
+                        memory,
+                        (table.used, table.capacity),
+                        "raise pg_tally.max_relations",
+                    );
+                    format!(", {n} overflows: {remedy}")
+                }
             };
             format!("{} in a table of {}{overflows}", table.used, table.capacity)
         }
@@ -166,13 +174,12 @@ fn relations(status: &Status) -> String {
     text
 }
 
-/// What helps against statements and texts that did not fit. A table with free entries needs no more of them, but memory.
-fn statements_remedy(found: &Overflows, table: Option<&TableRow>) -> &'static str {
-    let is_full =
-        table.is_some_and(|it| it.used.saturating_mul(10) >= it.capacity.saturating_mul(9));
-    match found.memory > 0 && !is_full {
+/// What helps against what did not fit into a table. One with free entries, where memory was refused, needs no more of them.
+fn remedy(memory: u64, (used, capacity): (u32, u32), raise: &'static str) -> &'static str {
+    let is_full = used.saturating_mul(10) >= capacity.saturating_mul(9);
+    match memory > 0 && !is_full {
         true => "there was no memory: free space on the segment's file system, or lower pg_tally.max_slots",
-        false => "raise pg_tally.max_statements",
+        false => raise,
     }
 }
 
@@ -184,7 +191,8 @@ fn overflow<W: Write>(
     if found.is_zero() {
         return sheet.line("overflow", "none");
     }
-    let statements = statements_remedy(found, table);
+    let filled = table.map_or((0, 0), |it| (it.used, it.capacity));
+    let statements = remedy(found.memory, filled, "raise pg_tally.max_statements");
     for (count, what, remedy) in [
         (found.slots, "times a process got no slot", "raise pg_tally.max_slots"),
         (found.statistics, "statistics did not fit into a book", "raise pg_tally.max_statistics"),
@@ -251,17 +259,11 @@ mod tests {
 
     #[test]
     fn a_table_is_to_be_raised_where_it_is_full() {
-        let table = |used| TableRow { used, capacity: 5000, ..TableRow::default() };
-        let found = |memory| Overflows { memory, statements_dropped: 7, ..Overflows::default() };
         for (memory, used, raise) in
             [(0, 5000, true), (0, 100, true), (3, 4999, true), (3, 100, false)]
         {
-            let remedy = statements_remedy(&found(memory), Some(&table(used)));
-            assert_eq!(
-                remedy == "raise pg_tally.max_statements",
-                raise,
-                "{memory} {used}: {remedy}"
-            );
+            let remedy = remedy(memory, (used, 5000), "raise it");
+            assert_eq!(remedy == "raise it", raise, "{memory} {used}: {remedy}");
         }
     }
 }
