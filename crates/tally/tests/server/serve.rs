@@ -61,6 +61,53 @@ fn assert_none_fell(before: &str, after: &str) {
     }
 }
 
+/// The query ids of COMMIT, SET and "select 1" have no OID, so they are the same for each role of a name.
+#[test]
+fn a_role_that_is_made_again_or_renamed_has_each_series_once() {
+    let cluster = serve::quiet();
+    let mut client = cluster.connect().unwrap();
+    let serving = Serving::start(&cluster, &["--statements", "20"]);
+    let series = |metrics: &str, role: &str| -> f64 {
+        let of_role = format!("user=\"{role}\"");
+        let its = metrics.lines().filter(|line| {
+            line.starts_with("pgtally_statement_calls_total{") && line.contains(&of_role)
+        });
+        its.map(serve::value).sum()
+    };
+    let mut before = serving.metrics();
+    for (time, name) in ["again", "again", "again", "other"].into_iter().enumerate() {
+        if name == "again" {
+            client.batch_execute("create role again login").unwrap();
+        } else {
+            client
+                .batch_execute("create role again login; alter role again rename to other")
+                .unwrap();
+        }
+        let mut theirs = cluster.config().user(name).connect(postgres::NoTls).unwrap();
+        for sql in ["begin", "select 1", "commit", "set work_mem = '1MB'"] {
+            theirs.batch_execute(sql).unwrap();
+        }
+        drop(theirs);
+        let done = if name == "again" { 4.0 * (time + 1) as f64 } else { 4.0 };
+        let mut after = String::new();
+        eventually("its statements are counted", || {
+            after = serving.metrics();
+            series(&after, name) == done
+        });
+        let mut names: Vec<&str> = (after.lines())
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.rsplit_once(' ').map(|(name, _)| name))
+            .collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "a label set is there twice: {after}");
+        assert_none_fell(&before, &after);
+        before = after;
+        client.batch_execute(&format!("drop role {name}")).unwrap();
+    }
+}
+
 /// What a statement took counts while it runs, and does so when it does not end well.
 #[test]
 fn no_counter_falls_when_a_statement_is_cancelled() {
