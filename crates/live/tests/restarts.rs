@@ -52,6 +52,8 @@ struct Server {
     now: u64,
     /// The segment, while there is one.
     maker: Option<Maker>,
+    /// That of the run before, which readers may still have open. Time passes there, too.
+    removed: Option<Maker>,
     runs: bool,
     starts: u64,
     /// When each segment was made, and when its server ended for good.
@@ -73,6 +75,7 @@ impl Server {
             path,
             now: BEGIN,
             maker: None,
+            removed: None,
             runs: false,
             starts: 0,
             runs_of: Vec::new(),
@@ -123,7 +126,7 @@ impl Server {
 
     fn pass(&mut self, ticks: u64) {
         self.now += ticks;
-        if let Some(maker) = &self.maker {
+        for maker in self.maker.iter().chain(&self.removed) {
             maker.u64(header::VIRTUAL_TICK as u64, self.now);
         }
     }
@@ -158,7 +161,8 @@ impl Server {
         if unread {
             maker.file.set_len(100).unwrap();
         }
-        self.maker = None;
+        let removed = self.maker.take();
+        self.removed = removed.filter(|_| !unread);
         if let Some(run) = self.runs_of.last_mut() {
             run.1 = Some(self.now);
         }
