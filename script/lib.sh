@@ -126,15 +126,15 @@ if [ "$(id -u)" = 0 ]; then
     id "$user" >/dev/null 2>&1 || fail "user $user does not exist; set PGTALLY_USER to one that may run servers"
 fi
 
-# Runs a command as the server's user, without PG* variables.
+# Runs a command as the server's user. That user can read the environment of its processes, so it gets nothing of the
+# caller's that may be a credential, or lead psql elsewhere. Its home is root's: in another user's directory, or in /tmp,
+# others could put a .psqlrc.
 as_server() {
     (
-        for name in $(env | sed -n 's/^\(PG[A-Z]*\)=.*/\1/p'); do unset "$name"; done
         cd "$work"
-        export HOME="$work" LC_ALL=C.UTF-8
-        if [ -n "$user" ]; then
-            exec setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups "$@"
-        fi
+        set -- env -i PATH="$PATH" HOME=/ LC_ALL=C.UTF-8 LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" \
+            ASAN_OPTIONS="${ASAN_OPTIONS:-}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-}" "$@"
+        [ -z "$user" ] || set -- setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups "$@"
         exec "$@"
     )
 }
@@ -154,7 +154,9 @@ cleanup() {
     rm -rf "$work"
 }
 
-# Sets work to a temporary directory, removed at exit, with the extension in its lib. Its path is short: it holds a socket.
+# Sets work to a temporary directory, removed at exit, with the extension in its lib, and socket to one below it for sockets.
+# Its path is short, therefore. It is root's: in a directory of the server's user, that user could put links and pipes in the
+# way of what root writes and reads. So what is in $socket and in the servers' directories is opened by as_server alone.
 make_work() {
     work=$(mktemp -d "${TMPDIR:-/tmp}/tally.XXXXXX")
     trap cleanup EXIT
@@ -162,19 +164,26 @@ make_work() {
     mkdir "$work/lib"
     cp "$PGTALLY_LIBRARY" "$work/lib/pg_tally.so"
     chmod 755 "$work" "$work/lib" "$work/lib"/*
-    [ -z "$user" ] || chown "$user" "$work"
+    socket=$work/run
+    of_server "$socket"
+}
+
+# of_server DIRECTORY: makes it, for the server's user alone
+of_server() {
+    mkdir -m 700 "$1"
+    [ -z "$user" ] || chown "$user" "$1"
 }
 
 # start_server NAME SETTING...: a new server
 start_server() {
     server=$1
     shift
-    as_server mkdir "$work/$server"
+    of_server "$work/$server"
     as_server "$bindir/initdb" --no-sync --auth=trust --username=postgres --no-locale --encoding=UTF8 \
         -D "$work/$server/data" >"$work/initdb" 2>&1 || fail "initdb: $(tail -n 5 "$work/initdb")"
     {
         echo "listen_addresses = ''"
-        echo "unix_socket_directories = '$work'"
+        echo "unix_socket_directories = '$socket'"
         # whoever connects is the superuser
         echo "unix_socket_permissions = 0700"
         echo "fsync = off"
@@ -182,7 +191,7 @@ start_server() {
         echo "max_prepared_transactions = 2"
         echo "dynamic_library_path = '$work/lib:\$libdir'"
         printf '%s\n' "$@"
-    } >> "$work/$server/data/postgresql.conf"
+    } | as_server sh -c 'cat >> "$1"' sh "$work/$server/data/postgresql.conf"
     as_server "$bindir/pg_ctl" -D "$work/$server/data" -l "$work/$server/log" -w start >/dev/null 2>&1 ||
-        fail "could not start the server: $(tail -n 10 "$work/$server/log")"
+        fail "could not start the server: $(as_server tail -n 10 "$work/$server/log")"
 }

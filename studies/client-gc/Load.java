@@ -43,7 +43,7 @@ public final class Load {
 
     private static void read(String[] arguments, long until) {
         String[][] kept = new String[KEPT][];
-        try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], "");
+        try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], System.getenv("PGPASSWORD"));
                 PreparedStatement list = connection.prepareStatement("select note from items where id between ? and ?")) {
             for (int i = 0; System.nanoTime() < until; i++) {
                 int from = (int) (Math.random() * (10_000 - ROWS));

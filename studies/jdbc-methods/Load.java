@@ -17,7 +17,7 @@ public final class Load {
 
     /** URL, user, seconds. */
     public static void main(String[] arguments) throws Exception {
-        try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], "")) {
+        try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], System.getenv("PGPASSWORD"))) {
             connection.setAutoCommit(false);
             run(connection, 1000);
             long begin = System.nanoTime();

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use error::Error;
 use live::host::Host;
 
+/// Bytes of a file that are read at most.
+const LARGEST: u64 = 1 << 30;
+
 const STUDY: &str = "study.toml";
 const CELLS: &str = "cells.jsonl";
 const HEAD: &str = "run.json";
@@ -78,7 +81,7 @@ impl Journal {
         let mut kept = Kept { head, host, left_out: Vec::new(), failed: Vec::new() };
         let mut cells = Vec::new();
         if study.exists() {
-            let same = std::fs::read_to_string(&study).is_ok_and(|kept| kept == text);
+            let same = files::read_text(&study, LARGEST).is_ok_and(|kept| kept == text);
             let before = read_kept(folder)?;
             if !same || before.head != kept.head {
                 return Err(Error::Failed(format!(
@@ -140,13 +143,13 @@ fn write_kept(folder: &Path, kept: &Kept) -> Result<(), Error> {
 pub fn read<C: DeserializeOwned>(folder: &Path) -> Result<(String, Vec<C>, Kept), Error> {
     let kept = read_kept(folder)?;
     let path = folder.join(STUDY);
-    let study = std::fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
+    let study = files::read_text(&path, LARGEST).map_err(|error| at(&path, &error))?;
     Ok((study, read_cells(folder)?, kept))
 }
 
 fn read_kept(folder: &Path) -> Result<Kept, Error> {
     let path = folder.join(HEAD);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = files::read_text(&path, LARGEST).map_err(|error| {
         Error::Failed(format!(
             "{}: {error}; is that the directory of a study's run?",
             path.display()
@@ -158,7 +161,7 @@ fn read_kept(folder: &Path) -> Result<Kept, Error> {
 
 fn read_cells<C: DeserializeOwned>(folder: &Path) -> Result<Vec<C>, Error> {
     let path = folder.join(CELLS);
-    let text = match std::fs::read_to_string(&path) {
+    let text = match files::read_text(&path, LARGEST) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(at(&path, &error)),
@@ -184,7 +187,7 @@ fn read_cells<C: DeserializeOwned>(folder: &Path) -> Result<Vec<C>, Error> {
 
 /// Remove a last line that a kill cut short.
 fn drop_cut_line(path: &Path) -> Result<(), Error> {
-    let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
+    let Ok(bytes) = files::read(path, LARGEST) else { return Ok(()) };
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     match whole == bytes.len() {
         true => Ok(()),

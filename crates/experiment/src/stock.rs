@@ -22,7 +22,7 @@ pub fn find(built_in: &[(&str, &str)], kind: &str, name: &str) -> Result<Files, 
     }
     let path = Path::new(name);
     let path = if path.is_dir() { path.join(format!("{kind}.toml")) } else { path.to_path_buf() };
-    match std::fs::read_to_string(&path) {
+    match files::read_named_text(&path, 16 << 20) {
         Ok(study) => {
             let folder = path.canonicalize()?.parent().map(Path::to_path_buf);
             Ok(Files { study, folder })

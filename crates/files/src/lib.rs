@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How a file or directory of ours is made: the only way (script/new-files checks that).
+//! How a file or directory of ours is made: the only way (script/one-place checks that).
 //!
 //! What the command writes contains texts of statements. So its mode is given when it is made, whatever the umask is.
 //! And it is written by the one who asked for it: neither through a link, nor into a file that another user has put under
 //! that name. Root, whom everybody would like to lead elsewhere, writes only where no other user can change a part of the
 //! path ([`place`]).
+//!
+//! And how files are read that others may have made, as those of a recording: no link leads elsewhere, no pipe keeps the
+//! reader waiting, and none is larger than a limit ([`read`]).
 
 mod place;
+mod read;
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -17,6 +21,7 @@ use rustix::fs::OFlags;
 use tempfile::{NamedTempFile, TempDir};
 
 pub use place::check;
+pub use read::{open, read, read_all, read_named, read_named_text, read_text};
 
 /// Who may read it, besides its owner and root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -205,18 +210,8 @@ fn with_mode(file: File, access: Access) -> io::Result<File> {
 fn own(path: &Path, options: &mut OpenOptions, access: Access) -> io::Result<File> {
     check(path)?;
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-    let file = options.custom_flags(flags).open(path).map_err(|error| {
-        match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-            true => {
-                io::Error::new(ErrorKind::PermissionDenied, "it is a link, which is not followed")
-            }
-            false => error,
-        }
-    })?;
+    let file = read::regular(options.custom_flags(flags), path)?;
     let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
-    }
     // A further name may be one of a file that is not meant.
     if !place::is_trusted(meta.uid()) || meta.nlink() > 1 {
         return Err(io::Error::new(

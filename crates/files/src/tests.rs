@@ -184,3 +184,22 @@ fn root_writes_only_where_nobody_else_can_change_the_path() {
     create(&at("ours/ours/../ours/again"), Access::Owner).unwrap();
     assert!(at("sticky/ours/again").exists());
 }
+
+#[test]
+fn what_others_made_is_read_without_links_pipes_and_limits_beyond() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("plain"), "12345").unwrap();
+    std::os::unix::fs::symlink(at("plain"), at("link")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    assert_eq!(read(&at("plain"), 5).unwrap(), b"12345");
+    let error = |name: &str, limit| read(&at(name), limit).unwrap_err().to_string();
+    assert!(error("plain", 4).contains("more than 4 bytes"), "{}", error("plain", 4));
+    assert!(error("link", 5).contains("a link"));
+    // Nobody writes to it: this would wait.
+    assert!(error("pipe", 5).contains("not a regular file"));
+    assert!(error(".", 5).contains("not a regular file"));
+    let endless = read_named(std::path::Path::new("/dev/zero"), 1 << 20).unwrap_err();
+    assert!(endless.to_string().contains("more than 1 MB"), "{endless}");
+    assert_eq!(read_named(&at("link"), 5).unwrap(), b"12345");
+}

@@ -86,9 +86,15 @@ impl Claims {
 /// The pid of the postmaster of this data directory, if it is at the other end.
 fn postmaster_in(data: &Path, claims: &Claims, client: &Client) -> Option<u32> {
     let named = PostmasterFile::named_in(data)?;
+    // A server runs as the owner of its data directory. Pids and titles alone would prove nothing: any user may have the
+    // pid in a namespace of its own, and titles contain what clients have sent, before a password is asked for.
+    let owner = std::fs::metadata(data).ok()?.uid();
+    let proc = Proc::default();
     let here = match client.peer()? {
         // It called listen(2) on the socket.
-        Peer::Process(pid) => (Proc::default().inner_pid(pid)? == named).then_some(pid),
+        Peer::Process { pid, uid } => {
+            (uid == owner && proc.inner_pid(pid)? == named).then_some(pid)
+        }
         Peer::Address { ours, theirs } => {
             // Nothing between the two translates addresses, and the other one is of this machine.
             let [client, server] = claims.ends.as_ref()?;
@@ -97,17 +103,19 @@ fn postmaster_in(data: &Path, claims: &Claims, client: &Client) -> Option<u32> {
             };
             let direct = is(client, &ours) && is(server, &theirs);
             let local = direct && UdpSocket::bind((theirs.ip(), 0)).is_ok();
-            // The process that serves it: its title names our port, which no other session of that address has.
+            // The server's process that holds the other end, where we may look; that user's, in any case.
             let backend = claims.backend?;
             let serves = local
-                && Proc::default().stat(backend)?.parent == named
-                && Proc::default().title(backend).contains(&format!("({})", ours.port()));
+                && proc.stat(backend)?.parent == named
+                && proc.tcp_end(theirs, ours).is_some_and(|end| {
+                    end.uid == owner && proc.holds(backend, end.inode).unwrap_or(true)
+                });
             serves.then_some(named)
         }
     }?;
     // It works in its data directory, where /proc lets us see that.
     let of = |path: &Path| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
-    let runs_in = of(&Proc::default().path(here, "cwd"));
+    let runs_in = of(&proc.path(here, "cwd"));
     (runs_in.is_err() || runs_in.ok() == of(data).ok()).then_some(named)
 }
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The postmaster.pid of a running server's data directory.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-use rustix::fs::OFlags;
 
 /// Bytes that are read at most; the server writes some hundred.
 const LONGEST: u64 = 1 << 16;
@@ -42,12 +37,7 @@ impl PostmasterFile {
 
     fn text(data: &Path) -> Option<String> {
         // The server's user may put a link or a pipe there.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-        let path = data.join("postmaster.pid");
-        let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
-        let mut text = String::new();
-        file.take(LONGEST).read_to_string(&mut text).ok()?;
-        Some(text)
+        files::read_text(&data.join("postmaster.pid"), LONGEST).ok()
     }
 }
 

@@ -55,6 +55,8 @@ struct Server {
     /// That of the run before, which readers may still have open. Time passes there, too.
     removed: Option<Maker>,
     runs: bool,
+    /// How much less its counter has than `now`.
+    behind: u64,
     starts: u64,
     /// When each segment was made, and when its server ended for good.
     runs_of: Vec<(u64, Option<u64>)>,
@@ -77,6 +79,7 @@ impl Server {
             maker: None,
             removed: None,
             runs: false,
+            behind: 0,
             starts: 0,
             runs_of: Vec::new(),
             calls: [0; STATEMENTS],
@@ -127,8 +130,23 @@ impl Server {
     fn pass(&mut self, ticks: u64) {
         self.now += ticks;
         for maker in self.maker.iter().chain(&self.removed) {
-            maker.u64(header::VIRTUAL_TICK as u64, self.now);
+            maker.u64(header::VIRTUAL_TICK as u64, self.now - self.behind);
         }
+    }
+
+    /// The processor's counter begins anew, as a writer notices it: a reset, with a new origin of the clock.
+    fn counter_begins_anew(&mut self) {
+        const ANEW: u64 = SECOND;
+        self.behind = self.now - ANEW;
+        self.pass(0);
+        let maker = self.maker.as_ref().expect("a server that runs");
+        for (word, value) in
+            [(header::RESET_TICK, ANEW), (header::CLOCK_TICK0, ANEW), (header::CLOCK_NS0, self.now)]
+        {
+            maker.u64(word as u64, value);
+        }
+        let word = header::LEVEL_WORD as u64;
+        maker.u32(word, maker.get_u32(word) + 0x100);
     }
 
     fn write(&self, id: usize) {
@@ -222,6 +240,9 @@ impl Reader {
                 Step::Absent(why) => self.steps.push(why.to_string()),
                 Step::Frame(taken) => {
                     let end = taken.frame.monotonic_ns;
+                    if taken.reset {
+                        self.steps.push("reset".into());
+                    }
                     self.frame(end - taken.frame.ticks, end, server);
                     let found = taken.details.and_then(|it| it.statements);
                     let Some((before, now)) = found else { continue };
@@ -335,6 +356,31 @@ fn a_server_that_takes_the_segment_over_while_the_reader_looks_is_one_run() {
         looks += 1;
     }
     assert!(looks > 5, "{looks} readings");
+}
+
+/// Hibernation, a restored virtual machine. The recorder writes a gap before an interval with a reset.
+#[test]
+fn an_interval_in_which_the_counter_begins_anew_begins_there_and_tells_of_a_reset() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::new(folder.path(), 0);
+    server.pass(8 * SECOND);
+    let mut reader = Reader::new(&server);
+    reader.look(true, &server);
+    let begin = server.now;
+    server.pass(SECOND);
+    reader.look(true, &server);
+    let before = reader.steps.len();
+    server.pass(SECOND);
+    server.counter_begins_anew();
+    let anew = server.now;
+    server.pass(2 * SECOND);
+    reader.look(true, &server);
+    server.pass(SECOND);
+    reader.look(true, &server);
+    let end = server.now;
+    let frames = [(begin, begin + SECOND), (anew, anew + 2 * SECOND), (end - SECOND, end)];
+    assert_eq!(reader.frames, frames);
+    assert_eq!(reader.steps[before..], ["reset"]);
 }
 
 #[test]

@@ -17,7 +17,12 @@ use crate::row::{Outcome, Row};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     /// Of a Unix-domain socket: the process that listens on it.
-    Process(u32),
+    Process {
+        /// Its pid.
+        pid: u32,
+        /// The user whose rights it had when it began to listen.
+        uid: u32,
+    },
     /// Of a TCP connection: the addresses of both ends.
     Address {
         /// This end.
@@ -208,7 +213,8 @@ impl Client {
         };
         // 0: a process of a pid namespace that is not seen from here.
         let pid = u32::try_from(credentials.pid).ok().filter(|&pid| pid != 0);
-        pid.filter(|_| failed == 0).map(Peer::Process)
+        let pid = pid.filter(|_| failed == 0)?;
+        Some(Peer::Process { pid, uid: credentials.uid })
     }
 
     /// Whether it is encrypted.

@@ -5,6 +5,7 @@
 //! read. docs/adr says why this is not the crate `procfs`.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// A tree like /proc.
@@ -72,11 +73,58 @@ impl Proc {
         pids.split_ascii_whitespace().next_back()?.parse().ok()
     }
 
+    /// One end of a TCP connection of this machine, given both. `None`: there is none, or it is elsewhere.
+    pub fn tcp_end(&self, end: SocketAddr, other: SocketAddr) -> Option<TcpEnd> {
+        let table = if end.is_ipv4() { "net/tcp" } else { "net/tcp6" };
+        TcpEnd::find(&std::fs::read_to_string(self.root.join(table)).ok()?, end, other)
+    }
+
+    /// Whether a process has this socket open. `None`: it has ended, or this user may not see that.
+    pub fn holds(&self, pid: u32, socket: u64) -> Option<bool> {
+        let wanted = format!("socket:[{socket}]");
+        let files = std::fs::read_dir(self.path(pid, "fd")).ok()?.flatten();
+        let mut links = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+        Some(links.any(|link| link.as_os_str() == &*wanted))
+    }
+
     /// The command line of a process, arguments separated by blanks; empty when it has ended.
     pub fn title(&self, pid: u32) -> String {
         let line = std::fs::read(self.path(pid, "cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_string()
     }
+}
+
+/// An end of a TCP connection, /proc/net/tcp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpEnd {
+    /// The user of the process that accepted or made the connection.
+    pub uid: u32,
+    /// The socket's inode.
+    pub inode: u64,
+}
+
+impl TcpEnd {
+    fn find(table: &str, end: SocketAddr, other: SocketAddr) -> Option<TcpEnd> {
+        let (end, other) = (hexadecimal(end), hexadecimal(other));
+        table.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            if *fields.get(1)? != end || *fields.get(2)? != other {
+                return None;
+            }
+            Some(TcpEnd { uid: fields.get(7)?.parse().ok()?, inode: fields.get(9)?.parse().ok()? })
+        })
+    }
+}
+
+/// As in that table: words of four bytes, each as a number of this machine.
+fn hexadecimal(end: SocketAddr) -> String {
+    let octets = match end.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let word = |word: &[u8]| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
+    let address: String = octets.chunks_exact(4).map(|it| format!("{:08X}", word(it))).collect();
+    format!("{address}:{:04X}", end.port())
 }
 
 /// Fields of /proc/PID/stat. Ticks are of sysconf(_SC_CLK_TCK), usually 10 ms.
@@ -172,6 +220,33 @@ mod tests {
         }
         let expected = Schedstat { on_cpu_ns: 1, run_queue_ns: 2, dispatches: 3 };
         assert_eq!(Schedstat::parse(b"1 2 3\n"), Some(expected));
+    }
+
+    #[test]
+    fn an_end_of_a_connection_is_its_processs() {
+        use std::net::{TcpListener, TcpStream};
+        let (proc, own) = (Proc::default(), std::process::id());
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            // A machine may have no IPv6.
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let ours = TcpStream::connect(listener.local_addr().expect("it")).expect("connected");
+            let (theirs, _) = listener.accept().expect("a connection");
+            let ends = (theirs.local_addr().expect("it"), ours.local_addr().expect("it"));
+            let (end, other) = (proc.tcp_end(ends.0, ends.1), proc.tcp_end(ends.1, ends.0));
+            let (end, other) = (end.expect("an end"), other.expect("the other"));
+            let me = std::os::unix::fs::MetadataExt::uid(
+                &std::fs::metadata(proc.path(own, "")).expect("it"),
+            );
+            assert_eq!((end.uid, other.uid), (me, me));
+            assert_ne!(end.inode, other.inode);
+            for end in [end, other] {
+                assert_eq!(proc.holds(own, end.inode), Some(true));
+            }
+            drop(theirs);
+            assert_eq!(proc.holds(own, end.inode), Some(false));
+            assert_eq!(proc.holds(0, end.inode), None);
+            assert_eq!(TcpEnd::find("", ends.0, ends.1), None);
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@ use std::path::Path;
 use error::Error;
 use serde::{Deserialize, Serialize};
 
+/// Bytes of a file that are read at most.
+const LARGEST: u64 = 1 << 30;
+
 /// The format of files; the first key of each.
 pub const FORMAT: &str = "pgtally profile 1";
 
@@ -215,7 +218,7 @@ impl Profile {
         let named = |why: &dyn std::fmt::Display| {
             Error::Failed(format!("could not read the profile {}: {why}", path.display()))
         };
-        let bytes = std::fs::read(path).map_err(|error| named(&error))?;
+        let bytes = files::read_named(path, LARGEST).map_err(|error| named(&error))?;
         #[derive(Deserialize)]
         struct Head {
             format: String,

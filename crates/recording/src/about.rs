@@ -31,11 +31,14 @@ pub struct About {
     pub begun_us: i64,
 }
 
+/// Bytes of the file that are read at most; it has some hundred.
+const LARGEST: u64 = 1 << 20;
+
 impl About {
     /// Read the file in a directory.
     pub fn read(directory: &Path) -> Result<About, Error> {
         let path = directory.join(ABOUT);
-        let text = match std::fs::read(&path) {
+        let text = match files::read(&path, LARGEST) {
             Ok(text) => text,
             Err(error) => match error.kind() {
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {

@@ -14,6 +14,8 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 const NAME: &str = "commit.json";
+/// Bytes of it that are read at most.
+const LARGEST: u64 = 16 << 20;
 
 /// What to do. Paths are relative to the recording.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -76,7 +78,7 @@ impl Commit {
         if durable {
             for (from, _) in &self.rename {
                 let path = store.absolute(from);
-                let synced = std::fs::File::open(&path).and_then(|file| file.sync_all());
+                let synced = files::open(&path).and_then(|file| file.sync_all());
                 if let Err(error) = synced {
                     self.abandon(store);
                     return Err(Error::io(&path)(error));
@@ -121,7 +123,7 @@ impl Commit {
     /// The commit that a killed recorder left, or a call that failed; empty: there is none.
     pub fn unfinished(store: &Store) -> Result<Commit, Error> {
         let path = store.journals().join(NAME);
-        match std::fs::read(&path) {
+        match files::read(&path, LARGEST) {
             // One that is incomplete after a crash of the machine has changed nothing.
             Ok(text) => {
                 let commit: Commit = serde_json::from_slice(&text).unwrap_or_default();

@@ -3,6 +3,7 @@
 
 mod chunk;
 mod encoding;
+mod limit;
 mod numbers;
 mod quiet;
 mod read;
@@ -45,7 +46,10 @@ fn scale(cells: &mut Cells, by: impl Fn(i64) -> i64) {
 mod tests {
     use super::*;
     use crate::rows::FrameRow;
-    use crate::table::{table, Cell, Column, Columns, Table, Unit};
+    use crate::table::{columns, table, Cell, Column, Columns, Table, Unit};
+    use parquet::data_type::Int64Type;
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
     use std::fs::File;
 
     table! {
@@ -53,6 +57,53 @@ mod tests {
         OldRow in "frames" by |a, b| a.frame.cmp(&b.frame);
         /// The old name of `overflow_lost_merges`.
         overflow_lost_folds: u64, Count; // old name
+    }
+
+    /// A file with this many intervals, all of number 7.
+    fn of_equal_intervals(path: &Path, rows: usize) {
+        let schema = "message frames { required int64 frame; }";
+        let schema =
+            std::sync::Arc::new(parquet::schema::parser::parse_message_type(schema).unwrap());
+        let file = File::create(path).unwrap();
+        let zstd = parquet::basic::Compression::ZSTD(Default::default());
+        let properties = WriterProperties::builder()
+            .set_compression(zstd)
+            .set_data_page_row_count_limit(rows)
+            .build();
+        let mut file = SerializedFileWriter::new(file, schema, properties.into()).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let numbers = vec![7; 100_000];
+        for _ in 0..rows / numbers.len() {
+            column.typed::<Int64Type>().write_batch(&numbers, None, None).unwrap();
+        }
+        column.close().unwrap();
+        group.close().unwrap();
+        file.close().unwrap();
+    }
+
+    #[test]
+    fn a_few_bytes_that_stand_for_many_values_do_not_fill_the_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("many.parquet");
+        let wanted = columns::<FrameRow>(&["frame"]);
+        let read = |wanted: &[Column]| {
+            let mut rows = 0;
+            let read =
+                read_columns(File::open(&path).unwrap(), &path, wanted, |it| rows += it.rows);
+            (read.map_err(|error| error.to_string()), rows)
+        };
+        of_equal_intervals(&path, 1_000_000);
+        assert_eq!(read(&wanted), (Ok(()), 1_000_000));
+        of_equal_intervals(&path, 10_000_000);
+        assert!(std::fs::metadata(&path).unwrap().len() < 20_000);
+        let (error, rows) = read(&wanted);
+        let error = error.unwrap_err();
+        assert!(error.contains("many.parquet") && error.contains("MB of memory"), "{error}");
+        assert_eq!(rows, 0);
+        // Nor do values of columns that the file does not have.
+        let (error, rows) = read(&columns::<FrameRow>(&["time", "server"]));
+        assert!(error.unwrap_err().contains("MB of memory") && rows == 0);
     }
 
     #[test]

@@ -17,6 +17,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Bytes of a journal that are read at most; it has some megabytes.
+const LARGEST: u64 = 1 << 30;
+
 /// A journal that is being written.
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -137,7 +140,7 @@ impl Journal {
 
 /// The rows of a journal, and its problem if more than its last line is damaged.
 pub(crate) fn read(path: &Path) -> Result<(Batch, Option<String>), Error> {
-    let bytes = std::fs::read(path).map_err(Error::io(path))?;
+    let bytes = files::read(path, LARGEST).map_err(Error::io(path))?;
     let mut all = Batch::default();
     let mut series: Vec<Arc<Series>> = Vec::new();
     let mut at = 0;

@@ -75,7 +75,7 @@ impl Recording {
             if !range.meets(file.begin_us - slack, file.end_us() + slack) {
                 continue;
             }
-            match File::open(&path) {
+            match files::open(&path) {
                 Ok(file) => files.push((path, file)),
                 Err(error) if error.kind() == NotFound => return Ok(None),
                 Err(error) => self.problem(Error::io(&path)(error).to_string()),

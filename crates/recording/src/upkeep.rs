@@ -11,7 +11,6 @@ use crate::rollup;
 use crate::store::{Compaction, DataFile, Store};
 use crate::table::Table;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -150,7 +149,7 @@ impl Visit for Load<'_> {
     fn table<T: Table>(&mut self, rows: &mut Vec<T>) -> Result<(), Error> {
         for (_, file) in self.files.iter().filter(|(table, _)| *table == T::NAME) {
             let path = &file.path;
-            let file = File::open(path).map_err(Error::io(path));
+            let file = files::open(path).map_err(Error::io(path));
             match file.and_then(|file| file::read(file, path)) {
                 Ok(more) => rows.extend(more),
                 Err(error) => self.problem = Some(error),

@@ -349,7 +349,7 @@ fn last(store: &Store) -> Option<LastFrame> {
     let wanted = columns::<FrameRow>(&["frame", "time", "server"]);
     let mut last: Option<LastFrame> = None;
     for part in store.files(FrameRow::NAME) {
-        let Ok(file) = File::open(&part.path) else { continue };
+        let Ok(file) = files::open(&part.path) else { continue };
         // A file that cannot be read is reported when the recording is read.
         let _ = file::read_columns(file, &part.path, &wanted, |columns| {
             for row in FrameRow::load(columns) {

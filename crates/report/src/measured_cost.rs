@@ -8,6 +8,9 @@ use segment::Level;
 use serde::Deserialize;
 use view::document::Cost;
 
+/// Bytes of a file that are read at most.
+const LARGEST: u64 = 1 << 30;
+
 /// The parts of the output of `tally cost --json` that a report shows.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct MeasuredCost {
@@ -41,7 +44,7 @@ impl MeasuredCost {
     /// Read this file. An error names it, and says what it should be.
     pub fn read(path: &Path) -> Result<MeasuredCost, Error> {
         let named = |why: String| Error::Failed(format!("{}: {why}", path.display()));
-        let text = std::fs::read(path).map_err(|error| named(error.to_string()))?;
+        let text = files::read_named(path, LARGEST).map_err(|error| named(error.to_string()))?;
         let result: MeasuredCost = serde_json::from_slice(&text).map_err(|error| {
             named(format!("not the output of `tally cost --json` ({error}); --cost needs that"))
         })?;

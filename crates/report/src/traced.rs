@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A trace of sessions in a report: a file of `tally trace -o FILE.jsonl`.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use error::Error;
 use view::document::{Document, Section, Trace};
 
+/// Bytes of a file that are read at most.
+const LARGEST: u64 = 1 << 30;
+
 /// Adds the trace in `file` to a report, as its second section.
 pub fn add(document: &mut Document, file: &Path) -> Result<(), Error> {
     let failed = |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", file.display()));
     let mut trace = Trace::default();
-    let opened = File::open(file).map_err(|error| failed(&error))?;
-    for (at, line) in BufReader::new(opened).lines().enumerate() {
-        let line = line.map_err(|error| failed(&error))?;
-        trace.push(&line).map_err(|error| {
+    let text = files::read_named_text(file, LARGEST).map_err(|error| failed(&error))?;
+    for (at, line) in text.lines().enumerate() {
+        trace.push(line).map_err(|error| {
             let at = at + 1;
             failed(&format!("line {at} is none of `tally trace -o NAME.jsonl` ({error})"))
         })?;

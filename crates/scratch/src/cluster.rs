@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A scratch cluster: create, start, stop, kill, remove.
 
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use files::Access;
 use pq::Conninfo;
-use rustix::fs::OFlags;
 use rustix::process::Signal;
 
 use crate::binaries::Binaries;
@@ -169,10 +166,12 @@ impl Cluster {
         self.append_config(&text)
     }
 
-    /// A program that runs as the server's user does, in [`Cluster::dir`]. What is in the data directory belongs to that
+    /// A program that runs as the server's user does, in [`Cluster::dir`], which is the caller's. What is in the data directory belongs to that
     /// user, who may put a link in its place: only that user's own programs open it.
     fn as_server(&self, program: &Path) -> Command {
-        self.os_user.command(program, &self.dir)
+        let mut command = self.os_user.command(program);
+        command.current_dir(&self.dir);
+        command
     }
 
     /// Add lines to postgresql.conf; later ones win. [`Cluster::reload`] makes them effective.
@@ -258,13 +257,9 @@ impl Cluster {
     /// server left has another pid.
     fn is_ready(&self) -> bool {
         // The server's user may put a link or a pipe there.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-        let path = self.data.join("postmaster.pid");
-        let mut text = String::new();
-        let opened = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
-        if opened.and_then(|file| file.take(1 << 16).read_to_string(&mut text)).is_err() {
+        let Ok(text) = files::read_text(&self.data.join("postmaster.pid"), 1 << 16) else {
             return false;
-        }
+        };
         let mut lines = text.lines();
         let pid = lines.next().and_then(|line| line.trim().parse().ok());
         pid == self.server.as_ref().map(Child::id)

@@ -28,4 +28,5 @@ pub use error::Error;
 pub use os_user::OsUser;
 pub use pgbench::{Load, Pgbench, PgbenchResult, RunningPgbench};
 pub use process::{alive, children, Process};
+pub use template::password;
 pub use undo::Undo;

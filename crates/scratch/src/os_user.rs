@@ -62,10 +62,10 @@ impl OsUser {
         self.other.as_ref().map(|other| other.name.as_str())
     }
 
-    /// A command that runs as this user, with `home` as working and home directory.
-    pub fn command(&self, program: &Path, home: &Path) -> Command {
+    /// A command that runs as this user in the root directory, its home, where nobody puts files for it: .psqlrc, .bashrc,
+    /// .pgpass and such in a directory that others may write would be read with this user's rights.
+    pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.current_dir(home).env("HOME", home).env("LC_ALL", "C.UTF-8");
         // The caller's connection settings must not reach a scratch server.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
@@ -75,6 +75,7 @@ impl OsUser {
                 command.env_remove(&name);
             }
         }
+        command.current_dir("/").env("HOME", "/").env("LC_ALL", "C.UTF-8");
         if let Some(other) = &self.other {
             // The standard library drops the supplementary groups when root sets a uid.
             command.uid(other.uid).gid(other.gid).env("USER", &other.name);
@@ -96,7 +97,7 @@ impl OsUser {
 
 /// Whether a variable is no secret: what programs need to run, and what tests tell their libraries.
 fn passes(name: &str) -> bool {
-    const NAMES: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "JAVA_HOME", "TERM"];
+    const NAMES: [&str; 6] = ["PATH", "LANG", "TZ", "TMPDIR", "JAVA_HOME", "TERM"];
     const BEGINNINGS: [&str; 4] = ["LC_", "LD_", "ASAN_", "UBSAN_"];
     NAMES.contains(&name) || BEGINNINGS.iter().any(|begin| name.starts_with(begin))
 }

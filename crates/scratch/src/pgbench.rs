@@ -160,7 +160,8 @@ impl Pgbench {
     }
 
     fn command(&self) -> Result<(Command, Option<tempfile::NamedTempFile>), Error> {
-        let mut command = self.os_user.command(&self.program, &self.home);
+        let mut command = self.os_user.command(&self.program);
+        command.current_dir(&self.home);
         command.args(["-n", "-U", "postgres", "-p", &self.port.to_string(), "-h"]);
         command.arg(&self.host);
         command.args(["-c", &self.clients.to_string(), "-M", self.protocol]);

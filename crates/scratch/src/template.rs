@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! One initdb per process: clusters are copies of its data directory.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
+
+use files::Access;
 
 use crate::binaries::Binaries;
 use crate::directory;
@@ -18,7 +22,23 @@ struct Template {
     _watchdog: Watchdog,
 }
 
+const RANDOM: &str = "/dev/urandom";
+
 static TEMPLATES: Mutex<Vec<Template>> = Mutex::new(Vec::new());
+
+/// The superuser's password in this process's clusters, which TCP connections have to give: a port is everybody's, and a
+/// superuser runs programs with the rights of the server's user.
+pub fn password() -> &'static str {
+    static PASSWORD: OnceLock<String> = OnceLock::new();
+    PASSWORD.get_or_init(|| {
+        let mut random = [0; 16];
+        // Without random numbers it is empty, and there is no cluster.
+        match File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random)) {
+            Ok(()) => random.iter().map(|byte| format!("{byte:02x}")).collect(),
+            Err(_) => String::new(),
+        }
+    })
+}
 
 /// Fill the data directory `data`, which is empty.
 pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Result<(), Error> {
@@ -35,7 +55,7 @@ pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Res
     drop(templates);
     // -a keeps modes; file systems that can share the blocks. The server's user copies, who can change both directories
     // meanwhile.
-    let mut command = os_user.command(Path::new("cp"), Path::new("/"));
+    let mut command = os_user.command(Path::new("cp"));
     run(command.args(["-a", "--reflink=auto", "--"]).arg(source.join(".")).arg(data), "cp")
 }
 
@@ -43,10 +63,18 @@ fn make(binaries: &Binaries, os_user: &OsUser) -> Result<Template, Error> {
     let (dir, watchdog) = directory::create(os_user, None)?;
     let data = dir.join(directory::DATA);
     let program = binaries.program("initdb");
-    let mut command = os_user.command(&program, &dir);
-    command.arg("-D").arg(&data).args([
+    let mut command = os_user.command(&program);
+    if password().is_empty() {
+        return Err(Error::file("cannot read", RANDOM)(std::io::ErrorKind::Unsupported.into()));
+    }
+    let mut file = files::temporary(&dir, "password.", "", Access::Owner)
+        .map_err(Error::file("cannot create a file in", &dir))?;
+    file.write_all(password().as_bytes()).map_err(Error::file("cannot write", file.path()))?;
+    os_user.chown(file.path())?;
+    command.arg("--pwfile").arg(file.path()).arg("-D").arg(&data).args([
         "--no-sync",
-        "--auth=trust",
+        "--auth-local=trust",
+        "--auth-host=scram-sha-256",
         "--username=postgres",
         "--encoding=UTF8",
         "--locale=C.UTF-8",

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use scratch::{alive, Cluster, Load, StopMode};
+use scratch::{alive, Cluster, Load, OsUser, StopMode};
 
 /// Until what was asked for has happened.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -55,7 +55,7 @@ fn the_servers_user_leads_root_nowhere() {
         Cluster::builder().library(std::env::current_exe().unwrap()).create().unwrap();
     let user = cluster.os_user().clone();
     let plant = |path: &Path| {
-        let mut shell = user.command(Path::new("/bin/sh"), Path::new("/"));
+        let mut shell = user.command(Path::new("/bin/sh"));
         shell.args(["-c", "rm -rf -- \"$1\" && ln -s -- \"$2\" \"$1\"", "sh"]).arg(path);
         shell.arg(victim.path()).output().unwrap().status.success()
     };
@@ -69,9 +69,41 @@ fn the_servers_user_leads_root_nowhere() {
     assert!(cluster.move_directory("pg_wal", &moved).is_err());
     // A pipe that nobody writes to.
     let pid_file = cluster.data_dir().join("postmaster.pid");
-    let made = user.command(Path::new("mkfifo"), Path::new("/")).arg(&pid_file).status().unwrap();
+    let made = user.command(Path::new("mkfifo")).arg(&pid_file).status().unwrap();
     assert!(made.success() && cluster.start().is_err());
     assert_eq!(std::fs::read_to_string(victim.path()).unwrap(), "root's");
+}
+
+/// In its home and its working directory, others could put files that it reads.
+#[test]
+fn the_home_of_the_servers_user_is_roots() {
+    let user = OsUser::find().unwrap();
+    let mut shell = user.command(Path::new("sh"));
+    let output = shell.args(["-c", "echo $HOME; pwd"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "/\n/\n");
+}
+
+/// A port is everybody's.
+#[test]
+fn nobody_connects_by_tcp_without_the_password() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut cluster = Cluster::builder()
+        .setting("listen_addresses", "127.0.0.1")
+        .setting("port", &port.to_string())
+        .create()
+        .unwrap();
+    let socket = |port| cluster.host().join(format!(".s.PGSQL.{port}"));
+    std::os::unix::fs::symlink(socket(port), socket(cluster.port())).unwrap();
+    cluster.start().unwrap();
+    let string = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
+    let connect = |password: &str| {
+        let mut conninfo = pq::Conninfo::parse(&string).unwrap();
+        conninfo.set("password", password);
+        pq::Client::connect(&conninfo).map(drop)
+    };
+    let error = connect("wrong").unwrap_err();
+    assert!(error.message().contains("password authentication failed"), "{error}");
+    connect(scratch::password()).unwrap();
 }
 
 /// Whoever connects is a superuser, who runs programs with the rights of the server's user.

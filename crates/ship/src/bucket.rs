@@ -29,6 +29,10 @@ use url::Url;
 /// An hour's file on a slow line takes long; the library's limit is 30 s. AWS_TIMEOUT and the like of
 /// others take precedence.
 const TIMEOUT: &str = "300 seconds";
+/// Bytes of an object that are read at most, several times those of a recording's largest file.
+const LARGEST: u64 = 1 << 30;
+/// Objects that are listed at most: a year of a thousand hosts.
+const MOST: usize = 10_000_000;
 
 /// A bucket and a prefix.
 #[derive(Debug)]
@@ -274,6 +278,10 @@ impl Bucket {
 
     /// The contents and version of an object; `None`: it does not exist.
     pub fn get(&self, key: &str) -> Result<Option<(Bytes, UpdateVersion)>, Error> {
+        self.get_at_most(key, LARGEST)
+    }
+
+    fn get_at_most(&self, key: &str, limit: u64) -> Result<Option<(Bytes, UpdateVersion)>, Error> {
         let path = self.path(key);
         let read = self.wait(async {
             let found = self.store.get(&path).await?;
@@ -281,13 +289,30 @@ impl Bucket {
                 e_tag: found.meta.e_tag.clone(),
                 version: found.meta.version.clone(),
             };
-            Ok((found.bytes().await?, version))
+            // Whatever size the bucket claims.
+            let (mut parts, mut bytes) = (found.into_stream(), Vec::new());
+            while let Some(part) = parts.next().await.transpose()? {
+                if (bytes.len() + part.len()) as u64 > limit {
+                    return Ok(None);
+                }
+                bytes.extend_from_slice(&part);
+            }
+            Ok(Some((bytes.into(), version)))
         })?;
         match read {
-            Ok(found) => Ok(Some(found)),
+            Ok(None) => Err(self.too_much(format!(
+                "object {path} has more than {} MB, the most that is read of one",
+                limit >> 20
+            ))),
+            Ok(found) => Ok(found),
             Err(StoreError::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.failed(error)),
         }
+    }
+
+    fn too_much(&self, reason: String) -> Error {
+        let remedy = "Remove what was not shipped there, or give another prefix";
+        Error::Refused { url: self.url.clone(), reason, remedy }
     }
 
     /// Remove an object, whether it exists or not.
@@ -301,28 +326,41 @@ impl Bucket {
 
     /// The objects of a folder and those below it, by name.
     pub fn list(&self, folder: &str) -> Result<Vec<Listed>, Error> {
+        self.list_at_most(folder, MOST)
+    }
+
+    fn list_at_most(&self, folder: &str, limit: usize) -> Result<Vec<Listed>, Error> {
         let folder = self.path(folder);
         let root = self.path("").to_string();
         let mut list = self.store.list(Some(&folder));
         let mut found = Vec::new();
-        self.wait(async {
-            while let Some(item) = list.next().await {
-                let item = match item {
-                    // A file that was removed while its directory was read.
-                    Err(StoreError::NotFound { .. }) => continue,
-                    item => item?,
-                };
-                let path = item.location.to_string();
-                let Some(key) = path.strip_prefix(&root) else { continue };
-                found.push(Listed {
-                    key: key.trim_start_matches('/').to_string(),
-                    bytes: item.size,
-                    written_us: item.last_modified.timestamp_micros(),
-                });
-            }
-            Ok(())
-        })?
-        .map_err(|error| self.failed(error))?;
+        let all = self
+            .wait(async {
+                while let Some(item) = list.next().await {
+                    if found.len() == limit {
+                        return Ok(false);
+                    }
+                    let item = match item {
+                        // A file that was removed while its directory was read.
+                        Err(StoreError::NotFound { .. }) => continue,
+                        item => item?,
+                    };
+                    let path = item.location.to_string();
+                    let Some(key) = path.strip_prefix(&root) else { continue };
+                    found.push(Listed {
+                        key: key.trim_start_matches('/').to_string(),
+                        bytes: item.size,
+                        written_us: item.last_modified.timestamp_micros(),
+                    });
+                }
+                Ok(true)
+            })?
+            .map_err(|error| self.failed(error))?;
+        if !all {
+            let reason =
+                format!("{folder} has more than {limit} objects, the most that are listed");
+            return Err(self.too_much(reason));
+        }
         found.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(found)
     }
@@ -377,6 +415,12 @@ mod tests {
         assert_eq!(keys("a"), ["a/b=1/x", "a/b=2/y"]);
         assert_eq!(keys("a/b=2"), ["a/b=2/y"]);
         assert_eq!(keys("none"), [""; 0]);
+        let error = bucket.list_at_most("a", 1).unwrap_err().to_string();
+        assert!(error.contains("more than 1 objects") && error.contains("prefix"), "{error}");
+        bucket.put("a/b=2/y", vec![0; (1 << 20) + 1].into()).unwrap();
+        let error = bucket.get_at_most("a/b=2/y", 1 << 20).unwrap_err().to_string();
+        assert!(error.contains("more than 1 MB"), "{error}");
+        assert!(bucket.get_at_most("a/b=2/y", (1 << 20) + 1).unwrap().is_some());
         bucket.delete("a/b=1/x").unwrap();
         bucket.delete("a/b=1/x").unwrap();
         assert_eq!(keys("a"), ["a/b=2/y"]);

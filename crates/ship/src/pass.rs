@@ -19,13 +19,15 @@ use crate::sent::{Sent, Version};
 use crate::spool::Spool;
 use recording::{Compaction, DataFile, Files};
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long readers may use what was merged.
 pub(crate) const GRACE: Duration = Duration::from_secs(15 * 60);
+
+/// Bytes of a file that are sent at most, as readers get them back.
+const LARGEST: u64 = 1 << 30;
 
 /// Sends one recording, pass by pass.
 #[derive(Debug)]
@@ -195,14 +197,13 @@ impl Pass {
         passed: &mut Passed,
         now_us: &dyn Fn() -> i64,
     ) -> Result<(), Error> {
-        let mut file = match File::open(path) {
+        let file = match files::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(Error::io(path)(error)),
         };
         let version = Version::of(&file.metadata().map_err(Error::io(path))?);
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(Error::io(path))?;
+        let bytes = files::read_all(file, LARGEST).map_err(Error::io(path))?;
         self.bucket.put(key, bytes.into())?;
         self.sent.arrived(key, version, now_us())?;
         passed.sent += 1;

@@ -56,14 +56,16 @@ pub(crate) struct Sent {
     objects: HashMap<String, Arrived>,
 }
 
+/// Bytes of a log that are read at most.
+const LARGEST: u64 = 1 << 30;
 /// A log that is this much longer than its contents is written anew.
 const SLACK: usize = 1000;
 
 impl Sent {
     /// Read the log, or begin one.
     pub fn open(path: &Path) -> Result<Sent, Error> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
+        let text = match files::read(path, LARGEST) {
+            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(Error::io(path)(error)),
         };

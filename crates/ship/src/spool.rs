@@ -26,7 +26,7 @@ impl Spool {
         let folder = directory.join(recording::SHIP);
         files::folder(&folder, Access::Owner).map_err(Error::io(&folder))?;
         let path = folder.join("identity");
-        let identity = match std::fs::read_to_string(&path) {
+        let identity = match files::read_text(&path, 4096) {
             Ok(text) if !text.trim().is_empty() => text.trim().to_string(),
             Ok(_) => new_identity(&path)?,
             Err(error) if error.kind() == ErrorKind::NotFound => new_identity(&path)?,

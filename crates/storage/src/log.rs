@@ -236,7 +236,7 @@ impl Log {
 
 /// The lines of a log; none if there is no such file. A last line that a kill cut short is ignored.
 pub fn read(path: &Path) -> Result<Vec<Line>, Error> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match files::read_text(path, 1 << 30) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Error::Failed(format!("{}: {error}", path.display()))),

@@ -13,6 +13,7 @@ use experiment::journal::{Head, Journal};
 use experiment::order::Order;
 use experiment::progress;
 use live::host::Watch;
+use view::escape::say;
 
 use crate::arms::{arms, variant, Done, Measured};
 use crate::cell::{measure, Outcome, Task};
@@ -124,9 +125,4 @@ fn ended(
         })),
         Ok(()) => Ok(()),
     }
-}
-
-fn say(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "tally: {text}");
 }

@@ -3,10 +3,7 @@
 //! scheduled start: a stall then shows in every transaction that it delays.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-use rustix::fs::OFlags;
 
 use error::Error;
 
@@ -21,9 +18,7 @@ pub fn take(prefix: &Path, from: f64, to: f64) -> Result<Vec<f64>, Error> {
     for entry in std::fs::read_dir(folder)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&name) {
             // The server's user, who ran pgbench, may put a link or a pipe there.
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-            let options = std::fs::File::options().read(true).custom_flags(flags).clone();
-            let file = options.open(entry.path())?;
+            let file = files::open(&entry.path())?;
             for line in BufReader::new(file).lines() {
                 times.extend(time(&line?, from, to));
             }

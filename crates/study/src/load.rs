@@ -175,13 +175,16 @@ fn start_command(
     let [program, arguments @ ..] = &filled[..] else {
         return Err(Error::Failed("the workload's command is empty".into()));
     };
-    let mut command = cluster.os_user().command(Path::new(program), &cluster.host());
+    let mut command = cluster.os_user().command(Path::new(program));
+    command.current_dir(cluster.host());
     command.args(arguments);
     for (name, value) in [
         ("PGHOST", cluster.host().display().to_string()),
         ("PGPORT", cluster.port().to_string()),
         ("PGUSER", cluster.user().to_string()),
         ("PGDATABASE", "postgres".to_string()),
+        // For those who come by TCP.
+        ("PGPASSWORD", scratch::password().to_string()),
     ] {
         command.env(name, value);
     }

@@ -112,10 +112,7 @@ fn name(arm: &str, point: &Point, block: usize) -> String {
 
 /// Print a message on standard error without damaging the progress bar.
 fn say(bar: &ProgressBar, text: &str) {
-    bar.suspend(|| {
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), "tally: {text}");
-    });
+    bar.suspend(|| view::escape::say(text));
 }
 
 impl Runner {

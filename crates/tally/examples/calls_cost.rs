@@ -103,6 +103,7 @@ impl Program {
         }
         let mut child = command
             .args(["-cp", &path, "org.pgtally.test.CallCost", url, user])
+            .env("PGPASSWORD", scratch::password())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

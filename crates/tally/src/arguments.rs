@@ -2,7 +2,7 @@
 //! Arguments that several verbs take.
 
 use std::borrow::Borrow;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use error::Error;
 use serde::Serialize;
 use view::document::Document;
 use view::duration::within;
-use view::{escape, output, page, text};
+use view::escape::{self, Lines};
+use view::{output, page, text};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -161,7 +162,7 @@ impl DocumentOutput {
     ) -> Result<(), Error> {
         let style = text::Style::of_terminal(color);
         let Some(path) = &self.output else {
-            let mut out = BufWriter::new(escape::stdout());
+            let mut out = escape::buffered_stdout(color);
             if self.json {
                 serde_json::to_writer(&mut out, data)?;
                 writeln!(out)?;
@@ -176,7 +177,7 @@ impl DocumentOutput {
             content.extend_from_slice(escape::json(&json).as_bytes());
         } else if !self.is_page() {
             let style = text::Style { width: text::WIDTH, color: false, ..style };
-            text::write(document().borrow(), &style, &mut content)?;
+            text::write(document().borrow(), &style, &mut Lines::new(&mut content))?;
         } else {
             content = page::page(document().borrow())?.into_bytes();
         }

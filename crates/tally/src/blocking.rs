@@ -68,7 +68,7 @@ pub fn run(args: &BlockingArgs) -> Result<(), Error> {
     loop {
         show(args, &mut segment, &mut blocking)?;
         let naps = args.watch && !stop.load(Ordering::Relaxed);
-        if !naps || !hangup::wait(std::io::stdout(), PollFlags::empty(), NAP)? {
+        if !naps || !hangup::wait(view::escape::process_stdout(), PollFlags::empty(), NAP)? {
             return Ok(());
         }
         if stop.load(Ordering::Relaxed) {

@@ -85,7 +85,9 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         });
     }
     let mut out = view::escape::stdout();
-    writeln!(out, "{}", head.text(&done(&interval, &rows, pool)))?;
+    for line in head.lines(&done(&interval, &rows, pool)) {
+        writeln!(out, "{line}")?;
+    }
     if rows.is_empty() {
         let hint = "no statement was executed to its end by the driver org.postgresql; with the \
                     agent's option calls=off none is measured";
@@ -107,7 +109,7 @@ fn stream(args: &CallsArgs) -> Result<(), Error> {
     let stop = crate::stop::by_signals()?;
     let began = Instant::now();
     let over = || args.client.interval.is_some_and(|length| began.elapsed() >= length);
-    let mut out = std::io::stdout().lock();
+    let mut out = view::escape::stdout();
     let mut lost = 0;
     loop {
         let last = stop.load(Ordering::Relaxed) || over() || !client.runs();

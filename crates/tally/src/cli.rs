@@ -32,7 +32,7 @@ impl Cli {
             ColorChoice::Never => false,
             ColorChoice::Auto => {
                 std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-                    && std::io::stdout().is_terminal()
+                    && view::escape::process_stdout().is_terminal()
             }
         }
     }

@@ -102,7 +102,7 @@ fn server(args: &DemoArgs) -> Result<(Cluster, SegmentPath), Error> {
 
 /// Full-screen view on a terminal until the load ends; otherwise intervals as text.
 fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
-    let live = std::io::stdout().is_terminal() && !args.once;
+    let live = view::escape::process_stdout().is_terminal() && !args.once;
     let interval = if live { Duration::from_secs(1) } else { INTERVAL.min(args.seconds) };
     let all = args.seconds.as_secs() / interval.as_secs().max(1);
     TopArgs {
@@ -123,9 +123,10 @@ fn summary(
     result: Option<&PgbenchResult>,
     out: &mut impl Write,
 ) -> Result<(), Error> {
+    writeln!(out)?;
     writeln!(
         out,
-        "\n{:.1} s of {} with {} clients on {}, level {}",
+        "{:.1} s of {} with {} clients on {}, level {}",
         interval.interval_seconds,
         args.workload.name(),
         args.clients,
@@ -139,18 +140,21 @@ fn summary(
             result.tps, result.latency_ms, result.failed
         )?;
     }
+    writeln!(out)?;
     writeln!(
         out,
-        "\nall processes lived {:.1} s in total, {:.1} s not idle:\n",
+        "all processes lived {:.1} s in total, {:.1} s not idle:",
         interval.wall_seconds, interval.busy_seconds
     )?;
+    writeln!(out)?;
     ledger(interval, out)?;
     commands(interval, out)?;
     let kernel = &interval.kernel;
     if kernel.available {
+        writeln!(out)?;
         writeln!(
             out,
-            "\nunexplained: {:.2} % of busy time (+-{:.2} %, {} samples of the kernel's own view)",
+            "unexplained: {:.2} % of busy time (+-{:.2} %, {} samples of the kernel's own view)",
             100.0 * kernel.unexplained_share,
             100.0 * kernel.unexplained_error,
             kernel.samples
@@ -177,7 +181,7 @@ fn ledger(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
             account.activity.to_string(),
         ]);
     }
-    Ok(write!(out, "{columns}")?)
+    Ok(out.write_all(columns.to_string().as_bytes())?)
 }
 
 fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
@@ -193,7 +197,7 @@ fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
         ]);
     }
     writeln!(out)?;
-    Ok(write!(out, "{columns}")?)
+    Ok(out.write_all(columns.to_string().as_bytes())?)
 }
 
 /// A duration in the largest unit that keeps it at 1 or more.

@@ -48,121 +48,154 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
     let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
     let session = LibraryList::read(&mut client, "session_preload_libraries")?;
     let local = LocalServer::of_connection(&mut client)?;
-    let changes = [
-        ("shared_preload_libraries", shared.remove(&mut client)?),
-        ("session_preload_libraries", session.remove(&mut client)?),
-    ];
-    // Our settings in the files must not stay behind; the level in the segment is enough.
-    let settings = settings_in_files(&mut client)?;
-    let had_level = settings.iter().any(|name| name == "pg_tally.level");
-    if !settings.is_empty() {
-        // Without it the server rejects the settings' names.
-        client.batch_execute("LOAD 'pg_tally'")?;
-    }
-    for name in &settings {
-        client.batch_execute(&format!("ALTER SYSTEM RESET {name}"))?;
-    }
-    client.batch_execute("select pg_reload_conf()")?;
     let data: String = client.query_one("select current_setting('data_directory')", &[])?.get(0)?;
     let databases = extension::databases(&mut client)?;
     let saved = switch::saved_statements(&mut client)?;
-    let removed = switch::remove_saved_statements(&mut client, &saved);
+    let settings = settings_in_files(&mut client)?;
+    let had_level = settings.iter().any(|name| name == "pg_tally.level");
+    let changes = configure(&mut client, &shared, &session, &settings).map_err(|error| match error {
+        Error::Server(error) if error.sqlstate().is_some() => Error::Failed(format!(
+            "{}\nThe settings may have been changed in part, and sessions are still measured (`tally level off` ends that). \
+             Run `tally disable` again to finish",
+            Error::Server(error)
+        )),
+        error => error,
+    })?;
     // Our own session may be instrumented, by the setting that has just been removed.
     drop(client);
     if had_level || local.is_none() {
         // The reload sets the level to the default; set ours after that, and by a session that it does not measure.
         std::thread::sleep(RELOAD);
     }
+    // Measuring ends first, whatever fails or is interrupted after that; and nothing depends on who reads what is printed.
+    let off = switch_off(args, local.as_ref());
+    let removed = match saved.is_empty() {
+        true => Ok(Vec::new()),
+        false => server::connect_target(args.target.as_deref())
+            .and_then(|mut client| switch::remove_saved_statements(&mut client, &saved)),
+    };
 
-    let mut out = view::escape::stdout();
+    let mut done = Done::default();
     let mut by_hand = false;
     for (name, change) in &changes {
         match change {
-            Change::None => {}
-            Change::Made => writeln!(out, "{name} no longer names pg_tally")?,
+            Change::None => continue,
+            Change::Made => done.say(format!("{name} no longer names pg_tally")),
             Change::ByHand(place) => {
                 by_hand = true;
-                writeln!(out, "{name} still names pg_tally: remove it from {place}, then reload")?;
+                let remedy = format!("remove it from {place}, then reload");
+                done.say(format!("{name} still names pg_tally: {remedy}"));
             }
         }
+        done.found = true;
     }
-    let mut found = changes.iter().any(|(_, change)| *change != Change::None);
-    let mut left = Vec::new();
-    found |= drop_extensions(args, &databases, &mut out, &mut left)?;
-    found |= !saved.is_empty();
-    report_saved(&data, &saved, removed, &mut out, &mut left)?;
-    let running = switch_off(args, local.as_ref(), &data, shared.is_running(), by_hand, &mut out);
-    match running {
-        Err(error @ Error::Io(_)) => return Err(error),
-        Err(error) => left.push(error.to_string()),
-        Ok(were_running) => found |= were_running,
+    drop_extensions(args, &databases, &mut done);
+    saved_statements(&data, &saved, removed, &mut done);
+    match off {
+        Ok(true) => running(local.as_ref(), &data, shared.is_running(), by_hand, &mut done),
+        Ok(false) => {}
+        Err(error) => {
+            done.left.push(format!("running sessions are measured until they end: {error}"));
+        }
     }
-    if !left.is_empty() {
+    if !done.found && done.left.is_empty() {
+        done.say(format!("pg_tally is not enabled on {data}; nothing to do"));
+    }
+    let mut out = view::escape::stdout();
+    let printed = done.lines.iter().try_for_each(|line| writeln!(out, "{line}"));
+    if !done.left.is_empty() {
         return Err(Error::Failed(format!(
             "{}\nRun `tally disable` again to finish",
-            left.join("\n")
+            done.left.join("\n")
         )));
     }
-    if !found {
-        writeln!(out, "pg_tally is not enabled on {data}; nothing to do")?;
-    }
-    Ok(())
+    Ok(printed?)
 }
 
-/// Drops the extension in each database where `enable` created it. Returns whether it found any.
-fn drop_extensions(
-    args: &DisableArgs,
-    databases: &[String],
-    out: &mut impl Write,
-    left: &mut Vec<String>,
-) -> Result<bool, Error> {
-    let mut found = false;
+/// Takes the library and our settings out of the server's configuration.
+fn configure(
+    client: &mut Client,
+    shared: &LibraryList,
+    session: &LibraryList,
+    settings: &[String],
+) -> Result<[(&'static str, Change); 2], Error> {
+    let changes = [
+        ("shared_preload_libraries", shared.remove(client)?),
+        ("session_preload_libraries", session.remove(client)?),
+    ];
+    // Our settings in the files must not stay behind; the level in the segment is enough.
+    if !settings.is_empty() {
+        // Without it the server rejects the settings' names.
+        client.batch_execute("LOAD 'pg_tally'")?;
+    }
+    for name in settings {
+        client.batch_execute(&format!("ALTER SYSTEM RESET {name}"))?;
+    }
+    client.batch_execute("select pg_reload_conf()")?;
+    Ok(changes)
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+struct Done {
+    /// A line each.
+    lines: Vec<String>,
+    /// What could not be done.
+    left: Vec<String>,
+    /// Whether there was anything of ours.
+    found: bool,
+}
+
+impl Done {
+    fn say(&mut self, line: String) {
+        self.lines.push(line);
+    }
+}
+
+/// Drops the extension in each database where `enable` created it.
+fn drop_extensions(args: &DisableArgs, databases: &[String], done: &mut Done) {
     for database in databases {
         let dropped = server::connect_database(args.target.as_deref(), database)
             .and_then(|mut client| extension::drop(&mut client));
+        let remedy = "DROP EXTENSION pg_tally in that database removes it";
         match dropped {
             Ok(Dropped::None) => continue,
             Ok(Dropped::Done) => {
-                writeln!(out, "extension pg_tally of database {database} dropped")?
+                done.say(format!("extension pg_tally of database {database} dropped"));
             }
-            Ok(Dropped::Kept(why)) => writeln!(
-                out,
-                "database {database} keeps extension pg_tally: {why}; DROP EXTENSION pg_tally in \
-                 that database removes it"
-            )?,
+            Ok(Dropped::Kept(why)) => {
+                done.say(format!("database {database} keeps extension pg_tally: {why}; {remedy}"));
+            }
             Err(error) => {
-                left.push(format!(
-                    "could not drop extension pg_tally of database {database}: {error}; DROP EXTENSION \
-                     pg_tally in that database removes it"
+                done.left.push(format!(
+                    "could not drop extension pg_tally of database {database}: {error}; {remedy}"
                 ));
                 continue;
             }
         }
-        found = true;
+        done.found = true;
     }
-    Ok(found)
 }
 
 /// Says which files with statements the server has removed, and which it has not.
-fn report_saved(
+fn saved_statements(
     data: &str,
     saved: &[String],
     removed: Result<Vec<String>, Error>,
-    out: &mut impl Write,
-    left: &mut Vec<String>,
-) -> Result<(), Error> {
+    done: &mut Done,
+) {
     let (removed_now, why) = match removed {
         Ok(names) => (names, String::new()),
         Err(error) => (Vec::new(), format!(": {error}")),
     };
+    done.found |= !saved.is_empty();
     for name in saved {
         if removed_now.contains(name) {
-            writeln!(out, "{data}/{name} is removed")?;
+            done.say(format!("{data}/{name} is removed"));
         } else {
-            left.push(format!("could not remove {data}/{name}{why}"));
+            done.left.push(format!("could not remove {data}/{name}{why}"));
         }
     }
-    Ok(())
 }
 
 /// Settings of pg_tally that ALTER SYSTEM has set; plain names only.
@@ -175,68 +208,52 @@ fn settings_in_files(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?)
 }
 
-/// Switches measuring off, and removes the segment once no session uses it. Returns whether there was one.
-fn switch_off(
-    args: &DisableArgs,
-    local: Option<&LocalServer>,
-    data: &str,
-    shared: bool,
-    by_hand: bool,
-    out: &mut impl Write,
-) -> Result<bool, Error> {
-    let running = match switch::in_segment(local, Level::Off, false) {
+/// Switches measuring off. Returns whether there are processes that are measured.
+fn switch_off(args: &DisableArgs, local: Option<&LocalServer>) -> Result<bool, Error> {
+    match switch::in_segment(local, Level::Off, false) {
         // A new session, which the reload keeps from being measured.
         Ok(None) => server::connect_target(args.target.as_deref())
             .and_then(|mut client| switch::by_server(&mut client, Level::Off, false)),
         set => set.map(|set| set == Some(true)),
-    };
-    let running = running.map_err(|error| {
-        Error::Failed(format!("running sessions are measured until they end: {error}"))
-    })?;
-    if !running {
-        return Ok(false);
     }
-    if shared || by_hand || local.is_none() {
-        writeln!(out, "the level is off for all processes")?;
-    }
-    if shared {
-        let segment = match local {
-            Some(local) => format!("segment {}", local.segment_path().path().display()),
-            None => "its segment".to_string(),
-        };
-        writeln!(
-            out,
-            "the server's processes keep the library, switched off, until the server restarts; \
-             {segment} is removed then, and no statements are kept"
-        )?;
-        return Ok(true);
-    }
-    match local {
-        Some(local) => remove_segment(local.segment_path(), data, by_hand, out)?,
-        None => writeln!(
-            out,
-            "sessions that run now keep the library, switched off, until they end; the last one removes the \
-             server's segment"
-        )?,
-    }
-    Ok(true)
 }
 
-/// Waits until no session uses the segment of this machine's server, and removes it.
-fn remove_segment(
-    segment_path: &SegmentPath,
-    data: &str,
-    by_hand: bool,
-    out: &mut impl Write,
-) -> Result<(), Error> {
+/// Says what becomes of the running processes and their segment, which is removed once no session uses it.
+fn running(local: Option<&LocalServer>, data: &str, shared: bool, by_hand: bool, done: &mut Done) {
+    done.found = true;
+    if shared || by_hand || local.is_none() {
+        done.say("the level is off for all processes".into());
+    }
+    match local {
+        _ if shared => {
+            let segment = match local {
+                Some(local) => format!("segment {}", local.segment_path().path().display()),
+                None => "its segment".to_string(),
+            };
+            done.say(format!(
+                "the server's processes keep the library, switched off, until the server restarts; \
+                 {segment} is removed then, and no statements are kept"
+            ));
+        }
+        Some(local) => match remove_segment(local.segment_path(), data, by_hand) {
+            Ok(line) => done.say(line),
+            Err(error) => done.left.push(error.to_string()),
+        },
+        None => done.say(
+            "sessions that run now keep the library, switched off, until they end; the last one removes the \
+             server's segment"
+                .into(),
+        ),
+    }
+}
+
+/// Waits until no session uses the segment of this machine's server, and removes it. Returns what has become of it.
+fn remove_segment(segment_path: &SegmentPath, data: &str, by_hand: bool) -> Result<String, Error> {
     let path = segment_path.path();
     let began = Instant::now();
     loop {
         let segment = match Segment::open(segment_path) {
-            Err(segment::Error::NotFound { .. }) => {
-                writeln!(out, "the segment is removed")?;
-                return Ok(());
-            }
+            Err(segment::Error::NotFound { .. }) => return Ok("the segment is removed".into()),
             opened => opened?,
         };
         let left = segment.claims()?.iter().filter(|claim| alive(claim.pid)).count();
@@ -250,13 +267,11 @@ fn remove_segment(
             }
         } else if began.elapsed() > PATIENCE {
             let sessions = if left == 1 { "session keeps" } else { "sessions keep" };
-            writeln!(
-                out,
+            return Ok(format!(
                 "{left} {sessions} the library, switched off, until they end; the last one removes \
                  segment {} (or run `tally disable {data}` again)",
                 path.display()
-            )?;
-            return Ok(());
+            ));
         }
         std::thread::sleep(POLL);
     }

@@ -84,7 +84,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
         });
     }
     let width = terminal::width().map_or(WIDTH, |width| width.min(WIDTH));
-    let mut out = view::escape::stdout();
+    let mut out = view::escape::coloured_stdout(color);
     out.write_all(text(interval, &answer, width, color).as_bytes())?;
     Ok(out.flush()?)
 }

@@ -21,6 +21,12 @@ pub fn code(result: Result<(), Error>) -> ExitCode {
 
 /// Print clap's message or help; the exit code is 0 for help and 2 for a usage error.
 pub fn usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
+    // It quotes arguments, which may be names of files of others.
+    let text = error.render().to_string();
+    if escape::visible(&text) == text {
+        let _ = error.print();
+    } else {
+        escape::say(&text);
+    }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -113,7 +113,7 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
                  on (ALTER SYSTEM SET pg_tally.function_edges = on, and reload)"
             )?;
         }
-        return Ok(write!(out, "{}", functions::tree(&interval))?);
+        return Ok(out.write_all(functions::tree(&interval).to_string().as_bytes())?);
     }
     let width = terminal::width().unwrap_or(WIDTH);
     Ok(out.write_all(functions::functions(&interval, &Wish::default()).text(width).as_bytes())?)
@@ -161,7 +161,7 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
         let can = if it.probeable { "yes".to_string() } else { format!("no: {}", it.reason) };
         columns.push_texts(vec![it.name.clone(), it.module.clone(), it.bytes.to_string(), can]);
     }
-    Ok(write!(view::escape::stdout(), "{columns}")?)
+    Ok(view::escape::stdout().write_all(columns.to_string().as_bytes())?)
 }
 
 /// The SQL function that lists candidates: the extension's, or a temporary one if the extension does

@@ -28,7 +28,7 @@ pub fn man(args: &ManArgs, command: Command) -> Result<(), Error> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let Some(folder) = &args.folder else {
-        return Ok(io::stdout().write_all(&page(&command)?)?);
+        return Ok(view::escape::process_stdout().write_all(&page(&command)?)?);
     };
     write(folder, &command)?;
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
@@ -88,5 +88,5 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
 pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Error> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "tally", &mut script);
-    Ok(io::stdout().write_all(&script)?)
+    Ok(view::escape::process_stdout().write_all(&script)?)
 }

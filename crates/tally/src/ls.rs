@@ -117,12 +117,12 @@ fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
     };
     let (running, ended) = (of(false), of(true));
     if !running.is_empty() {
-        write!(out, "{}", table(&running))?;
+        out.write_all(table(&running).to_string().as_bytes())?;
     }
     if !ended.is_empty() {
         let space = if running.is_empty() { "" } else { "\n" };
         writeln!(out, "{space}Of servers that have ended:")?;
-        write!(out, "{}", table(&ended))?;
+        out.write_all(table(&ended).to_string().as_bytes())?;
     }
     // Each error begins with the path.
     for error in rows.iter().filter_map(|row| row.error.as_ref()) {

@@ -175,7 +175,9 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
         return Err(Error::Failed(format!("CPU times are not measured{remedy}")));
     }
     let mut out = view::escape::stdout();
-    write!(out, "{}\n{}", head.text(&done(&interval)), garbage(&interval))?;
+    for line in head.lines(&done(&interval)).into_iter().chain(garbage(&interval)) {
+        writeln!(out, "{line}")?;
+    }
     if rows.is_empty() {
         return Ok(writeln!(out, "{}", nothing(&interval))?);
     }
@@ -185,7 +187,8 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
         return Ok(out.write_all(methods::table(rows, sort, top).text(width).as_bytes())?);
     }
     for (title, table) in methods::tables(rows, top) {
-        writeln!(out, "\n{title}")?;
+        writeln!(out)?;
+        writeln!(out, "{title}")?;
         out.write_all(table.text(width).as_bytes())?;
     }
     if !methods::has_cpu(rows) && is_java(&segment) {
@@ -206,17 +209,17 @@ fn done(interval: &Interval) -> String {
 }
 
 /// A line for each collector that ran, and for each reason of pauses.
-fn garbage(interval: &Interval) -> String {
+fn garbage(interval: &Interval) -> Vec<String> {
     let pauses = pauses(interval);
     let pauses = pauses.iter().map(|it| {
-        format!("all threads stopped: {} {} times, {:.3} s\n", it.reason, it.count, it.seconds)
+        format!("all threads stopped: {} {} times, {:.3} s", it.reason, it.count, it.seconds)
     });
     collections(interval)
         .iter()
         .map(|it| {
             let longest = it.max_seconds.unwrap_or(0.0) * 1e3;
             format!(
-                "garbage collection: {} {} times, {:.3} s, longest {longest:.0} ms\n",
+                "garbage collection: {} {} times, {:.3} s, longest {longest:.0} ms",
                 it.collector, it.count, it.seconds
             )
         })

@@ -226,7 +226,7 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
 
 /// A page per row: several databases and users may have the same query id.
 fn pages(all: &Statements, color: bool) -> Result<(), Error> {
-    let mut out = view::escape::stdout();
+    let mut out = view::escape::coloured_stdout(color);
     let width = terminal::width().unwrap_or(PAGE);
     for row in &all.rows {
         let whole = all.interval_seconds.and_then(|_| all.whole(&row.key));

@@ -7,8 +7,8 @@
 //! the same form is an escape, so a parser gets the original text.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
-use std::io::{self, StdoutLock, Write};
+use std::fmt::{self, Write as _};
+use std::io::{self, BufWriter, Stdout, StdoutLock, Write};
 
 /// First and last of each range of format characters (Unicode's general category Cf), line and paragraph
 /// separators, and others drawn as nothing (Default_Ignorable_Code_Point).
@@ -92,16 +92,30 @@ pub fn json(text: &str) -> Cow<'_, str> {
     replaced(text, is_unseen)
 }
 
-/// Standard output for text and JSON: escapes everything as [`json`] does. Control
-/// characters are kept, since colours need them; input is cleaned of them where it is read or
-/// put into lines.
-pub fn stdout() -> Escaping<StdoutLock<'static>> {
-    Escaping::new(io::stdout().lock())
+/// Standard output for text and JSON, where no terminal is controlled and no line forged: [`Lines`].
+pub fn stdout() -> Lines<StdoutLock<'static>> {
+    Lines::new(process_stdout().lock())
 }
 
-/// Writes a message to standard error and ignores errors: it may be closed.
+/// The same, where a text may have the colours that renderers set, if there are any.
+pub fn coloured_stdout(color: bool) -> Lines<StdoutLock<'static>> {
+    Lines { color, ..stdout() }
+}
+
+/// The same, for whole documents: little is written at a time, so it has to be flushed.
+pub fn buffered_stdout(color: bool) -> Lines<BufWriter<Stdout>> {
+    Lines::coloured(BufWriter::new(process_stdout()), color)
+}
+
+/// Standard output as it is, for what is no text: a program's own output, pages of the manual, what a terminal is.
+pub fn process_stdout() -> Stdout {
+    io::stdout()
+}
+
+/// Writes a message to standard error and ignores errors: it may be closed. Lines after the first are indented, so that
+/// what a message contains looks like no other message.
 pub fn say(text: &str) {
-    let line = format!("tally: {}\n", visible(text));
+    let line = format!("tally: {}\n", visible(text).trim_end().replace('\n', "\n  "));
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
@@ -113,53 +127,94 @@ pub fn say_of(target: Option<&str>, text: &str) {
     }
 }
 
-/// A writer of UTF-8 that escapes what it writes.
+/// A writer of text, which names and messages of others become part of.
+///
+/// It escapes control characters, and what [`json`] escapes; JSON does not change its meaning by that. And what one
+/// `write!` or `writeln!` writes is one line: a line feed before its end is escaped, too, so that no name can forge a
+/// line. Several lines, whose parts are then clean, are written by `write_all`.
 #[derive(Debug)]
-pub struct Escaping<W> {
+pub struct Lines<W> {
     inner: W,
+    /// Whether colours are kept: sequences of `ESC [ DIGITS m`.
+    color: bool,
     /// The first bytes of a character that is not complete yet.
     begun: Vec<u8>,
 }
 
-impl<W: Write> Escaping<W> {
-    /// Wraps another writer.
-    pub fn new(inner: W) -> Escaping<W> {
-        Escaping { inner, begun: Vec::new() }
+impl<W: Write> Lines<W> {
+    /// Wraps another writer; no colours.
+    pub fn new(inner: W) -> Lines<W> {
+        Lines { inner, color: false, begun: Vec::new() }
+    }
+
+    /// The same, where colours may be kept.
+    pub fn coloured(inner: W, color: bool) -> Lines<W> {
+        Lines { color, ..Lines::new(inner) }
+    }
+
+    fn escaped(&mut self, text: &str) -> io::Result<()> {
+        let mut rest = text;
+        // Between colours.
+        while let Some((at, length)) = self.color.then(|| first_color(rest)).flatten() {
+            self.inner.write_all(visible(&rest[..at]).as_bytes())?;
+            self.inner.write_all(&rest.as_bytes()[at..at + length])?;
+            rest = &rest[at + length..];
+        }
+        self.inner.write_all(visible(rest).as_bytes())
     }
 }
 
-impl<W: Write> Write for Escaping<W> {
+/// Where the first colour is, and how long.
+fn first_color(text: &str) -> Option<(usize, usize)> {
+    text.match_indices("\x1b[").find_map(|(at, begin)| {
+        let codes = text[at + begin.len()..].find(|c: char| !c.is_ascii_digit() && c != ';')?;
+        let end = at + begin.len() + codes;
+        text[end..].starts_with('m').then_some((at, end + 1 - at))
+    })
+}
+
+impl<W: Write> Write for Lines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.begun.is_empty() && bytes.is_ascii() {
+        let plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+        if self.begun.is_empty() && bytes.iter().all(plain) {
             return self.inner.write(bytes);
         }
         let mut all = std::mem::take(&mut self.begun);
         all.extend_from_slice(bytes);
-        let mut rest = all.as_slice();
-        while !rest.is_empty() {
-            let (text, invalid) = match std::str::from_utf8(rest) {
-                Ok(text) => (text, 0),
-                Err(error) => {
-                    let (valid, after) = rest.split_at(error.valid_up_to());
-                    let Some(length) = error.error_len() else {
-                        self.begun = after.to_vec();
-                        rest = valid;
-                        continue;
-                    };
-                    (std::str::from_utf8(valid).unwrap_or_default(), length)
-                }
-            };
-            self.inner.write_all(json(text).as_bytes())?;
-            let (bad, after) = rest[text.len()..].split_at(invalid);
-            self.inner.write_all(bad)?;
-            rest = after;
+        let mut chunks = all.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            self.escaped(chunk.valid())?;
+            match chunk.invalid() {
+                [] => {}
+                // The rest may come.
+                begun if chunks.peek().is_none() && is_begun(begun) => self.begun = begun.to_vec(),
+                _ => self.inner.write_all("\u{fffd}".as_bytes())?,
+            }
         }
         Ok(bytes.len())
+    }
+
+    fn write_fmt(&mut self, arguments: fmt::Arguments<'_>) -> io::Result<()> {
+        if let Some(literal) = arguments.as_str() {
+            return self.write_all(literal.as_bytes());
+        }
+        let text = arguments.to_string();
+        match text.strip_suffix('\n').map_or((&*text, ""), |line| (line, "\n")) {
+            (line, end) if line.contains('\n') => {
+                self.write_all((line.replace('\n', "\\u000A") + end).as_bytes())
+            }
+            _ => self.write_all(text.as_bytes()),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
     }
+}
+
+/// Whether these are the first bytes of a character.
+fn is_begun(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
 #[cfg(test)]
@@ -194,16 +249,50 @@ mod tests {
         assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
     }
 
+    fn written(lines: Lines<Vec<u8>>, write: impl Fn(&mut dyn Write)) -> String {
+        let mut lines = lines;
+        write(&mut lines);
+        String::from_utf8(lines.inner).unwrap()
+    }
+
     #[test]
     fn a_writer_escapes_wherever_the_text_is_split() {
-        let text = "ab\u{202e}ü\u{e0041}😀\u{1b}[0m".as_bytes();
+        let text = "ab\u{202e}ü\u{e0041}😀\u{9b}0m\u{7f}".as_bytes();
         let broken = [text, &[0xff, b'x', 0xe2, 0x80]].concat();
         for cut in 0..text.len() {
-            let mut writer = Escaping::new(Vec::new());
-            writer.write_all(&broken[..cut]).unwrap();
-            writer.write_all(&broken[cut..]).unwrap();
-            let expected = "ab\\u202Eü\\uDB40\\uDC41😀\u{1b}[0m".as_bytes();
-            assert_eq!(writer.inner, [expected, &[0xff, b'x']].concat(), "{cut}");
+            let shown = written(Lines::new(Vec::new()), |lines| {
+                lines.write_all(&broken[..cut]).unwrap();
+                lines.write_all(&broken[cut..]).unwrap();
+            });
+            assert_eq!(shown, "ab\\u202Eü\\uDB40\\uDC41😀\\u009B0m\\u007F\u{fffd}x", "{cut}");
         }
+    }
+
+    #[test]
+    fn a_name_forges_no_line_and_controls_no_terminal() {
+        let name = "a\x1b[2J\nforged\r\x1b]0;title\x07\x1b[31m";
+        let shown = "a\\u001B[2J\\u000Aforged\\u000D\\u001B]0;title\\u0007\\u001B[31m";
+        let plain = written(Lines::new(Vec::new()), |out| {
+            writeln!(out, "{name} is\tit").unwrap();
+            write!(out, "{name}, ").unwrap();
+            out.write_all(b"one\ntwo\n").unwrap();
+            writeln!(out, "\nliteral").unwrap();
+        });
+        assert_eq!(plain, format!("{shown} is\tit\n{shown}, one\ntwo\n\nliteral\n"));
+        // Colours are kept where renderers set some.
+        let coloured = written(Lines::coloured(Vec::new(), true), |out| {
+            writeln!(out, "\x1b[1;31mx\x1b[0m\x1b[2J\x1b[\x1b[3").unwrap();
+        });
+        assert_eq!(coloured, "\x1b[1;31mx\x1b[0m\\u001B[2J\\u001B[\\u001B[3\n");
+    }
+
+    #[test]
+    fn json_keeps_its_meaning() {
+        let text = "a\x1b\u{9b}\u{7f}\u{202e}\u{e0041}\"\\\nü";
+        let shown = written(Lines::new(Vec::new()), |out| {
+            serde_json::to_writer(out, text).unwrap();
+        });
+        assert!(!shown.chars().any(|c| is_unseen(c) || c.is_control()), "{shown}");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
     }
 }

@@ -9,7 +9,7 @@ use super::document::{
     number, Chart, ChartKind, Document, Fact, Heatmap, Plain, Table, Unit, Weight,
 };
 use super::html::MEASURED;
-use crate::escape::visible;
+use crate::escape::{process_stdout, visible};
 use crate::statements::one_line;
 use crate::table::{speaks_utf8, wrap, Row};
 
@@ -45,7 +45,7 @@ pub const WIDTH: usize = 132;
 impl Style {
     /// The style that suits standard output.
     pub fn of_terminal(color: bool) -> Style {
-        let stdout = io::stdout();
+        let stdout = process_stdout();
         let on_terminal = stdout.is_terminal();
         let size = on_terminal.then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
         Style {
@@ -63,11 +63,13 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
         true => format!("\x1b[1m{text}\x1b[0m"),
         false => text.to_string(),
     };
-    writeln!(out, "{}\n", strong(&clean(&document.title)))?;
+    writeln!(out, "{}", strong(&clean(&document.title)))?;
+    writeln!(out)?;
     let first = if document.load.is_empty() { &document.measured.facts } else { &document.load };
     facts(out, first, style)?;
     if !document.findings.is_empty() {
-        writeln!(out, "\n{}", strong("Findings"))?;
+        writeln!(out)?;
+        writeln!(out, "{}", strong("Findings"))?;
         for finding in &document.findings {
             let sign = match (finding.weight, style.color) {
                 (Weight::Note, _) => "- ",
@@ -81,7 +83,8 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
         }
     }
     for section in &document.sections {
-        writeln!(out, "\n{}", strong(section.title))?;
+        writeln!(out)?;
+        writeln!(out, "{}", strong(section.title))?;
         for text in section.note.iter() {
             paragraph(out, text, style.width)?;
         }
@@ -94,7 +97,8 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
         for it in section.tables.iter().filter_map(|id| document.table(id)) {
             // A single table needs no heading in addition to the section's.
             if it.title != section.title {
-                writeln!(out, "\n{}", it.title)?;
+                writeln!(out)?;
+                writeln!(out, "{}", it.title)?;
             }
             for text in it.note.iter() {
                 paragraph(out, text, style.width)?;
@@ -106,7 +110,8 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
         }
     }
     if !document.load.is_empty() {
-        writeln!(out, "\n{}", strong(MEASURED))?;
+        writeln!(out)?;
+        writeln!(out, "{}", strong(MEASURED))?;
         facts(out, &document.measured.facts, style)?;
     }
     out.flush()
@@ -143,7 +148,8 @@ fn hanging(out: &mut impl Write, head: &str, text: &str, width: usize) -> io::Re
 }
 
 fn plain(out: &mut impl Write, text: &Plain, width: usize) -> io::Result<()> {
-    writeln!(out, "\n{}", clean(&text.title))?;
+    writeln!(out)?;
+    writeln!(out, "{}", clean(&text.title))?;
     for note in text.note.iter() {
         paragraph(out, note, width)?;
     }
@@ -157,7 +163,8 @@ fn chart(
     document: &Document,
     style: &Style,
 ) -> io::Result<()> {
-    writeln!(out, "\n{}", clean(chart.title))?;
+    writeln!(out)?;
+    writeln!(out, "{}", clean(chart.title))?;
     let seconds = &document.axis(chart.axis).seconds;
     let mut table = Table::with_headings(&["", "MEAN", "MIN", "MAX", "OVER TIME"], 1..4);
     // The series of a stack share one scale, so that they can be compared.
@@ -183,7 +190,7 @@ fn chart(
         let value = number(reference.value, Unit::Number);
         table.push_texts([reference.name.to_string(), value]);
     }
-    write!(out, "{table}")
+    out.write_all(table.to_string().as_bytes())
 }
 
 /// A heat map in shades, the longest times on top; a slash: not measured.
@@ -207,7 +214,8 @@ fn heatmap(out: &mut impl Write, map: &Heatmap, style: &Style) -> io::Result<()>
         }
     }
     let most = cells.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
-    writeln!(out, "\n{}", clean(map.title))?;
+    writeln!(out)?;
+    writeln!(out, "{}", clean(map.title))?;
     for (y, row) in cells.iter().enumerate().rev() {
         let from = number(map.bounds[y * rows / high], map.unit);
         let line: String = row

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reading a Parquet file.
 
+use super::limit::Limit;
 use super::quiet;
 use super::series::FileSeries;
 use super::{failed, scale, MILLISECOND_US};
@@ -10,7 +11,7 @@ use parquet::basic::Type as Physical;
 use parquet::column::reader::{get_typed_column_reader, ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
@@ -44,6 +45,7 @@ pub(crate) fn read_columns(
 ) -> Result<(), Error> {
     // The Parquet reader may panic on a damaged file.
     let read = || -> Result<(), ParquetError> {
+        let limit = Limit::of_file(file.metadata()?.len());
         let reader = SerializedFileReader::new(file)?;
         let metadata = reader.metadata().file_metadata();
         let mut series = FileSeries::of(metadata);
@@ -56,17 +58,20 @@ pub(crate) fn read_columns(
         for group in 0..reader.num_row_groups() {
             let group = reader.get_row_group(group)?;
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            // Columns that the file does not have get their defaults, and none is counted below.
+            let absent = wanted.iter().filter(|it| !positions.contains_key(it.name)).count();
+            limit.take((rows as u64).saturating_mul(8 * absent as u64))?;
             let mut columns = Columns { rows, cells: Vec::new(), series: Vec::new() };
             for column in wanted {
                 if let Some(&at) = positions.get(column.name) {
-                    let mut cells = get(&*group, at, column.shape, rows)?;
+                    let mut cells = get(limit.reader(&*group, at)?, column.shape, rows)?;
                     if column.unit == Unit::Time {
                         scale(&mut cells, |ms| ms.saturating_mul(MILLISECOND_US));
                     }
                     columns.cells.push((column.name.to_string(), cells));
                 }
             }
-            columns.series = series.up_to(&*group, &positions, columns.longs("series"))?;
+            columns.series = series.up_to(&*group, &limit, &positions, columns.longs("series"))?;
             see(&columns);
         }
         Ok(())
@@ -145,13 +150,7 @@ fn optional<T>(defined: &[i16], mut values: impl Iterator<Item = T>) -> Vec<Opti
     defined.iter().map(|defined| if *defined > 0 { values.next() } else { None }).collect()
 }
 
-fn get(
-    group: &dyn RowGroupReader,
-    at: usize,
-    shape: Shape,
-    rows: usize,
-) -> Result<Cells, ParquetError> {
-    let reader = group.get_column_reader(at)?;
+fn get(reader: ColumnReader, shape: Shape, rows: usize) -> Result<Cells, ParquetError> {
     let mut texts = Texts::default();
     Ok(match shape {
         Shape::Long => Cells::Long(all::<Int64Type>(reader, rows)?.values),

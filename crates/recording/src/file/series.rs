@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The series of a file, by number.
 
+use super::limit::Limit;
 use crate::series::Series;
 use crate::statistics::{of_metadata, of_texts, TEXTS};
 use parquet::basic::Type as Physical;
@@ -34,6 +35,7 @@ impl FileSeries {
     pub fn up_to(
         &mut self,
         group: &dyn RowGroupReader,
+        limit: &Limit,
         positions: &HashMap<String, usize>,
         numbers: &[i64],
     ) -> Result<Vec<Arc<Series>>, ParquetError> {
@@ -42,7 +44,7 @@ impl FileSeries {
         if let ([Some(a), Some(b), Some(c), Some(d)], false) = (positions, rows.is_empty()) {
             let mut texts = Vec::new();
             for at in [a, b, c, d] {
-                texts.push(texts_at(group, at, &rows)?.into_iter());
+                texts.push(texts_at(group, limit, at, &rows)?.into_iter());
             }
             let mut next = |at: usize| texts[at].next().unwrap_or_default();
             self.known.extend(rows.iter().map(|_| of_texts([next(0), next(1), next(2), next(3)])));
@@ -67,6 +69,7 @@ impl FileSeries {
 /// The texts of some rows of a column.
 fn texts_at(
     group: &dyn RowGroupReader,
+    limit: &Limit,
     at: usize,
     rows: &[usize],
 ) -> Result<Vec<Arc<str>>, ParquetError> {
@@ -74,7 +77,7 @@ fn texts_at(
         return Err(ParquetError::General("a column of another type".to_string()));
     }
     let mut reader: ColumnReaderImpl<ByteArrayType> =
-        get_typed_column_reader(group.get_column_reader(at)?);
+        get_typed_column_reader(limit.reader(group, at)?);
     let mut texts = Vec::with_capacity(rows.len());
     let (mut passed, mut value) = (0, Vec::with_capacity(1));
     for row in rows {

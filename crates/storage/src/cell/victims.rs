@@ -131,7 +131,7 @@ impl<'a> Victims<'a> {
         let filled = self.words.fill_all(words);
         let (program, arguments) = filled.split_first().map_or(("true", &[][..]), |(p, a)| (p, a));
         let mut command = match &self.os_user {
-            Some(os_user) => os_user.command(Path::new(program), Path::new("/tmp")),
+            Some(os_user) => os_user.command(Path::new(program)),
             None => Command::new(program),
         };
         command.args(arguments).env("LC_ALL", "C.UTF-8");

@@ -81,8 +81,11 @@ impl<'s> Head<'s> {
     }
 
     /// The client as a line, and what was done in it as the next.
-    pub fn text(&self, done: &str) -> String {
+    pub fn lines(&self, done: &str) -> [String; 2] {
         let incomplete = if self.exact { "" } else { INCOMPLETE };
-        format!("{}  {}  pid {}\n{done}{incomplete}", self.java, self.program, self.pid)
+        [
+            format!("{}  {}  pid {}", self.java, self.program, self.pid),
+            format!("{done}{incomplete}"),
+        ]
     }
 }

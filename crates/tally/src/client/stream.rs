@@ -2,8 +2,8 @@
 //! Calls as JSON lines, from the client's machine to the server's: `tally calls --stream` writes them, `tally trace --client -`
 //! reads them.
 
-use std::io::{BufRead, Write};
-use std::sync::mpsc::{channel, Receiver, TryRecvError};
+use std::io::{BufRead, Read, Write};
+use std::sync::mpsc::{sync_channel, Receiver, TryRecvError};
 
 use error::Error;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,10 @@ pub fn write(out: &mut impl Write, calls: Vec<ClientCall>, lost: Option<u64>) ->
     Ok(out.flush()?)
 }
 
+/// Bytes of a line, and lines that have come and not been read, at most: they are another machine's.
+const LONGEST: u64 = 1 << 20;
+const MOST: usize = 1 << 14;
+
 /// The calls that a stream brings.
 pub struct Stream {
     lines: Receiver<Result<Line, String>>,
@@ -40,18 +44,21 @@ pub struct Stream {
 
 impl Stream {
     /// Reads in a thread of its own, which ends with the stream or the program.
-    pub fn of(input: impl BufRead + Send + 'static) -> Stream {
-        let (sender, lines) = channel();
+    pub fn of(mut input: impl BufRead + Send + 'static) -> Stream {
+        let (sender, lines) = sync_channel(MOST);
         std::thread::spawn(move || {
-            for (number, line) in input.lines().enumerate() {
-                let line = line.map_err(|error| error.to_string()).and_then(|line| {
-                    serde_json::from_str(&line).map_err(|error| {
-                        format!(
-                            "line {}: {error}; `tally calls --stream` writes such lines",
-                            number + 1
-                        )
-                    })
-                });
+            for number in 1u64.. {
+                let mut line = Vec::new();
+                let line = match input.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+                    Ok(0) => return,
+                    Ok(length) if length as u64 == LONGEST => {
+                        Err(format!("line {number} has more than {} kB", LONGEST >> 10))
+                    }
+                    Ok(_) => serde_json::from_slice(&line).map_err(|error| {
+                        format!("line {number}: {error}; `tally calls --stream` writes such lines")
+                    }),
+                    Err(error) => Err(error.to_string()),
+                };
                 let failed = line.is_err();
                 if sender.send(line).is_err() || failed {
                     return;
@@ -111,5 +118,9 @@ mod tests {
     fn a_line_of_another_kind_is_refused() {
         let error = read(b"{\"what\":\"lost\",\"records\":1}\nhello\n").unwrap_err().to_string();
         assert!(error.contains("standard input, line 2") && error.contains("--stream"), "{error}");
+        // One without an end does not fill the memory.
+        let endless = Stream::of(std::io::BufReader::new(std::io::repeat(b' ')));
+        let error = endless.lines.recv().unwrap().unwrap_err();
+        assert!(error.contains("line 1 has more than 1024 kB"), "{error}");
     }
 }

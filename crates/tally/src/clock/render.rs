@@ -18,7 +18,8 @@ const PAIRS_SHOWN: usize = 10;
 /// Writes the whole result, the verdict last.
 pub fn text(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     let report = &outcome.report;
-    writeln!(out, "{}\n", machine(report))?;
+    writeln!(out, "{}", machine(report))?;
+    writeln!(out)?;
     readings(report, out)?;
     writeln!(out)?;
     agreement(report, out)?;
@@ -31,7 +32,8 @@ pub fn text(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         writeln!(out)?;
         checks(verified, out)?;
     }
-    writeln!(out, "\nVerdict: {}", report.verdict)?;
+    writeln!(out)?;
+    writeln!(out, "Verdict: {}", report.verdict)?;
     for advice in &report.advice {
         writeln!(out, "Advice: {advice}")?;
     }
@@ -106,7 +108,7 @@ fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
         });
         table.push_texts(row);
     }
-    write!(out, "{table}")
+    out.write_all(table.to_string().as_bytes())
 }
 
 fn users(clock: &ClockReport) -> String {
@@ -141,7 +143,7 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
             clock.faults.iter().map(|fault| fault.kind.word()).collect::<Vec<_>>().join(", "),
         ]);
     }
-    write!(out, "{table}")
+    out.write_all(table.to_string().as_bytes())
 }
 
 fn bounds(min: f64, max: f64) -> String {
@@ -182,7 +184,7 @@ fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out)?;
-    write!(out, "{table}")
+    out.write_all(table.to_string().as_bytes())
 }
 
 /// CPU pairs, by the server's clock; if there are many, the worst ones.
@@ -220,7 +222,7 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
             if pair.proven { "skewed".into() } else { String::new() },
         ]);
     }
-    write!(out, "{table}")?;
+    out.write_all(table.to_string().as_bytes())?;
     if pairs.len() > PAIRS_SHOWN {
         writeln!(
             out,
@@ -254,7 +256,7 @@ fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
     if gaps.unknown.count > 0 {
         add("one of these", gaps.unknown);
     }
-    write!(out, "{table}")
+    out.write_all(table.to_string().as_bytes())
 }
 
 /// What timing costs here.
@@ -273,7 +275,7 @@ fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
             duration(forecast.clock_seconds + forecast.besides_seconds.unwrap_or(0.0)),
         ]);
     }
-    write!(out, "{table}")
+    out.write_all(table.to_string().as_bytes())
 }
 
 /// The estimates compared with measurements on a server.
@@ -293,14 +295,16 @@ fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
             verdict(check).into(),
         ]);
     }
-    write!(out, "{table}")?;
+    out.write_all(table.to_string().as_bytes())?;
     let explain = verified.explain;
     writeln!(
         out,
-        "{}; estimates hold within a factor of {}; CPU time, 95 % intervals\nthe count takes {}; \
-         EXPLAIN (ANALYZE, TIMING OFF) adds {}, EXPLAIN ANALYZE {}",
-        verified.server,
-        verified.tolerance,
+        "{}; estimates hold within a factor of {}; CPU time, 95 % intervals",
+        verified.server, verified.tolerance,
+    )?;
+    writeln!(
+        out,
+        "the count takes {}; EXPLAIN (ANALYZE, TIMING OFF) adds {}, EXPLAIN ANALYZE {}",
         duration(explain.plain_seconds),
         duration(explain.counting_seconds),
         duration(explain.analyze_seconds),

@@ -114,7 +114,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
         margin: args.margin,
     };
     let text = if args.json { result.json()? + "\n" } else { result.text() };
-    std::io::stdout().write_all(text.as_bytes())?;
+    view::escape::stdout().write_all(text.as_bytes())?;
     if record.interrupted {
         return interrupted();
     }

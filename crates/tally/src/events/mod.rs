@@ -26,7 +26,7 @@ const NAP: Duration = Duration::from_millis(100);
 /// Waits until it is time to look again. False if nobody reads our output any more: on a quiet server
 /// a failing write would not show it.
 fn nap() -> Result<bool, Error> {
-    Ok(hangup::wait(std::io::stdout(), PollFlags::empty(), NAP)?)
+    Ok(hangup::wait(view::escape::process_stdout(), PollFlags::empty(), NAP)?)
 }
 
 /// Print the events.
@@ -112,7 +112,7 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn rows(&mut self, rows: Vec<Row>, capacity: u32) -> Result<(), Error> {
-        let mut out = view::escape::stdout();
+        let mut out = view::escape::coloured_stdout(self.color);
         for mut row in rows {
             self.noted = None;
             if row.lost > 0 {

@@ -66,7 +66,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
         return output::json(&answer);
     }
     let width = terminal::width().map_or(WIDTH, |width| width.min(WIDTH));
-    let mut out = escape::stdout();
+    let mut out = escape::coloured_stdout(color);
     out.write_all(text(&answer, width, color).as_bytes())?;
     Ok(out.flush()?)
 }

@@ -177,17 +177,20 @@ fn answer(command: &mut Command, sql: &str, running: &Running) -> Result<String,
         // A program that stops reading says why itself. Queries are shorter than a pipe's buffer.
         let _ = input.write_all(text.as_bytes());
     }
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    std::thread::scope(|scope| {
+    let mut err = Vec::new();
+    let out = std::thread::scope(|scope| {
         scope.spawn(|| complaint.map(|mut it| it.read_to_end(&mut err)));
-        output.map_or(Ok(0), |mut it| it.read_to_end(&mut out))
-    })
-    .map_err(failed)?;
+        output.map_or(Ok(Vec::new()), |it| files::read_all(it, ANSWER))
+    });
     let child = running.state().child.take();
+    let out = out.map_err(|error| {
+        Error::Failed(format!("{program}: {error}: ask for fewer hosts, or for less time"))
+    });
     let status = child.map(|mut child| child.wait()).transpose().map_err(failed)?;
     if status.is_some_and(|status| status.success()) {
-        return Ok(String::from_utf8_lossy(&out).into_owned());
+        return Ok(String::from_utf8_lossy(&out?).into_owned());
     }
+    out?;
     Err(Error::Failed(format!("{program}: {}", shown(&String::from_utf8_lossy(&err)))))
 }
 

@@ -61,7 +61,7 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
                     ))
                 }
             };
-            Ok(write!(escape::stdout(), "{text}")?)
+            Ok(escape::stdout().write_all(text.as_bytes())?)
         }
         Verb::Refresh { root, tables, since, until } => {
             let now = jiff::Timestamp::now();
@@ -77,14 +77,15 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
                 .transpose()
                 .map_err(Error::Usage)?;
             let run = now.as_microsecond();
-            Ok(write!(escape::stdout(), "{}", fleet::refresh(root, window.as_ref(), *tables, run))?)
+            let sql = fleet::refresh(root, window.as_ref(), *tables, run);
+            Ok(escape::stdout().write_all(sql.as_bytes())?)
         }
         Verb::Sql { name, engine, root, period } => {
             if let Some(root) = root {
                 readable(engine.dialect(), root)?;
             }
             let sql = name.sql(engine.dialect(), root.as_ref(), &of_period(period)?);
-            Ok(writeln!(escape::stdout(), "{sql};")?)
+            Ok(escape::stdout().write_all(format!("{sql};\n").as_bytes())?)
         }
         Verb::Ask(args) => ask(args, color),
         Verb::Doctor(args) => doctor::run(args, color),
@@ -105,7 +106,7 @@ fn queries(json: bool) -> Result<(), Error> {
     for query in QUERIES {
         table.push_texts([query.name, query.about]);
     }
-    Ok(write!(escape::stdout(), "{table}")?)
+    Ok(escape::stdout().write_all(table.to_string().as_bytes())?)
 }
 
 /// The windows that a question is of.
@@ -135,7 +136,7 @@ fn ask(args: &AskArgs, color: bool) -> Result<(), Error> {
     }
     let mut out = escape::stdout();
     if args.csv {
-        return Ok(write!(out, "{}", table.csv())?);
+        return Ok(out.write_all(table.csv().as_bytes())?);
     }
     if table.rows.is_empty() {
         let span = view::table::span(
@@ -147,5 +148,5 @@ fn ask(args: &AskArgs, color: bool) -> Result<(), Error> {
     }
     one_line(&mut table);
     let style = Style::of_terminal(color);
-    Ok(write!(out, "{}", table.drawn(style.width, style.ascii || !speaks_utf8()))?)
+    Ok(out.write_all(table.drawn(style.width, style.ascii || !speaks_utf8()).as_bytes())?)
 }

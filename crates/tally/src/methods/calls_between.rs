@@ -116,7 +116,9 @@ impl CallsBetweenArgs {
             return view::output::json(&Document { head, edges });
         }
         let mut out = view::escape::stdout();
-        writeln!(out, "{}", head.text(done))?;
+        for line in head.lines(done) {
+            writeln!(out, "{line}")?;
+        }
         if rows.is_empty() {
             return Ok(writeln!(out, "no calls of timed methods by them have ended")?);
         }

@@ -20,7 +20,7 @@ use rand::Rng;
 use ureq::http::header::RETRY_AFTER;
 use ureq::tls::{parse_pem, Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig};
 use ureq::Agent;
-use view::escape::visible;
+use view::escape::{say, visible};
 
 use super::queue::{Queue, Taken};
 use super::settings::{read, Target};
@@ -169,7 +169,7 @@ impl Sender {
 
     fn report(&mut self, what: String) {
         if self.reported.as_ref() != Some(&what) {
-            eprintln!("tally: otlp: {what}");
+            say(&format!("otlp: {what}"));
             self.reported = Some(what);
         }
     }
@@ -185,11 +185,11 @@ impl Sender {
             self.report(what);
         } else if self.reported.take().is_some() {
             let dropped = self.queue.fate().dropped;
-            eprintln!(
-                "tally: otlp: {} accepts {} again; dropped so far: {dropped}",
+            say(&format!(
+                "otlp: {} accepts {} again; dropped so far: {dropped}",
                 self.target.shown(),
                 self.signal.name()
-            );
+            ));
         }
     }
 

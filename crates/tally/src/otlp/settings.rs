@@ -235,7 +235,7 @@ fn headers(what: &str, list: &str) -> Result<Vec<(HeaderName, HeaderValue)>, Err
 
 /// The content of a certificate's or key's file.
 pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path)
+    files::read_named(path, 1 << 20)
         .map_err(|error| Error::Failed(format!("could not read {}: {error}", path.display())))
 }
 

@@ -49,7 +49,7 @@ pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
             comparison: &comparison,
         });
     }
-    let mut out = view::escape::stdout();
+    let mut out = view::escape::coloured_stdout(color);
     out.write_all(text(&a, &b, &comparison, args.rows, color).as_bytes())?;
     Ok(out.flush()?)
 }

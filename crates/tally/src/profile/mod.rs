@@ -30,7 +30,7 @@ pub fn run(args: &ProfileArgs, color: bool) -> Result<(), Error> {
     let files = output::Files::of(&args.output)?;
     let recorded = record(args)?;
     if recorded.server_stopped {
-        eprintln!("tally: the server stopped; this is the profile until then");
+        view::escape::say("the server stopped; this is the profile until then");
     }
     files.write(&recorded)?;
     if args.json {

@@ -22,7 +22,7 @@ const OURS: usize = 3;
 /// Print it.
 pub fn print(profile: &Profile, rows: usize, color: bool) -> Result<(), Error> {
     let width = terminal::width().unwrap_or(WIDTH);
-    let mut out = view::escape::stdout();
+    let mut out = view::escape::coloured_stdout(color);
     out.write_all(text(profile, rows, width, color).as_bytes())?;
     Ok(out.flush()?)
 }

@@ -74,7 +74,7 @@ impl Command {
         notes.lock().unwrap_or_else(PoisonError::into_inner).rows.push(row("begin", &words));
         let mut copiers = Vec::new();
         if let Some(out) = child.stdout.take() {
-            copiers.extend(copier(out, std::io::stdout(), "stdout", &notes));
+            copiers.extend(copier(out, view::escape::process_stdout(), "stdout", &notes));
         }
         if let Some(err) = child.stderr.take() {
             copiers.extend(copier(err, std::io::stderr(), "stderr", &notes));

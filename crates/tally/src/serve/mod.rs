@@ -225,6 +225,6 @@ fn read_token(path: &Path) -> Result<String, Error> {
     if meta.is_file() && meta.permissions().mode() & 0o077 != 0 {
         return Err(named(&"others can read this token; chmod 600 makes it yours alone"));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    let text = files::read_named_text(path, 4096).map_err(|error| named(&error))?;
     gate::token(&text).map_err(|why| named(&why))
 }

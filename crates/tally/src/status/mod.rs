@@ -145,7 +145,7 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     if args.json {
         return view::output::json(&status);
     }
-    render::text(&status, coverage.as_ref(), color, &mut view::escape::stdout())
+    render::text(&status, coverage.as_ref(), color, &mut view::escape::coloured_stdout(color))
 }
 
 impl Status {

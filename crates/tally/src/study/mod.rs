@@ -40,7 +40,7 @@ fn list(json: bool) -> Result<(), Error> {
         let time = |size: &Size| length(size.expected_seconds);
         columns.push_texts(vec![about.name, time(&about.quick), time(&about.proper), about.title]);
     }
-    Ok(write!(out, "{columns}")?)
+    Ok(out.write_all(columns.to_string().as_bytes())?)
 }
 
 fn show(name: &str, file: bool, json: bool) -> Result<(), Error> {
@@ -54,7 +54,8 @@ fn show(name: &str, file: bool, json: bool) -> Result<(), Error> {
         serde_json::to_writer(&mut out, &about)?;
         return Ok(writeln!(out)?);
     }
-    writeln!(out, "{}: {}\n\n{}\n", about.name, about.title, about.question)?;
+    writeln!(out, "{}: {}", about.name, about.title)?;
+    out.write_all(format!("\n{}\n\n", about.question).as_bytes())?;
     if let Some(source) = &about.source {
         writeln!(out, "from     {source}")?;
     }
@@ -101,5 +102,6 @@ fn report(folder: &Path, json: bool) -> Result<(), Error> {
         return Ok(writeln!(out)?);
     }
     out.write_all(text::render(&answer, &tables).as_bytes())?;
-    Ok(writeln!(out, "\nThe page: {}", folder.join("report.html").display())?)
+    writeln!(out)?;
+    Ok(writeln!(out, "The page: {}", folder.join("report.html").display())?)
 }

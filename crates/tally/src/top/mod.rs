@@ -56,7 +56,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         return Err(Error::Usage("--per-second requires --view lwlocks".into()));
     }
     let plain = args.once || args.json || args.count.is_some() || args.per_second;
-    let plain = plain || !std::io::stdout().is_terminal();
+    let plain = plain || !view::escape::process_stdout().is_terminal();
     if let Some(directory) = &args.replay {
         return replay(args, directory, plain, color);
     }

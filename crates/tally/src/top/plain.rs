@@ -98,7 +98,7 @@ pub struct Json<'r> {
 }
 
 fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<(), Error> {
-    let mut out = view::escape::stdout();
+    let mut out = view::escape::coloured_stdout(color);
     let answer = Answer::of(reading);
     if args.json {
         serde_json::to_writer(&mut out, &Json { reading, answer: &answer })?;

@@ -49,12 +49,12 @@ impl Terminal {
     pub fn take(mouse: bool) -> io::Result<Terminal> {
         give_back_on_panic();
         let drawn = Batch::default();
-        let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let out = File::from(view::escape::process_stdout().as_fd().try_clone_to_owned()?);
         enable_raw_mode()?;
-        let begun = execute!(io::stdout(), EnterAlternateScreen, cursor::Hide);
+        let begun = execute!(view::escape::process_stdout(), EnterAlternateScreen, cursor::Hide);
         let inner =
             begun.and_then(|()| ratatui::Terminal::new(CrosstermBackend::new(drawn.clone())));
-        let inner = inner.inspect_err(|_| give_back(&mut io::stdout()))?;
+        let inner = inner.inspect_err(|_| give_back(&mut view::escape::process_stdout()))?;
         let mut terminal = Terminal { drawn, out, inner, mouse: false };
         terminal.listen(mouse)?;
         Ok(terminal)
@@ -85,7 +85,7 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         // If the terminal was closed, there is nothing to restore.
         let _ = self.listen(false);
-        give_back(&mut io::stdout());
+        give_back(&mut view::escape::process_stdout());
     }
 }
 
@@ -105,8 +105,8 @@ fn give_back_on_panic() {
             if recording::panic_is_expected() {
                 return;
             }
-            let _ = execute!(io::stdout(), DisableMouseCapture);
-            give_back(&mut io::stdout());
+            let _ = execute!(view::escape::process_stdout(), DisableMouseCapture);
+            give_back(&mut view::escape::process_stdout());
             others(panic);
         }));
     });

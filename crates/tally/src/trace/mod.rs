@@ -27,6 +27,7 @@ use clap::Args;
 use error::Error;
 use live::target;
 use segment::{Segment, Traced};
+use view::escape::{self, Lines};
 
 use crate::arguments::interval;
 use crate::client::ring::Client;
@@ -219,7 +220,7 @@ pub fn for_a_while(
 ) -> Result<(), Error> {
     let args =
         TraceArgs { nodes: true, seconds: Some(seconds), quiet: true, ..TraceArgs::default() };
-    let out = Box::new(view::escape::Escaping::new(out));
+    let out = Box::new(Lines::new(out));
     let mut sink = text::Text::new(out, text::Options { color: false, all: false });
     follow::follow(&args, &Chosen { pid: Some(pid), target }, &mut sink, stop)
 }
@@ -340,11 +341,11 @@ fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
         path => join::Calls::Here(Box::new(Client::open(path)?)),
     };
     let out: Box<dyn Write> = match &args.output {
-        Some(path) => Box::new(create(path)?),
-        None => Box::new(view::escape::Escaping::new(std::io::stdout())),
+        Some(path) => Box::new(Lines::new(BufWriter::new(create(path)?))),
+        None => Box::new(escape::buffered_stdout(false)),
     };
     let json = args.json || matches!(kind.as_str(), "jsonl" | "json");
-    Ok(Box::new(join::Join::new(client, Box::new(BufWriter::new(out)), json)))
+    Ok(Box::new(join::Join::new(client, out, json)))
 }
 
 fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn Sink>, Error> {
@@ -352,7 +353,7 @@ fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dy
         Box::new(text::Text::new(out, text::Options { color, all: args.all })) as Box<dyn Sink>
     };
     let Some(path) = &args.output else {
-        let out = Box::new(BufWriter::new(view::escape::Escaping::new(std::io::stdout())));
+        let out = Box::new(escape::buffered_stdout(color));
         return Ok(if args.json { Box::new(json::Json::new(out)) } else { text(out, color) });
     };
     if path.extension().is_some_and(|it| it == "html") {
@@ -366,7 +367,7 @@ fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dy
     Ok(match path.extension().and_then(|it| it.to_str()) {
         Some("pftrace" | "perfetto" | "perfetto-trace") => Box::new(perfetto::Perfetto::new(out)),
         Some("jsonl" | "json") => Box::new(json::Json::new(out)),
-        _ => text(out, false),
+        _ => text(Box::new(Lines::new(out)), false),
     })
 }
 

@@ -137,7 +137,8 @@ impl Summary {
             )
         };
         let heading = |out: &mut dyn Write, what: &str| {
-            writeln!(out, "\n{:>14} {:>9} {:>12}  {what}", "TOTAL ms", "COUNT", "LONGEST ms")
+            writeln!(out)?;
+            writeln!(out, "{:>14} {:>9} {:>12}  {what}", "TOTAL ms", "COUNT", "LONGEST ms")
         };
         let ticks = |sum: &Sum| sum.ticks;
         heading(out, "ACTIVITY")?;
@@ -176,9 +177,10 @@ impl Summary {
         if self.nodes.is_empty() {
             return Ok(());
         }
+        writeln!(out)?;
         writeln!(
             out,
-            "\n{:>14} {:>9} {:>20} {:>12} {:>9}  PLAN NODE of statement (its own time, without the nodes below it)",
+            "{:>14} {:>9} {:>20} {:>12} {:>9}  PLAN NODE of statement (its own time, without the nodes below it)",
             "WAITS ms", "COUNT", "CPU ms", "ROWS", "CALLS"
         )?;
         for ((id, name, node), sum) in sorted(&self.nodes, NodeSum::ticks) {

@@ -428,6 +428,7 @@ fn a_session_over_the_network_has_its_address() {
     let connect = |application: &str| {
         let mut config = postgres::Config::new();
         config.host("127.0.0.1").port(port).user("postgres").application_name(application);
+        config.password(scratch::password());
         config.connect(NoTls).unwrap()
     };
     let mut root = connect("far");

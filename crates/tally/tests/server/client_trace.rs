@@ -278,15 +278,20 @@ impl Bouncer {
             return None;
         }
         let port = support::ports::free_port();
-        let file = cluster.dir().join("pgbouncer.ini");
+        let (file, users) = (cluster.dir().join("pgbouncer.ini"), cluster.dir().join("users"));
         let text = format!(
-            "[databases]\npostgres = user=postgres host=127.0.0.1 port={port_of_server}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
-             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\n\
-             ignore_startup_parameters = extra_float_digits\n"
+            "[databases]\npostgres = host=127.0.0.1 port={port_of_server}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\npool_mode = {mode}\n\
+             ignore_startup_parameters = extra_float_digits\n",
+            users.display()
         );
-        std::fs::write(&file, text).unwrap();
-        cluster.os_user().chown(&file).unwrap();
-        let mut command = cluster.os_user().command(program, cluster.dir());
+        let known = format!("\"postgres\" \"{}\"\n", scratch::password());
+        for (file, text) in [(&file, text), (&users, known)] {
+            files::write(file, text.as_bytes(), files::Access::Owner).unwrap();
+            cluster.os_user().chown(file).unwrap();
+        }
+        let mut command = cluster.os_user().command(program);
+        command.current_dir(cluster.dir());
         let child = command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut bouncer = Bouncer { child, port };
         eventually("PgBouncer accepts connections", || {

@@ -23,7 +23,7 @@ fn limit_files(cluster: &Cluster, pid: i32, files: bool) {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let soft = if files { line.split_ascii_whitespace().nth(4).unwrap() } else { "0" };
-    let mut command = cluster.os_user().command(Path::new("prlimit"), cluster.dir());
+    let mut command = cluster.os_user().command(Path::new("prlimit"));
     let status = command.args(["--pid", &pid.to_string(), &format!("--nofile={soft}:")]).status();
     assert!(status.unwrap().success());
 }

@@ -563,7 +563,7 @@ fn verify_servers_that_are_idle_or_merely_busy() {
 
 /// Runs a client program of the server's maker.
 fn run(cluster: &Cluster, name: &str, args: &[&str]) {
-    let mut command = cluster.os_user().command(&cluster.binaries().program(name), cluster.dir());
+    let mut command = cluster.os_user().command(&cluster.binaries().program(name));
     command.args(["-U", cluster.user(), "-p", &cluster.port().to_string(), "-h"]);
     let done = command.arg(cluster.host()).args(args).current_dir(cluster.dir()).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

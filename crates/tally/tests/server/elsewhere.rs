@@ -3,6 +3,8 @@
 //! server there calls its data directory is something else here, or nothing. It needs root; without it the tests are
 //! skipped.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{chown, MetadataExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -69,6 +71,82 @@ fn is_local(conninfo: &str) -> bool {
     LocalServer::of_connection(&mut client).unwrap().is_some()
 }
 
+/// Answers as a server with this data directory that has a process of this pid, to one client.
+fn pose_as_server(mut client: TcpStream, data: &Path, backend: u32) {
+    let mut length = [0; 4];
+    client.read_exact(&mut length).unwrap();
+    let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
+    client.read_exact(&mut startup).unwrap();
+    let message = |kind: u8, body: &[u8]| {
+        [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+    };
+    let ready = message(b'Z', b"I");
+    client.write_all(&[message(b'R', &[0; 4]), ready.clone()].concat()).unwrap();
+    let (ours, theirs) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
+    let number = |value: u32| (23u32, Some(value.to_be_bytes().to_vec()));
+    let text = |text: String| (25u32, Some(text.into_bytes()));
+    let values = [
+        (25, None),
+        text(data.display().to_string()),
+        number(backend),
+        text(theirs.ip().to_string()),
+        number(u32::from(theirs.port())),
+        text(ours.ip().to_string()),
+        number(u32::from(ours.port())),
+    ];
+    let count = (values.len() as u16).to_be_bytes();
+    let (mut columns, mut row) = (count.to_vec(), count.to_vec());
+    for (kind, value) in values {
+        columns.extend([b"c\0", &[0; 6][..], &kind.to_be_bytes(), &[0; 6], &[0, 1]].concat());
+        let length = value.as_ref().map_or(u32::MAX, |value| value.len() as u32);
+        row.extend(length.to_be_bytes());
+        row.extend(value.unwrap_or_default());
+    }
+    let answer = [
+        message(b'1', b""),
+        message(b'2', b""),
+        message(b'T', &columns),
+        message(b'D', &row),
+        message(b'C', b"SELECT 1\0"),
+        ready,
+    ];
+    let mut head = [0; 5];
+    while client.read_exact(&mut head).is_ok() {
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+        client.read_exact(&mut vec![0; length as usize - 4]).unwrap();
+        if head[0] == b'S' {
+            client.write_all(&answer.concat()).unwrap();
+        }
+    }
+}
+
+/// A session's title contains the name that its client has given, before it is asked for a password.
+#[test]
+fn a_title_of_the_clients_choice_proves_nothing() {
+    let (here, port) = on_loopback(plain());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port_of_fake = listener.local_addr().unwrap().port();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (client, ours) = listener.accept().unwrap();
+            // The title is to name the port of that connection.
+            let name = format!("({})", ours.port());
+            let mut real = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let startup = [&[0, 3, 0, 0][..], b"user\0", name.as_bytes(), b"\0\0"].concat();
+            let length = (startup.len() as u32 + 4).to_be_bytes();
+            real.write_all(&[&length[..], &startup].concat()).unwrap();
+            let titled = || here.processes().into_iter().find(|it| it.title.contains(&name));
+            eventually("the server has such a process", || titled().is_some());
+            pose_as_server(client, here.data_dir(), titled().unwrap().pid);
+        });
+        let conninfo = format!(
+            "host=127.0.0.1 port={port_of_fake} user=postgres sslmode=disable gssencmode=disable"
+        );
+        let mut client = pq::Client::connect(&Conninfo::parse(&conninfo).unwrap()).unwrap();
+        assert_eq!(LocalServer::of_connection(&mut client).unwrap(), None);
+    });
+}
+
 /// A file as a clean stop leaves it.
 fn save_statements(cluster: &Cluster) -> std::path::PathBuf {
     let data = std::fs::metadata(cluster.data_dir()).unwrap();
@@ -90,7 +168,10 @@ fn a_local_server_with_the_same_data_directory_is_left_alone() {
     let Some(there) = Elsewhere::start(plain(), here.data_dir()) else { return };
     let ask = "select setting from pg_settings where name = 'data_directory'";
     assert_eq!(there.cluster.psql(ask).unwrap(), here.psql(ask).unwrap());
-    let by_address = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
+    let by_address = format!(
+        "host=127.0.0.1 port={port} user=postgres dbname=postgres password={}",
+        scratch::password()
+    );
     assert!(is_local(&here.connection_string()) && is_local(&by_address));
     assert!(!is_local(&there.cluster.connection_string()));
 

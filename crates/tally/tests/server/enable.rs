@@ -88,6 +88,18 @@ fn all_processes_are_covered_after_a_restart() {
 }
 
 #[test]
+fn measuring_ends_although_nobody_reads_the_output() {
+    let cluster = shared();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
+    command.args(["disable", &cluster.connection_string()]).stdout(writer);
+    assert!(command.status().unwrap().success());
+    let level = segment::Segment::open(&segment(&cluster)).unwrap().level().unwrap();
+    assert_eq!(level, Level::Off);
+}
+
+#[test]
 fn a_library_named_in_postgresql_conf_is_left_for_the_user_to_remove() {
     let cluster = shared();
     let text = output(tally().args(["disable", &cluster.connection_string()]));

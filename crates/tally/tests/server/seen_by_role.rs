@@ -61,7 +61,9 @@ impl Others {
         support::create_views(&cluster);
         let mut admin = cluster.connect().unwrap();
         admin.batch_execute("set pg_tally.statements = none").unwrap();
-        admin.batch_execute("create role poor login; create role other superuser login").unwrap();
+        let password = scratch::password();
+        let roles = "create role poor login; create role other superuser login password";
+        admin.batch_execute(&format!("{roles} '{password}'")).unwrap();
         let sql = "select r.oid::bigint << 32 | d.oid::bigint from pg_roles r, pg_database d \
                    where rolname = 'other' and datname = current_database()";
         let identity_of_other = admin.query_one(sql, &[]).unwrap().get::<_, i64>(0) as u64;
@@ -295,6 +297,7 @@ fn connect(cluster: &Cluster, role: &str, application: &str) -> Client {
 fn connect_other(port: u16) -> Client {
     let mut config = postgres::Config::new();
     config.host("127.0.0.1").port(port).user("other").dbname("postgres");
+    config.password(scratch::password());
     config.application_name(SECRET).connect(NoTls).unwrap()
 }
 

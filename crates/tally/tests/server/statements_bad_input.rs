@@ -88,7 +88,7 @@ fn raw(cluster: &Cluster, database: &str, bytes: &[u8]) -> String {
     let psql = cluster.binaries().program("psql");
     let output = cluster
         .os_user()
-        .command(&psql, cluster.dir())
+        .command(&psql)
         .args(["-X", "-q", "-U", "postgres", "-p", &cluster.port().to_string(), "-d", database])
         .arg("-h")
         .arg(cluster.host())

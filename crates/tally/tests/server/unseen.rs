@@ -2,7 +2,9 @@
 //! Names and texts with invisible characters or characters that reverse the text's direction: output for
 //! people shows them as escapes, JSON has them escaped and exact.
 
+use super::extension::installed;
 use crate::support;
+use crate::support::installation::Installation;
 use crate::support::recorder::Recorder;
 use crate::support::serving::Serving;
 use crate::support::{output, plain, start, tally};
@@ -107,4 +109,95 @@ fn no_output_has_invisible_characters() {
     }
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(value.to_string().contains(ODD), "the JSON's text is not exact");
+}
+
+/// A name that would give a terminal another title, colours, and a line of its own.
+const HOSTILE: &str = "x\u{1b}]0;title\u{7}\u{1b}[31m\u{9b}2J\r\nforged  line";
+
+/// Checks that nothing of it reaches a terminal, nor a line of its own.
+fn assert_harmless(what: &str, text: &[u8]) {
+    let text = std::str::from_utf8(text).unwrap();
+    let control = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+    assert_eq!(control, None, "{what}: {text:?}");
+    assert!(!text.lines().any(|line| line.starts_with("forged")), "{what}: {text}");
+}
+
+#[test]
+fn no_name_controls_a_terminal_or_forges_a_line() {
+    let cluster = installed(Installation::shared(), "");
+    // Of servers of later versions no database may have such a name.
+    let quoted = format!("\"{HOSTILE}\"");
+    let may = cluster.psql(&format!("create database {quoted}")).is_ok();
+    let database = if may { HOSTILE } else { "postgres" };
+    let role = if may { HOSTILE } else { "x\u{1b}]0;title\u{7}" };
+    cluster
+        .psql(&format!(
+            "create role \"{role}\" superuser login; \
+             alter role \"{role}\" set session_preload_libraries = 'plpgsql'"
+        ))
+        .unwrap();
+    let target = cluster.connection_string();
+    let seen = |arguments: &[&str]| {
+        let done = tally().args(arguments).output().unwrap();
+        let what = arguments.join(" ");
+        assert_harmless(&what, &done.stdout);
+        assert_harmless(&what, &done.stderr);
+        // Every line of a message but the first is indented.
+        for line in String::from_utf8(done.stderr).unwrap().lines() {
+            println!("{line}");
+            assert!(line.starts_with("tally: ") || line.starts_with("  "), "{what}: {line}");
+        }
+        println!("{what}: {}\n{}", done.status, String::from_utf8_lossy(&done.stdout));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let shown = "x\\u001B]0;title\\u0007";
+    let enabled = seen(&["enable", "--mode", "shared", "--database", database, &target]);
+    assert!(
+        enabled.contains(&format!("not covered  sessions of all databases, role {shown}")),
+        "{enabled}"
+    );
+    assert!(!may || enabled.contains(&format!("in database {shown}")), "{enabled}");
+    let mut cluster = cluster;
+    cluster.restart().unwrap();
+    let mut config = cluster.config();
+    let mut client = config.user(role).dbname(database).connect(postgres::NoTls).unwrap();
+    client.batch_execute(&format!("create table {quoted} (i int); checkpoint")).unwrap();
+    for _ in 0..20 {
+        let sql = format!("select count(*) as {quoted} from {quoted} /* {HOSTILE} */");
+        client.batch_execute(&sql).unwrap();
+    }
+    let data = cluster.data_dir().to_str().unwrap();
+    let recording = tempfile::tempdir().unwrap();
+    let recorder = Recorder::start(&cluster, recording.path(), &["--detail", "1s"]);
+    recorder.wait_for(2);
+    recorder.end(Signal::TERM);
+    for arguments in [
+        &["ls"][..],
+        &["status", data],
+        &["level", data],
+        &["events", data],
+        &["blocking", data],
+        &["doctor", "--for", "1s", data],
+        &["functions", data],
+        &["functions", "--set", HOSTILE, &target],
+        &["statements", data],
+        &["statements", data, "--sort", "calls"],
+        &["top", "--once", data],
+        &["top", "--once", "--color", "never", "--view", "sessions", data],
+        &["top", "--once", "--view", "statements", data],
+        &["report", "--text", recording.path().to_str().unwrap()],
+        // Messages: a target, a database, a role and a file that do not exist.
+        &["status", HOSTILE],
+        &["status", &format!("{data}/{HOSTILE}")],
+        &["enable", "--database", &format!("{HOSTILE}2"), &target],
+        &["enable", &target.replace("user=postgres", &format!("user='{HOSTILE}2'"))],
+        &["report", HOSTILE],
+        &["level", HOSTILE, data],
+        &[HOSTILE],
+    ] {
+        seen(arguments);
+    }
+    drop(client);
+    let disabled = seen(&["disable", &target]);
+    assert!(!may || disabled.contains(&format!("of database {shown}")), "{disabled}");
 }

@@ -115,6 +115,7 @@ impl Java {
             .args(["-Xverify:all", "-cp", &path])
             .args(arguments)
             .args(program)
+            .env("PGPASSWORD", scratch::password())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -40,7 +40,10 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     Window::new(0, 1, only.clone()).map_err(Error::Usage)?;
     let asking = Asking::new(args.engine.clone(), args.root.clone())?;
     asking.check()?;
-    let plain = args.once || args.json || args.count.is_some() || !std::io::stdout().is_terminal();
+    let plain = args.once
+        || args.json
+        || args.count.is_some()
+        || !view::escape::process_stdout().is_terminal();
     if plain {
         return plain::print(args, &asking, &only, color);
     }

@@ -78,13 +78,14 @@ fn text(
         let (from, to) = answer.window;
         writeln!(out, "{}, {}", subject(only), span(from, to, &TimeZone::system()))?;
     }
-    writeln!(out, "\n{}: {}", query.name, query.about)?;
+    writeln!(out)?;
+    writeln!(out, "{}: {}", query.name, query.about)?;
     one_line(&mut answer.value);
     match answer.value.rows.is_empty() {
         true => writeln!(out, "none")?,
         false => {
             let ascii = style.ascii || !speaks_utf8();
-            write!(out, "{}", answer.value.drawn(style.width, ascii))?;
+            out.write_all(answer.value.drawn(style.width, ascii).as_bytes())?;
         }
     }
     Ok(out.flush()?)

@@ -163,10 +163,10 @@ impl Otlp {
             let fate = queue.fate();
             let lost = fate.dropped + fate.waiting;
             if lost > 0 {
-                eprintln!(
-                    "tally: otlp: {lost} of {} {what} were not accepted",
+                view::escape::say(&format!(
+                    "otlp: {lost} of {} {what} were not accepted",
                     lost + fate.accepted
-                );
+                ));
             }
         }
     }

@@ -23,7 +23,7 @@ public final class CallCost {
     public static void main(String[] arguments) throws Exception {
         ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], "");
+        try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], System.getenv("PGPASSWORD"));
                 PreparedStatement statement = connection.prepareStatement("select ?::int")) {
             for (String line = input.readLine(); line != null; line = input.readLine()) {
                 int count = Integer.parseInt(line);

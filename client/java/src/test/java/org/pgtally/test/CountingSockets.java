@@ -48,7 +48,8 @@ public final class CountingSockets extends SocketFactory {
             }
             position++;
             if (position > 4 && position == length + 1) {
-                if (!starts && (fromServer || type != 'X')) {
+                // 'p': what a client sends for the password.
+                if (!starts && (fromServer || type != 'X' && type != 'p')) {
                     sum.addAndGet(position);
                 }
                 starts &= fromServer && type != 'Z';

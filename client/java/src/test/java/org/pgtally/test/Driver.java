@@ -109,6 +109,7 @@ public final class Driver {
                     if (method.getName().equals("getConnection")) {
                         Properties properties = new Properties();
                         properties.setProperty("user", user);
+                        properties.setProperty("password", System.getenv("PGPASSWORD"));
                         return counted(new org.postgresql.Driver().connect(url, properties));
                     }
                     return method.getReturnType() == int.class ? 0 : null;

@@ -78,7 +78,7 @@ public final class Garbage {
     }
 
     private static void ask(String url, String user, CountDownLatch connected) {
-        try (Connection connection = DriverManager.getConnection(url, user, "");
+        try (Connection connection = DriverManager.getConnection(url, user, System.getenv("PGPASSWORD"));
                 PreparedStatement statement = connection.prepareStatement("select pg_sleep(? / 1000.0)")) {
             for (int i = 0; !ended; i++) {
                 if (i == WARM) {

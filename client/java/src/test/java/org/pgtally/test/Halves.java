@@ -16,7 +16,7 @@ public final class Halves {
     /** URL, user, rounds of each part. */
     public static void main(String[] arguments) throws Exception {
         int rounds = Integer.parseInt(arguments[2]);
-        try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], "")) {
+        try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], System.getenv("PGPASSWORD"))) {
             Wait.begin();
             work(connection, rounds);
             Wait.step("half");

@@ -35,8 +35,8 @@ public final class Joined {
     /** URL, user, rounds, and after how many of them it waits. */
     public static void main(String[] arguments) throws Exception {
         String url = arguments[0] + "&ApplicationName=joined";
-        try (Connection extended = DriverManager.getConnection(url, arguments[1], "");
-                Connection simple = DriverManager.getConnection(url + "&preferQueryMode=simple", arguments[1], "");
+        try (Connection extended = DriverManager.getConnection(url, arguments[1], System.getenv("PGPASSWORD"));
+                Connection simple = DriverManager.getConnection(url + "&preferQueryMode=simple", arguments[1], System.getenv("PGPASSWORD"));
                 HikariDataSource pool = pool(url, arguments[1])) {
             for (Connection connection : new Connection[] {extended, simple}) {
                 execute(connection, "create unlogged table if not exists t (a int)");
@@ -52,7 +52,7 @@ public final class Joined {
                 }
                 if (i % 50 == 25 && i < RECONNECTING) {
                     // Another session, of another process.
-                    try (Connection again = DriverManager.getConnection(url, arguments[1], "")) {
+                    try (Connection again = DriverManager.getConnection(url, arguments[1], System.getenv("PGPASSWORD"))) {
                         query(again, "select ?::int as " + columns(i), 1, 0);
                         query(again, "select ?::int as " + columns(i + 1), 1, 0);
                     }
@@ -70,6 +70,7 @@ public final class Joined {
         HikariConfig config = new HikariConfig();
         config.setJdbcUrl(url);
         config.setUsername(user);
+        config.setPassword(System.getenv("PGPASSWORD"));
         config.setMaximumPoolSize(1);
         return new HikariDataSource(config);
     }

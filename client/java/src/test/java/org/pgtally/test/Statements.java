@@ -42,7 +42,7 @@ public final class Statements {
         String url = arguments[0] + "&socketFactory=" + CountingSockets.class.getName();
         Wait.begin();
         int rounds = Integer.parseInt(arguments[2]);
-        try (Connection real = DriverManager.getConnection(url, arguments[1], "")) {
+        try (Connection real = DriverManager.getConnection(url, arguments[1], System.getenv("PGPASSWORD"))) {
             Connection connection = counting(real);
             execute(connection, "create temporary table t (a int)");
             for (int i = 0; i < rounds; i++) {
@@ -59,6 +59,7 @@ public final class Statements {
         HikariConfig config = new HikariConfig();
         config.setJdbcUrl(url);
         config.setUsername(arguments[1]);
+        config.setPassword(System.getenv("PGPASSWORD"));
         config.setMaximumPoolSize(1);
         try (HikariDataSource pool = new HikariDataSource(config)) {
             for (int i = 0; i < 3; i++) {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: PostgreSQL
+//! How a file is read that another may have made.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// A regular file, not through a link. A pipe would keep the reader waiting, a device could be anything.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    regular(OpenOptions::new().read(true).custom_flags(flags), path)
+}
+
+/// The content of such a file, `limit` bytes at most; more is an error.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_all(open(path)?, limit)
+}
+
+/// The content of a file that the user has named, which may be a link or a pipe; `limit` bytes at most.
+pub fn read_named(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_all(File::open(path)?, limit)
+}
+
+/// The same as a text.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    text(read(path, limit)?)
+}
+
+/// The text of a file that the user has named.
+pub fn read_named_text(path: &Path, limit: u64) -> io::Result<String> {
+    text(read_named(path, limit)?)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+}
+
+/// All that there is to be read, `limit` bytes at most; more is an error.
+pub fn read_all(from: impl Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let most = match limit >> 20 {
+            0 => format!("{limit} bytes"),
+            mb => format!("{mb} MB"),
+        };
+        let what = format!("it has more than {most}, the most that is read of such a file");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, what));
+    }
+    Ok(bytes)
+}
+
+/// Open it, if it is a regular file; with O_NOFOLLOW among the options, a link is named as such.
+pub(crate) fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.open(path).map_err(|error| {
+        match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+            true => {
+                io::Error::new(ErrorKind::PermissionDenied, "it is a link, which is not followed")
+            }
+            false => error,
+        }
+    })?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
