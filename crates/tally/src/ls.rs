@@ -120,8 +120,10 @@ fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
         out.write_all(table(&running).to_string().as_bytes())?;
     }
     if !ended.is_empty() {
-        let space = if running.is_empty() { "" } else { "\n" };
-        writeln!(out, "{space}Of servers that have ended:")?;
+        if !running.is_empty() {
+            writeln!(out)?;
+        }
+        writeln!(out, "Of servers that have ended:")?;
         out.write_all(table(&ended).to_string().as_bytes())?;
     }
     // Each error begins with the path.
@@ -217,7 +219,7 @@ mod tests {
         };
         let text = |rows: &[Row]| {
             let mut out = Vec::new();
-            print(rows, &mut out).unwrap();
+            print(rows, &mut view::escape::Lines::new(&mut out)).unwrap();
             String::from_utf8(out).unwrap()
         };
         let rows = [row("one", Some(false)), row("two", Some(true)), row("three", None)];
