@@ -16,6 +16,7 @@
 #include "parser/parser.h"
 #include "tcop/tcopprot.h"
 
+#include "own_session.h"
 #include "secrets.h"
 #include "statement_message.h"
 #include "statement_time.h"
@@ -30,6 +31,7 @@ statement_message_publish(void)
 	int			saved_errno = errno;
 	int			security;
 	uint32		length;
+	uint32		mark;
 	secrets_masked masked;
 	tally_message_text *to;
 
@@ -42,8 +44,9 @@ statement_message_publish(void)
 	__atomic_store_n(&to->begun, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	length = (uint32) strnlen(query, MOST_READ);
+	mark = own_session_false_mark(query, length);
 	masked = (secrets_masked) {.bytes = to->text,.size = sizeof(to->text)};
-	secrets_mask_message(query, length, compat_strings_have_escapes(), &masked);
+	secrets_mask_message(query + mark, length - mark, compat_strings_have_escapes(), &masked);
 	to->whole = (uint32) masked.length + (length == MOST_READ);
 	to->bytes = Min((uint32) masked.length, masked.size);
 	to->bytes = (uint32) pg_mbcliplen(to->text, (int) to->bytes, (int) to->bytes);

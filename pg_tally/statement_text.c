@@ -19,6 +19,7 @@
 #include "mb/pg_wchar.h"
 #include "nodes/value.h"
 
+#include "own_session.h"
 #include "secrets.h"
 #include "statement_text.h"
 
@@ -190,16 +191,20 @@ statement_text_make(const char *source, int location, int length, const Node *ut
 					uint32 limit, tally_statement_text *text)
 {
 	const char *part = CleanQuerytext(source, &location, &length);
+	uint32		mark = own_session_false_mark(part, (uint32) length);
 	int			count = jumble != NULL ? Max(jumble->clocations_count, 0) : 0;
 	secrets_text from = {
-		.bytes = part,
-		.length = (uint32) length,
 		.backslashes = compat_strings_have_escapes(),
 		.numbers = utility == NULL && jumble == NULL,
 		.is_shown = setting_is_shown,
 	};
 	secrets_masked masked = {.size = limit + MAX_MULTIBYTE_CHAR_LEN,.allocate = palloc};
 
+	part += mark;
+	location += (int) mark;
+	length -= (int) mark;
+	from.bytes = part;
+	from.length = (uint32) length;
 	text->encoding = GetDatabaseEncoding();
 	text->bytes = part;
 	text->whole = (uint32) length;

@@ -296,7 +296,8 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
     holder.batch_execute("begin; alter table t add b int").unwrap();
     let mut threads = Vec::new();
     threads.push(std::thread::spawn(move || {
-        simple.batch_execute("select count(*) from t where a = 'secret'").unwrap();
+        // A comment of tally's statements, which is not kept of others.
+        simple.batch_execute("/* tally */ select count(*) from t where a = 'secret'").unwrap();
     }));
     threads.push(std::thread::spawn(move || {
         extended.query(&prepared, &[&"secret"]).unwrap();
