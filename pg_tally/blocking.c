@@ -24,6 +24,7 @@
 #include "storage/proc.h"
 
 #include "blocking_events.h"
+#include "lock_queue.h"
 #include "locks.h"
 #include "probe.h"
 #include "statement_message.h"
@@ -53,83 +54,6 @@ blocking_begin(void)
 
 /* ---------------------------------------------------------------- the look-up */
 
-static const PGPROC *
-leader_of(const PGPROC *proc)
-{
-	return proc->lockGroupLeader != NULL ? proc->lockGroupLeader : proc;
-}
-
-static bool
-holds(const PROCLOCK *holder, LOCKMASK conflicts)
-{
-	return (holder->holdMask & conflicts) != 0;
-}
-
-static bool
-wants(const PGPROC *waiter, LOCKMASK conflicts)
-{
-	return (LOCKBIT_ON(waiter->waitLockMode) & conflicts) != 0;
-}
-
-/*
- * Was this leader counted before the holder, or, if that is NULL, before the process in the queue? Only members of a parallel
- * query, and who holds one lock and wants another, can be met twice.
- */
-static bool
-is_counted(LOCK *lock, LOCKMASK conflicts, const PGPROC *leader, const PROCLOCK *holder, const PGPROC *ahead)
-{
-	for (PROCLOCK *it = compat_next_proclock(lock, NULL); it != holder; it = compat_next_proclock(lock, it))
-		if (it->groupLeader == leader && holds(it, conflicts))
-			return true;
-	if (ahead == NULL)
-		return false;
-	for (PGPROC *it = compat_next_waiter(lock, NULL); it != ahead; it = compat_next_waiter(lock, it))
-		if (leader_of(it) == leader && wants(it, conflicts))
-			return true;
-	return false;
-}
-
-static void
-add_blocker(tally_blocked *found, const PGPROC *leader)
-{
-	if (found->count < TALLY_BLOCKERS)
-		found->pids[found->count] = leader->pid;
-	if (found->count < PG_UINT16_MAX)
-		found->count++;
-}
-
-/*
- * Who holds what this process waits for, and who wants it and is ahead in the queue. The members of a parallel
- * query are one, named by the leader, and do not block each other. The caller holds the partition.
- */
-static void
-find_blockers(LOCK *lock, tally_blocked *found)
-{
-	LOCKMASK	conflicts = GetLocksMethodTable(lock)->conflictTab[MyProc->waitLockMode];
-	const PGPROC *own = leader_of(MyProc);
-
-	for (PROCLOCK *holder = compat_next_proclock(lock, NULL); holder != NULL;
-		 holder = compat_next_proclock(lock, holder))
-	{
-		const PGPROC *leader = holder->groupLeader;
-
-		if (!holds(holder, conflicts) || leader == own ||
-			(leader->lockGroupLeader != NULL && is_counted(lock, conflicts, leader, holder, NULL)))
-			continue;
-		add_blocker(found, leader);
-	}
-	for (PGPROC *ahead = compat_next_waiter(lock, NULL); ahead != NULL && ahead != MyProc;
-		 ahead = compat_next_waiter(lock, ahead))
-	{
-		const PGPROC *leader = leader_of(ahead);
-
-		if (!wants(ahead, conflicts) || leader == own || holds(ahead->waitProcLock, conflicts) ||
-			(leader->lockGroupLeader != NULL && is_counted(lock, conflicts, leader, NULL, ahead)))
-			continue;
-		add_blocker(found, leader);
-	}
-}
-
 /* False: the partition is taken, or the wait is over. */
 static bool
 look_up(LOCK *lock, tally_blocked *found)
@@ -150,7 +74,7 @@ look_up(LOCK *lock, tally_blocked *found)
 		found->type = lock->tag.locktag_type;
 		found->method = lock->tag.locktag_lockmethodid;
 		found->mode = (uint16) MyProc->waitLockMode;
-		find_blockers(lock, found);
+		lock_queue_blockers(lock, GetLocksMethodTable(lock)->conflictTab[MyProc->waitLockMode], MyProc, found);
 	}
 	LWLockRelease(partition);
 	/* at level locks: the server did not ask for this one */

@@ -3,8 +3,7 @@
  * blocking_events.c
  *	  Events about sessions that keep others waiting (blocking_events.h).
  *
- * It reads other slots without a lock, while this process sleeps: words from different slots may not fit together,
- * so chains are followed up to a limit.
+ * It reads other slots without a lock, while this process sleeps: words from different slots may not fit together.
  */
 #include "blocking_events.h"
 
@@ -12,6 +11,7 @@
 #include <string.h>
 
 #include "blocking_names.h"
+#include "blocking_waiters.h"
 #include "lock_holders.h"
 #include "pg_tally.h"
 #include "probe.h"
@@ -21,7 +21,6 @@
 #define TEXT_SIZE 232				/* of an event */
 #define FIRST_REPORT_MS 1000
 #define NEXT_REPORT_S 10
-#define MOST_STEPS 16				/* from a waiter to a root */
 
 static struct
 {
@@ -72,27 +71,6 @@ find_root(const tally_blocked *blocked, int32 *root)
 	return false;
 }
 
-static bool
-is_blocked_by(const tally_blocked *blocked, int32 pid)
-{
-	for (int i = 0; i < blockers_of(blocked); i++)
-		if (blocked->pids[i] == pid)
-			return true;
-	return false;
-}
-
-/* Is it behind that root, by its first blockers? */
-static bool
-waits_behind(tally_blocked blocked, int32 root)
-{
-	for (int step = 0; step < MOST_STEPS; step++)
-		if (is_blocked_by(&blocked, root))
-			return true;
-		else if (blockers_of(&blocked) == 0 || !read_blocked_of(blocked.pids[0], &blocked))
-			return false;
-	return false;
-}
-
 /* Has another one waited longer for this root? */
 static bool
 is_reported_by_another(const tally_blocked *own, int32 root)
@@ -100,22 +78,24 @@ is_reported_by_another(const tally_blocked *own, int32 root)
 	tally_blocked other;
 
 	for (uint32 s = 0; s < tally.slot.segment->cold.slots; s++)
-		if (s != tally.slot.index && read_blocked(s, &other) && is_blocked_by(&other, root) &&
+		if (s != tally.slot.index && read_blocked(s, &other) && waiters_is_blocked_by(&other, root) &&
 			(other.since < own->since || (other.since == own->since && s < tally.slot.index)))
 			return true;
 	return false;
 }
 
 static uint32
-count_waiters(int32 root)
+count_waiters(int32 root, bool *more)
 {
+	static waiters all;
+	tally_segment *segment = tally.slot.segment;
 	tally_blocked other;
-	uint32		count = 0;
 
-	for (uint32 s = 0; s < tally.slot.segment->cold.slots; s++)
-		if (read_blocked(s, &other) && waits_behind(other, root))
-			count++;
-	return count;
+	waiters_begin(&all, root);
+	for (uint32 s = 0; s < segment->cold.slots; s++)
+		if (read_blocked(s, &other))
+			waiters_add(&all, __atomic_load_n(&tally_entry_at(segment, s)->pid, __ATOMIC_RELAXED), &other);
+	return waiters_count(&all, more);
 }
 
 /* "session 123 (psql, joe@shop)" */
@@ -187,12 +167,13 @@ report_root(const tally_blocked *own, int32 root, uint64 now)
 	char		text[TEXT_SIZE];
 	char		lock[80];
 	const char *mode = blocking_mode(own);
-	uint32		waiters = count_waiters(root);
+	bool		more;
+	uint32		count = count_waiters(root, &more);
 	size_t		used;
 
 	/* its own entry may be the only one that can be read as yet */
-	waiters = Max(waiters, 1);
-	snprintf(text, sizeof(text), "%u session%s for ", waiters, waiters == 1 ? " waits" : "s wait");
+	count = Max(count, 1);
+	snprintf(text, sizeof(text), "%s%u session%s for ", more ? "at least " : "", count, count == 1 ? " waits" : "s wait");
 	used = strlen(text);
 	name_session(root, text + used, sizeof(text) - used);
 	append_state(root, text, sizeof(text));

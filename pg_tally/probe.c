@@ -35,6 +35,7 @@
 #include "modules.h"
 #include "pending_wait.h"
 #include "own_segment.h"
+#include "own_session.h"
 #include "probe.h"
 #include "statements.h"
 #include "trace.h"
@@ -552,14 +553,8 @@ client_address(void)
 	return MyProcPort->remote_host;
 }
 
-/* The kind of tally's own sessions: readers tell their work from everybody else's by it (crates/segment/src/own.rs). */
+/* The kind of tally's own sessions. */
 #define OWN_SESSION "client backend (tally)"
-
-static bool
-is_own_session(void)
-{
-	return MyBackendType == B_BACKEND && application_name != NULL && strcmp(application_name, "tally") == 0;
-}
 
 /* Texts shown for this process; what is not known yet stays as it is. */
 void
@@ -585,7 +580,7 @@ probe_identify(void)
 		identity.kind = "standalone backend";
 	else if (MyBackendType == B_BG_WORKER && MyBgworkerEntry != NULL)
 		identity.kind = MyBgworkerEntry->bgw_type;
-	else if (is_own_session())
+	else if (own_session())
 		identity.kind = OWN_SESSION;
 	else
 		identity.kind = compat_process_kind(MyBackendType);

@@ -6,6 +6,7 @@
  * The tokens are read once. A value of a setting is whatever stands after SET name = or SET name TO, for it need not be a
  * string: SET app.password = hunter2. What cannot be divided with certainty is hidden to its end.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,9 @@
 #include "sql_lexer.h"
 
 #define NAME_SIZE 160			/* of a setting: two names of 63 bytes, quotes, blanks */
+#define HIDDEN_COMMENT "/* ... */"
+#define MORE " /*, ... */"			/* stands for a list's items after the first */
+#define MARK_SIZE (12 + sizeof(MORE))	/* "$", a number of 32 bits, MORE */
 
 /* How far a SET has come. */
 typedef enum set_state
@@ -26,8 +30,8 @@ typedef enum set_state
 typedef struct walk
 {
 	const secrets_text *text;
-	secrets_found found;
-	void	   *to;
+	secrets_masked *to;
+	uint32_t	copied;
 	uint32_t	place;				/* next of the caller's */
 	bool		hidden;				/* a part of this statement was hidden */
 	bool		done;
@@ -38,14 +42,41 @@ typedef struct walk
 } walk;
 
 static void
-hide(walk *w, uint32_t at, uint32_t length, bool comment, bool known)
+append(secrets_masked *to, const char *from, uint32_t count)
 {
-	const secrets_part part = {at, length, comment, known};
+	uint32_t	left = to->length < to->size ? to->size - (uint32_t) to->length : 0;
+
+	memcpy(to->bytes + to->size - left, from, count < left ? count : left);
+	to->length += count;
+}
+
+/* The text is copied up to this part, in whose place is the mark. */
+static void
+hide(walk *w, uint32_t at, uint32_t length, const char *mark)
+{
+	secrets_masked *to = w->to;
 
 	if (length == 0 || w->done)
 		return;
-	w->hidden = w->hidden || !comment;
-	w->done = !w->found(&part, w->to);
+	if (to->bytes == NULL)
+		to->bytes = to->allocate(to->size);
+	append(to, w->text->bytes + w->copied, at - w->copied);
+	append(to, mark, (uint32_t) strlen(mark));
+	w->copied = at + length;
+	/* what is past the size is not looked at */
+	w->done = to->length > to->size;
+}
+
+static void
+hide_constant(walk *w, uint32_t at, uint32_t length, bool list)
+{
+	char		mark[MARK_SIZE];
+
+	if (length == 0)
+		return;
+	snprintf(mark, sizeof(mark), "$%d%s", ++w->to->number, list ? MORE : "");
+	w->hidden = true;
+	hide(w, at, length, mark);
 }
 
 /* ---------------------------------------------------------------- SET name = value */
@@ -125,19 +156,22 @@ follow_set(walk *w, const sql_lexer *l, const sql_token *token)
 
 /* ---------------------------------------------------------------- tokens */
 
-/* The end of the caller's constant that begins here; 0: none does. */
-static uint32_t
-place_end(walk *w, const sql_lexer *l, const sql_token *token)
+/* The caller's constant that begins here; NULL: none does. */
+static const secrets_place *
+place_at(walk *w, const sql_token *token)
 {
 	const secrets_text *text = w->text;
-	const secrets_place *place;
-	sql_lexer	after = *l;
 
 	while (w->place < text->place_count && text->places[w->place].at < token->at)
 		w->place++;
-	if (w->place == text->place_count || text->places[w->place].at != token->at)
-		return 0;
-	place = &text->places[w->place++];
+	return w->place < text->place_count && text->places[w->place].at == token->at ? &text->places[w->place] : NULL;
+}
+
+static uint32_t
+place_end(const secrets_place *place, const sql_lexer *l, const sql_token *token)
+{
+	sql_lexer	after = *l;
+
 	if (place->length != 0)
 		return place->at + place->length;
 	/* a negative number is located at its sign */
@@ -215,7 +249,7 @@ walk_tokens(walk *w, uint32_t from, uint32_t end)
 	while (!w->done)
 	{
 		sql_token	token = sql_lexer_next(&l);
-		uint32_t	place;
+		const secrets_place *place;
 
 		if (token.kind == SQL_END)
 			return;
@@ -224,51 +258,56 @@ walk_tokens(walk *w, uint32_t from, uint32_t end)
 		if (token.kind == SQL_COMMENT)
 		{
 			if (is_hidden_comment(w, &l, &token))
-				hide(w, token.at, token.length, true, false);
+				hide(w, token.at, token.length, HIDDEN_COMMENT);
 			continue;
 		}
-		place = place_end(w, &l, &token);
-		if (place != 0)
+		place = place_at(w, &token);
+		if (place != NULL)
 		{
-			place = place > end ? end : place;
+			uint32_t	until = place_end(place, &l, &token);
+
+			l.at = until > end ? end : until;
 			(void) follow_set(w, &l, &token);
-			hide(w, token.at, place - token.at, false, true);
-			l.at = place;
+			hide_constant(w, token.at, l.at - token.at, place->list);
 		}
-		else if (kind != SECRETS_NONE && kind != SECRETS_CONSTANTS && token.unclear)
+		else if (kind != SECRETS_NONE && token.unclear)
 		{
-			hide(w, token.at, end - token.at, false, false);
+			hide_constant(w, token.at, end - token.at, false);
 			return;
 		}
 		else if (kind == SECRETS_NONE || kind == SECRETS_CONSTANTS)
 		{
 			if (is_hidden(w, &token))
-				hide(w, token.at, token.length, false, false);
+				hide_constant(w, token.at, token.length, false);
 		}
 		else if (follow_set(w, &l, &token))
-			hide(w, token.at, token.length, false, false);
+			hide_constant(w, token.at, token.length, false);
 		else if (kind == SECRETS_CODE && token.kind == SQL_DOLLAR && token.ended && !w->within)
 			walk_code(w, &token);
 		else if (is_hidden(w, &token))
-			hide(w, token.at, token.length, false, false);
+			hide_constant(w, token.at, token.length, false);
 	}
 }
 
 void
-secrets_find(const secrets_text *text, secrets_found found, void *to)
+secrets_mask(const secrets_text *text, secrets_masked *masked)
 {
-	walk		w = {.text = text,.found = found,.to = to};
+	walk		w = {.text = text,.to = masked};
 
+	masked->length = 0;
 	walk_tokens(&w, 0, text->length);
+	if (masked->bytes != NULL)
+		append(masked, text->bytes + w.copied, text->length - w.copied);
 }
 
 /* ---------------------------------------------------------------- without a tree */
 
 secrets_kind
-secrets_kind_of_text(const char *bytes, uint32_t length)
+secrets_kind_of_text(const secrets_text *text)
 {
 	static const char *const beginnings[] = {"select", "insert", "update", "delete", "merge", "with", "values", "table"};
-	sql_lexer	l = {.text = bytes,.end = length};
+	const char *bytes = text->bytes;
+	sql_lexer	l = {.text = bytes,.end = text->length,.backslashes = text->backslashes};
 	secrets_kind kind = SECRETS_STRINGS;
 	bool		begun = false;
 	bool		ended = false;
@@ -288,11 +327,37 @@ secrets_kind_of_text(const char *bytes, uint32_t length)
 		for (size_t i = 0; !begun && i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
 			if (sql_token_is(&l, &token, beginnings[i]))
 				kind = SECRETS_NONE;
-		if (!begun && memchr(bytes, ';', length) == NULL)
+		if (!begun && memchr(bytes, ';', text->length) == NULL)
 			return kind;
+		/* what is behind it may be in it, and a statement of its own */
+		if (token.unclear)
+			return SECRETS_ALL;
 		begun = true;
 		ended = token.kind == SQL_OTHER && bytes[token.at] == ';';
 	}
+}
+
+/* Where the server's settings cannot be asked. */
+static bool
+none_is_shown(const char *name, bool sure)
+{
+	return false;
+}
+
+void
+secrets_mask_message(const char *bytes, uint32_t length, bool backslashes, secrets_masked *masked)
+{
+	secrets_text text = {
+		.bytes = bytes,
+		.length = length,
+		.backslashes = backslashes,
+		.numbers = true,
+		.is_shown = none_is_shown,
+	};
+
+	text.kind = secrets_kind_of_text(&text) == SECRETS_NONE ? SECRETS_CONSTANTS : SECRETS_ALL;
+	masked->number = secrets_highest_parameter(&text);
+	secrets_mask(&text, masked);
 }
 
 int

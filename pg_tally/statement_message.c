@@ -5,7 +5,7 @@
  *
  * A relation is locked in parse analysis, before the statement's id is computed, and those of a prepared statement in Bind,
  * before any hook. A session that waits there has no statement to show but the one before. So while it waits it publishes
- * its text, without constants: nothing else has left them out yet.
+ * its text. No tree says what kind of statement it is, so all that may be a secret in any is left out (secrets.h).
  */
 #include "compat.h"
 
@@ -16,7 +16,8 @@
 #include "parser/parser.h"
 #include "tcop/tcopprot.h"
 
-#include "mask_literals.h"
+#include "own_session.h"
+#include "secrets.h"
 #include "statement_message.h"
 #include "statement_time.h"
 
@@ -30,6 +31,8 @@ statement_message_publish(void)
 	int			saved_errno = errno;
 	int			security;
 	uint32		length;
+	uint32		mark;
+	secrets_masked masked;
 	tally_message_text *to;
 
 	if (!statement_time.ready || current->begun == 0 || current->key.before == 0 || query == NULL)
@@ -41,9 +44,11 @@ statement_message_publish(void)
 	__atomic_store_n(&to->begun, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	length = (uint32) strnlen(query, MOST_READ);
-	to->bytes = mask_literals(query, length, compat_strings_have_escapes(), to->text, sizeof(to->text));
-	/* cut, or all of it */
-	to->whole = to->bytes == sizeof(to->text) || length == MOST_READ ? Max(length, to->bytes + 1) : to->bytes;
+	mark = own_session_false_mark(query, length);
+	masked = (secrets_masked) {.bytes = to->text,.size = sizeof(to->text)};
+	secrets_mask_message(query + mark, length - mark, compat_strings_have_escapes(), &masked);
+	to->whole = (uint32) masked.length + (length == MOST_READ);
+	to->bytes = Min((uint32) masked.length, masked.size);
 	to->bytes = (uint32) pg_mbcliplen(to->text, (int) to->bytes, (int) to->bytes);
 	to->encoding = GetDatabaseEncoding();
 	to->database_id = MyDatabaseId;

@@ -14,18 +14,14 @@
  */
 #include "compat.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "mb/pg_wchar.h"
 #include "nodes/value.h"
 
+#include "own_session.h"
 #include "secrets.h"
 #include "statement_text.h"
-
-#define MORE " /*, ... */"			/* stands for a list's items after the first */
-#define MARK_SIZE (12 + sizeof(MORE))	/* "$", a number of 32 bits, MORE */
-#define HIDDEN_COMMENT "/* ... */"
 
 const Node	statement_text_unknown = {T_Invalid};
 
@@ -115,9 +111,9 @@ kind_of_utility(const Node *utility)
 }
 
 static secrets_kind
-kind_of(const Node *utility, const JumbleState *jumble, const char *part, uint32 length)
+kind_of(const Node *utility, const JumbleState *jumble, const secrets_text *text)
 {
-	secrets_kind by_text = secrets_kind_of_text(part, length);
+	secrets_kind by_text = secrets_kind_of_text(text);
 	secrets_kind kind;
 
 	if (utility == NULL)
@@ -166,63 +162,6 @@ clip(const char *bytes, uint32 length, uint32 limit)
 	return length <= limit ? length : (uint32) pg_mbcliplen(bytes, (int) length, (int) limit);
 }
 
-/* A text of at most `size` bytes, and how long it would be. */
-typedef struct bounded
-{
-	char	   *bytes;
-	uint32		size;
-	uint64		length;
-} bounded;
-
-static void
-append(bounded *to, const char *from, uint32 count)
-{
-	if (to->length < to->size)
-		memcpy(to->bytes + to->length, from, Min(count, to->size - (uint32) to->length));
-	to->length += count;
-}
-
-typedef struct replacing
-{
-	const char *part;
-	uint32		copied;
-	bounded		whole;
-	int			number;				/* of the last replacement */
-	const LocationLen *constants;	/* of the server, in ascending order */
-	int			count;
-	int			location;			/* of the part */
-} replacing;
-
-/* Is this constant a list's, of which more than its first item is replaced? */
-static bool
-is_list_at(const replacing *r, uint32 at)
-{
-	LocationLen place = {.location = (int) at + r->location};
-	const LocationLen *found = r->count == 0 ? NULL :
-		bsearch(&place, r->constants, (size_t) r->count, sizeof(LocationLen), by_location);
-
-	return found != NULL && compat_is_list(found);
-}
-
-/* No constant that would be shown is left in; the text past the limit is not looked at. */
-static bool
-replace(const secrets_part *part, void *to)
-{
-	replacing  *r = to;
-	char		mark[MARK_SIZE];
-
-	if (r->whole.bytes == NULL)
-		r->whole.bytes = palloc(r->whole.size);
-	append(&r->whole, r->part + r->copied, part->at - r->copied);
-	if (part->comment)
-		append(&r->whole, HIDDEN_COMMENT, sizeof(HIDDEN_COMMENT) - 1);
-	else
-		append(&r->whole, mark, (uint32) snprintf(mark, sizeof(mark), "$%d%s", ++r->number,
-												  part->known && is_list_at(r, part->at) ? MORE : ""));
-	r->copied = part->at + part->length;
-	return r->whole.length <= r->whole.size;
-}
-
 /* The server's constants that are replaced, each once. */
 static uint32
 find_places(const JumbleState *jumble, LocationLen *constants, int location, int length, secrets_place *places)
@@ -241,6 +180,7 @@ find_places(const JumbleState *jumble, LocationLen *constants, int location, int
 		places[count++] = (secrets_place) {
 			.at = (uint32) at,
 			.length = compat_is_list(&constants[n]) ? (uint32) constants[n].length : 0,
+			.list = compat_is_list(&constants[n]),
 		};
 	}
 	return count;
@@ -251,21 +191,25 @@ statement_text_make(const char *source, int location, int length, const Node *ut
 					uint32 limit, tally_statement_text *text)
 {
 	const char *part = CleanQuerytext(source, &location, &length);
+	uint32		mark = own_session_false_mark(part, (uint32) length);
 	int			count = jumble != NULL ? Max(jumble->clocations_count, 0) : 0;
 	secrets_text from = {
-		.bytes = part,
-		.length = (uint32) length,
 		.backslashes = compat_strings_have_escapes(),
 		.numbers = utility == NULL && jumble == NULL,
-		.kind = kind_of(utility, jumble, part, (uint32) length),
 		.is_shown = setting_is_shown,
 	};
-	replacing	r = {.part = part,.whole = {.size = limit + MAX_MULTIBYTE_CHAR_LEN},.count = count,.location = location};
+	secrets_masked masked = {.size = limit + MAX_MULTIBYTE_CHAR_LEN,.allocate = palloc};
 
+	part += mark;
+	location += (int) mark;
+	length -= (int) mark;
+	from.bytes = part;
+	from.length = (uint32) length;
 	text->encoding = GetDatabaseEncoding();
 	text->bytes = part;
 	text->whole = (uint32) length;
 	text->length = clip(part, (uint32) length, limit);
+	from.kind = kind_of(utility, jumble, &from);
 	if (count == 0 && from.kind == SECRETS_NONE)
 		return;
 
@@ -276,14 +220,12 @@ statement_text_make(const char *source, int location, int length, const Node *ut
 
 		from.place_count = find_places(jumble, constants, location, length, places);
 		from.places = places;
-		r.constants = constants;
 	}
-	r.number = jumble != NULL ? jumble->highest_extern_param_id : secrets_highest_parameter(&from);
-	secrets_find(&from, replace, &r);
-	if (r.whole.bytes == NULL)
+	masked.number = jumble != NULL ? jumble->highest_extern_param_id : secrets_highest_parameter(&from);
+	secrets_mask(&from, &masked);
+	if (masked.bytes == NULL)
 		return;
-	append(&r.whole, part + r.copied, (uint32) length - r.copied);
-	text->bytes = r.whole.bytes;
-	text->whole = (uint32) Min(r.whole.length, UINT32_MAX);
-	text->length = clip(r.whole.bytes, (uint32) Min(r.whole.length, r.whole.size), limit);
+	text->bytes = masked.bytes;
+	text->whole = (uint32) Min(masked.length, UINT32_MAX);
+	text->length = clip(masked.bytes, (uint32) Min(masked.length, masked.size), limit);
 }

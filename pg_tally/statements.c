@@ -26,6 +26,7 @@
 
 #include "commits.h"
 #include "detour.h"
+#include "own_session.h"
 #include "plans.h"
 #include "statement_nesting.h"
 #include "statement_time.h"
@@ -148,6 +149,7 @@ meet(const tally_statement_key *key, const char *source, int location, int lengt
 	MemoryContext mine;
 	MemoryContext theirs;
 
+	own_session_ask();
 	if (likely(source == NULL || known != TALLY_NONE))
 		return statement_time_enter(key, NULL, known);
 	mine = AllocSetContextCreate(CurrentMemoryContext, "pg_tally statement text",

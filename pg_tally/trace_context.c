@@ -15,7 +15,7 @@
 #include "utils/guc.h"
 
 #include "probe.h"
-#include "sql_scan.h"
+#include "sql_lexer.h"
 #include "trace.h"
 #include "trace_context.h"
 
@@ -32,11 +32,10 @@ typedef struct traceparent
 /* The text that the client has sent last. */
 static struct
 {
-	const char *text;
+	sql_lexer	text;				/* at: up to here its statements were analysed; end: only if it names contexts */
 	uint64		arrival;			/* of its message */
 	enum {NO_CONTEXT, ONE_CONTEXT, CONTEXTS} names;
 	traceparent first;
-	const char *at;					/* up to here its statements were analysed */
 }			sent;
 
 /* What that text has named for the statement that it prepares, until this is executed. */
@@ -86,11 +85,27 @@ read_parent(const char *text, traceparent *parent)
 	return true;
 }
 
-/* The last one in a comment. `from` is where the comment begins, so a key has a character before it. */
+/* The next token that is neither blank, nor a comment up to the line's end, nor a semicolon. */
+static sql_token
+next_token(sql_lexer *text)
+{
+	for (;;)
+	{
+		sql_token	token = sql_lexer_next(text);
+		char		first = text->text[token.at];
+
+		if (token.kind != SQL_BLANK && (token.kind != SQL_COMMENT || first != '-') && (token.kind != SQL_OTHER || first != ';'))
+			return token;
+	}
+}
+
+/* The last one in a comment, which begins with two characters that are of no key. */
 static bool
-find_in_comment(const char *from, const char *to, traceparent *parent)
+find_in_comment(const sql_lexer *text, const sql_token *comment, traceparent *parent)
 {
 	const size_t key = strlen(KEY);
+	const char *from = text->text + comment->at;
+	const char *to = from + comment->length;
 	bool		found = false;
 
 	while ((from = memmem(from, (size_t) (to - from), KEY, key)) != NULL)
@@ -104,22 +119,21 @@ find_in_comment(const char *from, const char *to, traceparent *parent)
 	return found;
 }
 
-/* The last one of the statement that is from `at` to `end`, or behind it if no other follows. */
+/* The last one of the statement that is from the text's place to `end`, or behind it if no other follows. */
 static bool
-find_in_statement(const char *at, const char *end, traceparent *parent)
+find_in_statement(sql_lexer text, uint32 end, traceparent *parent)
 {
 	traceparent behind;
 	bool		is_behind = false;
 	bool		found = false;
-	const char *from;
 
-	for (sql_token token; (token = sql_next_token(&at, &from)) != SQL_END;)
+	for (sql_token token; (token = next_token(&text)).kind != SQL_END;)
 	{
-		if (token == SQL_COMMENT && from < end)
-			found |= find_in_comment(from, at, parent);
-		else if (token == SQL_COMMENT)
-			is_behind |= find_in_comment(from, at, &behind);
-		else if (from >= end)
+		if (token.kind == SQL_COMMENT && token.at < end)
+			found |= find_in_comment(&text, &token, parent);
+		else if (token.kind == SQL_COMMENT)
+			is_behind |= find_in_comment(&text, &token, &behind);
+		else if (token.at >= end)
 			return found;
 	}
 	if (is_behind)
@@ -131,19 +145,19 @@ find_in_statement(const char *at, const char *end, traceparent *parent)
 static void
 begin_text(const char *text)
 {
-	const char *at = text;
-	const char *from;
+	sql_lexer	lexer;
 	traceparent parent;
 
-	sent.text = text;
+	sent.text = (sql_lexer) {.text = text,.backslashes = compat_strings_have_escapes()};
 	sent.arrival = tally.handle_start;
 	sent.names = NO_CONTEXT;
-	sent.at = text;
 	if (strstr(text, KEY) == NULL)
 		return;
-	for (sql_token token; sent.names != CONTEXTS && (token = sql_next_token(&at, &from)) != SQL_END;)
+	sent.text.end = (uint32) strlen(text);
+	lexer = sent.text;
+	for (sql_token token; sent.names != CONTEXTS && (token = next_token(&lexer)).kind != SQL_END;)
 	{
-		if (token != SQL_COMMENT || !find_in_comment(from, at, &parent))
+		if (token.kind != SQL_COMMENT || !find_in_comment(&lexer, &token, &parent))
 			continue;
 		if (sent.names == NO_CONTEXT)
 		{
@@ -158,22 +172,19 @@ begin_text(const char *text)
 static bool
 find_in_text(const char *text, int location, int length, traceparent *parent)
 {
-	const char *from = sent.at;
+	sql_lexer	from;
 
 	/* an arrival that is not known may be another's */
-	if (text != sent.text || tally.handle_start != sent.arrival || tally.handle_start == 0)
-	{
+	if (text != sent.text.text || tally.handle_start != sent.arrival || tally.handle_start == 0)
 		begin_text(text);
-		from = text;
-	}
 	*parent = sent.first;
 	if (sent.names != CONTEXTS || location < 0)
 		return sent.names == ONE_CONTEXT;
+	from = sent.text;
 	/* comments before it are its own, wherever the server lets it begin */
-	if (from > text + location)
-		from = text + location;
-	sent.at = text + location + (length > 0 ? (size_t) length : strlen(text + location));
-	return find_in_statement(from, sent.at, parent);
+	from.at = Min(from.at, (uint32) location);
+	sent.text.at = length > 0 ? (uint32) location + (uint32) length : sent.text.end;
+	return find_in_statement(from, sent.text.at, parent);
 }
 
 static bool

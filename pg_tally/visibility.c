@@ -9,6 +9,7 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 
+#include "own_session.h"
 #include "visibility.h"
 
 viewer
@@ -16,6 +17,8 @@ viewer_now(void)
 {
 	Oid			role = GetUserId();
 
+	/* what asks for the segment may be tally */
+	own_session_ask();
 	return (viewer) {
 		.role = role,
 		.sees_all = has_privs_of_role(role, ROLE_PG_READ_ALL_STATS),

@@ -67,6 +67,8 @@ pub enum Rule {
     Vacuum,
     /// Messages to the server's log are not taken.
     LogPipe,
+    /// The segment finds no memory for sessions and statements.
+    SmallFileSystem,
     /// Time that the ledger cannot explain.
     Unexplained,
 }
@@ -94,6 +96,7 @@ impl Rule {
             Rule::StatementFlood => "statement-flood",
             Rule::Vacuum => "vacuum-behind",
             Rule::LogPipe => "log-pipe",
+            Rule::SmallFileSystem => "small-file-system",
             Rule::Unexplained => "unexplained",
         }
     }
@@ -151,8 +154,8 @@ impl Diagnosis {
             Confidence::Possible => 0.5,
         };
         let seconds = match self.rule {
-            // It spoils figures and takes nobody's time.
-            Rule::StatementFlood => 0.0,
+            // They spoil figures and take nobody's time.
+            Rule::StatementFlood | Rule::SmallFileSystem => 0.0,
             _ if self.seconds > 0.0 => self.seconds,
             _ => STANDING * length,
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use error::Error;
 use segment::interval::SessionRow;
 use segment::{Blocked, Interval, Parts, Segment, Snapshot, Statements};
-use view::blocking::{still_waits, Forest, Sources};
+use view::blocking::{Forest, Sources, Waiting};
 
 use crate::lock_names::Known;
 
@@ -40,7 +40,8 @@ impl Blocking {
         snapshot: &Snapshot,
         statements: Option<Arc<Statements>>,
     ) -> Result<Forest, Error> {
-        let waits = blocked.iter().any(|it| still_waits(it, sessions).is_some());
+        let waiting = Waiting::of(sessions);
+        let waits = blocked.iter().any(|it| waiting.row(it).is_some());
         let mut last = HashMap::new();
         let mut statements = statements;
         if waits {

@@ -116,7 +116,8 @@ impl Background {
             return;
         }
         self.asked.extend(new.iter().map(|it| (it.lock.fields[0], it.lock.fields[1])));
-        let waits = |row: &&SessionRow| new.iter().any(|it| it.slot == row.slot);
+        let slots: HashSet<u32> = new.iter().map(|it| it.slot).collect();
+        let waits = |row: &&SessionRow| slots.contains(&row.slot);
         let sessions: Vec<SessionRow> = sessions.iter().filter(waits).cloned().collect();
         let (send, answer) = channel();
         let access = Access::open_to_us(segment);

@@ -4,7 +4,8 @@
 
 use error::Error;
 use segment::{Blocked, Frame, Segment, Snapshot, StatementKey};
-use view::blocking::still_waits;
+use std::collections::{HashMap, HashSet};
+use view::blocking::Waiting;
 
 /// A session that was idle at the end is listed if it was busy for this part of the interval.
 const BRIEF: f64 = 1e-3;
@@ -27,24 +28,24 @@ pub(crate) fn of(
     frame: &Frame,
     blocked: Vec<Blocked>,
 ) -> Result<Vec<SessionSample>, Error> {
-    let waits: Vec<Blocked> =
-        blocked.into_iter().filter(|it| still_waits(it, &frame.sessions).is_some()).collect();
+    let waiting = Waiting::of(&frame.sessions);
+    let mut waits: HashMap<(u32, u32), Blocked> = HashMap::new();
+    for it in blocked.into_iter().filter(|it| waiting.row(it).is_some()) {
+        waits.entry((it.slot, it.generation)).or_insert(it);
+    }
+    let blockers: HashSet<i32> = waits.values().flat_map(|it| &it.blockers).copied().collect();
     let length = frame.clock.seconds(frame.ticks);
     let mut samples = Vec::new();
     for (at, row) in frame.sessions.iter().enumerate() {
         let listed = match row.state {
             "dead" => false,
             "active" | "idle in transaction" => true,
-            _ => {
-                row.busy_seconds >= BRIEF * length
-                    || waits.iter().any(|it| it.blockers.contains(&row.pid))
-            }
+            _ => row.busy_seconds >= BRIEF * length || blockers.contains(&row.pid),
         };
         if !listed {
             continue;
         }
-        let own =
-            waits.iter().find(|it| (it.slot, it.generation) == (row.slot, row.generation)).cloned();
+        let own = waits.remove(&(row.slot, row.generation));
         let wait = |it: Blocked| {
             let seconds = snapshot.clock.seconds(snapshot.tick.saturating_sub(it.since));
             (it, seconds)

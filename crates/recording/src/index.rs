@@ -99,6 +99,7 @@ impl Index {
             nameless: frames.iter().map(|row| row.nameless).max().unwrap_or(0),
             overflow: Overflows::default(),
             overflow_in_interval: FrameRow::overflows(sum),
+            memory: None,
             functions_probed: last.functions_probed as usize,
             sessions: Vec::new(),
             population: population(last),

@@ -172,6 +172,7 @@ fn frame(at: usize) -> Frame {
         nameless: 0,
         overflow: like.overflow,
         overflow_in_interval: like.overflow_in_interval,
+        memory: None,
         functions_probed: 1,
         sessions: Vec::new(),
         population: vec![of("client backend", "active", 4), of("client backend", "idle", 4)],

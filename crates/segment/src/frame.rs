@@ -8,6 +8,7 @@ use crate::delta::{Delta, Total};
 use crate::directory::{Stat, StatKind};
 use crate::kernel::KernelView;
 use crate::level::Level;
+use crate::memory::SegmentMemory;
 use crate::overflows::Overflows;
 use crate::own;
 use crate::segment::Segment;
@@ -50,6 +51,8 @@ pub struct Frame {
     pub overflow: Overflows,
     /// Overflows in the interval; at least one name or statistic where there was any before.
     pub overflow_in_interval: Overflows,
+    /// Memory of the segment at its end; `None`: not known.
+    pub memory: Option<SegmentMemory>,
     /// Probed functions, called or not.
     pub functions_probed: usize,
     /// The sessions at its end; none in a sum or a recording.
@@ -115,6 +118,7 @@ impl Frame {
             nameless: 0,
             overflow: Overflows::default(),
             overflow_in_interval: Overflows::default(),
+            memory: None,
             functions_probed: 0,
             sessions: Vec::new(),
             population: Vec::new(),
@@ -162,6 +166,7 @@ impl Frame {
             nameless: snapshot.nameless,
             overflow: snapshot.overflows,
             overflow_in_interval: overflow_between(previous, snapshot),
+            memory: segment.memory(),
             functions_probed: functions_probed(segment),
             population: sessions::population(&sessions),
             sessions,
@@ -213,6 +218,7 @@ impl Frame {
         self.sessions.clear();
         (self.realtime_ns, self.monotonic_ns) = (later.realtime_ns, later.monotonic_ns);
         (self.level, self.overflow) = (later.level, later.overflow);
+        self.memory = later.memory;
         self.level_end = later.level_end.map(|end| LevelRemaining { left: scale(end.left), ..end });
         self.server = later.server.clone();
         (self.cores, self.functions_probed) = (later.cores, later.functions_probed);

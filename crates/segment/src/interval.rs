@@ -13,6 +13,7 @@ use crate::frame_totals::FrameTotals;
 use crate::functions::{self, EdgeRow, FunctionRow};
 use crate::level::Level;
 use crate::locks::{LockRow, Locks, LwlockRow, PhaseRow};
+use crate::memory::SegmentMemory;
 use crate::overflows::Overflows;
 use crate::rows::{command_rows, own_commands, statistic_rows};
 use crate::segment::Segment;
@@ -79,6 +80,9 @@ pub struct Interval {
     pub overflow: Overflows,
     /// Overflows in this interval.
     pub overflow_in_interval: Overflows,
+    /// Memory of the segment at its end; `None`: not known, as of a recording.
+    #[serde(skip)]
+    pub memory: Option<SegmentMemory>,
     /// The sessions at its end.
     pub sessions: Vec<SessionRow>,
     /// Their numbers at its end; recorded intervals have them too.
@@ -178,6 +182,7 @@ impl Interval {
             locks_seconds: clock.seconds(frame.locks_ticks),
             overflow: frame.overflow,
             overflow_in_interval: frame.overflow_in_interval,
+            memory: frame.memory,
             sessions: frame.sessions.clone(),
             population: frame.population.clone(),
             others: None,

@@ -2,6 +2,7 @@
 //! Parallel workers counted with their leaders.
 
 use crate::interval::{Interval, SessionAccount, SessionRow};
+use std::collections::{HashMap, HashSet};
 
 impl Interval {
     /// Adds every parallel worker's time, accounts, commands and locks to its leader's row and drops
@@ -14,17 +15,19 @@ impl Interval {
 
 fn roll_up(sessions: &mut Vec<SessionRow>) {
     let rows = std::mem::take(sessions);
+    let leads = |row: &&SessionRow| row.leader_pid.is_none();
+    let leaders: HashSet<i32> = rows.iter().filter(leads).map(|row| row.pid).collect();
     let is_led = |row: &SessionRow| {
-        row.leader_pid.is_some_and(|leader| {
-            leader != row.pid && rows.iter().any(|r| r.pid == leader && r.leader_pid.is_none())
-        })
+        row.leader_pid.is_some_and(|leader| leader != row.pid && leaders.contains(&leader))
     };
-    let (workers, mut kept): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| is_led(row));
+    let (workers, mut kept): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_led);
+    let mut places = HashMap::new();
+    for (at, row) in kept.iter().enumerate().filter(|(_, row)| leads(row)) {
+        places.entry(row.pid).or_insert(at);
+    }
     for worker in workers {
-        let leader = kept
-            .iter_mut()
-            .find(|row| Some(row.pid) == worker.leader_pid && row.leader_pid.is_none());
-        if let Some(leader) = leader {
+        let place = worker.leader_pid.and_then(|leader| places.get(&leader));
+        if let Some(leader) = place.and_then(|at| kept.get_mut(*at)) {
             add(leader, worker);
         }
     }

@@ -127,13 +127,22 @@ struct Known<'k> {
     last: &'k dyn Fn(&SessionRow) -> Option<Last>,
 }
 
-/// Whether the session waits for a lock still.
-pub fn still_waits<'s>(blocked: &Blocked, sessions: &'s [SessionRow]) -> Option<&'s SessionRow> {
-    sessions.iter().find(|row| {
-        (row.slot, row.generation) == (blocked.slot, blocked.generation)
-            && row.class == WaitClass::Lock
-            && row.state != "dead"
-    })
+/// The sessions that wait for a lock, by slot and generation.
+#[derive(Debug)]
+pub struct Waiting<'s>(HashMap<(u32, u32), &'s SessionRow>);
+
+impl<'s> Waiting<'s> {
+    /// Those among `sessions`.
+    pub fn of(sessions: &'s [SessionRow]) -> Waiting<'s> {
+        let waits = |row: &&SessionRow| row.class == WaitClass::Lock && row.state != "dead";
+        let waiting = sessions.iter().filter(waits);
+        Waiting(waiting.map(|row| ((row.slot, row.generation), row)).collect())
+    }
+
+    /// The session that was blocked, if it waits still.
+    pub fn row(&self, blocked: &Blocked) -> Option<&'s SessionRow> {
+        self.0.get(&(blocked.slot, blocked.generation)).copied()
+    }
 }
 
 /// Locks' types, as in pg_locks (lockfuncs.c).
@@ -204,13 +213,11 @@ pub fn lock_in_words(lock: &LockTag, names: &Names) -> String {
 /// A session and why it waits, by the pid under which others see it.
 type Waits = BTreeMap<i32, Wait>;
 
-/// Those who wait for each, in order.
-type Behind = BTreeMap<i32, BTreeSet<i32>>;
-
 fn waits(sources: &Sources<'_>) -> Waits {
     let mut waits = Waits::new();
+    let waiting = Waiting::of(sources.sessions);
     for it in sources.blocked {
-        let Some(row) = still_waits(it, sources.sessions) else { continue };
+        let Some(row) = waiting.row(it) else { continue };
         let wait = Wait {
             pid: it.pid,
             lock: lock_in_words(&it.lock, sources.names),
@@ -248,18 +255,85 @@ fn join(waits: &mut Waits, pid: i32, wait: Wait) {
     }
 }
 
-/// All that wait for `of`, directly or behind others; itself, too, in a deadlock.
-fn all_behind(of: i32, behind: &Behind) -> BTreeSet<i32> {
-    let mut all = BTreeSet::new();
-    let mut next = VecDeque::from([of]);
-    while let Some(pid) = next.pop_front() {
-        for waiter in behind.get(&pid).into_iter().flatten() {
-            if all.insert(*waiter) {
-                next.push_back(*waiter);
+/// Who waits for whom, by the place of each in `pids`.
+struct Graph {
+    /// All, in ascending order.
+    pids: Vec<i32>,
+    /// Those who wait for each, and those for whom each waits, in ascending order.
+    behind: Vec<Vec<usize>>,
+    ahead: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    fn of(waits: &Waits) -> Graph {
+        let blockers = waits.values().flat_map(|wait| &wait.blockers);
+        let pids: BTreeSet<i32> = waits.keys().chain(blockers).copied().collect();
+        let pids: Vec<i32> = pids.into_iter().collect();
+        let mut behind = vec![Vec::new(); pids.len()];
+        let mut ahead = vec![Vec::new(); pids.len()];
+        for (waiter, pid) in pids.iter().enumerate() {
+            let blockers = waits.get(pid).into_iter().flat_map(|wait| &wait.blockers);
+            let blockers: BTreeSet<usize> =
+                blockers.filter_map(|it| pids.binary_search(it).ok()).collect();
+            for blocker in blockers {
+                behind[blocker].push(waiter);
+                ahead[waiter].push(blocker);
+            }
+        }
+        Graph { pids, behind, ahead }
+    }
+
+    /// Marks all that wait for `from`, directly or behind others, with `mark`: itself, too, in a deadlock. How many have it now that had
+    /// another one.
+    fn mark_behind(&self, from: usize, mark: usize, marks: &mut [usize]) -> usize {
+        let mut next = vec![from];
+        let mut count = 0;
+        while let Some(at) = next.pop() {
+            for &waiter in &self.behind[at] {
+                if marks[waiter] != mark {
+                    marks[waiter] = mark;
+                    count += 1;
+                    next.push(waiter);
+                }
+            }
+        }
+        count
+    }
+
+    /// How many wait for each, directly or behind others.
+    fn waiters(&self) -> Vec<usize> {
+        let mut marks = vec![usize::MAX; self.pids.len()];
+        let all = (0..self.pids.len()).map(|at| {
+            let count = self.mark_behind(at, at, &mut marks);
+            count - usize::from(marks[at] == at)
+        });
+        all.collect()
+    }
+
+    /// Those in a circle, and those between two circles.
+    fn circular(&self) -> Vec<usize> {
+        let mut left = vec![true; self.pids.len()];
+        peel(&mut left, &self.ahead, &self.behind);
+        peel(&mut left, &self.behind, &self.ahead);
+        (0..left.len()).filter(|at| left[*at]).collect()
+    }
+}
+
+/// Takes away those who have nobody on one side, and then have nobody, and so on.
+fn peel(left: &mut [bool], side: &[Vec<usize>], other: &[Vec<usize>]) {
+    let mut degrees: Vec<usize> =
+        side.iter().map(|those| those.iter().filter(|it| left[**it]).count()).collect();
+    let mut next: Vec<usize> =
+        (0..left.len()).filter(|at| left[*at] && degrees[*at] == 0).collect();
+    while let Some(at) = next.pop() {
+        left[at] = false;
+        for &it in &other[at] {
+            degrees[it] = degrees[it].saturating_sub(1);
+            if degrees[it] == 0 && left[it] {
+                next.push(it);
             }
         }
     }
-    all
 }
 
 /// A shortest circle of waits from `pid` back to itself.
@@ -307,99 +381,108 @@ impl Forest {
 
     /// The forest of these waits.
     fn arranged(waits: &Waits, known: &Known<'_>) -> Forest {
-        let mut behind = Behind::new();
-        for (pid, wait) in waits {
-            for blocker in &wait.blockers {
-                behind.entry(*blocker).or_default().insert(*pid);
-            }
+        let graph = Graph::of(waits);
+        let mut roots: Vec<usize> =
+            (0..graph.pids.len()).filter(|at| !waits.contains_key(&graph.pids[*at])).collect();
+        // A mark for all: who has it has a root above.
+        let mut reached = vec![1; graph.pids.len()];
+        for root in &roots {
+            graph.mark_behind(*root, 0, &mut reached);
         }
-        let mut roots: Vec<i32> =
-            behind.keys().copied().filter(|pid| !waits.contains_key(pid)).collect();
-        let mut reached: BTreeSet<i32> =
-            roots.iter().flat_map(|pid| all_behind(*pid, &behind)).collect();
         let mut deadlocks = Vec::new();
         let mut in_circle = BTreeSet::new();
-        for pid in waits.keys() {
-            if in_circle.contains(pid) {
+        for at in graph.circular() {
+            let pid = graph.pids[at];
+            if in_circle.contains(&pid) {
                 continue;
             }
-            let Some(pids) = circle(*pid, waits) else { continue };
+            let Some(pids) = circle(pid, waits) else { continue };
             in_circle.extend(pids.iter().copied());
             deadlocks.push(Deadlock { pids });
             // No root is above it.
-            if !reached.contains(pid) {
-                roots.push(*pid);
-                reached.extend(all_behind(*pid, &behind));
+            if reached[at] != 0 {
+                roots.push(at);
+                graph.mark_behind(at, 0, &mut reached);
             }
         }
-        let weight = |pid: i32| {
-            let mut all = all_behind(pid, &behind);
-            all.remove(&pid);
-            all.len()
+        let waiters = graph.waiters();
+        roots.sort_by_key(|at| (std::cmp::Reverse(waiters[*at]), graph.pids[*at]));
+        let mut placed = vec![false; graph.pids.len()];
+        roots.iter().for_each(|root| placed[*root] = true);
+        let mut rows: HashMap<i32, &SessionRow> = HashMap::new();
+        for row in known.sessions.iter().filter(|row| row.state != "dead") {
+            rows.entry(row.pid).or_insert(row);
+        }
+        let party = |at: usize, blocks: Vec<Party>| {
+            let pid = graph.pids[at];
+            let wait = waits.get(&pid).cloned();
+            let party = Party { pid, waiters: waiters[at], wait, blocks, ..Party::default() };
+            match rows.get(&pid) {
+                Some(row) => party.with_session(row, (known.last)(row)),
+                None => party,
+            }
         };
-        roots.sort_by_key(|pid| (std::cmp::Reverse(weight(*pid)), *pid));
-        let mut placed: BTreeSet<i32> = roots.iter().copied().collect();
-        let roots = roots
-            .into_iter()
-            .map(|pid| {
-                // Breadth first: each is below the nearest that blocks it.
-                let mut below: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-                let mut next = VecDeque::from([pid]);
-                while let Some(at) = next.pop_front() {
-                    for waiter in behind.get(&at).into_iter().flatten() {
-                        if placed.insert(*waiter) {
-                            below.entry(at).or_default().push(*waiter);
-                            next.push_back(*waiter);
-                        }
-                    }
-                }
-                party(pid, known, waits, &below, &weight)
-            })
-            .collect();
+        let roots = roots.into_iter().map(|root| tree(root, &graph, &mut placed, &party)).collect();
         Forest { blocked: waits.len(), roots, deadlocks }
     }
 }
 
-/// A process and those below it. As deep as the forest, which has at most one level for each session.
-fn party(
-    pid: i32,
-    known: &Known<'_>,
-    waits: &Waits,
-    below: &BTreeMap<i32, Vec<i32>>,
-    weight: &impl Fn(i32) -> usize,
+/// Levels below a root. Those who wait behind the last one stand there, too: a chain of any length can be made by who has the sessions, and
+/// readers of JSON follow 128 levels.
+const DEEPEST: usize = 50;
+
+/// A root and those below it. Breadth first: each is below the nearest that blocks it.
+fn tree(
+    root: usize,
+    graph: &Graph,
+    placed: &mut [bool],
+    party: &impl Fn(usize, Vec<Party>) -> Party,
 ) -> Party {
-    let mut blocks: Vec<Party> = below
-        .get(&pid)
-        .into_iter()
-        .flatten()
-        .map(|waiter| party(*waiter, known, waits, below, weight))
-        .collect();
+    // Each with the place of the one that it is below, and its depth.
+    let mut order = vec![(root, 0, 0)];
+    let mut next = 0;
+    while let Some(&(at, above, depth)) = order.get(next) {
+        let (under, depth) = if depth < DEEPEST { (next, depth + 1) } else { (above, depth) };
+        for &waiter in &graph.behind[at] {
+            if !std::mem::replace(&mut placed[waiter], true) {
+                order.push((waiter, under, depth));
+            }
+        }
+        next += 1;
+    }
     let waited = |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds);
-    blocks.sort_by(|a, b| waited(b).total_cmp(&waited(a)));
-    let mut party = Party {
-        pid,
-        waiters: weight(pid),
-        wait: waits.get(&pid).cloned(),
-        blocks,
-        ..Party::default()
-    };
-    let Some(row) = known.sessions.iter().find(|row| row.pid == pid && row.state != "dead") else {
-        return party;
-    };
-    let last = (known.last)(row);
-    party.application = Some(row.application.clone());
-    party.user = row.user.clone();
-    party.database = row.database.clone();
-    party.client_address = row.client_address.clone();
-    party.transaction_seconds = row.transaction_seconds;
-    party.state = Some(row.state);
-    party.phase = Some(row.phase.to_string());
-    party.activity = Some(row.activity.to_string());
-    party.since_seconds = Some(row.since_seconds);
-    party.statement_seconds = last.as_ref().and_then(|last| last.seconds);
-    party.queryid = last.as_ref().and_then(|last| last.queryid);
-    party.query = last.and_then(|last| last.text);
-    party
+    let mut blocks: Vec<Vec<Party>> = order.iter().map(|_| Vec::new()).collect();
+    while let Some((at, above, _)) = order.pop() {
+        let mut below = blocks.pop().unwrap_or_default();
+        below.reverse();
+        below.sort_by(|a, b| waited(b).total_cmp(&waited(a)));
+        let made = party(at, below);
+        match blocks.get_mut(above) {
+            Some(blocks) => blocks.push(made),
+            None => return made,
+        }
+    }
+    party(root, Vec::new())
+}
+
+impl Party {
+    fn with_session(self, row: &SessionRow, last: Option<Last>) -> Party {
+        Party {
+            application: Some(row.application.clone()),
+            user: row.user.clone(),
+            database: row.database.clone(),
+            client_address: row.client_address.clone(),
+            transaction_seconds: row.transaction_seconds,
+            state: Some(row.state),
+            phase: Some(row.phase.to_string()),
+            activity: Some(row.activity.to_string()),
+            since_seconds: Some(row.since_seconds),
+            statement_seconds: last.as_ref().and_then(|last| last.seconds),
+            queryid: last.as_ref().and_then(|last| last.queryid),
+            query: last.and_then(|last| last.text),
+            ..self
+        }
+    }
 }
 
 /// "shop, alice@orders"; empty if nothing is known.
@@ -753,6 +836,95 @@ mod tests {
         assert_eq!(below.deadlocks.len(), 1);
     }
 
+    /// A hostile role can have as many sessions as the server, each waiting for the one before.
+    #[test]
+    fn a_long_chain_is_no_deeper_than_readers_can_follow() {
+        const LONG: i32 = 5_000;
+        let waits: Vec<_> = (2..=LONG).map(|pid| waits_for(pid, &[pid - 1], 1.0)).collect();
+        let forest = arranged(&waits, &[]);
+        let all = forest.everybody();
+        assert_eq!(all.len(), LONG as usize);
+        let counts = all.iter().all(|(_, it)| it.waiters == (LONG - it.pid) as usize);
+        assert!(counts, "each has all that are behind it");
+        assert_eq!(all.iter().map(|(depth, _)| *depth).max(), Some(DEEPEST));
+        assert_eq!(all.iter().filter(|(depth, _)| *depth < DEEPEST).count(), DEEPEST);
+        let text = serde_json::to_string(&forest).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    }
+
+    /// Against the definitions, by pairs.
+    #[test]
+    fn graphs_at_random_have_each_once_below_one_that_blocks_it() {
+        let mut state = 20_261_129u64;
+        let mut number = move |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below) as i32
+        };
+        for round in 0..2_000 {
+            let count = 2 + number(12);
+            let mut waits = Waits::new();
+            for pid in 1..=count {
+                if number(3) > 0 {
+                    let blockers: Vec<i32> =
+                        (0..1 + number(3)).map(|_| 1 + number(count as u64)).collect();
+                    let blockers: Vec<i32> = blockers.into_iter().filter(|it| *it != pid).collect();
+                    if !blockers.is_empty() {
+                        waits.insert(pid, waits_for(pid, &blockers, f64::from(number(9))).1);
+                    }
+                }
+            }
+            let blocks = |one: i32, other: i32| {
+                waits.get(&other).is_some_and(|wait| wait.blockers.contains(&one))
+            };
+            // Who waits for whom directly or not: until no step adds a pair.
+            let mut reach: BTreeSet<(i32, i32)> = waits
+                .iter()
+                .flat_map(|(pid, wait)| wait.blockers.iter().map(|blocker| (*blocker, *pid)))
+                .collect();
+            loop {
+                let steps = |(from, via): &(i32, i32)| {
+                    let (from, via) = (*from, *via);
+                    reach.range((via, i32::MIN)..=(via, i32::MAX)).map(move |(_, to)| (from, *to))
+                };
+                let more: Vec<_> =
+                    reach.iter().flat_map(steps).filter(|pair| !reach.contains(pair)).collect();
+                if more.is_empty() {
+                    break;
+                }
+                reach.extend(more);
+            }
+            let forest = Forest::arranged(&waits, &Known { sessions: &[], last: &|_| None });
+            let mut seen: Vec<i32> = forest.everybody().iter().map(|(_, it)| it.pid).collect();
+            seen.sort_unstable();
+            let all: BTreeSet<i32> = waits
+                .keys()
+                .chain(waits.values().flat_map(|wait| &wait.blockers))
+                .copied()
+                .collect();
+            assert_eq!(seen, all.into_iter().collect::<Vec<_>>(), "round {round}");
+            for (_, party) in forest.everybody() {
+                let pid = party.pid;
+                let behind = reach.iter().filter(|(from, to)| *from == pid && *to != pid).count();
+                assert_eq!(party.waiters, behind, "round {round}, {pid}");
+                assert!(party.blocks.iter().all(|it| blocks(party.pid, it.pid)), "round {round}");
+            }
+            for deadlock in &forest.deadlocks {
+                let pids = &deadlock.pids;
+                let next = pids.iter().cycle().skip(1);
+                assert!(
+                    pids.iter().zip(next).all(|(one, other)| blocks(*other, *one)),
+                    "round {round}"
+                );
+            }
+            for pid in 1..=count {
+                let dead = forest.deadlocks.iter().any(|it| it.pids.contains(&pid));
+                assert_eq!(dead, reach.contains(&(pid, pid)), "round {round}, {pid}");
+            }
+        }
+    }
+
     #[test]
     fn processes_of_one_query_wait_as_one_and_blockers_that_do_not_fit_are_hinted_at() {
         let mut waits = Waits::new();
@@ -795,11 +967,11 @@ mod tests {
             count: 0,
         };
         let owner = rows[1].generation;
-        assert!(still_waits(&blocked(owner, 1), &rows[1..]).is_some());
-        assert!(still_waits(&blocked(owner + 1, 1), &rows[1..]).is_none());
-        assert!(still_waits(&blocked(owner, 1), &rows[..1]).is_none(), "it is dead");
+        assert!(Waiting::of(&rows[1..]).row(&blocked(owner, 1)).is_some());
+        assert!(Waiting::of(&rows[1..]).row(&blocked(owner + 1, 1)).is_none());
+        assert!(Waiting::of(&rows[..1]).row(&blocked(owner, 1)).is_none(), "it is dead");
         let idle = SessionRow { class: WaitClass::Client, ..rows[1].clone() };
-        assert!(still_waits(&blocked(owner, 1), &[idle]).is_none(), "it has the lock");
+        assert!(Waiting::of(&[idle]).row(&blocked(owner, 1)).is_none(), "it has the lock");
         assert_eq!(
             [1, 8, 9].map(|it| mode(&blocked(0, it))),
             ["AccessShareLock", "AccessExclusiveLock", "unknown"]

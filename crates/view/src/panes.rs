@@ -232,7 +232,8 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
     if holding {
         columns.push(left("HOLDS", 8));
     }
-    let current = |s: &SessionRow| statements.and_then(|it| it.current_of(s.slot, s.generation));
+    let current = statements.map(|it| it.current_by_slot()).unwrap_or_default();
+    let current = |s: &SessionRow| current.get(&(s.slot, s.generation)).copied();
     let working = interval.sessions.iter().any(|s| current(s).is_some());
     if working {
         columns.extend([right("QUERY FOR", 1), left("ON, %", 3), right("QUERY ID", 10)]);

@@ -448,6 +448,7 @@ pub fn interval() -> Interval {
         torn_sessions: 0,
         overflow: Overflows::default(),
         overflow_in_interval: Overflows::default(),
+        memory: None,
         sessions: vec![
             session(4301, "active", "execute", "LWLock:WALWrite"),
             session(4302, "active", "execute", "cpu"),

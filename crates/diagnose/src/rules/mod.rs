@@ -6,6 +6,7 @@ mod clients;
 mod commits;
 mod ledger;
 mod locks;
+mod memory;
 mod plans;
 mod reads;
 mod statements;
@@ -38,6 +39,7 @@ pub const ALL: &[Find] = &[
     ledger::log_pipe,
     ledger::processors,
     ledger::unexplained,
+    memory::small_file_system,
 ];
 
 /// What takes less than this many sessions on average is no trouble for anybody, whatever part of the load it is ...

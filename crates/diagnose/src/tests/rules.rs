@@ -242,6 +242,39 @@ fn flood_of(kind: &str, server: &str) -> Vec<Diagnosis> {
 }
 
 #[test]
+fn a_small_file_system_is_named_when_memory_is_refused_and_before() {
+    const MB: u64 = 1 << 20;
+    let found = |refused: u64, held: u64, limit: u64| {
+        let mut interval = interval(&[("simple query::cpu", 1000, 5.0)]);
+        interval.overflow_in_interval.memory = refused;
+        interval.memory = Some(segment::SegmentMemory { held, limit, size: 900 * MB });
+        diagnose(&case(&interval))
+    };
+    let refused = found(3, 15 * MB + MB / 2, 16 * MB);
+    assert_eq!(rules(&refused), [Rule::SmallFileSystem]);
+    assert_eq!(
+        refused[0].text,
+        "The file system of the segment is too small: 3 times in 10 s there was no memory for a session or statement, \
+         whose figures are missing."
+    );
+    assert_eq!(
+        refused[0].evidence,
+        ["The segment takes 15.5 MB and may take 16 MB: a quarter of its file system. The rest is for the server, \
+          as for parallel queries."]
+    );
+    assert!(refused[0].advice.contains("--shm-size"), "{}", refused[0].advice);
+    assert!(found(0, 12 * MB, 16 * MB)[0].text.contains("may find no memory"));
+    assert!(found(0, 11 * MB, 16 * MB).is_empty());
+    // Its own size limits it, as on any large file system.
+    assert!(found(0, 890 * MB, 900 * MB).is_empty());
+    // What takes time comes first.
+    let mut busy = interval(&[("simple query::wait::Lock:relation", 10, 9.0)]);
+    busy.overflow_in_interval.memory = 1;
+    let rules = rules(&diagnose(&case(&busy)));
+    assert_eq!(rules, [Rule::Locks, Rule::SmallFileSystem]);
+}
+
+#[test]
 fn statements_that_ran_once_and_fill_the_table() {
     let found = flood_of("SET", "PostgreSQL 15.20");
     assert_eq!(rules(&found), [Rule::StatementFlood]);

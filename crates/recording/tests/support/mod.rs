@@ -119,6 +119,7 @@ pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
         nameless: 0,
         overflow: Overflows::default(),
         overflow_in_interval: Overflows::default(),
+        memory: None,
         functions_probed: 0,
         sessions: Vec::new(),
         population: Vec::new(),

@@ -202,6 +202,7 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
         nameless: 0,
         overflow: sum.overflow,
         overflow_in_interval: sum.overflow_in_interval,
+        memory: None,
         functions_probed: 0,
         sessions: Vec::new(),
         population: Vec::new(),

@@ -4,7 +4,6 @@
 mod args;
 mod render;
 
-use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use scratch::Process;
@@ -160,6 +159,7 @@ impl Status {
         let statements_paused = statements.as_ref().is_some_and(segment::Statements::paused);
         let statements = statements.map(|it| TableRow::of(&it));
         let header = segment.header();
+        let memory = segment.memory();
         let now_ns = segment.realtime_ns();
         let age_ns = now_ns.saturating_sub(header.created_realtime_ns);
         Ok(Self {
@@ -170,8 +170,8 @@ impl Status {
             level_then: interval.level_then,
             segment: File {
                 format: segment::layout::VERSION,
-                resident_bytes: resident_bytes(segment),
-                limit_bytes: limit_bytes(segment, header.size),
+                resident_bytes: memory.map(|it| it.held),
+                limit_bytes: memory.map(|it| it.limit),
                 file_bytes: header.size,
                 age_seconds: age_ns as f64 / 1e9,
             },
@@ -214,22 +214,6 @@ fn look(
     let mut follower = Follower::open(place.clone(), wanted)?;
     std::thread::sleep(WITNESS);
     Ok(follower.interval()?.interval)
-}
-
-/// Memory that the file takes.
-fn resident_bytes(segment: &Segment) -> Option<u64> {
-    let file = segment.remote().is_none().then(|| segment.path())?;
-    Some(std::fs::metadata(file).map_or(0, |meta| meta.blocks() * 512))
-}
-
-/// The most that writers let it take: a quarter of its file system, but at least 4 MB (`tally_memory_share`).
-fn limit_bytes(segment: &Segment, size: u64) -> Option<u64> {
-    let file = segment.remote().is_none().then(|| segment.path())?;
-    let share = rustix::fs::statvfs(file)
-        .ok()
-        .filter(|it| it.f_blocks > 0)
-        .map(|it| (it.f_blocks.saturating_mul(it.f_frsize) / 4).max(4 << 20));
-    Some(share.unwrap_or(size).min(size))
 }
 
 fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {

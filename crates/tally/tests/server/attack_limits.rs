@@ -153,6 +153,64 @@ fn the_segment_holds_a_quarter_of_a_small_file_system() {
     drop(cluster);
 }
 
+/// As in a container: the server's dynamic shared memory and the segment are on the same 64 MB.
+#[test]
+fn a_small_dev_shm_leaves_parallel_queries_their_memory() {
+    const MB: u64 = 1 << 20;
+    const SESSIONS: usize = 200;
+    const ROWS: i64 = 250_000;
+    if rerun_in_mount_namespace(
+        "attack_limits::a_small_dev_shm_leaves_parallel_queries_their_memory",
+    ) {
+        return;
+    }
+    let options = ["-t", "tmpfs", "-o", "size=64m,mode=1777", "shm", "/dev/shm"];
+    let mount = Command::new("mount").args(options).output().unwrap();
+    assert!(mount.status.success(), "{mount:?}");
+    let cluster = support::start(
+        support::plain()
+            .directory(std::env::temp_dir())
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("max_connections", "220")
+            .setting("pg_tally.max_statements", "6000")
+            .setting("autovacuum", "off"),
+    );
+    let mut client = cluster.connect().unwrap();
+    for table in ["a", "b"] {
+        let rows = format!("select i as id, i % 1000 as v from generate_series(1, {ROWS}) i");
+        client.batch_execute(&format!("create table {table} as {rows}; analyze {table}")).unwrap();
+    }
+    client.batch_execute("create index on a (id); create index on a (v)").unwrap();
+
+    let mut sessions: Vec<_> = (0..SESSIONS).map(|_| cluster.connect().unwrap()).collect();
+    for (n, session) in sessions.iter_mut().enumerate() {
+        for statement in 0..30 {
+            session.batch_execute(&format!("select 1 as c{n}_{statement}")).unwrap();
+        }
+    }
+    let held = std::fs::metadata(support::segment(&cluster)).unwrap().blocks() * 512;
+    assert!(held > 8 * MB && held <= 16 * MB, "the segment holds {held} bytes");
+    let found =
+        support::output(support::tally().args(["doctor", "--json"]).arg(cluster.data_dir()));
+    assert!(found.contains("\"small-file-system\""), "{found}");
+
+    client
+        .batch_execute(
+            "set max_parallel_workers_per_gather = 2; set parallel_setup_cost = 0; set parallel_tuple_cost = 0;
+             set min_parallel_table_scan_size = 0; set min_parallel_index_scan_size = 0; set work_mem = '16MB';
+             set enable_mergejoin = off; set enable_nestloop = off; set max_parallel_maintenance_workers = 2",
+        )
+        .unwrap();
+    let join = "select count(*) from a join b using (id)";
+    let plan = client.query(&format!("explain {join}"), &[]).unwrap();
+    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+    assert!(plan.iter().any(|line| line.contains("Parallel Hash")), "{plan:#?}");
+    assert_eq!(client.query_one(join, &[]).unwrap().get::<_, i64>(0), ROWS);
+    client.batch_execute("delete from a where id % 3 = 0").unwrap();
+    client.batch_execute("vacuum (parallel 2) a").unwrap();
+    drop(sessions);
+}
+
 #[test]
 fn the_last_quarter_of_memory_is_left_to_the_server() {
     if rerun_in_mount_namespace("attack_limits::the_last_quarter_of_memory_is_left_to_the_server") {

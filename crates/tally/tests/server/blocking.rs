@@ -277,8 +277,10 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
 #[test]
 fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_with_the_one_before()
 {
-    const SIMPLE: &str = "select count(*) from t where a = ?";
-    const EXTENDED: &str = "select a from t where a <> $1 and a <> ?";
+    const SIMPLE: &str = "select count(*) from t where a = $1";
+    const EXTENDED: &str = "select a from t where a <> $1 and a <> $2";
+    const SEVERAL: &str =
+        "select count(*) from t; alter role poor password $1 /* ... */; set app.password = $2";
     let cluster = server();
     create_views(&cluster);
     cluster
@@ -287,26 +289,33 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
     let (mut holder, holder_pid) = session(&cluster, "ddl");
     let (mut simple, simple_pid) = session(&cluster, "simple");
     let (mut extended, extended_pid) = session(&cluster, "extended");
+    let (mut several, several_pid) = session(&cluster, "several");
     simple.batch_execute("update u set a = 'before'").unwrap();
     let prepared = extended.prepare("select a from t where a <> $1 and a <> 'secret'").unwrap();
     extended.batch_execute("update u set a = 'before'").unwrap();
     holder.batch_execute("begin; alter table t add b int").unwrap();
     let mut threads = Vec::new();
     threads.push(std::thread::spawn(move || {
-        simple.batch_execute("select count(*) from t where a = 'secret'").unwrap();
+        // A comment of tally's statements, which is not kept of others.
+        simple.batch_execute("/* tally */ select count(*) from t where a = 'secret'").unwrap();
     }));
     threads.push(std::thread::spawn(move || {
         extended.query(&prepared, &[&"secret"]).unwrap();
     }));
+    threads.push(std::thread::spawn(move || {
+        let message = "select count(*) from t; alter role poor password 'secret' /* secret */; \
+                       set app.password = secret";
+        several.batch_execute(message).unwrap();
+    }));
     let mut shown = Value::Null;
-    eventually("both wait, and say for what", || {
+    eventually("all wait, and say for what", || {
         shown = blocking(&cluster);
         let behind = shown["roots"][0]["blocks"].as_array().cloned().unwrap_or_default();
         let text = |it: &Value| it["query"].as_str().unwrap_or_default().to_string();
         for it in &behind {
             assert!(!text(it).starts_with("update"), "{it:#}");
         }
-        behind.iter().filter(|it| !text(it).is_empty()).count() == 2
+        behind.iter().filter(|it| !text(it).is_empty()).count() == 3
     });
     assert_eq!(shown["roots"][0]["pid"], holder_pid);
     assert!(!shown.to_string().contains("secret"), "{shown:#}");
@@ -314,14 +323,16 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
         let behind = shown["roots"][0]["blocks"].as_array().unwrap();
         behind.iter().find(|it| it["pid"] == pid).unwrap().clone()
     };
-    let (one, other) = (of(simple_pid), of(extended_pid));
-    assert_eq!((&one["queryid"], &one["query"]), (&Value::Null, &SIMPLE.into()));
-    assert_eq!((&other["queryid"], &other["query"]), (&Value::Null, &EXTENDED.into()));
-    assert!(one["statement_seconds"].as_f64().unwrap() > 0.0, "{one:#}");
+    let waiters = [(simple_pid, SIMPLE), (extended_pid, EXTENDED), (several_pid, SEVERAL)];
+    for (pid, text) in waiters {
+        let one = of(pid);
+        assert_eq!((&one["queryid"], &one["query"]), (&Value::Null, &text.into()));
+        assert!(one["statement_seconds"].as_f64().unwrap() > 0.0, "{one:#}");
+    }
 
     let mut admin = cluster.connect().unwrap();
     for view in ["tally.blocking", "tally.sessions"] {
-        for (pid, text) in [(simple_pid, SIMPLE), (extended_pid, EXTENDED)] {
+        for (pid, text) in waiters {
             let sql = format!("select queryid, query from {view} where pid = {pid}");
             let row = admin.query_one(&sql, &[]).unwrap();
             let found: (Option<i64>, Option<&str>) = (row.get(0), row.get(1));
@@ -330,14 +341,14 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
     }
     let mut poor = cluster.config().user("poor").connect(NoTls).unwrap();
     let sql = "select (select count(query) from tally.blocking) + (select count(query) from tally.sessions \
-               where application_name in ('simple', 'extended'))";
+               where application_name in ('simple', 'extended', 'several'))";
     assert_eq!(poor.query_one(sql, &[]).unwrap().get::<_, i64>(0), 0);
 
     // Their time is in rows of their own.
     let mut segment = Segment::open(&segment(&cluster)).unwrap();
     let reading = std::sync::Arc::new(segment.statements().unwrap().unwrap());
     let all = view::statements::Statements::between(None, &reading);
-    for text in [SIMPLE, EXTENDED] {
+    for (_, text) in waiters {
         let row = all.rows.iter().find(|row| row.query.as_deref() == Some(text)).unwrap();
         assert_eq!((row.queryid, row.running, row.calls), (None, 1, 0), "{text}");
         assert!(row.seconds > 0.0 && row.share > 0.0, "{text}: {}", row.seconds);

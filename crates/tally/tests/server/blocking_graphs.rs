@@ -18,7 +18,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use scratch::Cluster;
 use segment::{Blocked, Interval, Segment};
-use view::blocking::still_waits;
+use view::blocking::Waiting;
 
 const GRAPHS: u64 = 96;
 const SEED: u64 = 1;
@@ -159,8 +159,9 @@ fn ours(segment: &mut Segment) -> (Graph, BTreeMap<i32, u16>) {
     let snapshot = segment.snapshot(None).unwrap();
     let sessions = Interval::between(segment, None, &snapshot).sessions;
     let (mut graph, mut more) = (Graph::new(), BTreeMap::new());
+    let waiting = Waiting::of(&sessions);
     for it in &blocked {
-        let Some(row) = still_waits(it, &sessions) else { continue };
+        let Some(row) = waiting.row(it) else { continue };
         let pid = row.leader_pid.unwrap_or(row.pid);
         graph.entry(pid).or_default().extend(it.blockers.iter().copied());
         if usize::from(it.count) > it.blockers.len() {

@@ -84,6 +84,62 @@ fn a_name_that_the_last_message_set_is_seen_while_the_session_is_idle() {
     shown("billing again", "client backend");
 }
 
+/// What is tally's own is left out of diagnoses, so a name and a comment do not make it so.
+#[test]
+fn a_client_that_calls_itself_tally_is_a_client_unless_its_role_sees_everything() {
+    let cluster = shared();
+    create_views(&cluster);
+    let mut admin = cluster.connect().unwrap();
+    admin
+        .batch_execute(
+            "create role stranger login; create role watcher login in role pg_monitor;
+             create role owner_of_all superuser login; create role several in role stranger, watcher login",
+        )
+        .unwrap();
+    let connect = |user: &str, application: &str| {
+        let mut config = cluster.config();
+        config.user(user).application_name(application).connect(postgres::NoTls).unwrap()
+    };
+    // Role, name, what it counts, whether it is tally's own. What differs by an alias alone is one statement.
+    let cases = [
+        ("stranger", "tally", "pg_am", false),
+        ("stranger", "psql", "pg_cast", false),
+        ("watcher", "psql", "pg_type", false),
+        ("watcher", "tally", "pg_index", true),
+        ("several", "tally", "pg_proc", true),
+        ("owner_of_all", "tally", "pg_rewrite", true),
+    ];
+    let mut sessions = Vec::new();
+    for (user, application, table, own) in cases {
+        let mut session = connect(user, application);
+        let pid = session.query_one("select pg_backend_pid()", &[]).unwrap().get::<_, i32>(0);
+        let text = format!("select count(*) as whose from {table}");
+        session.batch_execute(&format!("/* tally */ /* tally */{text}")).unwrap();
+        sessions.push((session, pid, text, own));
+    }
+    // A superuser's session that works for another role, as a pool's.
+    let mut pool = cluster.connect().unwrap();
+    let pid = pool.query_one("select pg_backend_pid()", &[]).unwrap().get::<_, i32>(0);
+    pool.batch_execute("set role stranger").unwrap();
+    pool.batch_execute("set application_name = 'tally'").unwrap();
+    pool.batch_execute("/* tally */ select count(*) as whose_of_pool from pg_class").unwrap();
+    let text = "select count(*) as whose_of_pool from pg_class".to_owned();
+    sessions.push((pool, pid, text, false));
+
+    for (_, pid, text, own) in &sessions {
+        let kind = if *own { "client backend (tally)" } else { "client backend" };
+        support::eventually("the kind is shown", || {
+            let seen = "select kind from tally.sessions where pid = $1 and phase = 'idle'";
+            let row = admin.query_opt(seen, &[pid]).unwrap();
+            row.is_some_and(|row| row.get::<_, String>(0) == kind)
+        });
+        let seen = "select query from tally.statements where query like '%' || $1";
+        let query: String = admin.query_one(seen, &[text]).unwrap().get(0);
+        let expected = if *own { format!("/* tally */ /* tally */{text}") } else { text.clone() };
+        assert_eq!(query, expected);
+    }
+}
+
 /// A session whose messages all come in time never waits for one.
 #[test]
 fn a_name_is_seen_by_the_next_message_although_that_is_not_waited_for() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Who blocked whom at the end of a recorded interval.
 
+use std::collections::HashMap;
+
 use recording::{SessionHistoryRow, StatementTexts};
 use segment::interval::SessionRow;
 
@@ -35,8 +37,12 @@ impl Forest {
             join(&mut waits, leader.unwrap_or(own), wait);
         }
         let sessions: Vec<SessionRow> = rows.iter().map(SessionHistoryRow::session).collect();
+        let mut by_pid = HashMap::new();
+        for row in rows {
+            by_pid.entry(row.pid).or_insert(row);
+        }
         let last = |session: &SessionRow| {
-            let row = rows.iter().find(|row| row.pid == i64::from(session.pid))?;
+            let row = by_pid.get(&i64::from(session.pid))?;
             let text = texts.get(&row.statement()?).map(|it| it.text.to_string());
             Some(Last { queryid: row.queryid, text, seconds: None })
         };

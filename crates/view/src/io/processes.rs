@@ -2,6 +2,8 @@
 //! What the kernel reports about the server's processes: bytes they read and wrote, and bytes that reached
 //! devices.
 
+use std::collections::HashMap;
+
 use device::IoFigures;
 use segment::interval::Interval;
 
@@ -28,10 +30,12 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
     if let (Some(read), Some(written)) = (read, written) {
         rows.push(devices(read, written));
     }
+    let mut kinds = HashMap::new();
+    for session in &interval.sessions {
+        kinds.entry(session.pid).or_insert(session.kind.as_str());
+    }
     let kind = |pid: u32| {
-        let is_it =
-            |session: &&segment::interval::SessionRow| u32::try_from(session.pid) == Ok(pid);
-        interval.sessions.iter().find(is_it).map_or("", |session| session.kind.as_str())
+        i32::try_from(pid).ok().and_then(|pid| kinds.get(&pid)).copied().unwrap_or_default()
     };
     let named = server.processes.iter().map(|row| (format!("{} {}", row.pid, kind(row.pid)), row));
     let shown = named.filter(|(name, _)| accepts(wish, &[name]));

@@ -11,6 +11,7 @@ mod pane;
 mod plans;
 mod row;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use segment::statements::{AccountTime, WaitClass};
@@ -152,6 +153,11 @@ impl Statements {
     /// Drops the readings, which are large; [`Self::whole`] then finds nothing.
     pub fn forget_source(&mut self) {
         self.source = None;
+    }
+
+    /// The statements that sessions work for, by slot and generation.
+    pub fn current_by_slot(&self) -> HashMap<(u32, u32), &CurrentRow> {
+        self.current.iter().map(|row| ((row.slot, row.generation), row)).collect()
     }
 
     /// The statement that a session works for.
