@@ -312,6 +312,7 @@ add_statement(reading *r, tally_statement_copy *copy)
 	key.before = 0;
 	row = row_of(r, &key);
 	row->torn = row->torn || copy->result == TALLY_READ_TORN;
+	row->since_us = copy->entry.since_us;
 	figures.counts = copy->figures.counts;
 	memcpy(figures.parts, copy->figures.parts, sizeof(figures.parts));
 	hist_range(&figures.counts.exec, &figures.hist_low, &figures.hist_end);

@@ -37,6 +37,7 @@ typedef struct statement_row
 	tally_statement_key key;		/* first: the hash table's key */
 	statement_figures figures;
 	statement_text text;
+	int64		since_us;			/* since when it counts, microseconds since 1970; 0: it is in no table */
 	bool		torn;				/* it has figures of a copy whose key is not certain (visibility.h) */
 } statement_row;
 

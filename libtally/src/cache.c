@@ -133,9 +133,6 @@ tally_message_text_open(tally_cache *cache)
 	tally_current *current = cache->current;
 	uint64_t	offset = tally_offset(&cache->segment->cold.caches, cache->slot) + TALLY_MESSAGE_TEXT_OFFSET;
 
-	/* of an earlier version's segment */
-	if (cache->segment->cold.caches.stride < TALLY_CACHE_SIZE)
-		return NULL;
 	if (current->has_text == 0)
 	{
 		if (tally_reserve(cache->segment, offset, sizeof(tally_message_text)) != 0)
@@ -232,10 +229,8 @@ zero_and_name(tally_local_statement *local, const tally_statement_key *key, uint
 			memset(&local->hist[low], 0, (high - low + 1) * sizeof(uint32_t));
 		local->counts.first_us = 0;
 	}
-	if (local->more != 0)
-		memset(&local->counts, 0, sizeof(local->counts));
-	else
-		memset(&local->counts, 0, TALLY_NEAR_COUNTS);
+	memset(&local->counts, 0, (local->more & TALLY_MORE_RARE) != 0 ? sizeof(local->counts)
+		   : local->more != 0 ? offsetof(tally_counts, io_ns) : TALLY_NEAR_COUNTS);
 	local->more = 0;
 	for (int i = 0; i < TALLY_PARTS && local->parts[i].stat != 0; i++)
 		memset(&local->parts[i], 0, sizeof(tally_part));

@@ -117,7 +117,7 @@ every_count_reaches_the_table_once(void **state)
 		sums.rows += 3;
 		sums.errors += i * i * 77 % 100000 % 2;
 		tally_seq_begin(&local->seq);
-		local->more = 1;
+		local->more = TALLY_MORE_COMMON | TALLY_MORE_RARE;
 		tally_moments_add(&local->counts.plan, i);
 		tally_moments_add(&sums.plan, i);
 		local->counts.last_us = (int64_t) (1000 + i);
@@ -338,7 +338,7 @@ a_segment_without_statements_has_none(void **state)
 	assert_null(none.segment);
 	tally_cache_flush(&none);
 	assert_int_equal(tally_statement_known(&plain, &key), TALLY_NONE);
-	assert_false(tally_statement_load(&plain, &key, &empty, NULL, 0));
+	assert_false(tally_statement_load(&plain, &key, &empty, NULL, 0, 0));
 	assert_int_equal(tally_statements_count(&plain), 0);
 	assert_int_equal(tally_statements_repair(&plain), 0);
 	assert_int_equal(tally_reset(&plain), 0);

@@ -78,6 +78,16 @@ pub struct StatementRow {
     pub workers: u64,
     /// Total lifetime of these workers, seconds.
     pub worker_seconds: f64,
+    /// Parallel workers that it was to have; 0 up to PostgreSQL 17.
+    pub workers_planned: u64,
+    /// Parallel workers that were launched for it, likewise.
+    pub workers_launched: u64,
+    /// How often it found the buffers of the WAL full; 0 up to 17.
+    pub wal_buffers_full: u64,
+    /// Executions of a generic plan; 0 up to 18.
+    pub generic_plans: u64,
+    /// Executions of a custom plan of a cached statement, likewise.
+    pub custom_plans: u64,
     /// Start of the first counted execution, seconds since 1970.
     pub first_seen: Option<f64>,
     /// Start of the last one.
@@ -147,6 +157,10 @@ pub struct Io {
     pub temp_read_seconds: f64,
     /// Writing temporary files.
     pub temp_write_seconds: f64,
+    /// Of `read_seconds`, local blocks as the server timed them; 0 up to PostgreSQL 16.
+    pub server_local_read_seconds: f64,
+    /// Of `write_seconds`, likewise.
+    pub server_local_write_seconds: f64,
 }
 
 /// JIT compilation.
@@ -168,6 +182,10 @@ pub struct Jit {
     pub emissions: u64,
     /// Time of emitting machine code.
     pub emission_seconds: f64,
+    /// Passes that compiled the deforming of tuples; 0 up to PostgreSQL 16.
+    pub deformings: u64,
+    /// Time of that, part of `generation_seconds`.
+    pub deforming_seconds: f64,
 }
 
 pub(super) fn as_text<S: Serializer>(id: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -225,6 +243,8 @@ impl StatementRow {
                 write_seconds: io.write,
                 temp_read_seconds: io.temp_read,
                 temp_write_seconds: io.temp_write,
+                server_local_read_seconds: io.server_local_read,
+                server_local_write_seconds: io.server_local_write,
             },
             wal: it.wal(),
             jit: Jit {
@@ -236,6 +256,8 @@ impl StatementRow {
                 optimization_seconds: jit.optimization,
                 emissions: jit.emissions,
                 emission_seconds: jit.emission,
+                deformings: jit.deformings,
+                deforming_seconds: jit.deforming,
             },
             temp_files: it.temp_files(),
             temp_bytes: it.temp_bytes(),
@@ -243,6 +265,11 @@ impl StatementRow {
             cancels: it.cancels(),
             workers: it.workers(),
             worker_seconds: it.worker_seconds(),
+            workers_planned: it.workers_planned(),
+            workers_launched: it.workers_launched(),
+            wal_buffers_full: it.wal_buffers_full(),
+            generic_plans: it.generic_plans(),
+            custom_plans: it.custom_plans(),
             first_seen: it.first_seen(),
             last_seen: it.last_seen(),
             histogram: Bucket::all(it.histogram(), source.clock()),
