@@ -225,7 +225,8 @@ CREATE FUNCTION tally.statement_rows(
     OUT local_blk_read_time double precision, OUT local_blk_write_time double precision,
     OUT wal_buffers_full bigint, OUT jit_deform_count bigint, OUT jit_deform_time double precision,
     OUT parallel_workers_to_launch bigint, OUT parallel_workers_launched bigint,
-    OUT generic_plan_calls bigint, OUT custom_plan_calls bigint, OUT stats_since timestamptz)
+    OUT generic_plan_calls bigint, OUT custom_plan_calls bigint, OUT stats_since timestamptz,
+    OUT errors_by_class jsonb)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements_0_3'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
 COMMENT ON FUNCTION tally.statement_rows(boolean) IS

@@ -12,6 +12,7 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "lib/stringinfo.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -148,7 +149,29 @@ put_own_columns(row_set *rows, tally_segment *segment, const statement_row *stat
 	put_classes(rows, segment, statement->figures.parts, ms);
 }
 
-/* What pg_stat_statements has got since 15. Null where the server does not tell, and so pg_stat_statements has no such column. */
+/* Failed executions by SQLSTATE class, as a JSON object; null: none has failed. */
+static void
+put_failures(row_set *rows, const uint32 *failed)
+{
+	/* of several classes that are counted together, the first */
+	static const char *const classes[TALLY_FAILED] = {"08", "22", "23", "25", "40", "42", "53", "55", "57", "other"};
+	StringInfoData json;
+
+	initStringInfo(&json);
+	for (int i = 0; i < TALLY_FAILED; i++)
+		if (failed[i] != 0)
+			appendStringInfo(&json, "%s\"%s\": %u", json.len == 0 ? "{" : ", ", classes[i], failed[i]);
+	if (json.len == 0)
+		rows_nulls(rows, 1);
+	else
+	{
+		appendStringInfoChar(&json, '}');
+		rows_put(rows, DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data)));
+	}
+	pfree(json.data);
+}
+
+/* What pg_stat_statements has got since 15, and what we have since 0.3. Null where the server does not tell, and so pg_stat_statements has no such column. */
 static void
 put_later_columns(row_set *rows, const statement_row *statement)
 {
@@ -169,6 +192,7 @@ put_later_columns(row_set *rows, const statement_row *statement)
 	put_count_if(rows, COMPAT_PLAN_ORIGINS, counts->generic_plans);
 	put_count_if(rows, COMPAT_PLAN_ORIGINS, counts->custom_plans);
 	put_instant(rows, statement->since_us);
+	put_failures(rows, counts->failed);
 }
 
 static void

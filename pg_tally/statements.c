@@ -79,17 +79,17 @@ statements_jump(sigjmp_buf target, uint64 now)
 	uintptr_t	stack = 0;
 	bool		top = (void *) target == statement_time.top;
 	bool		known = detour_jump_target(target, &stack);
-	bool		cancelled;
+	int			sqlstate;
 
 	if (nesting.jumping != 0 || (nesting.depth == 0 && !top))
 		return;
 	nesting.jumping = 1;
-	cancelled = geterrcode() == ERRCODE_QUERY_CANCELED;
+	sqlstate = geterrcode();
 	nesting.jumping = 0;
 	if (top || known)
-		nesting_leave(top, stack, cancelled);
+		nesting_leave(top, stack, sqlstate);
 	if (top)
-		statement_time_error(cancelled);
+		statement_time_error(sqlstate);
 }
 
 HOT_CODE void
@@ -195,19 +195,56 @@ add_execution(tally_local_statement *local, const used *from, uint64 rows)
 	usage_add(local, from);
 }
 
+#define SQLSTATE_CLASS(a, b) (PGSIXBIT(a) | PGSIXBIT(b) << 6)
+
+static tally_failure
+failure_of(int sqlstate)
+{
+	switch (ERRCODE_TO_CATEGORY(sqlstate))
+	{
+		case SQLSTATE_CLASS('0', '8'):
+			return TALLY_FAILED_CONNECTION;
+		case SQLSTATE_CLASS('2', '2'):
+			return TALLY_FAILED_DATA;
+		case SQLSTATE_CLASS('2', '3'):
+			return TALLY_FAILED_INTEGRITY;
+		case SQLSTATE_CLASS('2', '5'):
+			return TALLY_FAILED_TRANSACTION;
+		case SQLSTATE_CLASS('4', '0'):
+			return TALLY_FAILED_ROLLBACK;
+		case SQLSTATE_CLASS('4', '2'):
+			return TALLY_FAILED_SYNTAX;
+		case SQLSTATE_CLASS('5', '3'):
+		case SQLSTATE_CLASS('5', '4'):
+			return TALLY_FAILED_RESOURCES;
+		case SQLSTATE_CLASS('5', '5'):
+			return TALLY_FAILED_OBJECT;
+		case SQLSTATE_CLASS('5', '7'):
+		case SQLSTATE_CLASS('5', '8'):
+			return TALLY_FAILED_SYSTEM;
+		default:
+			return TALLY_FAILED_OTHER;
+	}
+}
+
 void
-statements_count_error(const tally_statement_key *key, bool cancelled)
+statements_count_error(const tally_statement_key *key, int sqlstate)
 {
 	tally_local_statement *local = statement_time_local(key);
+	uint32	   *failed;
 
 	if (local == NULL)
 		return;
 	tally_seq_begin(&local->seq);
 	local->more |= TALLY_MORE_RARE;
-	if (cancelled)
+	if (sqlstate == ERRCODE_QUERY_CANCELED)
 		local->counts.cancels++;
 	else
+	{
 		local->counts.errors++;
+		failed = &local->counts.failed[failure_of(sqlstate)];
+		*failed += *failed < PG_UINT32_MAX;
+	}
 	tally_seq_end(&local->seq);
 }
 

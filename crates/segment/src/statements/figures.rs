@@ -11,6 +11,7 @@ use crate::histogram::Histogram;
 use crate::layout::bucket_low;
 use crate::statement_text::Text;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A statement: since the start of its figures, or, in a [`super::StatementsDelta`], in the interval.
 #[derive(Debug, Clone)]
@@ -180,8 +181,8 @@ impl Failure {
         Failure::Other,
     ];
 
-    /// The classes that it stands for.
-    pub fn classes(self) -> &'static str {
+    /// The class that it stands for; of several, the first.
+    pub fn class(self) -> &'static str {
         match self {
             Failure::Connection => "08",
             Failure::Data => "22",
@@ -189,9 +190,9 @@ impl Failure {
             Failure::Transaction => "25",
             Failure::Rollback => "40",
             Failure::Syntax => "42",
-            Failure::Resources => "53, 54",
+            Failure::Resources => "53",
             Failure::Object => "55",
-            Failure::System => "57, 58",
+            Failure::System => "57",
             Failure::Other => "other",
         }
     }
@@ -359,6 +360,12 @@ impl Statement {
     /// Executions ended by an error, by [`Failure`].
     pub fn failed(&self) -> [u64; Failure::ALL.len()] {
         Failure::ALL.map(|failure| self.counter(counter::FAILED + failure as usize))
+    }
+
+    /// The same by the class of their SQLSTATE, without those of which there was none.
+    pub fn failed_by_class(&self) -> BTreeMap<&'static str, u64> {
+        let all = Failure::ALL.into_iter().map(Failure::class).zip(self.failed());
+        all.filter(|(_, count)| *count > 0).collect()
     }
 
     /// JIT compilation.

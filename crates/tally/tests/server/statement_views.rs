@@ -87,7 +87,7 @@ fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() 
                 other_time ledger_time query_bytes shared_blk_read_time shared_blk_write_time \
                 local_blk_read_time local_blk_write_time wal_buffers_full jit_deform_count \
                 jit_deform_time parallel_workers_to_launch parallel_workers_launched \
-                generic_plan_calls custom_plan_calls stats_since usename datname";
+                generic_plan_calls custom_plan_calls stats_since errors_by_class usename datname";
     let names: Vec<_> =
         ours[theirs.len()..].iter().filter_map(|column| column.split(' ').next()).collect();
     assert_eq!(names, more.split_whitespace().collect::<Vec<_>>());
@@ -112,6 +112,45 @@ fn columns_of_later_versions_are_null() {
             assert_eq!(null, major() < since, "{column}");
         }
     }
+}
+
+#[test]
+fn errors_are_counted_by_the_class_of_their_sqlstate() {
+    let database = Profile::Preloaded.database();
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "create table once (a int primary key); insert into once values (1);
+             create function fail(code text) returns void language plpgsql as
+                 $$ begin raise exception using errcode = code; end $$;
+             create function caught() returns void language plpgsql as
+                 $$ begin insert into once values (1); exception when unique_violation then end $$",
+        )
+        .unwrap();
+    let of = |client: &mut Client, query: &str| {
+        let sql = "select concat_ws(' ', calls, errors, cancels, errors_by_class::text) from tally.statements \
+                   where query = $1 and toplevel and datname = current_database()";
+        client.query_one(sql, &[&query]).unwrap().get::<_, String>(0)
+    };
+    let codes =
+        "08006 22012 23505 25006 40001 40P01 42501 53100 54000 55P03 57P03 58030 P0001 XX001";
+    for code in codes.split(' ') {
+        let error = client.batch_execute(&format!("select fail('{code}')")).unwrap_err();
+        assert_eq!(error.code().unwrap().code(), code);
+    }
+    let counted = of(&mut client, "select fail($1)");
+    let classes = r#"{"08": 1, "22": 1, "23": 1, "25": 1, "40": 2, "42": 1, "53": 2, "55": 1, "57": 2, "other": 2}"#;
+    assert_eq!(counted, format!("0 14 0 {classes}"));
+    // A cancellation is of no class.
+    client.batch_execute("set statement_timeout = '20ms'").unwrap();
+    assert!(client.batch_execute("select pg_sleep(9), 'of no class'").is_err());
+    client.batch_execute("reset statement_timeout").unwrap();
+    assert_eq!(of(&mut client, "select pg_sleep($1), $2"), "0 0 1");
+    // An error that another statement has caught; and one of the server itself.
+    client.batch_execute("select caught()").unwrap();
+    assert_eq!(of(&mut client, "select caught()"), "1 0 0");
+    assert!(client.batch_execute("insert into once values (1)").is_err());
+    assert_eq!(of(&mut client, "insert into once values ($1)"), r#"1 1 0 {"23": 1}"#);
 }
 
 #[test]

@@ -326,6 +326,10 @@ fn more(row: &StatementRow) -> Vec<String> {
             whole(row.custom_plans)
         ));
     }
+    if !row.failed.is_empty() {
+        let classes = row.failed.iter().map(|(class, count)| format!("{class}: {}", whole(*count)));
+        lines.push(format!("errors by SQLSTATE class: {}", classes.collect::<Vec<_>>().join(", ")));
+    }
     if row.temp_files > 0 {
         lines.push(format!(
             "temporary files: {}, {}",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! One statement, as `--json` prints it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use segment::statements::{Blocks, MessageText, Text, Wal};
@@ -72,6 +73,8 @@ pub struct StatementRow {
     pub temp_bytes: u64,
     /// Executions that ended in an error.
     pub errors: u64,
+    /// Of these, how many by the class of their SQLSTATE.
+    pub failed: BTreeMap<&'static str, u64>,
     /// Executions that were cancelled or timed out.
     pub cancels: u64,
     /// Parallel workers that took part.
@@ -262,6 +265,7 @@ impl StatementRow {
             temp_files: it.temp_files(),
             temp_bytes: it.temp_bytes(),
             errors: it.errors(),
+            failed: it.failed_by_class(),
             cancels: it.cancels(),
             workers: it.workers(),
             worker_seconds: it.worker_seconds(),
