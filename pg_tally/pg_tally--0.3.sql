@@ -65,13 +65,14 @@ CREATE FUNCTION tally.probe_rows(
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_probes'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 150;
 
-CREATE FUNCTION tally.reset(userid oid DEFAULT 0, dbid oid DEFAULT 0, queryid bigint DEFAULT 0)
-RETURNS void
-AS 'MODULE_PATHNAME', 'pg_tally_reset'
+CREATE FUNCTION tally.reset(userid oid DEFAULT 0, dbid oid DEFAULT 0, queryid bigint DEFAULT 0,
+    minmax_only boolean DEFAULT false)
+RETURNS timestamptz
+AS 'MODULE_PATHNAME', 'pg_tally_reset_0_3'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-REVOKE ALL ON FUNCTION tally.reset(oid, oid, bigint) FROM PUBLIC;
-COMMENT ON FUNCTION tally.reset(oid, oid, bigint) IS
-    'reset all totals and statements, or the statements of a role, a database, a query id';
+REVOKE ALL ON FUNCTION tally.reset(oid, oid, bigint, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION tally.reset(oid, oid, bigint, boolean) IS
+    'reset all totals and statements, or the statements of a role, a database, a query id, or only their minima and maxima';
 
 CREATE VIEW tally.ledger AS
 SELECT kind, datid, datname, usesysid, usename,
@@ -226,7 +227,7 @@ CREATE FUNCTION tally.statement_rows(
     OUT wal_buffers_full bigint, OUT jit_deform_count bigint, OUT jit_deform_time double precision,
     OUT parallel_workers_to_launch bigint, OUT parallel_workers_launched bigint,
     OUT generic_plan_calls bigint, OUT custom_plan_calls bigint, OUT stats_since timestamptz,
-    OUT errors_by_class jsonb)
+    OUT minmax_stats_since timestamptz, OUT errors_by_class jsonb)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements_0_3'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
 COMMENT ON FUNCTION tally.statement_rows(boolean) IS

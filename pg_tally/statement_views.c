@@ -192,7 +192,24 @@ put_later_columns(row_set *rows, const statement_row *statement)
 	put_count_if(rows, COMPAT_PLAN_ORIGINS, counts->generic_plans);
 	put_count_if(rows, COMPAT_PLAN_ORIGINS, counts->custom_plans);
 	put_instant(rows, statement->since_us);
+	put_instant(rows, statement->extremes_reset != 0 ? statement->extremes.since_us : statement->since_us);
 	put_failures(rows, counts->failed);
+}
+
+/* The counts with the extremes since these were reset; 0: there was none since. */
+static tally_counts
+counts_shown(const statement_row *statement)
+{
+	tally_counts counts = statement->figures.counts;
+	const tally_extremes *extremes = &statement->extremes;
+
+	if (statement->extremes_reset == 0)
+		return counts;
+	counts.exec.min = extremes->exec_min > extremes->exec_max ? 0 : extremes->exec_min;
+	counts.exec.max = extremes->exec_max;
+	counts.plan.min = extremes->plan_min > extremes->plan_max ? 0 : extremes->plan_min;
+	counts.plan.max = extremes->plan_max;
+	return counts;
 }
 
 static void
@@ -245,11 +262,13 @@ statement_rows(FunctionCallInfo fcinfo, bool later)
 	while ((statement = hash_seq_search(&scan)) != NULL)
 	{
 		bool		allowed = sees_row(&v, statement);
+		tally_counts counts;
 
 		if (!is_shown(statement))
 			continue;
+		counts = counts_shown(statement);
 		put_identity(&rows, statement, allowed, showtext);
-		put_shared_columns(&rows, &statement->figures.counts, ms);
+		put_shared_columns(&rows, &counts, ms);
 		put_own_columns(&rows, segment, statement, ms);
 		rows_put_if(&rows, allowed && statement->text.bytes != NULL,
 					Int32GetDatum((int32) statement->text.whole));

@@ -126,6 +126,11 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 			statement_time_reset(now);
 			nesting_reset();
 		}
+		if (TALLY_EXTREMES_OF(before) != TALLY_EXTREMES_OF(word) && statement_time.ready)
+		{
+			tally_cache_forget(&statement_time.cache);
+			statement_time.local = NULL;
+		}
 		return;
 	}
 	nesting.open = 0;

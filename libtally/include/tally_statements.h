@@ -408,8 +408,20 @@ tally_cache_settle(tally_cache *cache)
 /* Flush all of this cache's local entries, and current. */
 extern void tally_cache_flush(tally_cache *cache);
 
+/*
+ * Find no statement in it from now on: each gets another local entry at its next execution. What it has stays until a
+ * statement needs its place, or the slot ends. Changes nothing that others see, so it may happen at any time.
+ */
+extern void tally_cache_forget(tally_cache *cache);
+
 /* Forget these statements, in the table and in all caches. Returns how many entries were removed. */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
+
+/*
+ * Let minima and maxima of these statements begin again, at that time, in microseconds since 1970. An execution counts in
+ * them whose writer has noticed that before it began (TALLY_EXTREMES_OF, tally_cache_forget).
+ */
+extern void tally_statements_reset_extremes(tally_segment *segment, const tally_statement_filter *filter, int64_t now_us);
 
 /*
  * Add a statement that was saved elsewhere to the table, with its usage there (tally_statement_usage), and since when it
@@ -446,6 +458,22 @@ static inline tally_figures *
 tally_rest_at(const tally_segment *segment, uint32_t number)
 {
 	return (tally_figures *) ((char *) segment->header + tally_rests(&segment->cold)) + number;
+}
+
+/* Those of further executions and plannings. */
+static inline void
+tally_extremes_add(tally_extremes *to, const tally_counts *from)
+{
+	if (from->exec.count != 0)
+	{
+		to->exec_min = from->exec.min < to->exec_min ? from->exec.min : to->exec_min;
+		to->exec_max = from->exec.max > to->exec_max ? from->exec.max : to->exec_max;
+	}
+	if (from->plan.count != 0)
+	{
+		to->plan_min = from->plan.min < to->plan_min ? from->plan.min : to->plan_min;
+		to->plan_max = from->plan.max > to->plan_max ? from->plan.max : to->plan_max;
+	}
 }
 
 /* Add the counts of one statement to those of another. */

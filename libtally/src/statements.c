@@ -507,6 +507,21 @@ rest_of(tally_segment *segment, tally_statement *statement, uint32_t number)
 	return tally_rest_at(segment, number);
 }
 
+/* Its minima and maxima begin again; it is the reset of that number. */
+void
+tally_statement_reset_extremes(tally_segment *segment, uint32_t number, uint32_t resets, int64_t now_us)
+{
+	tally_statement *statement = tally_statement_at(segment, number);
+
+	statement_begin(statement);
+	rest_of(segment, statement, number)->extremes = (tally_extremes) {
+		.exec_min = UINT64_MAX,.plan_min = UINT64_MAX,.since_us = now_us
+	};
+	TALLY_STOP("extremes reset, without a number");
+	statement->extremes = resets;
+	statement_end(statement);
+}
+
 static inline void
 add_bucket(tally_segment *segment, tally_statement *statement, uint32_t number, uint32_t bucket,
 		   uint64_t count)
@@ -581,6 +596,9 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_s
 
 	statement_begin(statement);
 	add_to(segment, statement, number, &local->counts, local->parts, local->more);
+	/* of a local entry that was taken before they were reset, nobody knows which executions are later */
+	if (__builtin_expect(statement->extremes != 0, 0) && local->extremes >= statement->extremes)
+		tally_extremes_add(&tally_rest_at(segment, number)->extremes, &local->counts);
 	TALLY_STOP("figures added, not the histogram");
 	if (exec->count == 1)
 		add_bucket(segment, statement, number, tally_bucket(exec->max), 1);
@@ -639,6 +657,11 @@ tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 		add_to(segment, statement, number, &figures->counts, figures->parts, more_of(&figures->counts));
 		if (since_us != 0 && since_us < statement->since_us)
 			statement->since_us = since_us;
+		if (figures->extremes.since_us != 0 && statement->extremes == 0)
+		{
+			rest_of(segment, statement, number)->extremes = figures->extremes;
+			statement->extremes = 1;	/* no later than any local entry */
+		}
 		for (uint32_t b = 0; b < TALLY_HIST_BUCKETS; b++)
 			if (figures->hist[b] != 0)
 				add_bucket(segment, statement, number, b, figures->hist[b]);

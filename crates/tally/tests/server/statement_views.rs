@@ -36,9 +36,6 @@ fn status(client: &mut Client, name: &str) -> String {
     client.query_one(sql, &[&name]).unwrap().get(0)
 }
 
-/// Columns of pg_stat_statements since 1.11 that we lack (docs/statements-differences.md).
-const LACKING: [&str; 1] = ["minmax_stats_since"];
-
 #[test]
 fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() {
     if !has_module("pg_stat_statements") {
@@ -65,8 +62,6 @@ fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() 
         _ => 54,
     };
     assert_eq!(theirs.len(), known, "another version than was looked at: {theirs:?}");
-    let lacking = |column: &String| LACKING.contains(&column.split(' ').next().unwrap());
-    theirs.retain(|column| !lacking(column));
     let absent: Vec<_> = theirs.iter().filter(|column| !ours.contains(column)).collect();
     assert!(absent.is_empty(), "{absent:?}");
     // From 17 on, it has times of shared and of local blocks apart. We have their sum, too, where it was.
@@ -75,7 +70,7 @@ fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() 
             column.replace("shared_blk_read", "blk_read").replace("shared_blk_write", "blk_write");
     }
     let later =
-        "local_blk_read_time local_blk_write_time jit_deform_count jit_deform_time stats_since \
+        "local_blk_read_time local_blk_write_time jit_deform_count jit_deform_time stats_since minmax_stats_since \
                  wal_buffers_full parallel_workers_to_launch parallel_workers_launched \
                  generic_plan_calls custom_plan_calls";
     theirs.retain(|column| !later.split(' ').any(|later| column.split(' ').next() == Some(later)));
@@ -87,7 +82,7 @@ fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() 
                 other_time ledger_time query_bytes shared_blk_read_time shared_blk_write_time \
                 local_blk_read_time local_blk_write_time wal_buffers_full jit_deform_count \
                 jit_deform_time parallel_workers_to_launch parallel_workers_launched \
-                generic_plan_calls custom_plan_calls stats_since errors_by_class usename datname";
+                generic_plan_calls custom_plan_calls stats_since minmax_stats_since errors_by_class usename datname";
     let names: Vec<_> =
         ours[theirs.len()..].iter().filter_map(|column| column.split(' ').next()).collect();
     assert_eq!(names, more.split_whitespace().collect::<Vec<_>>());
@@ -112,6 +107,45 @@ fn columns_of_later_versions_are_null() {
             assert_eq!(null, major() < since, "{column}");
         }
     }
+}
+
+#[test]
+fn minima_and_maxima_are_reset_alone() {
+    let mut cluster = shared();
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let mut worker = cluster.connect().unwrap();
+    for seconds in ["0.001", "0.02"] {
+        worker.batch_execute(&format!("select pg_sleep({seconds}) as extreme")).unwrap();
+        worker.batch_execute(&format!("select pg_sleep({seconds}), 'other'")).unwrap();
+    }
+    let of = |client: &mut Client, query: &str, what: &str| -> bool {
+        let sql = format!("select {what} from tally.statements where query = $1");
+        client.query_one(&sql, &[&query]).unwrap().get(0)
+    };
+    let one = "select pg_sleep($1) as extreme";
+    let other = "select pg_sleep($1), $2";
+    let never = "calls = 2 and min_exec_time < max_exec_time and minmax_stats_since = stats_since";
+    assert!(of(&mut client, one, never));
+    let reset = "select tally.reset(queryid => queryid, minmax_only => true) > stats_since from tally.statements where query = $1";
+    assert!(client.query_one(reset, &[&one]).unwrap().get::<_, bool>(0));
+    let none = "calls = 2 and min_exec_time + max_exec_time + min_plan_time + max_plan_time = 0 \
+                and total_exec_time > 0 and minmax_stats_since > stats_since";
+    assert!(of(&mut client, one, none));
+    assert!(of(&mut client, other, never));
+    // The same session, which has both in its cache.
+    worker.batch_execute("select pg_sleep(0.001) as extreme").unwrap();
+    worker.batch_execute("select pg_sleep(0.001), 'other'").unwrap();
+    let once = "calls = 3 and min_exec_time > 0 and min_exec_time = max_exec_time and min_plan_time = max_plan_time \
+                and min_plan_time > 0 and p50_exec_time > 0";
+    assert!(of(&mut client, one, once));
+    assert!(of(&mut client, other, "calls = 3 and min_exec_time < max_exec_time"));
+    drop((client, worker));
+    cluster.stop(scratch::StopMode::Fast).unwrap();
+    cluster.start().unwrap();
+    let mut client = cluster.connect().unwrap();
+    assert!(of(&mut client, one, once));
+    assert!(of(&mut client, one, "minmax_stats_since > stats_since"));
 }
 
 #[test]
