@@ -12,6 +12,7 @@
 #include "common/hashfn.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
+#include "jit/jit.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "nodes/makefuncs.h"
@@ -116,6 +117,9 @@ extern int	CommitDelay;
 #define COMPAT_WAL_BUFFERS_FULL PendingWalStats.wal_buffers_full
 #endif
 
+/* Does it only ever rise, so that a statement's share of it is a difference? */
+#define COMPAT_WAL_BUFFERS_FULL_RISES (PG_VERSION_NUM >= 180000)
+
 #if PG_VERSION_NUM < 160000
 static inline int
 compat_compare_setting(const void *name, const void *setting)
@@ -180,7 +184,7 @@ compat_wal_writes_are_synced(void)
 #endif
 }
 
-/* The times of BufferUsage. From 17 on, shared and local blocks are timed apart; we count them together. */
+/* The times of BufferUsage. From 17 on, shared and local blocks are timed apart. */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_FIRST_IO_TIME shared_blk_read_time
 #else
@@ -197,24 +201,80 @@ compat_nanoseconds(instr_time time)
 #endif
 }
 
-/* The process's sums, in nanoseconds: read, written, temporary blocks read, written. */
+/*
+ * The process's sums, in nanoseconds: blocks read, written, temporary blocks read, written; of the first two, local ones, 0 where
+ * the server does not time them apart.
+ */
 static inline void
-compat_io_nanoseconds(uint64 sums[4])
+compat_io_nanoseconds(uint64 sums[6])
 {
 #if PG_VERSION_NUM >= 170000
-	instr_time	reads = pgBufferUsage.shared_blk_read_time;
-	instr_time	writes = pgBufferUsage.shared_blk_write_time;
-
-	INSTR_TIME_ADD(reads, pgBufferUsage.local_blk_read_time);
-	INSTR_TIME_ADD(writes, pgBufferUsage.local_blk_write_time);
+	sums[4] = compat_nanoseconds(pgBufferUsage.local_blk_read_time);
+	sums[5] = compat_nanoseconds(pgBufferUsage.local_blk_write_time);
+	sums[0] = compat_nanoseconds(pgBufferUsage.shared_blk_read_time) + sums[4];
+	sums[1] = compat_nanoseconds(pgBufferUsage.shared_blk_write_time) + sums[5];
 #else
-	instr_time	reads = pgBufferUsage.blk_read_time;
-	instr_time	writes = pgBufferUsage.blk_write_time;
+	sums[4] = sums[5] = 0;
+	sums[0] = compat_nanoseconds(pgBufferUsage.blk_read_time);
+	sums[1] = compat_nanoseconds(pgBufferUsage.blk_write_time);
 #endif
-	sums[0] = compat_nanoseconds(reads);
-	sums[1] = compat_nanoseconds(writes);
 	sums[2] = compat_nanoseconds(pgBufferUsage.temp_blk_read_time);
 	sums[3] = compat_nanoseconds(pgBufferUsage.temp_blk_write_time);
+}
+
+/* Of the time of generating code, that for the deforming of tuples, which 17 and later tell. */
+static inline uint64
+compat_deform_nanoseconds(const JitInstrumentation *jit)
+{
+#if PG_VERSION_NUM >= 170000
+	return compat_nanoseconds(jit->deform_counter);
+#else
+	return 0;
+#endif
+}
+
+/* Parallel workers that a query was to have, and had; 18 and later tell. */
+#define COMPAT_WORKERS (PG_VERSION_NUM >= 180000)
+
+static inline uint64
+compat_workers_planned(const EState *estate)
+{
+#if COMPAT_WORKERS
+	return (uint64) estate->es_parallel_workers_to_launch;
+#else
+	return 0;
+#endif
+}
+
+static inline uint64
+compat_workers_launched(const EState *estate)
+{
+#if COMPAT_WORKERS
+	return (uint64) estate->es_parallel_workers_launched;
+#else
+	return 0;
+#endif
+}
+
+/* Where a plan comes from, which 19 and later tell. */
+typedef enum compat_plan_origin
+{
+	COMPAT_PLAN_OTHER,				/* or not known */
+	COMPAT_PLAN_GENERIC,			/* of a cached statement */
+	COMPAT_PLAN_CUSTOM				/* made for an execution of a cached statement */
+} compat_plan_origin;
+
+#define COMPAT_PLAN_ORIGINS (PG_VERSION_NUM >= 190000)
+
+static inline compat_plan_origin
+compat_origin_of(const PlannedStmt *planned)
+{
+#if COMPAT_PLAN_ORIGINS
+	return planned->planOrigin == PLAN_STMT_CACHE_GENERIC ? COMPAT_PLAN_GENERIC
+		: planned->planOrigin == PLAN_STMT_CACHE_CUSTOM ? COMPAT_PLAN_CUSTOM : COMPAT_PLAN_OTHER;
+#else
+	return COMPAT_PLAN_OTHER;
+#endif
 }
 
 /* Buffers that the checkpoint wrote, those of SLRUs included; from 18 on, they are counted separately. */

@@ -20,7 +20,7 @@
 	Datum \
 	name(PG_FUNCTION_ARGS)
 
-#define ROWS_COLUMNS 66				/* of the widest function */
+#define ROWS_COLUMNS 84				/* of the widest function */
 
 typedef struct row_set
 {

@@ -33,7 +33,7 @@
 #define FILE_NEW FILE_NAME ".new"
 #define FILE_DAMAGED FILE_NAME ".damaged"
 #define FILE_MAGIC "TALLYSTM"
-#define FILE_VERSION 3
+#define FILE_VERSION 4
 #define MAJOR (PG_VERSION_NUM / 10000)
 #define CLOCK_PAUSE_US 20000		/* between the two instants that give a new clock's rate */
 
@@ -69,7 +69,32 @@ typedef struct saved_statement
 	int32		encoding;
 	int32		usage;				/* tally_statement_usage */
 	tally_counts counts;
+	int64		since_us;			/* as of tally_statement */
+	tally_extremes extremes;		/* since_us 0: never reset alone */
 } saved_statement;
+
+/* Up to this version, a statement ended with fewer counts. */
+#define FEWER_VERSION 3
+
+typedef struct fewer_counts
+{
+	tally_moments exec;
+	uint64		rows;
+	int64		last_us;
+	uint64		blocks[10];
+	uint64		wal[3];
+	uint64		io_ticks[4];
+	tally_moments plan;
+	int64		first_us;
+	uint64		io_ns[4];
+	uint64		temp_files;
+	uint64		temp_bytes;
+	uint64		errors;
+	uint64		cancels;
+	uint64		workers;
+	uint64		worker_ticks;
+	uint64		jit[8];
+} fewer_counts;
 
 /* ---------------------------------------------------------------- writing */
 
@@ -153,7 +178,9 @@ put_statement(tally_segment *segment, writer *w, uint32 number)
 	tally_part	parts[TALLY_PARTS];
 
 	saved.counts = w->statement.figures.counts;
-
+	saved.since_us = statement->since_us;
+	if (statement->extremes != 0)
+		saved.extremes = w->statement.figures.extremes;
 	for (int i = 0; i < TALLY_PARTS; i++)
 	{
 		uint32		stat = w->statement.figures.parts[i].stat;
@@ -280,18 +307,62 @@ take(reader *r, size_t size)
 	return at;
 }
 
+static void
+take_fewer_counts(const fewer_counts *from, tally_counts *to)
+{
+	to->exec = from->exec;
+	to->rows = from->rows;
+	to->last_us = from->last_us;
+	memcpy(to->blocks, from->blocks, sizeof(from->blocks));
+	memcpy(to->wal, from->wal, sizeof(from->wal));
+	memcpy(to->io_ticks, from->io_ticks, sizeof(from->io_ticks));
+	to->plan = from->plan;
+	to->first_us = from->first_us;
+	memcpy(to->io_ns, from->io_ns, sizeof(from->io_ns));
+	to->temp_files = from->temp_files;
+	to->temp_bytes = from->temp_bytes;
+	to->errors = from->errors;
+	to->cancels = from->cancels;
+	to->workers = from->workers;
+	to->worker_ticks = from->worker_ticks;
+	memcpy(to->jit, from->jit, sizeof(from->jit));
+}
+
+/* What comes before the parts. A statement counts from its first execution on where the file does not say since when. */
+static bool
+take_head(reader *r, saved_statement *saved)
+{
+	const size_t counts = offsetof(saved_statement, counts);
+	bool		fewer = r->header.version <= FEWER_VERSION;
+	fewer_counts few;
+	const char *from = take(r, fewer ? counts + sizeof(few) : sizeof(*saved));
+
+	if (from == NULL)
+		return false;
+	memcpy(saved, from, fewer ? counts : sizeof(*saved));
+	if (!fewer)
+		return true;
+	memset((char *) saved + counts, 0, sizeof(*saved) - counts);
+	memcpy(&few, from + counts, sizeof(few));
+	take_fewer_counts(&few, &saved->counts);
+	saved->since_us = few.first_us != 0 ? few.first_us : few.last_us;
+	if (saved->since_us == 0)
+		saved->since_us = (int64) (r->header.since / 1000);
+	return true;
+}
+
 /* The statement at the reader's position; the text's bytes stay the reader's. */
 static bool
 take_statement(reader *r, saved_statement *saved, tally_figures *figures,
 			   tally_statement_text *text)
 {
-	const char *from = take(r, sizeof(*saved));
+	const char *from;
 
-	if (from == NULL)
+	if (!take_head(r, saved))
 		return false;
-	memcpy(saved, from, sizeof(*saved));
 	memset(figures, 0, sizeof(*figures));
 	figures->counts = saved->counts;
+	figures->extremes = saved->extremes;
 	if (saved->parts > TALLY_PARTS || saved->hist_low > TALLY_HIST_BUCKETS ||
 		saved->hist_count > TALLY_HIST_BUCKETS - saved->hist_low)
 		return false;
@@ -359,7 +430,7 @@ check(const tally_segment *segment, reader *r)
 		r->header.major = MAJOR;
 		r->header.since = r->header.segment;
 	}
-	else if (r->header.version == FILE_VERSION && r->size >= sizeof(r->header))
+	else if (r->header.version > FIRST_VERSION && r->header.version <= FILE_VERSION && r->size >= sizeof(r->header))
 		memcpy(&r->header, take(r, sizeof(r->header)), sizeof(r->header));
 	else
 		return "unsupported version";
@@ -481,11 +552,14 @@ static void
 scale_figures(tally_figures *figures, double ratio)
 {
 	tally_counts *counts = &figures->counts;
+	tally_extremes *extremes = &figures->extremes;
 
+	StaticAssertStmt(offsetof(tally_extremes, since_us) == 4 * sizeof(uint64), "four times first");
 	scale_moments(&counts->exec, ratio);
 	scale_moments(&counts->plan, ratio);
 	scale(counts->io_ticks, lengthof(counts->io_ticks), ratio);
 	scale(&counts->worker_ticks, 1, ratio);
+	scale(&extremes->exec_min, 4, ratio);
 	for (int i = 0; i < TALLY_PARTS; i++)
 		scale(&figures->parts[i].ticks, 1, ratio);
 	if (counts->exec.count > 0)
@@ -516,7 +590,8 @@ load_statements(tally_segment *segment, reader *r)
 			figures.parts[p].stat = r->stats[figures.parts[p].stat - 1];
 		if (r->ratio != 1)
 			scale_figures(&figures, r->ratio);
-		tally_statement_load(segment, &saved.key, &figures, saved.has_text ? &text : NULL, saved.usage);
+		tally_statement_load(segment, &saved.key, &figures, saved.has_text ? &text : NULL, saved.usage,
+							 saved.since_us);
 	}
 }
 

@@ -90,7 +90,7 @@ nesting_forget_other(open_query *ended, open_query *last)
 }
 
 void
-nesting_leave(bool all, uintptr_t stack, bool cancelled)
+nesting_leave(bool all, uintptr_t stack, int sqlstate)
 {
 	while (nesting.depth > 0 &&
 		   (all || (uintptr_t) nesting.levels[nesting.depth - 1].frame < stack))
@@ -99,7 +99,7 @@ nesting_leave(bool all, uintptr_t stack, bool cancelled)
 
 		/* one that the client asked for is counted once the error reaches the client; the first level is of such a one */
 		if (nesting.depth > 1 && left->key.id != 0 && left->key.toplevel == 0)
-			statements_count_error(&left->key, cancelled);
+			statements_count_error(&left->key, sqlstate);
 		level_forget();
 	}
 }

@@ -76,8 +76,8 @@ extern bool nesting_more_queries(void);
 extern bool nesting_split(open_query *o);
 /* All totals have begun again at zero: so do the parts of nested queries. */
 extern void nesting_reset(void);
-/* An error jumps: take away what is deeper than `stack`, or everything. */
-extern void nesting_leave(bool all, uintptr_t stack, bool cancelled);
+/* The error of that SQLSTATE jumps: take away what is deeper than `stack`, or everything. */
+extern void nesting_leave(bool all, uintptr_t stack, int sqlstate);
 extern void nesting_forget_other(open_query *ended, open_query *last);
 
 /* `frame`: something in the caller's frame. -1: no memory for it; the level is then not counted. */

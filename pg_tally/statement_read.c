@@ -29,6 +29,7 @@ typedef struct local_copy
 	uint64		item;				/* as a set's log would name it; first: the hash table's key */
 	bool		flushed;			/* in the table by now */
 	bool		torn;
+	uint32		extremes_resets;
 	tally_statement_key key;
 	statement_figures figures;
 } local_copy;
@@ -200,6 +201,7 @@ keep_local(reading *r, uint32 slot, uint32 index, const tally_local_statement *l
 		pfree(copy->figures.hist);
 	copy->flushed = false;
 	copy->torn = torn;
+	copy->extremes_resets = local->extremes;
 	copy->key = local->key;
 	copy->key.before = 0;
 	copy->figures.counts = local->counts;
@@ -312,6 +314,9 @@ add_statement(reading *r, tally_statement_copy *copy)
 	key.before = 0;
 	row = row_of(r, &key);
 	row->torn = row->torn || copy->result == TALLY_READ_TORN;
+	row->since_us = copy->entry.since_us;
+	row->extremes_reset = copy->entry.extremes;
+	row->extremes = copy->figures.extremes;
 	figures.counts = copy->figures.counts;
 	memcpy(figures.parts, copy->figures.parts, sizeof(figures.parts));
 	hist_range(&figures.counts.exec, &figures.hist_low, &figures.hist_end);
@@ -406,6 +411,8 @@ add_local(reading *r)
 		row = row_of(r, &copy->key);
 		row->torn = row->torn || copy->torn;
 		add_figures(r->context, &row->figures, &copy->figures);
+		if (row->extremes_reset != 0 && copy->extremes_resets >= row->extremes_reset)
+			tally_extremes_add(&row->extremes, &copy->figures.counts);
 	}
 	for (uint32 i = 0; i < r->flight_count; i++)
 	{

@@ -37,6 +37,9 @@ typedef struct statement_row
 	tally_statement_key key;		/* first: the hash table's key */
 	statement_figures figures;
 	statement_text text;
+	int64		since_us;			/* since when it counts, microseconds since 1970; 0: it is in no table */
+	uint32		extremes_reset;		/* number of the reset of its extremes alone; 0: they were never reset */
+	tally_extremes extremes;		/* since then */
 	bool		torn;				/* it has figures of a copy whose key is not certain (visibility.h) */
 } statement_row;
 

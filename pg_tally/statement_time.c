@@ -464,7 +464,7 @@ statement_time_rename(const tally_statement_key *key)
 }
 
 void
-statement_time_error(bool cancelled)
+statement_time_error(int sqlstate)
 {
 	tally_statement_key key;
 
@@ -472,7 +472,7 @@ statement_time_error(bool cancelled)
 		return;
 	statement_time.failed = true;
 	key = statement_time.named ? statement_time.owner : toplevel_key(0);
-	statements_count_error(&key, cancelled);
+	statements_count_error(&key, sqlstate);
 }
 
 /* ---------------------------------------------------------------- parallel workers */

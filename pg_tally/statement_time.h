@@ -67,8 +67,8 @@ extern void statement_time_name_new(const tally_statement_key *key);
 extern void statement_time_rename(const tally_statement_key *key);
 /* Statements no longer count as they did: what is at hand is looked up again. */
 extern void statement_time_unhand(void);
-/* An error leaves the message. */
-extern void statement_time_error(bool cancelled);
+/* An error of that SQLSTATE leaves the message. */
+extern void statement_time_error(int sqlstate);
 extern void statement_time_settle_now(void);
 /* The local entry of a statement, created if need be; NULL: there is none free. */
 extern tally_local_statement *statement_time_local(const tally_statement_key *key);

@@ -40,6 +40,9 @@ word(int i, uint64 pending)
 		: i == USAGE_BLOCKS ? (uint64) server.wal->wal_records
 		: i == USAGE_BLOCKS + 1 ? (uint64) server.wal->wal_fpi
 		: i == USAGE_BLOCKS + 2 ? server.wal->wal_bytes
+#if COMPAT_WAL_BUFFERS_FULL_RISES
+		: i == USAGE_IO_END ? (uint64) server.wal->wal_buffers_full
+#endif
 		: pending_sums.of[WAITS_BLOCK_READ + i - USAGE_IO_FIRST].ticks + (i == USAGE_IO_FIRST ? pending : 0);
 }
 
@@ -88,7 +91,10 @@ usage_read(usage *from)
 	if (unlikely(from->rare != usage_rare()))
 		read_words(from, USAGE_RARE, USAGE_BLOCKS, 0);
 	if (from->waits != tally.waits)
-		read_words(from, USAGE_IO_FIRST, USAGE_WORDS, settle());
+	{
+		read_words(from, USAGE_IO_FIRST, USAGE_IO_END, settle());
+		read_words(from, USAGE_IO_END, USAGE_WORDS, 0);
+	}
 	note_sums(from);
 	/* the times grow only while the server times its I/O */
 	if (unlikely(track_io_timing || from->timed))
@@ -99,10 +105,10 @@ usage_read(usage *from)
 static pg_noinline void
 grow_times(usage *from, used *to)
 {
-	uint64		io_ns[USAGE_IO];
+	uint64		io_ns[USAGE_TIMES];
 
 	compat_io_nanoseconds(io_ns);
-	for (int i = 0; i < USAGE_IO; i++)
+	for (int i = 0; i < USAGE_TIMES; i++)
 	{
 		to->io_ns[i] = ((to->grown & USAGE_TIMED) != 0 ? to->io_ns[i] : 0) + io_ns[i] - from->io_ns[i];
 		from->io_ns[i] = io_ns[i];
@@ -121,8 +127,12 @@ usage_grow(usage *from, used *to)
 	grow_words(from, to, USAGE_BLOCKS, USAGE_IO_FIRST, 0, true);
 	if (unlikely(from->rare != usage_rare()))
 		grow_words(from, to, USAGE_RARE, USAGE_BLOCKS, 0, true);
+	/* who finds the buffers of the WAL full writes them, which is a wait */
 	if (from->waits != tally.waits)
-		grow_words(from, to, USAGE_IO_FIRST, USAGE_WORDS, settle(), !timed);
+	{
+		grow_words(from, to, USAGE_IO_FIRST, USAGE_IO_END, settle(), !timed);
+		grow_words(from, to, USAGE_IO_END, USAGE_WORDS, 0, true);
+	}
 	note_sums(from);
 	if (unlikely(timed))
 		grow_times(from, to);
@@ -133,10 +143,12 @@ usage_add_grown(tally_local_statement *local, const used *from)
 {
 	uint64	   *to = &local->counts.blocks[1];
 
-	local->more = 1;
+	local->more |= TALLY_MORE_COMMON;
 	for (uint32 left = (uint32) from->grown & (USAGE_TIMED - 1); left != 0; left &= left - 1)
 		to[__builtin_ctz(left)] += from->words[__builtin_ctz(left)];
-	if (unlikely((from->grown & USAGE_TIMED) != 0))
-		for (int i = 0; i < USAGE_IO; i++)
-			local->counts.io_ns[i] += from->io_ns[i];
+	if (likely((from->grown & USAGE_TIMED) == 0))
+		return;
+	local->more |= TALLY_MORE_RARE;
+	for (int i = 0; i < USAGE_TIMES; i++)
+		local->counts.io_ns[i] += from->io_ns[i];
 }

@@ -27,14 +27,18 @@
 #define USAGE_WAL 3
 #define USAGE_IO 4
 #define USAGE_IO_FIRST (USAGE_BLOCKS + USAGE_WAL)
-#define USAGE_WORDS (USAGE_IO_FIRST + USAGE_IO)
+#define USAGE_IO_END (USAGE_IO_FIRST + USAGE_IO)
+#define USAGE_WORDS (USAGE_IO_END + COMPAT_WAL_BUFFERS_FULL_RISES)	/* and how often the WAL's buffers were full */
 #define USAGE_TIMED (1 << USAGE_WORDS)
+#define USAGE_TIMES 6				/* of compat_io_nanoseconds */
 
 StaticAssertDecl(offsetof(BufferUsage, COMPAT_FIRST_IO_TIME) == (1 + USAGE_BLOCKS) * sizeof(int64),
 				 "the blocks of BufferUsage in the order of tally_counts");
 StaticAssertDecl(offsetof(tally_counts, wal) == offsetof(tally_counts, blocks) + (1 + USAGE_BLOCKS) * sizeof(uint64) &&
-				 offsetof(tally_counts, io_ticks) == offsetof(tally_counts, wal) + USAGE_WAL * sizeof(uint64),
+				 offsetof(tally_counts, io_ticks) == offsetof(tally_counts, wal) + USAGE_WAL * sizeof(uint64) &&
+				 offsetof(tally_counts, wal_buffers_full) == offsetof(tally_counts, io_ticks) + USAGE_IO * sizeof(uint64),
 				 "blocks, WAL and I/O of tally_counts side by side");
+StaticAssertDecl(sizeof(((tally_counts *) NULL)->io_ns) == USAGE_TIMES * sizeof(uint64), "all times that the server takes");
 
 /* Running sums of this process where a stretch begins. May be used again: then only what has changed is read. */
 typedef struct usage
@@ -46,7 +50,7 @@ typedef struct usage
 	uint32		waits;				/* tally.waits then */
 	bool		timed;				/* the server timed its I/O, in io_ns */
 	uint64		words[USAGE_WORDS];
-	uint64		io_ns[USAGE_IO];
+	uint64		io_ns[USAGE_TIMES];
 } usage;
 
 /* What a statement has used. */
@@ -56,7 +60,7 @@ typedef struct used
 	uint64		hits;
 	uint64		grown;				/* bit i: words[i] means something; USAGE_TIMED: io_ns does */
 	uint64		words[USAGE_WORDS];
-	uint64		io_ns[USAGE_IO];
+	uint64		io_ns[USAGE_TIMES];
 } used;
 
 extern void usage_read(usage *from);

@@ -12,6 +12,7 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "lib/stringinfo.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -47,7 +48,9 @@ put_moments(row_set *rows, const tally_moments *moments, double ms)
 	rows_milliseconds(rows, sqrt(Max(variance, 0)) * ms);
 }
 
-/* What pg_stat_statements shows too, from its column "plans" on. */
+#define JIT_DEFORMINGS 8			/* of tally_counts.jit: the last that pg_stat_statements shows since 17 only */
+
+/* What pg_stat_statements of 15 shows too, from its column "plans" on. */
 static void
 put_shared_columns(row_set *rows, const tally_counts *counts, double ms)
 {
@@ -61,11 +64,23 @@ put_shared_columns(row_set *rows, const tally_counts *counts, double ms)
 	rows_count(rows, counts->wal[0]);
 	rows_count(rows, counts->wal[1]);
 	rows_put(rows, NumericGetDatum(int64_to_numeric((int64) counts->wal[2])));
-	for (int i = 0; i < lengthof(counts->jit); i += 2)
+	for (int i = 0; i < JIT_DEFORMINGS; i += 2)
 	{
 		rows_count(rows, counts->jit[i]);
 		rows_milliseconds(rows, (double) counts->jit[i + 1] / 1e6);
 	}
+}
+
+static void
+put_nanoseconds_if(row_set *rows, bool known, uint64 ns)
+{
+	rows_put_if(rows, known, known ? rounded_milliseconds((double) ns / 1e6) : (Datum) 0);
+}
+
+static void
+put_count_if(row_set *rows, bool known, uint64 count)
+{
+	rows_put_if(rows, known, Int64GetDatum((int64) count));
 }
 
 static void
@@ -134,6 +149,69 @@ put_own_columns(row_set *rows, tally_segment *segment, const statement_row *stat
 	put_classes(rows, segment, statement->figures.parts, ms);
 }
 
+/* Failed executions by SQLSTATE class, as a JSON object; null: none has failed. */
+static void
+put_failures(row_set *rows, const uint32 *failed)
+{
+	/* of several classes that are counted together, the first */
+	static const char *const classes[TALLY_FAILED] = {"08", "22", "23", "25", "40", "42", "53", "55", "57", "other"};
+	StringInfoData json;
+
+	initStringInfo(&json);
+	for (int i = 0; i < TALLY_FAILED; i++)
+		if (failed[i] != 0)
+			appendStringInfo(&json, "%s\"%s\": %u", json.len == 0 ? "{" : ", ", classes[i], failed[i]);
+	if (json.len == 0)
+		rows_nulls(rows, 1);
+	else
+	{
+		appendStringInfoChar(&json, '}');
+		rows_put(rows, DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data)));
+	}
+	pfree(json.data);
+}
+
+/* What pg_stat_statements has got since 15, and what we have since 0.3. Null where the server does not tell, and so pg_stat_statements has no such column. */
+static void
+put_later_columns(row_set *rows, const statement_row *statement)
+{
+	const tally_counts *counts = &statement->figures.counts;
+	const uint64 *ns = counts->io_ns;
+	bool		apart = PG_VERSION_NUM >= 170000;
+
+	/* what was added up from two copies may be of two instants */
+	put_nanoseconds_if(rows, apart, ns[0] - Min(ns[0], ns[4]));
+	put_nanoseconds_if(rows, apart, ns[1] - Min(ns[1], ns[5]));
+	put_nanoseconds_if(rows, apart, ns[4]);
+	put_nanoseconds_if(rows, apart, ns[5]);
+	put_count_if(rows, COMPAT_WAL_BUFFERS_FULL_RISES, counts->wal_buffers_full);
+	put_count_if(rows, apart, counts->jit[JIT_DEFORMINGS]);
+	put_nanoseconds_if(rows, apart, counts->jit[JIT_DEFORMINGS + 1]);
+	put_count_if(rows, COMPAT_WORKERS, counts->workers_planned);
+	put_count_if(rows, COMPAT_WORKERS, counts->workers_launched);
+	put_count_if(rows, COMPAT_PLAN_ORIGINS, counts->generic_plans);
+	put_count_if(rows, COMPAT_PLAN_ORIGINS, counts->custom_plans);
+	put_instant(rows, statement->since_us);
+	put_instant(rows, statement->extremes_reset != 0 ? statement->extremes.since_us : statement->since_us);
+	put_failures(rows, counts->failed);
+}
+
+/* The counts with the extremes since these were reset; 0: there was none since. */
+static tally_counts
+counts_shown(const statement_row *statement)
+{
+	tally_counts counts = statement->figures.counts;
+	const tally_extremes *extremes = &statement->extremes;
+
+	if (statement->extremes_reset == 0)
+		return counts;
+	counts.exec.min = extremes->exec_min > extremes->exec_max ? 0 : extremes->exec_min;
+	counts.exec.max = extremes->exec_max;
+	counts.plan.min = extremes->plan_min > extremes->plan_max ? 0 : extremes->plan_min;
+	counts.plan.max = extremes->plan_max;
+	return counts;
+}
+
 static void
 put_identity(row_set *rows, const statement_row *statement, bool allowed, bool showtext)
 {
@@ -167,8 +245,9 @@ is_shown(const statement_row *statement)
 		 statement->figures.parts[0].stat != 0);
 }
 
-/* tally.statement_rows(showtext bool): a row for each statement. */
-SQL_FUNCTION(pg_tally_statements)
+/* tally.statement_rows(showtext bool): a row for each statement. `later`: as of version 0.3. */
+static Datum
+statement_rows(FunctionCallInfo fcinfo, bool later)
 {
 	tally_segment *segment = views_segment();
 	bool		showtext = PG_GETARG_BOOL(0);
@@ -183,17 +262,32 @@ SQL_FUNCTION(pg_tally_statements)
 	while ((statement = hash_seq_search(&scan)) != NULL)
 	{
 		bool		allowed = sees_row(&v, statement);
+		tally_counts counts;
 
 		if (!is_shown(statement))
 			continue;
+		counts = counts_shown(statement);
 		put_identity(&rows, statement, allowed, showtext);
-		put_shared_columns(&rows, &statement->figures.counts, ms);
+		put_shared_columns(&rows, &counts, ms);
 		put_own_columns(&rows, segment, statement, ms);
 		rows_put_if(&rows, allowed && statement->text.bytes != NULL,
 					Int32GetDatum((int32) statement->text.whole));
+		if (later)
+			put_later_columns(&rows, statement);
 		rows_end(&rows);
 	}
 	return (Datum) 0;
+}
+
+SQL_FUNCTION(pg_tally_statements_0_3)
+{
+	return statement_rows(fcinfo, true);
+}
+
+/* Of versions 0.1 and 0.2, whose objects this library serves too. */
+SQL_FUNCTION(pg_tally_statements)
+{
+	return statement_rows(fcinfo, false);
 }
 
 /* tally.statement_activity_rows(): where the time of each statement went. Id 0: no statement is known. */

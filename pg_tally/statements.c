@@ -80,17 +80,17 @@ statements_jump(sigjmp_buf target, uint64 now)
 	uintptr_t	stack = 0;
 	bool		top = (void *) target == statement_time.top;
 	bool		known = detour_jump_target(target, &stack);
-	bool		cancelled;
+	int			sqlstate;
 
 	if (nesting.jumping != 0 || (nesting.depth == 0 && !top))
 		return;
 	nesting.jumping = 1;
-	cancelled = geterrcode() == ERRCODE_QUERY_CANCELED;
+	sqlstate = geterrcode();
 	nesting.jumping = 0;
 	if (top || known)
-		nesting_leave(top, stack, cancelled);
+		nesting_leave(top, stack, sqlstate);
 	if (top)
-		statement_time_error(cancelled);
+		statement_time_error(sqlstate);
 }
 
 HOT_CODE void
@@ -126,6 +126,11 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 		{
 			statement_time_reset(now);
 			nesting_reset();
+		}
+		if (TALLY_EXTREMES_OF(before) != TALLY_EXTREMES_OF(word) && statement_time.ready)
+		{
+			tally_cache_forget(&statement_time.cache);
+			statement_time.local = NULL;
 		}
 		return;
 	}
@@ -197,19 +202,56 @@ add_execution(tally_local_statement *local, const used *from, uint64 rows)
 	usage_add(local, from);
 }
 
+#define SQLSTATE_CLASS(a, b) (PGSIXBIT(a) | PGSIXBIT(b) << 6)
+
+static tally_failure
+failure_of(int sqlstate)
+{
+	switch (ERRCODE_TO_CATEGORY(sqlstate))
+	{
+		case SQLSTATE_CLASS('0', '8'):
+			return TALLY_FAILED_CONNECTION;
+		case SQLSTATE_CLASS('2', '2'):
+			return TALLY_FAILED_DATA;
+		case SQLSTATE_CLASS('2', '3'):
+			return TALLY_FAILED_INTEGRITY;
+		case SQLSTATE_CLASS('2', '5'):
+			return TALLY_FAILED_TRANSACTION;
+		case SQLSTATE_CLASS('4', '0'):
+			return TALLY_FAILED_ROLLBACK;
+		case SQLSTATE_CLASS('4', '2'):
+			return TALLY_FAILED_SYNTAX;
+		case SQLSTATE_CLASS('5', '3'):
+		case SQLSTATE_CLASS('5', '4'):
+			return TALLY_FAILED_RESOURCES;
+		case SQLSTATE_CLASS('5', '5'):
+			return TALLY_FAILED_OBJECT;
+		case SQLSTATE_CLASS('5', '7'):
+		case SQLSTATE_CLASS('5', '8'):
+			return TALLY_FAILED_SYSTEM;
+		default:
+			return TALLY_FAILED_OTHER;
+	}
+}
+
 void
-statements_count_error(const tally_statement_key *key, bool cancelled)
+statements_count_error(const tally_statement_key *key, int sqlstate)
 {
 	tally_local_statement *local = statement_time_local(key);
+	uint32	   *failed;
 
 	if (local == NULL)
 		return;
 	tally_seq_begin(&local->seq);
-	local->more = 1;
-	if (cancelled)
+	local->more |= TALLY_MORE_RARE;
+	if (sqlstate == ERRCODE_QUERY_CANCELED)
 		local->counts.cancels++;
 	else
+	{
 		local->counts.errors++;
+		failed = &local->counts.failed[failure_of(sqlstate)];
+		*failed += *failed < PG_UINT32_MAX;
+	}
 	tally_seq_end(&local->seq);
 }
 
@@ -221,7 +263,7 @@ statements_count_worker(const tally_statement_key *key, uint64 ticks)
 	if (local == NULL)
 		return;
 	tally_seq_begin(&local->seq);
-	local->more = 1;
+	local->more |= TALLY_MORE_RARE;
 	local->counts.workers++;
 	local->counts.worker_ticks += ticks;
 	tally_seq_end(&local->seq);
@@ -354,7 +396,7 @@ analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 static pg_attribute_always_inline void
 add_planning(tally_local_statement *local, uint64 ticks, uint64 hits)
 {
-	local->more = 1;
+	local->more |= TALLY_MORE_COMMON;
 	tally_moments_add(&local->counts.plan, ticks);
 	local->counts.blocks[0] += hits;
 }
@@ -674,17 +716,19 @@ static pg_noinline void
 add_jit(tally_local_statement *local, const JitInstrumentation *jit)
 {
 	uint64	   *to = local->counts.jit;
-	uint64		ns[4] = {
+	uint64		ns[5] = {
 		compat_nanoseconds(jit->generation_counter),
 		compat_nanoseconds(jit->inlining_counter),
 		compat_nanoseconds(jit->optimization_counter),
 		compat_nanoseconds(jit->emission_counter),
+		compat_deform_nanoseconds(jit),
 	};
 
-	local->more = 1;
+	StaticAssertDecl(lengthof(local->counts.jit) == 2 * lengthof(ns), "a count and a time of each");
+	local->more |= TALLY_MORE_RARE;
 	to[0] += jit->created_functions;
 	to[1] += ns[0];
-	for (int i = 1; i < 4; i++)
+	for (int i = 1; i < (int) lengthof(ns); i++)
 	{
 		to[2 * i] += ns[i] != 0;
 		to[2 * i + 1] += ns[i];
@@ -700,7 +744,7 @@ add_temp_files(const tally_statement_key *key, const temp_file_sums *before)
 	if (local == NULL)
 		return;
 	tally_seq_begin(&local->seq);
-	local->more = 1;
+	local->more |= TALLY_MORE_RARE;
 	local->counts.temp_files += temp_files_ever.files - before->files;
 	local->counts.temp_bytes += temp_files_ever.bytes - before->bytes;
 	tally_seq_end(&local->seq);
@@ -726,6 +770,24 @@ add_nested_parts(const QueryDesc *query, const tally_statement_key *ended, const
 	tally_seq_end(&local->seq);
 }
 
+static pg_noinline void
+add_workers(tally_local_statement *local, const EState *estate)
+{
+	local->more |= TALLY_MORE_RARE;
+	local->counts.workers_planned += compat_workers_planned(estate);
+	local->counts.workers_launched += compat_workers_launched(estate);
+}
+
+static pg_noinline void
+add_origin(tally_local_statement *local, compat_plan_origin origin)
+{
+	local->more |= TALLY_MORE_RARE;
+	if (origin == COMPAT_PLAN_GENERIC)
+		local->counts.generic_plans++;
+	else
+		local->counts.custom_plans++;
+}
+
 static pg_attribute_always_inline void
 add_ended(tally_local_statement *local, const QueryDesc *query, const used *from)
 {
@@ -734,6 +796,11 @@ add_ended(tally_local_statement *local, const QueryDesc *query, const used *from
 	add_execution(local, from, compat_rows(query->estate));
 	if (unlikely(query->estate->es_jit != NULL))
 		add_jit(local, &query->estate->es_jit->instr);
+	/* none is launched that was not to be */
+	if (unlikely(compat_workers_planned(query->estate) != 0))
+		add_workers(local, query->estate);
+	if (unlikely(compat_origin_of(query->plannedstmt) != COMPAT_PLAN_OTHER))
+		add_origin(local, compat_origin_of(query->plannedstmt));
 	tally_seq_publish(&local->seq, seq);
 }
 
@@ -870,11 +937,13 @@ follow_role(tally_statement_key *key, const char *source, int location, int leng
 	statement_time_rename(key);
 }
 
-/* The caller has begun the local entry. */
+/* The caller has begun the local entry. `origin`: as it was before the statement ran, which may free it. */
 static pg_attribute_always_inline void
-add_utility(tally_local_statement *local, const used *taken, const QueryCompletion *completion)
+add_utility(tally_local_statement *local, const used *taken, compat_plan_origin origin, const QueryCompletion *completion)
 {
 	add_execution(local, taken, reports_rows(completion) ? completion->nprocessed : 0);
+	if (unlikely(origin != COMPAT_PLAN_OTHER))
+		add_origin(local, origin);
 }
 
 /* Within another statement, or outside of messages, or one that does not count. */
@@ -887,6 +956,7 @@ utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUti
 	uint64		id = pstmt->queryId;
 	int			location = pstmt->stmt_location;
 	int			length = pstmt->stmt_len;
+	compat_plan_origin origin = compat_origin_of(pstmt);
 	tally_statement_key key;
 	tally_local_statement *local;
 	used		taken;
@@ -937,7 +1007,7 @@ utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUti
 	if (unlikely(local == NULL))
 		return;
 	seq = tally_seq_begin(&local->seq);
-	add_utility(local, &taken, completion);
+	add_utility(local, &taken, origin, completion);
 	if (split_it)
 		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
 	tally_seq_publish(&local->seq, seq);
@@ -963,6 +1033,7 @@ utility_messages(PlannedStmt *pstmt, const char *source, bool read_only, Process
 {
 	int			location = pstmt->stmt_location;
 	int			length = pstmt->stmt_len;
+	compat_plan_origin origin = compat_origin_of(pstmt);
 	tally_local_statement *local;
 	used		taken;
 	temp_file_sums temp_files = temp_files_ever;
@@ -982,7 +1053,7 @@ utility_messages(PlannedStmt *pstmt, const char *source, bool read_only, Process
 			return;
 	}
 	seq = tally_seq_begin(&local->seq);
-	add_utility(local, &taken, completion);
+	add_utility(local, &taken, origin, completion);
 	tally_seq_publish(&local->seq, seq);
 	if (unlikely(temp_files_ever.files != temp_files.files))
 		add_temp_files(&local->key, &temp_files);

@@ -48,7 +48,8 @@ extern void statements_settings_change(void);
 /* siglongjmp: what lies deeper than its target ends by an error. */
 extern void statements_jump(sigjmp_buf target, uint64 now);
 
-extern void statements_count_error(const tally_statement_key *key, bool cancelled);
+/* An execution of it has ended by an error of that SQLSTATE. */
+extern void statements_count_error(const tally_statement_key *key, int sqlstate);
 extern void statements_count_worker(const tally_statement_key *key, uint64 ticks);
 
 /* Are statements to be noted? For a claimed slot. */

@@ -494,22 +494,14 @@ SQL_FUNCTION(pg_tally_probes)
 	return (Datum) 0;
 }
 
-/*
- * tally.reset(userid, dbid, queryid): the statements of these are forgotten; 0 stands for all of
- * them, and of nothing but that the totals of all processes begin again at zero as well.
- */
-SQL_FUNCTION(pg_tally_reset)
+static void
+reset(const tally_statement_filter *filter)
 {
 	tally_segment *segment = views_segment();
-	tally_statement_filter filter = {
-		.user_id = PG_GETARG_OID(0),
-		.database_id = PG_GETARG_OID(1),
-		.id = (uint64) PG_GETARG_INT64(2),
-	};
 	int			error = 0;
 
-	if (filter.user_id != 0 || filter.database_id != 0 || filter.id != 0)
-		tally_statements_reset(segment, &filter);
+	if (filter->user_id != 0 || filter->database_id != 0 || filter->id != 0)
+		tally_statements_reset(segment, filter);
 	else
 		error = tally_reset(segment);
 	if (error != 0)
@@ -520,5 +512,41 @@ SQL_FUNCTION(pg_tally_reset)
 				 errmsg("could not reset: %m"),
 				 errhint("A process that is ending holds the segment; try again.")));
 	}
+}
+
+static tally_statement_filter
+filter_of(FunctionCallInfo fcinfo)
+{
+	return (tally_statement_filter) {
+		.user_id = PG_GETARG_OID(0),
+		.database_id = PG_GETARG_OID(1),
+		.id = (uint64) PG_GETARG_INT64(2),
+	};
+}
+
+/*
+ * tally.reset(userid, dbid, queryid, minmax_only): the statements of these are forgotten; 0 stands for all of
+ * them, and of nothing but that the totals of all processes begin again at zero as well. With minmax_only, only their
+ * minima and maxima begin again. Returns when.
+ */
+SQL_FUNCTION(pg_tally_reset_0_3)
+{
+	tally_statement_filter filter = filter_of(fcinfo);
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (PG_GETARG_BOOL(3))
+		tally_statements_reset_extremes(views_segment(), &filter,
+										now + (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY);
+	else
+		reset(&filter);
+	PG_RETURN_TIMESTAMPTZ(now);
+}
+
+/* Of versions 0.1 and 0.2, whose objects this library serves too. */
+SQL_FUNCTION(pg_tally_reset)
+{
+	tally_statement_filter filter = filter_of(fcinfo);
+
+	reset(&filter);
 	PG_RETURN_VOID();
 }

@@ -384,7 +384,7 @@ static inline void
 tally_announce_clock(tally_segment *segment, uint64_t now)
 {
 	__atomic_store_n(&segment->header->reset_tick, now, __ATOMIC_RELEASE);
-	(void) __atomic_add_fetch(&segment->header->level_word, 0x100, __ATOMIC_RELEASE);
+	(void) __atomic_add_fetch(&segment->header->level_word, TALLY_RESET, __ATOMIC_RELEASE);
 }
 
 /*

@@ -37,7 +37,7 @@ extern "C" {
 #endif
 
 #define TALLY_MAGIC "TALLYSEG"		/* 8 bytes, no terminator */
-#define TALLY_FORMAT_VERSION 2
+#define TALLY_FORMAT_VERSION 3
 #define TALLY_BYTE_ORDER 0x01020304u
 
 #define TALLY_NAME_MAX 96			/* a statistic's name, terminator included */
@@ -89,12 +89,16 @@ typedef enum tally_level
 } tally_level;
 
 /*
- * The level word: the level in the low 4 bits, the number of resets in the upper 24. The 4 bits between change when
- * traces are armed or withdrawn (tally_trace.h), so that all writers look; they are 0 while there is none.
+ * The level word: the level in the low 4 bits, the number of resets in the upper 16. Between them, so that all writers
+ * look: 4 bits that change when traces are armed or withdrawn (tally_trace.h), 0 while there is none; and the lowest 8 bits
+ * of extremes_resets.
  */
 #define TALLY_LEVEL_OF(word) ((word) & 0xFu)
 #define TALLY_TRACES_OF(word) ((word) >> 4 & 0xFu)
-#define TALLY_RESETS_OF(word) ((word) >> 8)
+#define TALLY_EXTREMES_OF(word) ((word) >> 8 & 0xFFu)
+#define TALLY_RESETS_OF(word) ((word) >> 16)
+#define TALLY_EXTREMES_RESET 0x100u	/* one more of them, modulo 2^8 */
+#define TALLY_RESET 0x10000u			/* one more */
 
 /* Bits of tally_header.flags. */
 #define TALLY_SEGMENT_SERVER 1u		/* all processes of the server write here, not only its sessions */
@@ -172,7 +176,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint32_t	pause;				/* 1072: TALLY_PAUSE_*: what writers skip for now */
 	uint32_t	configured_level;	/* 1076: 1 + the level that the configuration last set; 0 none */
 	uint64_t	traces_armed;		/* 1080: a bit for each ring of traces that has memory */
-	unsigned char pad3[64];
+	uint32_t	extremes_resets;	/* 1088: resets of statements' minima and maxima alone */
+	unsigned char pad3[60];
 
 	/* rarely written, by anyone; atomic */
 	uint64_t	overflow_slots;		/* 1152: claims refused */

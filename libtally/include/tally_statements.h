@@ -58,6 +58,22 @@ typedef struct tally_statement_key	/* 24 bytes */
 	uint32_t	before;				/* 0; in tally_current see there */
 } tally_statement_key;
 
+/* Failed executions by the class of their SQLSTATE. */
+typedef enum tally_failure
+{
+	TALLY_FAILED_CONNECTION,		/* 08 */
+	TALLY_FAILED_DATA,				/* 22 */
+	TALLY_FAILED_INTEGRITY,			/* 23 */
+	TALLY_FAILED_TRANSACTION,		/* 25: state of the transaction */
+	TALLY_FAILED_ROLLBACK,			/* 40: serialization, deadlock */
+	TALLY_FAILED_SYNTAX,			/* 42: syntax, access */
+	TALLY_FAILED_RESOURCES,			/* 53, 54: no resources, limits of the server */
+	TALLY_FAILED_OBJECT,			/* 55: state of an object, such as a lock not available */
+	TALLY_FAILED_SYSTEM,			/* 57, 58: intervention, the operating system */
+	TALLY_FAILED_OTHER,
+	TALLY_FAILED
+} tally_failure;
+
 typedef struct tally_moments	/* 40 bytes */
 {
 	uint64_t	count;
@@ -68,7 +84,7 @@ typedef struct tally_moments	/* 40 bytes */
 } tally_moments;
 
 /* The first cache line is what every statement changes; the most common fields come next. */
-typedef struct tally_counts		/* 384 bytes */
+typedef struct tally_counts		/* 512 bytes */
 {
 	tally_moments exec;				/* 0: executions */
 	uint64_t	rows;				/* 40 */
@@ -76,20 +92,32 @@ typedef struct tally_counts		/* 384 bytes */
 	uint64_t	blocks[10];			/* 56: shared hit, read, dirtied, written; the same for local; temp read, written */
 	uint64_t	wal[3];				/* 136: records, full-page images, bytes */
 	uint64_t	io_ticks[4];		/* 160: blocks read, written, temporary read, written; as timed by the probes ... */
-	tally_moments plan;				/* 192: plannings */
-	int64_t		first_us;			/* 232: as last_us; 0: it is last_us */
-	uint64_t	io_ns[4];			/* 240: ... and by the server, where it times them */
-	uint64_t	temp_files;			/* 272 */
-	uint64_t	temp_bytes;			/* 280 */
-	uint64_t	errors;				/* 288: ended by an error */
-	uint64_t	cancels;			/* 296: cancelled, or timed out */
-	uint64_t	workers;			/* 304: parallel workers that took part */
-	uint64_t	worker_ticks;		/* 312: total lifetime of these workers */
-	uint64_t	jit[8];				/* 320: functions, generation ns, inlinings, ns, optimizations, ns, emissions, ns */
+	uint64_t	wal_buffers_full;	/* 192: how often it found them so, where the server tells */
+	tally_moments plan;				/* 200: plannings */
+	int64_t		first_us;			/* 240: as last_us; 0: it is last_us */
+	uint64_t	io_ns[6];			/* 248: ... and by the server, where it times them; of the first two: of local blocks */
+	uint64_t	temp_files;			/* 296 */
+	uint64_t	temp_bytes;			/* 304 */
+	uint64_t	errors;				/* 312: ended by an error */
+	uint64_t	cancels;			/* 320: cancelled, or timed out */
+	uint64_t	workers;			/* 328: parallel workers that took part */
+	uint64_t	worker_ticks;		/* 336: total lifetime of these workers */
+	uint64_t	jit[10];			/* 344: functions, generation ns, inlinings, ns, optimizations, ns, emissions, ns, deformings, ns */
+	uint64_t	workers_planned;	/* 424: parallel workers that it was to have, where the server tells ... */
+	uint64_t	workers_launched;	/* 432: ... and had */
+	uint64_t	generic_plans;		/* 440: executions of a generic plan, where the server tells ... */
+	uint64_t	custom_plans;		/* 448: ... and of a custom one of a cached statement */
+	uint64_t	user_ns;			/* 456: CPU time in user mode, where it was asked for ... */
+	uint64_t	system_ns;			/* 464: ... and in the kernel */
+	uint32_t	failed[TALLY_FAILED];	/* 472: of errors, by tally_failure; at most UINT32_MAX each */
 } tally_counts;
 
 /* Of these, the first cache line is in the shared entry itself. */
 #define TALLY_NEAR_COUNTS 64u
+
+/* In use beyond the first cache line and first_us, of a local entry's counts. */
+#define TALLY_MORE_COMMON 1u		/* what is before first_us */
+#define TALLY_MORE_RARE 2u			/* what is behind it */
 
 typedef struct tally_part		/* 24 bytes */
 {
@@ -99,12 +127,24 @@ typedef struct tally_part		/* 24 bytes */
 	uint64_t	ticks;
 } tally_part;
 
+/* Minima and maxima since they alone were reset; ticks. Where the minimum exceeds the maximum, there was none since. */
+typedef struct tally_extremes	/* 40 bytes */
+{
+	uint64_t	exec_min;
+	uint64_t	exec_max;
+	uint64_t	plan_min;
+	uint64_t	plan_max;
+	int64_t		since_us;			/* microseconds since 1970 */
+} tally_extremes;
+
 /* All of a statement's figures. parts[] is filled from the first on; the last takes what does not fit. */
-typedef struct tally_figures	/* 3648 bytes */
+typedef struct tally_figures	/* 3840 bytes */
 {
 	tally_counts counts;
-	tally_part	parts[TALLY_PARTS]; /* 384 */
-	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 960: of execution times */
+	tally_part	parts[TALLY_PARTS]; /* 512 */
+	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 1088: of execution times */
+	tally_extremes extremes;		/* 3776 */
+	unsigned char pad[3840 - 3816];
 } tally_figures;
 
 /*
@@ -128,11 +168,11 @@ typedef struct tally_statement	/* 256 bytes */
 	int64_t		last_us;			/* 112 */
 	uint64_t	hits;				/* 120: shared blocks hit */
 	uint32_t	base;				/* 128: the bucket that hist[0] stands for */
-	uint32_t	pad;
+	uint32_t	extremes;			/* 132: extremes_resets when its extremes were reset alone; 0: never */
 	uint32_t	hist[TALLY_NEAR_BUCKETS];	/* 136 */
 	tally_part	parts[TALLY_NEAR_PARTS];	/* 192 */
 	int64_t		first_us;			/* 240 */
-	uint64_t	pad1;
+	int64_t		since_us;			/* 248: since when it counts, microseconds since 1970: its first entry in a table */
 } tally_statement;
 
 /* A set of the table; entry w of set s is number s * TALLY_WAYS + w. */
@@ -179,7 +219,7 @@ typedef struct tally_text_block /* 256 bytes */
 } tally_text_block;
 
 /* A local entry: a statement in a slot's cache. */
-typedef struct tally_local_statement		/* 2368 bytes */
+typedef struct tally_local_statement		/* 2496 bytes */
 {
 	uint64_t	seq;				/* 0: odd while it changes */
 	uint64_t	generation;			/* 8: counts the uses of this entry; never 0 while it is used */
@@ -187,11 +227,11 @@ typedef struct tally_local_statement		/* 2368 bytes */
 	tally_statement_key key;		/* 24 */
 	uint32_t	state;				/* 48: 0 free, 1 used */
 	uint32_t	entry;				/* 52: number of its shared entry if that is pinned, or TALLY_NONE */
-	uint32_t	more;				/* 56: 1: more of counts is in use than the first line and first_us */
-	uint32_t	pad;
+	uint32_t	more;				/* 56: TALLY_MORE_* */
+	uint32_t	extremes;			/* 60: extremes_resets when it was taken */
 	tally_counts counts;			/* 64 */
-	tally_part	parts[TALLY_PARTS]; /* 448 */
-	uint32_t	hist[TALLY_HIST_BUCKETS];	/* 1024: from the second execution on; until then only the bucket of max */
+	tally_part	parts[TALLY_PARTS]; /* 576 */
+	uint32_t	hist[TALLY_HIST_BUCKETS];	/* 1152: from the second execution on; until then only the bucket of max */
 } tally_local_statement;
 
 /* At the start of a slot's cache: the statement in progress, and where its time went so far. */
@@ -245,13 +285,15 @@ typedef struct tally_message_text	/* 1024 bytes */
 #ifndef __cplusplus
 TALLY_ASSERT(sizeof(tally_statement_key) == 24);
 TALLY_ASSERT(sizeof(tally_moments) == 40);
-TALLY_ASSERT(sizeof(tally_counts) == 384);
+TALLY_ASSERT(sizeof(tally_counts) == 512);
 TALLY_ASSERT(offsetof(tally_counts, blocks) + sizeof(uint64_t) == TALLY_NEAR_COUNTS);
-TALLY_ASSERT(offsetof(tally_counts, plan) == 192);
-TALLY_ASSERT(offsetof(tally_counts, jit) == 320);
+TALLY_ASSERT(offsetof(tally_counts, plan) == 200);
+TALLY_ASSERT(offsetof(tally_counts, jit) == 344);
+TALLY_ASSERT(offsetof(tally_counts, failed) == 472);
 TALLY_ASSERT(sizeof(tally_part) == 24);
-TALLY_ASSERT(sizeof(tally_figures) == 3648);
-TALLY_ASSERT(offsetof(tally_figures, hist) == 960);
+TALLY_ASSERT(sizeof(tally_figures) == 3840);
+TALLY_ASSERT(offsetof(tally_figures, extremes) == 3776);
+TALLY_ASSERT(offsetof(tally_figures, hist) == 1088);
 TALLY_ASSERT(sizeof(tally_statement) == 256);
 TALLY_ASSERT(offsetof(tally_statement, exec) == 64);
 TALLY_ASSERT(offsetof(tally_statement, base) == 128);
@@ -260,11 +302,11 @@ TALLY_ASSERT(sizeof(tally_set) == 448);
 TALLY_ASSERT(offsetof(tally_set, tags) == 64);
 TALLY_ASSERT(offsetof(tally_set, log) == 192);
 TALLY_ASSERT(sizeof(tally_text_block) == 256);
-TALLY_ASSERT(sizeof(tally_local_statement) == 2368);
-TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1024);
+TALLY_ASSERT(sizeof(tally_local_statement) == 2496);
+TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1152);
 TALLY_ASSERT(sizeof(tally_message_text) == 1024);
 TALLY_ASSERT(offsetof(tally_message_text, text) == 32);
-TALLY_ASSERT(TALLY_MESSAGE_TEXT_OFFSET == 152256);
+TALLY_ASSERT(TALLY_MESSAGE_TEXT_OFFSET == 160448);
 TALLY_ASSERT(sizeof(tally_current) == 704);
 TALLY_ASSERT(TALLY_LOCAL_STATEMENTS <= 64);	/* bits of tally_cache.strays */
 #endif
@@ -366,15 +408,27 @@ tally_cache_settle(tally_cache *cache)
 /* Flush all of this cache's local entries, and current. */
 extern void tally_cache_flush(tally_cache *cache);
 
+/*
+ * Find no statement in it from now on: each gets another local entry at its next execution. What it has stays until a
+ * statement needs its place, or the slot ends. Changes nothing that others see, so it may happen at any time.
+ */
+extern void tally_cache_forget(tally_cache *cache);
+
 /* Forget these statements, in the table and in all caches. Returns how many entries were removed. */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
 
 /*
- * Add a statement that was saved elsewhere to the table, with its usage there (tally_statement_usage). False: the table has
- * no space.
+ * Let minima and maxima of these statements begin again, at that time, in microseconds since 1970. An execution counts in
+ * them whose writer has noticed that before it began (TALLY_EXTREMES_OF, tally_cache_forget).
+ */
+extern void tally_statements_reset_extremes(tally_segment *segment, const tally_statement_filter *filter, int64_t now_us);
+
+/*
+ * Add a statement that was saved elsewhere to the table, with its usage there (tally_statement_usage), and since when it
+ * counts; 0: not known. False: the table has no space.
  */
 extern bool tally_statement_load(tally_segment *segment, const tally_statement_key *key, const tally_figures *figures,
-								 const tally_statement_text *text, int32_t usage);
+								 const tally_statement_text *text, int32_t usage, int64_t since_us);
 /* How much that shared entry is used: of two, the one with the lower usage is evicted first. */
 extern int32_t tally_statement_usage(const tally_segment *segment, uint32_t number);
 
@@ -404,6 +458,22 @@ static inline tally_figures *
 tally_rest_at(const tally_segment *segment, uint32_t number)
 {
 	return (tally_figures *) ((char *) segment->header + tally_rests(&segment->cold)) + number;
+}
+
+/* Those of further executions and plannings. */
+static inline void
+tally_extremes_add(tally_extremes *to, const tally_counts *from)
+{
+	if (from->exec.count != 0)
+	{
+		to->exec_min = from->exec.min < to->exec_min ? from->exec.min : to->exec_min;
+		to->exec_max = from->exec.max > to->exec_max ? from->exec.max : to->exec_max;
+	}
+	if (from->plan.count != 0)
+	{
+		to->plan_min = from->plan.min < to->plan_min ? from->plan.min : to->plan_min;
+		to->plan_max = from->plan.max > to->plan_max ? from->plan.max : to->plan_max;
+	}
 }
 
 /* Add the counts of one statement to those of another. */

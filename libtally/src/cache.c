@@ -133,9 +133,6 @@ tally_message_text_open(tally_cache *cache)
 	tally_current *current = cache->current;
 	uint64_t	offset = tally_offset(&cache->segment->cold.caches, cache->slot) + TALLY_MESSAGE_TEXT_OFFSET;
 
-	/* of an earlier version's segment */
-	if (cache->segment->cold.caches.stride < TALLY_CACHE_SIZE)
-		return NULL;
 	if (current->has_text == 0)
 	{
 		if (tally_reserve(cache->segment, offset, sizeof(tally_message_text)) != 0)
@@ -217,7 +214,7 @@ add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally
 }
 
 static void
-zero_and_name(tally_local_statement *local, const tally_statement_key *key, uint32_t pinned)
+zero_and_name(const tally_segment *segment, tally_local_statement *local, const tally_statement_key *key, uint32_t pinned)
 {
 	const tally_moments *exec = &local->counts.exec;
 
@@ -232,10 +229,8 @@ zero_and_name(tally_local_statement *local, const tally_statement_key *key, uint
 			memset(&local->hist[low], 0, (high - low + 1) * sizeof(uint32_t));
 		local->counts.first_us = 0;
 	}
-	if (local->more != 0)
-		memset(&local->counts, 0, sizeof(local->counts));
-	else
-		memset(&local->counts, 0, TALLY_NEAR_COUNTS);
+	memset(&local->counts, 0, (local->more & TALLY_MORE_RARE) != 0 ? sizeof(local->counts)
+		   : local->more != 0 ? offsetof(tally_counts, io_ns) : TALLY_NEAR_COUNTS);
 	local->more = 0;
 	for (int i = 0; i < TALLY_PARTS && local->parts[i].stat != 0; i++)
 		memset(&local->parts[i], 0, sizeof(tally_part));
@@ -244,6 +239,7 @@ zero_and_name(tally_local_statement *local, const tally_statement_key *key, uint
 	TALLY_STOP("local entry of a new generation");
 	local->key = *key;
 	local->entry = pinned;
+	local->extremes = tally_peek32(&segment->header->extremes_resets);
 	TALLY_STOP("local entry has its key");
 	__atomic_store_n(&local->state, 1, __ATOMIC_RELAXED);
 }
@@ -263,7 +259,7 @@ set_aside(tally_segment *segment, uint32_t slot, const tally_statement_key *key,
 
 		if (local->state == 1 || (local->seq & 1) != 0)
 			continue;
-		zero_and_name(local, key, TALLY_NONE);
+		zero_and_name(segment, local, key, TALLY_NONE);
 		memcpy(local->parts, parts, sizeof(local->parts));
 		tally_seq_end(&local->seq);
 		return true;
@@ -536,6 +532,25 @@ tally_cache_flush(tally_cache *cache)
 	cache->strays = 0;
 }
 
+/* `latest` names local entries without their tags: none that has a statement of that id. */
+void
+tally_cache_forget(tally_cache *cache)
+{
+	if (cache->segment == NULL)
+		return;
+	memset(cache->tags, 0, sizeof(cache->tags));
+	for (uint32_t n = 0; n < TALLY_SEEN; n++)
+		for (uint32_t i = 0; i < cache->limit; i++)
+		{
+			const tally_local_statement *local = &cache->local[(cache->latest[n] + i) % cache->limit];
+
+			if (local->state == 1 && local->key.id % TALLY_SEEN == n)
+				continue;
+			cache->latest[n] = (uint8_t) ((cache->latest[n] + i) % cache->limit);
+			break;
+		}
+}
+
 /* ---------------------------------------------------------------- strays */
 
 static inline bool
@@ -729,7 +744,7 @@ take_local(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 {
 	tally_local_statement *local = &cache->local[index];
 
-	zero_and_name(local, key, pinned);
+	zero_and_name(cache->segment, local, key, pinned);
 	tally_seq_end(&local->seq);
 	cache->tags[index] = tag;
 	cache->hints[index] = known;

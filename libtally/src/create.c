@@ -66,6 +66,7 @@ fill_header(tally_header *header, const tally_options *options, const tally_head
 	header->server_port = options->server_port;
 	header->system_id = options->system_id;
 	header->statements_since_ns = header->created_realtime_ns;
+	header->extremes_resets = 1;
 	header->flags = options->flags;
 	header->level_word = (uint32_t) options->level;
 	header->reset_tick = header->clock_tick0;

@@ -267,6 +267,7 @@ extern uint32_t tally_statement_obtain(tally_segment *segment, tally_sets *sets,
 									   const tally_statement_key *key, uint64_t tag,
 									   const tally_statement_text *text);
 extern void tally_statement_remove(tally_segment *segment, uint32_t number);
+extern void tally_statement_reset_extremes(tally_segment *segment, uint32_t number, uint32_t resets, int64_t now_us);
 extern void tally_statement_add(tally_segment *segment, uint32_t number,
 								const tally_local_statement *local, uint64_t item);
 extern void tally_statement_add_near(const tally_statement *statement, tally_figures *figures);

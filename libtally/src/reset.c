@@ -16,7 +16,7 @@ next_number(tally_header *header)
 {
 	uint32_t	word = __atomic_load_n(&header->level_word, __ATOMIC_RELAXED);
 
-	while (!__atomic_compare_exchange_n(&header->level_word, &word, word + 0x100u, false,
+	while (!__atomic_compare_exchange_n(&header->level_word, &word, word + TALLY_RESET, false,
 										__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		;
 }

@@ -101,6 +101,49 @@ tally_statements_reset(tally_segment *segment, const tally_statement_filter *fil
 	return removed;
 }
 
+/* The byte by which writers notice it. */
+static void
+announce_extremes(tally_header *header)
+{
+	uint32_t	word = __atomic_load_n(&header->level_word, __ATOMIC_RELAXED);
+	uint32_t	next;
+
+	do
+		next = (word & ~0xFF00u) | ((word + TALLY_EXTREMES_RESET) & 0xFF00u);
+	while (!__atomic_compare_exchange_n(&header->level_word, &word, next, false,
+										__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+/*
+ * The number first: a local entry that is taken from now on has it, and its executions are later than the reset. One that was
+ * taken before has a lower one, and is not counted in the new extremes; the word makes its writer take another one.
+ */
+void
+tally_statements_reset_extremes(tally_segment *segment, const tally_statement_filter *filter, int64_t now_us)
+{
+	tally_header *header = segment->header;
+	uint32_t	resets = __atomic_add_fetch(&header->extremes_resets, 1, __ATOMIC_ACQ_REL);
+	tally_holder me;
+
+	TALLY_STOP("reset of extremes numbered");
+	tally_holder_self(&me);
+	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
+	{
+		if (!tally_set_lock(segment, &me, s))
+		{
+			tally_count_one(&header->statements_dropped);
+			continue;
+		}
+		for (uint32_t n = s * TALLY_WAYS; n < (s + 1) * TALLY_WAYS; n++)
+			if (tally_set_at(segment, s)->tags[n % TALLY_WAYS] != 0 &&
+				tally_statement_matches(&tally_statement_at(segment, n)->key, filter))
+				tally_statement_reset_extremes(segment, n, resets, now_us);
+		tally_set_unlock(tally_set_at(segment, s));
+	}
+	TALLY_STOP("extremes reset, writers do not know");
+	announce_extremes(header);
+}
+
 /*
  * After the death of a holder of the set's lock: what it was changing is lost, and what it has flushed is
  * not flushed again.

@@ -390,7 +390,9 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	statement->text_whole = 0;
 	statement->encoding = 0;
 	statement->born = tally_now(segment->clock);
+	statement->extremes = 0;
 	memset(&statement->exec, 0, sizeof(*statement) - offsetof(tally_statement, exec));
+	statement->since_us = (int64_t) (tally_realtime_ns() / 1000);
 	if (statement->more != 0)
 		memset(tally_rest_at(segment, number), 0, sizeof(tally_figures));
 	statement->more = 0;
@@ -447,15 +449,20 @@ earlier_of(int64_t a, int64_t b)
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* All counts that are in the rest only. */
+/* The counts that are in the rest only, as far as they are in use: TALLY_MORE_*. */
 static void
-add_far(tally_counts *to, const tally_counts *from)
+add_far(tally_counts *to, const tally_counts *from, uint32_t more)
 {
 	add_words(to->blocks + 1, from->blocks + 1,
 			  (offsetof(tally_counts, plan) - offsetof(tally_counts, blocks)) / sizeof(uint64_t) - 1);
 	tally_moments_merge(&to->plan, &from->plan);
+	if (__builtin_expect((more & TALLY_MORE_RARE) == 0, 1))
+		return;
 	add_words(to->io_ns, from->io_ns,
-			  (sizeof(*from) - offsetof(tally_counts, io_ns)) / sizeof(uint64_t));
+			  (offsetof(tally_counts, failed) - offsetof(tally_counts, io_ns)) / sizeof(uint64_t));
+	for (int i = 0; i < TALLY_FAILED; i++)
+		if (from->failed[i] != 0)
+			to->failed[i] += from->failed[i] < UINT32_MAX - to->failed[i] ? from->failed[i] : UINT32_MAX - to->failed[i];
 }
 
 void
@@ -468,7 +475,7 @@ tally_counts_add(tally_counts *to, const tally_counts *from)
 	tally_moments_merge(&to->exec, &from->exec);
 	to->rows += from->rows;
 	to->blocks[0] += from->blocks[0];
-	add_far(to, from);
+	add_far(to, from, TALLY_MORE_COMMON | TALLY_MORE_RARE);
 }
 
 /* Complete a copy of an entry's rest, or zeros where that is not in use, by what the entry itself holds. */
@@ -498,6 +505,21 @@ rest_of(tally_segment *segment, tally_statement *statement, uint32_t number)
 	statement->more = 1;
 	TALLY_POINT("rest in use");
 	return tally_rest_at(segment, number);
+}
+
+/* Its minima and maxima begin again; it is the reset of that number. */
+void
+tally_statement_reset_extremes(tally_segment *segment, uint32_t number, uint32_t resets, int64_t now_us)
+{
+	tally_statement *statement = tally_statement_at(segment, number);
+
+	statement_begin(statement);
+	rest_of(segment, statement, number)->extremes = (tally_extremes) {
+		.exec_min = UINT64_MAX,.plan_min = UINT64_MAX,.since_us = now_us
+	};
+	TALLY_STOP("extremes reset, without a number");
+	statement->extremes = resets;
+	statement_end(statement);
 }
 
 static inline void
@@ -532,10 +554,10 @@ add_part(tally_segment *segment, tally_statement *statement, uint32_t number, co
 	tally_parts_add(rest_of(segment, statement, number)->parts, part->stat, part->count, part->ticks);
 }
 
-/* The caller has begun the statement. `more`: more of the counts is in use than the first cache line. */
+/* The caller has begun the statement. `more`: TALLY_MORE_* of the counts. */
 static inline void
 add_to(tally_segment *segment, tally_statement *statement, uint32_t number,
-	   const tally_counts *counts, const tally_part *parts, bool more)
+	   const tally_counts *counts, const tally_part *parts, uint32_t more)
 {
 	if (statement->exec.count == 0 && counts->exec.count != 0)
 	{
@@ -555,8 +577,8 @@ add_to(tally_segment *segment, tally_statement *statement, uint32_t number,
 										 : first_of(counts->first_us, counts->last_us));
 	if (counts->last_us > statement->last_us)
 		statement->last_us = counts->last_us;
-	if (more)
-		add_far(&rest_of(segment, statement, number)->counts, counts);
+	if (more != 0)
+		add_far(&rest_of(segment, statement, number)->counts, counts, more);
 	for (int i = 0; i < TALLY_PARTS && parts[i].stat != 0; i++)
 		add_part(segment, statement, number, &parts[i]);
 }
@@ -573,7 +595,10 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_s
 	bool		first = statement->exec.count == 0 && exec->count != 0;
 
 	statement_begin(statement);
-	add_to(segment, statement, number, &local->counts, local->parts, local->more != 0);
+	add_to(segment, statement, number, &local->counts, local->parts, local->more);
+	/* of a local entry that was taken before they were reset, nobody knows which executions are later */
+	if (__builtin_expect(statement->extremes != 0, 0) && local->extremes >= statement->extremes)
+		tally_extremes_add(&tally_rest_at(segment, number)->extremes, &local->counts);
 	TALLY_STOP("figures added, not the histogram");
 	if (exec->count == 1)
 		add_bucket(segment, statement, number, tally_bucket(exec->max), 1);
@@ -589,19 +614,24 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_s
 	statement_end(statement);
 }
 
-static bool
-has_more(const tally_counts *counts)
+/* TALLY_MORE_* */
+static uint32_t
+more_of(const tally_counts *counts)
 {
 	static const tally_counts none;
+	uint32_t	more = 0;
 
-	return memcmp(counts->blocks + 1, none.blocks + 1,
-				  offsetof(tally_counts, first_us) - offsetof(tally_counts, blocks[1])) != 0 ||
-		memcmp(counts->io_ns, none.io_ns, sizeof(*counts) - offsetof(tally_counts, io_ns)) != 0;
+	if (memcmp(counts->blocks + 1, none.blocks + 1,
+			   offsetof(tally_counts, first_us) - offsetof(tally_counts, blocks[1])) != 0)
+		more |= TALLY_MORE_COMMON;
+	if (memcmp(counts->io_ns, none.io_ns, sizeof(*counts) - offsetof(tally_counts, io_ns)) != 0)
+		more |= TALLY_MORE_RARE;
+	return more;
 }
 
 bool
 tally_statement_load(tally_segment *segment, const tally_statement_key *key,
-					 const tally_figures *figures, const tally_statement_text *text, int32_t usage)
+					 const tally_figures *figures, const tally_statement_text *text, int32_t usage, int64_t since_us)
 {
 	tally_holder me;
 	tally_sets	sets;
@@ -624,7 +654,14 @@ tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 
 		set_usage(set, number % TALLY_WAYS, clock, statement->exec.count == 0 || have < usage ? usage : have);
 		statement_begin(statement);
-		add_to(segment, statement, number, &figures->counts, figures->parts, has_more(&figures->counts));
+		add_to(segment, statement, number, &figures->counts, figures->parts, more_of(&figures->counts));
+		if (since_us != 0 && since_us < statement->since_us)
+			statement->since_us = since_us;
+		if (figures->extremes.since_us != 0 && statement->extremes == 0)
+		{
+			rest_of(segment, statement, number)->extremes = figures->extremes;
+			statement->extremes = 1;	/* no later than any local entry */
+		}
 		for (uint32_t b = 0; b < TALLY_HIST_BUCKETS; b++)
 			if (figures->hist[b] != 0)
 				add_bucket(segment, statement, number, b, figures->hist[b]);

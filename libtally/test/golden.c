@@ -85,6 +85,7 @@ fixed_machine(void)
 			tally_statement *statement = at(&header->statements, i);
 
 			statement->born = statement->state == 1 ? 2 * SECOND + 800000000 : 0;
+			statement->since_us = statement->state == 1 ? 1700000000 * (SECOND / 1000) - 1 : 0;
 		}
 	for (uint32_t i = 0; i < header->event_count; i++)
 	{
@@ -178,7 +179,7 @@ execute(tally_local_statement *local, uint64_t ticks, uint64_t seed, uint32_t cp
 
 	tally_seq_begin(&local->seq);
 	tally_local_statement_count(local, ticks, 1700000000000000 + (int64_t) (seed + ticks));
-	local->more = 1;
+	local->more = TALLY_MORE_COMMON | TALLY_MORE_RARE;
 	tally_moments_add(&counts->plan, ticks / 8);
 	counts->rows += seed + 1;
 	for (uint32_t i = 0; i < 10; i++)
@@ -186,18 +187,26 @@ execute(tally_local_statement *local, uint64_t ticks, uint64_t seed, uint32_t cp
 	for (uint32_t i = 0; i < 3; i++)
 		counts->wal[i] += seed + 20 + i;
 	for (uint32_t i = 0; i < 4; i++)
-	{
 		counts->io_ticks[i] += seed + 30 + i;
+	counts->wal_buffers_full += seed + 34;
+	for (uint32_t i = 0; i < 6; i++)
 		counts->io_ns[i] += seed + 40 + i;
-	}
 	counts->temp_files += seed + 50;
 	counts->temp_bytes += seed + 51;
 	counts->errors += seed + 52;
 	counts->cancels += seed + 53;
 	counts->workers += seed + 54;
 	counts->worker_ticks += seed + 55;
-	for (uint32_t i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		counts->jit[i] += seed + 60 + i;
+	counts->workers_planned += seed + 70;
+	counts->workers_launched += seed + 71;
+	counts->generic_plans += seed + 72;
+	counts->custom_plans += seed + 73;
+	counts->user_ns += seed + 74;
+	counts->system_ns += seed + 75;
+	for (uint32_t i = 0; i < TALLY_FAILED; i++)
+		counts->failed[i] += seed + 80 + i;
 	tally_parts_add(local->parts, 1 + cpu, 2, ticks / 4);
 	tally_parts_add(local->parts, 1 + read, 1, ticks - ticks / 4);
 	tally_seq_end(&local->seq);

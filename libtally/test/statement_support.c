@@ -53,7 +53,7 @@ test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks,
 	/* some have more than an entry's own lines hold */
 	if (ticks % 2 == 1)
 	{
-		local->more = 1;
+		local->more |= TALLY_MORE_RARE;
 		local->counts.errors++;
 	}
 	tally_parts_add(local->parts, 1 + (uint32_t) (ticks % 5), 1, ticks);

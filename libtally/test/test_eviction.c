@@ -105,7 +105,7 @@ evict_each_other(uint32_t databases, void (*check) (uint64_t given))
 
 			key.database_id = 1 + (uint32_t) (test_random(&seed) % databases);
 			if (i % 10 == 0)
-				assert_true(tally_statement_load(&segment, &key, &figures, NULL, 0));
+				assert_true(tally_statement_load(&segment, &key, &figures, NULL, 0, 0));
 			else					/* with a text it is in the table at once, without when it is flushed */
 				assert_non_null(test_execute(&cache, &key, 50, i % 3 == 0 ? "select $1" : NULL));
 			given += i % 10 == 0 ? 7 : 50;
@@ -560,9 +560,9 @@ a_saved_statement_is_added_when_loaded(void **state)
 	kept->hist[tally_bucket(5)]++;
 	kept->hist[tally_bucket(500)]++;
 	tally_parts_add(kept->parts, 3, 2, 505);
-	assert_true(tally_statement_load(&segment, &key, kept, &text, 0));
+	assert_true(tally_statement_load(&segment, &key, kept, &text, 0, 0));
 	test_execute_all(&cache, 31, 100, 1);
-	assert_true(tally_statement_load(&segment, &key, kept, NULL, 0));
+	assert_true(tally_statement_load(&segment, &key, kept, NULL, 0, 0));
 	test_read(&segment, &reading);
 	assert_int_equal(reading.count, 1);
 	assert_int_equal(reading.executions, 5);
@@ -578,7 +578,7 @@ a_saved_statement_is_added_when_loaded(void **state)
 	/* where one is that has no text, it gets this one */
 	key = test_key(32);
 	assert_non_null(tally_cache_enter(&cache, &key, NULL, TALLY_NONE));
-	assert_true(tally_statement_load(&segment, &key, kept, &text, 0));
+	assert_true(tally_statement_load(&segment, &key, kept, &text, 0, 0));
 	assert_int_equal(tally_statement_at(&segment, test_entry_of(&segment, 32))->text_bytes, 4);
 	free(kept);
 	assert_statements_at_rest(&segment);
@@ -597,7 +597,7 @@ saved_statements_keep_their_usage(void **state)
 		tally_statement_key key = test_key(1 + (uint64_t) i);
 
 		figures->counts.exec = (tally_moments) {.count = (uint64_t) (1000 - i),.total = (uint64_t) (1000 - i),.min = 1,.max = 1};
-		assert_true(tally_statement_load(&segment, &key, figures, NULL, 20 * i - 3000));
+		assert_true(tally_statement_load(&segment, &key, figures, NULL, 20 * i - 3000, 0));
 		/* less what it has evicted meanwhile */
 		assert_true(abs(tally_statement_usage(&segment, test_entry_of(&segment, key.id)) - (20 * i - 3000)) < 20);
 	}

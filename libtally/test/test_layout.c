@@ -216,7 +216,7 @@ the_golden_segment_is_written_again_to_the_byte(void **state)
 	assert_memory_equal(old_bytes, new_bytes, old_size);
 }
 
-/* v2.json has the words for the reader in Rust, too. */
+/* v3.json has the words for the reader in Rust, too. */
 static void
 events_of_the_golden_segment_are_put_into_the_golden_words(void **state)
 {

@@ -32,11 +32,11 @@ setting_the_level_keeps_the_number_of_resets(void **state)
 	(void) state;
 	assert_int_equal(tally_reset(&segment), 0);
 	tally_set_level(&segment, TALLY_LEVEL_OFF);
-	assert_int_equal(segment.header->level_word, 0x100);
+	assert_int_equal(segment.header->level_word, TALLY_RESET);
 	tally_set_level(&segment, TALLY_LEVEL_LOCKS);
-	assert_int_equal(segment.header->level_word, 0x102);
+	assert_int_equal(segment.header->level_word, TALLY_RESET | TALLY_LEVEL_LOCKS);
 	assert_int_equal(tally_reset(&segment), 0);
-	assert_int_equal(segment.header->level_word, 0x202);
+	assert_int_equal(segment.header->level_word, 2 * TALLY_RESET | TALLY_LEVEL_LOCKS);
 }
 
 static void

@@ -508,7 +508,7 @@ garbage_in_a_book_stays_within_bounds(void **state)
 			tally_switch_later(&slot, 0, tally_now(segment.clock));
 		}
 		if (round % 7 == 0)
-			segment.header->level_word += 0x100;
+			segment.header->level_word += TALLY_RESET;
 		tally_retire(&slot);
 	}
 	assert_int_equal(tally_claimed_slots(&segment), 0);

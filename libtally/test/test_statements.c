@@ -117,7 +117,7 @@ every_count_reaches_the_table_once(void **state)
 		sums.rows += 3;
 		sums.errors += i * i * 77 % 100000 % 2;
 		tally_seq_begin(&local->seq);
-		local->more = 1;
+		local->more = TALLY_MORE_COMMON | TALLY_MORE_RARE;
 		tally_moments_add(&local->counts.plan, i);
 		tally_moments_add(&sums.plan, i);
 		local->counts.last_us = (int64_t) (1000 + i);
@@ -165,6 +165,73 @@ every_count_reaches_the_table_once(void **state)
 				entry->parts[3].ticks + entry->parts[4].ticks == sums.exec.total);
 	assert_int_equal(entry->parts[5].stat, 0);
 	assert_statements_at_rest(&segment);
+}
+
+/* Of an entry: the shortest and the longest execution since its extremes were reset, 0 and 0 if there was none. */
+static void
+read_extremes(uint64_t id, uint64_t *min, uint64_t *max)
+{
+	tally_statement_copy copy;
+	const tally_extremes *extremes = &copy.figures.extremes;
+
+	assert_int_equal(tally_read_statement(&segment, test_entry_of(&segment, id), &copy), TALLY_READ_CONSISTENT);
+	*min = extremes->exec_min > extremes->exec_max ? 0 : extremes->exec_min;
+	*max = extremes->exec_max;
+}
+
+static void
+minima_and_maxima_begin_again_when_they_alone_are_reset(void **state)
+{
+	tally_statement_key key = test_key(1);
+	tally_statement_key other = test_key(2);
+	tally_statement_filter filter = {.id = 1};
+	uint32_t	word = segment.header->level_word;
+	tally_statement_copy copy;
+	uint64_t	min,
+				max;
+
+	(void) state;
+	test_execute(&cache, &key, 100, "one");
+	test_execute(&cache, &key, 1000, "one");
+	test_execute(&cache, &other, 10, "two");
+	tally_statements_reset_extremes(&segment, &filter, 4711);
+	assert_int_not_equal(TALLY_EXTREMES_OF(segment.header->level_word), TALLY_EXTREMES_OF(word));
+	assert_int_equal(TALLY_RESETS_OF(segment.header->level_word), TALLY_RESETS_OF(word));
+	/* by a writer that has not noticed it */
+	test_execute(&cache, &key, 50, "one");
+	tally_cache_flush(&cache);
+	read_extremes(1, &min, &max);
+	assert_true(min == 0 && max == 0);
+	/* and by one that has, with its local entry in the cache */
+	test_execute(&cache, &key, 40, "one");
+	tally_statements_reset_extremes(&segment, &filter, 4712);
+	tally_cache_forget(&cache);
+	assert_null(tally_cache_find(&cache, &key));
+	test_execute(&cache, &key, 70, "one");
+	test_execute(&cache, &key, 60, "one");
+	tally_cache_flush(&cache);
+	read_extremes(1, &min, &max);
+	assert_true(min == 60 && max == 70);
+	assert_int_equal(tally_read_statement(&segment, test_entry_of(&segment, 1), &copy), TALLY_READ_CONSISTENT);
+	assert_int_equal(copy.figures.extremes.since_us, 4712);
+	assert_int_equal(copy.entry.exec.min, 40);
+	assert_int_equal(copy.entry.exec.max, 1000);
+	assert_int_equal(copy.entry.exec.count, 6);
+	assert_int_equal(tally_read_statement(&segment, test_entry_of(&segment, 2), &copy), TALLY_READ_CONSISTENT);
+	assert_int_equal(copy.entry.extremes, 0);
+	assert_statements_at_rest(&segment);
+}
+
+static void
+the_byte_of_resets_of_extremes_is_no_part_of_the_others(void **state)
+{
+	tally_statement_filter filter = {.id = 1};
+	uint32_t	word = segment.header->level_word;
+
+	(void) state;
+	for (int i = 0; i < 256; i++)
+		tally_statements_reset_extremes(&segment, &filter, 1);
+	assert_int_equal(segment.header->level_word, word);
 }
 
 static void
@@ -338,7 +405,7 @@ a_segment_without_statements_has_none(void **state)
 	assert_null(none.segment);
 	tally_cache_flush(&none);
 	assert_int_equal(tally_statement_known(&plain, &key), TALLY_NONE);
-	assert_false(tally_statement_load(&plain, &key, &empty, NULL, 0));
+	assert_false(tally_statement_load(&plain, &key, &empty, NULL, 0, 0));
 	assert_int_equal(tally_statements_count(&plain), 0);
 	assert_int_equal(tally_statements_repair(&plain), 0);
 	assert_int_equal(tally_reset(&plain), 0);
@@ -479,6 +546,8 @@ main(void)
 		TEST(a_statement_is_entered_once_and_found_from_then_on),
 		TEST(two_statements_with_the_same_hash_stay_separate),
 		TEST(every_count_reaches_the_table_once),
+		TEST(minima_and_maxima_begin_again_when_they_alone_are_reset),
+		TEST(the_byte_of_resets_of_extremes_is_no_part_of_the_others),
 		TEST(more_statements_than_a_cache_holds_are_all_counted),
 		TEST(slots_that_cache_the_same_statement_add_up),
 		TEST(a_local_entry_about_to_overflow_is_flushed_first),

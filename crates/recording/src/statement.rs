@@ -2,29 +2,59 @@
 //! Statements as rows, and rows as statements.
 
 use crate::rows::{StatementAccountRow, StatementKey, StatementRow, TextRow};
-use segment::statements::{AccountRecord, StatementRecord, Sums, Text, Times, Unit, COUNTERS};
+use segment::statements::{
+    counter, AccountRecord, StatementRecord, Sums, Text, Times, Unit, COUNTERS,
+};
 use segment::Histogram;
 
+/// The columns of the counters, group by group, in the order of [`Sums::counters`].
 macro_rules! numbers {
-    ($($field:ident)*) => {
-        /// The counters in the order of [`Sums::counters`].
+    ($($group:ident: $($field:ident)*;)*) => {
         fn numbers(row: &StatementRow) -> [u64; COUNTERS] {
-            [$(row.$field),*]
+            [$($(row.$field),*),*]
         }
 
         fn numbers_mut(row: &mut StatementRow) -> [&mut u64; COUNTERS] {
-            [$(&mut row.$field),*]
+            [$($(&mut row.$field),*),*]
         }
+
+        /// Each group is where the segment's reader has it.
+        const _: () = {
+            let mut at = 0;
+            $(
+                assert!(at == counter::$group);
+                at += [$(stringify!($field)),*].len();
+            )*
+            assert!(at == COUNTERS);
+        };
     };
 }
 
 numbers! {
-    rows shared_hit shared_read shared_dirtied shared_written local_hit local_read local_dirtied
-    local_written temp_read temp_written wal_records wal_fpi wal_bytes read_ns write_ns
-    temp_read_ns temp_write_ns server_read_ns server_write_ns server_temp_read_ns
-    server_temp_write_ns temp_files temp_bytes errors cancels workers worker_ns jit_functions
-    jit_generation_ns jit_inlinings jit_inlining_ns jit_optimizations jit_optimization_ns
-    jit_emissions jit_emission_ns
+    ROWS: rows;
+    BLOCKS: shared_hit shared_read shared_dirtied shared_written local_hit local_read local_dirtied
+        local_written temp_read temp_written;
+    WAL: wal_records wal_fpi wal_bytes;
+    IO_TICKS: read_ns write_ns temp_read_ns temp_write_ns;
+    WAL_BUFFERS_FULL: wal_buffers_full;
+    IO_NS: server_read_ns server_write_ns server_temp_read_ns server_temp_write_ns;
+    LOCAL_IO_NS: server_local_read_ns server_local_write_ns;
+    TEMP_FILES: temp_files;
+    TEMP_BYTES: temp_bytes;
+    ERRORS: errors;
+    CANCELS: cancels;
+    WORKERS: workers;
+    WORKER_TICKS: worker_ns;
+    JIT: jit_functions jit_generation_ns jit_inlinings jit_inlining_ns jit_optimizations
+        jit_optimization_ns jit_emissions jit_emission_ns jit_deformings jit_deforming_ns;
+    WORKERS_PLANNED: workers_planned;
+    WORKERS_LAUNCHED: workers_launched;
+    GENERIC_PLANS: generic_plans;
+    CUSTOM_PLANS: custom_plans;
+    USER_NS: user_ns;
+    SYSTEM_NS: system_ns;
+    FAILED: failed_connection failed_data failed_integrity failed_transaction failed_rollback
+        failed_syntax failed_resources failed_object failed_system failed_other;
 }
 
 fn scaled(n: u64, ratio: f64) -> u64 {

@@ -3,7 +3,8 @@
 
 use crate::layout::{header, u32_at, u64_at};
 
-/// Bits of the level word that are the level. The four above change when traces are armed or withdrawn.
+/// Bits of the level word that are the level. The twelve above change when traces are armed or withdrawn, and when the
+/// extremes of statements are reset.
 pub(crate) const LEVEL: u32 = 0xF;
 
 /// How much the writers of a segment measure.
@@ -78,7 +79,7 @@ impl serde::Serialize for Level {
 
 /// The number of resets in a level word.
 pub fn resets_of_word(word: u32) -> u32 {
-    word >> 8
+    word >> 16
 }
 
 /// How a level ends by itself.

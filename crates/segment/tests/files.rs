@@ -325,7 +325,7 @@ proptest! {
                 Step::Reset => {
                     resets += 1;
                     maker.u64(header::RESET_TICK as u64, monotonic_ns());
-                    maker.level_word(resets << 8 | 1);
+                    maker.level_word(resets << 16 | 1);
                     for group in &mut groups {
                         group.heads.clear();
                         maker.write(group);

@@ -18,26 +18,30 @@ use std::path::Path;
 fn golden() -> (tempfile::TempDir, Segment, Value) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../format/golden");
     let mut bytes = Vec::new();
-    let packed = std::fs::File::open(folder.join("v2.seg.gz")).unwrap();
+    let packed = std::fs::File::open(folder.join("v3.seg.gz")).unwrap();
     GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
-    let reading = std::fs::read(folder.join("v2.json")).unwrap();
+    let reading = std::fs::read(folder.join("v3.json")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("v2.seg");
+    let path = folder.path().join("v3.seg");
     std::fs::write(&path, bytes).unwrap();
     let segment = Segment::open(&path).unwrap();
     (folder, segment, serde_json::from_slice(&reading).unwrap())
 }
 
 #[test]
-fn a_segment_of_version_1_is_refused_by_name() {
-    let packed = include_bytes!("../../../format/golden/v1.seg.gz");
-    let mut bytes = Vec::new();
-    GzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("v1.seg");
-    std::fs::write(&path, bytes).unwrap();
-    let error = Segment::open(&path).unwrap_err().to_string();
-    assert!(error.contains("v1.seg") && error.contains("version 1"), "{error}");
+fn segments_of_earlier_versions_are_refused_by_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../format/golden");
+    let place = tempfile::tempdir().unwrap();
+    for version in [1, 2] {
+        let mut bytes = Vec::new();
+        let packed = std::fs::File::open(folder.join(format!("v{version}.seg.gz"))).unwrap();
+        GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+        let name = format!("v{version}.seg");
+        let path = place.path().join(&name);
+        std::fs::write(&path, bytes).unwrap();
+        let error = Segment::open(&path).unwrap_err().to_string();
+        assert!(error.contains(&name) && error.contains(&format!("version {version}")), "{error}");
+    }
 }
 
 #[test]
@@ -331,6 +335,7 @@ fn assert_counts(read: &Statement, golden: &Value) {
         "first_us": seconds(read.first_seen()),
         "last_us": seconds(read.last_seen()),
         "wal": [w.records, w.fpi, w.bytes],
+        "wal_buffers_full": read.wal_buffers_full(),
         "temp_files": read.temp_files(),
         "temp_bytes": read.temp_bytes(),
         "errors": read.errors(),
@@ -339,8 +344,15 @@ fn assert_counts(read: &Statement, golden: &Value) {
         "worker_ticks": ticks(read.worker_seconds()),
         "jit": [
             j.functions, ticks(j.generation), j.inlinings, ticks(j.inlining), j.optimizations,
-            ticks(j.optimization), j.emissions, ticks(j.emission),
+            ticks(j.optimization), j.emissions, ticks(j.emission), j.deformings, ticks(j.deforming),
         ],
+        "workers_planned": read.workers_planned(),
+        "workers_launched": read.workers_launched(),
+        "generic_plans": read.generic_plans(),
+        "custom_plans": read.custom_plans(),
+        "user_ns": ticks(read.user_seconds()),
+        "system_ns": ticks(read.system_seconds()),
+        "failed": read.failed(),
     });
     for (key, value) in counts.as_object().unwrap() {
         assert_eq!(value, &golden[key], "{key}");
@@ -349,6 +361,9 @@ fn assert_counts(read: &Statement, golden: &Value) {
     for (i, time) in [io.read, io.write, io.temp_read, io.temp_write].into_iter().enumerate() {
         let both = ["io_ticks", "io_ns"].map(|key| golden[key][i].as_u64().unwrap());
         assert_eq!(ticks(time), both[0] + both[1], "io {i}");
+    }
+    for (i, time) in [io.server_local_read, io.server_local_write].into_iter().enumerate() {
+        assert_eq!(json!(ticks(time)), golden["io_ns"][4 + i], "local io {i}");
     }
 }
 
@@ -381,6 +396,7 @@ fn statements_read_as_they_were_written() {
         let entry =
             written["table"].as_array().unwrap().iter().find(|e| e["key"] == key(&read.key));
         assert_eq!(json!(read.born), entry.unwrap()["born"]);
+        assert_eq!(json!(read.since_us), entry.unwrap()["since_us"]);
     }
 
     // Of another boot, so nothing runs on beyond what is written.

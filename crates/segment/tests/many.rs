@@ -118,7 +118,7 @@ impl World {
     fn reset(&mut self) {
         self.resets += 1;
         self.maker.u64(header::RESET_TICK as u64, self.maker.now());
-        self.maker.level_word(self.resets << 8 | 1);
+        self.maker.level_word(self.resets << 16 | 1);
         self.recorded.clear();
         self.called = 0;
     }

@@ -315,7 +315,7 @@ fn after_a_reset_only_the_time_since_counts() {
     let before = segment.snapshot(None).unwrap();
     let reset = monotonic_ns();
     maker.u64(header::RESET_TICK as u64, reset);
-    maker.level_word(1 << 8 | 1);
+    maker.level_word(1 << 16 | 1);
     // The session has not noticed yet.
     let after = segment.snapshot(Some(&before)).unwrap();
     let delta = Delta::between(Some(&before), &after);
@@ -844,7 +844,7 @@ proptest! {
                 Step::Reset => {
                     resets += 1;
                     maker.u64(header::RESET_TICK as u64, now);
-                    maker.level_word(resets << 8 | 1);
+                    maker.level_word(resets << 16 | 1);
                     group.heads.clear();
                     maker.write(&group);
                     maker.u64(maker.entry_at(group.index) + entry::SESSIONS as u64, 0);

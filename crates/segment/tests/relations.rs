@@ -61,7 +61,7 @@ fn a_slot_does_not_count_until_it_has_noticed_a_reset() {
     maker.local_relation(0, 0, 1, 1, &Reads::of(16384, 8));
     let segment = Segment::open(&path).unwrap();
     let before = segment.relations().unwrap().unwrap();
-    maker.level_word(1 << 8 | 1);
+    maker.level_word(1 << 16 | 1);
     maker.relation(1, &Reads::of(16384, 2));
     let now = segment.relations().unwrap().unwrap();
     assert_eq!(reads(&now.since(None)), [(Some(16384), 2, 0)]);

@@ -133,7 +133,7 @@ fn a_clock_that_begins_anew_is_a_new_beginning_and_time_goes_on() {
     maker.u64(header::RESET_TICK as u64, AFTER);
     maker.u64(header::CLOCK_NS0 as u64, AFTER);
     maker.u64(header::CLOCK_TICK0 as u64, AFTER);
-    maker.level_word(maker.get_u32(header::LEVEL_WORD as u64) + 0x100);
+    maker.level_word(maker.get_u32(header::LEVEL_WORD as u64) + 0x1_0000);
     (follows.resets, follows.born, follows.run_start) = (1, AFTER, AFTER);
     maker.write(&follows);
     maker.advance(2 * SECOND);

@@ -81,7 +81,8 @@ fn statements(rows: &mut [StatementRow]) {
     sums! {
         DIGITS; read_ns write_ns temp_read_ns temp_write_ns server_read_ns server_write_ns
         server_temp_read_ns server_temp_write_ns worker_ns jit_generation_ns jit_inlining_ns
-        jit_optimization_ns jit_emission_ns
+        jit_optimization_ns jit_emission_ns jit_deforming_ns server_local_read_ns
+        server_local_write_ns user_ns system_ns
     }
     for row in rows {
         let second = row.last_us.div_euclid(SECOND_US) * SECOND_US;

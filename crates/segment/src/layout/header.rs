@@ -41,7 +41,7 @@ offsets! {
     PLANS              = 952, "Region; empty if no plans are kept, like the next one.";
     PLAN_MEMORY        = 968, "Region.";
     TRACES             = 984, "Region; empty if no process can be traced.";
-    LEVEL_WORD         = 1024, "U32: level in the low 4 bits, 4 bits for traces, resets above; the live part of the header begins here.";
+    LEVEL_WORD         = 1024, "U32: level in the low 4 bits, 4 bits for traces, 8 for resets of extremes, other resets above; the live part of the header begins here.";
     RESET_TICK         = 1032, "U64.";
     LEVEL_UNTIL        = 1040, "U64: tick at which the level ends by itself, 0 never.";
     LEVEL_THEN         = 1048, "U32: the level after that.";

@@ -40,7 +40,7 @@ pub use traces::{trace, trace_record, TRACE_RECORDS};
 /// The first eight bytes of a segment.
 pub const MAGIC: &[u8; 8] = b"TALLYSEG";
 /// The format version that this reader knows.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The value of `byte_order` on the machine that wrote it.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 offsets! {

@@ -26,15 +26,33 @@ offsets! {
 offsets! {
     /// Offsets in a statement's counts.
     counts:
-    SIZE     = 384, "Bytes.";
-    EXEC     = 0, "[`crate::layout::moments`] of executions.";
-    ROWS     = 40, "U64.";
-    LAST_US  = 48, "I64: microseconds since 1970, 0 unknown.";
-    BLOCKS   = 56, "Ten times u64; three for WAL and four for I/O in ticks follow.";
-    NEAR     = 64, "Bytes of the counts in an entry itself.";
-    PLAN     = 192, "[`crate::layout::moments`] of plannings.";
-    FIRST_US = 232, "I64, like the last; 0: the same as the last.";
-    IO_NS    = 240, "Four times u64; all further counts follow, up to the end.";
+    SIZE             = 512, "Bytes.";
+    EXEC             = 0, "[`crate::layout::moments`] of executions.";
+    ROWS             = 40, "U64.";
+    LAST_US          = 48, "I64: microseconds since 1970, 0 unknown.";
+    BLOCKS           = 56, "Ten times u64.";
+    NEAR             = 64, "Bytes of the counts in an entry itself.";
+    WAL              = 136, "Three times u64.";
+    IO_TICKS         = 160, "Four times u64.";
+    WAL_BUFFERS_FULL = 192, "U64.";
+    PLAN             = 200, "[`crate::layout::moments`] of plannings.";
+    FIRST_US         = 240, "I64, like the last; 0: the same as the last.";
+    IO_NS            = 248, "Four times u64.";
+    LOCAL_IO_NS      = 280, "Twice u64: of the first two of these.";
+    TEMP_FILES       = 296, "U64.";
+    TEMP_BYTES       = 304, "U64.";
+    ERRORS           = 312, "U64.";
+    CANCELS          = 320, "U64.";
+    WORKERS          = 328, "U64.";
+    WORKER_TICKS     = 336, "U64.";
+    JIT              = 344, "Ten times u64.";
+    WORKERS_PLANNED  = 424, "U64.";
+    WORKERS_LAUNCHED = 432, "U64.";
+    GENERIC_PLANS    = 440, "U64.";
+    CUSTOM_PLANS     = 448, "U64.";
+    USER_NS          = 456, "U64.";
+    SYSTEM_NS        = 464, "U64.";
+    FAILED           = 472, "Ten times u32, up to the end.";
 }
 
 offsets! {
@@ -64,15 +82,16 @@ offsets! {
     HIST       = 136, "[`crate::layout::NEAR_BUCKETS`] times u32.";
     PARTS      = 192, "[`crate::layout::NEAR_PARTS`] entries of [`crate::layout::part`].";
     FIRST_US   = 240, "I64, as in [`crate::layout::counts`].";
+    SINCE_US   = 248, "I64: since when it counts, microseconds since 1970.";
 }
 
 offsets! {
     /// Offsets in the rest of an entry, which is added to the entry.
     rest:
-    SIZE   = 3648, "Bytes.";
+    SIZE   = 3840, "Bytes.";
     COUNTS = 0, "[`crate::layout::counts`].";
-    PARTS  = 384, "[`crate::layout::PARTS`] entries of [`crate::layout::part`].";
-    HIST   = 960, "U64 a bucket.";
+    PARTS  = 512, "[`crate::layout::PARTS`] entries of [`crate::layout::part`].";
+    HIST   = 1088, "U64 a bucket.";
 }
 
 offsets! {
@@ -95,15 +114,15 @@ offsets! {
 offsets! {
     /// Offsets in a local entry of a slot's cache of statements.
     local_statement:
-    SIZE       = 2368, "Bytes.";
+    SIZE       = 2496, "Bytes.";
     SEQ        = 0, "U64: odd while it changes.";
     GENERATION = 8, "U64: counts the uses of this local entry.";
     DROP       = 16, "U64: the generation that was reset.";
     KEY        = 24, "[`crate::layout::key`].";
     STATE      = 48, "U32: 0 free, 1 used.";
     COUNTS     = 64, "[`crate::layout::counts`].";
-    PARTS      = 448, "[`crate::layout::PARTS`] entries of [`crate::layout::part`].";
-    HIST       = 1024, "U32 a bucket; not written before the second execution.";
+    PARTS      = 576, "[`crate::layout::PARTS`] entries of [`crate::layout::part`].";
+    HIST       = 1152, "U32 a bucket; not written before the second execution.";
 }
 
 offsets! {
@@ -131,7 +150,7 @@ offsets! {
 offsets! {
     /// Offsets in the text of a message whose statement is not known yet, behind the local entries of a cache.
     message_text:
-    OFFSET      = 152_256, "Where it is in the cache.";
+    OFFSET      = 160_448, "Where it is in the cache.";
     SIZE        = 1024, "Bytes.";
     BEGUN       = 0, "U64: of the message, as in the current; 0 while it changes.";
     BYTES       = 8, "U32: bytes of the text.";

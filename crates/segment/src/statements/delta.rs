@@ -93,6 +93,7 @@ fn since(now: &Statement, then: &Statement) -> Statement {
         key: now.key,
         text: now.text.clone(),
         born: now.born,
+        since_us: now.since_us,
         parts: parts.filter(|part| part.count > 0 || part.ticks > 0).collect(),
         sums: now.sums.since(&then.sums),
         second: now.second,

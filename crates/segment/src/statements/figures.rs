@@ -11,6 +11,7 @@ use crate::histogram::Histogram;
 use crate::layout::bucket_low;
 use crate::statement_text::Text;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A statement: since the start of its figures, or, in a [`super::StatementsDelta`], in the interval.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub struct Statement {
     pub text: Option<Text>,
     /// When it was added to the table, tick; 0: only sessions have it.
     pub born: u64,
+    /// Since when it counts, microseconds since 1970, across restarts; 0: only sessions have it.
+    pub since_us: i64,
     pub(super) sums: Sums,
     pub(super) parts: Vec<AccountTicks>,
     /// Seconds of a tick.
@@ -89,6 +92,10 @@ pub struct IoTimes {
     pub temp_read: f64,
     /// Writing them.
     pub temp_write: f64,
+    /// Of `read`, local blocks, where the server timed them.
+    pub server_local_read: f64,
+    /// Of `write`, likewise.
+    pub server_local_write: f64,
 }
 
 /// WAL written.
@@ -121,12 +128,73 @@ pub struct Jit {
     pub emissions: u64,
     /// Emitting code.
     pub emission: f64,
+    /// Executions that compiled the deforming of tuples.
+    pub deformings: u64,
+    /// Compiling that, which is part of generating code.
+    pub deforming: f64,
 }
 
 impl Jit {
     /// Whether nothing was compiled.
     pub fn is_zero(&self) -> bool {
         *self == Jit::default()
+    }
+}
+
+/// Why executions failed: the class of their SQLSTATE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// 08.
+    Connection,
+    /// 22.
+    Data,
+    /// 23.
+    Integrity,
+    /// 25: the state of the transaction.
+    Transaction,
+    /// 40: serialization failures and deadlocks.
+    Rollback,
+    /// 42: syntax and access.
+    Syntax,
+    /// 53 and 54: no resources, limits of the server.
+    Resources,
+    /// 55: the state of an object, such as a lock not available.
+    Object,
+    /// 57 and 58: intervention, and the operating system.
+    System,
+    /// All others.
+    Other,
+}
+
+impl Failure {
+    /// In the order of the file.
+    pub const ALL: [Failure; 10] = [
+        Failure::Connection,
+        Failure::Data,
+        Failure::Integrity,
+        Failure::Transaction,
+        Failure::Rollback,
+        Failure::Syntax,
+        Failure::Resources,
+        Failure::Object,
+        Failure::System,
+        Failure::Other,
+    ];
+
+    /// The class that it stands for; of several, the first.
+    pub fn class(self) -> &'static str {
+        match self {
+            Failure::Connection => "08",
+            Failure::Data => "22",
+            Failure::Integrity => "23",
+            Failure::Transaction => "25",
+            Failure::Rollback => "40",
+            Failure::Syntax => "42",
+            Failure::Resources => "53",
+            Failure::Object => "55",
+            Failure::System => "57",
+            Failure::Other => "other",
+        }
     }
 }
 
@@ -158,6 +226,11 @@ counters! {
     errors: ERRORS, "Executions ended by an error.";
     cancels: CANCELS, "Executions cancelled or timed out.";
     workers: WORKERS, "Parallel workers that took part.";
+    wal_buffers_full: WAL_BUFFERS_FULL, "How often it found the buffers of the WAL full (PostgreSQL 18).";
+    workers_planned: WORKERS_PLANNED, "Parallel workers that it was to have (PostgreSQL 18).";
+    workers_launched: WORKERS_LAUNCHED, "Parallel workers that were launched for it (PostgreSQL 18).";
+    generic_plans: GENERIC_PLANS, "Executions of a generic plan (PostgreSQL 19).";
+    custom_plans: CUSTOM_PLANS, "Executions of a custom plan of a cached statement (PostgreSQL 19).";
 }
 
 impl Statement {
@@ -249,7 +322,15 @@ impl Statement {
                 (self.counter(counter::IO_TICKS + at), self.counter(counter::IO_NS + at));
             ticks as f64 * self.second + ns as f64 * NANO
         };
-        IoTimes { read: time(0), write: time(1), temp_read: time(2), temp_write: time(3) }
+        let local = |at| self.counter(counter::LOCAL_IO_NS + at) as f64 * NANO;
+        IoTimes {
+            read: time(0),
+            write: time(1),
+            temp_read: time(2),
+            temp_write: time(3),
+            server_local_read: local(0),
+            server_local_write: local(1),
+        }
     }
 
     /// WAL written.
@@ -266,6 +347,27 @@ impl Statement {
         self.counter(counter::WORKER_TICKS) as f64 * self.second
     }
 
+    /// CPU time in user mode, where `pg_tally.statements_cpu` asks for it.
+    pub fn user_seconds(&self) -> f64 {
+        self.counter(counter::USER_NS) as f64 * NANO
+    }
+
+    /// CPU time in the kernel, likewise.
+    pub fn system_seconds(&self) -> f64 {
+        self.counter(counter::SYSTEM_NS) as f64 * NANO
+    }
+
+    /// Executions ended by an error, by [`Failure`].
+    pub fn failed(&self) -> [u64; Failure::ALL.len()] {
+        Failure::ALL.map(|failure| self.counter(counter::FAILED + failure as usize))
+    }
+
+    /// The same by the class of their SQLSTATE, without those of which there was none.
+    pub fn failed_by_class(&self) -> BTreeMap<&'static str, u64> {
+        let all = Failure::ALL.into_iter().map(Failure::class).zip(self.failed());
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+
     /// JIT compilation.
     pub fn jit(&self) -> Jit {
         let count = |at| self.counter(counter::JIT + at);
@@ -279,6 +381,8 @@ impl Statement {
             optimization: time(5),
             emissions: count(6),
             emission: time(7),
+            deformings: count(8),
+            deforming: time(9),
         }
     }
 

@@ -265,9 +265,9 @@ impl Segment {
     ) -> Result<Statement, Error> {
         let mut sums = Sums::default();
         let mut raw: Vec<AccountTicks> = Vec::new();
-        let mut born = 0;
+        let (mut born, mut since_us) = (0, 0);
         if let Some(entry) = found.entry {
-            born = entry.born;
+            (born, since_us) = (entry.born, entry.since_us);
             sums = entry.sums;
             raw = entry.parts;
         }
@@ -275,7 +275,8 @@ impl Segment {
             sums.add(&copy.sums);
             copy.parts.into_iter().for_each(|part| part.add_to(&mut raw));
         }
-        Ok(Statement { key, text, born, parts: self.name_parts(&raw)?, sums, second })
+        let parts = self.name_parts(&raw)?;
+        Ok(Statement { key, text, born, since_us, parts, sums, second })
     }
 
     fn in_flight(&mut self, working: Working, second: f64) -> Result<InFlight, Error> {

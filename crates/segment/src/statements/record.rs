@@ -176,6 +176,7 @@ impl Statements {
                 sums: record.sums,
                 text: record.text,
                 born: 0,
+                since_us: 0,
                 second,
             });
         }

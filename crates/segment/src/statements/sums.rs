@@ -72,38 +72,6 @@ impl Times {
     }
 }
 
-/// Number of the counts that are plain numbers.
-pub const COUNTERS: usize =
-    1 + (counts::PLAN - counts::BLOCKS) / 8 + (counts::SIZE - counts::IO_NS) / 8;
-
-/// The index of each.
-pub(super) mod counter {
-    /// One.
-    pub const ROWS: usize = 0;
-    /// Shared hit, read, dirtied, written; local the same; temporary read, written.
-    pub const BLOCKS: usize = 1;
-    /// Records, full-page images, bytes.
-    pub const WAL: usize = 11;
-    /// Blocks read, written, temporary read, written: by the probes ...
-    pub const IO_TICKS: usize = 14;
-    /// ... and by the server, where it timed them itself.
-    pub const IO_NS: usize = 18;
-    /// Temporary files.
-    pub const TEMP_FILES: usize = 22;
-    /// Their bytes.
-    pub const TEMP_BYTES: usize = 23;
-    /// Ended by an error.
-    pub const ERRORS: usize = 24;
-    /// Cancelled, or timed out.
-    pub const CANCELS: usize = 25;
-    /// Parallel workers.
-    pub const WORKERS: usize = 26;
-    /// How long they lived.
-    pub const WORKER_TICKS: usize = 27;
-    /// Functions, ns; inlinings, ns; optimizations, ns; emissions, ns.
-    pub const JIT: usize = 28;
-}
-
 /// The unit of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
@@ -112,18 +80,90 @@ pub enum Unit {
     /// Time, in ticks.
     Ticks,
     /// Time, in nanoseconds.
-    Nanoseconds,
+    Nanos,
 }
+
+/// The counts that are plain numbers, by groups: the index of the first, the units of all, and where the group is in the file.
+macro_rules! counters {
+    ($($doc:literal $name:ident: [$($unit:ident)*] at $offset:ident;)*) => {
+        /// The index of the first counter of each group in [`Sums::counters`].
+        pub mod counter {
+            use super::Unit;
+            counters! { @index 0; $($doc $name [$($unit)*])* }
+        }
+
+        const GROUPS: &[(usize, &[Unit])] = &[$((counts::$offset, &[$(Unit::$unit),*])),*];
+    };
+    (@index $at:expr;) => {
+        /// Number of counters.
+        pub const END: usize = $at;
+    };
+    (@index $at:expr; $doc:literal $name:ident [$($unit:ident)*] $($rest:tt)*) => {
+        #[doc = $doc]
+        pub const $name: usize = $at;
+        counters! { @index $name + [$(Unit::$unit),*].len(); $($rest)* }
+    };
+}
+
+counters! {
+    "One." ROWS: [Count] at ROWS;
+    "Shared hit, read, dirtied, written; local the same; temporary read, written."
+    BLOCKS: [Count Count Count Count Count Count Count Count Count Count] at BLOCKS;
+    "Records, full-page images, bytes." WAL: [Count Count Count] at WAL;
+    "Blocks read, written, temporary read, written: by the probes ..."
+    IO_TICKS: [Ticks Ticks Ticks Ticks] at IO_TICKS;
+    "How often the buffers of the WAL were full." WAL_BUFFERS_FULL: [Count] at WAL_BUFFERS_FULL;
+    "... and by the server, where it timed them itself." IO_NS: [Nanos Nanos Nanos Nanos] at IO_NS;
+    "Local blocks read and written, of these." LOCAL_IO_NS: [Nanos Nanos] at LOCAL_IO_NS;
+    "Temporary files." TEMP_FILES: [Count] at TEMP_FILES;
+    "Their bytes." TEMP_BYTES: [Count] at TEMP_BYTES;
+    "Ended by an error." ERRORS: [Count] at ERRORS;
+    "Cancelled, or timed out." CANCELS: [Count] at CANCELS;
+    "Parallel workers." WORKERS: [Count] at WORKERS;
+    "How long they lived." WORKER_TICKS: [Ticks] at WORKER_TICKS;
+    "Functions, ns; inlinings, ns; optimizations, ns; emissions, ns; deformings, ns."
+    JIT: [Count Nanos Count Nanos Count Nanos Count Nanos Count Nanos] at JIT;
+    "Parallel workers that it was to have ..." WORKERS_PLANNED: [Count] at WORKERS_PLANNED;
+    "... and had." WORKERS_LAUNCHED: [Count] at WORKERS_LAUNCHED;
+    "Executions of a generic plan ..." GENERIC_PLANS: [Count] at GENERIC_PLANS;
+    "... and of a custom one of a cached statement." CUSTOM_PLANS: [Count] at CUSTOM_PLANS;
+    "CPU time in user mode ..." USER_NS: [Nanos] at USER_NS;
+    "... and in the kernel." SYSTEM_NS: [Nanos] at SYSTEM_NS;
+    "Of those ended by an error, by [`super::Failure`]."
+    FAILED: [Count Count Count Count Count Count Count Count Count Count] at FAILED;
+}
+
+/// Number of the counts that are plain numbers.
+pub const COUNTERS: usize = counter::END;
+
+/// Bytes of a counter at that offset.
+const fn width(offset: usize) -> usize {
+    match offset < counts::FAILED {
+        true => 8,
+        false => 4,
+    }
+}
+
+/// Where each counter is in the file, and its unit.
+const FIELDS: [(usize, Unit); COUNTERS] = {
+    let mut fields = [(0, Unit::Count); COUNTERS];
+    let (mut group, mut at) = (0, 0);
+    while group < GROUPS.len() {
+        let mut i = 0;
+        while i < GROUPS[group].1.len() {
+            let offset = GROUPS[group].0;
+            fields[at] = (offset + i * width(offset), GROUPS[group].1[i]);
+            (i, at) = (i + 1, at + 1);
+        }
+        group += 1;
+    }
+    fields
+};
 
 impl Unit {
     /// The unit of a counter, by its index in [`Sums::counters`].
     pub fn of(index: usize) -> Unit {
-        match index {
-            counter::IO_TICKS..counter::IO_NS | counter::WORKER_TICKS => Unit::Ticks,
-            counter::IO_NS..counter::TEMP_FILES => Unit::Nanoseconds,
-            counter::JIT.. if (index - counter::JIT) % 2 == 1 => Unit::Nanoseconds,
-            _ => Unit::Count,
-        }
+        FIELDS.get(index).map_or(Unit::Count, |field| field.1)
     }
 }
 
@@ -161,7 +201,7 @@ pub struct Sums {
     pub exec: Times,
     /// Plannings.
     pub plan: Times,
-    /// Plain numbers, in the order of the file; [`Unit::of`] has their units.
+    /// Plain numbers, by the indexes of [`counter`]; [`Unit::of`] has their units.
     pub counters: [u64; COUNTERS],
     /// The first execution, microseconds since 1970; 0: unknown.
     pub first_us: i64,
@@ -223,13 +263,10 @@ impl Sums {
 
     /// The counts at `at`.
     fn of_counts(bytes: &[u8], at: usize) -> Sums {
-        let early = (counts::BLOCKS..counts::PLAN).step_by(8);
-        let late = (counts::IO_NS..counts::SIZE).step_by(8);
-        let offsets = std::iter::once(counts::ROWS).chain(early).chain(late);
-        let mut counters = [0; COUNTERS];
-        for (counter, offset) in counters.iter_mut().zip(offsets) {
-            *counter = u64_at(bytes, at + offset);
-        }
+        let counters = FIELDS.map(|(offset, _)| match width(offset) {
+            8 => u64_at(bytes, at + offset),
+            _ => u64::from(u32_at(bytes, at + offset)),
+        });
         let [first_us, last_us] = [counts::FIRST_US, counts::LAST_US];
         let [first_us, last_us] = [first_us, last_us].map(|field| u64_at(bytes, at + field) as i64);
         Sums {

@@ -199,7 +199,7 @@ fn a_file_with_a_good_checksum_and_bad_contents_is_set_aside() {
     let (names, first) = (word(12) as usize, HEADER + 96 * word(12) as usize);
     assert!(names > 1 && names < 1000, "{names}");
     // names, statements; accounts, first bucket, buckets, bytes of text; the first account's name
-    for at in [12, 16, first + 24, first + 28, first + 32, first + 40, first + 440] {
+    for at in [12, 16, first + 24, first + 28, first + 32, first + 40, first + 616] {
         for value in [0xffff_ffffu32, 0x7fff_ffff, word(at) + 1000] {
             let mut bad = good.clone();
             bad[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -211,6 +211,50 @@ fn a_file_with_a_good_checksum_and_bad_contents_is_set_aside() {
             cluster.stop(StopMode::Fast).unwrap();
         }
     }
+}
+
+/// The same file as version 3 had it: with fewer counts, without since when they count and without extremes of their own.
+fn as_version_3(file: &[u8]) -> Vec<u8> {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
+    let mut at = HEADER + 96 * word(12);
+    let mut old = file[..at].to_vec();
+    old[8] = 3;
+    for _ in 0..word(16) {
+        let (head, counts) = (at, at + 56);
+        old.extend_from_slice(&file[head..counts]);
+        for kept in [0..192, 200..280, 296..408] {
+            old.extend_from_slice(&file[counts + kept.start..counts + kept.end]);
+        }
+        let more = 24 * word(head + 24) + 8 * word(head + 32) + word(head + 40);
+        at = counts + 512 + 8 + 40;
+        old.extend_from_slice(&file[at..at + more]);
+        at += more;
+    }
+    assert_eq!(at, file.len() - 4, "all statements");
+    old.extend_from_slice(&[0; 4]);
+    sealed(old)
+}
+
+#[test]
+fn a_file_of_version_3_is_read() {
+    let mut cluster = shared();
+    create_views(&cluster);
+    work(&cluster);
+    let counts = |cluster: &Cluster| {
+        let sql = "select concat_ws('|', query, plans, calls, rows, shared_blks_hit, wal_records, wal_bytes, first_seen, \
+                   last_seen) from tally.statements where query like '%kept%' order by 1";
+        cluster.psql(sql).unwrap()
+    };
+    let before = counts(&cluster);
+    assert_eq!(before.lines().count(), 5, "{before}");
+    cluster.stop(StopMode::Fast).unwrap();
+    write(&cluster, &as_version_3(&fs::read(file(&cluster)).unwrap()));
+    cluster.start().unwrap();
+    assert_eq!(counts(&cluster), before);
+    // What the file did not have: a statement counts since its first execution.
+    let since =
+        "select bool_and(stats_since = first_seen) from tally.statements where query like '%kept%'";
+    assert_eq!(cluster.psql(since).unwrap(), "t");
 }
 
 /// Its query ids, databases and users would be those of others here.

@@ -36,23 +36,8 @@ fn status(client: &mut Client, name: &str) -> String {
     client.query_one(sql, &[&name]).unwrap().get(0)
 }
 
-/// Columns of pg_stat_statements since 1.11 that the segment has no space for (docs/statements-differences.md).
-const LACKING: [&str; 11] = [
-    "local_blk_read_time",
-    "local_blk_write_time",
-    "jit_deform_count",
-    "jit_deform_time",
-    "stats_since",
-    "minmax_stats_since",
-    "wal_buffers_full",
-    "parallel_workers_to_launch",
-    "parallel_workers_launched",
-    "generic_plan_calls",
-    "custom_plan_calls",
-];
-
 #[test]
-fn the_columns_of_pg_stat_statements_come_first() {
+fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() {
     if !has_module("pg_stat_statements") {
         println!("not tested: this server has no pg_stat_statements");
         return;
@@ -77,21 +62,154 @@ fn the_columns_of_pg_stat_statements_come_first() {
         _ => 54,
     };
     assert_eq!(theirs.len(), known, "another version than was looked at: {theirs:?}");
-    // Of 17 and later: times of shared and of local blocks apart, and columns that we lack.
+    let absent: Vec<_> = theirs.iter().filter(|column| !ours.contains(column)).collect();
+    assert!(absent.is_empty(), "{absent:?}");
+    // From 17 on, it has times of shared and of local blocks apart. We have their sum, too, where it was.
     for column in &mut theirs {
         *column =
             column.replace("shared_blk_read", "blk_read").replace("shared_blk_write", "blk_write");
     }
-    theirs.retain(|column| !LACKING.contains(&column.split(' ').next().unwrap()));
+    let later =
+        "local_blk_read_time local_blk_write_time jit_deform_count jit_deform_time stats_since minmax_stats_since \
+                 wal_buffers_full parallel_workers_to_launch parallel_workers_launched \
+                 generic_plan_calls custom_plan_calls";
+    theirs.retain(|column| !later.split(' ').any(|later| column.split(' ').next() == Some(later)));
     assert_eq!(theirs.len(), 43, "{theirs:?}");
     assert_eq!(ours[..theirs.len()], theirs[..]);
     let more = "p50_exec_time p90_exec_time p95_exec_time p99_exec_time p999_exec_time \
                 rows_per_call errors cancels first_seen last_seen temp_files temp_bytes workers \
                 worker_time cpu_time client_time io_time lwlock_time lock_time ipc_time \
-                other_time ledger_time query_bytes usename datname";
+                other_time ledger_time query_bytes shared_blk_read_time shared_blk_write_time \
+                local_blk_read_time local_blk_write_time wal_buffers_full jit_deform_count \
+                jit_deform_time parallel_workers_to_launch parallel_workers_launched \
+                generic_plan_calls custom_plan_calls stats_since minmax_stats_since errors_by_class usename datname";
     let names: Vec<_> =
         ours[theirs.len()..].iter().filter_map(|column| column.split(' ').next()).collect();
     assert_eq!(names, more.split_whitespace().collect::<Vec<_>>());
+}
+
+/// Where pg_stat_statements of the same server has no such column, the server does not tell, and a zero would be wrong.
+#[test]
+fn columns_of_later_versions_are_null() {
+    let database = Profile::Preloaded.database();
+    let mut client = database.connect();
+    client.batch_execute("select 'later'").unwrap();
+    let sql = "select (to_jsonb(s) ->> $1) is null from tally.statements s \
+               where query = 'select $1' and datname = current_database()";
+    for (since, columns) in [
+        (17, "shared_blk_read_time shared_blk_write_time local_blk_read_time local_blk_write_time jit_deform_count jit_deform_time"),
+        (18, "wal_buffers_full parallel_workers_to_launch parallel_workers_launched"),
+        (19, "generic_plan_calls custom_plan_calls"),
+        (15, "stats_since"),
+    ] {
+        for column in columns.split(' ') {
+            let null: bool = client.query_one(sql, &[&column]).unwrap().get(0);
+            assert_eq!(null, major() < since, "{column}");
+        }
+    }
+}
+
+#[test]
+fn minima_and_maxima_are_reset_alone() {
+    let mut cluster = shared();
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let mut worker = cluster.connect().unwrap();
+    for seconds in ["0.001", "0.02"] {
+        worker.batch_execute(&format!("select pg_sleep({seconds}) as extreme")).unwrap();
+        worker.batch_execute(&format!("select pg_sleep({seconds}), 'other'")).unwrap();
+    }
+    let of = |client: &mut Client, query: &str, what: &str| -> bool {
+        let sql = format!("select {what} from tally.statements where query = $1");
+        client.query_one(&sql, &[&query]).unwrap().get(0)
+    };
+    let one = "select pg_sleep($1) as extreme";
+    let other = "select pg_sleep($1), $2";
+    let never = "calls = 2 and min_exec_time < max_exec_time and minmax_stats_since = stats_since";
+    assert!(of(&mut client, one, never));
+    let reset = "select tally.reset(queryid => queryid, minmax_only => true) > stats_since from tally.statements where query = $1";
+    assert!(client.query_one(reset, &[&one]).unwrap().get::<_, bool>(0));
+    let none = "calls = 2 and min_exec_time + max_exec_time + min_plan_time + max_plan_time = 0 \
+                and total_exec_time > 0 and minmax_stats_since > stats_since";
+    assert!(of(&mut client, one, none));
+    assert!(of(&mut client, other, never));
+    // The same session, which has both in its cache.
+    worker.batch_execute("select pg_sleep(0.001) as extreme").unwrap();
+    worker.batch_execute("select pg_sleep(0.001), 'other'").unwrap();
+    let once = "calls = 3 and min_exec_time > 0 and min_exec_time = max_exec_time and min_plan_time = max_plan_time \
+                and min_plan_time > 0 and p50_exec_time > 0";
+    assert!(of(&mut client, one, once));
+    assert!(of(&mut client, other, "calls = 3 and min_exec_time < max_exec_time"));
+    drop((client, worker));
+    cluster.stop(scratch::StopMode::Fast).unwrap();
+    cluster.start().unwrap();
+    let mut client = cluster.connect().unwrap();
+    assert!(of(&mut client, one, once));
+    assert!(of(&mut client, one, "minmax_stats_since > stats_since"));
+}
+
+#[test]
+fn errors_are_counted_by_the_class_of_their_sqlstate() {
+    let database = Profile::Preloaded.database();
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "create table once (a int primary key); insert into once values (1);
+             create function fail(code text) returns void language plpgsql as
+                 $$ begin raise exception using errcode = code; end $$;
+             create function caught() returns void language plpgsql as
+                 $$ begin insert into once values (1); exception when unique_violation then end $$",
+        )
+        .unwrap();
+    let of = |client: &mut Client, query: &str| {
+        let sql = "select concat_ws(' ', calls, errors, cancels, errors_by_class::text) from tally.statements \
+                   where query = $1 and toplevel and datname = current_database()";
+        client.query_one(sql, &[&query]).unwrap().get::<_, String>(0)
+    };
+    let codes =
+        "08006 22012 23505 25006 40001 40P01 42501 53100 54000 55P03 57P03 58030 P0001 XX001";
+    for code in codes.split(' ') {
+        let error = client.batch_execute(&format!("select fail('{code}')")).unwrap_err();
+        assert_eq!(error.code().unwrap().code(), code);
+    }
+    let counted = of(&mut client, "select fail($1)");
+    let classes = r#"{"08": 1, "22": 1, "23": 1, "25": 1, "40": 2, "42": 1, "53": 2, "55": 1, "57": 2, "other": 2}"#;
+    assert_eq!(counted, format!("0 14 0 {classes}"));
+    // A cancellation is of no class.
+    client.batch_execute("set statement_timeout = '20ms'").unwrap();
+    assert!(client.batch_execute("select pg_sleep(9), 'of no class'").is_err());
+    client.batch_execute("reset statement_timeout").unwrap();
+    assert_eq!(of(&mut client, "select pg_sleep($1), $2"), "0 0 1");
+    // An error that another statement has caught; and one of the server itself.
+    client.batch_execute("select caught()").unwrap();
+    assert_eq!(of(&mut client, "select caught()"), "1 0 0");
+    assert!(client.batch_execute("insert into once values (1)").is_err());
+    assert_eq!(of(&mut client, "insert into once values ($1)"), r#"1 1 0 {"23": 1}"#);
+}
+
+#[test]
+fn a_statement_counts_since_it_was_first_met_or_reset_and_across_restarts() {
+    let mut cluster = shared();
+    create_views(&cluster);
+    let since = |cluster: &Cluster, as_of: &str| {
+        cluster.psql(&format!(
+            "select coalesce(stats_since >= '{as_of}', false) from tally.statements where query = 'select $1 as since'"
+        ))
+        .unwrap()
+    };
+    let now = |cluster: &Cluster| cluster.psql("select clock_timestamp()").unwrap();
+    let begin = now(&cluster);
+    cluster.psql("select 1 as since").unwrap();
+    let met = now(&cluster);
+    cluster.psql("select 2 as since").unwrap();
+    assert_eq!((&*since(&cluster, &begin), &*since(&cluster, &met)), ("t", "f"));
+    cluster.stop(scratch::StopMode::Fast).unwrap();
+    cluster.start().unwrap();
+    cluster.psql("select 3 as since").unwrap();
+    assert_eq!((&*since(&cluster, &begin), &*since(&cluster, &met)), ("t", "f"));
+    cluster.psql("select tally.reset(queryid => queryid) from tally.statements where query = 'select $1 as since'").unwrap();
+    cluster.psql("select 4 as since").unwrap();
+    assert_eq!(since(&cluster, &met), "t");
 }
 
 /// The clock's rate was measured against another clock when the segment was made.

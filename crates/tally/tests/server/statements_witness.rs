@@ -4,14 +4,25 @@
 
 use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use crate::support::verify::{Claim, Trial};
 use crate::support::workload::{self, LostByWitness};
 use postgres::Client;
 use scratch::Cluster;
 
-/// Figures that must agree exactly.
-const COUNTS: [&str; 20] = [
+/// Figures that must agree exactly, and since which major version pg_stat_statements has them.
+static COUNTS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let later: [(u32, &[&str]); 3] = [
+        (17, &["jit_deform_count"]),
+        (18, &["wal_buffers_full", "parallel_workers_to_launch", "parallel_workers_launched"]),
+        (19, &["generic_plan_calls", "custom_plan_calls"]),
+    ];
+    let later = later.into_iter().filter(|(since, _)| support::major() >= *since);
+    FIRST_COUNTS.into_iter().chain(later.flat_map(|(_, columns)| columns.iter().copied())).collect()
+});
+
+const FIRST_COUNTS: [&str; 20] = [
     "plans",
     "calls",
     "rows",
@@ -35,7 +46,19 @@ const COUNTS: [&str; 20] = [
 ];
 
 /// Times that the server measures for both.
-const SERVER_TIMES: [&str; 8] = [
+static SERVER_TIMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let apart = [
+        "shared_blk_read_time",
+        "shared_blk_write_time",
+        "local_blk_read_time",
+        "local_blk_write_time",
+        "jit_deform_time",
+    ];
+    let apart = apart.into_iter().filter(|_| support::major() >= 17);
+    FIRST_SERVER_TIMES.into_iter().chain(apart).collect()
+});
+
+const FIRST_SERVER_TIMES: [&str; 8] = [
     "blk_read_time",
     "blk_write_time",
     "temp_blk_read_time",
@@ -90,7 +113,7 @@ fn read(client: &mut Client, view: &str, major: u32) -> BTreeMap<Key, Statement>
     let times: String = KINDS
         .iter()
         .flat_map(|kind| PARTS.map(|part| format!(", {part}_{kind}_time")))
-        .chain(SERVER_TIMES.map(server_time))
+        .chain(SERVER_TIMES.iter().map(|column| server_time(column)))
         .collect();
     let sql = format!(
         "select userid::bigint, dbid::bigint, toplevel, queryid, query{counts}{times} from {view}
@@ -397,6 +420,7 @@ fn server(libraries: &str) -> Cluster {
             .setting("compute_query_id", "auto")
             .setting("track_io_timing", "on")
             .setting("shared_buffers", "4MB")
+            .setting("wal_buffers", "64kB")
             .setting("max_worker_processes", "8"),
     );
     support::create_views(&cluster);

@@ -14,7 +14,7 @@ use postgres::{Client, NoTls};
 use scratch::{Cluster, StopMode};
 
 /// The earlier versions, each with an upgrade script to the next.
-const EARLIER: [&str; 1] = ["0.1"];
+const EARLIER: [&str; 2] = ["0.1", "0.2"];
 
 fn versions() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally/test/versions")

@@ -309,6 +309,27 @@ fn more(row: &StatementRow) -> Vec<String> {
             bytes(wal.bytes as f64)
         ));
     }
+    if row.wal_buffers_full > 0 {
+        lines.push(format!("found the WAL buffers full {} times", whole(row.wal_buffers_full)));
+    }
+    if row.workers_planned > 0 {
+        lines.push(format!(
+            "parallel workers: {} planned, {} launched",
+            whole(row.workers_planned),
+            whole(row.workers_launched)
+        ));
+    }
+    if row.generic_plans + row.custom_plans > 0 {
+        lines.push(format!(
+            "executions of cached plans: {} generic, {} custom",
+            whole(row.generic_plans),
+            whole(row.custom_plans)
+        ));
+    }
+    if !row.failed.is_empty() {
+        let classes = row.failed.iter().map(|(class, count)| format!("{class}: {}", whole(*count)));
+        lines.push(format!("errors by SQLSTATE class: {}", classes.collect::<Vec<_>>().join(", ")));
+    }
     if row.temp_files > 0 {
         lines.push(format!(
             "temporary files: {}, {}",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! One statement, as `--json` prints it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use segment::statements::{Blocks, MessageText, Text, Wal};
@@ -73,12 +74,24 @@ pub struct StatementRow {
     pub temp_bytes: u64,
     /// Executions that ended in an error.
     pub errors: u64,
+    /// Of these, how many by the class of their SQLSTATE.
+    pub failed: BTreeMap<&'static str, u64>,
     /// Executions that were cancelled or timed out.
     pub cancels: u64,
     /// Parallel workers that took part.
     pub workers: u64,
     /// Total lifetime of these workers, seconds.
     pub worker_seconds: f64,
+    /// Parallel workers that it was to have; 0 up to PostgreSQL 17.
+    pub workers_planned: u64,
+    /// Parallel workers that were launched for it, likewise.
+    pub workers_launched: u64,
+    /// How often it found the buffers of the WAL full; 0 up to 17.
+    pub wal_buffers_full: u64,
+    /// Executions of a generic plan; 0 up to 18.
+    pub generic_plans: u64,
+    /// Executions of a custom plan of a cached statement, likewise.
+    pub custom_plans: u64,
     /// Start of the first counted execution, seconds since 1970.
     pub first_seen: Option<f64>,
     /// Start of the last one.
@@ -148,6 +161,10 @@ pub struct Io {
     pub temp_read_seconds: f64,
     /// Writing temporary files.
     pub temp_write_seconds: f64,
+    /// Of `read_seconds`, local blocks as the server timed them; 0 up to PostgreSQL 16.
+    pub server_local_read_seconds: f64,
+    /// Of `write_seconds`, likewise.
+    pub server_local_write_seconds: f64,
 }
 
 /// JIT compilation.
@@ -169,6 +186,10 @@ pub struct Jit {
     pub emissions: u64,
     /// Time of emitting machine code.
     pub emission_seconds: f64,
+    /// Passes that compiled the deforming of tuples; 0 up to PostgreSQL 16.
+    pub deformings: u64,
+    /// Time of that, part of `generation_seconds`.
+    pub deforming_seconds: f64,
 }
 
 /// A name, or the OID if the name is not known.
@@ -219,6 +240,8 @@ impl StatementRow {
                 write_seconds: io.write,
                 temp_read_seconds: io.temp_read,
                 temp_write_seconds: io.temp_write,
+                server_local_read_seconds: io.server_local_read,
+                server_local_write_seconds: io.server_local_write,
             },
             wal: it.wal(),
             jit: Jit {
@@ -230,13 +253,21 @@ impl StatementRow {
                 optimization_seconds: jit.optimization,
                 emissions: jit.emissions,
                 emission_seconds: jit.emission,
+                deformings: jit.deformings,
+                deforming_seconds: jit.deforming,
             },
             temp_files: it.temp_files(),
             temp_bytes: it.temp_bytes(),
             errors: it.errors(),
+            failed: it.failed_by_class(),
             cancels: it.cancels(),
             workers: it.workers(),
             worker_seconds: it.worker_seconds(),
+            workers_planned: it.workers_planned(),
+            workers_launched: it.workers_launched(),
+            wal_buffers_full: it.wal_buffers_full(),
+            generic_plans: it.generic_plans(),
+            custom_plans: it.custom_plans(),
             first_seen: it.first_seen(),
             last_seen: it.last_seen(),
             histogram: Bucket::all(it.histogram(), source.clock()),

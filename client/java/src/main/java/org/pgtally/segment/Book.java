@@ -61,7 +61,7 @@ public final class Book {
         ints.put(RUN, run);
         words.put(RUN_START, now);
         ints.put(Layout.B_PEND / 4, Layout.NONE);
-        ints.put(Layout.B_RESETS / 4, word >>> 8);
+        ints.put(Layout.B_RESETS / 4, Layout.resets(word));
         words.put(Layout.B_BORN / 8, now);
         ints.put(USED, 0);
         publish();
@@ -152,14 +152,14 @@ public final class Book {
      * @return whether something is measured at this level
      */
     boolean follow(int word) {
-        if (word >>> 8 != levelWord >>> 8) {
+        if (Layout.resets(word) != Layout.resets(levelWord)) {
             begin();
             zero();
             long reset = Memory.longAt(file.head, Layout.H_RESET_TICK);
             runStart = Math.max(runStart, reset);
             words.put(RUN_START, runStart);
             words.put(Layout.B_BORN / 8, runStart);
-            ints.put(Layout.B_RESETS / 4, word >>> 8);
+            ints.put(Layout.B_RESETS / 4, Layout.resets(word));
             publish();
         }
         levelWord = word;

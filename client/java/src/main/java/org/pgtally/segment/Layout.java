@@ -127,6 +127,11 @@ final class Layout {
     /** The bits of the level word that are the level. */
     static final int LEVEL = 0xf;
 
+    /** The number of resets in a level word. */
+    static int resets(int word) {
+        return word >>> 16;
+    }
+
     // A ring of traces.
     static final int T_SIZE = 4096;
     static final int T_CLAIM = 0;

@@ -212,7 +212,7 @@ final class SegmentFile {
 
     private void fillHeader() {
         head.putInt(Layout.H_BYTE_ORDER, 0x01020304);
-        head.putInt(Layout.H_VERSION, 2);
+        head.putInt(Layout.H_VERSION, 3);
         head.putInt(Layout.H_HEADER_SIZE, Layout.HEADER_SIZE);
         head.putInt(Layout.H_HIST_BUCKETS, Layout.HIST_BUCKETS);
         head.putLong(Layout.H_SEGMENT_SIZE, ringAt + RING_SIZE);

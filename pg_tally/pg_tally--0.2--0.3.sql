@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * pg_tally--0.2--0.3.sql: tally.statements has what pg_stat_statements got since PostgreSQL 17.
+ */
+
+\echo Use "ALTER EXTENSION pg_tally UPDATE" to load this file. \quit
+
+DROP FUNCTION tally.reset(oid, oid, bigint);
+
+CREATE FUNCTION tally.reset(userid oid DEFAULT 0, dbid oid DEFAULT 0, queryid bigint DEFAULT 0,
+    minmax_only boolean DEFAULT false)
+RETURNS timestamptz
+AS 'MODULE_PATHNAME', 'pg_tally_reset_0_3'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+REVOKE ALL ON FUNCTION tally.reset(oid, oid, bigint, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION tally.reset(oid, oid, bigint, boolean) IS
+    'reset all totals and statements, or the statements of a role, a database, a query id, or only their minima and maxima';
+
+DROP VIEW tally.statements;
+DROP FUNCTION tally.statement_rows(boolean);
+
+CREATE FUNCTION tally.statement_rows(
+    showtext boolean,
+    OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT query text,
+    OUT plans bigint, OUT total_plan_time double precision, OUT min_plan_time double precision,
+    OUT max_plan_time double precision, OUT mean_plan_time double precision,
+    OUT stddev_plan_time double precision,
+    OUT calls bigint, OUT total_exec_time double precision, OUT min_exec_time double precision,
+    OUT max_exec_time double precision, OUT mean_exec_time double precision,
+    OUT stddev_exec_time double precision, OUT rows bigint,
+    OUT shared_blks_hit bigint, OUT shared_blks_read bigint, OUT shared_blks_dirtied bigint,
+    OUT shared_blks_written bigint, OUT local_blks_hit bigint, OUT local_blks_read bigint,
+    OUT local_blks_dirtied bigint, OUT local_blks_written bigint, OUT temp_blks_read bigint,
+    OUT temp_blks_written bigint,
+    OUT blk_read_time double precision, OUT blk_write_time double precision,
+    OUT temp_blk_read_time double precision, OUT temp_blk_write_time double precision,
+    OUT wal_records bigint, OUT wal_fpi bigint, OUT wal_bytes numeric,
+    OUT jit_functions bigint, OUT jit_generation_time double precision,
+    OUT jit_inlining_count bigint, OUT jit_inlining_time double precision,
+    OUT jit_optimization_count bigint, OUT jit_optimization_time double precision,
+    OUT jit_emission_count bigint, OUT jit_emission_time double precision,
+    OUT p50_exec_time double precision, OUT p90_exec_time double precision,
+    OUT p95_exec_time double precision, OUT p99_exec_time double precision,
+    OUT p999_exec_time double precision, OUT rows_per_call double precision,
+    OUT errors bigint, OUT cancels bigint,
+    OUT first_seen timestamptz, OUT last_seen timestamptz,
+    OUT temp_files bigint, OUT temp_bytes bigint,
+    OUT workers bigint, OUT worker_time double precision,
+    OUT cpu_time double precision, OUT client_time double precision, OUT io_time double precision,
+    OUT lwlock_time double precision, OUT lock_time double precision, OUT ipc_time double precision,
+    OUT other_time double precision, OUT ledger_time double precision, OUT query_bytes integer,
+    OUT shared_blk_read_time double precision, OUT shared_blk_write_time double precision,
+    OUT local_blk_read_time double precision, OUT local_blk_write_time double precision,
+    OUT wal_buffers_full bigint, OUT jit_deform_count bigint, OUT jit_deform_time double precision,
+    OUT parallel_workers_to_launch bigint, OUT parallel_workers_launched bigint,
+    OUT generic_plan_calls bigint, OUT custom_plan_calls bigint, OUT stats_since timestamptz,
+    OUT minmax_stats_since timestamptz, OUT errors_by_class jsonb)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements_0_3'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
+COMMENT ON FUNCTION tally.statement_rows(boolean) IS
+    'statements, with their texts or without';
+
+CREATE VIEW tally.statements AS
+SELECT s.*, u.rolname AS usename, d.datname
+FROM tally.statement_rows(true) s
+     LEFT JOIN pg_authid u ON u.oid = s.userid
+     LEFT JOIN pg_database d ON d.oid = s.dbid;
+COMMENT ON VIEW tally.statements IS
+    'statements: the columns of pg_stat_statements, and quantiles, errors, where the time went';
+
+GRANT SELECT ON tally.statements TO PUBLIC;
