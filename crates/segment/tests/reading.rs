@@ -166,6 +166,7 @@ fn a_session_that_ends_between_two_snapshots_is_counted_once() {
     let wait = maker.stat("idle::wait::Client:ClientRead", ACCOUNT);
     let handle = maker.stat("command::Query::handle", TIMER);
     let mut group = maker.group(0);
+    maker.group_kind(&group, Who::client().kind);
     let start = monotonic_ns() - 1_000_000_000;
     let mut slot = maker.claim(2, 7, Who::client(), cpu, start);
     slot.switch(wait, start + 300_000_000);
