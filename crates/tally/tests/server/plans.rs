@@ -307,7 +307,10 @@ fn a_plan_that_changes_is_an_event_and_both_are_shown() {
     let mut json = tally();
     json.args(["statements", "--json", "--id", &id.to_string()]).arg(segment(&cluster));
     let json: Value = serde_json::from_str(&output(&mut json)).unwrap();
-    assert_eq!((&json["plans"][0]["planid"], &json["plans"][0]["noted"]), (&now.into(), &2.into()));
+    assert_eq!(
+        (&json["plans"][0]["planid"], &json["plans"][0]["noted"]),
+        (&now.to_string().into(), &2.into())
+    );
 
     // What others may not see of a statement they do not see of its plan.
     cluster.psql("create role other login").unwrap();
