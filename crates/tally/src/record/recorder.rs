@@ -76,7 +76,7 @@ fn detail_length(elapsed_ns: u64, interval: Duration, longest: Duration) -> u64 
     let (interval, longest) = (ns(interval), ns(longest));
     let fits = |part: &u64| {
         let length = longest / part;
-        longest % part == 0 && length % interval == 0
+        longest.is_multiple_of(*part) && length.is_multiple_of(interval)
     };
     let wanted = elapsed_ns / DETAILS;
     if wanted >= longest {
@@ -84,7 +84,7 @@ fn detail_length(elapsed_ns: u64, interval: Duration, longest: Duration) -> u64 
     }
     // Beginning with the longest one.
     let lengths = || (1..=longest / interval).filter(fits).map(|part| longest / part);
-    lengths().find(|length| *length <= wanted).or_else(|| lengths().last()).unwrap_or(longest)
+    lengths().find(|length| *length <= wanted).or_else(|| lengths().next_back()).unwrap_or(longest)
 }
 
 /// Where an interval begins or ends, by the clocks of the server's machine.
