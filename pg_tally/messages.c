@@ -335,12 +335,15 @@ other_getbyte(void)
 {
 	int			byte;
 
-	if (!tally.reads_messages && !begin_main_loop())
-		return original_getbyte();
+	if (!tally.reads_messages)
+	{
+		if (!begin_main_loop())
+			return original_getbyte();
+		if (interrupted.event != 0 && *server.query == NULL)
+			give_up_wait();
+	}
 	if (*server.query != NULL)
 		return copy_getbyte();
-	if (unlikely(interrupted.event != 0))
-		give_up_wait();
 	before_read();
 	byte = original_getbyte();
 	if (unlikely(tally.on))

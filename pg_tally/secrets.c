@@ -198,12 +198,9 @@ is_hidden_comment(const walk *w, const sql_lexer *l, const sql_token *token)
 		case SECRETS_ALL:
 			return true;
 		case SECRETS_SETTING:
-			if (w->hidden)
-				return true;
-			/* fall through */
 		case SECRETS_STRINGS:
 		case SECRETS_CODE:
-			return !token->ended || memchr(l->text + token->at, '\'', token->length) != NULL;
+			return (w->text->kind == SECRETS_SETTING && w->hidden) || !token->ended || memchr(l->text + token->at, '\'', token->length) != NULL;
 	}
 	return true;
 }
