@@ -146,7 +146,7 @@ impl Server {
             maker.u64(word as u64, value);
         }
         let word = header::LEVEL_WORD as u64;
-        maker.u32(word, maker.get_u32(word) + 0x100);
+        maker.u32(word, maker.get_u32(word) + 0x1_0000);
     }
 
     fn write(&self, id: usize) {

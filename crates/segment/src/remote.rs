@@ -58,7 +58,8 @@ impl Segment {
             Some(remote) => remote.moment.realtime_ns,
             None if self.clock.is_virtual() => {
                 // A counter that began anew is behind where the segment's began.
-                let now = self.header().created_realtime_ns.saturating_add(self.clock.ns_of(self.now()));
+                let now =
+                    self.header().created_realtime_ns.saturating_add(self.clock.ns_of(self.now()));
                 now.saturating_sub(self.header().clock_ns0)
             }
             None => crate::clock::realtime_ns().saturating_sub(self.ended_ns_ago()),

@@ -157,7 +157,8 @@ fn with_a_leader_held(
             scope.spawn(move || insert(session).unwrap());
         }
         let waits = "select count(*) from pg_stat_activity \
-                     where wait_event_type = 'LWLock' and lower(wait_event) = 'walwrite'";
+                     where wait_event_type = 'LWLock' and lower(wait_event) = 'walwrite' \
+                     and backend_type = 'client backend'";
         eventually("the others wait for it", || {
             client.query_one(waits, &[]).unwrap().get::<_, i64>(0) == followers
         });
