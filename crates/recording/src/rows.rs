@@ -204,8 +204,8 @@ table! {
     workers_launched: u64, Count, sum, "Parallel workers that were launched for it; 0 up to 17.";
     generic_plans: u64, Count, sum, "Executions of a generic plan; 0 up to 18.";
     custom_plans: u64, Count, sum, "Executions of a custom plan of a cached statement; 0 up to 18.";
-    user_ns: u64, Ns, sum, "CPU time in user mode, with `pg_tally.statements_cpu`.";
-    system_ns: u64, Ns, sum, "CPU time in the kernel, with `pg_tally.statements_cpu`.";
+    user_ns: u64, Ns, sum, "CPU time in user mode; 0: not measured.";
+    system_ns: u64, Ns, sum, "CPU time in the kernel; 0: not measured.";
     failed_connection: u64, Count, sum, "Of `errors`, those of SQLSTATE class 08.";
     failed_data: u64, Count, sum, "Class 22, data exceptions.";
     failed_integrity: u64, Count, sum, "Class 23, integrity constraints.";

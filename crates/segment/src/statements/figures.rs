@@ -347,7 +347,7 @@ impl Statement {
         self.counter(counter::WORKER_TICKS) as f64 * self.second
     }
 
-    /// CPU time in user mode, where `pg_tally.statements_cpu` asks for it.
+    /// CPU time in user mode; 0: not measured.
     pub fn user_seconds(&self) -> f64 {
         self.counter(counter::USER_NS) as f64 * NANO
     }
