@@ -6,6 +6,7 @@
 use crate::support;
 use std::time::Instant;
 
+use crate::support::stopped::Stopped;
 use crate::support::strace::Strace;
 use crate::support::verify::{Claim, Trial};
 use crate::support::{create_views, eventually};
@@ -131,6 +132,20 @@ fn run(cluster: &Cluster, client: &mut Client) -> (u64, Figures) {
     (result.transactions, Figures::read(client).since(before))
 }
 
+/// It might wait like the others, and flush what they have written. Where it sleeps it holds no lock.
+fn stop_wal_writer(client: &mut Client) -> Stopped {
+    let sql = "select pid, lower(wait_event) = 'walwritermain' from pg_stat_activity
+               where backend_type = 'walwriter'";
+    let mut stopped = None;
+    eventually("the WAL writer sleeps", || {
+        stopped = None;
+        let pid: i32 = client.query_one(sql, &[]).unwrap().get(0);
+        stopped = Some(Stopped::new(pid));
+        client.query_one(sql, &[]).unwrap().get::<_, Option<bool>>(1) == Some(true)
+    });
+    stopped.unwrap()
+}
+
 /// One session is held at the system call that flushes its commit, until this number of others wait for it with
 /// commits of their own. Returns our figures; None where strace may not trace.
 fn with_a_leader_held(
@@ -147,6 +162,7 @@ fn with_a_leader_held(
         session.batch_execute("insert into t values (1)").unwrap();
         session.batch_execute("select 1").unwrap();
     }
+    let _writer = stop_wal_writer(client);
     let before = Figures::read(client);
     let strace = Strace::hold(call, pid)?;
     std::thread::scope(|scope| {

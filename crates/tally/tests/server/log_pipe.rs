@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A log collector that stops: processes wait for its pipe, and what they wait for has a name.
 
+use crate::support::stopped::Stopped;
 use crate::support::{create_views, eventually, plain, start};
 use postgres::NoTls;
-use rustix::process::{kill_process, Pid, Signal};
-
-/// The process goes on when this is dropped.
-struct Stopped(Pid);
-
-impl Stopped {
-    fn new(pid: i32) -> Stopped {
-        let pid = Pid::from_raw(pid).unwrap();
-        kill_process(pid, Signal::STOP).unwrap();
-        Stopped(pid)
-    }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        kill_process(self.0, Signal::CONT).unwrap();
-    }
-}
 
 #[test]
 fn a_session_that_waits_for_the_log_collector_is_shown_with_what_it_waits_for() {

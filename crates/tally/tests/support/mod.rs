@@ -34,6 +34,7 @@ pub mod shared_server;
 pub mod slow_disk;
 pub mod spark;
 pub mod stepping;
+pub mod stopped;
 pub mod storage;
 pub mod strace;
 pub mod synthetic;
