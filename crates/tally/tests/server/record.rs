@@ -4,10 +4,11 @@
 
 use crate::frames as recorder;
 use crate::support;
+use crate::support::owned::Owned;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use crate::support::reachable::Reachable;
 use crate::support::{complaint, eventually, output, segment, shared, tally};
@@ -35,7 +36,7 @@ fn pgbench(cluster: &Cluster, args: &[&str]) -> Vec<String> {
 
 /// A running recorder with short intervals.
 struct Running {
-    child: Child,
+    child: Owned,
     directory: PathBuf,
 }
 
@@ -59,7 +60,7 @@ impl Running {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Running { child, directory: directory.to_path_buf() }
+        Running { child: Owned::new(child), directory: directory.to_path_buf() }
     }
 
     fn signal(&self, signal: Signal) {
@@ -82,7 +83,7 @@ impl Running {
     /// Interrupts the recorder; returns its messages.
     fn end(self) -> String {
         self.signal(Signal::INT);
-        let output = self.child.wait_with_output().unwrap();
+        let output = self.child.wait();
         let messages = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{messages}");
         messages
@@ -510,7 +511,7 @@ fn a_killed_recorder_leaves_every_complete_interval_and_is_continued() {
     running.wait_for_frames(2);
     let seen = running.frames();
     running.signal(Signal::KILL);
-    running.child.wait_with_output().unwrap();
+    running.child.wait();
     let running = Running::start(&cluster, &directory, &[]);
     running.wait_for_frames(1);
     running.end();
@@ -548,7 +549,7 @@ fn a_full_disk_ends_the_recording_and_leaves_it_readable() {
     }
     let directory = small.join("recording");
     let running = Running::start(&cluster, &directory, &[]);
-    let output = running.child.wait_with_output();
+    let output = running.child.wait();
     let (recording, heads) = match Recording::open(&directory, None) {
         Ok(recording) => {
             let heads = recording.frame_rows(Range::ALL);
@@ -559,7 +560,6 @@ fn a_full_disk_ends_the_recording_and_leaves_it_readable() {
     let problems = recording.as_ref().map(Recording::problems);
     let sum = recording.as_ref().map(|recording| recording.sum(Range::ALL));
     assert!(std::process::Command::new("umount").arg(&small).status().unwrap().success());
-    let output = output.unwrap();
     let messages = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{messages}");
     assert!(messages.contains("no space left"), "{messages}");

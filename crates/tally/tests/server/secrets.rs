@@ -3,7 +3,7 @@
 //! afterwards, in what a role sees, in what the command prints and writes, and in the bytes of the segment and of the saved statements.
 
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use postgres::Client;
 use rustix::process::{kill_process, Pid, Signal};
@@ -11,6 +11,7 @@ use scratch::{Cluster, StopMode};
 
 use crate::support;
 use crate::support::otlp::Scripted;
+use crate::support::owned::Owned;
 use crate::support::recorder::Recorder;
 use crate::support::serving::Serving;
 use crate::support::{eventually, output, segment, tally};
@@ -194,26 +195,18 @@ fn texts(client: &mut Client) -> Vec<String> {
 }
 
 /// A program that writes to a file until it is interrupted.
-struct Running(Child);
+struct Running(Owned);
 
 impl Running {
     fn start(arguments: &[&str], cluster: &Cluster, to: &Path) -> Running {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
         command.args(arguments).arg(segment(cluster)).stdin(Stdio::null()).stderr(Stdio::null());
-        Running(command.stdout(std::fs::File::create(to).unwrap()).spawn().unwrap())
+        Running(Owned::new(command.stdout(std::fs::File::create(to).unwrap()).spawn().unwrap()))
     }
 
-    fn interrupt(mut self) {
+    fn interrupt(self) {
         kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Has ended already, unless the test failed.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.0.wait();
     }
 }
 

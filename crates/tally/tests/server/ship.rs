@@ -4,8 +4,9 @@
 
 use crate::object_store as server;
 use crate::support;
+use crate::support::owned::Owned;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::support::{eventually, output, segment, shared, tally};
 use recording::{Range, Recording};
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 /// A recorder that ships into a directory.
 struct Running {
-    child: Child,
+    child: Owned,
     spool: PathBuf,
 }
 
@@ -48,7 +49,7 @@ impl Running {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Running { child, spool }
+        Running { child: Owned::new(child), spool }
     }
 
     fn frames(&self) -> u64 {
@@ -65,7 +66,7 @@ impl Running {
 
     fn end(self, signal: Signal) -> (bool, String) {
         kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
-        let output = self.child.wait_with_output().unwrap();
+        let output = self.child.wait();
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     }
 }

@@ -18,6 +18,7 @@ pub mod installation;
 pub mod java;
 pub mod lazy;
 pub mod otlp;
+pub mod owned;
 pub mod paused;
 pub mod ports;
 pub mod programs;
