@@ -26,7 +26,7 @@ pub use answer::table;
 pub use charts::{Chart, Course, CHARTS, OTHERS};
 pub use dialect::Dialect;
 pub use kept::Per;
-pub use queries::{Asked, Query, QUERIES};
+pub use queries::{Query, QueryParams, QUERIES};
 pub use root::Root;
 pub use tables::{refresh, tables};
 pub use views::{schema, View, VIEWS};

@@ -22,7 +22,7 @@ pub struct Query {
 
 /// Of what it is asked.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct QueryParams {
     /// The time.
     pub window: Window,
     /// The time to compare with.
@@ -184,8 +184,8 @@ impl Query {
     }
 
     /// Its text. With a root it brings the views that it needs; without, they have to be there ([`crate::schema`]).
-    pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &Asked) -> String {
-        let query = self.with(dialect, &Values::of(asked));
+    pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &QueryParams) -> String {
+        let query = self.with(dialect, &Values::from_params(asked));
         let Some(root) = root else { return query };
         let needed = match self.sql.contains("{{either}}") {
             true => asked.window.with(&asked.against),
@@ -201,9 +201,9 @@ mod tests {
     use crate::views::views_of;
     use crate::Only;
 
-    fn asked() -> Asked {
+    fn asked() -> QueryParams {
         let window = |since, until| Window::new(since, until, Only::default()).unwrap();
-        Asked {
+        QueryParams {
             window: window(1_000_000_000_000, 1_000_003_600_000),
             against: window(999_996_400_000, 1_000_000_000_000),
             limit: 7,

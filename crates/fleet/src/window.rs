@@ -71,7 +71,10 @@ impl Window {
         let wanted = (self.until_ms - self.since_ms) / STEPS;
         let lengths = LENGTHS.map(|seconds| seconds * 1000);
         let day = 24 * HOUR_MS;
-        lengths.into_iter().find(|it| *it >= wanted).unwrap_or((wanted + day - 1) / day * day)
+        lengths
+            .into_iter()
+            .find(|length| *length >= wanted)
+            .unwrap_or((wanted + day - 1) / day * day)
     }
 
     /// The first and the last hour of files with rows of it: "2026-03-02 11".

@@ -61,8 +61,9 @@ pub use relations::relation_rows;
 pub use retention::RetentionPolicy;
 pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
-    step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow,
-    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
+    step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RecordedStatementRow,
+    RelationRow, RunRow, ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow,
+    TextRow,
 };
 pub use series::Series;
 pub use session_history::SessionHistoryRow;

@@ -27,13 +27,13 @@ pub struct SessionId {
 
 impl SessionId {
     /// Of a row.
-    pub fn of(row: &SessionRow) -> SessionId {
+    pub fn from_row(row: &SessionRow) -> SessionId {
         SessionId { pid: row.pid, slot: row.slot, generation: row.generation }
     }
 
     /// Its row.
     pub fn row_of(self, sessions: &[SessionRow]) -> Option<&SessionRow> {
-        sessions.iter().find(|row| SessionId::of(row) == self)
+        sessions.iter().find(|row| SessionId::from_row(row) == self)
     }
 }
 
@@ -231,7 +231,7 @@ fn activities(accounts: &[SessionAccount]) -> Table {
         Column::new("share", "%TIME", Unit::Share),
         right("ENDED", 1),
     ];
-    let sum: f64 = accounts.iter().map(|it| it.seconds).sum();
+    let sum: f64 = accounts.iter().map(|account| account.seconds).sum();
     let row = |it: &SessionAccount| {
         let cells = vec![
             (&it.phase).into(),
@@ -242,11 +242,11 @@ fn activities(accounts: &[SessionAccount]) -> Table {
         ];
         let tone = match it.idle {
             true => Tone::Faint,
-            false => Tone::of(WaitClass::of_name(&it.activity)),
+            false => Tone::from_class(WaitClass::of_name(&it.activity)),
         };
         Row { tone, ..Row::new(format!("{} {}", it.phase, it.activity), cells) }
     };
-    Table::of(columns, accounts.iter().map(row).collect())
+    Table::from_rows(columns, accounts.iter().map(row).collect())
 }
 
 #[cfg(test)]
@@ -278,7 +278,7 @@ mod tests {
         let row = &mut reading.interval.sessions[0];
         row.accounts = vec![account("execute", "cpu", 0.6), account("execute", "Lock:tuple", 0.2)];
         row.pid = 4304;
-        let id = SessionId::of(row);
+        let id = SessionId::from_row(row);
         reading.opened = Some(Opened {
             id,
             accounts: vec![account("idle", "Client:ClientRead", 30.0)],
@@ -330,7 +330,7 @@ mod tests {
         reading.statements = None;
         let row = &mut reading.interval.sessions[0];
         (row.lived_seconds, row.busy_seconds, row.cpu_seconds) = (0.5, 0.25, 0.125);
-        let id = SessionId::of(row);
+        let id = SessionId::from_row(row);
         let opened =
             |id| Opened { id, accounts: Vec::new(), queryid: None, query: Some("select 7".into()) };
         reading.opened = Some(opened(id));

@@ -371,8 +371,13 @@ mod tests {
     #[test]
     fn demand_is_weighted_by_time_and_waits_of_little_time_are_not_named() {
         let material = sample::material();
-        let mut points: Vec<Point> =
-            material.points.iter().filter(|it| it.figures.is_some()).take(2).cloned().collect();
+        let mut points: Vec<Point> = material
+            .points
+            .iter()
+            .filter(|point| point.figures.is_some())
+            .take(2)
+            .cloned()
+            .collect();
         for (point, (seconds, cpu)) in points.iter_mut().zip([(1.0, 1.0), (3.0, 0.0)]) {
             point.seconds = seconds;
             point.figures.as_mut().unwrap().activities = vec![("cpu".into(), cpu)];

@@ -24,12 +24,12 @@ use super::material::{Latency, Material, SessionHistory};
 use super::range::Edge;
 use columns::Columns;
 use error::Error;
-use view::statements::{PlanRow, Statements};
+use view::statements::{PlanRow, StatementsTable};
 use view::vacuum::Vacuum;
 
 /// What to read.
 #[derive(Debug, Clone)]
-pub struct Wanted<'w> {
+pub struct RecordingSelection<'w> {
     /// The recording's directory.
     pub directory: &'w Path,
     /// What to call it, if that is not its directory.
@@ -45,12 +45,15 @@ pub struct Wanted<'w> {
 }
 
 /// Read a recording; `say` is called with what is being done.
-pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material, Error> {
+pub fn read(
+    wanted: &RecordingSelection<'_>,
+    say: &dyn Fn(&'static str),
+) -> Result<Material, Error> {
     say("reading the recording");
     let recording = Recording::open(wanted.directory, wanted.host)?;
     let range = range(wanted, &recording)?;
     let heads = recording.frame_rows(range)?;
-    let main = Columns::of(&heads, range, columns::MAIN);
+    let main = Columns::fitting(&heads, range, columns::MAIN);
     // Nearly all the time goes to decompressing and decoding, of different tables here and there.
     let details = || details(&recording, range, &heads);
     let (whole, points, latency, details) = std::thread::scope(|scope| -> Result<_, Error> {
@@ -106,7 +109,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
 
 /// What is read apart from the statistics.
 struct Details {
-    statements: Option<Statements>,
+    statements: Option<StatementsTable>,
     relations: Vec<RelationRow>,
     /// Recorded time that statements and relations are of.
     seconds: f64,
@@ -120,7 +123,7 @@ fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<De
     let Some(range) = Detail::range(&details) else { return Ok(all) };
     all.seconds = Detail::seconds(&details);
     let statements = recording.statements(range)?;
-    all.statements = statements.map(|it| Statements::between(None, &std::sync::Arc::new(it)));
+    all.statements = statements.map(|it| StatementsTable::between(None, &std::sync::Arc::new(it)));
     if let Some(statements) = &mut all.statements {
         statements.interval_seconds = Some(all.seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
@@ -152,7 +155,7 @@ fn vacuum(recording: &Recording, range: Range) -> Result<Option<Vacuum>, Error> 
     Ok(Some(Vacuum::recorded(tables, holders)))
 }
 
-fn range(wanted: &Wanted<'_>, recording: &Recording) -> Result<Range, Error> {
+fn range(wanted: &RecordingSelection<'_>, recording: &Recording) -> Result<Range, Error> {
     let all = recording.range();
     let end = seconds(all.to_us);
     let edge = |edge: Option<Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);

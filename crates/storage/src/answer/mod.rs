@@ -15,7 +15,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use error::Error;
-use experiment::journal::Kept;
+use experiment::journal::RunRecord;
 use stats::Estimate;
 
 use crate::arms::{arms, Measured};
@@ -27,7 +27,7 @@ pub use waits::WaitRow;
 
 /// The answer to a study.
 #[derive(Debug, Clone, Serialize)]
-pub struct Answer {
+pub struct StorageResults {
     /// Name of the study.
     pub name: String,
     /// Its title, one line.
@@ -38,7 +38,7 @@ pub struct Answer {
     pub source: Option<String>,
     /// How and where it ran.
     #[serde(flatten)]
-    pub run: Kept,
+    pub run: RunRecord,
     /// Length of each cell's measured part, seconds.
     pub seconds: f64,
     /// Cells that the study wants.
@@ -173,12 +173,12 @@ pub struct Comparison {
     pub resolved: bool,
 }
 
-impl Answer {
+impl StorageResults {
     /// From the cells of a run; `folder` has the recordings of servers.
-    pub fn of(
+    pub fn compute(
         study: &Study,
         courses: &[Course],
-        kept: &Kept,
+        kept: &RunRecord,
         folder: &Path,
     ) -> Result<Self, Error> {
         let measured = arms(study);
@@ -205,7 +205,10 @@ impl Answer {
             seconds: study.length.0.as_secs_f64(),
             cells_planned: measured.len() * study.repeats,
             arms: arm_rows,
-            runs: courses.iter().flat_map(|it| it.runs.iter().map(|run| row(it, run))).collect(),
+            runs: courses
+                .iter()
+                .flat_map(|course| course.runs.iter().map(|run| row(course, run)))
+                .collect(),
             slowdowns: slowdowns(study, &measured, courses, &cells),
             impacts: impacts(study, &measured, courses, &cells),
             waits: waits::waits(folder, courses)?,
@@ -226,9 +229,9 @@ impl Answer {
 
 fn cell(course: &Course) -> CellRow {
     let points: Vec<_> = course.measured().collect();
-    let seconds: f64 = points.iter().map(|it| it.to - it.from).sum();
+    let seconds: f64 = points.iter().map(|point| point.to - point.from).sum();
     let weighted = |of: &dyn Fn(&course::Point) -> f64| {
-        let sum: f64 = points.iter().map(|it| of(it) * (it.to - it.from)).sum();
+        let sum: f64 = points.iter().map(|point| of(point) * (point.to - point.from)).sum();
         if seconds > 0.0 {
             sum / seconds
         } else {
@@ -237,8 +240,10 @@ fn cell(course: &Course) -> CellRow {
     };
     let made = weighted(&|it| it.rate);
     let operations = |of: &dyn Fn(&course::Point) -> Option<f64>| {
-        let sum: f64 =
-            points.iter().filter_map(|it| Some(of(it)? * it.rate * (it.to - it.from))).sum();
+        let sum: f64 = points
+            .iter()
+            .filter_map(|point| Some(of(point)? * point.rate * (point.to - point.from)))
+            .sum();
         (made > 0.0).then(|| sum / (made * seconds))
     };
     CellRow {
@@ -254,7 +259,7 @@ fn cell(course: &Course) -> CellRow {
         made_per_second: made,
         reads: points
             .iter()
-            .any(|it| it.reads.is_some())
+            .any(|point| point.reads.is_some())
             .then(|| operations(&|it| it.reads))
             .flatten(),
         owed: points.last().map_or(0, |it| it.owed),
@@ -270,7 +275,7 @@ fn row(course: &Course, run: &Run) -> RunRow {
     let ran = &run.ran;
     let until = run.began + ran.seconds;
     let during: Vec<_> =
-        course.points.iter().filter(|it| it.to > run.began && it.from < until).collect();
+        course.points.iter().filter(|point| point.to > run.began && point.from < until).collect();
     let seconds: f64 = during.iter().map(|it| it.to - it.from).sum();
     let rate = during.iter().map(|it| it.rate * (it.to - it.from)).sum::<f64>() / seconds;
     RunRow {
@@ -315,7 +320,7 @@ fn slowdowns(
         for victim in &study.victims {
             // The log ratio of each run, and whether it came after the loss of steadiness.
             let mut logs: Vec<(f64, Option<bool>)> = Vec::new();
-            for (course, cell) in courses.iter().zip(cells).filter(|it| it.0.arm == arm.name) {
+            for (course, cell) in courses.iter().zip(cells).filter(|cell| cell.0.arm == arm.name) {
                 let Some(base) = course.base(&victim.name) else { continue };
                 for run in course.runs.iter().filter(|run| run.at.is_some()) {
                     if run.name == victim.name && run.ran.failure.is_none() {
@@ -342,7 +347,7 @@ fn slowdowns(
 
 fn impacts(study: &Study, arms: &[Measured], courses: &[Course], cells: &[CellRow]) -> Vec<Impact> {
     let of_arm = |arm: &Measured| {
-        let all = courses.iter().zip(cells).filter(|it| it.0.arm == arm.name);
+        let all = courses.iter().zip(cells).filter(|cell| cell.0.arm == arm.name);
         let all: Vec<_> = all.map(|(course, cell)| (course, cell.lost.as_ref())).collect();
         let of_victim = |name: &str| impact::impacts(&arm.name, name, &all);
         study.victims.iter().flat_map(|victim| of_victim(&victim.name)).collect::<Vec<_>>()
@@ -357,7 +362,7 @@ fn comparisons(
     base: &str,
 ) -> Vec<Comparison> {
     let seconds = |arm: &str, victim: &str, block: usize, at: f64| {
-        let course = courses.iter().find(|it| it.arm == arm && it.block == block)?;
+        let course = courses.iter().find(|course| course.arm == arm && course.block == block)?;
         let run = course.runs.iter().find(|run| run.name == victim && run.at == Some(at))?;
         run.ran.failure.is_none().then_some(run.ran.seconds)
     };

@@ -69,7 +69,7 @@ pub struct Head<'s> {
 
 impl<'s> Head<'s> {
     /// Of an interval of this segment.
-    pub fn of(segment: &'s Segment, interval: &Interval) -> Self {
+    pub fn from_segment(segment: &'s Segment, interval: &Interval) -> Self {
         let header = segment.header();
         Head {
             pid: header.server_pid,

@@ -39,7 +39,7 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
         false => None,
     };
     bar.finish_and_clear();
-    let outcome = Outcome { forecasts: forecast::of(&report), report, verified };
+    let outcome = Outcome { forecasts: forecast::forecast_clocks(&report), report, verified };
     let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &outcome)?;

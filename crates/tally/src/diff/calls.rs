@@ -82,8 +82,8 @@ fn means(side: &[Course<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> {
             course.calls[at] * if none { 1.0 } else { spent / usual }
         };
         let expected: Vec<f64> = (0..blocks).map(expected).collect();
-        let plain = relative(Ratio::of(course.seconds, course.calls));
-        let against = relative(Ratio::of(course.seconds, &expected));
+        let plain = relative(Ratio::estimate(course.seconds, course.calls));
+        let against = relative(Ratio::estimate(course.seconds, &expected));
         (*mean > 0.0).then_some((*mean, [plain, against]))
     };
     side.iter().zip(&means).map(one).collect()
@@ -128,7 +128,7 @@ pub fn changes(a: &[Course<'_>], b: &[Course<'_>], alpha: f64) -> Vec<Option<Cal
             })
         })
         .collect();
-    let p: Vec<f64> = changes.iter().flatten().map(|it| it.p).collect();
+    let p: Vec<f64> = changes.iter().flatten().map(|change| change.p).collect();
     for (call, found) in changes.iter_mut().flatten().zip(discoveries(&p, alpha)) {
         if found {
             call.verdict = if call.relative < 0.0 { Verdict::Less } else { Verdict::More };
@@ -147,13 +147,13 @@ fn common(others: &[Call]) -> (f64, f64) {
         all.sort_by(f64::total_cmp);
         (all[(n - 1) / 2] + all[n / 2]) / 2.0
     };
-    let median = middle(others.iter().map(|it| it.change).collect());
+    let median = middle(others.iter().map(|other| other.change).collect());
     // The variance of a median is pi / 2 times that of a mean. Of figures with different errors it is between that of the
     // best ones (by the sum of their densities) and that of a usual one.
     let factor = std::f64::consts::FRAC_PI_2;
-    let densities: f64 = others.iter().map(|it| 1.0 / it.precision.error).sum();
+    let densities: f64 = others.iter().map(|other| 1.0 / other.precision.error).sum();
     let best = factor * n as f64 / densities.powi(2);
-    let usual = middle(others.iter().map(|it| it.precision.error.powi(2)).collect());
+    let usual = middle(others.iter().map(|other| other.precision.error.powi(2)).collect());
     (median, best.max(factor * usual / n as f64).sqrt())
 }
 
@@ -208,7 +208,7 @@ fn factor(a: &Calls, b: &Calls) -> Option<Factor> {
 pub fn judge(rows: &mut [Row], whole: f64) {
     let factors: Vec<Option<Factor>> =
         rows.iter().map(|row| factor(row.a_calls.as_ref()?, row.b_calls.as_ref()?)).collect();
-    let mut means: Vec<f64> = factors.iter().flatten().map(|it| it.mean).collect();
+    let mut means: Vec<f64> = factors.iter().flatten().map(|factor| factor.mean).collect();
     let each = whole / means.len().max(1) as f64;
     means.sort_by(f64::total_cmp);
     let common = if means.len() < COMMON { 1.0 } else { means[means.len() / 2] };
@@ -337,7 +337,7 @@ mod tests {
             user: String::new(),
             toplevel: true,
         };
-        Row { a_calls: calls(a), b_calls: calls(b), ..Row::of(statement, Change::default()) }
+        Row { a_calls: calls(a), b_calls: calls(b), ..Row::new(statement, Change::default()) }
     }
 
     /// Count and mean in A and in B.

@@ -290,7 +290,7 @@ impl Row {
     }
 
     /// A row without counts.
-    pub fn of(what: What, change: Change) -> Row {
+    pub fn new(what: What, change: Change) -> Row {
         Row {
             what,
             change,

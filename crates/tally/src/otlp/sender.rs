@@ -22,7 +22,7 @@ use ureq::tls::{parse_pem, Certificate, ClientCert, PemItem, PrivateKey, RootCer
 use ureq::Agent;
 use view::escape::{say, visible};
 
-use super::queue::{Queue, Taken};
+use super::queue::{Queue, QueuedRequest};
 use super::settings::{read, Target};
 
 /// First pause before a request is sent again, its growth, and its limit.
@@ -193,7 +193,7 @@ impl Sender {
         }
     }
 
-    fn send(&self, taken: &Taken) -> Outcome {
+    fn send(&self, taken: &QueuedRequest) -> Outcome {
         let left = self.queue.left().unwrap_or(self.target.timeout);
         let mut request = self
             .agent

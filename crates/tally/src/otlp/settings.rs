@@ -249,13 +249,13 @@ mod tests {
         }
     }
 
-    fn of(url: Option<&str>, variables: &[(&str, &str)]) -> Result<[Target; 2], Error> {
+    fn targets_of(url: Option<&str>, variables: &[(&str, &str)]) -> Result<[Target; 2], Error> {
         let of = |signal| target(url, signal, &get(variables));
         Ok([of(Signal::Metrics)?, of(Signal::Logs)?])
     }
 
     fn urls(url: Option<&str>, variables: &[(&str, &str)]) -> [String; 2] {
-        of(url, variables).unwrap().map(|target| target.url.to_string())
+        targets_of(url, variables).unwrap().map(|target| target.url.to_string())
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn headers_are_decoded_and_shown_nowhere() {
         let headers = "authorization=Bearer%20s3cret, x-scope=a";
-        let settings = of(
+        let settings = targets_of(
             Some("http://collector:4318"),
             &[
                 ("OTEL_EXPORTER_OTLP_HEADERS", headers),
@@ -289,12 +289,13 @@ mod tests {
         for (url, exposes) in
             [("http://localhost:1", false), ("http://127.0.0.2:1", false), ("https://c:1", false)]
         {
-            let [metrics, _] = of(Some(url), &[("OTEL_EXPORTER_OTLP_HEADERS", "a=b")]).unwrap();
+            let [metrics, _] =
+                targets_of(Some(url), &[("OTEL_EXPORTER_OTLP_HEADERS", "a=b")]).unwrap();
             assert_eq!(metrics.exposes_headers(), exposes, "{url}");
         }
         assert!(!format!("{logs:?}").contains("s3cret"));
         for bad in ["s3cret", "a=s3cret%zz", "a=s3cret%0a", "s3 cret=1"] {
-            let error = of(None, &[("OTEL_EXPORTER_OTLP_HEADERS", bad)]).unwrap_err();
+            let error = targets_of(None, &[("OTEL_EXPORTER_OTLP_HEADERS", bad)]).unwrap_err();
             assert!(error.is_usage());
             assert!(error.to_string().contains("OTEL_EXPORTER_OTLP_HEADERS"), "{error}");
             assert!(!error.to_string().contains("s3"), "{error}");
@@ -312,7 +313,7 @@ mod tests {
             (None, &[("OTEL_EXPORTER_OTLP_TIMEOUT", "10s")], "milliseconds"),
             (None, &[("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/k")], "both or none"),
         ] {
-            let error = of(url, variables).unwrap_err();
+            let error = targets_of(url, variables).unwrap_err();
             assert!(error.is_usage() && error.to_string().contains(remedy), "{error}");
             assert!(!error.to_string().contains("s3cret"), "{error}");
         }
@@ -337,7 +338,7 @@ mod tests {
 
     #[test]
     fn empty_variables_are_none_and_the_others_are_kept_as_they_are_meant() {
-        let [metrics, logs] = of(
+        let [metrics, logs] = targets_of(
             None,
             &[
                 ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:1"),
@@ -356,7 +357,7 @@ mod tests {
             (metrics.timeout, metrics.gzip, logs.gzip),
             (Duration::from_millis(2500), false, true)
         );
-        let [default, _] = of(None, &[]).unwrap();
+        let [default, _] = targets_of(None, &[]).unwrap();
         assert_eq!((default.timeout, default.gzip), (Duration::from_secs(10), false));
     }
 }

@@ -132,7 +132,7 @@ fn gate(args: &ServeArgs, listener: &Listener, token: &Token) -> Result<Gate, Er
 fn otlp_settings(args: &ServeArgs) -> Result<Option<otlp::Settings>, Error> {
     let Some(url) = &args.otlp else { return Ok(None) };
     let get = |name: &str| std::env::var(name).ok();
-    otlp::Settings::of(url.as_deref(), args.otlp_interval, &get).map(Some)
+    otlp::Settings::read(url.as_deref(), args.otlp_interval, &get).map(Some)
 }
 
 fn is_tcp(address: &Address) -> bool {

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use error::Error;
 use live::coverage::Coverage;
-use live::follower::{Figures, Follower, Wanted};
+use live::follower::{Figures, FollowOptions, Follower};
 use live::target::{self, SegmentSource};
 use view::events::When;
 use view::statements::TableRow;
@@ -95,7 +95,7 @@ struct RelationTable {
 }
 
 impl RelationTable {
-    fn of(relations: &segment::Relations) -> Self {
+    fn from_relations(relations: &segment::Relations) -> Self {
         Self {
             used: relations.entries(),
             capacity: relations.capacity(),
@@ -139,8 +139,8 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     let place = target::source(args.target.as_deref())?;
     let mut segment = place.open()?;
     segment.want(Parts::STATEMENTS.and(Parts::RELATIONS))?;
-    let coverage = Coverage::of(&segment)?;
-    let status = Status::of(&place, &mut segment, coverage.as_ref())?;
+    let coverage = Coverage::read(&segment)?;
+    let status = Status::read(&place, &mut segment, coverage.as_ref())?;
     if args.json {
         return view::output::json(&status);
     }
@@ -148,7 +148,7 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
 }
 
 impl Status {
-    fn of(
+    fn read(
         place: &SegmentSource,
         segment: &mut Segment,
         coverage: Option<&Coverage>,
@@ -156,8 +156,8 @@ impl Status {
         let running = segment.server_runs();
         let interval = look(place, segment, running)?;
         let statements = segment.statements()?;
-        let statements_paused = statements.as_ref().is_some_and(segment::Statements::paused);
-        let statements = statements.map(|it| TableRow::of(&it));
+        let statements_paused = statements.as_ref().is_some_and(segment::StatementsReading::paused);
+        let statements = statements.map(|it| TableRow::from_reading(&it));
         let header = segment.header();
         let memory = segment.memory();
         let now_ns = segment.realtime_ns();
@@ -177,7 +177,7 @@ impl Status {
             },
             slots: Slots { used: segment.population()?, capacity: header.slots },
             statements,
-            relations: segment.relations()?.map(|it| RelationTable::of(&it)),
+            relations: segment.relations()?.map(|it| RelationTable::from_relations(&it)),
             files_given_up: segment.files_given_up()?,
             statements_paused,
             processes: coverage.map(|it| Processes {
@@ -210,7 +210,8 @@ fn look(
         whole.kernel = KernelView::unavailable("the server has ended");
         return Ok(whole);
     }
-    let wanted = Wanted { figures: Figures::Intervals, kernel: true, ..Wanted::default() };
+    let wanted =
+        FollowOptions { figures: Figures::Intervals, kernel: true, ..FollowOptions::default() };
     let mut follower = Follower::open(place.clone(), wanted)?;
     std::thread::sleep(WITNESS);
     Ok(follower.interval()?.interval)
@@ -218,7 +219,7 @@ fn look(
 
 fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {
     let now = segment.realtime_ns() as f64 / 1e9;
-    let when = When::of(segment);
+    let when = When::from_segment(segment);
     let last = segment.events(segment.event_count()?.saturating_sub(EVENTS))?;
     let row = |event: Event| {
         let time = when.as_ref().map(|when| when.seconds(event.tick));

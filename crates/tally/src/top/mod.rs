@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use crate::ship::Source;
 use error::Error;
-use live::follower::{Figures, Follower, Wanted};
+use live::follower::{Figures, FollowOptions, Follower};
 use live::target;
 use replay::{Frames, Player, RecordingSource};
 use screen::Play;
@@ -67,7 +67,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         None if args.json => View::All,
         None => args.view.unwrap_or(View::All),
     };
-    let wanted = Wanted {
+    let wanted = FollowOptions {
         figures: Figures::Intervals,
         kernel: !args.no_witness,
         statements: views::of_statements(first),
@@ -78,7 +78,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         blocking: true,
         vacuum: true,
         recent: Some(DIAGNOSED),
-        ..Wanted::default()
+        ..FollowOptions::default()
     };
     let follower = Follower::open(place, wanted)?;
     if let (Some(sort), Some(segment)) = (&args.sort, follower.segment()) {

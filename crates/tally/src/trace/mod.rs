@@ -204,7 +204,7 @@ pub(super) trait Sink {
 
 /// Trace processes and print what they do.
 pub fn run(args: &TraceArgs, color: bool) -> Result<(), Error> {
-    let chosen = Chosen::of(args)?;
+    let chosen = Chosen::parse(args)?;
     let mut sink = sink(args, chosen.target, color)?;
     let stop = crate::stop::by_signals()?;
     follow::follow(args, &chosen, sink.as_mut(), &stop)
@@ -249,7 +249,7 @@ pub(super) struct Chosen<'a> {
 
 impl Chosen<'_> {
     /// The first word is a process id, or else TARGET.
-    fn of(args: &TraceArgs) -> Result<Chosen<'_>, Error> {
+    fn parse(args: &TraceArgs) -> Result<Chosen<'_>, Error> {
         let (first, target) = (args.pid.as_deref(), args.target.as_deref());
         let pid = first.map(str::parse::<i32>);
         let named = [&args.application, &args.user, &args.database].iter().any(|it| it.is_some());
@@ -335,9 +335,10 @@ fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
         return Err(Error::Usage(message.into()));
     }
     let client = match client {
-        "-" => {
-            join::Calls::Elsewhere(Stream::of(BufReader::new(std::io::stdin())), Offset::default())
-        }
+        "-" => join::Calls::Elsewhere(
+            Stream::start(BufReader::new(std::io::stdin())),
+            Offset::default(),
+        ),
         path => join::Calls::Here(Box::new(Client::open(path)?)),
     };
     let out: Box<dyn Write> = match &args.output {
@@ -375,7 +376,8 @@ fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dy
 fn title(args: &TraceArgs) -> String {
     let options =
         [("application", &args.application), ("user", &args.user), ("database", &args.database)];
-    let chosen = options.iter().filter_map(|(name, it)| Some(format!("{name} {}", it.as_ref()?)));
+    let chosen =
+        options.iter().filter_map(|(name, option)| Some(format!("{name} {}", option.as_ref()?)));
     let chosen = match &args.pid {
         Some(pid) if pid.parse::<i32>().is_ok() => vec![format!("process {pid}")],
         _ => chosen.collect(),

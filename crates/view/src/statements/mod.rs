@@ -25,11 +25,11 @@ pub use histogram::Bucket;
 pub use page::{page, Section};
 pub use pane::{beginning, note, one_line, ordered, own, statements, table};
 pub use plans::PlanRow;
-pub use row::{Moments, Quantiles, StatementRow};
+pub use row::{Moments, Quantiles, StatementFigures};
 
 /// The statements of a segment, in an interval or since the last reset (docs/reference-json.md).
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Statements {
+pub struct StatementsTable {
     /// When this was read, seconds since 1970.
     pub time: f64,
     /// Length of the interval; `None`: since the last reset.
@@ -43,7 +43,7 @@ pub struct Statements {
     /// Statements are not counted at the moment: `tally cost` measures their cost.
     pub paused: bool,
     /// The statements that were active, most time first.
-    pub rows: Vec<StatementRow>,
+    pub rows: Vec<StatementFigures>,
     /// The statements that sessions work for now, by slot.
     pub current: Vec<CurrentRow>,
     /// Their plans; empty: none were noted, or nobody asked for them.
@@ -51,7 +51,7 @@ pub struct Statements {
     pub plans: Vec<PlanRow>,
     /// The readings from which these were computed.
     #[serde(skip)]
-    pub source: Option<Arc<segment::Statements>>,
+    pub source: Option<Arc<segment::StatementsReading>>,
 }
 
 /// The table of statements that all sessions share.
@@ -75,7 +75,7 @@ pub struct TableRow {
 
 impl TableRow {
     /// The figures of one reading.
-    pub fn of(source: &segment::Statements) -> TableRow {
+    pub fn from_reading(source: &segment::StatementsReading) -> TableRow {
         TableRow {
             used: source.entries(),
             capacity: source.capacity(),
@@ -89,25 +89,31 @@ impl TableRow {
 }
 
 /// What the table is full of after so many evictions.
-fn flood(statements: &segment::Statements, evicted: u64) -> Option<Flood> {
-    let texts = statements.statements().iter().filter_map(|it| {
-        Some((&*it.text.as_ref()?.shown, it.calls() + it.errors() + it.cancels()))
+fn flood(statements: &segment::StatementsReading, evicted: u64) -> Option<Flood> {
+    let texts = statements.statements().iter().filter_map(|statement| {
+        Some((
+            &*statement.text.as_ref()?.shown,
+            statement.calls() + statement.errors() + statement.cancels(),
+        ))
     });
-    Flood::of(texts, statements.entries(), statements.capacity(), evicted)
+    Flood::detect(texts, statements.entries(), statements.capacity(), evicted)
 }
 
-impl Statements {
+impl StatementsTable {
     /// The difference of two readings; without an earlier one, since the last reset.
     pub fn between(
-        earlier: Option<&segment::Statements>,
-        later: &Arc<segment::Statements>,
-    ) -> Statements {
+        earlier: Option<&segment::StatementsReading>,
+        later: &Arc<segment::StatementsReading>,
+    ) -> StatementsTable {
         let delta = earlier.map_or_else(
             || StatementsDelta::total(later),
             |earlier| StatementsDelta::between(earlier, later),
         );
-        let mut rows: Vec<StatementRow> =
-            delta.statements().iter().map(|it| StatementRow::of(it, later)).collect();
+        let mut rows: Vec<StatementFigures> = delta
+            .statements()
+            .iter()
+            .map(|statement| StatementFigures::from_statement(statement, later))
+            .collect();
         current::add_unfinished(&mut rows, earlier, later);
         let asked_for = rows.iter().filter(|row| row.toplevel);
         let seconds = asked_for.map(|row| row.seconds).fold(0.0, |sum, s| sum + s);
@@ -115,15 +121,19 @@ impl Statements {
             row.share = if seconds > 0.0 { row.seconds / seconds } else { 0.0 };
         }
         rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
-        Statements {
+        StatementsTable {
             time: later.realtime_ns() as f64 * 1e-9,
             interval_seconds: earlier.map(|_| delta.seconds()),
             seconds,
-            table: TableRow::of(later),
+            table: TableRow::from_reading(later),
             flood: flood(later, delta.evicted()),
             paused: later.paused(),
             rows,
-            current: later.in_flight().iter().map(|it| CurrentRow::of(it, later)).collect(),
+            current: later
+                .in_flight()
+                .iter()
+                .map(|it| CurrentRow::from_in_flight(it, later))
+                .collect(),
             plans: Vec::new(),
             source: Some(later.clone()),
         }
@@ -136,15 +146,15 @@ impl Statements {
     }
 
     /// The statement with this key, if active.
-    pub fn row(&self, key: &StatementKey) -> Option<&StatementRow> {
+    pub fn row(&self, key: &StatementKey) -> Option<&StatementFigures> {
         self.rows.iter().find(|row| row.key == *key)
     }
 
     /// The same statement since the last reset.
-    pub fn whole(&self, key: &StatementKey) -> Option<StatementRow> {
+    pub fn whole(&self, key: &StatementKey) -> Option<StatementFigures> {
         let source = self.source.as_ref()?;
-        let mut row = StatementRow::of(source.get(key)?, source);
-        let asked_for = source.statements().iter().filter(|it| it.key.toplevel);
+        let mut row = StatementFigures::from_statement(source.get(key)?, source);
+        let asked_for = source.statements().iter().filter(|statement| statement.key.toplevel);
         let seconds = asked_for.map(|it| it.seconds()).fold(0.0, |sum, s| sum + s);
         row.share = if seconds > 0.0 { row.seconds / seconds } else { 0.0 };
         Some(row)
@@ -172,7 +182,7 @@ pub struct Split([f64; WaitClass::ALL.len()]);
 
 impl Split {
     /// Sums these activities by class.
-    pub fn of(activities: &[ActivityRow]) -> Split {
+    pub fn from_activities(activities: &[ActivityRow]) -> Split {
         Split(WaitClass::ALL.map(|class| {
             let of_class = activities.iter().filter(|row| row.class.shown_as() == class);
             of_class.map(|row| row.seconds).sum::<f64>() + 0.0

@@ -119,7 +119,7 @@ impl Tone {
     pub const OTHER: Tone = Tone::Class(WaitClass::Other);
 
     /// The tone of a class of activity; background processes between their work are idle.
-    pub fn of(class: WaitClass) -> Tone {
+    pub fn from_class(class: WaitClass) -> Tone {
         match class {
             WaitClass::Activity => Tone::Faint,
             class => Tone::Class(class),
@@ -181,11 +181,11 @@ impl Table {
         title: impl Into<Cow<'static, str>>,
         columns: Vec<Column>,
     ) -> Table {
-        Table { id, title: title.into(), ..Table::of(columns, Vec::new()) }
+        Table { id, title: title.into(), ..Table::from_rows(columns, Vec::new()) }
     }
 
     /// A table without a title. Titles of columns are unique: one that says nothing by itself names its group, too.
-    pub fn of(columns: Vec<Column>, rows: Vec<Row>) -> Table {
+    pub fn from_rows(columns: Vec<Column>, rows: Vec<Row>) -> Table {
         debug_assert_eq!(repeated(&columns), Vec::<&str>::new());
         Table { columns, rows, ..Table::default() }
     }
@@ -197,7 +197,7 @@ impl Table {
             let title = AsRef::<str>::as_ref(heading).to_string().into();
             Column { title, ..Column::new("", "", unit) }
         };
-        Table::of(headings.iter().enumerate().map(column).collect(), Vec::new())
+        Table::from_rows(headings.iter().enumerate().map(column).collect(), Vec::new())
     }
 
     /// Orders the rows by this column.
@@ -326,7 +326,7 @@ mod tests {
         let column = Column::new("host", "HOST", Unit::Id).link("?cluster={cluster}&host={host}");
         let columns = vec![Column::new("cluster", "CLUSTER", Unit::Id), column.clone()];
         let row = |host: Cell| Row::new("", vec!["a b".into(), host]);
-        let table = Table::of(columns, Vec::new());
+        let table = Table::from_rows(columns, Vec::new());
         let address = table.address(&row("\"x&".into()), &column);
         assert_eq!(address.as_deref(), Some("?cluster=a%20b&host=%22x%26"));
         assert_eq!(table.address(&row(Cell::Empty), &column), None);

@@ -20,7 +20,7 @@ use crossterm::event::Event;
 use error::Error;
 use fleet::{Only, Query, Window};
 use ratatui::Frame;
-use report::fleet::{Answer, Failure};
+use report::fleet::{Failure, FleetQueryResult};
 use segment::clock::realtime_ns;
 use view::table::{speaks_utf8, Table};
 
@@ -29,7 +29,7 @@ use super::asking::{asked, window, Asking};
 use crate::top::draw::Look;
 use crate::top::drive::{drive, App};
 use crate::top::terminal::Terminal;
-use screen::{Screen, Wanted, PANES};
+use screen::{PaneQuery, Screen, PANES};
 
 /// The time that is asked about, unless another beginning is named.
 const LENGTH: Duration = Duration::from_secs(15 * 60);
@@ -64,10 +64,10 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
 }
 
 /// What came of a question.
-type Reply = (Wanted, Result<Answer<Table>, Failure>);
+type Reply = (PaneQuery, Result<FleetQueryResult<Table>, Failure>);
 
 /// Asks the engine until the screen is closed.
-fn work(args: &TopArgs, asking: &Asking, wishes: Receiver<Wanted>, replies: Sender<Reply>) {
+fn work(args: &TopArgs, asking: &Asking, wishes: Receiver<PaneQuery>, replies: Sender<Reply>) {
     for wanted in wishes {
         let Some(query) = Query::of_name(PANES[wanted.pane].1) else { return };
         let answer = ask(args, asking, query, &wanted.only);
@@ -83,7 +83,7 @@ fn ask(
     asking: &Asking,
     query: &Query,
     only: &Only,
-) -> Result<Answer<Table>, Failure> {
+) -> Result<FleetQueryResult<Table>, Failure> {
     let begun = Instant::now();
     let window = match args.since {
         Some(since) => window(Some(since), None),
@@ -94,14 +94,14 @@ fn ask(
     };
     let answer = asked(window, None, only, args.limit).and_then(|it| asking.query(query, &it));
     match answer {
-        Ok(value) => Ok(Answer { value, window, seconds: begun.elapsed().as_secs_f64() }),
+        Ok(value) => Ok(FleetQueryResult { value, window, seconds: begun.elapsed().as_secs_f64() }),
         Err(error) => Err(Failure { time: realtime_ns() as f64 * 1e-9, text: error.to_string() }),
     }
 }
 
 struct Top {
     screen: Screen,
-    wanted: Sender<Wanted>,
+    wanted: Sender<PaneQuery>,
     answered: Receiver<Reply>,
     drawn: Instant,
 }

@@ -14,7 +14,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 use ratatui::Frame;
 
-pub use row::{heading, line, Look, Sight};
+pub use row::{heading, line, Look, Viewport};
 pub use tabs::{tabs, Tab};
 
 use super::help::HELP;

@@ -251,7 +251,7 @@ mod tests {
                 let mut interval = self.2.clone();
                 (interval.time, interval.commands_handled) = (self.end(index), index as u64);
                 let recorded = Some(Recorded { index, spread_from_seconds: None });
-                let reading = Box::new(Reading { recorded, ..Reading::of(interval) });
+                let reading = Box::new(Reading { recorded, ..Reading::new(interval) });
                 let gap = (index == 5).then(|| "the server was stopped".to_string());
                 Scene { reading, gap }
             };

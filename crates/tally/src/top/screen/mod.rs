@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 use view::Sort;
 
-use diagnose::Answer;
+use diagnose::Diagnoses;
 use jiff::tz::TimeZone;
 use segment::StatementKey;
 
@@ -27,7 +27,7 @@ use super::views;
 use super::{saved::Saved, INTERVAL};
 use crate::top::{TopArgs, View};
 use live::follower::Step;
-use view::rows::{Open, Wish};
+use view::rows::{Open, RowOptions};
 use view::session::{page as session_page, SessionId};
 use view::statements::{page, Section};
 use view::table::{speaks_utf8, Table};
@@ -128,7 +128,7 @@ pub struct Screen {
     /// Index into `PANES`.
     pub pane: usize,
     /// Order, filter and the like.
-    pub wish: Wish,
+    pub wish: RowOptions,
     /// Row under the cursor.
     pub cursor: usize,
     /// First visible row.
@@ -176,7 +176,7 @@ impl Screen {
             history: History::default(),
             play: None,
             pane: PANES.iter().position(|p| p.1 == view).unwrap_or(0),
-            wish: Wish { sort, reverse, idle: args.idle || saved.idle, ..wish },
+            wish: RowOptions { sort, reverse, idle: args.idle || saved.idle, ..wish },
             cursor: 0,
             top: 0,
             page: 1,
@@ -225,7 +225,7 @@ impl Screen {
     }
 
     /// The choice of rows, with the filter being typed.
-    pub fn wish(&self) -> Wish {
+    pub fn wish(&self) -> RowOptions {
         let mut wish = self.wish.clone();
         if let Mode::Filter(typed) = &self.mode {
             wish.filter = typed.to_lowercase();
@@ -239,9 +239,9 @@ impl Screen {
     }
 
     /// What is wrong, as of the shown interval.
-    pub fn answer(&self) -> Option<Cow<'_, Answer>> {
+    pub fn answer(&self) -> Option<Cow<'_, Diagnoses>> {
         let known = self.history.answer().map(Cow::Borrowed);
-        known.or_else(|| self.reading().map(|reading| Cow::Owned(Answer::of(reading))))
+        known.or_else(|| self.reading().map(|reading| Cow::Owned(Diagnoses::examine(reading))))
     }
 
     /// A note about the current pane.
