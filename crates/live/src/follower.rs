@@ -262,8 +262,10 @@ impl Follower {
             // finds that server.
             Ok(segment) if End::detect(&segment).is_some() => Err(Absent::Stopped),
             Ok(segment) => self.begin(segment).map_err(Absent::Unreadable),
-            Err(Error::Segment(segment::Error::NotFound { .. })) => Err(Absent::Ended),
-            Err(error) => Err(Absent::Unreadable(error)),
+            Err(error) => Err(match error.cause() {
+                Some(segment::Error::NotFound { .. }) => Absent::Ended,
+                _ => Absent::Unreadable(error),
+            }),
         }
     }
 

@@ -44,10 +44,10 @@ mod upkeep;
 mod vacuum;
 mod writer;
 
+pub use self::error::Error;
 pub use about::{About, FORMAT};
 pub use batch::{Batch, TABLES};
 pub use details::Detail;
-pub use error::Error;
 pub use file::panic_is_expected;
 pub use files::Files;
 pub use fingerprint::{comparable_fingerprint, fingerprint, synonyms};

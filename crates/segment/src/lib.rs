@@ -81,12 +81,12 @@ mod wait_class;
 pub mod wait_names;
 pub mod wal;
 
+pub use self::error::Error;
 pub use blocked::{Blocked, LockTag};
 pub use book::Book;
 pub use book_counters::{BookCounters, Claim};
 pub use clock::{Clock, ClockKind};
 pub use delta::Delta;
-pub use error::Error;
 pub use event_kind::EventKind;
 pub use event_payload::Payload;
 pub use events::Event;

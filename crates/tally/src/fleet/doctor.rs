@@ -15,7 +15,7 @@ use view::table::wrap;
 use view::{escape, output, table};
 
 use super::args::DoctorArgs;
-use crate::ship::{failed, Source};
+use crate::ship::Source;
 use crate::terminal;
 
 /// Width if the output is not a terminal.
@@ -47,8 +47,8 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
         return Err(Error::Usage(text.into()));
     }
     let url = args.root.url();
-    let bucket = Bucket::open(&url).map_err(failed)?;
-    let mut origins = ship::origins(&bucket).map_err(failed)?;
+    let bucket = Bucket::open(&url)?;
+    let mut origins = ship::origins(&bucket)?;
     let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|it| it == name);
     origins.retain(|it| is(&args.scope.cluster, &it.cluster) && is(&args.scope.host, &it.host));
     if origins.is_empty() {
