@@ -6,7 +6,7 @@ use view::table::{Column, Unit};
 use crate::source::Files;
 use crate::template::{expand, Values};
 use crate::views::{body, with_views};
-use crate::{Dialect, Root, Window};
+use crate::{Dialect, QueryParams, Root};
 
 /// A question that has a name.
 #[derive(Debug)]
@@ -18,17 +18,6 @@ pub struct Query {
     /// The columns of the answer.
     pub columns: &'static [Column],
     sql: &'static str,
-}
-
-/// Of what it is asked.
-#[derive(Debug, Clone)]
-pub struct QueryParams {
-    /// The time.
-    pub window: Window,
-    /// The time to compare with.
-    pub against: Window,
-    /// At most so many rows.
-    pub limit: u32,
 }
 
 macro_rules! queries {

@@ -7,8 +7,8 @@ use segment::{wait_names, WaitClass};
 
 use crate::quantiles::quantiles;
 use crate::source::{Files, Source};
-use crate::window::Window;
-use crate::{Dialect, QueryParams};
+use crate::window::{QueryParams, Window};
+use crate::Dialect;
 
 /// What a question gives its query, as SQL.
 #[derive(Debug, Clone)]

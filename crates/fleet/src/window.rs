@@ -154,6 +154,17 @@ impl Window {
     }
 }
 
+/// Of what it is asked.
+#[derive(Debug, Clone)]
+pub struct QueryParams {
+    /// The time.
+    pub window: Window,
+    /// The time to compare with.
+    pub against: Window,
+    /// At most so many rows.
+    pub limit: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,11 +9,11 @@ use std::io::Write;
 use clap::Args;
 use segment::functions::FunctionRow;
 use segment::interval::Timing;
-use segment::{Interval, Segment};
+use segment::Interval;
 use serde::Serialize;
 
 use self::calls_between::{CallsBetweenArgs, Edge};
-use crate::client::{ClientArgs, Head, WIDTH};
+use crate::client::{is_java, ClientArgs, Head, WIDTH};
 use crate::terminal;
 use error::Error;
 use view::methods::{self, MethodSort};
@@ -228,11 +228,6 @@ fn garbage(interval: &Interval) -> Vec<String> {
         })
         .chain(pauses)
         .collect()
-}
-
-/// A virtual machine, whose agent says so, or a program that uses libpq.
-fn is_java(segment: &Segment) -> bool {
-    segment.header().server.starts_with("Java")
 }
 
 fn nothing(interval: &Interval) -> &'static str {

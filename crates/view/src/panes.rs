@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use segment::interval::{AccountRow, Interval, SessionRow, Timing};
 
 use crate::rows::{accepts, by, left, right, sorted, text, RowOptions};
-use crate::session::SessionId;
+use crate::session_id::SessionId;
 use crate::statements::{one_line, CurrentRow, StatementsTable};
 use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};

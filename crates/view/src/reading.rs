@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::blocking::Forest;
 use crate::io::Io;
-use crate::session::Opened;
+use crate::session_id::Opened;
 use crate::statements::StatementsTable;
 use crate::vacuum::Vacuum;
 

@@ -9,21 +9,25 @@ mod annotations;
 mod client;
 mod columns;
 pub mod course;
+mod latency;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod time;
 mod words;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use recording::{Detail, FrameRow, Range, Recording};
-use segment::{own, Frame, Interval, RelationRow};
+use segment::{Interval, RelationRow};
 
-use super::material::{Latency, Material, SessionHistory};
+use super::material::{Material, SessionHistory};
 use super::range::Edge;
 use columns::Columns;
 use error::Error;
+use latency::sum_and_latency;
+use time::{begin, seconds};
 use view::statements::{PlanRow, StatementsTable};
 use view::vacuum::Vacuum;
 
@@ -132,16 +136,6 @@ fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<De
     Ok(all)
 }
 
-/// Microseconds since 1970 in seconds.
-fn seconds(time_us: i64) -> f64 {
-    time_us as f64 * 1e-6
-}
-
-/// When an interval began, microseconds since 1970.
-fn begin(head: &FrameRow) -> i64 {
-    head.time_us - (head.interval_ns / 1_000) as i64
-}
-
 /// How far vacuum was behind when most dead rows were there; `None`: it never was, or nobody asked.
 fn vacuum(recording: &Recording, range: Range) -> Result<Option<Vacuum>, Error> {
     let (tables, holders) = recording.vacuum(range)?;
@@ -160,22 +154,4 @@ fn range(wanted: &RecordingSelection<'_>, recording: &Recording) -> Result<Range
     let end = seconds(all.to_us);
     let edge = |edge: Option<Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
     Ok(recording.clip(edge(wanted.from), edge(wanted.to))?)
-}
-
-/// The sum of a range, and command latency to handle, each detail interval; between them, where there
-/// are none, are gaps.
-fn sum_and_latency(recording: &Recording, range: Range) -> Result<(Frame, Vec<Latency>), Error> {
-    let (sum, all) = recording.sum_and_latencies(range, |series| {
-        own::is_client(&series.process) && series.stat.command().is_some_and(|(_, handle)| handle)
-    })?;
-    let latency = all.into_iter().map(|it| {
-        let length = it.interval_ns as f64 * 1e-9;
-        Latency {
-            start: seconds(it.time_us) - length,
-            seconds: length,
-            seconds_per_tick: it.seconds_per_tick,
-            histogram: it.histogram,
-        }
-    });
-    Ok((sum, latency.collect()))
 }

@@ -89,3 +89,8 @@ impl<'s> Head<'s> {
         ]
     }
 }
+
+/// A virtual machine, whose agent says so, or a program that uses libpq.
+pub fn is_java(segment: &Segment) -> bool {
+    segment.header().server.starts_with("Java")
+}

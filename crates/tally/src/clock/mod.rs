@@ -7,28 +7,19 @@
 
 mod args;
 mod forecast;
+mod outcome;
 mod render;
 mod verify;
 
 use std::io::Write;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
 
 use error::Error;
-use forecast::Forecast;
 use verify::{Verdict, Verified};
 
 pub use args::ClockArgs;
-
-/// The result, as `--json` prints it.
-#[derive(Serialize)]
-struct Outcome {
-    #[serde(flatten)]
-    report: ::clock::Report,
-    forecasts: Vec<Forecast>,
-    verified: Option<Verified>,
-}
+use outcome::Outcome;
 
 /// Test the clocks and print the result.
 pub fn run(args: &ClockArgs) -> Result<(), Error> {

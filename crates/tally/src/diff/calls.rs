@@ -9,8 +9,8 @@
 //! a call at least double, against those of the other statements, and the mean by far more than its standard error, no
 //! machine that is busy in one of the recordings explains it.
 
-use serde::Serialize;
-
+use super::call_change::HALF_WIDTH;
+pub use super::call_change::{CallChange, Calls};
 use super::comparison::{Row, Verdict};
 use stats::calls::{COMMON, FACTOR, FEWEST, LIKENESS};
 use stats::{discoveries, normal_two_sided, Precision, Ratio};
@@ -22,26 +22,6 @@ pub struct Course<'s> {
     pub seconds: &'s [f64],
     /// Number.
     pub calls: &'s [f64],
-}
-
-/// How the time of a call changed, less what the machine did to all statements.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CallChange {
-    /// B relative to A, less one.
-    #[serde(rename = "call_relative")]
-    pub relative: f64,
-    /// Half-width of its 95 % confidence interval.
-    #[serde(rename = "call_half_width")]
-    pub half_width: f64,
-    /// Probability of such a change by chance.
-    #[serde(rename = "call_p")]
-    pub p: f64,
-    /// A change of this size would have been found in nine of ten comparisons.
-    #[serde(rename = "call_detectable")]
-    pub detectable: f64,
-    /// The verdict.
-    #[serde(rename = "call_verdict")]
-    pub verdict: Verdict,
 }
 
 /// The time of a call of one statement on both sides.
@@ -155,29 +135,6 @@ fn common(others: &[Call]) -> (f64, f64) {
     let best = factor * n as f64 / densities.powi(2);
     let usual = middle(others.iter().map(|other| other.precision.error.powi(2)).collect());
     (median, best.max(factor * usual / n as f64).sqrt())
-}
-
-/// Executions of a statement, seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Calls {
-    /// How many there were.
-    pub count: u64,
-    /// Their mean.
-    pub mean: f64,
-    /// Their standard deviation.
-    pub deviation: f64,
-    /// Their median.
-    pub median: f64,
-}
-
-/// Half a 95 % confidence interval, in standard errors.
-const HALF_WIDTH: f64 = 1.96;
-
-impl Calls {
-    /// Half of the 95 % confidence interval of the mean, seconds.
-    pub fn half_width(&self) -> f64 {
-        HALF_WIDTH * LIKENESS * self.deviation / (self.count.max(1) as f64).sqrt()
-    }
 }
 
 /// The half-width of the change of a statement's time per unit, by its executions on each side and how many

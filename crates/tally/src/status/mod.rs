@@ -2,15 +2,13 @@
 //! `tally status`: shows what is measured, what is not, and whether anything is missing.
 
 mod args;
+mod model;
 mod render;
 
 use std::time::Duration;
 
-use scratch::Process;
-use segment::interval::{ClockInfo, ServerInfo};
 use segment::kernel::KernelView;
-use segment::{Event, EventKind, Interval, Level, Overflows, Parts, Probe, Segment};
-use serde::Serialize;
+use segment::{Event, EventKind, Interval, Parts, Segment};
 
 use error::Error;
 use live::coverage::Coverage;
@@ -20,119 +18,12 @@ use view::events::When;
 use view::statements::TableRow;
 
 pub use args::StatusArgs;
+use model::{EventRow, File, Mode, ProcessRow, Processes, RelationTable, Slots, Status};
 
 /// Length of the interval that is compared with the kernel's figures.
 const WITNESS: Duration = Duration::from_secs(1);
 /// Number of events to show.
 const EVENTS: u64 = 10;
-
-/// The status, as `--json` prints it.
-#[derive(Debug, Serialize)]
-struct Status {
-    server: ServerInfo,
-    /// `null` when the server's processes cannot be seen from here.
-    running: Option<bool>,
-    mode: Option<Mode>,
-    level: Level,
-    /// Time until the level changes to `level_then`; `null` if it does not end.
-    level_left_seconds: Option<f64>,
-    level_then: Option<Level>,
-    clock: ClockInfo,
-    segment: File,
-    slots: Slots,
-    /// `null` when the segment keeps no statements.
-    statements: Option<TableRow>,
-    /// `null` when the segment keeps no relations.
-    relations: Option<RelationTable>,
-    /// Files that were evicted before their writes were synced.
-    files_given_up: u64,
-    /// `tally cost` is running, or was killed.
-    statements_paused: bool,
-    /// `null` when the processes cannot be seen.
-    processes: Option<Processes>,
-    overflow: Overflows,
-    /// Nothing is missing in the interval.
-    exact: bool,
-    probes: Vec<Probe>,
-    /// Busy time in the interval that is compared with the kernel's figures.
-    busy_seconds: f64,
-    witness: KernelView,
-    events: Vec<EventRow>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Mode {
-    /// By shared_preload_libraries.
-    Shared,
-    /// By session_preload_libraries or LOAD.
-    Session,
-}
-
-#[derive(Debug, Serialize)]
-struct File {
-    format: u32,
-    /// `null`: the file is on another machine.
-    resident_bytes: Option<u64>,
-    /// The most that it may take: its size, or its share of a small file system.
-    limit_bytes: Option<u64>,
-    file_bytes: u64,
-    age_seconds: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Slots {
-    used: u32,
-    capacity: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct RelationTable {
-    used: u32,
-    capacity: u32,
-    /// How often a relation did not fit and was counted with the others.
-    overflow: u64,
-}
-
-impl RelationTable {
-    fn from_relations(relations: &segment::Relations) -> Self {
-        Self {
-            used: relations.entries(),
-            capacity: relations.capacity(),
-            overflow: relations.overflow(),
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct Processes {
-    covered: usize,
-    not_covered: Vec<ProcessRow>,
-}
-
-#[derive(Debug, Serialize)]
-struct ProcessRow {
-    pid: u32,
-    title: String,
-}
-
-impl From<&Process> for ProcessRow {
-    fn from(process: &Process) -> Self {
-        Self { pid: process.pid, title: process.title.clone() }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct EventRow {
-    /// Seconds since 1970; `null` if the segment's clock cannot be read.
-    time: Option<f64>,
-    seconds_ago: Option<f64>,
-    pid: i32,
-    warning: bool,
-    /// As in `tally events`.
-    kind: String,
-    text: String,
-}
 
 /// Print the status.
 pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {

@@ -29,7 +29,6 @@ mod views;
 
 use std::io::IsTerminal;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::ship::Source;
 use error::Error;
@@ -41,14 +40,8 @@ use source::Live;
 
 pub use args::{TopArgs, View};
 
-pub use screen::SPEEDS;
-
-/// How often a sleeping `top` checks whether it should end.
-const NAP: Duration = Duration::from_millis(100);
-/// The time that diagnoses are of.
-const DIAGNOSED: Duration = Duration::from_secs(10);
-/// Default length of an interval.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub use args::SPEEDS;
+use args::{DIAGNOSED, INTERVAL, NAP};
 
 /// Runs `tally top`.
 pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {

@@ -289,7 +289,7 @@ impl Join {
             writeln!(
                 self.out,
                 "{} process {} {}{}: {} ({})",
-                super::text::time_of_day(at),
+                super::sink::time_of_day(at),
                 call.pid,
                 beginning(&call.text, QUOTED),
                 if call.fetches { ", fetch" } else { "" },

@@ -9,6 +9,7 @@ use serde::Serialize;
 use view::json_id::id_or_null;
 
 use super::names;
+use super::names::commit_name;
 use super::story::{Item, Story, Unit};
 use super::{Context, Sink};
 
@@ -110,16 +111,6 @@ impl<W: Write> Json<W> {
     fn line(&mut self, line: &impl Serialize) -> Result<(), Error> {
         serde_json::to_writer(&mut self.out, line)?;
         Ok(self.out.write_all(b"\n")?)
-    }
-}
-
-/// How a commit became durable.
-pub(super) fn commit_name(kind: u8) -> &'static str {
-    match kind {
-        1 => "leader",
-        2 => "group-committed",
-        3 => "asynchronous",
-        _ => "other",
     }
 }
 

@@ -6,8 +6,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::story::NodeId;
-
 /// Samples that wait for the records of their time.
 const MOST_SAMPLES: usize = 100_000;
 /// Plans that are kept: those of cursors stay until their statement is executed again.
@@ -133,6 +131,9 @@ impl NodeTimes {
         self.plans.clear();
     }
 }
+
+/// A node of a plan, as far as the trace has named it.
+pub type NodeId = u16;
 
 #[cfg(test)]
 mod tests {

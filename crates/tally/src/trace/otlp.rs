@@ -22,8 +22,8 @@ use prost::Message;
 use segment::Traced;
 use view::escape::visible;
 
-use super::json::commit_name;
 use super::names;
+use super::names::commit_name;
 use super::spans::{self, Span, Spans, Subject, Work};
 use super::story::{Item, Story, Unit};
 use super::{Context, Sink};

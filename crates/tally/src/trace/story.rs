@@ -10,6 +10,7 @@ use segment::{
     Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceParent, TraceRecord, TraceStep, Traced,
 };
 
+pub use super::node_time::NodeId;
 use super::node_time::{NodeTimes, NodeUse, Plan};
 
 /// Items of a message that are kept until it ends.
@@ -42,9 +43,6 @@ pub struct LockWait {
     /// How many block it.
     pub count: u8,
 }
-
-/// A node of a plan, as far as the trace has named it.
-pub type NodeId = u16;
 
 /// What a process did; ticks.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,8 +9,8 @@ use segment::TraceFile;
 
 use super::names;
 use super::node_time::NodeUse;
+use super::sink::ms;
 use super::story::{Item, NodeId, Story, Unit};
-use super::text::ms;
 use super::Context;
 
 /// Lines of each list.

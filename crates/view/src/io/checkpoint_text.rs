@@ -8,8 +8,9 @@ use segment::interval::Interval;
 
 use super::files::rate;
 use super::tablespaces::Tablespaces;
-use super::{Checkpoint, Io};
+use super::Io;
 use crate::units::{clause, count, duration, percent, whole};
+use segment::event_payload::Checkpoint;
 
 /// The name of a checkpoint's reason.
 fn why(reason: &str) -> &str {

@@ -4,21 +4,11 @@
 use segment::statements::WaitClass;
 
 use super::histogram::drawing;
+pub use super::section::Section;
 use super::{StatementFigures, StatementsTable};
 use crate::rows::{left, right, texts};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, whole};
-
-/// A section of a page; the renderer wraps the lines and lays out the table.
-#[derive(Debug)]
-pub struct Section {
-    /// Its title.
-    pub title: String,
-    /// Paragraphs.
-    pub lines: Vec<String>,
-    /// A table, if any.
-    pub table: Option<Table>,
-}
 
 /// The page of a statement: for the interval, since the last reset, or both. Sections that appear once
 /// are about the interval, except for execution times, of which the interval has too few.

@@ -4,6 +4,7 @@
 //! [`screen`] is the state that keys and answers change, [`draw`] draws it, and this module connects them with the
 //! terminal and with the thread that asks the engine.
 
+mod ask;
 mod draw;
 mod help;
 mod plain;
@@ -21,18 +22,15 @@ use error::Error;
 use fleet::{Only, Query, Window};
 use ratatui::Frame;
 use report::fleet::{Failure, FleetQueryResult};
-use segment::clock::realtime_ns;
 use view::table::{speaks_utf8, Table};
 
 use super::args::TopArgs;
-use super::asking::{asked, window, Asking};
+use super::asking::Asking;
 use crate::top::draw::Look;
 use crate::top::drive::{drive, App};
 use crate::top::terminal::Terminal;
+use ask::{ask, LENGTH};
 use screen::{PaneQuery, Screen, PANES};
-
-/// The time that is asked about, unless another beginning is named.
-const LENGTH: Duration = Duration::from_secs(15 * 60);
 
 /// Runs the verb.
 pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
@@ -74,28 +72,6 @@ fn work(args: &TopArgs, asking: &Asking, wishes: Receiver<PaneQuery>, replies: S
         if replies.send((wanted, answer)).is_err() {
             return;
         }
-    }
-}
-
-/// Asks a query about the time until now.
-fn ask(
-    args: &TopArgs,
-    asking: &Asking,
-    query: &Query,
-    only: &Only,
-) -> Result<FleetQueryResult<Table>, Failure> {
-    let begun = Instant::now();
-    let window = match args.since {
-        Some(since) => window(Some(since), None),
-        None => {
-            let (_, until) = window(None, None);
-            (until - LENGTH.as_secs_f64(), until)
-        }
-    };
-    let answer = asked(window, None, only, args.limit).and_then(|it| asking.query(query, &it));
-    match answer {
-        Ok(value) => Ok(FleetQueryResult { value, window, seconds: begun.elapsed().as_secs_f64() }),
-        Err(error) => Err(Failure { time: realtime_ns() as f64 * 1e-9, text: error.to_string() }),
     }
 }
 

@@ -3,6 +3,7 @@
 //! no terminal and no files: its owner does that on request.
 
 mod act;
+mod ask;
 mod orders;
 mod session;
 pub mod typing;
@@ -21,7 +22,6 @@ use segment::StatementKey;
 
 use super::draw::Look;
 use super::history::{History, STATEMENTS};
-use super::keys::Form;
 use super::mouse::Spots;
 use super::views;
 use super::{saved::Saved, INTERVAL};
@@ -33,11 +33,9 @@ use view::statements::{page, Section};
 use view::table::{speaks_utf8, Table};
 use view::Reading;
 
+pub use ask::Request;
+pub use ask::{Ask, Mode};
 pub use orders::of_heading;
-pub use session::Request;
-
-/// The slowest and the fastest replay.
-pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.125..=1024.0;
 
 /// The panes, in order; the key of each is its digit.
 pub const PANES: [(&str, View); 10] = [
@@ -52,49 +50,6 @@ pub const PANES: [(&str, View); 10] = [
     ("Statements", View::Statements),
     ("IO", View::Io),
 ];
-
-/// What keys act on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mode {
-    /// The panes.
-    Normal,
-    /// A filter being typed.
-    Filter(String),
-    /// An interval being typed.
-    Interval(String),
-    /// A time being typed.
-    Time(String),
-    /// The help page, and its first visible line.
-    Help(usize),
-    /// A question: y does it.
-    Question(Request),
-}
-
-/// What only the owner of the screen can do.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Ask {
-    /// Quit.
-    Quit,
-    /// Write the interval to a file.
-    Export(Form),
-    /// Save the view.
-    Save,
-    /// Turn the mouse on or off.
-    Mouse,
-    /// Have the server cancel a statement or end a session.
-    Session(Request),
-    /// Trace a session for a few seconds.
-    Trace {
-        /// Its process.
-        pid: i32,
-        /// What to call it.
-        name: String,
-    },
-    /// Show an interval beyond the kept ones, by this number of intervals.
-    Further(i64),
-    /// Show a time beyond the kept intervals, seconds since 1970.
-    Seek(f64),
-}
 
 /// The state of a replay.
 #[derive(Debug, Clone, PartialEq)]

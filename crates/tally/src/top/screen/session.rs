@@ -5,57 +5,9 @@ use live::backend::{SessionAction, SessionId};
 use segment::interval::SessionRow;
 use view::blocking::session_name;
 
+use super::Request;
 use super::{Ask, Mode, Screen};
 use crate::top::View;
-
-/// What the server is to do, and to whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// What.
-    pub deed: SessionAction,
-    /// The session.
-    pub session: SessionId,
-    /// "session 4711 (shop, alice@orders)".
-    pub name: String,
-}
-
-impl Request {
-    /// The question before it.
-    pub fn question(&self) -> String {
-        match self.deed {
-            SessionAction::Cancel => format!("Cancel the statement of {}? y/n", self.name),
-            SessionAction::Terminate => format!("Terminate {}? y/n", self.name),
-        }
-    }
-
-    /// What the server is asked for.
-    pub fn asked(&self) -> String {
-        match self.deed {
-            SessionAction::Cancel => {
-                format!("asking the server to cancel the statement of {}", self.name)
-            }
-            SessionAction::Terminate => format!("asking the server to terminate {}", self.name),
-        }
-    }
-
-    /// What was done.
-    pub fn done(&self) -> String {
-        match self.deed {
-            SessionAction::Cancel => format!("the server cancels the statement of {}", self.name),
-            SessionAction::Terminate => format!("the server terminates {}", self.name),
-        }
-    }
-
-    /// What was not done, and why.
-    pub fn failed(&self, why: &str) -> String {
-        match self.deed {
-            SessionAction::Cancel => {
-                format!("the statement of {} is not cancelled: {why}", self.name)
-            }
-            SessionAction::Terminate => format!("{} is not terminated: {why}", self.name),
-        }
-    }
-}
 
 impl Screen {
     /// Shows the page of the session under the cursor, if there is one.
