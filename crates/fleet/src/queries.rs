@@ -189,6 +189,7 @@ mod tests {
     use super::*;
     use crate::views::views_of;
     use crate::Only;
+    use crate::Window;
 
     fn asked() -> QueryParams {
         let window = |since, until| Window::new(since, until, Only::default()).unwrap();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Simulates how often a comparison of equal recordings finds a change, and how often it finds one that is there.
 
-use super::calls::{changes, CallChange, Course as Calls};
+use super::call_change::CallChange;
+use super::calls::{changes, Course as Calls};
 use super::compare::change;
 use super::comparison::{Per, Row, Rows, Total, What};
 use stats::simulation::Normal;

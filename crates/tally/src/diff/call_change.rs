@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The executions of a statement on each side, and how their time changed.
 
-use crate::diff::comparison::Verdict;
+use super::verdict::Verdict;
 use serde::Serialize;
 use stats::calls::LIKENESS;
 

@@ -9,8 +9,7 @@
 //! a call at least double, against those of the other statements, and the mean by far more than its standard error, no
 //! machine that is busy in one of the recordings explains it.
 
-use super::call_change::HALF_WIDTH;
-pub use super::call_change::{CallChange, Calls};
+use super::call_change::{CallChange, Calls};
 use super::comparison::{Row, Verdict};
 use stats::calls::{COMMON, FACTOR, FEWEST, LIKENESS};
 use stats::{discoveries, normal_two_sided, Precision, Ratio};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::calls::{CallChange, Calls};
+use super::call_change::{CallChange, Calls};
 use super::machine::Processors;
 pub use super::verdict::Verdict;
 use stats::Precision;

@@ -4,7 +4,7 @@
 use jiff::tz::TimeZone;
 use segment::statements::WaitClass;
 
-use super::calls::CallChange;
+use super::call_change::CallChange;
 use super::comparison::{Change, Compared, Comparison, Per, Row, Rows, Verdict, What};
 use super::findings;
 use view::document::{span, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Unit};

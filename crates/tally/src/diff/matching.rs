@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use recording::comparable_fingerprint;
 
-use super::calls::Calls;
+use super::call_change::Calls;
 use super::comparison::What;
 use super::statements::{SideStatements, StatementBlocks};
 

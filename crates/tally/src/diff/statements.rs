@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use recording::{Detail, Range, Recording, StatTotals};
 
-use super::calls::Calls;
+use super::call_change::Calls;
 use super::comparison::{Per, What};
 use super::key::Key;
 use error::Error;

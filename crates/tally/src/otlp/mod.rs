@@ -10,3 +10,4 @@ pub mod queue;
 pub mod resource;
 pub mod sender;
 pub mod settings;
+pub mod signal;

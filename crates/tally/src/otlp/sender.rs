@@ -12,7 +12,6 @@ use error::Error;
 use flate2::write::GzEncoder;
 use flate2::Compression;
 use jiff::fmt::rfc2822;
-use prost::Message;
 use rand::Rng;
 use ureq::http::header::RETRY_AFTER;
 use ureq::tls::{parse_pem, Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig};
@@ -20,8 +19,8 @@ use ureq::Agent;
 use view::escape::{say, visible};
 
 use super::queue::{Queue, QueuedRequest};
-pub use super::settings::Signal;
 use super::settings::{read, Target};
+use super::signal::Signal;
 
 /// First pause before a request is sent again, its growth, and its limit.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -259,8 +258,12 @@ fn certificates(pem: &[u8]) -> Vec<Certificate<'static>> {
 mod tests {
     use super::*;
     use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsPartialSuccess;
+    use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
     use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsPartialSuccess;
+    use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
     use opentelemetry_proto::tonic::collector::trace::v1::ExportTracePartialSuccess;
+    use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+    use prost::Message;
 
     #[test]
     fn only_what_the_specification_calls_retryable_is_sent_again() {

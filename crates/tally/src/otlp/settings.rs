@@ -3,9 +3,6 @@
 //! exporter specification. Credentials are never printed, and no option takes any, because all users
 //! see a command's arguments.
 
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +10,7 @@ use error::Error;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::Uri;
 
-use super::sender::Signal;
+use super::signal::Signal;
 
 /// Where the specification expects a receiver.
 const DEFAULT: &str = "http://localhost:4318";
@@ -240,56 +237,6 @@ fn headers(what: &str, list: &str) -> Result<Vec<(HeaderName, HeaderValue)>, Err
 pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
     files::read_named(path, 1 << 20)
         .map_err(|error| Error::Failed(format!("could not read {}: {error}", path.display())))
-}
-
-/// What is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// Readings of all metrics.
-    Metrics,
-    /// Events.
-    Logs,
-    /// Spans.
-    Traces,
-}
-
-impl Signal {
-    /// As in the names of variables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Signal::Metrics => "metrics",
-            Signal::Logs => "logs",
-            Signal::Traces => "traces",
-        }
-    }
-
-    /// Its path below a base URL.
-    pub fn path(self) -> &'static str {
-        match self {
-            Signal::Metrics => "/v1/metrics",
-            Signal::Logs => "/v1/logs",
-            Signal::Traces => "/v1/traces",
-        }
-    }
-
-    /// How many data points, log records or spans an answer rejects, and why.
-    pub fn rejected(self, answer: &[u8]) -> Option<(u64, String)> {
-        let (number, text) = match self {
-            Signal::Metrics => {
-                let answer = ExportMetricsServiceResponse::decode(answer).ok()?.partial_success?;
-                (answer.rejected_data_points, answer.error_message)
-            }
-            Signal::Logs => {
-                let answer = ExportLogsServiceResponse::decode(answer).ok()?.partial_success?;
-                (answer.rejected_log_records, answer.error_message)
-            }
-            Signal::Traces => {
-                let answer = ExportTraceServiceResponse::decode(answer).ok()?.partial_success?;
-                (answer.rejected_spans, answer.error_message)
-            }
-        };
-        Some((u64::try_from(number).unwrap_or(0), text))
-    }
 }
 
 #[cfg(test)]

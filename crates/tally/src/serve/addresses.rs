@@ -5,6 +5,7 @@ use crate::serve::args::ServeArgs;
 use crate::serve::listen::{Address, Listener};
 use error::Error;
 use serde::Serialize;
+use std::io::Write;
 
 /// The addresses, as `--json` prints them (docs/reference-json.md).
 #[derive(Debug, Default, Serialize)]

@@ -21,7 +21,6 @@ mod request;
 mod run;
 mod tracing;
 
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::channel;

@@ -40,7 +40,6 @@ use source::Live;
 
 pub use args::{TopArgs, View};
 
-pub use args::SPEEDS;
 use args::{DIAGNOSED, INTERVAL, NAP};
 
 /// Runs `tally top`.

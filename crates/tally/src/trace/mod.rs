@@ -32,10 +32,10 @@ use view::escape::{self, Lines};
 
 use crate::client::ring::Client;
 use crate::client::stream::Stream;
-pub(super) use args::Chosen;
+use args::Chosen;
 pub use args::TraceArgs;
 use offset::Offset;
-pub(super) use sink::{Context, Sink};
+use sink::{Context, Sink};
 use story::{Story, Unit};
 
 /// Trace processes and print what they do.

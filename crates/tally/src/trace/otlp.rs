@@ -30,8 +30,9 @@ use super::{Context, Sink};
 use crate::otlp::attribute::{number, real, scope, text};
 use crate::otlp::queue::Queue;
 use crate::otlp::resource;
-use crate::otlp::sender::{Sender, Signal};
+use crate::otlp::sender::Sender;
 use crate::otlp::settings;
+use crate::otlp::signal::Signal;
 
 /// Max. number of spans in a request.
 const BATCH: usize = 500;

@@ -29,7 +29,7 @@ use super::asking::Asking;
 use crate::top::draw::Look;
 use crate::top::drive::{drive, App};
 use crate::top::terminal::Terminal;
-use ask::{ask, LENGTH};
+use ask::ask;
 use screen::{PaneQuery, Screen, PANES};
 
 /// Runs the verb.

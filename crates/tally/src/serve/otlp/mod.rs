@@ -23,8 +23,9 @@ use view::events::Row;
 use super::metrics::{Delivery, Family};
 use crate::otlp::queue::Queue;
 use crate::otlp::resource;
-use crate::otlp::sender::{Sender, Signal};
+use crate::otlp::sender::Sender;
 use crate::otlp::settings::{self, Target};
+use crate::otlp::signal::Signal;
 use starts::Starts;
 
 /// Max. number of events in a request.

@@ -188,12 +188,15 @@ impl<F: Frames> Source for Player<F> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::top::saved::Saved;
     use crate::top::screen::tests::{args, drawn, press};
     use crate::top::screen::Play;
     use view::sample;
-    use view::Recorded;
+    use view::session::SessionId;
+    use view::{Reading, Recorded};
 
     /// A recording of this many seconds, all like the sample, with a gap before the fifth.
     struct Seconds(usize, Vec<Range<usize>>, segment::Interval);

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 
 use super::typing::{edit, Edit};
-use super::{orders, Ask, Mode, Screen, PANES, SPEEDS};
+use super::{orders, Ask, Mode, Screen, PANES};
+use crate::top::args::SPEEDS;
 use crate::top::help::HELP;
 use crate::top::keys::{action, Action};
 use crate::top::saved::INTERVALS;

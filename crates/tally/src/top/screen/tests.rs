@@ -7,7 +7,7 @@ use ratatui::Terminal;
 
 use super::*;
 use crate::top::draw;
-use crate::top::keys::Action;
+use crate::top::keys::{Action, Form};
 use live::backend::{SessionAction, SessionId};
 use live::follower::Absent;
 use view::sample;
