@@ -2,7 +2,7 @@
 //! The dashboard of a fleet, for Grafana's ClickHouse data source (`grafana-clickhouse-datasource` 4): charts of hosts, and a
 //! table for each named query of crate `fleet`.
 
-use fleet::{Query, CHARTS, QUERIES};
+use fleet_sql::{Query, CHARTS, QUERIES};
 use serde_json::{json, Value};
 use view::table::Unit;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use fleet::{Only, Per, Query, Root, QUERIES};
+use fleet_sql::{Only, Per, Query, Root, QUERIES};
 use report::Edge;
 use view::duration::within;
 

@@ -4,7 +4,7 @@
 use std::fmt::{Display, Formatter};
 
 use error::Error;
-use fleet::{table, Chart, Course, Dialect, Only, Query, QueryParams, Root, Window};
+use fleet_sql::{table, Chart, Course, Dialect, Only, Query, QueryParams, Root, Window};
 use report::Edge;
 use view::table::Table;
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use error::Error;
-use fleet::Dialect;
+use fleet_sql::Dialect;
 use view::escape::visible;
 
 /// How an engine is reached.

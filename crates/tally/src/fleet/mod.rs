@@ -12,7 +12,7 @@ mod top;
 use std::io::Write;
 
 use error::Error;
-use fleet::{schema, Dialect, Only, Query, QueryParams, Window, QUERIES};
+use fleet_sql::{schema, Dialect, Only, Query, QueryParams, Window, QUERIES};
 use report::Edge;
 use serde::Serialize;
 use view::table::{speaks_utf8, Table};
@@ -54,7 +54,9 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
             readable(engine.dialect(), root)?;
             let text = match tables {
                 None => schema(engine.dialect(), root),
-                Some(per) if engine.dialect() == Dialect::ClickHouse => fleet::tables(root, *per),
+                Some(per) if engine.dialect() == Dialect::ClickHouse => {
+                    fleet_sql::tables(root, *per)
+                }
                 Some(_) => {
                     return Err(Error::Usage(
                         "--tables is for ClickHouse; for the others leave it out".into(),
@@ -77,7 +79,7 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
                 .transpose()
                 .map_err(Error::Usage)?;
             let run = now.as_microsecond();
-            let sql = fleet::refresh(root, window.as_ref(), *tables, run);
+            let sql = fleet_sql::refresh(root, window.as_ref(), *tables, run);
             Ok(escape::stdout().write_all(sql.as_bytes())?)
         }
         Verb::Sql { name, engine, root, period } => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use error::Error;
-use fleet::Root;
+use fleet_sql::Root;
 use report::Edge;
 use view::duration::within;
 

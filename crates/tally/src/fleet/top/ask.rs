@@ -3,7 +3,7 @@
 
 use crate::fleet::args::TopArgs;
 use crate::fleet::asking::{asked, window, Asking};
-use fleet::{Only, Query};
+use fleet_sql::{Only, Query};
 use report::fleet::{Failure, FleetQueryResult};
 use segment::clock::realtime_ns;
 use std::time::{Duration, Instant};

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::Event;
 use error::Error;
-use fleet::{Only, Query, Window};
+use fleet_sql::{Only, Query, Window};
 use ratatui::Frame;
 use report::fleet::{Failure, FleetQueryResult};
 use view::table::{speaks_utf8, Table};

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use error::Error;
-use fleet::{Only, Query, QUERIES};
+use fleet_sql::{Only, Query, QUERIES};
 use jiff::tz::TimeZone;
 use report::fleet::{is_asked, subject, FleetQueryResult};
 use serde::Serialize;

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent};
-use fleet::{Only, Query};
+use fleet_sql::{Only, Query};
 use jiff::tz::TimeZone;
 use report::fleet::{Failure, FleetQueryResult, Question};
 use view::table::{Cell, Row, Table};

@@ -192,7 +192,7 @@ fn keys_show_every_pane_and_quit_and_every_size_can_be_drawn() {
 
 #[test]
 fn every_query_has_a_pane() {
-    for query in fleet::QUERIES {
+    for query in fleet_sql::QUERIES {
         assert!(PANES.iter().any(|(_, name)| *name == query.name), "{}", query.name);
         let mut screen = screen();
         screen.show(query);

@@ -4,7 +4,7 @@
 use std::sync::mpsc::Receiver;
 
 use error::Error;
-use fleet::{Only, Window};
+use fleet_sql::{Only, Window};
 use hyper::StatusCode;
 use jiff::tz::TimeZone;
 use report::fleet::document;

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use error::Error;
-use fleet::{Only, CHARTS, QUERIES};
+use fleet_sql::{Only, CHARTS, QUERIES};
 use report::fleet::{is_asked, Failure, Fleet, FleetQueryResult, Question, ROWS, SERIES};
 use report::Edge;
 use segment::clock::realtime_ns;

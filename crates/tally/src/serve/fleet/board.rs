@@ -7,7 +7,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fleet::Only;
+use fleet_sql::Only;
 use report::fleet::Fleet;
 
 /// Max. number of parts that are viewed at the same time.

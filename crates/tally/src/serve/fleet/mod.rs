@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::sync::Arc;
 
 use error::Error;
-use fleet::{Only, Window};
+use fleet_sql::{Only, Window};
 
 use super::listen::Listener;
 use super::{gate, http, print_addresses, ServeArgs, Serving, Token};
