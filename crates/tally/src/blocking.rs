@@ -15,8 +15,7 @@ use segment::Segment;
 use serde::Serialize;
 use view::blocking::Forest;
 
-use crate::connection::ConnectionFlags;
-use crate::terminal;
+use command::ConnectionFlags;
 
 /// Arguments of `tally blocking`.
 #[derive(Debug, Args)]
@@ -61,7 +60,7 @@ const WIDTH: usize = 10_000;
 
 /// Print who is blocked.
 pub fn run(args: &BlockingArgs) -> Result<(), Error> {
-    let stop = if args.watch { crate::stop::by_signals()? } else { Arc::default() };
+    let stop = if args.watch { command::stop_on_signals()? } else { Arc::default() };
     let mut segment = target::open(args.target.as_deref())?;
     target::need_measured(&segment)?;
     let mut blocking = Blocking::default();
@@ -92,7 +91,7 @@ fn show(args: &BlockingArgs, segment: &mut Segment, blocking: &mut Blocking) -> 
         writeln!(out)?;
         return Ok(out.flush()?);
     }
-    let width = terminal::width().unwrap_or(WIDTH);
+    let width = command::terminal_width().unwrap_or(WIDTH);
     if args.watch {
         writeln!(out, "{}", view::table::time(time, &jiff::tz::TimeZone::system()))?;
     }

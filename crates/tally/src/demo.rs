@@ -13,9 +13,9 @@ use indicatif::ProgressBar;
 use scratch::{Cluster, Load, PgbenchResult, RunningPgbench};
 use segment::{Interval, SegmentPath};
 
-use crate::arguments::Workload;
 use crate::top;
 use crate::top::{TopArgs, View};
+use command::Workload;
 use error::Error;
 use live::follower::{Figures, FollowOptions, Follower};
 use live::instrumented;

@@ -15,7 +15,7 @@ use live::library_list::{Change, LibraryList};
 use live::local_server::LocalServer;
 use live::{server, switch};
 
-use crate::connection::ConnectionFlags;
+use command::ConnectionFlags;
 
 /// Arguments of `tally disable`.
 #[derive(Debug, Args)]

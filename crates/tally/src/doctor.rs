@@ -17,9 +17,8 @@ use view::table::wrap;
 use view::units::duration;
 use view::Reading;
 
-use crate::arguments::interval;
-use crate::connection::ConnectionFlags;
-use crate::terminal;
+use command::interval;
+use command::ConnectionFlags;
 
 /// Arguments of `tally doctor`.
 #[derive(Debug, Args)]
@@ -83,7 +82,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
             incomplete: incomplete(interval, &answer),
         });
     }
-    let width = terminal::width().map_or(WIDTH, |width| width.min(WIDTH));
+    let width = command::terminal_width().map_or(WIDTH, |width| width.min(WIDTH));
     let mut out = view::escape::coloured_stdout(color);
     out.write_all(text(interval, &answer, width, color).as_bytes())?;
     Ok(out.flush()?)

@@ -3,9 +3,9 @@
 
 use std::io::Write;
 
-use crate::arguments::Level;
-use crate::connection::ConnectionFlags;
 use clap::{Args, ValueEnum};
+use command::ConnectionFlags;
+use command::Level;
 use error::Error;
 use live::extension::{self, Made};
 use live::library_list::{Change, LibraryList};

@@ -4,10 +4,11 @@
 use clap::{Command, Subcommand};
 use error::Error;
 
-use crate::connection::ConnectionFlags;
+use client::{calls, methods};
+use command::ConnectionFlags;
+
 use crate::{
-    calls, clock, cost, dashboards, diff, fleet, generate, methods, profile, serve, ship, storage,
-    study, trace,
+    clock, cost, dashboards, diff, fleet, generate, profile, serve, ship, storage, study, trace,
 };
 
 /// The verbs.

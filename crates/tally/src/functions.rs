@@ -10,10 +10,9 @@ use segment::functions::{EdgeRow, FunctionRow, PROBE_PREFIX};
 use segment::{Interval, Probe, ProbeState, Segment};
 use serde::Serialize;
 
-use crate::arguments::interval;
-use crate::connection::ConnectionFlags;
-use crate::terminal;
 use clap::Args;
+use command::interval;
+use command::ConnectionFlags;
 use error::Error;
 use live::extension;
 use live::local_server::LocalServer;
@@ -115,7 +114,7 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
         }
         return Ok(out.write_all(functions::tree(&interval).to_string().as_bytes())?);
     }
-    let width = terminal::width().unwrap_or(WIDTH);
+    let width = command::terminal_width().unwrap_or(WIDTH);
     Ok(out.write_all(
         functions::functions(&interval, &RowOptions::default()).text(width).as_bytes(),
     )?)

@@ -15,9 +15,9 @@ use segment::{Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::arguments::interval;
-use crate::connection::ConnectionFlags;
 use clap::Args;
+use command::interval;
+use command::ConnectionFlags;
 use error::Error;
 use live::target::{self, Spec};
 use view::duration::within;

@@ -8,16 +8,10 @@
 // Some functions have callers in other verbs alone.
 #![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 
-mod arguments;
 mod blocking;
-#[cfg(feature = "full")]
-mod calls;
 mod cli;
 #[cfg(feature = "full")]
-mod client;
-#[cfg(feature = "full")]
 mod clock;
-mod connection;
 #[cfg(feature = "full")]
 mod cost;
 #[cfg(feature = "full")]
@@ -40,10 +34,6 @@ mod generate;
 mod level;
 mod ls;
 #[cfg(feature = "full")]
-mod methods;
-#[cfg(feature = "full")]
-mod otlp;
-#[cfg(feature = "full")]
 mod profile;
 mod record;
 mod report;
@@ -52,12 +42,10 @@ mod serve;
 mod ship;
 mod statements;
 mod status;
-mod stop;
 #[cfg(feature = "full")]
 mod storage;
 #[cfg(feature = "full")]
 mod study;
-mod terminal;
 mod top;
 #[cfg(feature = "full")]
 mod trace;

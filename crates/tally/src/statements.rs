@@ -8,10 +8,9 @@ use std::sync::Arc;
 use segment::{Parts, Segment};
 use serde::Serialize;
 
-use crate::arguments::interval;
-use crate::connection::ConnectionFlags;
-use crate::terminal;
 use clap::Args;
+use command::interval;
+use command::ConnectionFlags;
 use error::Error;
 use live::target;
 use std::time::Duration;
@@ -173,7 +172,7 @@ fn table(args: &StatementsArgs, all: &StatementsTable) -> Result<(), Error> {
     let ordered = statements::ordered(all, &wish);
     let limit = args.limit.unwrap_or(ROWS) as usize;
     let shown = &ordered[..limit.min(ordered.len())];
-    let width = terminal::width().unwrap_or(WIDTH);
+    let width = command::terminal_width().unwrap_or(WIDTH);
     let mut out = view::escape::stdout();
     if let Some(note) = statements::note(Some(all)) {
         for line in wrap(&note, width) {
@@ -231,7 +230,7 @@ fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> Str
 /// A page per row: several databases and users may have the same query id.
 fn pages(all: &StatementsTable, color: bool) -> Result<(), Error> {
     let mut out = view::escape::coloured_stdout(color);
-    let width = terminal::width().unwrap_or(PAGE);
+    let width = command::terminal_width().unwrap_or(PAGE);
     for row in &all.rows {
         let whole = all.interval_seconds.and_then(|_| all.whole(&row.key));
         for section in statements::page(all, Some(row), whole.as_ref()) {

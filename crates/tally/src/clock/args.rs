@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::arguments::interval;
 use clap::Args;
+use command::interval;
 
 /// Arguments of `tally clock`.
 #[derive(Debug, Args)]

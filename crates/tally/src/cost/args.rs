@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::arguments::{positive, Level, Workload};
-use crate::connection::ConnectionFlags;
 use clap::Args;
+use command::ConnectionFlags;
+use command::{positive, Level, Workload};
 use study::cost::CostOf;
 use view::duration::within;
 

@@ -42,7 +42,7 @@ const SHOW: Duration = Duration::from_secs(5);
 
 /// Measure the cost and print it.
 pub fn run(args: &CostArgs) -> Result<(), Error> {
-    if args.level == crate::arguments::Level::Off {
+    if args.level == command::Level::Off {
         return Err(Error::Usage("at --level off nothing is measured; try waits".into()));
     }
     let stop = Arc::new(AtomicBool::new(false));

@@ -8,7 +8,7 @@ use scratch::{Cluster, Load, RunningPgbench};
 use segment::SegmentPath;
 
 use super::CostArgs;
-use crate::arguments::Workload;
+use command::Workload;
 use error::Error;
 use experiment::background::last_lines;
 use live::{instrumented, target};

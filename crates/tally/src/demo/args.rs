@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::arguments::Workload;
 use clap::Args;
+use command::Workload;
 use view::duration::within;
 
 /// Arguments of `tally demo`.

@@ -5,7 +5,7 @@ use super::comparison::Per;
 use super::selection::Selection;
 use clap::Args;
 
-use crate::arguments::DocumentOutput;
+use command::DocumentOutput;
 
 /// Arguments of `tally diff`.
 #[derive(Debug, Args)]

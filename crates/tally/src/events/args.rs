@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use view::duration::parse as duration;
 
-use crate::connection::ConnectionFlags;
+use command::ConnectionFlags;
 
 /// Arguments of `tally events`.
 #[derive(Debug, Args)]

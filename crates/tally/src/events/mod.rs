@@ -31,7 +31,7 @@ fn nap() -> Result<bool, Error> {
 
 /// Print the events.
 pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
-    let stop = if args.follow { crate::stop::by_signals()? } else { Arc::default() };
+    let stop = if args.follow { command::stop_on_signals()? } else { Arc::default() };
     let after = Some(match args.since {
         Some(Since::Number(number)) => number,
         _ => 0,

@@ -16,7 +16,6 @@ use view::{escape, output, table};
 
 use super::args::DoctorArgs;
 use crate::ship::Source;
-use crate::terminal;
 
 /// Width if the output is not a terminal.
 const WIDTH: usize = 100;
@@ -65,7 +64,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
     if args.json {
         return output::json(&answer);
     }
-    let width = terminal::width().map_or(WIDTH, |width| width.min(WIDTH));
+    let width = command::terminal_width().map_or(WIDTH, |width| width.min(WIDTH));
     let mut out = escape::coloured_stdout(color);
     out.write_all(text(&answer, width, color).as_bytes())?;
     Ok(out.flush()?)

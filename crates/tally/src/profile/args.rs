@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::connection::ConnectionFlags;
 use ::profile::recorder;
 use clap::{Args, Subcommand, ValueEnum};
+use command::ConnectionFlags;
 use view::duration::within;
 
-use crate::arguments::positive;
+use command::positive;
 
 /// Arguments of `tally profile`.
 #[derive(Debug, Args)]

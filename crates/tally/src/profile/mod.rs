@@ -46,7 +46,7 @@ fn record(args: &ProfileArgs) -> Result<Recorded, Error> {
         system: args.system,
         unwind: args.unwind.into(),
     };
-    let stop = crate::stop::by_signals()?;
+    let stop = command::stop_on_signals()?;
     let path = target::source(args.target.as_deref())?.file("tally profile")?.clone();
     target::need_measured(&Segment::open(&path)?)?;
     let transactions = Transactions::start(&path);

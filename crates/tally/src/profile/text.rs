@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A profile as a person reads it.
 
-use crate::terminal;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -21,7 +20,7 @@ const OURS: usize = 3;
 
 /// Print it.
 pub fn print(profile: &Profile, rows: usize, color: bool) -> Result<(), Error> {
-    let width = terminal::width().unwrap_or(WIDTH);
+    let width = command::terminal_width().unwrap_or(WIDTH);
     let mut out = view::escape::coloured_stdout(color);
     out.write_all(text(profile, rows, width, color).as_bytes())?;
     Ok(out.flush()?)

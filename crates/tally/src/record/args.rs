@@ -8,7 +8,7 @@ use clap::Args;
 use view::duration::within;
 
 use super::shipping::ShippingArgs;
-use crate::connection::ConnectionFlags;
+use command::ConnectionFlags;
 
 /// Arguments of `tally record`.
 #[derive(Debug, Args)]

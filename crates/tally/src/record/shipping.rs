@@ -14,7 +14,7 @@ use error::Error;
 use live::machine;
 use view::units;
 
-use crate::ship::size;
+use command::size;
 
 /// How long the bucket may take to answer at the start, and to receive the last files at the end.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::arguments::DocumentOutput;
+use command::DocumentOutput;
 use report::Edge;
 
 /// Arguments of `tally report`.

@@ -59,21 +59,6 @@ struct Sent<'s> {
     files_left: u64,
 }
 
-/// A size from the command line: a number with kB, MB, GB or TB, of 1024.
-pub fn size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor: u64 = match &text[digits.len()..] {
-        "kB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        "TB" => 1 << 40,
-        _ => return Err("a number with a unit is needed, as in 500MB; use kB, MB, GB or TB".into()),
-    };
-    let number: u64 =
-        digits.trim().parse().map_err(|_| "not a whole number with a unit, as in 500MB")?;
-    number.checked_mul(factor).filter(|size| *size > 0).ok_or_else(|| "not a size".to_string())
-}
-
 /// Send a recording.
 pub fn run(args: &ShipArgs) -> Result<(), Error> {
     let about = About::read(&args.directory)?;
@@ -132,18 +117,4 @@ pub fn run(args: &ShipArgs) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_size_has_a_unit() {
-        assert_eq!(size("2GB"), Ok(2 << 30));
-        assert_eq!(size("500kB"), Ok(500 << 10));
-        for text in ["", "2", "GB", "-1GB", "0MB", "2gb", "1.5GB", "99999999999TB"] {
-            assert!(size(text).is_err(), "{text}");
-        }
-    }
 }

@@ -3,7 +3,7 @@
 
 use clap::Args;
 
-use crate::connection::ConnectionFlags;
+use command::ConnectionFlags;
 
 /// Arguments of `tally status`.
 #[derive(Debug, Args)]

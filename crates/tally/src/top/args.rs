@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::arguments::interval;
-use crate::connection::ConnectionFlags;
 use clap::{Args, ValueEnum};
+use command::interval;
+use command::ConnectionFlags;
 use report::Edge;
 use view::{Sort, SortParser};
 

@@ -26,7 +26,7 @@ pub trait App {
 
 /// Runs the view until the user quits, or until `until`.
 pub fn drive(app: &mut dyn App, mouse: bool, until: Option<Instant>) -> Result<(), Error> {
-    let ended = crate::stop::by_signals()?;
+    let ended = command::stop_on_signals()?;
     let input = Input::open()?;
     let mut terminal = Terminal::take(mouse)?;
     loop {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Prints intervals as text or JSON, one after the other.
 
-use crate::terminal;
 use std::io::Write;
 use std::time::Instant;
 
@@ -109,7 +108,7 @@ fn write(args: &TopArgs, reading: &Reading, wish: &RowOptions, color: bool) -> R
             out.write_all(locks::per_second(&reading.interval, wish).as_bytes())?;
             return Ok(out.flush()?);
         }
-        let width = terminal::width();
+        let width = command::terminal_width();
         out.write_all(text::render(reading, &answer, wish, view, width, color).as_bytes())?;
     }
     Ok(out.flush()?)

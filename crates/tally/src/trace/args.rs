@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Arguments of `tally trace`.
 
-use crate::arguments::interval;
-use crate::connection::ConnectionFlags;
 use clap::Args;
+use command::interval;
+use command::ConnectionFlags;
 use error::Error;
 use std::path::PathBuf;
 use std::time::Duration;

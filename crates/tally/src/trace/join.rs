@@ -16,9 +16,9 @@ use super::offset::Offset;
 use super::parts::Parts;
 use super::story::{Item, Story, Unit};
 use super::{Context, Sink};
-use crate::client::call::{ClientCall, Span};
-use crate::client::ring::Client;
-use crate::client::stream::Stream;
+use client::call::{ClientCall, Span};
+use client::ring::Client;
+use client::stream::Stream;
 
 /// A call whose messages have not been seen by then is not joined.
 const PATIENCE: Duration = Duration::from_secs(3);

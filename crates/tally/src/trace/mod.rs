@@ -30,10 +30,10 @@ use live::target;
 use segment::Traced;
 use view::escape::{self, Lines};
 
-use crate::client::ring::Client;
-use crate::client::stream::Stream;
 use args::Chosen;
 pub use args::TraceArgs;
+use client::ring::Client;
+use client::stream::Stream;
 use offset::Offset;
 use sink::{Context, Sink};
 use story::{Story, Unit};
@@ -42,7 +42,7 @@ use story::{Story, Unit};
 pub fn run(args: &TraceArgs, color: bool) -> Result<(), Error> {
     let chosen = Chosen::parse(args)?;
     let mut sink = sink(args, chosen.target, color)?;
-    let stop = crate::stop::by_signals()?;
+    let stop = command::stop_on_signals()?;
     follow::follow(args, &chosen, sink.as_mut(), &stop)
 }
 

@@ -27,12 +27,12 @@ use super::names::commit_name;
 use super::spans::{self, Span, Spans, Subject, Work};
 use super::story::{Item, Story, Unit};
 use super::{Context, Sink};
-use crate::otlp::attribute::{number, real, scope, text};
-use crate::otlp::queue::Queue;
-use crate::otlp::resource;
-use crate::otlp::sender::Sender;
-use crate::otlp::settings;
-use crate::otlp::signal::Signal;
+use otlp::attribute::{number, real, scope, text};
+use otlp::queue::Queue;
+use otlp::resource;
+use otlp::sender::Sender;
+use otlp::settings;
+use otlp::signal::Signal;
 
 /// Max. number of spans in a request.
 const BATCH: usize = 500;

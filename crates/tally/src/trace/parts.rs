@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The parts of a client's call: what client, network and server did in its time, which they fill without a rest.
 
-use crate::client::call::{Call, Span};
+use client::call::{Call, Span};
 
 /// What fills the time of a call, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use segment::{Frame, Interval};
 
 use super::family::{Family, Kind, Spread, Value};
 use super::statements::NamedStatements;
-use crate::otlp::queue::Fate;
+use otlp::queue::Fate;
 use view::statements::StatementsTable;
 
 use Kind::{Counter, Gauge, Histogram, Summary};

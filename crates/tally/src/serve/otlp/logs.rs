@@ -11,7 +11,7 @@ use segment::{EventKind, Payload};
 use view::escape::visible;
 use view::events::Row;
 
-use crate::otlp::attribute::{number, real, scope, text, value};
+use otlp::attribute::{number, real, scope, text, value};
 
 /// A request with these events, seen at `now`, ns since 1970.
 pub fn request(rows: &[Row], now: u64, resource: &Resource) -> Vec<u8> {

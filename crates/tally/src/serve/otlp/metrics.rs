@@ -19,7 +19,7 @@ use prost::Message;
 
 use super::super::metrics::{exponential, Family, Kind, Sample, Spread, Value, SCHEMA, ZERO};
 use super::starts::Starts;
-use crate::otlp::attribute::{of_label, scope};
+use otlp::attribute::{of_label, scope};
 
 const CUMULATIVE: i32 = AggregationTemporality::Cumulative as i32;
 

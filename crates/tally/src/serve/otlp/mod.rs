@@ -21,11 +21,11 @@ use segment::Header;
 use view::events::Row;
 
 use super::metrics::{Delivery, Family};
-use crate::otlp::queue::Queue;
-use crate::otlp::resource;
-use crate::otlp::sender::Sender;
-use crate::otlp::settings::{self, Target};
-use crate::otlp::signal::Signal;
+use otlp::queue::Queue;
+use otlp::resource;
+use otlp::sender::Sender;
+use otlp::settings::{self, Target};
+use otlp::signal::Signal;
 use starts::Starts;
 
 /// Max. number of events in a request.

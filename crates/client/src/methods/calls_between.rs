@@ -9,8 +9,7 @@ use segment::{Interval, ProbeState, Segment};
 use serde::Serialize;
 use view::method_edges::{self, CallsBetween, Of};
 
-use crate::client::{is_java, Head, WIDTH};
-use crate::terminal;
+use crate::{is_java, Head, WIDTH};
 
 /// How the agent reports that it counts them.
 const PROBE: &str = "edges";
@@ -123,7 +122,7 @@ impl CallsBetweenArgs {
             return Ok(writeln!(out, "no calls of timed methods by them have ended")?);
         }
         let table = method_edges::table(&rows, of, top.unwrap_or(usize::MAX));
-        let width = terminal::width().unwrap_or(WIDTH);
+        let width = command::terminal_width().unwrap_or(WIDTH);
         Ok(out.write_all(table.text(width).as_bytes())?)
     }
 }

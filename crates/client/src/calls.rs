@@ -15,9 +15,8 @@ use serde::Serialize;
 use view::calls::{findings, table, CallSort};
 use view::units::duration;
 
-use crate::client::ring::Client;
-use crate::client::{self, ClientArgs, Head, WIDTH};
-use crate::terminal;
+use crate::ring::Client;
+use crate::{ClientArgs, Head, WIDTH};
 
 /// How often a client's ring is read.
 const POLL: Duration = Duration::from_millis(20);
@@ -37,6 +36,7 @@ Examples:
   tally calls /dev/shm/pg_tally.java.4711 --json
   tally calls 4711 --stream | ssh db tally trace --application shop --client -")]
 pub struct CallsArgs {
+    /// The client, and when
     #[command(flatten)]
     pub client: ClientArgs,
     /// Order of the statements
@@ -93,7 +93,7 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
                     agent's option calls=off none is measured";
         return Ok(writeln!(out, "{hint}")?);
     }
-    let width = terminal::width().unwrap_or(WIDTH);
+    let width = command::terminal_width().unwrap_or(WIDTH);
     out.write_all(table(&rows, args.sort, args.top).text(width).as_bytes())?;
     for finding in findings(&rows) {
         writeln!(out, "{finding}")?;
@@ -106,7 +106,7 @@ fn stream(args: &CallsArgs) -> Result<(), Error> {
     let segment = args.client.open()?;
     let path = segment.path().display().to_string();
     let mut client = Client::from_segment(segment, &path)?;
-    let stop = crate::stop::by_signals()?;
+    let stop = command::stop_on_signals()?;
     let began = Instant::now();
     let over = || args.client.interval.is_some_and(|length| began.elapsed() >= length);
     let mut out = view::escape::stdout();
@@ -116,7 +116,7 @@ fn stream(args: &CallsArgs) -> Result<(), Error> {
         let calls = client.poll()?;
         let more = (client.lost > lost).then_some(client.lost);
         lost = client.lost;
-        client::stream::write(&mut out, calls, more)?;
+        crate::stream::write(&mut out, calls, more)?;
         if last {
             return Ok(());
         }

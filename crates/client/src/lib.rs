@@ -3,6 +3,8 @@
 //! one by one.
 
 pub mod call;
+pub mod calls;
+pub mod methods;
 pub mod ring;
 pub mod stream;
 
@@ -14,7 +16,7 @@ use live::target;
 use segment::{Interval, Segment};
 use serde::Serialize;
 
-use crate::arguments::interval;
+use command::interval;
 
 /// Width if the output is not a terminal: enough for every column.
 pub const WIDTH: usize = 200;

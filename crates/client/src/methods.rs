@@ -13,8 +13,7 @@ use segment::Interval;
 use serde::Serialize;
 
 use self::calls_between::{CallsBetweenArgs, Edge};
-use crate::client::{is_java, ClientArgs, Head, WIDTH};
-use crate::terminal;
+use crate::{is_java, ClientArgs, Head, WIDTH};
 use error::Error;
 use view::methods::{self, MethodSort};
 
@@ -36,11 +35,13 @@ Examples:
   tally methods --callers=PgResultSet.next
   tally methods /dev/shm/pg_tally.java.4711 --json")]
 pub struct MethodsArgs {
+    /// The client, and when
     #[command(flatten)]
     pub client: ClientArgs,
     /// One table in this order
     #[arg(long, value_name = "BY", conflicts_with = "CallsBetweenArgs")]
     pub sort: Option<MethodSort>,
+    /// The calls between methods
     #[command(flatten)]
     pub calls_between: CallsBetweenArgs,
     /// Rows of each table; the default is 5, and all with --callers or --callees
@@ -181,7 +182,7 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
     if rows.is_empty() {
         return Ok(writeln!(out, "{}", nothing(&interval))?);
     }
-    let width = terminal::width().unwrap_or(WIDTH);
+    let width = command::terminal_width().unwrap_or(WIDTH);
     let top = args.top.unwrap_or(TOP);
     if let Some(sort) = args.sort {
         return Ok(out.write_all(methods::table(rows, sort, top).text(width).as_bytes())?);
