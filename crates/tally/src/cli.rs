@@ -9,7 +9,7 @@ use error::Error;
 
 use crate::{
     blocking, demo, disable, doctor, enable, events, functions, level, ls, record, report,
-    statements, status, top,
+    statements, status,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.

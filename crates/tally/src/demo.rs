@@ -13,13 +13,13 @@ use indicatif::ProgressBar;
 use scratch::{Cluster, Load, PgbenchResult, RunningPgbench};
 use segment::{Interval, SegmentPath};
 
-use crate::top;
-use crate::top::{TopArgs, View};
 use command::Workload;
 use error::Error;
 use live::follower::{Figures, FollowOptions, Follower};
 use live::instrumented;
 use recorder::Recorder;
+use top;
+use top::{TopArgs, View};
 use view::table::Table;
 
 pub use args::DemoArgs;

@@ -46,9 +46,6 @@ mod status;
 mod storage;
 #[cfg(feature = "full")]
 mod study;
-mod top;
-#[cfg(feature = "full")]
-mod trace;
 
 use std::process::ExitCode;
 

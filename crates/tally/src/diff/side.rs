@@ -11,8 +11,8 @@ use super::key::Key;
 use super::machine::Processors;
 use super::selection::Selection;
 use super::statements::{self, SideStatements};
-use crate::ship::Source;
 use error::Error;
+use report::RecordingPlace;
 
 /// One side of a comparison.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Side {
     /// "A" or "B".
     pub name: &'static str,
     /// Where it was read from.
-    pub source: Source,
+    pub source: RecordingPlace,
     /// The recording.
     pub recording: Recording,
     /// The selected time.
@@ -49,7 +49,7 @@ impl Side {
         (cluster, host): (Option<&str>, Option<&str>),
     ) -> Result<Side, Error> {
         let edges = (selection.from, selection.to);
-        let source = Source::open(&selection.directory, (cluster, host), edges)?;
+        let source = RecordingPlace::open(&selection.directory, (cluster, host), edges)?;
         let recording = source.recording(host)?;
         let end = recording.range().to_us as f64 * 1e-6;
         let us =

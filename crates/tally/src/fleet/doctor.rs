@@ -15,7 +15,7 @@ use view::table::wrap;
 use view::{escape, output, table};
 
 use super::args::DoctorArgs;
-use crate::ship::Source;
+use report::RecordingPlace;
 
 /// Width if the output is not a terminal.
 const WIDTH: usize = 100;
@@ -81,7 +81,7 @@ fn host(url: &str, origin: Origin, since: f64, until: f64) -> Host {
 fn diagnosed(url: &str, of: &Origin, since: f64, until: f64) -> Result<Vec<Diagnosis>, Error> {
     let (from, to) = (Some(Edge::at(since)), Some(Edge::at(until)));
     let place = std::path::Path::new(url);
-    let source = Source::open(place, (Some(&of.cluster), Some(&of.host)), (from, to))?;
+    let source = RecordingPlace::open(place, (Some(&of.cluster), Some(&of.host)), (from, to))?;
     let directory = source.directory();
     report::diagnoses(&RecordingSelection {
         directory,

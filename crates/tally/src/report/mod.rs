@@ -15,14 +15,14 @@ use view::document::Document;
 use view::{output, page};
 
 use crate::record::CLIENT;
-use crate::ship::Source;
+use report::RecordingPlace;
 
 pub use args::ReportArgs;
 
 /// Make the report, and print it or write it into a file.
 pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     let (cluster, host) = (args.cluster.as_deref(), args.host.as_deref());
-    let source = Source::open(&args.directory, (cluster, host), (args.from, args.to))?;
+    let source = RecordingPlace::open(&args.directory, (cluster, host), (args.from, args.to))?;
     // `tally record --client` puts it there.
     let client = args.client.clone().or_else(|| {
         Some(source.directory().join(CLIENT)).filter(|it| recording::About::read(it).is_ok())

@@ -2,7 +2,6 @@
 //! `tally ship`: sends a recording to a bucket. `tally upkeep`: removes from a bucket what is not needed any
 //! more. The crate `ship` does both, and ships for `tally record`.
 
-mod source;
 mod upkeep;
 
 use std::io::Write;
@@ -17,7 +16,6 @@ use ship::layout::Origin;
 use ship::{Bucket, Pass, Spool};
 use view::{escape, units};
 
-pub use source::Source;
 pub use upkeep::{run as run_upkeep, UpkeepArgs};
 
 /// How often to try when the bucket does not answer, and for how long to wait in between.

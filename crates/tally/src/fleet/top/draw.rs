@@ -15,7 +15,7 @@ use view::units::{duration, whole};
 use super::help::HELP;
 use super::screen::{Mode, Screen, PANES};
 use crate::fleet::lines::one_line;
-use crate::top::draw::{heading, help, line, tabs, too_small, Tab};
+use terminal::{heading, help, line, tabs, too_small, Tab};
 
 /// Draws everything, at this time.
 pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen, now: Instant) {

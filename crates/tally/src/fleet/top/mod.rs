@@ -26,11 +26,11 @@ use view::table::{speaks_utf8, Table};
 
 use super::args::TopArgs;
 use super::asking::Asking;
-use crate::top::draw::Look;
-use crate::top::drive::{drive, App};
-use crate::top::terminal::Terminal;
 use ask::ask;
 use screen::{PaneQuery, Screen, PANES};
+use terminal::Look;
+use terminal::Terminal;
+use terminal::{drive, App};
 
 /// Runs the verb.
 pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {

@@ -12,9 +12,9 @@ use view::table::{Cell, Row, Table};
 
 use super::help::HELP;
 use super::rows::{chosen, Order};
-use crate::top::draw::{Look, Tab, Viewport};
-use crate::top::keys::{action, Action};
-use crate::top::screen::typing::{edit, Edit};
+use terminal::{action, Action};
+use terminal::{edit, Edit};
+use terminal::{Look, Tab, Viewport};
 
 const fn tab(key: usize, name: &'static str, short: &'static str) -> Tab {
     Tab { key, name, short }
