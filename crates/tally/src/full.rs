@@ -8,7 +8,7 @@ use client::{calls, methods};
 use command::ConnectionFlags;
 
 use crate::{
-    clock, cost, dashboards, diff, fleet, generate, profile, serve, ship, storage, study, trace,
+    clock, cost, dashboards, fleet, generate, profile, serve, ship, storage, study, trace,
 };
 
 /// The verbs.

@@ -17,8 +17,6 @@ mod cost;
 #[cfg(feature = "full")]
 mod dashboards;
 mod demo;
-#[cfg(feature = "full")]
-mod diff;
 mod disable;
 mod doctor;
 mod enable;
@@ -35,7 +33,6 @@ mod level;
 mod ls;
 #[cfg(feature = "full")]
 mod profile;
-mod record;
 mod report;
 #[cfg(feature = "full")]
 mod serve;

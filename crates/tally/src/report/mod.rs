@@ -14,7 +14,7 @@ use report::source::RecordingSelection;
 use view::document::Document;
 use view::{output, page};
 
-use crate::record::CLIENT;
+use recording::CLIENT_DIRECTORY;
 use report::RecordingPlace;
 
 pub use args::ReportArgs;
@@ -25,7 +25,8 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     let source = RecordingPlace::open(&args.directory, (cluster, host), (args.from, args.to))?;
     // `tally record --client` puts it there.
     let client = args.client.clone().or_else(|| {
-        Some(source.directory().join(CLIENT)).filter(|it| recording::About::read(it).is_ok())
+        Some(source.directory().join(CLIENT_DIRECTORY))
+            .filter(|it| recording::About::read(it).is_ok())
     });
     let wanted = RecordingSelection {
         directory: source.directory(),

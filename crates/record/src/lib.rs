@@ -30,7 +30,6 @@ use signals::Signals;
 use view::units;
 
 pub use args::RecordArgs;
-pub use recorders::CLIENT;
 
 /// How often to check for signals and for the command's end.
 const NAP: Duration = Duration::from_millis(50);

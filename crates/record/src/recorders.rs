@@ -12,9 +12,6 @@ use super::shipping::Destination;
 use super::summary::Summary;
 use super::RecordArgs;
 
-/// The directory of the client's recording, in that of the server's.
-pub const CLIENT: &str = "client";
-
 /// One or two recorders.
 #[derive(Debug)]
 pub struct Recorders<'a> {
@@ -87,6 +84,6 @@ fn of_client<'a>(
         return Err(Error::Usage(text.into()));
     }
     let place = SegmentSource::File(target::open_client(Some(who))?.segment_path().clone());
-    let directory = Path::new(&server.directory).join(CLIENT);
+    let directory = Path::new(&server.directory).join(recording::CLIENT_DIRECTORY);
     Ok(Recorder::new(args, place, Destination { directory, shipping: None }))
 }

@@ -625,8 +625,13 @@ fn event(row: &Row, server: u32) -> EventRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Verb};
     use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: RecordArgs,
+    }
 
     #[test]
     fn details_are_short_at_the_beginning_and_divide_the_longest() {
@@ -646,8 +651,7 @@ mod tests {
 
     #[test]
     fn a_gap_lies_between_the_end_of_an_interval_and_the_begin_of_the_next() {
-        let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
-        let Verb::Record(args) = cli.verb else { panic!("another command") };
+        let args = Cli::try_parse_from(["record", "-o", "x"]).unwrap().args;
         let nowhere = segment::ToSegmentPath::to_segment_path(std::path::Path::new("/nowhere"));
         let destination = Destination { directory: "x".into(), shipping: None };
         let mut recorder = Recorder::new(&args, nowhere.into(), destination);
@@ -678,8 +682,7 @@ mod tests {
 
     #[test]
     fn clock_steps_sleep_and_delays_are_recorded_as_marks() {
-        let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
-        let Verb::Record(args) = cli.verb else { panic!("another command") };
+        let args = Cli::try_parse_from(["record", "-o", "x"]).unwrap().args;
         let nowhere = segment::ToSegmentPath::to_segment_path(std::path::Path::new("/nowhere"));
         let destination = Destination { directory: "x".into(), shipping: None };
         let mut recorder = Recorder::new(&args, nowhere.into(), destination);
