@@ -6,10 +6,9 @@ use error::Error;
 
 use client::{calls, methods};
 use command::ConnectionFlags;
+use serve::dashboards;
 
-use crate::{
-    clock, cost, dashboards, fleet, generate, profile, serve, ship, storage, study, trace,
-};
+use crate::{clock, cost, generate, profile, ship, storage, study, trace};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]

@@ -14,16 +14,12 @@ mod cli;
 mod clock;
 #[cfg(feature = "full")]
 mod cost;
-#[cfg(feature = "full")]
-mod dashboards;
 mod demo;
 mod disable;
 mod doctor;
 mod enable;
 mod events;
 mod exit;
-#[cfg(feature = "full")]
-mod fleet;
 #[cfg(feature = "full")]
 mod full;
 mod functions;
@@ -34,8 +30,6 @@ mod ls;
 #[cfg(feature = "full")]
 mod profile;
 mod report;
-#[cfg(feature = "full")]
-mod serve;
 mod ship;
 mod statements;
 mod status;

@@ -8,6 +8,7 @@
 mod addresses;
 mod args;
 mod collector;
+pub mod dashboards;
 mod fleet;
 mod gate;
 mod history;
@@ -25,12 +26,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::channel;
 
+use self::otlp::Otlp;
 use collector::{Collector, Settings};
 use error::Error;
 use gate::Gate;
 use listen::Listener;
 use live::target;
-use otlp::Otlp;
 use tracing::Tracing;
 
 pub use args::ServeArgs;

@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn no_two_metrics_have_the_same_name() {
-        let documented = include_str!("../../../../../docs/reference-metrics.md");
+        let documented = include_str!("../../../../docs/reference-metrics.md");
         let mut names = std::collections::BTreeMap::new();
         for row in documented.lines().filter(|line| line.starts_with("| `pgtally_")) {
             let cells: Vec<&str> =

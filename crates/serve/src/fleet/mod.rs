@@ -16,8 +16,8 @@ use fleet_sql::{Only, Window};
 
 use super::listen::Listener;
 use super::{gate, http, print_addresses, ServeArgs, Serving, Token};
-use crate::fleet::Asking;
 use board::Board;
+use fleet::Asking;
 
 /// Serves the page until a signal asks for the end.
 pub fn run(args: &ServeArgs, token: &Token) -> Result<(), Error> {

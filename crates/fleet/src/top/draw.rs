@@ -14,7 +14,7 @@ use view::units::{duration, whole};
 
 use super::help::HELP;
 use super::screen::{Mode, Screen, PANES};
-use crate::fleet::lines::one_line;
+use crate::lines::one_line;
 use terminal::{heading, help, line, tabs, too_small, Tab};
 
 /// Draws everything, at this time.

@@ -10,7 +10,7 @@ use report::Edge;
 use segment::clock::realtime_ns;
 
 use super::board::Board;
-use crate::fleet::{asked, window, Asking};
+use fleet::{asked, window, Asking};
 
 /// Asks until it is over.
 pub fn work(asking: &Asking, board: &Board, since: Option<Edge>) {

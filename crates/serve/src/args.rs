@@ -10,8 +10,8 @@ use fleet_sql::Root;
 use report::Edge;
 use view::duration::within;
 
-use crate::fleet::{root, Engine};
 use command::ConnectionFlags;
+use fleet::{root, Engine};
 
 /// Arguments of `tally serve`.
 #[derive(Debug, Args)]

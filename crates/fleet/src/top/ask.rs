@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Asks the engine for a pane.
 
-use crate::fleet::args::TopArgs;
-use crate::fleet::asking::{asked, window, Asking};
+use crate::args::TopArgs;
+use crate::asking::{asked, window, Asking};
 use fleet_sql::{Only, Query};
 use report::fleet::{Failure, FleetQueryResult};
 use segment::clock::realtime_ns;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Where it serves, as it is printed at the start.
 
-use crate::serve::args::ServeArgs;
-use crate::serve::listen::{Address, Listener};
+use crate::args::ServeArgs;
+use crate::listen::{Address, Listener};
 use error::Error;
 use serde::Serialize;
 use std::io::Write;
