@@ -8,7 +8,10 @@ use client::{calls, methods};
 use command::ConnectionFlags;
 use serve::dashboards;
 
-use crate::{clock, cost, generate, profile, ship, storage, study, trace};
+use ::profile::verb as profile;
+use verbs::{clock, ship};
+
+use crate::{cost, generate, storage, study};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]

@@ -1,38 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally`: shows where a PostgreSQL server's time goes, and what measuring costs.
 //!
-//! One module per verb. What verbs share is in crates: `live` (finding and reading a server), `view`
-//! (tables, units, output), `report`, `study`, `storage`, `error`. Without the feature `full` it is the command of
+//! Arguments and dispatch: verbs are crates, short ones modules of `verbs`. Without the feature `full` it is the command of
 //! `make demo` (Cargo.toml).
 
-// Some functions have callers in other verbs alone.
-#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
-
-mod blocking;
 mod cli;
 #[cfg(feature = "full")]
-mod clock;
-#[cfg(feature = "full")]
 mod cost;
-mod demo;
-mod disable;
-mod doctor;
-mod enable;
-mod events;
 mod exit;
 #[cfg(feature = "full")]
 mod full;
-mod functions;
 #[cfg(feature = "full")]
 mod generate;
-mod level;
-mod ls;
-#[cfg(feature = "full")]
-mod profile;
-mod report;
-mod ship;
-mod statements;
-mod status;
 #[cfg(feature = "full")]
 mod storage;
 #[cfg(feature = "full")]
@@ -43,6 +22,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Verb};
+use verbs::{
+    blocking, disable, doctor, enable, events, functions, level, ls, report, statements, status,
+};
 
 fn main() -> ExitCode {
     let mut cli = match Cli::try_parse() {

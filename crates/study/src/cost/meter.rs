@@ -11,7 +11,6 @@
 //! depend on the level.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use process::Schedstat;
@@ -139,7 +138,7 @@ impl Meter {
         let mut totals = Vec::with_capacity(self.backends.len());
         let at = Instant::now();
         for backend in &self.backends {
-            totals.push(match read_schedstat(&backend.schedstat) {
+            totals.push(match Schedstat::read_open(&backend.schedstat) {
                 None => None,
                 Some(Schedstat { on_cpu_ns: cpu_ns, dispatches, .. }) => {
                     let counters = self.segment.book_counters(backend.slot, self.counter)?;
@@ -166,17 +165,6 @@ impl Meter {
         efforts.sort();
         Ok(efforts[efforts.len() / 2])
     }
-}
-
-/// CPU time in an open schedstat file, ns; `None` when the process has ended.
-pub fn on_cpu_ns(schedstat: &File) -> Option<u64> {
-    read_schedstat(schedstat).map(|figures| figures.on_cpu_ns)
-}
-
-fn read_schedstat(schedstat: &File) -> Option<Schedstat> {
-    let mut bytes = [0u8; 80];
-    let length = schedstat.read_at(&mut bytes, 0).ok()?;
-    Schedstat::parse(&bytes[..length])
 }
 
 impl Reading {
@@ -236,16 +224,5 @@ mod tests {
         let now = Instant::now();
         let before = reading(now, &[Some((100, 5, 10, 4))]);
         assert!(reading(now, &[Some((200, 5, 0, 4))]).since(&before).is_none());
-    }
-
-    #[test]
-    fn the_cpu_time_of_this_thread_is_readable_and_grows() {
-        let file = File::open("/proc/thread-self/schedstat").unwrap();
-        let before = on_cpu_ns(&file).unwrap();
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_millis(30) {
-            std::hint::black_box(0);
-        }
-        assert!(on_cpu_ns(&file).unwrap() > before);
     }
 }

@@ -11,7 +11,7 @@ mod transactions;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ::profile::recorder::{self, Options, Recorded};
+use crate::recorder::{self, Options, Recorded};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::target;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ::profile::recorder;
+use crate::recorder;
 use clap::{Args, Subcommand, ValueEnum};
 use command::ConnectionFlags;
 use view::duration::within;

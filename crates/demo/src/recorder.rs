@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{kill_process, Pid, Signal};
 
-use crate::report;
 use error::Error;
+use verbs::report;
 
 /// A running recorder. Dropping it removes the recording.
 #[derive(Debug)]

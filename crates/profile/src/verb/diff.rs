@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use ::profile::compare::{compare, Comparison, Per, Row};
-use ::profile::Profile;
+use crate::compare::{compare, Comparison, Per, Row};
+use crate::Profile;
 use error::Error;
 use serde::Serialize;
 use view::table::{Cell, Column, Table, Tone, Unit};

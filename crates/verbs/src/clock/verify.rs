@@ -13,8 +13,8 @@ use scratch::Cluster;
 use serde::Serialize;
 
 use error::Error;
+use process::Schedstat;
 use stats::Estimate;
-use study::cost::meter::on_cpu_ns;
 
 /// Rows of the counted table (docs/clock.md).
 pub const ROWS: u32 = 900_000;
@@ -158,7 +158,7 @@ impl Session {
 
     fn now(&self) -> Result<u64, Error> {
         let ended = || Error::Failed("the scratch server's session has ended".into());
-        on_cpu_ns(&self.schedstat).ok_or_else(ended)
+        Schedstat::read_open(&self.schedstat).map(|it| it.on_cpu_ns).ok_or_else(ended)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ::profile::recorder::Recorded;
-use ::profile::{firefox, pprof, Profile};
+use crate::recorder::Recorded;
+use crate::{firefox, pprof, Profile};
 use error::Error;
 
 use super::text;

@@ -151,15 +151,17 @@ fn losses(number: u64, capacity: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Verb};
     use clap::Parser;
     use segment::EventKind;
 
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: EventsArgs,
+    }
+
     fn args(more: &[&str]) -> EventsArgs {
-        match Cli::try_parse_from(["tally", "events"].iter().chain(more)).unwrap().verb {
-            Verb::Events(args) => args,
-            other => panic!("{other:?}"),
-        }
+        Cli::try_parse_from(["events"].iter().chain(more)).unwrap().args
     }
 
     fn rows() -> Vec<Row> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Tables of a profile.
 
-use ::profile::sums::{by_function, by_image, cpu_half_width};
-use ::profile::{Profile, Stack};
+use crate::sums::{by_function, by_image, cpu_half_width};
+use crate::{Profile, Stack};
 use segment::WaitClass;
 use view::table::{Cell, Column, Table, Tone, Unit};
 use view::units::{duration, percent};

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use ::profile::sums::by_image;
-use ::profile::{Profile, Scope, Stack};
+use crate::sums::by_image;
+use crate::{Profile, Scope, Stack};
 use error::Error;
 use view::table::{wrap, Table};
 use view::units::{duration, percent, whole};
@@ -52,7 +52,7 @@ pub fn text(profile: &Profile, rows: usize, width: usize, color: bool) -> String
             section("CPU samples of the machine by image", tables::images(profile, |_| true));
             for image in listed(profile) {
                 let of_image = |stack: &Stack| match profile.innermost(stack) {
-                    Some(symbol) if symbol.is_kernel() => image == ::profile::KERNEL,
+                    Some(symbol) if symbol.is_kernel() => image == crate::KERNEL,
                     Some(symbol) => symbol.image == image,
                     None => false,
                 };
