@@ -11,7 +11,10 @@ use serve::dashboards;
 use ::profile::verb as profile;
 use verbs::{clock, ship};
 
-use crate::{cost, generate, storage, study};
+use lab::cost;
+use lab::{storage::verb as storage, study::verb as study};
+
+use crate::generate;
 
 /// The verbs.
 #[derive(Debug, Subcommand)]

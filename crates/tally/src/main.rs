@@ -5,17 +5,11 @@
 //! `make demo` (Cargo.toml).
 
 mod cli;
-#[cfg(feature = "full")]
-mod cost;
 mod exit;
 #[cfg(feature = "full")]
 mod full;
 #[cfg(feature = "full")]
 mod generate;
-#[cfg(feature = "full")]
-mod storage;
-#[cfg(feature = "full")]
-mod study;
 
 use std::process::ExitCode;
 
