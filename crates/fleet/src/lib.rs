@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally fleet`: questions over the recordings of many servers, for engines that exist. What is asked is
-//! defined in crate `fleet`.
+//! defined in crate `fleet_sql`.
 
 mod args;
 mod asking;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The dashboard of a fleet, for Grafana's ClickHouse data source (`grafana-clickhouse-datasource` 4): charts of hosts, and a
-//! table for each named query of crate `fleet`.
+//! table for each named query of crate `fleet_sql`.
 
 use fleet_sql::{Query, CHARTS, QUERIES};
 use serde_json::{json, Value};

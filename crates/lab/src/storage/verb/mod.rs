@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally storage`: times commands during a steady load on storage, as a file defines them, and reports
-//! when the storage loses its steadiness. The crate `storage` does the work.
+//! when the storage loses its steadiness.
 
 mod args;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally study`: runs an experiment that is defined in a file, in randomised order, and reports its
-//! results. The crate `study` does the work.
+//! results.
 
 mod args;
 
