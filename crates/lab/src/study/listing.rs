@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Listings of a cell (rows of a query, events, output of programs), and events for charts.
 
-use postgres::{Client, SimpleQueryMessage};
+use pq::Client;
 use segment::Segment;
 
 use super::cell::Mark;
@@ -89,18 +89,13 @@ fn events(server: &ArmServer, after: u64, kinds: &[String]) -> Result<Vec<Row>, 
 }
 
 fn table(client: &mut Client, sql: &str, lines: usize) -> Result<String, Error> {
-    let mut table: Option<Table> = None;
-    let mut count = 0;
-    for message in client.simple_query(sql)? {
-        if let SimpleQueryMessage::Row(row) = message {
-            let names: Vec<&str> = row.columns().iter().map(|column| column.name()).collect();
-            let width = row.len();
-            let table = table.get_or_insert_with(|| Table::with_headings(&names, 1..width));
-            if count < lines {
-                table.push_texts((0..width).map(|at| row.get(at).unwrap_or("")));
-            }
-            count += 1;
-        }
+    let (names, rows) = client.table(sql)?;
+    if rows.is_empty() {
+        return Ok(String::new());
     }
-    Ok(table.map_or_else(String::new, |table| table.to_string().trim_end().to_string()))
+    let mut table = Table::with_headings(&names, 1..names.len());
+    for row in rows.into_iter().take(lines) {
+        table.push_texts(row.into_iter().map(Option::unwrap_or_default));
+    }
+    Ok(table.to_string().trim_end().to_string())
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use postgres::Client;
+use pq::Client;
 use segment::{Level, LevelSwitch};
 
 use super::file::Settings;
@@ -73,7 +73,7 @@ impl Live {
             states,
             names,
             file,
-            client: server.cluster.connect()?,
+            client: server.cluster.client()?,
         })
     }
 
@@ -131,7 +131,7 @@ impl Live {
                  where lower(name) = lower($1)",
                 &[name],
             )?;
-            let shown = [row.get::<_, String>(0), row.get(1), row.get(2)];
+            let shown = [row.get::<String>(0)?, row.get(1)?, row.get(2)?];
             let number = |text: &str| text.parse::<f64>().ok();
             // The server may show a value in another unit; then its source file is the only check.
             let same = |shown: &String| {

@@ -93,7 +93,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<CellOutcome, Er
         instrument: instrument.as_ref().map(Background::pid),
         segment: server.segment.as_ref(),
     };
-    let mut client = server.cluster.connect()?;
+    let mut client = server.cluster.client()?;
     match run.warm_up() {
         Ending::Reached(()) => {}
         Ending::Failed(why) => return Ok(CellOutcome::Failed(why)),
@@ -231,7 +231,7 @@ impl Run<'_> {
         &mut self,
         window: &mut Window<'_>,
         watched: Watched<'_>,
-        client: &mut postgres::Client,
+        client: &mut pq::Client,
         given: Given<'_>,
     ) -> Result<Ending<usize>, Error> {
         let every = self.study.measure.every;

@@ -140,7 +140,7 @@ impl ArmServer {
 
     /// Verify on the server that it is what the arm describes.
     fn prove(&mut self, plan: &Plan, arm: &Arm) -> Result<(), Error> {
-        let mut client = self.cluster.connect()?;
+        let mut client = self.cluster.client()?;
         let failed = |what: String| Error::Failed(format!("arm \"{}\": {what}", arm.name));
         for (name, value) in plan.settings(arm) {
             let row = client.query_opt(
@@ -148,20 +148,21 @@ impl ArmServer {
                  from pg_file_settings where lower(name) = lower($1) order by seqno desc limit 1",
                 &[&name],
             )?;
-            let shown = row.and_then(|row| {
-                let applied: bool = row.get(0);
-                row.get::<_, Option<String>>(2).filter(|_| applied)
-            });
+            let shown = match row {
+                Some(row) if row.get(0)? => row.get::<Option<String>>(2)?,
+                _ => None,
+            };
             match shown {
                 Some(shown) => self.proof.settings.insert(name, shown),
                 None => return Err(failed(format!("{name} = {value} is not in force"))),
             };
         }
-        let preloaded: String = client.query_one("show shared_preload_libraries", &[])?.get(0);
+        let preloaded: String = client.query_one("show shared_preload_libraries", &[])?.get(0)?;
         for name in plan.extensions(arm) {
             let version = client
                 .query_opt("select extversion from pg_extension where extname = $1", &[&name])?
-                .map(|row| row.get::<_, String>(0));
+                .map(|row| row.get::<String>(0))
+                .transpose()?;
             let loaded = preloaded.split(',').any(|library| library.trim() == name);
             match (version, loaded) {
                 (Some(version), _) => self.proof.extensions.insert(name, version),
@@ -173,7 +174,7 @@ impl ArmServer {
             self.proof.level = Some(Segment::open(path)?.level()?.to_string());
             let kept: i32 = client
                 .query_one("select current_setting('pg_tally.max_statements')::int", &[])?
-                .get(0);
+                .get(0)?;
             self.proof.statements = Some(kept > 0);
         }
         self.check_level(plan, arm)
@@ -322,7 +323,7 @@ pub fn fixed_settings(
     cluster: &Cluster,
     names: &[&String],
 ) -> Result<BTreeMap<String, String>, Error> {
-    let mut client = cluster.connect()?;
+    let mut client = cluster.client()?;
     let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
     let rows = client.query(
         "select lower(name), context from pg_settings \
@@ -330,7 +331,7 @@ pub fn fixed_settings(
          'superuser-backend')",
         &[&names],
     )?;
-    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
 }
 
 #[cfg(test)]

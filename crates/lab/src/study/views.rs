@@ -12,7 +12,7 @@ use live::library::Library;
 /// directory of the built library. With neither, there are no views, and the server rejects queries on
 /// them.
 pub fn create(cluster: &Cluster) -> Result<(), Error> {
-    let mut client = cluster.connect()?;
+    let mut client = cluster.client()?;
     let script = match Library::find(cluster.binaries())? {
         Library::Installed(_) => {
             let known = "select 1 from pg_available_extensions where name = 'pg_tally'";

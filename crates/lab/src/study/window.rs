@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use postgres::{Client, SimpleQueryMessage};
+use pq::Client;
 use segment::SegmentPath;
 use serde_json::Value;
 
@@ -154,15 +154,9 @@ impl<'a> Window<'a> {
 
 /// The first column of a query's first row, as a number; `None` if it is null or there is no row.
 fn ask(client: &mut Client, sql: &str) -> Result<Option<f64>, Error> {
-    for message in client.simple_query(sql)? {
-        if let SimpleQueryMessage::Row(row) = message {
-            return match row.get(0) {
-                None => Ok(None),
-                Some(text) => text.parse().map(Some).map_err(|_| {
-                    Error::Failed(format!("\"{sql}\" returned \"{text}\", which is not a number"))
-                }),
-            };
-        }
-    }
-    Ok(None)
+    let first = client.texts(sql)?.into_iter().next();
+    let Some(text) = first.and_then(|row| row.into_iter().next()?) else { return Ok(None) };
+    text.parse()
+        .map(Some)
+        .map_err(|_| Error::Failed(format!("\"{sql}\" returned \"{text}\", which is not a number")))
 }

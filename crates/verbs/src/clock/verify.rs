@@ -7,7 +7,7 @@
 
 use std::fs::File;
 
-use postgres::Client;
+use pq::Client;
 use rand::seq::SliceRandom;
 use scratch::Cluster;
 use serde::Serialize;
@@ -96,7 +96,7 @@ pub fn run(mut progress: impl FnMut(&'static str, f64)) -> Result<Verified, Erro
         ])
         .start()?;
     progress("filling a table of 900,000 rows", 0.05);
-    let mut client = cluster.connect()?;
+    let mut client = cluster.client()?;
     for sql in [
         "create table counted (id integer)",
         &format!("insert into counted select generate_series(1, {ROWS})"),
@@ -105,7 +105,7 @@ pub fn run(mut progress: impl FnMut(&'static str, f64)) -> Result<Verified, Erro
     ] {
         client.batch_execute(sql)?;
     }
-    let server: String = client.query_one("show server_version", &[])?.get(0);
+    let server: String = client.query_one("show server_version", &[])?.get(0)?;
     let mut notes = Vec::new();
     let (check, explain) = explain(client, |done| {
         progress("counting with and without EXPLAIN ANALYZE", 0.1 + 0.5 * done);
@@ -113,7 +113,7 @@ pub fn run(mut progress: impl FnMut(&'static str, f64)) -> Result<Verified, Erro
     let mut checks = vec![check];
     cluster.append_config("shared_buffers = '4MB'\n")?;
     cluster.restart()?;
-    let mut client = cluster.connect()?;
+    let mut client = cluster.client()?;
     match client.batch_execute("create extension pg_prewarm") {
         Ok(()) => checks.push(io(client, |done| {
             progress("reading with and without track_io_timing", 0.6 + 0.4 * done);
@@ -140,7 +140,7 @@ struct Session {
 
 impl Session {
     fn new(mut client: Client) -> Result<Self, Error> {
-        let pid: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0);
+        let pid: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0)?;
         let path = format!("/proc/{pid}/schedstat");
         let schedstat = File::open(&path)
             .map_err(|error| Error::Failed(format!("{path}: {error}; needed for CPU time")))?;
@@ -150,9 +150,9 @@ impl Session {
     /// CPU time of `sql`, seconds. The kernel updates the figure when the session leaves its CPU,
     /// soon after it has answered.
     fn cpu(&mut self, sql: &str) -> Result<f64, Error> {
-        self.client.simple_query("")?;
+        self.client.batch_execute("")?;
         let before = self.now()?;
-        self.client.simple_query(sql)?;
+        self.client.batch_execute(sql)?;
         Ok((self.now()? - before) as f64 * 1e-9)
     }
 
@@ -204,7 +204,7 @@ fn explain(client: Client, mut progress: impl FnMut(f64)) -> Result<(Check, Expl
 fn io(client: Client, mut progress: impl FnMut(f64)) -> Result<Check, Error> {
     let mut session = Session::new(client)?;
     let blocks: i64 =
-        session.client.query_one("select pg_relation_size('counted') / 8192", &[])?.get(0);
+        session.client.query_one("select pg_relation_size('counted') / 8192", &[])?.get(0)?;
     let arms = ["off", "on"].map(|to| {
         (format!("set track_io_timing = {to}"), "select pg_prewarm('counted', 'buffer')")
     });
@@ -216,7 +216,7 @@ fn io(client: Client, mut progress: impl FnMut(f64)) -> Result<Check, Error> {
         let first = usize::from(rand::random::<bool>());
         let mut sum = [0.0; 2];
         for arm in [first, 1 - first, 1 - first, first] {
-            session.client.simple_query(&arms[arm].0)?;
+            session.client.batch_execute(&arms[arm].0)?;
             sum[arm] += session.cpu(arms[arm].1)?;
         }
         (0..2).for_each(|arm| found[arm].push(sum[arm] / 2.0));
