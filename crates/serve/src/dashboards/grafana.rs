@@ -3,7 +3,7 @@
 
 use serde_json::{json, Value};
 
-use super::boards::{Board, Panel};
+use super::boards::{Board, Form, Panel};
 
 const COLUMNS: u64 = 24;
 const HEIGHT: u64 = 8;
@@ -13,11 +13,11 @@ pub fn json(board: &Board) -> String {
     let mut panels = Vec::new();
     let (mut x, mut y) = (0, 0);
     for (number, panel) in (1u64..).zip(&board.panels) {
-        if x + panel.width > COLUMNS {
+        if x + panel.form.width() > COLUMNS {
             (x, y) = (0, y + HEIGHT);
         }
         panels.push(chart(panel, number, x, y));
-        x += panel.width;
+        x += panel.form.width();
     }
     let model = json!({
         "uid": board.name,
@@ -60,14 +60,17 @@ fn chart(panel: &Panel, number: u64, x: u64, y: u64) -> Value {
     let targets = panel.lines.iter().zip(names).map(|((expression, legend), name)| {
         json!({ "refId": name.to_string(), "datasource": source(), "expr": expression, "legendFormat": legend })
     });
-    let (fill, stacking) = if panel.stacked { (60, "normal") } else { (0, "none") };
+    let (fill, stacking) = match panel.form {
+        Form::Lines => (0, "none"),
+        Form::Stacked | Form::WholeRow => (60, "normal"),
+    };
     json!({
         "id": number,
         "type": "timeseries",
         "title": panel.title,
         "description": panel.help,
         "datasource": source(),
-        "gridPos": { "x": x, "y": y, "w": panel.width, "h": HEIGHT },
+        "gridPos": { "x": x, "y": y, "w": panel.form.width(), "h": HEIGHT },
         "targets": targets.collect::<Vec<_>>(),
         "fieldConfig": {
             "defaults": {

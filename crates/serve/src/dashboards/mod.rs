@@ -99,7 +99,8 @@ mod tests {
         };
         let boards = boards::all();
         let panels = boards.iter().flat_map(|board| &board.panels);
-        let shown = panels.flat_map(|panel| panel.lines.iter().map(|(expression, _)| *expression));
+        let shown =
+            panels.flat_map(|panel| panel.lines.iter().map(|(expression, _)| &**expression));
         for expression in shown.chain(alerts::ALL.iter().map(|alert| alert.expression)) {
             let rows: Vec<&str> = metrics(expression).into_iter().map(row_of).collect();
             assert!(!rows.is_empty(), "no metric in {expression}");
