@@ -18,7 +18,6 @@ use error::Error;
 use live::follower::{Figures, FollowOptions, Follower};
 use live::instrumented;
 use recorder::Recorder;
-use top;
 use top::{TopArgs, View};
 use view::table::Table;
 

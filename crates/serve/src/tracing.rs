@@ -16,7 +16,6 @@ use view::document::{Column, Document, Section, Table, Tone, Unit};
 use view::page;
 
 use super::request::Refusal;
-use trace;
 
 /// Seconds of a trace: without a choice, and at most. An answer takes no longer than others may.
 const USUAL: u64 = 3;

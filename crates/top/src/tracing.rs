@@ -9,9 +9,6 @@ use std::time::Duration;
 
 use error::Error;
 
-#[cfg(feature = "trace")]
-use trace;
-
 /// How long a session is traced.
 pub const LENGTH: Duration = Duration::from_secs(3);
 
