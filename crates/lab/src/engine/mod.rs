@@ -4,13 +4,13 @@
 //! is drawn.
 
 pub mod background;
+pub mod experiment;
 pub mod file_systems;
 pub mod journal;
 pub mod numbers;
 pub mod order;
 pub mod page;
 pub mod progress;
-pub mod stock;
 pub mod svg;
 pub mod time;
 pub mod words;

@@ -7,7 +7,6 @@
 //! maybe a `server`. `answer` computes figures from the cells' logs; `tables`, `charts`, `text` and
 //! `page` show them.
 
-pub mod about;
 mod answer;
 mod arm_directory;
 mod arms;
@@ -15,17 +14,16 @@ mod cell;
 mod charts;
 mod engine;
 pub mod file;
+mod kind;
 mod limit;
 mod log;
 mod machine;
 mod page;
 mod record;
-pub mod results;
-pub mod run;
+mod run;
 mod server;
-pub mod stock;
 mod tables;
-pub mod text;
+mod text;
 mod tree;
 pub mod verb;
 mod victim;

@@ -9,6 +9,7 @@ use super::file::{Design, Fit, FitKind, Source};
 use super::material::Given;
 use super::plan::{Plan, Point};
 use super::usl;
+use crate::engine::experiment::ArmRow;
 use crate::engine::journal::RunRecord;
 use stats::{holm, Estimate};
 
@@ -53,19 +54,6 @@ pub struct StudyResults {
     pub comparisons: Vec<Comparison>,
     /// Fitted curves.
     pub fits: Vec<Fitted>,
-}
-
-/// An arm of the study.
-#[derive(Debug, Clone, Serialize)]
-pub struct ArmRow {
-    /// Name of the arm.
-    pub name: String,
-    /// Its title in output.
-    pub title: String,
-    /// Whether it is the A/A control: the base a second time.
-    pub again: bool,
-    /// Why it was left out, if it was.
-    pub left_out: Option<String>,
 }
 
 /// What was read in each cell.

@@ -196,11 +196,11 @@ impl Painter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::experiment::Experiment;
     use crate::engine::journal::{Head, RunRecord};
     use crate::study::answer::complete;
     use crate::study::cell::{Machine, Proof, Series};
     use crate::study::file::Study;
-    use crate::study::stock;
     use live::host::Watch;
 
     fn kept() -> RunRecord {
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn every_axis_of_the_built_in_studies_has_a_unit() {
-        for (name, text) in stock::all() {
+        for (name, text) in crate::study::kind::ServerStudies::BUILT_IN {
             let plan = Plan::new(Study::parse(text).unwrap(), false, &[]).unwrap();
             let mut cells = Vec::new();
             for arm in &plan.arms {

@@ -8,7 +8,6 @@
 //! one server. `answer` computes figures from the cells; `tables` and `charts` show them; `page` and
 //! `text` write them.
 
-pub mod about;
 mod answer;
 mod cell;
 mod charts;
@@ -19,6 +18,7 @@ mod file;
 mod fit_table;
 mod gate;
 mod instrument;
+mod kind;
 mod latency;
 mod listing;
 mod live;
@@ -28,14 +28,12 @@ mod measure;
 mod page;
 mod plan;
 mod processes;
-pub mod results;
-pub mod run;
+mod run;
 mod selector;
-pub mod server;
-pub mod stock;
+mod server;
 mod storage;
 mod tables;
-pub mod text;
+mod text;
 mod toggle;
 mod usl;
 pub mod verb;

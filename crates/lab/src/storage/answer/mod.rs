@@ -13,6 +13,7 @@ mod waits;
 
 use std::path::Path;
 
+use crate::engine::experiment::ArmRow;
 use crate::engine::journal::RunRecord;
 use error::Error;
 use stats::Estimate;
@@ -22,7 +23,7 @@ use crate::storage::file::Study;
 use course::{Course, Run};
 pub use impact::Impact;
 pub use model::StorageResults;
-pub use model::{ArmRow, CellRow, Comparison, RunRow, Slowdown};
+pub use model::{CellRow, Comparison, RunRow, Slowdown};
 pub use steadiness::Loss;
 pub use waits::WaitRow;
 

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What a study found, as results.json has it.
 
+use crate::engine::experiment::ArmRow;
 use crate::engine::journal::RunRecord;
 use crate::storage::answer::impact::Impact;
 use crate::storage::answer::steadiness::Loss;
 use crate::storage::answer::waits::WaitRow;
 use serde::Serialize;
-
-/// An arm of the study.
-#[derive(Debug, Clone, Serialize)]
-pub struct ArmRow {
-    /// Name of the arm.
-    pub name: String,
-    /// Its title in output.
-    pub title: String,
-    /// Whether it is the A/A control: the first arm a second time.
-    pub again: bool,
-    /// Why it was left out, if it was.
-    pub left_out: Option<String>,
-}
 
 /// A cell: an arm measured once.
 #[derive(Debug, Clone, Serialize)]
