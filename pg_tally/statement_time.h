@@ -19,7 +19,7 @@
 #include "postgres.h"
 
 #include "probe.h"
-#include "tally_statements.h"
+#include "tally_cache.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * cache.c
+ * tally_cache.c
  *	  A slot's local entries of statements, and how they are flushed into the table.
  *
  * Concurrency contract: the owner of the slot is the only writer of its cache; after its end, the holder
@@ -23,6 +23,7 @@
  * longer changes, is its generation.
  */
 #include "internal.h"
+#include "tally_cache.h"
 
 #include <errno.h>
 #include <string.h>
@@ -33,15 +34,6 @@ static uint64_t
 local_offset(const tally_segment *segment, uint32_t slot, uint32_t local)
 {
 	return tally_offset(&segment->cold.caches, slot) + sizeof(tally_current) + local * sizeof(tally_local_statement);
-}
-
-/* Local entries of that slot that have memory. */
-uint32_t
-tally_cache_limit(const tally_segment *segment, uint32_t slot)
-{
-	uint32_t	limit = __atomic_load_n(&tally_entry_at(segment, slot)->local_statements, __ATOMIC_ACQUIRE);
-
-	return limit < TALLY_LOCAL_STATEMENTS ? limit : TALLY_LOCAL_STATEMENTS;
 }
 
 /*
@@ -88,20 +80,6 @@ grow(tally_cache *cache, uint32_t wanted)
 	return true;
 }
 
-/* No statement is in progress. The first store decides, wherever the process dies. */
-static void
-clear_current(tally_current *current)
-{
-	__atomic_store_n(&current->used, 0, __ATOMIC_RELAXED);
-	TALLY_POINT("current released");
-	tally_seq_begin_after_any(&current->seq);
-	current->begun = 0;
-	current->since = 0;
-	current->waits = 0;
-	memset(&current->key, 0, sizeof(current->key));
-	tally_seq_end(&current->seq);
-}
-
 int
 tally_cache_open(tally_slot *slot, tally_cache *cache)
 {
@@ -123,7 +101,7 @@ tally_cache_open(tally_slot *slot, tally_cache *cache)
 	cache->current = tally_current_of(segment, slot->index);
 	cache->local = tally_local_statements_of(segment, slot->index);
 	/* a slot is merged before it is claimed again, so nothing is in use */
-	clear_current(cache->current);
+	tally_current_clear(cache->current);
 	return 0;
 }
 
@@ -148,41 +126,6 @@ tally_message_text_open(tally_cache *cache)
 }
 
 /* ---------------------------------------------------------------- flushing */
-
-/* Is that use not flushed yet? A use is logged once, so it is not mistaken for a later one. */
-static bool
-in_use(const tally_segment *segment, uint64_t item)
-{
-	uint32_t	slot = tally_log_slot(item);
-	uint32_t	index = tally_log_index(item);
-
-	if (index == TALLY_LOCAL_STATEMENTS)
-	{
-		const tally_current *current = tally_current_of(segment, slot);
-
-		return __atomic_load_n(&current->used, __ATOMIC_ACQUIRE) != 0 &&
-			tally_log_item(current->seq, index, slot) == item;
-	}
-	return __atomic_load_n(&tally_local_statements_of(segment, slot)[index].state, __ATOMIC_ACQUIRE) == 1 &&
-		tally_log_item(tally_local_statements_of(segment, slot)[index].generation, index, slot) == item;
-}
-
-/* Release the local entry that a set's log names, if it is still in use. */
-void
-tally_cache_release(tally_segment *segment, uint64_t item)
-{
-	uint32_t	slot = tally_log_slot(item);
-	uint32_t	index = tally_log_index(item);
-	uint32_t	limit = slot < segment->cold.caches.count ? tally_cache_limit(segment, slot) : 0;
-
-	if (item == 0 || limit == 0 || (index >= limit && index != TALLY_LOCAL_STATEMENTS) ||
-		!in_use(segment, item))
-		return;
-	if (index == TALLY_LOCAL_STATEMENTS)
-		clear_current(tally_current_of(segment, slot));
-	else
-		__atomic_store_n(&tally_local_statements_of(segment, slot)[index].state, 0, __ATOMIC_RELEASE);
-}
 
 static void
 unpin(tally_segment *segment, uint32_t number)
@@ -337,7 +280,7 @@ flush(tally_segment *segment, tally_holder *me, const tally_local_statement *loc
 		return false;
 	sets.evicted = evicted;
 	/* a dead holder of the locks may have flushed it already */
-	if (in_use(segment, item) && !add_to_table(segment, &sets, tag, local, item))
+	if (tally_log_in_use(segment, item) && !add_to_table(segment, &sets, tag, local, item))
 		tally_count_one(&segment->header->statements_dropped);
 	TALLY_POINT("local entry flushed");
 	tally_cache_release(segment, item);
@@ -483,7 +426,7 @@ tally_cache_flush_slot(tally_segment *segment, uint32_t slot)
 	current = tally_current_of(segment, slot);
 	if (current->used != 0)
 		flush_current(segment, &me, slot);
-	clear_current(current);
+	tally_current_clear(current);
 }
 
 /* Is anything left in it? */
@@ -908,4 +851,28 @@ tally_cache_flush_passing(tally_cache *cache)
 			keep_evicted(cache, &evicted);
 	}
 	cache->passing = 0;
+}
+
+bool
+tally_statement_load(tally_segment *segment, const tally_statement_key *key,
+					 const tally_figures *figures, const tally_statement_text *text, int32_t usage, int64_t since_us)
+{
+	tally_holder me;
+	tally_sets	sets;
+	tally_evicted evicted;
+	uint64_t	tag = tally_statement_hash(key);
+	uint32_t	number = TALLY_NONE;
+
+	tally_holder_self(&me);
+	if (segment->cold.sets.count == 0 || !tally_sets_lock(segment, &me, tag, &sets))
+		return false;
+	evicted.used = 0;
+	sets.evicted = &evicted;
+	number = tally_statement_obtain(segment, &sets, key, tag, text);
+	if (number != TALLY_NONE)
+		tally_statement_put(segment, number, figures, usage, since_us);
+	tally_sets_unlock(&sets);
+	if (evicted.used != 0)
+		tally_evicted_put(segment, &me, TALLY_NONE, &evicted);
+	return number != TALLY_NONE;
 }
