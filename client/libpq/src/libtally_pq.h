@@ -63,8 +63,8 @@ typedef struct pq_caller
 /* Who calls from this address; NULL: there is no libpq. Saves errno. */
 extern const pq_caller *pq_caller_of(uintptr_t address);
 /*
- * Look for a libpq that was loaded with the program, so that a signal handler need not. `found` is told of each libpq from
- * now on, and of those that were found before; of one perhaps twice.
+ * Look for a libpq that was loaded with the program, so that a signal handler need not. `found` is called for each libpq from
+ * now on, and for those that were found before; for one perhaps twice.
  */
 extern void pq_library_look(void (*found) (const pq_library *library));
 
