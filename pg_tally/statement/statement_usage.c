@@ -91,7 +91,7 @@ note_sums(usage *from)
 	from->waits = tally.waits;
 }
 
-HOT_CODE pg_noinline void
+HOT_CODE static pg_noinline void
 usage_read(usage *from)
 {
 	read_words(from, 0, USAGE_RARE, 0);
@@ -126,7 +126,7 @@ grow_times(usage *from, used *to)
 }
 
 /* By the server's own times of I/O where it takes them, else by the probes'. */
-HOT_CODE pg_noinline void
+HOT_CODE static pg_noinline void
 usage_grow(usage *from, used *to)
 {
 	bool		timed = track_io_timing || from->timed;
@@ -146,7 +146,7 @@ usage_grow(usage *from, used *to)
 		grow_times(from, to);
 }
 
-HOT_CODE pg_noinline void
+HOT_CODE static pg_noinline void
 usage_add_grown(tally_local_statement *local, const used *from)
 {
 	uint64	   *to = &local->counts.blocks[1];
@@ -159,6 +159,54 @@ usage_add_grown(tally_local_statement *local, const used *from)
 	local->more |= TALLY_MORE_RARE;
 	for (int i = 0; i < USAGE_TIMES; i++)
 		local->counts.io_ns[i] += from->io_ns[i];
+}
+
+/* ---------------------------------------------------------------- with CPU time */
+
+static void
+read_with_cpu(usage *from)
+{
+	usage_read(from);
+	from->sum = USAGE_WITH_CPU;
+	from->cpu = cpu_time_now();
+}
+
+static void
+grow_with_cpu(usage *from, used *to)
+{
+	bool		begun = from->sum == USAGE_WITH_CPU;	/* and not before the setting was changed */
+	cpu_time	now;
+
+	if (begun)
+	{
+		now = cpu_time_now();
+		if ((to->grown & USAGE_CPU) == 0)
+			to->cpu = (cpu_time) {0};
+		to->cpu.user += now.user - from->cpu.user;
+		to->cpu.system += now.system - from->cpu.system;
+		to->grown |= USAGE_CPU;
+	}
+	usage_grow(from, to);
+	from->sum = USAGE_UNKNOWN;
+}
+
+static void
+add_grown_with_cpu(tally_local_statement *local, const used *from)
+{
+	usage_add_grown(local, from);
+	if ((from->grown & USAGE_CPU) != 0)
+		statement_add_cpu(local, from->cpu);
+}
+
+static const usage_steps without_cpu = {usage_read, usage_grow, usage_add_grown};
+static const usage_steps with_cpu = {read_with_cpu, grow_with_cpu, add_grown_with_cpu};
+
+usage_steps usage_now HOT_SMALL = {usage_read, usage_grow, usage_add_grown};
+
+void
+usage_measure_cpu(bool on)
+{
+	usage_now = on ? with_cpu : without_cpu;
 }
 
 void

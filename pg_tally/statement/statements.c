@@ -108,6 +108,14 @@ statements_settings_change(void)
 }
 
 void
+statements_measure_cpu(bool on)
+{
+	usage_measure_cpu(on);
+	/* the next stretch is to be begun in the other way */
+	top_usage.sum = USAGE_UNKNOWN;
+}
+
+void
 statements_follow(uint32 before, uint32 word, uint64 now)
 {
 	if (TALLY_LEVEL_OF(before) != TALLY_LEVEL_OFF && TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF)
@@ -346,7 +354,7 @@ add_messages_long_planning(uint64 ticks, uint64 hits, const PlannedStmt *planned
 	used_nothing(&taken);
 	taken.ticks = ticks;
 	taken.hits = hits;
-	usage_grow(&top_usage, &taken);
+	usage_now.grow(&top_usage, &taken);
 	add_long_planning(&statement_time.owner, planned, source, &taken);
 }
 

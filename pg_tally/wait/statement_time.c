@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "access/parallel.h"
 
@@ -515,6 +516,34 @@ statements_count_error(const tally_statement_key *key, int sqlstate)
 	tally_seq_end(&local->seq);
 }
 
+static uint64
+nanoseconds(struct timeval t)
+{
+	return (uint64) t.tv_sec * UINT64CONST(1000000000) + (uint64) t.tv_usec * 1000;
+}
+
+/*
+ * Of the process, not of its only thread: the kernel brings the times of a whole process up to date when it is asked for them,
+ * those of one thread only at its next clock tick, so most short statements would have none.
+ */
+cpu_time
+cpu_time_now(void)
+{
+	struct rusage now;
+
+	/* it fails for no pointer that is valid */
+	(void) getrusage(RUSAGE_SELF, &now);
+	return (cpu_time) {.user = nanoseconds(now.ru_utime),.system = nanoseconds(now.ru_stime)};
+}
+
+void
+statement_add_cpu(tally_local_statement *local, cpu_time used)
+{
+	local->more |= TALLY_MORE_RARE;
+	local->counts.user_ns += used.user;
+	local->counts.system_ns += used.system;
+}
+
 void
 statements_count_worker(const tally_statement_key *key, uint64 ticks)
 {
@@ -526,5 +555,8 @@ statements_count_worker(const tally_statement_key *key, uint64 ticks)
 	local->more |= TALLY_MORE_RARE;
 	local->counts.workers++;
 	local->counts.worker_ticks += ticks;
+	/* a worker's whole life is the statement's */
+	if (statements_settings_now.cpu)
+		statement_add_cpu(local, cpu_time_now());
 	tally_seq_end(&local->seq);
 }

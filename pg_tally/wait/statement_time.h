@@ -189,9 +189,21 @@ typedef struct statements_settings
 	bool		utility;
 	bool		planning;
 	int			text_limit;			/* bytes */
+	bool		cpu;				/* statements_measure_cpu */
 } statements_settings;
 
 extern statements_settings statements_settings_now;
+
+/* CPU time of this process, by all of its threads, ns. */
+typedef struct cpu_time
+{
+	uint64		user;
+	uint64		system;
+} cpu_time;
+
+extern cpu_time cpu_time_now(void);
+/* The caller has begun the local entry. */
+extern void statement_add_cpu(tally_local_statement *local, cpu_time used);
 
 /* An execution of it has ended by an error of that SQLSTATE. */
 extern void statements_count_error(const tally_statement_key *key, int sqlstate);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::support::reachable::Reachable;
-use crate::support::{complaint, eventually, output, segment, shared, tally};
+use crate::support::{complaint, eventually, output, plain, segment, shared, start, tally};
 use recording::{Range, Recording};
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::{Cluster, StopMode};
@@ -151,7 +151,8 @@ fn assert_same(sum: &Frame, whole: &Frame) {
 
 #[test]
 fn a_recording_holds_exactly_what_the_segment_counted() {
-    let cluster = shared();
+    let settings = [("shared_preload_libraries", "pg_tally"), ("pg_tally.statements_cpu", "on")];
+    let cluster = start(plain().settings(settings));
     cluster.pgbench_init(1).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
@@ -200,6 +201,9 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
         .unwrap();
     assert_eq!(select.calls(), 2000);
     assert_eq!(select.histogram().count(), 2000);
+    let counted = segment.statements().unwrap().unwrap();
+    let cpu = counted.get(&select.key).unwrap().cpu_times();
+    assert!(cpu.is_some() && select.cpu_times() == cpu, "{:?}, {cpu:?}", select.cpu_times());
     let settings = recording.settings(Range::ALL).unwrap();
     let value = |group: &str, name: &str| {
         let row = settings.iter().find(|row| &*row.group == group && &*row.name == name);

@@ -416,7 +416,7 @@ fn check_lost(
     }
 }
 
-fn server(libraries: &str) -> Cluster {
+fn server(libraries: &str, cpu: &str) -> Cluster {
     let mut server = support::plain();
     if support::major() >= 19 {
         // The witness's clock otherwise runs at a frequency that the server finds out when it starts, 0.1 % off under load.
@@ -430,6 +430,7 @@ fn server(libraries: &str) -> Cluster {
             .setting("pg_stat_statements.track_utility", "on")
             .setting("pg_stat_statements.max", "10000")
             .setting("pg_tally.statements", "all")
+            .setting("pg_tally.statements_cpu", cpu)
             .setting("pg_tally.max_statements", "10000")
             .setting("compute_query_id", "auto")
             .setting("track_io_timing", "on")
@@ -442,8 +443,8 @@ fn server(libraries: &str) -> Cluster {
 }
 
 /// Some makers' servers have no contrib modules. There our figures are compared with what was executed.
-fn agrees_without_witness() {
-    let cluster = server("pg_tally");
+fn agrees_without_witness(cpu: &str) {
+    let cluster = server("pg_tally", cpu);
     let mut observer = cluster.connect().unwrap();
     let major = support::major();
     let _sessions = workload::run(&cluster);
@@ -452,14 +453,15 @@ fn agrees_without_witness() {
     assert!(ours.len() > workload::DISTINCT as usize, "only {} statements", ours.len());
 }
 
-/// Runs everything with these libraries; returns whether the times agree. None without the witness.
-fn agrees(libraries: &str) -> Option<bool> {
+/// Runs everything with these libraries, and with CPU time or without; returns whether the times agree. None without the
+/// witness.
+fn agrees(libraries: &str, cpu: &str) -> Option<bool> {
     if !support::has_module("pg_stat_statements") {
         println!("this server has no pg_stat_statements");
-        agrees_without_witness();
+        agrees_without_witness(cpu);
         return None;
     }
-    let cluster = server(libraries);
+    let cluster = server(libraries, cpu);
     cluster.psql("create extension pg_stat_statements").unwrap();
     let mut observer = cluster.connect().unwrap();
     let jit: bool = observer.query_one("select pg_jit_available()", &[]).unwrap().get(0);
@@ -491,12 +493,17 @@ const AFTER_US: &str = "pg_tally,pg_stat_statements";
 
 #[test]
 fn pg_stat_statements_loaded_before_us_agrees() {
-    agrees(BEFORE_US);
+    agrees(BEFORE_US, "off");
 }
 
 #[test]
 fn pg_stat_statements_loaded_after_us_agrees() {
-    agrees(AFTER_US);
+    agrees(AFTER_US, "off");
+}
+
+#[test]
+fn pg_stat_statements_agrees_while_cpu_time_is_measured() {
+    agrees(AFTER_US, "on");
 }
 
 #[test]
@@ -505,7 +512,7 @@ fn verify_times_agree_with_pg_stat_statements() {
     for libraries in [BEFORE_US, AFTER_US] {
         let text = format!("times agree with those of pg_stat_statements ({libraries})");
         Claim { text: &text, alarm: 0.1, n: 2, m: 4 }.check(|_| {
-            let agree = agrees(libraries);
+            let agree = agrees(libraries, "off");
             let result = agree.map_or("no witness", |it| if it { "agree" } else { "differ" });
             Trial { holds: agree.unwrap_or(true), result: result.into(), half_width: "-".into() }
         });
