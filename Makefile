@@ -18,7 +18,8 @@
 # make studies, bench, bench-java       measurements
 # make clean
 #
-# PG_CONFIG selects the server that the extension is built for. Only `make install` needs root.
+# PG_CONFIG selects the server that the extension is built for. Only `make install` needs root. COPT has further options for C's
+# compiler, as in PostgreSQL; with -Werror among them, warnings of C and Java are errors (.ci/run).
 
 CARGO ?= $(firstword $(wildcard $(HOME)/.cargo/bin/cargo) cargo)
 PG_CONFIG ?= pg_config
@@ -86,7 +87,7 @@ $(PAGE): $(shell find web/src -type f) web/build.mjs web/node_modules/.package-l
 
 # Once it was built, Maven needs no network.
 $(AGENT): client/java/pom.xml $(shell find client/java/src -type f)
-	cd client/java && mvn -q -B package
+	cd client/java && mvn -q -B $(if $(filter -Werror,$(COPT)),-Dmaven.compiler.failOnWarning=true) package
 
 agent:
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(AGENT); \
