@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
-# make              build everything
+# make              build everything; what is missing is named, not installed
+# make bootstrap    install what building and testing need: on Debian 12, as root
 # make demo         a throw-away server, a load, the live view
 # make check        before each commit: format, unit tests, stepper, fixtures, one server test; 3 minutes when built
 # make test         all tests with PostgreSQL 15, the core with 16 to 19; deterministic, 15 minutes when built
@@ -52,17 +53,26 @@ export PATH := $(PATH):$(CURDIR)/build/node/bin
 
 all: build
 
-# Installs what is missing (as root, on Debian) or names it.
+# What is missing is named. Only bootstrap, demo and test have it installed (as root, on Debian).
+BOOTSTRAP = script/bootstrap --check
+bootstrap demo test: BOOTSTRAP = script/bootstrap
+
+# Looks again, even if nothing was missing before.
+bootstrap:
+	$(BOOTSTRAP)
+	$(BOOTSTRAP) --test
+	@mkdir -p build && touch build/bootstrapped build/bootstrapped-tests
+
 build/bootstrapped: script/bootstrap
-	script/bootstrap
+	$(BOOTSTRAP)
 	@mkdir -p build && touch $@
 
 build/bootstrapped-demo: script/bootstrap
-	script/bootstrap --demo
+	$(BOOTSTRAP) --demo
 	@mkdir -p build && touch $@
 
 build/bootstrapped-tests: script/bootstrap | build/bootstrapped
-	script/bootstrap --test
+	$(BOOTSTRAP) --test
 	@touch $@
 
 build: build-command build-extension
@@ -109,6 +119,7 @@ demo-command:
 # Before each commit; the lints proper (make lint) need minutes after a change.
 check: build-extension $(PAGE) build/bootstrapped-tests
 	script/lint --format
+	prove -Q script/*.t
 	+$(LIBTALLY) test-plain
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && node --test test/palette.test.mjs test/points.test.mjs test/units.test.mjs
@@ -135,6 +146,7 @@ test-web:
 	cd web && npm test
 
 test-unit:
+	prove -Q script/*.t
 	$(TEST) --no-fail-fast --lib --bins
 
 test-instructions:
@@ -170,12 +182,12 @@ check-statements: build
 # Instructions a transaction, without and with pg_tally and its peers. `make test` compares ours with
 # bench/instructions.baseline; after an intended change: script/instructions --write
 instructions: build build/bootstrapped-tests
-	@script/bootstrap --studies
+	@$(BOOTSTRAP) --studies
 	script/instructions
 
 # Packages for this Debian: the command, libtally-dev, and the extension for each server whose headers are installed.
 deb: $(PAGE)
-	@script/bootstrap --packages
+	@$(BOOTSTRAP) --packages
 	script/deb
 
 # Status 3: it cannot be tested here, which the script says.
@@ -200,7 +212,7 @@ stress: build build/bootstrapped-tests
 
 # The quick variant of every study, into build/studies; about 45 minutes. An interrupted run resumes.
 studies: build
-	@script/bootstrap --studies
+	@$(BOOTSTRAP) --studies
 	@for study in studies/*/study.toml; do \
 		name=$$(basename $$(dirname $$study)); echo "== $$name"; \
 		$(TALLY) study run $$name --quick -o build/studies/$$name > build/$$name.log || \
@@ -263,4 +275,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
+.PHONY: all bootstrap build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
