@@ -9,6 +9,7 @@
 # make test-matrix  the core tests with PostgreSQL 16 to 19 alone; script/servers fetches them into build/servers
 # make test-all     every test with every server, PostgreSQL's own tests on three, packages and images; hours
 # make agent        the Java agent, where Maven and a JDK are installed
+# make installcheck tests the installed extension in the running server that PGHOST and PGPORT say, as PostgreSQL's own are
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
 # make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian 12 and 13
 # make test-cgroup2                     tests limits of devices by cgroup v2, in a virtual machine; as root
@@ -40,7 +41,7 @@ TEST = $(CARGO) test --locked --workspace
 SERVER_THREADS ?= $(shell echo $$((4 * $$(nproc))))
 SERVER_TEST = RUST_TEST_THREADS=$(SERVER_THREADS) $(CARGO) test --locked -p tally --test server --
 # What `make test` runs, the shortest first. All parts run, whichever fails.
-TEST_PARTS = test-c test-web test-unit test-instructions test-server test-matrix
+TEST_PARTS = test-c test-web test-unit test-installcheck test-instructions test-server test-matrix
 # Tests of docs/security.md: the segment, and what a local user, a role or a client can reach. The number of
 # rounds on the segment is PGTALLY_ATTACK_ROUNDS.
 ATTACKS = $(addsuffix ::,attack_segment attack_limits crash settings extension foreign unseen serve)
@@ -149,6 +150,10 @@ test-unit:
 	prove -Q script/*.t
 	$(TEST) --no-fail-fast --lib --bins
 
+# In a copy of the server's installation.
+test-installcheck:
+	script/installcheck
+
 test-instructions:
 	prove -Q bench/instructions.t
 	script/instructions --check
@@ -170,6 +175,10 @@ test-all: build build/bootstrapped-tests
 	script/azurite && $(CARGO) test --locked -p ship --test az
 	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
 	+$(MAKE) test-packages test-containers test-cgroup2
+
+# The extension's SQL and TAP tests with the server that runs, in which it is installed.
+installcheck:
+	+$(EXTENSION) installcheck
 
 # PostgreSQL's own tests, without and with the extension; about ten minutes.
 check-server: build
@@ -275,4 +284,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all bootstrap build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
+.PHONY: all bootstrap build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
