@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: PostgreSQL
--- A table's files: each block by which it grows is counted, for the relation and for the role.
-\set admin :USER
-CREATE ROLE regress_tally_files SUPERUSER LOGIN;
-\c - regress_tally_files
+-- A table's files: each block by which it grows is counted, for the relation and for the database.
+\set home :DBNAME
+CREATE DATABASE regression_tally_files TEMPLATE template0;
+\c regression_tally_files
+CREATE EXTENSION pg_tally;
 LOAD 'pg_tally';
 CREATE TABLE grown (a int, b text);
 ALTER TABLE grown ALTER b SET STORAGE PLAIN;
@@ -11,7 +12,7 @@ SELECT fork, extends > 0 AS extended, extend_bytes = pg_relation_size('grown', f
 FROM tally.relations WHERE datname = current_database() AND relation = 'grown'
 ORDER BY fork COLLATE "C";
 SELECT file, tablespace, failed, sum(bytes) >= pg_relation_size('grown', file) AS has_it
-FROM tally.files WHERE usename = 'regress_tally_files' AND operation = 'extend' AND file IN ('main', 'fsm')
+FROM tally.files WHERE datname = current_database() AND operation = 'extend' AND file IN ('main', 'fsm')
 GROUP BY file, tablespace, failed ORDER BY file COLLATE "C";
 TRUNCATE grown;
 DROP TABLE grown;
@@ -21,5 +22,5 @@ SET synchronous_commit = off;
 CREATE TABLE made ();
 DROP TABLE made;
 SELECT asynchronous - :before >= 2 AS both_counted FROM tally.commits;
-\c - :admin
-DROP ROLE regress_tally_files;
+\c :home
+DROP DATABASE regression_tally_files;
