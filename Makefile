@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
-# make              build everything
+# make              build everything; what is missing is named, not installed
+# make bootstrap    install what building and testing need: on Debian 12, as root
 # make demo         a throw-away server, a load, the live view
 # make check        before each commit: format, unit tests, stepper, fixtures, one server test; 3 minutes when built
 # make test         all tests with PostgreSQL 15, the core with 16 to 19; deterministic, 15 minutes when built
@@ -8,6 +9,7 @@
 # make test-matrix  the core tests with PostgreSQL 16 to 19 alone; script/servers fetches them into build/servers
 # make test-all     every test with every server, PostgreSQL's own tests on three, packages and images; hours
 # make agent        the Java agent, where Maven and a JDK are installed
+# make installcheck tests the installed extension in the running server that PGHOST and PGPORT say, as PostgreSQL's own are
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
 # make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian 12 and 13
 # make test-cgroup2                     tests limits of devices by cgroup v2, in a virtual machine; as root
@@ -18,7 +20,8 @@
 # make studies, bench, bench-java       measurements
 # make clean
 #
-# PG_CONFIG selects the server that the extension is built for. Only `make install` needs root.
+# PG_CONFIG selects the server that the extension is built for. Only `make install` needs root. COPT has further options for C's
+# compiler, as in PostgreSQL; with -Werror among them, warnings of C and Java are errors (.ci/run).
 
 CARGO ?= $(firstword $(wildcard $(HOME)/.cargo/bin/cargo) cargo)
 PG_CONFIG ?= pg_config
@@ -38,7 +41,7 @@ TEST = $(CARGO) test --locked --workspace
 SERVER_THREADS ?= $(shell echo $$((4 * $$(nproc))))
 SERVER_TEST = RUST_TEST_THREADS=$(SERVER_THREADS) $(CARGO) test --locked -p tally --test server --
 # What `make test` runs, the shortest first. All parts run, whichever fails.
-TEST_PARTS = test-c test-web test-unit test-instructions test-server test-matrix
+TEST_PARTS = test-c test-web test-unit test-installcheck test-instructions test-server test-matrix
 # Tests of docs/security.md: the segment, and what a local user, a role or a client can reach. The number of
 # rounds on the segment is PGTALLY_ATTACK_ROUNDS.
 ATTACKS = $(addsuffix ::,attack_segment attack_limits crash settings extension foreign unseen serve)
@@ -51,17 +54,26 @@ export PATH := $(PATH):$(CURDIR)/build/node/bin
 
 all: build
 
-# Installs what is missing (as root, on Debian) or names it.
+# What is missing is named. Only bootstrap, demo and test have it installed (as root, on Debian).
+BOOTSTRAP = script/bootstrap --check
+bootstrap demo test: BOOTSTRAP = script/bootstrap
+
+# Looks again, even if nothing was missing before.
+bootstrap:
+	$(BOOTSTRAP)
+	$(BOOTSTRAP) --test
+	@mkdir -p build && touch build/bootstrapped build/bootstrapped-tests
+
 build/bootstrapped: script/bootstrap
-	script/bootstrap
+	$(BOOTSTRAP)
 	@mkdir -p build && touch $@
 
 build/bootstrapped-demo: script/bootstrap
-	script/bootstrap --demo
+	$(BOOTSTRAP) --demo
 	@mkdir -p build && touch $@
 
 build/bootstrapped-tests: script/bootstrap | build/bootstrapped
-	script/bootstrap --test
+	$(BOOTSTRAP) --test
 	@touch $@
 
 build: build-command build-extension
@@ -86,7 +98,7 @@ $(PAGE): $(shell find web/src -type f) web/build.mjs web/node_modules/.package-l
 
 # Once it was built, Maven needs no network.
 $(AGENT): client/java/pom.xml $(shell find client/java/src -type f)
-	cd client/java && mvn -q -B package
+	cd client/java && mvn -q -B $(if $(filter -Werror,$(COPT)),-Dmaven.compiler.failOnWarning=true) package
 
 agent:
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(AGENT); \
@@ -108,7 +120,7 @@ demo-command:
 # Before each commit; the lints proper (make lint) need minutes after a change.
 check: build-extension $(PAGE) build/bootstrapped-tests
 	script/lint --format
-	prove -Q script/layers.t
+	prove -Q script/*.t
 	+$(LIBTALLY) test-plain
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && node --test test/palette.test.mjs test/points.test.mjs test/units.test.mjs
@@ -136,7 +148,12 @@ test-web:
 	cd web && npm test
 
 test-unit:
+	prove -Q script/*.t
 	$(TEST) --no-fail-fast --lib --bins
+
+# In a copy of the server's installation.
+test-installcheck:
+	script/installcheck
 
 test-instructions:
 	prove -Q bench/instructions.t
@@ -160,6 +177,10 @@ test-all: build build/bootstrapped-tests
 	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
 	+$(MAKE) test-packages test-containers test-cgroup2
 
+# The extension's SQL and TAP tests with the server that runs, in which it is installed.
+installcheck:
+	+$(EXTENSION) installcheck
+
 # PostgreSQL's own tests, without and with the extension; about ten minutes.
 check-server: build
 	script/check-server $(SERVER)
@@ -171,12 +192,12 @@ check-statements: build
 # Instructions a transaction, without and with pg_tally and its peers. `make test` compares ours with
 # bench/instructions.baseline; after an intended change: script/instructions --write
 instructions: build build/bootstrapped-tests
-	@script/bootstrap --studies
+	@$(BOOTSTRAP) --studies
 	script/instructions
 
 # Packages for this Debian: the command, libtally-dev, and the extension for each server whose headers are installed.
 deb: $(PAGE)
-	@script/bootstrap --packages
+	@$(BOOTSTRAP) --packages
 	script/deb
 
 # Status 3: it cannot be tested here, which the script says.
@@ -201,7 +222,7 @@ stress: build build/bootstrapped-tests
 
 # The quick variant of every study, into build/studies; about 45 minutes. An interrupted run resumes.
 studies: build
-	@script/bootstrap --studies
+	@$(BOOTSTRAP) --studies
 	@for study in studies/*/study.toml; do \
 		name=$$(basename $$(dirname $$study)); echo "== $$name"; \
 		$(TALLY) study run $$name --quick -o build/studies/$$name > build/$$name.log || \
@@ -264,4 +285,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
+.PHONY: all bootstrap build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: PostgreSQL
-# Functions shared by the checks that run PostgreSQL's own tests (check-server, check-statements), with any server of
-# script/servers.
+# Functions shared by the checks that run PostgreSQL's own tests (check-server, check-statements) or its tools for tests
+# (installcheck), with any server of script/servers.
 #
-# The tests come from Debian's source package of the server's major version, those of 16, which Debian does not have, from
+# PostgreSQL's tests come from Debian's source package of the server's major version, those of 16, which Debian does not have, from
 # Ubuntu's. They are kept in build/postgresql-source, so the network is needed once.
 
 . "$(dirname "$0")/system.sh"
 build=$here/build/postgresql-source
 
-# begin "NAME" DIRECTORY...: brings the server and PostgreSQL's sources with these directories, then continues this script
-# in the server's system; there it sets bindir, version, major and source.
+# begin "NAME" DIRECTORY...: brings the server and PostgreSQL's sources with these directories, if any, then continues this
+# script in the server's system; there it sets bindir, version, major and source.
 begin() {
     name=$1
     need_known "$name"
@@ -22,13 +22,13 @@ begin() {
         fi
         # shellcheck disable=SC2016 # expanded there
         look_at "$("$here/script/in-server" "$name" sh -c '"$PG_CONFIG" --version')"
-        need_source "$@"
+        [ $# = 0 ] || need_source "$@"
         PGTALLY_IN_SERVER=$name exec "$here/script/in-server" "$name" "$here/script/$(basename "$0")" "$name"
     fi
     look_at "$("$PG_CONFIG" --version)"
     bindir=$("$PG_CONFIG" --bindir)
-    need_source "$@"
-    echo "PostgreSQL $version ($name), the tests of $(basename "$source")"
+    [ $# = 0 ] || need_source "$@"
+    echo "PostgreSQL $version ($name)${1:+, the tests of $(basename "$source")}"
 }
 
 # Sets version and major from "PostgreSQL 17.11 (Debian ...)", "PostgreSQL 19rc1".

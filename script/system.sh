@@ -44,6 +44,24 @@ bound() {
     setpriv --pdeathsig KILL "$@"
 }
 
+# need_packages NAME PACKAGE...: installs packages in the Debian of this server, where they are missing. A server without a Debian
+# of its own uses this machine's.
+need_packages() {
+    name=$1 system=
+    shift
+    [ ! -e "$servers/$name/server" ] || . "$servers/$name/server"
+    [ -n "$system" ] || return 0
+    # shellcheck disable=SC2016 # expanded there
+    "$here/script/in-server" "$name" env DEBIAN_FRONTEND=noninteractive sh -euc '
+        dpkg-query -s "$@" >/dev/null 2>&1 && exit
+        options="-qq -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 -o Acquire::Check-Valid-Until=false"
+        apt-get $options update
+        apt-get $options install -y --no-install-recommends "$@"
+        apt-get clean
+        rm -rf /var/lib/apt/lists/*' install "$@" >"$servers/$name/packages.log" 2>&1 ||
+        fail "$name: could not install $*; see $servers/$name/packages.log"
+}
+
 # fresh_debian SUITE DIRECTORY: a Debian that nothing but debootstrap has touched, with the sources of its updates. What was
 # made once is copied.
 fresh_debian() {

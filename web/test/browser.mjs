@@ -29,7 +29,7 @@ function chromiumPath() {
             }
         }
     }
-    throw new Error("no chromium on the path: install it (script/bootstrap does), or set PGTALLY_CHROMIUM");
+    throw new Error("no chromium on the path: install it (make bootstrap does), or set PGTALLY_CHROMIUM");
 }
 
 /** `open` and `visit` give a page whose `seen` has its `requests`, `violations`, `errors`; `close` it at the end. */

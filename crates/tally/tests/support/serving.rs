@@ -230,7 +230,7 @@ impl Prometheus {
             .args(options)
             .stderr(Stdio::null())
             .spawn()
-            .expect("prometheus is not installed; script/bootstrap does that");
+            .expect("prometheus is not installed; make bootstrap does that");
         let prometheus = Prometheus { child, port, _folder: folder };
         support::eventually("Prometheus listens", || {
             TcpStream::connect(("127.0.0.1", prometheus.port)).is_ok()
