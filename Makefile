@@ -140,7 +140,6 @@ test-build: build-extension $(PAGE) build/bootstrapped-tests agent
 	$(TEST) --no-run
 
 test-c:
-	prove -Q script/layers.t
 	+$(LIBTALLY) test
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 
