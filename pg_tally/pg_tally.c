@@ -11,21 +11,17 @@
  * Nothing here may keep a server from starting: what fails is logged once and shown by
  * tally.status, and the server (or the session) runs uninstrumented.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 
-#include "commits.h"
-#include "configuration.h"
-#include "custom_waits.h"
-#include "imports.h"
-#include "locks.h"
-#include "own_segment.h"
-#include "probe.h"
-#include "settings.h"
-#include "statements.h"
-#include "temp_files.h"
+#include "base/own_segment.h"
+#include "base/settings.h"
+#include "ledger/ledger.h"
+#include "probe/waits.h"
+#include "wal/wal.h"
+#include "start.h"
 
 PG_MODULE_MAGIC;
 
@@ -33,32 +29,6 @@ static shmem_startup_hook_type previous_shmem_startup = NULL;
 static ProcessUtility_hook_type previous_utility = standard_ProcessUtility;
 
 extern PGDLLEXPORT void _PG_init(void);
-
-void
-install_probes(void)
-{
-	char		reason[120];
-
-	imports_install();
-	custom_waits_install();
-	if (settings->statements > 0)
-		temp_files_install();
-	/* Made before the first fork, the stubs are everybody's. */
-	if (own.shared || settings->level >= TALLY_LEVEL_LOCKS)
-		locks_prepare();
-	own.messages_installed = messages_install(reason, sizeof(reason));
-	if (!own.messages_installed && (own.shared || own.segment.created))
-		ereport(LOG,
-				(errmsg("pg_tally could not distinguish the phases of sessions: %s", reason)));
-}
-
-void
-install_hooks(bool with_statements)
-{
-	if (with_statements)
-		statements_install();
-	commits_install();
-}
 
 static void
 shmem_startup(void)
@@ -99,13 +69,37 @@ load(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		session_load_statement(((LoadStmt *) pstmt->utilityStmt)->filename);
 }
 
+/* No callback reports its commit (wal.h). */
+static pg_noinline void
+commit_prepared(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
+				DestReceiver *dest, QueryCompletion *qc)
+{
+	commits_prepared_begin();
+	previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	commits_prepared_end();
+}
+
+static pg_noinline void
+transaction(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+			ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
+			DestReceiver *dest, QueryCompletion *qc)
+{
+	if (unlikely(((const TransactionStmt *) pstmt->utilityStmt)->kind == TRANS_STMT_COMMIT_PREPARED))
+		commit_prepared(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	else
+		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+}
+
 /* Nearly all are others: they have no frame here. */
 static void
 utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
 		DestReceiver *dest, QueryCompletion *qc)
 {
-	if (unlikely(IsA(pstmt->utilityStmt, CopyStmt)))
+	if (IsA(pstmt->utilityStmt, TransactionStmt))
+		transaction(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	else if (unlikely(IsA(pstmt->utilityStmt, CopyStmt)))
 		copy(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
 	else if (unlikely(IsA(pstmt->utilityStmt, LoadStmt)))
 		load(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);

@@ -3,7 +3,7 @@
  * postmaster.c
  *	  Start, restart after a crash, and stop of the postmaster, or of a standalone backend.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,12 +13,13 @@
 #include "postmaster/postmaster.h"
 #include "storage/ipc.h"
 
-#include "helper_process.h"
-#include "own_segment.h"
-#include "probe.h"
-#include "probe_table.h"
-#include "settings.h"
-#include "statement_file.h"
+#include "base/own_segment.h"
+#include "base/settings.h"
+#include "detour/probe_table.h"
+#include "ledger/ledger.h"
+#include "probe/probe.h"
+#include "statement/statement.h"
+#include "start.h"
 
 /*
  * The postmaster never maps the segment, so no contents can stop it. It keeps the file open for its

@@ -3,21 +3,22 @@
  * session_start.c
  *	  A session that loads the library itself: whether it may be instrumented, and its start.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include <stdio.h>
 
 #include "access/parallel.h"
+#include "miscadmin.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
 #include "tcop/tcopprot.h"
 
-#include "miscadmin.h"
-#include "configuration.h"
-#include "own_segment.h"
-#include "probe.h"
-#include "settings.h"
-#include "view_session.h"
+#include "base/own_segment.h"
+#include "base/settings.h"
+#include "ledger/ledger.h"
+#include "probe/probe.h"
+#include "start.h"
+#include "tally.h"
 
 /* Is it a superuser's LOAD that brings the library in? */
 static bool

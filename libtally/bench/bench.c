@@ -9,8 +9,8 @@
  * median of the rounds and the half-width of its 95 % confidence interval from the order
  * statistics; what has a baseline is shown less the baseline of the same round.
  */
+#include "tally_cache.h"
 #include "tally_files.h"
-#include "tally_statements.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,8 @@
  *	  tally_layout.h		the bytes, and who may write which
  *	  tally_hot.h			the updates that a writer makes all the time
  *	  tally.h				everything else: open, claim, name, set the level, reset, retire
- *	  tally_statements.h	statements, with their own hot path
+ *	  tally_statements.h	statements: their entries and the table of them
+ *	  tally_cache.h			the statements of a slot's owner, with their own hot path
  *	  tally_files.h			unsynced files and relations
  *	  tally_trace.h			rings in which single processes write what they do
  *	  tally_read.h			bounded reads by another process

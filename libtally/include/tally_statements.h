@@ -311,16 +311,7 @@ TALLY_ASSERT(sizeof(tally_current) == 704);
 TALLY_ASSERT(TALLY_LOCAL_STATEMENTS <= 64);	/* bits of tally_cache.strays */
 #endif
 
-/* ---------------------------------------------------------------- a writer's cache */
-
-/*
- * The first TALLY_PASSING local entries are for statements that were not seen recently, in the order in
- * which they arrive. When all are taken they are flushed together (tally_cache_settle), so that the code is
- * fetched once for all. So statements that never recur evict none from the cache. One that
- * recurs before some dozens of others have arrived gets one of the other local entries.
- */
-#define TALLY_PASSING 16u
-#define TALLY_SEEN 64u				/* power of two */
+/* ---------------------------------------------------------------- the table */
 
 /* The holder of a set's lock. */
 typedef struct tally_holder
@@ -332,26 +323,6 @@ typedef struct tally_holder
 	uint32_t	kept_by;			/* the last process that it has spun for in vain ... */
 	uint32_t	passed;				/* ... and how often it has given up at once since */
 } tally_holder;
-
-/* One per claimed slot; for the slot's thread only. */
-typedef struct tally_cache
-{
-	tally_current *current;			/* this, the next three and `latest`: for every statement */
-	tally_local_statement *local;
-	uint32_t	clock;				/* counts uses */
-	uint32_t	passing;			/* of the first TALLY_PASSING, how many are taken */
-	uint64_t	strays;				/* bit n: local entry n could not be flushed, or is not where its statement belongs */
-	tally_segment *segment;			/* NULL: not open */
-	uint32_t	slot;
-	uint32_t	limit;				/* local entries that have memory */
-	uint8_t		latest[TALLY_SEEN] __attribute__((aligned(64)));	/* the local entry found last, by the id's lowest bits */
-	uint32_t	stamps[TALLY_LOCAL_STATEMENTS];	/* the clock at its last use */
-	uint64_t	tags[TALLY_LOCAL_STATEMENTS]; /* hash of each local entry's key, 0 free */
-	uint32_t	hints[TALLY_LOCAL_STATEMENTS];	/* number of each one's shared entry, or TALLY_NONE: not known */
-	uint16_t	seen[TALLY_SEEN];	/* upper 16 bits of the hashes of statements that passed through them */
-	tally_holder holder;			/* the slot's owner */
-	uint32_t	turn;				/* the stray that was tried last */
-} tally_cache;
 
 typedef struct tally_statement_text
 {
@@ -370,49 +341,10 @@ typedef struct tally_statement_filter
 } tally_statement_filter;
 
 /*
- * Open the cache of a claimed slot. ENOENT: the segment keeps no statements; ENOSPC: no memory
- * (counted in overflow_memory).
- */
-extern int	tally_cache_open(tally_slot *slot, tally_cache *cache);
-/* Where the cache's owner writes its message's text; NULL: there is no memory for it. */
-extern tally_message_text *tally_message_text_open(tally_cache *cache);
-
-/*
  * Number of the statement's shared entry if that has its text, or TALLY_NONE. Takes no lock, so the
  * answer is a hint: a wrong one costs a text prepared in vain, or an entry without text.
  */
 extern uint32_t tally_statement_known(const tally_segment *segment, const tally_statement_key *key);
-
-/*
- * A local entry for a statement that tally_cache_find did not find. With a text, the statement is also
- * entered in the table with that text, unless it has one there; a statement seen recently is found or
- * entered there in any case. `known` is the answer of tally_statement_known, or TALLY_NONE. What the
- * local entry held before is flushed. Without waiting: while another process keeps the locks that it takes, the statement
- * counts in a local entry without a shared one, and gets its text at its next execution. NULL: the table is full, or all
- * local entries are kept so (counted in statements_dropped).
- */
-extern tally_local_statement *tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
-									   const tally_statement_text *text, uint32_t known);
-
-/* Flush the first TALLY_PASSING local entries. */
-extern void tally_cache_flush_passing(tally_cache *cache);
-
-/* The same if all of them are taken. To be called at the end of a statement. */
-static inline void
-tally_cache_settle(tally_cache *cache)
-{
-	if (__builtin_expect(cache->passing == TALLY_PASSING, 0))
-		tally_cache_flush_passing(cache);
-}
-
-/* Flush all of this cache's local entries, and current. */
-extern void tally_cache_flush(tally_cache *cache);
-
-/*
- * Find no statement in it from now on: each gets another local entry at its next execution. What it has stays until a
- * statement needs its place, or the slot ends. Changes nothing that others see, so it may happen at any time.
- */
-extern void tally_cache_forget(tally_cache *cache);
 
 /* Forget these statements, in the table and in all caches. Returns how many entries were removed. */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
@@ -505,16 +437,6 @@ tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 		a->toplevel == b->toplevel;
 }
 
-#define TALLY_CACHE_WAYS 4u
-#define TALLY_CACHE_GROUPS ((TALLY_LOCAL_STATEMENTS - TALLY_PASSING) / TALLY_CACHE_WAYS)
-
-/* Index of the first of the TALLY_CACHE_WAYS local entries in which a statement of that hash may stay. */
-static inline uint32_t
-tally_cache_first(uint64_t tag)
-{
-	return TALLY_PASSING + ((uint32_t) (tag >> 8 & 0xFFFF) * TALLY_CACHE_GROUPS >> 16) * TALLY_CACHE_WAYS;
-}
-
 /* Has a reset dropped it, since it was found? */
 TALLY_HOT bool
 tally_local_statement_dropped(const tally_local_statement *local)
@@ -534,62 +456,6 @@ TALLY_HOT bool
 tally_local_statement_is(const tally_local_statement *local, const tally_statement_key *key)
 {
 	return tally_statement_same(&local->key, key) && tally_local_statement_usable(local);
-}
-
-/* The local entry at that index is the statement's. */
-static inline tally_local_statement *
-tally_cache_found(tally_cache *cache, const tally_statement_key *key, uint32_t index)
-{
-	cache->latest[key->id % TALLY_SEEN] = (uint8_t) index;
-	cache->stamps[index] = ++cache->clock;
-	return &cache->local[index];
-}
-
-/* tally_cache_find, among those that are not where their statement belongs. */
-extern tally_local_statement *tally_cache_find_stray(tally_cache *cache, const tally_statement_key *key, uint64_t tag);
-
-/* tally_cache_find, wherever the local entry is. */
-__attribute__((noinline, unused)) static tally_local_statement *
-tally_cache_search(tally_cache *cache, const tally_statement_key *key)
-{
-	uint64_t	tag = tally_statement_hash(key);
-	uint32_t	first = tally_cache_first(tag);
-
-	for (uint32_t i = first; i < first + TALLY_CACHE_WAYS; i++)
-		if (cache->tags[i] == tag && tally_local_statement_is(&cache->local[i], key))
-			return tally_cache_found(cache, key, i);
-	for (uint32_t i = 0; i < cache->passing; i++)
-		if (cache->tags[i] == tag && tally_local_statement_is(&cache->local[i], key))
-			return tally_cache_found(cache, key, i);
-	return __builtin_expect(cache->strays != 0, 0) ? tally_cache_find_stray(cache, key, tag) : NULL;
-}
-
-/*
- * The local entry of a statement that the client sent, if it was the latest of its kind to be found, else NULL. By the
- * key's members: they are compared where they are, and no key is made of them.
- */
-TALLY_HOT tally_local_statement *
-tally_cache_latest(tally_cache *cache, uint64_t id, uint32_t database_id, uint32_t user_id)
-{
-	uint32_t	index = cache->latest[id % TALLY_SEEN];
-	tally_local_statement *local = &cache->local[index];
-
-	/* that of another statement, or a free one */
-	if (__builtin_expect(local->key.id != id || local->key.database_id != database_id || local->key.user_id != user_id ||
-						 local->key.toplevel != 1 || local->state != 1 || !tally_local_statement_usable(local), 0))
-		return NULL;
-	cache->stamps[index] = ++cache->clock;
-	return local;
-}
-
-/* The statement's local entry, or NULL. Of what others write it reads only `drop`. */
-TALLY_HOT tally_local_statement *
-tally_cache_find(tally_cache *cache, const tally_statement_key *key)
-{
-	tally_local_statement *local = key->toplevel == 1 ?
-		tally_cache_latest(cache, key->id, key->database_id, key->user_id) : NULL;
-
-	return __builtin_expect(local != NULL, 1) ? local : tally_cache_search(cache, key);
 }
 
 /* Add one execution, in ticks. */

@@ -12,6 +12,27 @@
 
 #include <string.h>
 
+void
+tally_text(char *to, size_t size, const char *from)
+{
+	size_t		length = from == NULL ? 0 : strnlen(from, size - 1);
+
+	if (length > 0)
+		memcpy(to, from, length);
+	memset(to + length, 0, size - length);
+}
+
+/* Inlined, its loop takes more instructions. */
+__attribute__((noinline)) uint64_t
+tally_text_hash(const char *text)
+{
+	uint64_t	hash = UINT64_C(0xcbf29ce484222325);
+
+	for (; *text != '\0'; text++)
+		hash = (hash ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
 #define RESERVED_SPINS 1000			/* about 10 us */
 
 static uint32_t

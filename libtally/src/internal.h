@@ -125,8 +125,12 @@ extern int	tally_layout(const tally_options *options, tally_header *header);
 
 /* segment.c: fill in a segment's handle from its open file and that file's checked header */
 extern int	tally_describe(int fd, const tally_header *header, tally_segment *segment);
+/* On EINVAL *misfit is the descriptor of the file that does not fit, if there is one. */
+extern int	tally_attach_or_misfit(const char *path, const tally_options *options, tally_segment *segment, int *misfit);
+/* Map the segment that was just opened, or close it. */
+extern int	tally_map_or_close(tally_segment *segment);
 
-/* text.c */
+/* directory.c: a text of fixed size, always terminated, the rest zero. NULL is the empty text; a longer one is cut. */
 extern void tally_text(char *to, size_t size, const char *from);
 /* FNV-1a, 64 bits. */
 extern uint64_t tally_text_hash(const char *text);
@@ -138,9 +142,23 @@ extern uint64_t tally_text_hash(const char *text);
 extern tally_clock_kind tally_clock_best(void);
 extern bool tally_clock_is_known(uint32_t clock);
 extern void tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns);
-extern uint64_t tally_boot_ns(void);
-/* Time of day, ns since 1970. */
-extern uint64_t tally_realtime_ns(void);
+
+/* A clock and CLOCK_MONOTONIC at one instant. */
+typedef struct tally_instant
+{
+	uint64_t	tick;
+	uint64_t	ns;
+} tally_instant;
+
+#define TALLY_SETTLED_NS 100000000	/* long enough to measure a tick to a millionth */
+
+extern tally_instant tally_instant_now(tally_clock_kind clock);
+/* Nanoseconds; 0: no counter has such a tick, so the two are not of one clock. */
+extern double tally_tick_between(tally_instant from, tally_instant to);
+/* Of now, in a fifth of a millisecond; 1: the counter does not advance. */
+extern double tally_measure_tick(tally_clock_kind clock);
+/* The instant with which the clock began, or began anew; a process that has no mapping knows the first alone. */
+extern tally_instant tally_clock_origin(const tally_segment *segment);
 
 /* In a loop that waits for another process: leave the core to its other thread for a moment. */
 static inline void
@@ -159,6 +177,9 @@ extern bool tally_process_ended(int32_t pid, uint64_t since_boot_ns);
 extern bool tally_process_runs(int32_t pid);
 extern uint64_t tally_pid_namespace(void);
 extern int	tally_boot_id(char *to, size_t size);
+extern uint64_t tally_boot_ns(void);
+/* Time of day, ns since 1970. */
+extern uint64_t tally_realtime_ns(void);
 
 /* memory.c */
 extern int	tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length);
@@ -181,16 +202,18 @@ extern void tally_book_clear(const tally_segment *segment, tally_book *book, boo
 extern bool tally_merge_lock(tally_segment *segment);
 extern bool tally_merge_try_lock(tally_segment *segment);
 
-/* level.c: where a book that lags behind a reset begins again */
-extern uint64_t tally_begin_again(tally_segment *segment, uint64_t run_start);
-/* clock.c: complete a reset that announced that the clock has begun anew */
-extern void tally_clock_anew(tally_segment *segment);
 extern void tally_merge_unlock(tally_segment *segment);
 
-/* slot.c: take a free entry. False: it is another's */
-extern bool tally_entry_take(tally_slot_entry *entry, int32_t pid);
+/* level.c: where a book that lags behind a reset begins again */
+extern uint64_t tally_begin_again(tally_segment *segment, uint64_t run_start);
 
-/* merge.c: the caller holds the merge lock */
+/* reset.c: complete a reset that announced that the clock has begun anew */
+extern void tally_clock_anew(tally_segment *segment);
+
+/* merge.c: take a free entry. False: it is another's */
+extern bool tally_entry_take(tally_slot_entry *entry, int32_t pid);
+/* The caller holds the merge lock. */
+extern void tally_reset_locked(tally_segment *segment);
 extern void tally_merge(tally_segment *segment, uint32_t index, uint64_t now);
 extern void tally_merge_recover(tally_segment *segment);
 extern void tally_entry_free(tally_segment *segment, tally_slot_entry *entry);
@@ -205,6 +228,8 @@ extern int	tally_group_open(tally_segment *segment, uint32_t index,
 							 const tally_slot_entry *like);
 
 /* text_blocks.c */
+/* Free the entry of a statement and its text. The caller holds the set's lock. */
+extern void tally_statement_remove(tally_segment *segment, uint32_t number);
 extern bool tally_text_has_space(const tally_segment *segment);
 extern uint32_t tally_text_store(tally_segment *segment, const char *bytes, uint32_t length,
 								 uint32_t *kept);
@@ -237,7 +262,7 @@ typedef struct tally_evicted
 	tally_evicted_parts of[TALLY_EVICTED];
 } tally_evicted;
 
-/* cache.c: to the table, or to a local entry of the slot, or counted as dropped. TALLY_NONE: no slot */
+/* tally_cache.c: to the table, or to a local entry of the slot, or counted as dropped. TALLY_NONE: no slot */
 extern void tally_evicted_put(tally_segment *segment, tally_holder *me, uint32_t slot, const tally_evicted *first);
 
 extern void tally_holder_self(tally_holder *me);
@@ -248,13 +273,49 @@ tally_set_home(const tally_segment *segment, uint64_t tag)
 	return (uint32_t) (tag >> 32) % segment->cold.sets.count;
 }
 
-extern bool tally_statement_matches(const tally_statement_key *key, const tally_statement_filter *filter);
 extern void tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2]);
 extern bool tally_set_lock(tally_segment *segment, tally_holder *me, uint32_t number);
 extern void tally_set_unlock(tally_set *set);
 extern bool tally_sets_lock(tally_segment *segment, tally_holder *me, uint64_t tag,
 							tally_sets *sets);
 extern void tally_sets_unlock(tally_sets *sets);
+/* The caller holds the set's lock, whose last holder has died. */
+extern void tally_set_repair(tally_segment *segment, uint32_t number);
+/* No statement is in progress. */
+extern void tally_current_clear(tally_current *current);
+/* Is the use of a local entry that a set's log names not flushed yet? */
+extern bool tally_log_in_use(const tally_segment *segment, uint64_t item);
+/* Release the local entry that a set's log names, if it is still in use. */
+extern void tally_cache_release(tally_segment *segment, uint64_t item);
+
+/* In tally_set.reserved: the entry has its text, or what there was space for. Spares a look at the entry itself. */
+static inline uint32_t
+tally_text_bit(uint32_t way)
+{
+	return UINT32_C(1) << (8 + way);
+}
+
+static inline void
+tally_statement_begin(tally_statement *statement)
+{
+	tally_seq_begin_after_any(&statement->seq);
+	TALLY_POINT("statement begun");
+}
+
+static inline void
+tally_statement_end(tally_statement *statement)
+{
+	TALLY_POINT("statement changed");
+	tally_seq_end(&statement->seq);
+}
+
+static inline bool
+tally_statement_matches(const tally_statement_key *key, const tally_statement_filter *filter)
+{
+	return (filter->id == 0 || key->id == filter->id) &&
+		(filter->database_id == 0 || key->database_id == filter->database_id) &&
+		(filter->user_id == 0 || key->user_id == filter->user_id);
+}
 
 /* statements.c: the caller holds the locks of the sets; TALLY_NONE: there is no entry */
 extern uint32_t tally_statement_find(const tally_segment *segment, const tally_sets *sets,
@@ -266,30 +327,32 @@ extern uint32_t tally_statement_insert(tally_segment *segment, tally_sets *sets,
 extern uint32_t tally_statement_obtain(tally_segment *segment, tally_sets *sets,
 									   const tally_statement_key *key, uint64_t tag,
 									   const tally_statement_text *text);
-extern void tally_statement_remove(tally_segment *segment, uint32_t number);
 extern void tally_statement_reset_extremes(tally_segment *segment, uint32_t number, uint32_t resets, int64_t now_us);
 extern void tally_statement_add(tally_segment *segment, uint32_t number,
 								const tally_local_statement *local, uint64_t item);
+extern void tally_statement_put(tally_segment *segment, uint32_t number, const tally_figures *figures, int32_t usage,
+								int64_t since_us);
 extern void tally_statement_add_near(const tally_statement *statement, tally_figures *figures);
 
-/* statement_reset.c: the caller holds the set's lock */
-extern void tally_set_repair(tally_segment *segment, uint32_t number);
+/* Local entries of that slot that have memory. */
+static inline uint32_t
+tally_cache_limit(const tally_segment *segment, uint32_t slot)
+{
+	uint32_t	limit = __atomic_load_n(&tally_entry_at(segment, slot)->local_statements, __ATOMIC_ACQUIRE);
 
-/* cache.c: the caller of flush_slot holds the merge lock or has taken the free slot, or is the slot's owner */
-extern uint32_t tally_cache_limit(const tally_segment *segment, uint32_t slot);
+	return limit < TALLY_LOCAL_STATEMENTS ? limit : TALLY_LOCAL_STATEMENTS;
+}
+
+/* tally_cache.c: the caller of flush_slot holds the merge lock or has taken the free slot, or is the slot's owner */
 extern void tally_cache_flush_slot(tally_segment *segment, uint32_t slot);
 extern bool tally_cache_is_empty(const tally_segment *segment, uint32_t slot);
 /* of a slot without an owner, unless something is left in it */
 extern void tally_cache_discard(tally_segment *segment, uint32_t slot);
-extern void tally_cache_release(tally_segment *segment, uint64_t item);
 
 /* relations.c: the caller of the first two holds the merge lock, or is the slot's owner */
 extern void tally_relations_flush_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_discard(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero(tally_segment *segment);
-
-/* reset.c: the caller holds the merge lock */
-extern void tally_reset_locked(tally_segment *segment);
 
 #endif							/* TALLY_INTERNAL_H */

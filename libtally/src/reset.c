@@ -11,57 +11,6 @@
 
 #include <errno.h>
 
-static void
-next_number(tally_header *header)
-{
-	uint32_t	word = __atomic_load_n(&header->level_word, __ATOMIC_RELAXED);
-
-	while (!__atomic_compare_exchange_n(&header->level_word, &word, word + TALLY_RESET, false,
-										__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		;
-}
-
-/* After a crash it is repeated as a whole: another reset does no harm. */
-void
-tally_reset_locked(tally_segment *segment)
-{
-	tally_header *header = segment->header;
-	tally_journal *journal = tally_journal_of(segment);
-	uint32_t	last = segment->cold.slots + segment->cold.groups - 1;
-
-	__atomic_store_n(&header->merge_active, 1, __ATOMIC_SEQ_CST);
-	TALLY_STOP("reset to begin");
-	journal->active = TALLY_JOURNAL_RESET;
-	TALLY_STEP("reset begun");
-	__atomic_store_n(&header->reset_tick, tally_now(segment->clock), __ATOMIC_RELEASE);
-	TALLY_STEP("reset timed");
-	__atomic_store_n(&header->locks_ticks, 0, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&header->locks_since, __ATOMIC_RELAXED) != 0)
-		__atomic_store_n(&header->locks_since, header->reset_tick, __ATOMIC_RELAXED);
-	TALLY_STOP("reset to be numbered");
-	next_number(header);
-	TALLY_STEP("reset numbered");
-	for (uint32_t i = segment->cold.slots; i <= last; i++)
-	{
-		tally_slot_entry *entry = tally_entry_at(segment, i);
-
-		if (entry->state != TALLY_SLOT_GROUP)
-			continue;
-		tally_book_clear(segment, tally_book_at(segment, i), false);
-		TALLY_STEP("group cleared");
-		entry->sessions = 0;
-		if (i < last)
-			__atomic_store_n(&entry->state, TALLY_SLOT_FREE, __ATOMIC_RELEASE);
-		else
-			tally_book_open(tally_book_at(segment, i), 0, tally_resets(segment));
-	}
-	tally_relations_zero(segment);
-	TALLY_STEP("groups cleared");
-	journal->active = TALLY_JOURNAL_IDLE;
-	TALLY_STOP("reset done, groups not at rest");
-	__atomic_store_n(&header->merge_active, 0, __ATOMIC_RELEASE);
-}
-
 int
 tally_reset(tally_segment *segment)
 {
@@ -75,4 +24,78 @@ tally_reset(tally_segment *segment)
 	tally_statements_reset(segment, &all);
 	__atomic_store_n(&segment->header->statements_since_ns, tally_realtime_ns(), __ATOMIC_RELAXED);
 	return 0;
+}
+
+/* ---------------------------------------------------------------- a clock that begins anew */
+
+#define OFF 0.01					/* by more than this share no counter differs from itself */
+
+/* Is `now` of another clock than the origin? A counter that has begun anew may have passed the origin again. */
+static bool
+is_another(tally_clock_kind clock, tally_instant from, tally_instant now)
+{
+	double		since,
+				current;
+
+	if (now.tick < from.tick || clock == TALLY_CLOCK_MONOTONIC || clock == TALLY_CLOCK_VIRTUAL)
+		return now.tick < from.tick;
+	since = tally_tick_between(from, now);
+	current = tally_measure_tick(clock);
+	return since < current * (1 - OFF) || since > current * (1 + OFF);
+}
+
+/*
+ * A writer follows a reset. If it is one that tally_clock_back has announced, what else belongs to a reset is not done, which
+ * shows in the group of all others. Without waiting: the next one that follows does it as well. A process that
+ * was stopped between the two stores leaves an origin that the next one corrects.
+ */
+void
+tally_clock_anew(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+	const tally_book *others = tally_book_at(segment, segment->cold.slots + segment->cold.groups - 1);
+	tally_instant from;
+	tally_instant now;
+
+	if (tally_peek32(&others->resets) == tally_resets(segment) || !tally_merge_try_lock(segment))
+		return;
+	now.tick = tally_now(segment->clock);
+	now.ns = tally_monotonic_ns();
+	from = tally_clock_origin(segment);
+	if (is_another(segment->clock, from, now))
+	{
+		__atomic_store_n(&header->clock_ns0, now.ns, __ATOMIC_RELEASE);
+		TALLY_STOP("origin half set anew");
+		__atomic_store_n(&header->clock_tick0, now.tick, __ATOMIC_RELEASE);
+		TALLY_STOP("origin set anew");
+		tally_event_add(segment, TALLY_EVENT_WARNING, now.tick < from.tick
+						? "the clock went back, as after hibernation: all figures begin anew"
+						: "the clock has another rate, as on another host: all figures begin anew");
+		/* it would come too late */
+		tally_end_level(segment, UINT64_MAX);
+	}
+	if (tally_peek32(&others->resets) != tally_resets(segment))
+		tally_reset_locked(segment);
+	tally_merge_unlock(segment);
+}
+
+/* Its rate since the origin is known only after some time. */
+static bool
+seems_another(const tally_segment *segment)
+{
+	tally_instant from = tally_clock_origin(segment);
+	tally_instant now = tally_instant_now(segment->clock);
+
+	return now.tick < from.tick || (now.ns > from.ns + TALLY_SETTLED_NS && is_another(segment->clock, from, now));
+}
+
+bool
+tally_clock_check(tally_segment *segment)
+{
+	/* twice: a reading may have been interrupted */
+	if (segment->clock == TALLY_CLOCK_MONOTONIC || !seems_another(segment) || !seems_another(segment))
+		return false;
+	tally_announce_clock(segment, tally_now(segment->clock));
+	tally_clock_anew(segment);
+	return true;
 }

@@ -19,10 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROUNDS 8					/* attempts after the file was replaced meanwhile */
-#define MISFIT_WAITS 50				/* of 20 ms, for another process that replaces the same misfit */
-#define MISFIT_WAIT_NS 20000000
-
 /* Have both the same capacities and regions? */
 static bool
 same_layout(const tally_header *a, const tally_header *b)
@@ -174,8 +170,8 @@ means_misfit(int error)
 }
 
 /* On EINVAL *misfit is the descriptor of the file that does not fit, if there is one. */
-static int
-attach(const char *path, const tally_options *options, tally_segment *segment, int *misfit)
+int
+tally_attach_or_misfit(const char *path, const tally_options *options, tally_segment *segment, int *misfit)
 {
 	int			fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	int			rc;
@@ -197,7 +193,7 @@ int
 tally_attach_unmapped(const char *path, tally_segment *segment)
 {
 	int			misfit;
-	int			rc = attach(path, NULL, segment, &misfit);
+	int			rc = tally_attach_or_misfit(path, NULL, segment, &misfit);
 
 	if (misfit >= 0)
 		close(misfit);
@@ -205,8 +201,8 @@ tally_attach_unmapped(const char *path, tally_segment *segment)
 }
 
 /* Map the segment that was just opened, or close it. */
-static int
-map_or_close(tally_segment *segment)
+int
+tally_map_or_close(tally_segment *segment)
 {
 	int			rc = tally_map(segment);
 
@@ -220,94 +216,7 @@ tally_attach(const char *path, tally_segment *segment)
 {
 	int			rc = tally_attach_unmapped(path, segment);
 
-	return rc == 0 ? map_or_close(segment) : rc;
-}
-
-/* Bounded: any process that may read the file could keep its flock. */
-static void
-lock_misfit(int misfit)
-{
-	const struct timespec pause = {.tv_nsec = MISFIT_WAIT_NS};
-
-	for (int i = 0; i < MISFIT_WAITS; i++)
-	{
-		if (flock(misfit, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-			break;
-		nanosleep(&pause, NULL);
-	}
-}
-
-/* 0: the path still names the misfit; EEXIST: it no longer does; or why that is unknown. */
-static int
-check_named(int misfit, const char *path)
-{
-	struct stat here,
-				there;
-
-	if (fstat(misfit, &here) != 0)
-		return errno;
-	if (lstat(path, &there) != 0)
-		return errno == ENOENT ? EEXIST : errno;
-	return here.st_dev == there.st_dev && here.st_ino == there.st_ino ? 0 : EEXIST;
-}
-
-/*
- * A segment that was found is from an earlier run of the same server. It stays in use with the pid and
- * port of this run, from which readers see whether the server is alive.
- */
-static void
-adopt(tally_segment *segment, const tally_options *options)
-{
-	tally_header *header = segment->header;
-	char		host[sizeof(header->host)];
-
-	/* the data directory may have been moved since */
-	tally_text(host, sizeof(host), options->host);
-	if (options->host != NULL && memcmp(host, segment->cold.host, sizeof(host)) != 0)
-		memcpy(header->host, host, sizeof(host));
-	__atomic_store_n(&header->flags, options->flags, __ATOMIC_RELAXED);
-	__atomic_store_n(&header->ended_tick, 0, __ATOMIC_RELAXED);
-	if (options->server_pid != 0)
-		__atomic_store_n(&header->server_pid, options->server_pid, __ATOMIC_RELAXED);
-	if (options->server_port != 0)
-		__atomic_store_n(&header->server_port, options->server_port, __ATOMIC_RELAXED);
-}
-
-int
-tally_open(const char *path, const tally_options *options, tally_segment *segment)
-{
-	int			rc = EAGAIN;
-
-	for (int i = 0; i < ROUNDS; i++)
-	{
-		int			misfit;
-
-		rc = attach(path, options, segment, &misfit);
-		if (rc == EINVAL)
-		{
-			rc = 0;
-			if (misfit >= 0)
-			{
-				lock_misfit(misfit);
-				rc = check_named(misfit, path);
-			}
-			if (rc == 0)
-				rc = tally_create(path, options, true, segment);
-			if (misfit >= 0)
-				close(misfit);
-		}
-		else if (rc == ENOENT)
-			rc = tally_create(path, options, false, segment);
-		if (rc != EEXIST)
-			break;
-	}
-	if (rc == 0 && !segment->created)
-	{
-		rc = map_or_close(segment);
-		if (rc == 0)
-			adopt(segment, options);
-	}
-	return rc;
+	return rc == 0 ? tally_map_or_close(segment) : rc;
 }
 
 void

@@ -6,7 +6,7 @@
  * Concurrency contract: as with the merge lock (merge_lock.c), the word is the holder's pid. To take a
  * lock from a dead holder, a process exchanges the time first, and then repairs what that one was
  * changing. A living holder has a lock for a microsecond or two, unless it is stopped or has lost its CPU. So
- * a process that works for statements spins for some microseconds and then does without (cache.c): it makes
+ * a process that works for statements spins for some microseconds and then does without (tally_cache.c): it makes
  * no system call, but for a look whether the holder is alive. One that can wait, for a reset or in a helper, yields and
  * then sleeps: for about 25 ms, and up to half a second while the holder only waits for a CPU.
  */
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
+#include <string.h>
 
 #define SPINS 200
 #define YIELDS 100
@@ -222,4 +223,84 @@ tally_sets_unlock(tally_sets *sets)
 {
 	tally_set_unlock(sets->set[1]);
 	tally_set_unlock(sets->set[0]);
+}
+
+/* ---------------------------------------------------------------- what a dead holder left */
+
+/* No statement is in progress. The first store decides, wherever the process dies. */
+void
+tally_current_clear(tally_current *current)
+{
+	__atomic_store_n(&current->used, 0, __ATOMIC_RELAXED);
+	TALLY_POINT("current released");
+	tally_seq_begin_after_any(&current->seq);
+	current->begun = 0;
+	current->since = 0;
+	current->waits = 0;
+	memset(&current->key, 0, sizeof(current->key));
+	tally_seq_end(&current->seq);
+}
+
+/* Is that use not flushed yet? A use is logged once, so it is not mistaken for a later one. */
+bool
+tally_log_in_use(const tally_segment *segment, uint64_t item)
+{
+	uint32_t	slot = tally_log_slot(item);
+	uint32_t	index = tally_log_index(item);
+
+	if (index == TALLY_LOCAL_STATEMENTS)
+	{
+		const tally_current *current = tally_current_of(segment, slot);
+
+		return __atomic_load_n(&current->used, __ATOMIC_ACQUIRE) != 0 &&
+			tally_log_item(current->seq, index, slot) == item;
+	}
+	return __atomic_load_n(&tally_local_statements_of(segment, slot)[index].state, __ATOMIC_ACQUIRE) == 1 &&
+		tally_log_item(tally_local_statements_of(segment, slot)[index].generation, index, slot) == item;
+}
+
+/* Release the local entry that a set's log names, if it is still in use. */
+void
+tally_cache_release(tally_segment *segment, uint64_t item)
+{
+	uint32_t	slot = tally_log_slot(item);
+	uint32_t	index = tally_log_index(item);
+	uint32_t	limit = slot < segment->cold.caches.count ? tally_cache_limit(segment, slot) : 0;
+
+	if (item == 0 || limit == 0 || (index >= limit && index != TALLY_LOCAL_STATEMENTS) ||
+		!tally_log_in_use(segment, item))
+		return;
+	if (index == TALLY_LOCAL_STATEMENTS)
+		tally_current_clear(tally_current_of(segment, slot));
+	else
+		__atomic_store_n(&tally_local_statements_of(segment, slot)[index].state, 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * After the death of a holder of the set's lock: what it was changing is lost, and what it has flushed is
+ * not flushed again.
+ */
+void
+tally_set_repair(tally_segment *segment, uint32_t number)
+{
+	tally_set  *set = tally_set_at(segment, number);
+
+	for (int i = 0; i < TALLY_SET_LOG; i++)
+		tally_cache_release(segment, set->log[i]);
+	TALLY_STOP("flushes of a dead holder released");
+
+	for (uint32_t way = 0; set->reserved != 0 && way < TALLY_WAYS; way++)
+	{
+		uint32_t	n = number * TALLY_WAYS + way;
+		tally_statement *statement = tally_statement_at(segment, n);
+
+		if ((statement->seq & 1) != 0)
+		{
+			/* its text may be half freed; tally_text_repair finds the blocks */
+			statement->text = 0;
+			TALLY_STOP("lost statement to be removed");
+			tally_statement_remove(segment, n);
+			tally_count_one(&segment->header->statements_lost);
+		}
+	}
 }

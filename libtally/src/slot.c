@@ -45,21 +45,6 @@ set_identity(tally_slot_entry *entry, tally_book *book, const tally_identity *id
 	TALLY_STOP("identity published");
 }
 
-bool
-tally_entry_take(tally_slot_entry *entry, int32_t pid)
-{
-	uint32_t	state = TALLY_SLOT_FREE;
-	int32_t		owner = 0;
-
-	if (__atomic_load_n(&entry->state, __ATOMIC_RELAXED) != TALLY_SLOT_FREE ||
-		!__atomic_compare_exchange_n(&entry->state, &state, TALLY_SLOT_CLAIMING, false,
-									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return false;
-	TALLY_STEP("entry taken");
-	return __atomic_compare_exchange_n(&entry->pid, &owner, pid, false,
-									   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
 /* TALLY_NONE: no slot is free. */
 static uint32_t
 take_lowest(tally_segment *segment, int32_t pid)
@@ -262,4 +247,49 @@ tally_slot_of_process(const tally_segment *segment, int32_t pid)
 			return i;
 	}
 	return TALLY_NONE;
+}
+
+/*
+ * The book begins again where its running account began, or at the reset if that is later. What was
+ * recorded between the reset and now is dropped together with its time, so that the accounts still equal
+ * the time since born.
+ */
+static void
+follow_reset(tally_slot *slot, uint32_t resets)
+{
+	tally_book *book = slot->book;
+	uint32_t	used = *(volatile uint32_t *) &book->used;
+
+	/* first: readers ignore them until the book has the new number */
+	tally_relations_zero_slot(slot->segment, slot->index);
+	TALLY_STOP("relations of the slot zeroed");
+	tally_seq_begin(&book->seq);
+	tally_book_zero(slot->segment, book, used < slot->limit ? used : slot->limit, false);
+	for (uint32_t i = 0; i < TALLY_CALLS; i++)
+		book->calls[i] = 0;
+	book->pend = TALLY_NONE;
+	book->pend_ticks = 0;
+	TALLY_STOP("book zeroed after a reset");
+	book->run_start = tally_begin_again(slot->segment, book->run_start);
+	TALLY_STOP("book runs from the reset on");
+	book->born = book->run_start;
+	TALLY_STOP("book born at the reset");
+	book->resets = resets;
+	tally_seq_end(&book->seq);
+}
+
+void
+tally_follow(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	uint32_t	word = __atomic_load_n(&slot->segment->header->level_word, __ATOMIC_ACQUIRE);
+	uint32_t	before = slot->word;
+
+	if (slot->book->resets != TALLY_RESETS_OF(word))
+	{
+		follow_reset(slot, TALLY_RESETS_OF(word));
+		tally_clock_anew(slot->segment);
+	}
+	slot->word = word;
+	if ((TALLY_LEVEL_OF(before) == TALLY_LEVEL_OFF) != (TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF))
+		tally_switch(slot, next, now);
 }

@@ -11,14 +11,6 @@
 
 #include <string.h>
 
-bool
-tally_statement_matches(const tally_statement_key *key, const tally_statement_filter *filter)
-{
-	return (filter->id == 0 || key->id == filter->id) &&
-		(filter->database_id == 0 || key->database_id == filter->database_id) &&
-		(filter->user_id == 0 || key->user_id == filter->user_id);
-}
-
 #define TRIES 1000					/* copies of a key; a dead writer may leave its seq odd */
 
 /* Mark this use of a local entry as dropped, if the filter matches. */
@@ -142,35 +134,6 @@ tally_statements_reset_extremes(tally_segment *segment, const tally_statement_fi
 	}
 	TALLY_STOP("extremes reset, writers do not know");
 	announce_extremes(header);
-}
-
-/*
- * After the death of a holder of the set's lock: what it was changing is lost, and what it has flushed is
- * not flushed again.
- */
-void
-tally_set_repair(tally_segment *segment, uint32_t number)
-{
-	tally_set  *set = tally_set_at(segment, number);
-
-	for (int i = 0; i < TALLY_SET_LOG; i++)
-		tally_cache_release(segment, set->log[i]);
-	TALLY_STOP("flushes of a dead holder released");
-
-	for (uint32_t way = 0; set->reserved != 0 && way < TALLY_WAYS; way++)
-	{
-		uint32_t	n = number * TALLY_WAYS + way;
-		tally_statement *statement = tally_statement_at(segment, n);
-
-		if ((statement->seq & 1) != 0)
-		{
-			/* its text may be half freed; tally_text_repair finds the blocks */
-			statement->text = 0;
-			TALLY_STOP("lost statement to be removed");
-			tally_statement_remove(segment, n);
-			tally_count_one(&segment->header->statements_lost);
-		}
-	}
 }
 
 uint32_t

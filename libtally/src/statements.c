@@ -29,13 +29,6 @@
 #define MIN_USAGE (-16 * OCTAVE)		/* so that no entry is 32 octaves from the clock, where it would wrap */
 #define MAX_USAGE (30 * OCTAVE)
 
-/* In tally_set.reserved: the entry has its text, or what there was space for. Spares a look at the entry itself. */
-static inline uint32_t
-has_text(uint32_t way)
-{
-	return UINT32_C(1) << (8 + way);
-}
-
 /* Which of its two sets is searched first for a statement. */
 static inline int
 home_of(const tally_segment *segment, uint64_t tag, const uint32_t number[2])
@@ -98,7 +91,7 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 		for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
 			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == (uint32_t) tag)
 				/* an entry that was flushed before it had a text, or met no free block, still needs one */
-				return (tally_peek32(&set->reserved) & has_text(way)) != 0 || !tally_text_has_space(segment)
+				return (tally_peek32(&set->reserved) & tally_text_bit(way)) != 0 || !tally_text_has_space(segment)
 					? number[which] * TALLY_WAYS + way : TALLY_NONE;
 	}
 	return TALLY_NONE;
@@ -213,41 +206,6 @@ tally_statement_usage(const tally_segment *segment, uint32_t number)
 
 /* ---------------------------------------------------------------- insert, evict, remove */
 
-static void
-statement_begin(tally_statement *statement)
-{
-	tally_seq_begin_after_any(&statement->seq);
-	TALLY_POINT("statement begun");
-}
-
-static void
-statement_end(tally_statement *statement)
-{
-	TALLY_POINT("statement changed");
-	tally_seq_end(&statement->seq);
-}
-
-/* Free the entry and its text. */
-void
-tally_statement_remove(tally_segment *segment, uint32_t number)
-{
-	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
-	tally_statement *statement = tally_statement_at(segment, number);
-	uint32_t	text = statement->text;
-
-	statement_begin(statement);
-	__atomic_store_n(&set->tags[number % TALLY_WAYS], 0, __ATOMIC_RELAXED);
-	TALLY_STOP("tag removed");
-	set->usage[number % TALLY_WAYS] = 0;
-	set->pins[number % TALLY_WAYS] = 0;
-	set->reserved &= ~has_text(number % TALLY_WAYS);
-	statement->state = 0;
-	TALLY_STOP("statement free, not its text");
-	statement->text = 0;
-	statement_end(statement);
-	tally_text_free(segment, text);
-}
-
 static bool
 reserve(tally_segment *segment, const tally_sets *sets, int which)
 {
@@ -282,7 +240,7 @@ free_ways(const tally_set *set, uint64_t tag, uint32_t *first)
 	return count;
 }
 
-/* Its time is kept: it goes to the statement of id 0 (cache.c). */
+/* Its time is kept: it goes to the statement of id 0 (tally_cache.c). */
 static void
 keep_parts(const tally_statement *victim, const tally_figures *rest, tally_evicted *evicted)
 {
@@ -363,7 +321,7 @@ store_text(tally_segment *segment, uint32_t number, const tally_statement_text *
 	statement->encoding = text->encoding;
 	/* without a block it gets its text when it is met again and one is free */
 	if (statement->text != 0 || text->length == 0)
-		tally_set_at(segment, number / TALLY_WAYS)->reserved |= has_text(number % TALLY_WAYS);
+		tally_set_at(segment, number / TALLY_WAYS)->reserved |= tally_text_bit(number % TALLY_WAYS);
 }
 
 /* Insert a statement that is in neither set, with zero counts. */
@@ -382,7 +340,7 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 
 	statement = tally_statement_at(segment, number);
 	set = tally_set_at(segment, number / TALLY_WAYS);
-	statement_begin(statement);
+	tally_statement_begin(statement);
 	statement->key = *key;
 	TALLY_STOP("statement has its key");
 	statement->text = 0;
@@ -403,7 +361,7 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	TALLY_STOP("statement used, without a tag");
 	set_usage(set, number % TALLY_WAYS, usage_clock(segment), JUST_ENTERED);
 	__atomic_store_n(&set->tags[number % TALLY_WAYS], (uint32_t) tag, __ATOMIC_RELAXED);
-	statement_end(statement);
+	tally_statement_end(statement);
 	TALLY_POINT("statement entered");
 	return number;
 }
@@ -419,9 +377,9 @@ tally_statement_obtain(tally_segment *segment, tally_sets *sets, const tally_sta
 	/* it may have been inserted without */
 	if (text != NULL && tally_statement_at(segment, number)->text == 0)
 	{
-		statement_begin(tally_statement_at(segment, number));
+		tally_statement_begin(tally_statement_at(segment, number));
 		store_text(segment, number, text);
-		statement_end(tally_statement_at(segment, number));
+		tally_statement_end(tally_statement_at(segment, number));
 	}
 	return number;
 }
@@ -513,13 +471,13 @@ tally_statement_reset_extremes(tally_segment *segment, uint32_t number, uint32_t
 {
 	tally_statement *statement = tally_statement_at(segment, number);
 
-	statement_begin(statement);
+	tally_statement_begin(statement);
 	rest_of(segment, statement, number)->extremes = (tally_extremes) {
 		.exec_min = UINT64_MAX,.plan_min = UINT64_MAX,.since_us = now_us
 	};
 	TALLY_STOP("extremes reset, without a number");
 	statement->extremes = resets;
-	statement_end(statement);
+	tally_statement_end(statement);
 }
 
 static inline void
@@ -594,7 +552,7 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_s
 	/* the entry of a statement counts as its first execution as well */
 	bool		first = statement->exec.count == 0 && exec->count != 0;
 
-	statement_begin(statement);
+	tally_statement_begin(statement);
 	add_to(segment, statement, number, &local->counts, local->parts, local->more);
 	/* of a local entry that was taken before they were reset, nobody knows which executions are later */
 	if (__builtin_expect(statement->extremes != 0, 0) && local->extremes >= statement->extremes)
@@ -611,7 +569,7 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_s
 	__atomic_store_n(&set->log[set->flushes % TALLY_SET_LOG], item, __ATOMIC_RELAXED);
 	TALLY_POINT("flush logged");
 	__atomic_store_n(&set->flushes, set->flushes + 1, __ATOMIC_RELEASE);
-	statement_end(statement);
+	tally_statement_end(statement);
 }
 
 /* TALLY_MORE_* */
@@ -629,48 +587,30 @@ more_of(const tally_counts *counts)
 	return more;
 }
 
-bool
-tally_statement_load(tally_segment *segment, const tally_statement_key *key,
-					 const tally_figures *figures, const tally_statement_text *text, int32_t usage, int64_t since_us)
+/* A statement that was saved elsewhere, into its shared entry. */
+void
+tally_statement_put(tally_segment *segment, uint32_t number, const tally_figures *figures, int32_t usage,
+					int64_t since_us)
 {
-	tally_holder me;
-	tally_sets	sets;
-	tally_evicted evicted;
-	uint64_t	tag = tally_statement_hash(key);
-	uint32_t	number = TALLY_NONE;
+	tally_statement *statement = tally_statement_at(segment, number);
+	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
+	uint16_t	clock = usage_clock(segment);
+	int32_t		have = usage_of(set, number % TALLY_WAYS, clock);
 
-	tally_holder_self(&me);
-	if (segment->cold.sets.count == 0 || !tally_sets_lock(segment, &me, tag, &sets))
-		return false;
-	evicted.used = 0;
-	sets.evicted = &evicted;
-	number = tally_statement_obtain(segment, &sets, key, tag, text);
-	if (number != TALLY_NONE)
+	set_usage(set, number % TALLY_WAYS, clock, statement->exec.count == 0 || have < usage ? usage : have);
+	tally_statement_begin(statement);
+	add_to(segment, statement, number, &figures->counts, figures->parts, more_of(&figures->counts));
+	if (since_us != 0 && since_us < statement->since_us)
+		statement->since_us = since_us;
+	if (figures->extremes.since_us != 0 && statement->extremes == 0)
 	{
-		tally_statement *statement = tally_statement_at(segment, number);
-		tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
-		uint16_t	clock = usage_clock(segment);
-		int32_t		have = usage_of(set, number % TALLY_WAYS, clock);
-
-		set_usage(set, number % TALLY_WAYS, clock, statement->exec.count == 0 || have < usage ? usage : have);
-		statement_begin(statement);
-		add_to(segment, statement, number, &figures->counts, figures->parts, more_of(&figures->counts));
-		if (since_us != 0 && since_us < statement->since_us)
-			statement->since_us = since_us;
-		if (figures->extremes.since_us != 0 && statement->extremes == 0)
-		{
-			rest_of(segment, statement, number)->extremes = figures->extremes;
-			statement->extremes = 1;	/* no later than any local entry */
-		}
-		for (uint32_t b = 0; b < TALLY_HIST_BUCKETS; b++)
-			if (figures->hist[b] != 0)
-				add_bucket(segment, statement, number, b, figures->hist[b]);
-		statement_end(statement);
+		rest_of(segment, statement, number)->extremes = figures->extremes;
+		statement->extremes = 1;	/* no later than any local entry */
 	}
-	tally_sets_unlock(&sets);
-	if (evicted.used != 0)
-		tally_evicted_put(segment, &me, TALLY_NONE, &evicted);
-	return number != TALLY_NONE;
+	for (uint32_t b = 0; b < TALLY_HIST_BUCKETS; b++)
+		if (figures->hist[b] != 0)
+			add_bucket(segment, statement, number, b, figures->hist[b]);
+	tally_statement_end(statement);
 }
 
 uint32_t

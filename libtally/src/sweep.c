@@ -98,7 +98,7 @@ settle(tally_segment *segment, uint32_t index, dead_owners dead)
 	return false;
 }
 
-/* Flush what is left in the cache of a free slot, since its owner could not (cache.c). */
+/* Flush what is left in the cache of a free slot, since its owner could not (tally_cache.c). */
 static void
 flush_left(tally_segment *segment, uint32_t index)
 {

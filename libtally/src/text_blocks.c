@@ -239,3 +239,24 @@ tally_text_repair(tally_segment *segment)
 			push(segment, number, number);
 	free(taken);
 }
+
+/* Free the entry and its text. */
+void
+tally_statement_remove(tally_segment *segment, uint32_t number)
+{
+	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
+	tally_statement *statement = tally_statement_at(segment, number);
+	uint32_t	text = statement->text;
+
+	tally_statement_begin(statement);
+	__atomic_store_n(&set->tags[number % TALLY_WAYS], 0, __ATOMIC_RELAXED);
+	TALLY_STOP("tag removed");
+	set->usage[number % TALLY_WAYS] = 0;
+	set->pins[number % TALLY_WAYS] = 0;
+	set->reserved &= ~tally_text_bit(number % TALLY_WAYS);
+	statement->state = 0;
+	TALLY_STOP("statement free, not its text");
+	statement->text = 0;
+	tally_statement_end(statement);
+	tally_text_free(segment, text);
+}

@@ -23,8 +23,8 @@
  *
  * And events: two texts, and each kind of payload.
  */
+#include "tally_cache.h"
 #include "tally_files.h"
-#include "tally_statements.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #define TALLY_TEST_STATEMENT_SUPPORT_H
 
 #include "support.h"
+#include "tally_cache.h"
 
 /* A small segment that keeps `statements` of them (140 ways where 100 are asked for). */
 extern void test_open_statements(tally_segment *segment, uint32_t slots, uint32_t statements);

@@ -15,6 +15,7 @@
  * scenario runs that joins another's segment it does not advance.
  */
 #include "internal.h"
+#include "tally_cache.h"
 #include "tally_files.h"
 #include "tally_plans.h"
 #include "tally_trace.h"

@@ -5,7 +5,7 @@
  */
 #include "postgres.h"
 
-#include "probe.h"
+#include "ledger/names.h"
 
 const char *
 probe_phase_name(tally_phase phase)

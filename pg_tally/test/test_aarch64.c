@@ -4,7 +4,7 @@
  *	  Redirecting functions that begin with each kind of aarch64 instruction, in each way; and those that must be
  *	  refused. For the machine or an emulator (RUN_WITH in the Makefile). Compiled once more with signed return addresses and landing pads (-mbranch-protection=standard).
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "detour.h"
+#include "detour/detour.h"
 
 /* The rest of this file uses vector registers. */
 #undef DETOUR_HANDLER

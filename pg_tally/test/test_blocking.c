@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "../compat.h"
+#include "../base/compat.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
 
@@ -56,9 +56,9 @@ next_waiter(LOCK *lock, PGPROC *at)
 
 #define compat_next_proclock next_holder
 #define compat_next_waiter next_waiter
-#include "../lock_queue.c"
+#include "../lock/lock_queue.c"
 
-#include "../blocking_waiters.h"
+#include "../lock/blocking_waiters.h"
 
 #undef snprintf
 

@@ -4,7 +4,7 @@
  *	  Redirecting our own functions: what happens when some cannot be switched, and when a stub
  *	  may be released.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "detour.h"
+#include "detour/detour.h"
 
 #define PROBED PGDLLEXPORT __attribute__((noinline, noclone))
 

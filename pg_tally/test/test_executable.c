@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "executable.h"
+#include "detour/executable.h"
 #include "helper.h"
 
 /* ---------------------------------------------------------------- the loader, watched */

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "glob.h"
+#include "function/glob.h"
 
 /* xorshift: the same numbers each time */
 static uint32_t state = 20250101;

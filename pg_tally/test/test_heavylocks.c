@@ -4,14 +4,14 @@
  *	  What ends has begun: times of what was not seen to begin are not made up, and a
  *	  processor's clock may be behind the one that the beginning was read from.
  */
-#include "../heavylocks.c"
+#include "../lock/heavylocks.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "../detour_engine.h"
+#include "../detour/detour_stub.h"
 
 /* ---------------------------------------------------------------- what the server and the rest have */
 

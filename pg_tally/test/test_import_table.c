@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "helper.h"
-#include "import_table.h"
+#include "detour/executable.h"
 
 typedef struct function
 {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "lock_holders.h"
+#include "lock/lock_holders.h"
 
 #define US UINT64_C(1000)			/* a tick is 1 ns */
 #define MS (1000 * US)

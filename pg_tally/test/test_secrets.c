@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "secrets.h"
-#include "sql_lexer.h"
+#include "statement/secrets.h"
+#include "base/sql_lexer.h"
 
 /* ---------------------------------------------------------------- tokens */
 

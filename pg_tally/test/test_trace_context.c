@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "../trace_context.c"
+#include "../trace/trace_context.c"
 
 #undef sprintf
 

@@ -4,7 +4,7 @@
  *	  What walks the stack passes calls that are followed to their return: backtraces, forced unwinding (as pthread_exit does
  *	  it), and C++ exceptions, by the system's unwinder and by one that a library has linked into itself.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "detour.h"
+#include "detour/detour.h"
 
 /* Space at its beginning: a call there would be made from the stub, of which debuggers know nothing. */
 #define PROBED PGDLLEXPORT __attribute__((noinline, noclone, patchable_function_entry(8)))

@@ -4,7 +4,7 @@
  *	  Redirecting functions that call another one at once, that loop to their second instruction, or whose first
  *	  instruction writes an argument's register; and those that must be refused.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "detour.h"
+#include "detour/detour.h"
 
 /* Each gives 100 * a + 10 * b at its end; `first` is what it begins with. The fourth argument is for loops. */
 #define FUNCTION(name, first) \

@@ -39,17 +39,6 @@ typedef struct entry
 	bool		ready;				/* stored last */
 } entry;
 
-const char *const pq_function_names[FUNCTIONS] = {
-#define PQ_FUNCTION(type, failed, name, parameters, arguments) [FUNCTION_##name] = #name,
-#define PQ_ACTION(name, parameters, arguments) [FUNCTION_##name] = #name,
-#include "functions.h"
-#undef PQ_FUNCTION
-#undef PQ_ACTION
-	[FUNCTION_send] = "send",
-	[FUNCTION_recv] = "recv",
-	[FUNCTION_poll] = "poll",
-};
-
 static entry callers[CALLERS];
 static uint32_t caller_count;		/* reserved */
 static struct
@@ -59,6 +48,8 @@ static struct
 	bool		ready;				/* stored last */
 }			libraries[LIBRARIES];
 static uint32_t library_count;		/* reserved */
+
+static void (*on_found) (const pq_library *library);	/* pq_library_look */
 
 static const pq_caller *
 known_caller(uintptr_t address)
@@ -181,6 +172,7 @@ add_library(void *known, bool is_next)
 	pq_library *added;
 	void	   *handle;
 	uint32_t	index;
+	void		(*found) (const pq_library *library);
 
 	if (there >= 0)
 		return there;
@@ -201,7 +193,9 @@ add_library(void *known, bool is_next)
 	added->version = (int (*) (void)) dlsym(is_next ? RTLD_NEXT : handle, "PQlibVersion");
 	libraries[index].anyone.library = added;
 	__atomic_store_n(&libraries[index].ready, true, __ATOMIC_RELEASE);
-	pq_socket_exchange(added);
+	found = __atomic_load_n(&on_found, __ATOMIC_ACQUIRE);
+	if (found != NULL)
+		found(added);
 	return (int) index;
 }
 
@@ -261,10 +255,15 @@ pq_caller_of(uintptr_t address)
 }
 
 void
-pq_library_look(void)
+pq_library_look(void (*found) (const pq_library *library))
 {
 	void	   *known = dlsym(RTLD_NEXT, KNOWN_BY);
 
+	__atomic_store_n(&on_found, found, __ATOMIC_RELEASE);
+	/* those that a constructor has called before ours */
+	for (int i = 0; i < LIBRARIES; i++)
+		if (__atomic_load_n(&libraries[i].ready, __ATOMIC_ACQUIRE))
+			found(&libraries[i].library);
 	if (known != NULL)
 		add_library(known, true);
 	dlerror();

@@ -8,6 +8,7 @@
  *	  calls.c		the calls that a thread is in, and their figures: the hot path
  *	  socket.c		what libpq itself calls to send, to receive and to wait
  *	  process.c		the process's segment, and a slot for each of its threads
+ *	  load.c		what happens at load, at a thread's end, after a fork, and at the end; uses all others
  *
  * A function of libpq may be called in a signal handler (PQcancel is), in a child after a fork, before main or after
  * exit, with any lock held. So nothing here allocates, prints or waits without an end; errno stays; and what cannot be
@@ -61,8 +62,11 @@ typedef struct pq_caller
 
 /* Who calls from this address; NULL: there is no libpq. Saves errno. */
 extern const pq_caller *pq_caller_of(uintptr_t address);
-/* Look for a libpq that was loaded with the program, so that a signal handler need not. */
-extern void pq_library_look(void);
+/*
+ * Look for a libpq that was loaded with the program, so that a signal handler need not. `found` is called for each libpq from
+ * now on, and for those that were found before; for one perhaps twice.
+ */
+extern void pq_library_look(void (*found) (const pq_library *library));
 
 /* ---------------------------------------------------------------- calls.c */
 
@@ -107,6 +111,7 @@ extern uint32_t pq_generation;
 
 /* A slot for the calling thread, whose account ACCOUNT_IDLE runs. False: there is none. */
 extern bool pq_claim(tally_slot *slot, const pq_library *library, uint32_t accounts[ACCOUNTS]);
+
 /* The numbers of a function's statistics, in the slot's book; indexes may be TALLY_NONE. */
 typedef struct pq_indexes
 {
@@ -115,9 +120,14 @@ typedef struct pq_indexes
 	uint32_t	exclusive;
 	uint32_t	failed;				/* TALLY_NONE until there is one */
 } pq_indexes;
+
 extern void pq_touch(tally_slot *slot, enum pq_function function, pq_indexes *indexes);
 extern uint32_t pq_touch_failed(tally_slot *slot, enum pq_function function);
 /* Called when the thread ends. */
 extern void pq_retire(tally_slot *slot);
+/* This process begins to be measured; a child after a fork; it ends. `thread_ended` gets a thread's slot. */
+extern void pq_process_begin(void (*thread_ended) (void *slot));
+extern void pq_process_forked(void);
+extern void pq_process_end(void);
 
 #endif							/* LIBTALLY_PQ_H */

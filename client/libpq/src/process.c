@@ -29,6 +29,17 @@
 
 #include "libtally_pq.h"
 
+const char *const pq_function_names[FUNCTIONS] = {
+#define PQ_FUNCTION(type, failed, name, parameters, arguments) [FUNCTION_##name] = #name,
+#define PQ_ACTION(name, parameters, arguments) [FUNCTION_##name] = #name,
+#include "functions.h"
+#undef PQ_FUNCTION
+#undef PQ_ACTION
+	[FUNCTION_send] = "send",
+	[FUNCTION_recv] = "recv",
+	[FUNCTION_poll] = "poll",
+};
+
 #define GROUPS 4
 #define STATISTICS 256				/* of a thread: all of all functions */
 #define GROUP_NAME "libpq"
@@ -146,34 +157,13 @@ remove_left(void)
 
 /* ---------------------------------------------------------------- the process */
 
-static void
-before_end(void)
+void
+pq_process_end(void)
 {
 	/* by its numbers: one that was cut short has no descriptor any more */
 	if (!keep && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == STATE_READY &&
 		is_named(segment.device, segment.inode))
 		unlink(path);
-}
-
-/* The parent's segment is the parent's. */
-static void
-after_fork(void)
-{
-	if (state == STATE_READY)
-		tally_close(&segment);
-	state = STATE_NONE;
-	if (++pq_generation == 0)
-		pq_generation = 1;
-	pq_forget_thread();
-}
-
-static void
-of_thread_ended(void *slot)
-{
-	int			saved = errno;
-
-	pq_retire(slot);
-	errno = saved;
 }
 
 static void
@@ -215,28 +205,29 @@ read_options(const char *text)
 	}
 }
 
-__attribute__((constructor)) static void
-before_main(void)
+void
+pq_process_begin(void (*thread_ended) (void *slot))
 {
-	int			saved = errno;
 	const char *name = secure_getenv("USER");
 
 	read_options(secure_getenv("PGTALLY_LIBPQ"));
 	if (name != NULL && strlen(name) < sizeof(user))
 		strcpy(user, name);
-	has_key = pthread_key_create(&key, of_thread_ended) == 0;
-	pthread_atfork(NULL, NULL, after_fork);
+	has_key = pthread_key_create(&key, thread_ended) == 0;
 	/* of what this process executed before */
 	if (file[0] == '\0' && set_path())
 		remove_left();
-	pq_library_look();
-	errno = saved;
 }
 
-__attribute__((destructor)) static void
-after_main(void)
+/* The parent's segment is the parent's. */
+void
+pq_process_forked(void)
 {
-	before_end();
+	if (state == STATE_READY)
+		tally_close(&segment);
+	state = STATE_NONE;
+	if (++pq_generation == 0)
+		pq_generation = 1;
 }
 
 /* ---------------------------------------------------------------- the segment */
@@ -392,5 +383,4 @@ pq_retire(tally_slot *slot)
 {
 	if (slot->segment != NULL && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == STATE_READY)
 		tally_retire(slot);
-	pq_forget_thread();
 }

@@ -3,7 +3,7 @@
  * socket.c
  *	  What libpq calls to send, to receive and to wait.
  *
- * Their entries in libpq's own import table are exchanged, as pg_tally does in a server (pg_tally/import_table.c). Nobody
+ * Their entries in libpq's own import table are exchanged, as pg_tally does in a server (pg_tally/detour/import_table.c). Nobody
  * else's calls of these functions pass here. Encrypted connections use them, too: bytes are those of the socket.
  */
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "import_table.h"
+#include "detour/executable.h"
 #include "libtally_pq.h"
 
 /* A failure to send or receive is most often that nothing can be sent or received yet, so it is not counted as one. */

@@ -4,11 +4,11 @@
 
 /// application_name of its sessions, unless the connection string gives another one.
 pub const APPLICATION: &str = "tally";
-/// How the texts of its statements begin. The extension keeps this of such sessions only (`pg_tally/own_session.c`).
+/// How the texts of its statements begin. The extension keeps this of such sessions only (`pg_tally/ledger/own_session.c`).
 pub const MARK: &str = "/* tally */";
 
 /// The kind of process that the extension gives to sessions of [`APPLICATION`] whose role sees everything: any client can have the
-/// name. They have groups, statistics and recorded rows of their own (`pg_tally/own_session.c`).
+/// name. They have groups, statistics and recorded rows of their own (`pg_tally/ledger/own_session.c`).
 pub const PROCESS: &str = "client backend (tally)";
 
 /// The kind of process that works for a client: not tally's own sessions, and none that only replicates.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The class of an account.
 //!
-//! The writer stores it in the directory entry of a name (`pg_tally/account_class.c`). If only a name is
+//! The writer stores it in the directory entry of a name (`pg_tally/ledger/account_class.c`). If only a name is
 //! known, as in a recording or a segment of an older writer, [`WaitClass::of_name`] gives the same.
 
 use serde::Serialize;

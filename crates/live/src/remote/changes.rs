@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Applies the changes of a segment to its image (pg_tally/remote_image.c writes them). The bytes may come from anybody.
+//! Applies the changes of a segment to its image (pg_tally/sql/remote_image.c writes them). The bytes may come from anybody.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

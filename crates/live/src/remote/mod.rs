@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Brings a segment through a connection to its server: `tally.segment_changes` says what has changed since its last
-//! call in the session (pg_tally/remote.c).
+//! call in the session (pg_tally/sql/remote.c).
 
 mod changes;
 mod packing;

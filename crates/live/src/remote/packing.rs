@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Unpacks an answer (pg_tally/remote_packing.c packs it). The bytes may come from anybody.
+//! Unpacks an answer (pg_tally/sql/remote_image.c packs it). The bytes may come from anybody.
 
 use std::borrow::Cow;
 
 use super::pglz;
 
-/// Asks for zstd, where the server has it; a part that only the function knows (pg_tally/remote_reading.h).
+/// Asks for zstd, where the server has it; a part that only the function knows (pg_tally/sql/remote_reading.h).
 pub(super) const ZSTD: i32 = 8;
 /// Limit of what is unpacked; the server compresses no more at a time.
 const LARGEST: usize = 64 << 20;

@@ -12,7 +12,7 @@
  *	  phases	while the epoch is even nothing is executed, but local entries are flushed
  *	  running	both at once
  */
-#include "tally_statements.h"
+#include "tally_cache.h"
 
 #include <fcntl.h>
 #include <stdio.h>

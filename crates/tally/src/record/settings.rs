@@ -41,7 +41,7 @@ pub struct Settings {
 const FILES: [&str; 2] = ["postgresql.conf", "postgresql.auto.conf"];
 
 /// Parts of names of the server's settings whose values may be, or contain, a password; recordings go to places that others
-/// read. The server's library hides the same in statements (`pg_tally/statement_text.c`).
+/// read. The server's library hides the same in statements (`pg_tally/statement/statement_text.c`).
 const SECRET: [&str; 6] = ["command", "conninfo", "pass", "secret", "token", "key"];
 
 /// Whether the value of a setting is not recorded. Only texts are secret. What an extension's or an application's is for is not known,

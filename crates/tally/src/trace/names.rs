@@ -36,7 +36,7 @@ pub struct Names {
     read: Option<Instant>,
 }
 
-/// As the extension numbers them (pg_tally/probe.h).
+/// As the extension numbers them (pg_tally/ledger/ledger.h).
 const MESSAGES: [&str; 14] = [
     "Query",
     "Parse",
@@ -54,7 +54,7 @@ const MESSAGES: [&str; 14] = [
     "Other",
 ];
 
-/// As the extension numbers them (pg_tally/files.h).
+/// As the extension numbers them (pg_tally/file/files.h).
 const OPERATIONS: [&str; 11] = [
     "read",
     "write",

@@ -22,7 +22,12 @@ const DELAY: &str = "1500";
 
 /// A server with fsync, the views and a table to insert into.
 fn server() -> (Cluster, Client) {
-    let cluster = support::start(support::flushing().settings([
+    server_with(&[])
+}
+
+fn server_with(more: &[(&str, &str)]) -> (Cluster, Client) {
+    let builder = support::flushing().settings(more.iter().copied());
+    let cluster = support::start(builder.settings([
         ("shared_preload_libraries", "pg_tally"),
         ("track_wal_io_timing", "on"),
         ("checkpoint_timeout", "1h"),
@@ -376,6 +381,19 @@ fn prepared_transactions_and_notifications_count_as_in_the_wal() {
     session.batch_execute("select txid_current()").unwrap();
     session.query("select 1", &[]).unwrap();
     assert_eq!(quick(&mut client).0, before);
+}
+
+#[test]
+fn a_prepared_transaction_counts_where_no_statements_are_kept() {
+    let (cluster, mut client) = server_with(&[("pg_tally.max_statements", "0")]);
+    let mut session = cluster.connect().unwrap();
+    let before = quick(&mut client).0;
+    session.batch_execute("begin; insert into t values (1); prepare transaction 'p'").unwrap();
+    session.batch_execute("commit prepared 'p'").unwrap();
+    // The commit is recorded when the session waits for its next message.
+    session.query("select 1", &[]).unwrap();
+    let after = quick(&mut client).0;
+    assert_eq!([after[0] - before[0], after[1] - before[1]], [2, 0]);
 }
 
 #[test]

@@ -82,17 +82,12 @@ final class CallBook {
         return at;
     }
 
-    /** The name of a statement's figure. */
-    static String statistic(String figure, String id) {
-        return "call::" + figure + "::" + id;
-    }
-
     private void timer(int at, String figure, String id) {
-        segment.name(book, at, segment.timer(statistic(figure, id)));
+        segment.name(book, at, segment.timer(SqlText.statistic(figure, id)));
     }
 
     private void value(int at, String figure, String id) {
-        segment.name(book, at, segment.value(statistic(figure, id), figure));
+        segment.name(book, at, segment.value(SqlText.statistic(figure, id), figure));
     }
 
     /** The index of the time for which threads waited for a connection of the pool; negative: no space. */

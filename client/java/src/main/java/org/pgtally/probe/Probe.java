@@ -8,6 +8,8 @@ package org.pgtally.probe;
  */
 public final class Probe {
     private static volatile Session session;
+    /** Of the session; set before it, and cleared after it. */
+    private static volatile Recorders recorders;
     private static final ThreadLocal<Recorder> RECORDERS = new ThreadLocal<>();
 
     private Probe() {
@@ -30,20 +32,24 @@ public final class Probe {
             return null;
         }
         Recorder recorder = RECORDERS.get();
-        return recorder == null || recorder.session != now ? begin(now) : recorder;
+        return recorder == null || recorder.session != now ? begin() : recorder;
     }
 
     /** It ends, perhaps by an exception. */
     public static void exit(Frame frame, Throwable thrown) {
         if (frame != null) {
-            frame.recorder.exit(frame, thrown != null);
+            frame.owner.exit(frame, thrown != null);
         }
     }
 
     /** What the agent itself calls in between must not come here again. */
-    private static Recorder begin(Session now) {
-        RECORDERS.set(new NoRecorder(now));
-        Recorder recorder = now.recorder(Thread.currentThread());
+    private static Recorder begin() {
+        Recorders now = recorders;
+        if (now == null) {
+            return null;
+        }
+        RECORDERS.set(now.none());
+        Recorder recorder = now.of(Thread.currentThread());
         RECORDERS.set(recorder);
         return recorder;
     }
@@ -55,8 +61,12 @@ public final class Probe {
 
     /** From now on methods are measured; null: no longer. */
     public static void use(Session next) {
+        if (next != null) {
+            recorders = new Recorders(next);
+        }
         session = next;
         if (next == null) {
+            recorders = null;
             Wires.forget();
         }
     }

@@ -2,7 +2,7 @@
 package org.pgtally.probe;
 
 /** Where the calls of one thread are counted. Used by that thread alone. */
-abstract class Recorder {
+abstract class Recorder extends Frame.Owner {
     final Session session;
 
     Recorder(Session session) {
@@ -10,8 +10,6 @@ abstract class Recorder {
     }
 
     abstract Frame enter(int method);
-
-    abstract void exit(Frame frame, boolean thrown);
 
     /** Whether something is measured, after it has followed the level word. */
     abstract boolean isOn();

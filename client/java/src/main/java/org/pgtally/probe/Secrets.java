@@ -6,7 +6,7 @@ import java.util.Set;
 
 /**
  * The text of a statement without what may be a password: strings become {@code '***'}, and so do values of settings that
- * may be secret. Statements that are no queries lose their comments, too. The server's library does the same (pg_tally/secrets.c), by
+ * may be secret. Statements that are no queries lose their comments, too. The server's library does the same (pg_tally/statement/secrets.c), by
  * the statement's tree; here there is only its text. What has no end is hidden to the end.
  */
 final class Secrets {

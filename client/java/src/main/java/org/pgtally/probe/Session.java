@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.probe;
 
-import java.lang.invoke.MethodHandle;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.util.function.LongSupplier;
-import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
 /** One time of measuring, from when the agent is switched on until it is switched off. */
 public final class Session {
-    private static final MethodHandle IS_VIRTUAL = isVirtual();
-
     final Segment segment;
     final Methods methods;
     final SqlTexts texts;
@@ -22,7 +16,6 @@ public final class Session {
     private final ThreadMXBean cpuClock;
     /** For how long the virtual machine has collected garbage, ns. */
     private volatile LongSupplier collecting = () -> 0;
-    private SharedBooks shared;
 
     /**
      * With processor times, or without: each takes a system call at the beginning and at the end of a call. With the
@@ -70,45 +63,6 @@ public final class Session {
             return Math.max(0, cpuClock.getCurrentThreadCpuTime());
         } catch (UnsupportedOperationException e) {
             return 0;
-        }
-    }
-
-    /** For the calling thread. */
-    Recorder recorder(Thread thread) {
-        try {
-            if (virtual(thread)) {
-                SharedBooks books = shared();
-                return books == null ? new NoRecorder(this) : new VirtualRecorder(this, books);
-            }
-            Book book = segment.claim("thread", thread, org.pgtally.segment.Threads.current(), thread.getName());
-            return book == null ? new NoRecorder(this) : new ThreadRecorder(this, book);
-        } catch (RuntimeException | Error e) {
-            return new NoRecorder(this);
-        }
-    }
-
-    private synchronized SharedBooks shared() {
-        if (shared == null) {
-            shared = SharedBooks.of(this);
-        }
-        return shared;
-    }
-
-    private static boolean virtual(Thread thread) {
-        try {
-            return IS_VIRTUAL != null && (boolean) IS_VIRTUAL.invokeExact(thread);
-        } catch (Throwable e) {
-            return false;
-        }
-    }
-
-    /** Java 21 has virtual threads. */
-    private static MethodHandle isVirtual() {
-        try {
-            return MethodHandles.publicLookup().findVirtual(Thread.class, "isVirtual",
-                    MethodType.methodType(boolean.class));
-        } catch (ReflectiveOperationException e) {
-            return null;
         }
     }
 }

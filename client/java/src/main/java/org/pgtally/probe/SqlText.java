@@ -17,4 +17,9 @@ final class SqlText {
         this.statistic = statistic;
         endsTransaction = text.equalsIgnoreCase("COMMIT") || text.equalsIgnoreCase("ROLLBACK");
     }
+
+    /** The name of a statement's figure. */
+    static String statistic(String figure, String id) {
+        return "call::" + figure + "::" + id;
+    }
 }

@@ -24,7 +24,7 @@ final class SqlTexts {
 
     SqlTexts(Segment segment) {
         this.segment = segment;
-        others = new SqlText("others", 0, segment.timer(CallBook.statistic("execute", "others")), "");
+        others = new SqlText("others", 0, segment.timer(SqlText.statistic("execute", "others")), "");
     }
 
     /** The statement of a text. */
@@ -44,7 +44,7 @@ final class SqlTexts {
     private SqlText create(String shown) {
         String id = hash(shown);
         write(id, shown);
-        return new SqlText(id, shownTexts.size() + 1, segment.timer(CallBook.statistic("execute", id)), shown);
+        return new SqlText(id, shownTexts.size() + 1, segment.timer(SqlText.statistic("execute", id)), shown);
     }
 
     private void write(String id, String text) {

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * detour_selftest.c
+ *	  Before the server's functions are redirected, a function of our own is.
+ *
+ * It adds its first two arguments and one that is on the stack. Through each kind of stub it must
+ * give the same sum and keep every register but that of the result, and the handlers must see the right arguments.
+ * The function and its call are in detour_selftest_<processor>.c.
+ */
+#include "base/compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "detour/detour_stub.h"
+
+static struct
+{
+	uint32		number;
+	uintptr_t	back;
+	uintptr_t  *stack_slot;
+	int			calls;
+	uint64		arguments;
+}			seen;
+
+DETOUR_HANDLER static bool
+test_enter(uint32 number, uintptr_t *stack_slot)
+{
+	seen.number = number;
+	seen.back = *stack_slot;
+	seen.stack_slot = stack_slot;
+	seen.calls++;
+	return true;
+}
+
+DETOUR_HANDLER static void
+test_leave(uintptr_t *stack_slot)
+{
+	seen.calls += stack_slot == seen.stack_slot ? 1 : 100;
+	*stack_slot = seen.back;
+}
+
+/* Stands for an ordinary function, which uses vector registers. */
+static void
+test_aside(void *arg)
+{
+	detour_test_use_vectors();
+	seen.arguments += *(uint64 *) arg;
+}
+
+DETOUR_HANDLER static void
+test_before(uint64 a, uint64 b)
+{
+	uint64		sum = a + b;
+
+	detour_call_aside(test_aside, &sum);
+	seen.calls++;
+}
+
+DETOUR_HANDLER static int
+test_after(uint64 a, uint64 b, int result)
+{
+	seen.arguments += a * b;
+	seen.calls++;
+	return result;
+}
+
+static bool
+switch_on(detour_switcher switch_all, detour *e, char *reason, size_t size)
+{
+	int			error = switch_all(&e, 1, true);
+
+	if (error != 0)
+		snprintf(reason, size, DETOUR_FORBIDDEN, strerror(error));
+	errno = error;
+	return error == 0;
+}
+
+bool
+detour_selftest(detour_preparer prepare, detour_switcher switch_all, uint8 *copy, char *reason, size_t size)
+{
+	detour_function function = {
+		.name = "detour_test_function",
+		.code = copy,
+		.size = (size_t) (detour_test_end - detour_test_function),
+	};
+	detour_hook	around = {DETOUR_AROUND, (void *) test_enter, (void *) test_leave, 42};
+	detour_hook	wrap = {DETOUR_WRAP, (void *) test_before, (void *) test_after, 0};
+	static detour detours[2];
+	detour	   *on = &detours[0];
+	uint64		sum;
+
+	errno = 0;
+	if ((!detours[0].prepared && !prepare(&function, &around, &detours[0], reason, size)) ||
+		(!detours[1].prepared && !prepare(&function, &wrap, &detours[1], reason, size)))
+		return false;
+
+	if (!switch_on(switch_all, on, reason, size))
+		return false;
+	if (!detour_test_call(copy, &sum) || sum != 3010 || seen.calls != 2 || seen.number != 42)
+	{
+		switch_all(&on, 1, false);
+		snprintf(reason, size, "a call was not followed as it should");
+		return false;
+	}
+	switch_all(&on, 1, false);
+
+	/* A wrap is for functions without arguments on the stack: the sum is of no use here. */
+	memset(&seen, 0, sizeof(seen));
+	on = &detours[1];
+	if (!switch_on(switch_all, on, reason, size))
+		return false;
+	if (!detour_test_call(copy, &sum) || seen.calls != 2 ||
+		seen.arguments != UINT64CONST(1001) * 2002 + 3003)
+	{
+		switch_all(&on, 1, false);
+		snprintf(reason, size, "a call was not wrapped as it should");
+		return false;
+	}
+	switch_all(&on, 1, false);
+	memset(&seen, 0, sizeof(seen));
+	if (!detour_test_call(copy, &sum) || sum != 3010 || seen.calls != 0)
+		return DETOUR_REFUSE(reason, size, "a function could not be put back");
+	return true;
+}

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * functions.c
+ *	  What happens at the start and the return of a probed function.
+ *
+ * A shadow stack keeps the return addresses that the stubs have taken off the real stack, with the start
+ * of each call and the time spent in probed functions below. Each frame has the position of its return
+ * address on the real stack: siglongjmp ends the frames below its target (imports.c).
+ *
+ * Tail calls: a function that ends by jumping to another leaves its own exit as the other's return
+ * address, in the same stack slot. So a frame in the stack slot of a new one has ended unless its own exit
+ * stands there.
+ *
+ * Frames are left without a return, too: by exceptions, which find their way by the shadow stack (detour_return.h), and by
+ * jumps that are not the server's. The next frame at or above their place ends them. A coroutine whose stack is a
+ * part of the main stack comes back after that, so the return addresses of the last frames that were left are kept.
+ *
+ * Changing the list, the level, a reset and a fork end the timing of open calls, but their frames stay until
+ * they return.
+ *
+ * Only the process's main stack is followed, not threads of libraries or alternate signal stacks.
+ */
+#include "base/compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "detour/detour.h"
+#include "detour/probe_table.h"
+#include "function/functions.h"
+#include "ledger/detour_handler.h"
+#include "ledger/ledger.h"
+#include "ledger/names.h"
+
+#define FRAMES 1024					/* deeper calls are counted and not timed */
+#define LEFT 1024					/* frames that were left, whose return addresses are kept */
+#define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase */
+#define KEPT 1000					/* functions that are, or were, probed and keep their stubs */
+#define EDGES 1024					/* power of two; (caller, callee) pairs */
+#define HOT_SHARE_PERCENT 5		/* of the time, spent in one probe: more is too hot */
+
+typedef struct function_account
+{
+	uint32		inclusive;			/* in the book; TALLY_NONE: neither could be registered */
+	uint32		exclusive;
+} function_account;
+
+typedef struct function
+{
+	char		name[NAME_SIZE];
+	const uint8 *code;
+	detour		detour;
+	bool		wanted;
+	bool		untimed;			/* too hot to be timed, so it is only counted, or unwanted and not removed */
+	uint32		active;				/* frames of it that are being timed */
+	uint32		window_calls;
+	uint64		window_start;
+	function_account accounts[PHASE_COUNT];
+	uint32		counted[PHASE_COUNT];
+} function;
+
+typedef struct frame
+{
+	uintptr_t  *stack_slot;		/* where the return address lies on the real stack */
+	uintptr_t	back;				/* that address */
+	uint64		start;				/* tick */
+	uint64		below;				/* ticks in probed functions called from it */
+	uint32		number;				/* of the function */
+	bool		timed;				/* false: the slot or the list has changed since */
+	bool		outermost;			/* of this function's frames */
+} frame;
+
+StaticAssertDecl(sizeof(frame) == DETOUR_CALLER_SIZE && offsetof(frame, stack_slot) == 0 &&
+				 offsetof(frame, back) == sizeof(uintptr_t), "unwinders read frames");
+StaticAssertDecl(KEPT < DETOUR_RETURNS, "the self-test has one, too");
+
+/* Of a frame that was left. */
+typedef struct left_frame
+{
+	uintptr_t  *stack_slot;
+	uintptr_t	back;
+} left_frame;
+
+/* Calls from one function to another. */
+typedef struct edge
+{
+	uint32		key;				/* 1 + (caller, callee); 0 empty */
+	uint32		index;				/* in the book; TALLY_NONE: not registered */
+} edge;
+
+static struct
+{
+	uint32		depth;				/* of frames: the last is frames[depth] */
+	bool		busy;				/* within a handler */
+	bool		interleaved;		/* coroutines on the main stack: no more calls are followed */
+	bool		edges;
+	uint64		window_ticks;		/* what FUNCTIONS_WINDOW probes take, about */
+	uintptr_t	stack_top;			/* of the main stack */
+	int			count;				/* items of functions[] that have been used */
+	int			oldest;				/* of those that keep a stub, about: the next to lose it */
+	frame		frames[1 + FRAMES];	/* the first is above all stacks */
+	left_frame	left[LEFT];
+	uint32		lefts;				/* how many there have been */
+	function	functions[KEPT];
+	int			edge_count;
+	edge		edge[EDGES];
+}			f;
+
+#define STACK_SPAN ((uintptr_t) 64 << 20)	/* no server's max_stack_depth is larger in practice */
+
+/* ---------------------------------------------------------------- statistics */
+
+static uint32
+touch(const char *format, const char *a, const char *b)
+{
+	char		name[TALLY_NAME_MAX];
+
+	snprintf(name, sizeof(name), format, a, b);
+	return probe_touch(name, TALLY_TIMER);
+}
+
+static void
+touch_function(void *arg)
+{
+	function   *fn = arg;
+	function_account *account = &fn->accounts[tally.phase];
+
+	account->inclusive = touch("function::%s::inclusive::%s", fn->name,
+							   probe_phase_name(tally.phase));
+	account->exclusive = touch("function::%s::exclusive::%s", fn->name,
+							   probe_phase_name(tally.phase));
+	if (account->exclusive == TALLY_NONE)
+		account->inclusive = TALLY_NONE;
+}
+
+static void
+touch_counted(void *arg)
+{
+	function   *fn = arg;
+
+	fn->counted[tally.phase] = touch("function::%s::counted::%s", fn->name,
+									 probe_phase_name(tally.phase));
+}
+
+static void
+touch_edge(void *arg)
+{
+	edge	   *e = arg;
+
+	e->index = touch("edge::%s::%s", f.functions[(e->key - 1) / KEPT].name,
+					 f.functions[(e->key - 1) % KEPT].name);
+	f.edge_count++;
+}
+
+static void
+report_hot(void *arg)
+{
+	function   *fn = arg;
+	char		text[160];
+	int			saved_errno = errno;
+
+	snprintf(text, sizeof(text), "function %s is called so often that its probe took more than "
+			 "%d %% of a processor: from now on it is only counted", fn->name,
+			 HOT_SHARE_PERCENT);
+	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
+	errno = saved_errno;
+}
+
+/* Every FUNCTIONS_WINDOW calls: was the probe's share of the time between too large? */
+DETOUR_HANDLER static pg_noinline void
+check_heat(function *fn, uint64 now)
+{
+	uint64		elapsed = now - fn->window_start;
+
+	fn->window_calls = 0;
+	if (fn->window_start != 0 && elapsed * HOT_SHARE_PERCENT < f.window_ticks * 100)
+	{
+		fn->untimed = true;
+		detour_call_aside(report_hot, fn);
+	}
+	fn->window_start = now;
+}
+
+/* A call is over; the caller has cleared tally.on. */
+static inline void
+record(function *fn, const frame *fr, uint64 elapsed)
+{
+	function_account *account = &fn->accounts[tally.phase];
+	uint64		seq;
+	uint64		own = elapsed > fr->below ? elapsed - fr->below : 0;
+
+	if (unlikely(account->inclusive >= PROBE_UNTOUCHED))
+	{
+		if (account->inclusive == PROBE_UNTOUCHED)
+			detour_call_aside(touch_function, fn);
+		if (account->inclusive == TALLY_NONE)
+			return;
+	}
+	seq = tally_seq_begin(&tally.slot.book->seq);
+	if (likely(fr->outermost))
+		tally_add(&tally.slot, account->inclusive, elapsed);
+	else
+		handler_add_count(account->inclusive);	/* its time is within the outer call's */
+	tally_add_plain(&tally.slot, account->exclusive, own);
+	tally_seq_publish(&tally.slot.book->seq, seq);
+}
+
+DETOUR_HANDLER static pg_noinline void
+record_edge(uint32 caller, uint32 callee, uint64 elapsed)
+{
+	uint32		key = 1 + caller * KEPT + callee;
+
+	for (uint32 i = 0; i < EDGES; i++)
+	{
+		edge	   *e = &f.edge[(key * 2654435761u + i) & (EDGES - 1)];
+
+		if (e->key == 0)
+		{
+			if (f.edge_count >= EDGES * 3 / 4)
+				return;
+			e->key = key;
+			detour_call_aside(touch_edge, e);
+		}
+		if (e->key == key)
+		{
+			tally_record_plain(&tally.slot, e->index, elapsed);
+			return;
+		}
+	}
+}
+
+/* Take the last frame off and count its call, which ended at `now`. */
+static inline void
+end_frame(uint64 now)
+{
+	frame	   *fr = &f.frames[f.depth--];
+	frame	   *caller = fr - 1;
+	function   *fn = &f.functions[fr->number];
+	uint64		elapsed = now > fr->start ? now - fr->start : 0;
+
+	if (unlikely(!fr->timed))
+		return;
+	fn->active--;
+	caller->below += elapsed;
+	if (unlikely(!handler_on()))
+		return;
+	tally.on = false;
+	record(fn, fr, elapsed);
+	if (unlikely(f.edges) && caller->timed)
+		record_edge(caller->number, fr->number, elapsed);
+	if (unlikely(++fn->window_calls >= FUNCTIONS_WINDOW))
+		check_heat(fn, now);
+	tally.on = true;
+}
+
+/* The last frame was left without a return. */
+DETOUR_HANDLER static pg_noinline void
+leave_frame(uint64 now)
+{
+	const frame *fr = &f.frames[f.depth];
+
+	f.left[f.lefts++ % LEFT] = (left_frame) {fr->stack_slot, fr->back};
+	end_frame(now);
+}
+
+static void
+report_interleaved(void *unused)
+{
+	int			saved_errno = errno;
+
+	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, "coroutines run on the main stack of a process: it does not "
+					"time functions any more");
+	errno = saved_errno;
+}
+
+static void
+report_lost(void *unused)
+{
+	static const char text[] = "pg_tally: a timed function returns from a stack that was put aside\n";
+
+	(void) !write(STDERR_FILENO, text, sizeof(text) - 1);
+	abort();
+}
+
+/*
+ * A function returns whose frame is not the last. Either frames above it were left, or it was itself taken to have been
+ * left: the process changes between stacks that lie within its main stack. Returns where it goes on. What is on
+ * the stack now returns as it should; new calls are not followed, since it would not be known which were left.
+ */
+DETOUR_HANDLER static pg_noinline uintptr_t
+return_out_of_order(uintptr_t *stack_slot, uint64 now)
+{
+	uint32		depth = f.depth;
+	uintptr_t	back;
+
+	while (depth > 0 && f.frames[depth].stack_slot != stack_slot)
+		depth--;
+	if (depth > 0)
+	{
+		while (f.depth > depth)
+			leave_frame(now);
+		back = f.frames[depth].back;
+		end_frame(now);
+		return back;
+	}
+	for (uint32 i = 1; i <= Min(f.lefts, LEFT); i++)
+	{
+		left_frame *left = &f.left[(f.lefts - i) % LEFT];
+
+		if (left->stack_slot != stack_slot)
+			continue;
+		left->stack_slot = NULL;
+		if (!f.interleaved && tally.on)
+		{
+			tally.on = false;
+			detour_call_aside(report_interleaved, NULL);
+			tally.on = true;
+		}
+		f.interleaved = true;
+		f.stack_top = 0;
+		return left->back;
+	}
+	detour_call_aside(report_lost, NULL);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- handlers */
+
+DETOUR_HANDLER static pg_noinline void
+count_call(function *fn)
+{
+	if (fn->counted[tally.phase] == PROBE_UNTOUCHED)
+		detour_call_aside(touch_counted, fn);
+	handler_count(fn->counted[tally.phase]);
+}
+
+DETOUR_HANDLER HOT_CODE static bool
+function_enter(uint32 number, uintptr_t *stack_slot)
+{
+	function   *fn = &f.functions[number];
+	frame	   *fr;
+
+	if (unlikely(f.busy || !handler_on() || f.stack_top - (uintptr_t) stack_slot > STACK_SPAN))
+		return false;
+	f.busy = true;
+	if (unlikely(fn->untimed || f.depth >= FRAMES))
+	{
+		tally.on = false;
+		if (fn->wanted)
+			count_call(fn);
+		tally.on = true;
+		f.busy = false;
+		return false;
+	}
+	/* Frames left behind by an exception or by a jump whose target is unknown. */
+	while (unlikely(f.frames[f.depth].stack_slot <= stack_slot))
+	{
+		fr = &f.frames[f.depth];
+		if (fr->stack_slot == stack_slot && *stack_slot == f.functions[fr->number].detour.exit)
+			break;
+		leave_frame(handler_now());
+	}
+	fr = &f.frames[f.depth + 1];
+	fr->stack_slot = stack_slot;
+	fr->back = *stack_slot;
+	pg_compiler_barrier();			/* an unwinder in a signal handler finds the frame whole */
+	f.depth++;
+	fr->below = 0;
+	fr->number = number;
+	fr->timed = true;
+	fr->outermost = fn->active++ == 0;
+	f.busy = false;
+	fr->start = handler_now();
+	return true;
+}
+
+DETOUR_HANDLER HOT_CODE static void
+function_leave(uintptr_t *stack_slot)
+{
+	uint64		now = handler_now();
+
+	f.busy = true;
+	if (unlikely(f.frames[f.depth].stack_slot != stack_slot))
+		*stack_slot = return_out_of_order(stack_slot, now);
+	else
+	{
+		*stack_slot = f.frames[f.depth].back;
+		end_frame(now);
+	}
+	f.busy = false;
+}
+
+/* ---------------------------------------------------------------- what may happen meanwhile */
+
+/* Calls in progress are not counted; their return addresses stay. */
+static void
+drop_open_calls(void)
+{
+	for (uint32 i = 1; i <= f.depth; i++)
+		f.frames[i].timed = false;
+	for (int i = 0; i < f.count; i++)
+		f.functions[i].active = 0;
+}
+
+/* Another slot, or none: accounts and calls in progress are forgotten. */
+void
+functions_begin(void)
+{
+	f.busy = false;
+	f.stack_top = f.interleaved ? 0 : (uintptr_t) __builtin_frame_address(0) + ((uintptr_t) 1 << 20);
+	drop_open_calls();
+	for (int i = 0; i < f.count; i++)
+	{
+		f.functions[i].window_calls = 0;
+		f.functions[i].window_start = 0;
+	}
+	functions_retry_names();
+}
+
+void
+functions_retry_names(void)
+{
+	for (int i = 0; i < f.count; i++)
+	{
+		memset(f.functions[i].accounts, PROBE_UNTOUCHED_BYTE, sizeof(f.functions[i].accounts));
+		memset(f.functions[i].counted, PROBE_UNTOUCHED_BYTE, sizeof(f.functions[i].counted));
+	}
+	if (f.edge_count > 0)
+		memset(f.edge, 0, sizeof(f.edge));
+	f.edge_count = 0;
+}
+
+/* The level word has changed: calls that saw a reset or the level off are not whole. */
+void
+functions_follow(uint32 before, uint32 word, uint64 now)
+{
+	if (f.depth > 0 && (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word) ||
+						TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF))
+		drop_open_calls();
+}
+
+/* The process ends: so do the calls that it is in. */
+void
+functions_end(uint64 now)
+{
+	if (f.depth == 0)
+		return;
+	/* Their frames stay: exit handlers may yet return through them. */
+	for (uint32 depth = f.depth; depth > 0; depth--)
+	{
+		uint32		whole = f.depth;
+
+		f.depth = depth;
+		end_frame(now);
+		f.frames[depth].timed = false;
+		f.depth = whole;
+	}
+}
+
+/* siglongjmp: the stack shrinks to where the jump goes. */
+void
+functions_jump(sigjmp_buf target, uint64 now)
+{
+	uintptr_t	stack;
+
+	f.busy = false;
+	if (f.depth == 0 || !detour_jump_target(target, &stack))
+		return;
+	while ((uintptr_t) f.frames[f.depth].stack_slot < stack)
+		leave_frame(now);
+}
+
+/* ---------------------------------------------------------------- the list */
+
+/* Are edges kept; what do FUNCTIONS_WINDOW probes take, about, in ticks? */
+void
+functions_configure(bool edges, uint64 window_ticks)
+{
+	f.edges = edges;
+	f.window_ticks = window_ticks;
+}
+
+void
+functions_drop_all(void)
+{
+	for (int i = 0; i < f.count; i++)
+		f.functions[i].wanted = false;
+}
+
+/* Will a call in progress return through its stub? */
+static bool
+has_frame(int number)
+{
+	for (uint32 i = 1; i <= f.depth; i++)
+		if (f.frames[i].number == (uint32) number)
+			return true;
+	return false;
+}
+
+/*
+ * An item for a function that was not probed before; -1: there is none. When all have been
+ * used, a function that is not probed any more, and that no call will return to, loses its item.
+ */
+static int
+take_function(void)
+{
+	if (f.count < KEPT)
+		return f.count++;
+	for (int i = 0; i < KEPT; i++)
+	{
+		int			number = (f.oldest + i) % KEPT;
+		function   *fn = &f.functions[number];
+
+		if (fn->wanted || has_frame(number) || !detour_release(&fn->detour))
+			continue;
+		f.oldest = (number + 1) % KEPT;
+		/* Calls from one function to another are kept by their numbers. */
+		if (f.edge_count > 0)
+			memset(f.edge, 0, sizeof(f.edge));
+		f.edge_count = 0;
+		return number;
+	}
+	return -1;
+}
+
+/*
+ * Probe this function from the next functions_switch on; false, with a reason, if it cannot
+ * be. One that was probed before is taken up again, with the stub that it had.
+ */
+bool
+functions_add(const detour_function *wanted, char *reason, size_t size)
+{
+	detour_hook	hook = {DETOUR_AROUND, (void *) function_enter, (void *) function_leave, 0};
+	function   *fn;
+	int			number;
+
+	f.frames[0].stack_slot = (uintptr_t *) UINTPTR_MAX;
+	detour_callers = (detour_caller_stack) {&f.frames[1], &f.depth};
+	if (strlen(wanted->name) >= NAME_SIZE)
+	{
+		snprintf(reason, size, "its name is longer than %d characters", NAME_SIZE - 1);
+		return false;
+	}
+	for (number = 0; number < f.count; number++)
+		if (f.functions[number].code == wanted->code)
+			break;
+	if (number == f.count)
+	{
+		number = take_function();
+		if (number < 0)
+		{
+			snprintf(reason, size, "%d functions that were probed before are in calls that have "
+					 "not returned: try again, or in a new session", KEPT);
+			return false;
+		}
+		fn = &f.functions[number];
+		memset(fn, 0, sizeof(*fn));
+		hook.number = (uint32) number;
+		/* An item that was not used is the first to be taken again. */
+		if (!detour_prepare(wanted, &hook, &fn->detour, reason, size))
+		{
+			if (number == f.count - 1)
+				f.count--;
+			else
+				f.oldest = number;
+			return false;
+		}
+		strlcpy(fn->name, wanted->name, sizeof(fn->name));
+		fn->code = wanted->code;
+		memset(fn->accounts, PROBE_UNTOUCHED_BYTE, sizeof(fn->accounts));
+		memset(fn->counted, PROBE_UNTOUCHED_BYTE, sizeof(fn->counted));
+	}
+	fn = &f.functions[number];
+	if (!fn->wanted)
+	{
+		fn->untimed = false;
+		fn->window_start = 0;
+		fn->window_calls = 0;
+	}
+	fn->wanted = true;
+	return true;
+}
+
+/* Is that function's probe installed? */
+bool
+functions_is_on(const uint8 *code, const char **name)
+{
+	for (int i = 0; i < f.count; i++)
+		if (f.functions[i].code == code)
+		{
+			*name = f.functions[i].name;
+			return f.functions[i].detour.on;
+		}
+	return false;
+}
+
+/* Install the probes that are wanted and remove the others. Returns 0 or an errno. */
+int
+functions_switch(void)
+{
+	detour	   *on[FUNCTIONS_MAX];
+	detour	   *off[KEPT];			/* some may not have come off before */
+	int			ons = 0;
+	int			offs = 0;
+	int			error = 0;
+
+	for (int i = 0; i < f.count; i++)
+	{
+		function   *fn = &f.functions[i];
+
+		if (fn->wanted && !fn->detour.on)
+			on[ons++] = &fn->detour;
+		else if (!fn->wanted && fn->detour.on)
+		{
+			off[offs++] = &fn->detour;
+			fn->untimed = true;
+		}
+	}
+	if (offs > 0)
+		error = detour_switch(off, offs, false);
+	if (ons > 0)
+	{
+		int			failed = detour_switch(on, ons, true);
+
+		error = error != 0 ? error : failed;
+	}
+	return error;
+}

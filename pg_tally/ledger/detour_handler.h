@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * detour_handler.h
+ *	  What handlers of redirected functions share. Only for files that are compiled as
+ *	  detour.h asks.
+ *
+ * A handler may run anywhere: with locks held, in a critical section, in a signal handler that interrupted
+ * a probe. It writes this process's slot only if tally.on is set, and clears it meanwhile (ledger.h).
+ */
+#ifndef PG_TALLY_DETOUR_HANDLER_H
+#define PG_TALLY_DETOUR_HANDLER_H
+
+#include "postgres.h"
+
+#include "detour/detour.h"
+#include "ledger/ledger.h"
+
+static inline uint64
+handler_now(void)
+{
+#ifdef TALLY_CLOCK_COUNTER
+	if (likely(tally.clock == TALLY_CLOCK_COUNTER))
+		return tally_counter();
+#endif
+	detour_call_aside(handler_read_monotonic, NULL);
+	return handler_monotonic_now;
+}
+
+/* May the slot be written? A change of the level is followed at the next wait or message. */
+static inline bool
+handler_on(void)
+{
+	return tally.on && *(const volatile uint32 *) tally.level_word == tally.word_seen;
+}
+
+/* Has the level an end that has passed? */
+static inline bool
+handler_level_ended(uint64 now)
+{
+	uint64		until = probe_level_until();
+
+	return unlikely(until != 0) && now >= until;
+}
+
+/*
+ * Count without a time: what is not timed, or whose time is counted elsewhere. The caller is
+ * between tally_seq_begin and tally_seq_publish.
+ */
+static inline void
+handler_add_count(uint32 index)
+{
+	tally_head *head = &tally.slot.heads[index];
+
+	head->count++;
+	head->min = 0;
+}
+
+/* The same as an update of its own; TALLY_NONE is ignored. */
+static inline void
+handler_count(uint32 index)
+{
+	uint64		seq;
+
+	if (unlikely(index == TALLY_NONE))
+		return;
+	seq = tally_seq_begin(&tally.slot.book->seq);
+	handler_add_count(index);
+	tally_seq_publish(&tally.slot.book->seq, seq);
+}
+
+#endif							/* PG_TALLY_DETOUR_HANDLER_H */

@@ -1,0 +1,1117 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * lwlocks.c
+ *	  Lightweight locks: how long each was held, waited for, and by whom others were kept. From
+ *	  PostgreSQL 19 on, the same for the locks on buffers' contents, which are of another kind.
+ *
+ * Neither clock reading lies within the hold, so that nobody waits longer for a lock because it is measured. The
+ * first is taken, and the hold written down, before the acquisition, where nothing more happens; the second after
+ * the release, with an entry in a log. What lies between the readings and the hold is the same each time: it is
+ * measured once in each process, on a lock of its own that nobody waits for, and subtracted (measure_window).
+ * Where an acquisition had to wait, its hold begins at the end of its last sleep. Where a release wakes others, it
+ * ends just before that (lwlocks_waking).
+ *
+ * The log is recorded when no lock is held: before a wait, and when it is nearly full. So no other process waits
+ * for the bookkeeping, and its code and data are fetched once for many locks. An acquisition that found the lock
+ * free is counted but not timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
+ *
+ * A killed process loses its log: at most RELEASES since its last wait.
+ *
+ * Where the server's compiler has put a copy of a function into another one, a detour misses calls. So a
+ * process that waits for its client, or for work, must hold nothing, and must not have released what it had not
+ * acquired since the last such wait. Otherwise the detours are taken off (locks_unbalanced).
+ *
+ * Concurrency contract: the holds belong to this process. The first TALLY_HOLDS of them are in its slot
+ * for readers. Garbage written there can spoil a figure only, since the number of holds is kept here.
+ */
+#include "base/compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "storage/bufmgr.h"
+#include "storage/proc.h"
+#include "utils/wait_event.h"
+
+#include "detour/detour.h"
+#include "ledger/detour_handler.h"
+#include "ledger/ledger.h"
+#include "ledger/names.h"
+#include "ledger/server.h"
+#include "lock/lock_detours.h"
+#include "lock/lock_holders.h"
+#include "tally.h"
+
+#define MAX_HOLDS 200				/* MAX_SIMUL_LWLOCKS, lwlock.c */
+#define MAX_SLEEPS 6				/* of one acquisition; the time of more is the last one's */
+
+/* Modes: what a name ends in. */
+enum
+{
+	MODE_EXCLUSIVE,
+	MODE_SHARED,
+	MODE_VARIABLE,					/* stands for LWLockWaitForVar */
+	MODE_SHARE_EXCLUSIVE			/* of buffers */
+};
+
+static const char *const mode_names[] = {"exclusive", "shared", "variable", "share-exclusive"};
+
+StaticAssertDecl(LW_EXCLUSIVE == (int) MODE_EXCLUSIVE && LW_SHARED == (int) MODE_SHARED, "modes are numbered alike");
+
+/* What an acquisition went through before it had the lock. */
+typedef struct trouble
+{
+	uint64		first;				/* tick of the first sleep; 0: there was none */
+	uint64		granted;			/* tick */
+	uint64		asleep;				/* in this stay in the queue, so far */
+	uint32		count;				/* stays in the queue that ended */
+	uint64		sleeps[MAX_SLEEPS]; /* ticks of each */
+} trouble;
+
+/* A (tranche, phase, mode) and its statistics. */
+typedef struct lock_account
+{
+	uint64		key;				/* NO_KEY: empty */
+	tally_head *held;				/* what every release updates; in `nowhere` if it could not be registered */
+	uint64	   *histogram;			/* of held */
+	tally_head *acquire;
+} lock_account;
+
+/* The rest of it: indexes in the book. */
+typedef struct lock_account_rest
+{
+	uint32		acquire;
+	uint32		wait;
+	uint32		failed;
+} lock_account_rest;
+
+#define ACCOUNT_BITS 10
+#define ACCOUNTS (1 << ACCOUNT_BITS)
+#define PROBES 8					/* positions at which a key may be */
+
+/* A hold that has ended. */
+typedef struct release
+{
+	uint64		ticks;				/* between its readings */
+	uint64		key;				/* of its account; KEY_WAITED: its acquisition has been recorded */
+} release;
+
+#define RELEASES 256				/* noted at most: then settled, whatever is held */
+#define RELEASES_MANY 240			/* settled at the next release that leaves none held */
+
+uint64		locks_block_ticks = UINT64_MAX;
+lock_imbalance lwlocks_imbalance;
+
+/*
+ * The hot part. Holds form a stack as in the server (held_lwlocks); the first TALLY_HOLDS of
+ * them lie in the slot. The last one may not have begun yet (acquiring).
+ */
+static struct
+{
+	uint32		plain;				/* with fewer holds than this an acquisition, a release needs no attention */
+	uint32		count;				/* holds */
+	uint32		logged;				/* releases in the log */
+	uint32		troubled;			/* holds that had to be waited for */
+	uintptr_t	releasing;			/* lock; 0: none */
+	uint64		until;				/* tick at which the release going on ended the hold; 0: not known before it returns */
+	uint64		asked;				/* tick before an acquisition that may fail; 0: none is going on */
+	trouble		trouble;			/* of that one */
+	uint64		all_released;		/* tick before LWLockReleaseAll */
+	bool		within;				/* a function that locks a buffer, and calls others for it */
+	/* Has the process been seen to hold nothing? What it released since without having acquired it. */
+	bool		balanced;
+	uint32		unacquired;
+	bool		unknown;			/* it has released a lock that was not known, since it was last seen to balance */
+}			lwlocks HOT_DATA __attribute__((aligned(64)));
+
+static release releases[RELEASES];
+static lock_account accounts[ACCOUNTS];
+static lock_account_rest rests[ACCOUNTS];
+static struct
+{
+	tally_head	head;
+	uint64		histogram[TALLY_CHUNK_BUCKETS];
+}			nowhere;
+static tally_hold others[MAX_HOLDS];	/* past the first TALLY_HOLDS */
+static trouble troubles[MAX_HOLDS]; /* of the holds; first is 0 where there was none */
+static trouble done;				/* of the hold or the failure being settled */
+static uint32 insertions[PHASE_COUNT];	/* held times of the locks on inserting WAL; by phase */
+
+/* Ticks between the two readings of a lock that is released as soon as it is acquired. */
+static uint64 window HOT_DATA = 0;
+static bool window_measured = false;
+
+/* Has this process, or one that it was forked from, counted locks? The others need not fill the tables. */
+static bool used = false;
+
+static void measure_window(void *unused);
+
+void
+lwlocks_retry_names(void)
+{
+	if (!used)
+		return;
+	memset(accounts, 0xff, sizeof(accounts));	/* NO_KEY */
+	memset(insertions, PROBE_UNTOUCHED_BYTE, sizeof(insertions));
+}
+
+static inline bool
+reads_counter(void)
+{
+#ifdef TALLY_CLOCK_COUNTER
+	return tally.clock == TALLY_CLOCK_COUNTER;
+#else
+	return false;
+#endif
+}
+
+/* The short way is for a clock that is read by one instruction, and where nothing is special. */
+static inline void
+choose_way(void)
+{
+	lwlocks.plain = tally.claimed && reads_counter() && lwlocks.troubled == 0 && lwlocks.until == 0 ? TALLY_HOLDS : 0;
+}
+
+/* A new slot or none, or the probes are installed again: no lock is known to be held. */
+void
+lwlocks_begin(void)
+{
+	while (lwlocks.count > 0)
+		troubles[--lwlocks.count].first = 0;
+	memset(&lwlocks, 0, sizeof(lwlocks));
+	lwlocks_retry_names();
+	if (tally.claimed)
+		tally.slot.book->holding = 0;
+	choose_way();
+}
+
+uint32
+lwlocks_noted(void)
+{
+	return lwlocks.logged;
+}
+
+void
+lwlocks_forget_noted(uint32 noted)
+{
+	lwlocks.logged = Min(lwlocks.logged, noted);
+}
+
+/* The process has taken a slot, or follows the level: locks will be counted. */
+void
+lwlocks_ready(void)
+{
+	if (!used)
+	{
+		used = true;
+		lwlocks_retry_names();
+	}
+	choose_way();
+}
+
+static inline tally_hold *
+hold_at(uint32 i)
+{
+	return likely(i < TALLY_HOLDS) ? &tally.slot.book->holds[i] : &others[i];
+}
+
+/* ---------------------------------------------------------------- statistics */
+
+/* As a hold has tranche and mode, side by side; then the phase. */
+#define KEY(tranche, phase, mode) ((uint64) (uint32) (tranche) | (uint64) (mode) << 32 | (uint64) (phase) << 34)
+#define KEY_TRANCHE(key) ((uint32) (key))
+#define KEY_MODE(key) ((uint32) ((key) >> 32) & 3)
+#define KEY_PHASE(key) ((tally_phase) ((key) >> 34 & 15))
+#define KEY_WAITED (UINT64CONST(1) << 63)
+#define NO_KEY UINT64_MAX
+
+StaticAssertDecl(PHASE_COUNT <= 16, "a phase must fit its bits of the key");
+StaticAssertDecl(offsetof(tally_hold, mode) == offsetof(tally_hold, tranche) + 4, "a key takes both at once");
+
+/* For the phase in which the lock is released. */
+static inline uint64
+key_of(const tally_hold *hold)
+{
+	uint64		both;
+
+	memcpy(&both, &hold->tranche, sizeof(both));
+	return both | (uint64) tally.phase << 34;
+}
+
+static uint32
+touch(const char *part, uint64 key)
+{
+	char		name[TALLY_NAME_MAX];
+
+	snprintf(name, sizeof(name), "lwlock::%s::%s::%s::%s",
+			 compat_tranche_name(KEY_TRANCHE(key)), part,
+			 probe_phase_name(KEY_PHASE(key)), mode_names[KEY_MODE(key)]);
+	return probe_touch(name, TALLY_TIMER);
+}
+
+static inline lock_account_rest *
+rest_of(const lock_account *account)
+{
+	return &rests[account - accounts];
+}
+
+/* First use of an account: what every release updates. */
+static void
+touch_account(void *arg)
+{
+	lock_account *account = arg;
+	lock_account_rest *rest = rest_of(account);
+	uint64		key = account->key;
+	char		name[TALLY_NAME_MAX];
+	int			saved_errno = errno;
+	tally_slot *slot = &tally.slot;
+	uint32		held = touch("held", key);
+
+	rest->acquire = touch("acquire", key);
+	rest->wait = rest->failed = PROBE_UNTOUCHED;
+	*account = (lock_account) {key, &nowhere.head, nowhere.histogram, &nowhere.head};
+	if (held != TALLY_NONE && rest->acquire != TALLY_NONE)
+		*account = (lock_account) {key, &slot->heads[held], tally_hist_in(slot->hists, held),
+								   &slot->heads[rest->acquire]};
+	snprintf(name, sizeof(name), "tranche::%u::%s", KEY_TRANCHE(key),
+			 compat_tranche_name(KEY_TRANCHE(key)));
+	probe_name(name);
+	errno = saved_errno;
+}
+
+static void
+touch_wait(void *arg)
+{
+	lock_account *account = arg;
+
+	rest_of(account)->wait = touch("wait", account->key);
+}
+
+static void
+touch_failed(void *arg)
+{
+	lock_account *account = arg;
+
+	rest_of(account)->failed = touch("failed", account->key);
+}
+
+/* The account is not at its first position: search the next ones, or create it there, evicting another. */
+DETOUR_HANDLER static pg_noinline lock_account *
+find_account(uint64 key, uint32 first)
+{
+	lock_account *account;
+
+	for (uint32 i = 0; i < PROBES; i++)
+	{
+		account = &accounts[(first + i) & (ACCOUNTS - 1)];
+		if (account->key == key)
+			return account;
+		if (account->key == NO_KEY)
+			break;
+	}
+	account->key = key;
+	detour_call_aside(touch_account, account);
+	return account;
+}
+
+/* The account of that key; the caller has cleared tally.on. */
+static inline uint32
+position_of(uint64 key)
+{
+	return (uint32) ((key * UINT64CONST(0x9E3779B97F4A7C15)) >> (64 - ACCOUNT_BITS));
+}
+
+static inline lock_account *
+account_of(uint64 key)
+{
+	uint32		first = position_of(key);
+
+	if (likely(accounts[first].key == key))
+		return &accounts[first];
+	return find_account(key, first);
+}
+
+/* Stays in the queue, each a wait. */
+DETOUR_HANDLER static pg_noinline void
+record_sleeps(lock_account *account, const trouble *t)
+{
+	const uint32 *wait = &rest_of(account)->wait;
+
+	if (*wait == PROBE_UNTOUCHED)
+		detour_call_aside(touch_wait, account);
+	if (*wait == TALLY_NONE)
+		return;
+	for (uint32 i = 0; i < Min(t->count, MAX_SLEEPS); i++)
+		tally_record(&tally.slot, *wait, t->sleeps[i]);
+	for (uint32 i = MAX_SLEEPS; i < t->count; i++)
+		handler_count(*wait);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+/*
+ * Does a process that sleeps with this wait event acquire the lock of the last hold, which has not begun then? Not
+ * if it may come back without the lock, or waits for others to unpin a buffer; nor if it was asleep already when
+ * the probes were installed.
+ */
+static inline bool
+acquiring(uint32 event)
+{
+	return lwlocks.count > 0 && lwlocks.asked == 0 && compat_queues_for_lock(event) &&
+		(!lwlocks.within || (event & 0xFF000000U) == PG_WAIT_LWLOCK);
+}
+
+static void
+sleep_ended(trouble *t, uint64 begin, uint64 end)
+{
+	t->asleep += end - begin;
+	t->granted = end;
+	if (MyProc != NULL && MyProc->lwWaiting)
+		return;
+	if (t->count < MAX_SLEEPS)
+		t->sleeps[t->count] = t->asleep;
+	else
+		t->sleeps[MAX_SLEEPS - 1] += t->asleep;
+	t->count++;
+	t->asleep = 0;
+}
+
+static void
+begin_trouble(trouble *t, uint64 begin)
+{
+	t->first = begin;
+	t->asleep = 0;
+	t->count = 0;
+}
+
+/*
+ * sem_wait has returned after a sleep for a lightweight lock. The server sleeps again
+ * without leaving the queue if the wake-up was meant for something else (LWLockAcquire).
+ */
+void
+lwlocks_slept(uint64 begin, uint64 end)
+{
+	uint32		last = lwlocks.count - 1;
+
+	if (acquiring(server_wait_event()))
+	{
+		if (troubles[last].first == 0)
+		{
+			begin_trouble(&troubles[last], begin);
+			lwlocks.troubled++;
+			choose_way();
+		}
+		sleep_ended(&troubles[last], begin, end);
+		hold_at(last)->since = end;
+		__atomic_store_n(&tally.slot.book->holding, lwlocks.count, __ATOMIC_RELEASE);
+	}
+	else if (lwlocks.asked != 0 || lwlocks.within)
+	{
+		if (lwlocks.trouble.first == 0)
+			begin_trouble(&lwlocks.trouble, begin);
+		sleep_ended(&lwlocks.trouble, begin, end);
+	}
+}
+
+static inline void
+copy_trouble(trouble *to, const trouble *from)
+{
+	to->first = from->first;
+	to->granted = from->granted;
+	to->count = from->count;
+	for (uint32 i = 0; i < Min(to->count, MAX_SLEEPS); i++)
+		to->sleeps[i] = from->sleeps[i];
+}
+
+/* ---------------------------------------------------------------- blockers */
+
+static void
+report_blocker(void *arg)
+{
+	blockers_report_lwlock(arg, mode_names[((tally_hold *) arg)->mode & 3], done.first,
+						 done.granted > done.first ? done.granted - done.first : 0);
+}
+
+/* What `done` says of an acquisition of `lock`; granted or not. */
+DETOUR_HANDLER static pg_noinline void
+record_done(tally_hold *lock, lock_account *account, bool granted)
+{
+	/* the clock may have begun anew in between */
+	uint64		ticks = done.granted > done.first ? done.granted - done.first : 0;
+
+	if (granted)
+		tally_record(&tally.slot, rest_of(account)->acquire, ticks);
+	record_sleeps(account, &done);
+	if (ticks >= locks_block_ticks)
+		detour_call_aside(report_blocker, lock);
+}
+
+/* The lock is released while others wait for it: publish how long it was held. */
+DETOUR_HANDLER static pg_noinline void
+publish_release(const tally_hold *hold, uint64 until)
+{
+	tally_book *book = tally.slot.book;
+	tally_freed *freed = &book->freed[book->freed_next++ % TALLY_FREED];
+
+	/* others read it (blockers.c): without a lock's address while the rest changes */
+	__atomic_store_n(&freed->lock, 0, __ATOMIC_RELAXED);
+	tally_fence_stores();
+	freed->since = hold->since;
+	freed->until = until;
+	freed->mode = hold->mode;
+	freed->account = book->run < book->used ? tally.slot.heads[book->run].stat : 0;
+	__atomic_store_n(&freed->lock, hold->lock, __ATOMIC_RELEASE);
+}
+
+/* ---------------------------------------------------------------- settling */
+
+/* The hold of two readings. */
+static inline uint64
+hold_of(uint64 ticks)
+{
+	int64		held = (int64) (ticks - window);
+
+	/* the clocks of two processors may differ slightly */
+	return likely(held > 0) ? (uint64) held : 0;
+}
+
+/* Record what is in the log; the caller has cleared tally.on. */
+DETOUR_HANDLER void
+lwlocks_settle(void)
+{
+	tally_book *book = tally.slot.book;
+	const release *end = &releases[lwlocks.logged];
+	uint64		seq;
+
+	if (lwlocks.logged == 0)
+		return;
+	if (unlikely(!window_measured))
+		detour_call_aside(measure_window, NULL);
+	seq = tally_seq_begin(&book->seq);
+
+	for (const release *r = releases; r != end; r++)
+	{
+		uint64		key = r->key & ~KEY_WAITED;
+		uint64		held = hold_of(r->ticks);
+		lock_account *account = &accounts[position_of(key)];
+
+		if (unlikely(account->key != key))
+		{
+			tally_seq_publish(&book->seq, seq);
+			account = account_of(key);
+			seq = tally_seq_begin(&book->seq);
+		}
+		tally_head_add(account->held, held);
+		tally_hist_add(account->histogram, held);
+		if (unlikely(r->key != key))
+			continue;
+		account->acquire->count++;
+		account->acquire->min = 0;
+	}
+	tally_seq_publish(&book->seq, seq);
+	lwlocks.logged = 0;
+}
+
+/* From reserving space in the WAL to the end of the copying a process holds one of the locks WALInsert. */
+void
+lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
+{
+	uint64		key = KEY(LWTRANCHE_WAL_INSERT, tally.phase, MODE_EXCLUSIVE);
+	uint32	   *index = &insertions[tally.phase];
+
+	if (unlikely(!window_measured))
+		measure_window(NULL);
+	*count = *ticks = 0;
+	if (*index == PROBE_UNTOUCHED)
+		*index = touch("held", key);
+	if (*index != TALLY_NONE)
+	{
+		*count = tally.slot.heads[*index].count;
+		*ticks = tally.slot.heads[*index].total;
+	}
+	for (uint32 i = 0; i < lwlocks.logged; i++)
+		if ((releases[i].key & ~KEY_WAITED) == key)
+		{
+			(*count)++;
+			*ticks += hold_of(releases[i].ticks);
+		}
+}
+
+/* The level word has changed: what was noted before a reset is not to be counted after it. */
+void
+lwlocks_follow(uint32 before, uint32 word, uint64 now)
+{
+	if (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word))
+		lwlocks.logged = 0;
+}
+
+/* The process waits for something to do: do acquisitions and releases balance? */
+static pg_noinline void
+check_balance(void)
+{
+	bool		buffer = false;
+	uint32		unreleased = lwlocks.count;
+	uint32		unacquired = lwlocks.unacquired;
+
+#if COMPAT_BUFFER_LOCKS
+	buffer = unreleased > 0 && hold_at(0)->tranche == COMPAT_BUFFER_TRANCHE;
+#endif
+	if (lwlocks.balanced && unacquired == 0)
+		lwlocks.unknown = false;
+	lwlocks.balanced = true;
+	lwlocks.unacquired = 0;
+	if (unreleased == 0 && unacquired == 0)
+		return;
+	while (lwlocks.count > 0)
+		troubles[--lwlocks.count].first = 0;
+	lwlocks.troubled = 0;
+	choose_way();
+	tally.slot.book->holding = 0;
+	lwlocks_imbalance = (lock_imbalance) {
+		.found = true,
+		.group = buffer ? LOCKS_BUFFER : LOCKS_LIGHTWEIGHT,
+		.unreleased = unreleased,
+		.unacquired = unacquired,
+	};
+}
+
+void
+lwlocks_before_wait(uint32 event)
+{
+	bool		acquires;
+
+	if (event == WAIT_EVENT_CLIENT_READ || (event & 0xFF000000U) == PG_WAIT_ACTIVITY)
+		check_balance();
+	acquires = acquiring(event);
+	if (lwlocks.count == acquires)
+	{
+		if (heavylocks_pending)
+			heavylocks_settle();
+		if (lwlocks.logged > 0)
+			lwlocks_settle();
+		if (unlikely(probe_level_until() != 0))
+			tally_end_level(tally.slot.segment, probe_now());
+	}
+	if (acquires)
+		tally.slot.book->holding = lwlocks.count - 1;
+}
+
+/* An error: functions are left without returning. */
+DETOUR_HANDLER void
+lwlocks_jump(void)
+{
+	lwlocks.within = false;
+	lwlocks.asked = lwlocks.until = 0;
+	lwlocks.releasing = 0;
+	choose_way();
+}
+
+/* ---------------------------------------------------------------- handlers */
+
+/* The tick now, where the short way is taken. */
+static inline uint64
+plain_now(void)
+{
+#ifdef TALLY_CLOCK_COUNTER
+	return tally_counter();
+#else
+	return 0;
+#endif
+}
+
+static inline void
+write_hold(tally_hold *hold, uintptr_t lock, uint64 since, uint32 tranche, uint32 mode)
+{
+	hold->lock = lock;
+	hold->since = since;
+	hold->tranche = tranche;
+	hold->mode = mode;
+	lwlocks.count++;
+	/* a reader that sees the number sees the hold */
+	__atomic_store_n(&tally.slot.book->holding, lwlocks.count, __ATOMIC_RELEASE);
+}
+
+/* Since then, or from now on if that is 0. */
+DETOUR_HANDLER static pg_noinline void
+begin_hold_at(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
+{
+	if (tally.claimed && lwlocks.count < MAX_HOLDS)
+		write_hold(hold_at(lwlocks.count), lock, since != 0 ? since : handler_now(), tranche, mode);
+}
+
+/* The lock is about to be acquired, without fail. False: by begin_hold_at, since something is special. */
+static inline bool
+begin_hold(uintptr_t lock, uint32 tranche, uint32 mode)
+{
+	if (unlikely(lwlocks.count >= lwlocks.plain))
+		return false;
+	write_hold(&tally.slot.book->holds[lwlocks.count], lock, plain_now(), tranche, mode);
+	return true;
+}
+
+/* Before what may come back without the lock. */
+static inline void
+begin_attempt(void)
+{
+	lwlocks.asked = handler_now();
+	lwlocks.trouble.first = 0;
+	lwlocks.trouble.count = 0;
+}
+
+/* It was acquired, `since` then unless it had to be waited for. */
+DETOUR_HANDLER static pg_noinline void
+attempt_succeeded(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
+{
+	uint32		i = lwlocks.count;
+	bool		waited = lwlocks.trouble.first != 0;
+
+	lwlocks.asked = 0;
+	begin_hold_at(lock, tranche, mode, waited ? lwlocks.trouble.granted : since);
+	if (!waited || lwlocks.count == i)
+		return;
+	copy_trouble(&troubles[i], &lwlocks.trouble);
+	lwlocks.trouble.first = 0;
+	lwlocks.troubled++;
+	choose_way();
+}
+
+/* It was not acquired: count a failure, and its sleeps. */
+DETOUR_HANDLER static pg_noinline void
+record_failure(uintptr_t lock, uint32 tranche, uint32 mode, bool failed)
+{
+	tally_hold	wanted = {.lock = lock, .tranche = tranche, .mode = mode};
+	lock_account *account;
+
+	lwlocks.asked = 0;
+	copy_trouble(&done, &lwlocks.trouble);
+	lwlocks.trouble.first = 0;
+	if (!handler_on())
+		return;
+	tally.on = false;
+	account = account_of(key_of(&wanted));
+	if (failed && rest_of(account)->failed == PROBE_UNTOUCHED)
+		detour_call_aside(touch_failed, account);
+	if (failed)
+		handler_count(rest_of(account)->failed);
+	if (done.count > 0)
+		record_done(&wanted, account, false);
+	tally.on = true;
+}
+
+DETOUR_HANDLER static pg_noinline void
+acquire_with_care(LWLock *lock, LWLockMode mode)
+{
+	begin_hold_at((uintptr_t) lock, lock->tranche, mode, 0);
+}
+
+/* Before LWLockAcquire, which sooner or later has the lock. */
+DETOUR_HANDLER HOT_CODE static void
+before_acquire(LWLock *lock, LWLockMode mode)
+{
+	if (unlikely(!begin_hold((uintptr_t) lock, lock->tranche, mode)))
+		acquire_with_care(lock, mode);
+}
+
+/* What a function of the server that gives a bool has left in its register: only the low byte is defined. */
+static inline bool
+is_true(int result)
+{
+	return (result & 0xFF) != 0;
+}
+
+/* Before LWLockConditionalAcquire, LWLockAcquireOrWait and LWLockWaitForVar. */
+DETOUR_HANDLER HOT_CODE static void
+before_attempt(LWLock *lock, uint64 ignored)
+{
+	begin_attempt();
+}
+
+/* After LWLockConditionalAcquire and LWLockAcquireOrWait. */
+DETOUR_HANDLER HOT_CODE static int
+after_attempt(LWLock *lock, LWLockMode mode, int result)
+{
+	if (is_true(result))
+		attempt_succeeded((uintptr_t) lock, lock->tranche, mode, lwlocks.asked);
+	else
+		record_failure((uintptr_t) lock, lock->tranche, mode, true);
+	return result;
+}
+
+/* After LWLockWaitForVar, which never takes the lock. */
+DETOUR_HANDLER static int
+after_wait_for_var(LWLock *lock, uint64 ignored, int result)
+{
+	if (lwlocks.trouble.count > 0)
+		record_failure((uintptr_t) lock, lock->tranche, MODE_VARIABLE, false);
+	lwlocks.asked = 0;
+	return result;
+}
+
+/* The lock is not the last one acquired. Moves its hold to the end; false: it has none. */
+DETOUR_HANDLER static pg_noinline bool
+find_hold(uintptr_t lock)
+{
+	uint32		last = lwlocks.count - 1;
+	uint32		i = lwlocks.count;
+	tally_hold	hold;
+
+	while (i > 0 && hold_at(i - 1)->lock != lock)
+		i--;
+	if (i == 0)
+		return false;
+	i--;
+	hold = *hold_at(i);
+	if (unlikely(lwlocks.troubled > 0))
+		copy_trouble(&done, &troubles[i]);
+	for (; i < last; i++)
+	{
+		*hold_at(i) = *hold_at(i + 1);
+		if (unlikely(lwlocks.troubled > 0))
+			copy_trouble(&troubles[i], &troubles[i + 1]);
+	}
+	*hold_at(last) = hold;
+	if (unlikely(lwlocks.troubled > 0))
+		copy_trouble(&troubles[last], &done);
+	return true;
+}
+
+/* Is the lock held, as far as we know? Then its hold is the last one. */
+static inline bool
+has_hold(uintptr_t lock)
+{
+	return lwlocks.count > 0 &&
+		(likely(hold_at(lwlocks.count - 1)->lock == lock) || find_hold(lock));
+}
+
+/* Does anybody wait for it? */
+static inline bool
+is_awaited(uintptr_t lock, uint32 tranche)
+{
+#if COMPAT_BUFFER_LOCKS
+	if (tranche == COMPAT_BUFFER_TRANCHE)
+		return compat_buffer_awaited(lock);
+#endif
+	return (pg_atomic_read_u32(&((LWLock *) lock)->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0;
+}
+
+/* So long a hold is published also if its end woke nobody: others may hold the lock still, in shared mode. */
+#define LONG_HOLD (UINT64CONST(1) << 16)	/* ticks */
+
+static void
+end_level(void *unused)
+{
+	tally_end_level(tally.slot.segment, tally_now(tally.clock));
+}
+
+/* No process waits for this one now: do what has waited for that. The caller has cleared tally.on. */
+static inline void
+catch_up(void)
+{
+	if (lwlocks.logged >= (lwlocks.count == 0 ? RELEASES_MANY : RELEASES))
+		lwlocks_settle();
+	if (lwlocks.count == 0)
+	{
+		if (heavylocks_pending)
+			heavylocks_settle();
+		if (handler_level_ended(handler_now()))
+			detour_call_aside(end_level, NULL);
+	}
+}
+
+/* The last hold, of this lock, has ended in any way. The slot's copy of the address leads nowhere: others may write it. */
+DETOUR_HANDLER static pg_noinline void
+end_last_hold(uintptr_t lock, uint64 until, bool published)
+{
+	uint32		last = --lwlocks.count;
+	tally_hold	hold = *hold_at(last);
+	bool		waited = lwlocks.troubled > 0 && troubles[last].first != 0;
+
+	tally.slot.book->holding = last;
+	if (waited)
+	{
+		copy_trouble(&done, &troubles[last]);
+		troubles[last].first = 0;
+		lwlocks.troubled--;
+	}
+	if (!published && until - hold.since >= LONG_HOLD && is_awaited(lock, hold.tranche))
+		publish_release(&hold, until);
+	if (*(const volatile uint32 *) tally.level_word != tally.word_seen)
+		return;
+	if (likely(lwlocks.logged < RELEASES))
+		releases[lwlocks.logged++] = (release) {
+			.ticks = until - hold.since,
+			.key = key_of(&hold) | (waited ? KEY_WAITED : 0),
+		};
+	if (!tally.on)
+		return;
+	tally.on = false;
+	if (waited)
+		record_done(&hold, account_of(key_of(&hold)), true);
+	catch_up();
+	tally.on = true;
+}
+
+/* The lock has been released, and something is special. */
+DETOUR_HANDLER static pg_noinline void
+end_hold_with_care(uintptr_t lock, uint64 now)
+{
+	bool		woke = lwlocks.until != 0;
+
+	if (woke)
+		now = lwlocks.until;
+	else if (!reads_counter())
+		now = handler_now();
+	lwlocks.until = 0;
+	/* One that is not known was acquired before the probes were installed, or unseen. */
+	if (has_hold(lock))
+		end_last_hold(lock, now, woke);
+	else
+	{
+		lwlocks.unacquired += lwlocks.balanced;
+		lwlocks.unknown = true;
+	}
+	choose_way();
+}
+
+/* The lock has been released. */
+static inline void
+end_hold(uintptr_t lock)
+{
+	uint64		now = plain_now();
+	uint32		last = lwlocks.count - 1;
+	const tally_hold *hold;
+	release    *r;
+
+	lwlocks.releasing = 0;
+	/* The list does not hold all that a process may hold; what is plain is in it. */
+	if (unlikely(last >= lwlocks.plain || (hold = &tally.slot.book->holds[last])->lock != lock ||
+				 lwlocks.logged >= RELEASES_MANY ||
+				 *(const volatile uint32 *) tally.level_word != tally.word_seen))
+	{
+		end_hold_with_care(lock, now);
+		return;
+	}
+	lwlocks.count = last;
+	tally.slot.book->holding = last;
+	r = &releases[lwlocks.logged++];
+	r->ticks = now - hold->since;
+	r->key = key_of(hold);
+}
+
+/*
+ * Before LWLockRelease. The same before LWLockDisown: what is held ends where it is given up, since its releaser is
+ * another process.
+ */
+DETOUR_HANDLER HOT_CODE static void
+before_release(LWLock *lock, uint64 ignored)
+{
+	lwlocks.releasing = (uintptr_t) lock;
+}
+
+DETOUR_HANDLER HOT_CODE static int
+after_release(LWLock *lock, uint64 ignored, int result)
+{
+	end_hold((uintptr_t) lock);
+	return result;
+}
+
+/* The process wakes another one. Does it release a lock, and is this the first that it wakes? */
+void
+lwlocks_waking(void)
+{
+	uint64		now;
+
+	if (lwlocks.releasing == 0 || lwlocks.until != 0)
+		return;
+	now = probe_now();
+	if (!has_hold(lwlocks.releasing))
+		return;
+	lwlocks.until = now;
+	choose_way();
+	/* now, since the other one will look for who held it */
+	publish_release(hold_at(lwlocks.count - 1), now);
+}
+
+/* Before LWLockReleaseAll, by which an error ends. */
+DETOUR_HANDLER static void
+before_release_all(uint64 ignored, uint64 ignored_too)
+{
+	lwlocks_jump();
+	lwlocks.all_released = handler_now();
+}
+
+/*
+ * After it. If it did not call LWLockRelease (18 has a copy of that in it), the holds are still there. The locks
+ * on buffers are released a little later, by the resource owner, and unseen.
+ */
+DETOUR_HANDLER static int
+after_release_all(uint64 ignored, uint64 ignored_too, int result)
+{
+	while (lwlocks.count > 0)
+	{
+		publish_release(hold_at(lwlocks.count - 1), lwlocks.all_released);
+		end_last_hold(0, lwlocks.all_released, true);
+	}
+	choose_way();
+	return result;
+}
+
+/* ---------------------------------------------------------------- the window */
+
+#define WINDOWS 16					/* of which the shortest counts */
+
+/*
+ * How long is it from reading to reading if a lock is released as soon as it is acquired? Measured with a lock of
+ * our own, so nobody is kept waiting, when the first holds are to be recorded: then both functions are known to be
+ * seen. Where an error would do harm, it is measured later.
+ */
+static void
+measure_window(void *unused)
+{
+	const uint32 logged = lwlocks.logged;
+	const release first = releases[0];
+	uint64		shortest = UINT64_MAX;
+	bool		seen = true;
+	LWLock		lock;
+
+	choose_way();
+	if (MyProc == NULL || CritSectionCount > 0 || InterruptHoldoffCount >= MAX_HOLDS / 2 ||
+		lwlocks.count >= (reads_counter() ? lwlocks.plain : TALLY_HOLDS) || logged == 0 || lwlocks.unknown)
+		return;
+	LWLockInitialize(&lock, LWTRANCHE_PARALLEL_APPEND);
+	for (int i = 0; i < WINDOWS && seen; i++)
+	{
+		lwlocks.logged = 0;
+		LWLockAcquire(&lock, LW_EXCLUSIVE);
+		LWLockRelease(&lock);
+		seen = lwlocks.logged == 1;
+		shortest = Min(shortest, releases[0].ticks);
+	}
+	releases[0] = first;
+	lwlocks.logged = logged;
+	window = seen ? shortest : 0;
+	window_measured = seen;
+}
+
+/* ---------------------------------------------------------------- buffers */
+
+#if COMPAT_BUFFER_LOCKS
+static inline bool
+is_shared_buffer(Buffer buffer)
+{
+	return buffer > 0 && !lwlocks.within;
+}
+
+static inline uint32
+mode_of(BufferLockMode mode)
+{
+	return mode == BUFFER_LOCK_SHARE ? MODE_SHARED
+		: mode == BUFFER_LOCK_EXCLUSIVE ? MODE_EXCLUSIVE : MODE_SHARE_EXCLUSIVE;
+}
+
+/* Before LockBufferInternal, which LockBuffer calls to lock. */
+DETOUR_HANDLER HOT_CODE static void
+before_lock_buffer(Buffer buffer, BufferLockMode mode)
+{
+	if (is_shared_buffer(buffer) && !begin_hold(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, mode_of(mode)))
+		begin_hold_at(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, mode_of(mode), 0);
+}
+
+/* Before and after ConditionalLockBuffer. */
+DETOUR_HANDLER static void
+before_try_buffer(Buffer buffer, uint64 ignored)
+{
+	if (is_shared_buffer(buffer))
+		begin_attempt();
+}
+
+DETOUR_HANDLER static int
+after_try_buffer(Buffer buffer, uint64 ignored, int result)
+{
+	if (!is_shared_buffer(buffer))
+		return result;
+	if (is_true(result))
+		attempt_succeeded(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, MODE_EXCLUSIVE, lwlocks.asked);
+	else
+		record_failure(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, MODE_EXCLUSIVE, true);
+	return result;
+}
+
+/* Before LockBufferForCleanup and ConditionalLockBufferForCleanup: only whether they end with the lock counts. */
+DETOUR_HANDLER static void
+before_cleanup(Buffer buffer, uint64 ignored)
+{
+	lwlocks.within = true;
+	lwlocks.trouble.first = 0;
+	lwlocks.trouble.count = 0;
+}
+
+DETOUR_HANDLER static int
+after_lock_cleanup(Buffer buffer, uint64 ignored, int result)
+{
+	lwlocks.within = false;
+	if (is_shared_buffer(buffer))
+		attempt_succeeded(compat_buffer_lock(buffer), COMPAT_BUFFER_TRANCHE, MODE_EXCLUSIVE, 0);
+	return result;
+}
+
+DETOUR_HANDLER static int
+after_try_cleanup(Buffer buffer, uint64 ignored, int result)
+{
+	lwlocks.within = false;
+	lwlocks.asked = 0;
+	return after_try_buffer(buffer, 0, result);
+}
+
+/* Before UnlockBuffer. */
+DETOUR_HANDLER HOT_CODE static void
+before_unlock_buffer(Buffer buffer, uint64 ignored)
+{
+	if (is_shared_buffer(buffer))
+		lwlocks.releasing = compat_buffer_lock(buffer);
+}
+
+/*
+ * After UnlockBuffer and UnlockReleaseBuffer. A lock that is not known was taken by the buffer manager itself, for a
+ * page that it has made.
+ */
+DETOUR_HANDLER HOT_CODE static int
+after_unlock_buffer(Buffer buffer, uint64 ignored, int result)
+{
+	uintptr_t	lock;
+
+	if (!is_shared_buffer(buffer))
+		return result;
+	lock = compat_buffer_lock(buffer);
+	lwlocks.releasing = 0;
+	if (has_hold(lock))
+		end_hold(lock);
+	return result;
+}
+#endif
+
+#define LIGHTWEIGHT(name, before, after, needed) \
+	{name, {DETOUR_WRAP, (void *) (before), (void *) (after), 0}, LOCKS_LIGHTWEIGHT, needed}
+#define BUFFER(name, before, after) \
+	{name, {DETOUR_WRAP, (void *) (before), (void *) (after), 0}, LOCKS_BUFFER, true}
+
+const lock_detour lwlocks_detours[LWLOCKS_DETOURS] = {
+	LIGHTWEIGHT("LWLockAcquire", before_acquire, NULL, true),
+	LIGHTWEIGHT("LWLockConditionalAcquire", before_attempt, after_attempt, true),
+	LIGHTWEIGHT("LWLockAcquireOrWait", before_attempt, after_attempt, true),
+	LIGHTWEIGHT("LWLockRelease", before_release, after_release, true),
+	LIGHTWEIGHT("LWLockWaitForVar", before_attempt, after_wait_for_var, false),
+	LIGHTWEIGHT("LWLockReleaseAll", before_release_all, after_release_all, false),
+#if COMPAT_LWLOCK_DISOWN
+	LIGHTWEIGHT("LWLockDisown", before_release, after_release, false),
+#endif
+#if COMPAT_BUFFER_LOCKS
+	BUFFER("LockBufferInternal", before_lock_buffer, NULL),
+	BUFFER("ConditionalLockBuffer", before_try_buffer, after_try_buffer),
+	BUFFER("UnlockBuffer", before_unlock_buffer, after_unlock_buffer),
+	BUFFER("UnlockReleaseBuffer", before_unlock_buffer, after_unlock_buffer),
+	BUFFER("LockBufferForCleanup", before_cleanup, after_lock_cleanup),
+	BUFFER("ConditionalLockBufferForCleanup", before_cleanup, after_try_cleanup),
+#endif
+};

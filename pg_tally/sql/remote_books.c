@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * remote_books.c
+ *	  Slots and groups for a reader elsewhere.
+ *
+ * The reader cannot repeat a copy that was torn, nor see which slots were merged meanwhile. So what is sent is already as
+ * of one instant, by the protocol of format/FORMAT.md (section 7): slots first, then groups while no merge goes on;
+ * slots that the log of merges names in between are sent as free.
+ *
+ * A slot's book, its current statement and its local entries are copied between two equal readings of the current
+ * statement's seq: no wait of the statement is in both or in neither. All of it is put first, and sent when the slot
+ * still has the owner that its entry names.
+ */
+#include "base/compat.h"
+
+#include <string.h>
+
+#include "miscadmin.h"
+
+#include "sql/remote_reading.h"
+
+#define SLOT_STATES 4				/* copies of a slot that is retired, merged, and claimed again */
+#define SLOT_TRIES 20				/* copies of a slot, while its statements end */
+#define GROUP_TRIES 500				/* copies of all groups, while slots are merged */
+#define GROUP_PAUSE 100L			/* us */
+#define OCTAVE 8u					/* buckets */
+
+static uint64
+hidden(const remote_reading *r, uint64 address)
+{
+	uint64		h = (address ^ r->lock_key) * UINT64CONST(0x9E3779B97F4A7C15);
+
+	return address == 0 ? 0 : (h ^ h >> 29) | 1;
+}
+
+/* ---------------------------------------------------------------- books */
+
+/* The lines of a head's histogram, one for each octave that has updates. */
+static void
+put_histogram(remote_reading *r, uint32 index, uint32 at, const tally_head *head)
+{
+	tally_segment *segment = r->segment;
+	uint64	   *hist = tally_hist_of(segment, tally_book_at(segment, index), at);
+	uint32		low = tally_bucket(head->min) / OCTAVE;
+	uint32		high = tally_bucket(head->max) / OCTAVE;
+
+	for (uint32 octave = low; octave <= high && octave < TALLY_HIST_BUCKETS / OCTAVE; octave++)
+	{
+		uint64	   *line = &hist[tally_bucket_at(octave * OCTAVE)];
+		uint64		copy[OCTAVE];
+
+		tally_read_words(copy, line, sizeof(copy));
+		remote_put(r, (char *) line - (char *) segment->header, copy, sizeof(copy));
+	}
+}
+
+/* Copy a book and its heads, of one instant; not the heads if the image has them. */
+static void
+copy_book(remote_reading *r, uint32 index, bool same_owner, tally_book_copy *copy, bool *heads_known)
+{
+	tally_book *book = tally_book_at(r->segment, index);
+	uint64		seq = __atomic_load_n(&book->seq, __ATOMIC_ACQUIRE);
+	uint64		known_seq;
+	tally_read_result result;
+
+	remote_known(r, (char *) &book->seq - (char *) r->segment->header, &known_seq, sizeof(known_seq));
+	*heads_known = same_owner && (seq & 1) == 0 && seq == known_seq;
+	if (*heads_known)
+	{
+		tally_read_words(&copy->book, book, sizeof(*book));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&book->seq, __ATOMIC_RELAXED) == seq)
+			return;
+		*heads_known = false;
+	}
+	result = tally_read_book(r->segment, index, copy);
+	copy->book.seq = remote_seq(copy->book.seq, result);
+}
+
+static void
+put_book(remote_reading *r, uint32 index, tally_book_copy *copy, bool heads_known)
+{
+	tally_segment *segment = r->segment;
+	tally_book *book = tally_book_at(segment, index);
+	uint64		offset = (char *) book - (char *) segment->header;
+
+	for (int i = 0; i < TALLY_HOLDS; i++)
+		copy->book.holds[i].lock = hidden(r, copy->book.holds[i].lock);
+	for (int i = 0; i < TALLY_FREED; i++)
+		copy->book.freed[i].lock = hidden(r, copy->book.freed[i].lock);
+	remote_put(r, offset, &copy->book, sizeof(copy->book));
+	for (uint32 i = 0; !heads_known && i < copy->book.used; i++)
+	{
+		uint64		at = offset + sizeof(tally_book) + i * sizeof(tally_head);
+		tally_head	known;
+
+		remote_known(r, at, &known, sizeof(known));
+		if (memcmp(&known, &copy->heads[i], sizeof(known)) == 0)
+			continue;
+		remote_put(r, at, &copy->heads[i], sizeof(tally_head));
+		if (copy->heads[i].count > 0)
+			put_histogram(r, index, i, &copy->heads[i]);
+	}
+}
+
+/* ---------------------------------------------------------------- local entries of statements */
+
+/* The words up to `counts`, which tell whether anything else has changed. */
+#define LOCAL_HEAD offsetof(tally_local_statement, counts)
+
+/* A session may execute statements of other roles: in a function of theirs, or after SET ROLE. */
+static void
+put_local_statement(remote_reading *r, uint32 slot, uint32 index)
+{
+	tally_local_statement *local = &tally_local_statements_of(r->segment, slot)[index];
+	uint64		offset = (char *) local - (char *) r->segment->header;
+	tally_local_statement known;
+	tally_local_statement copy;
+	tally_read_result result;
+
+	remote_known(r, offset, &known, LOCAL_HEAD);
+	tally_read_words(&copy, local, LOCAL_HEAD);
+	if (memcmp(&copy, &known, LOCAL_HEAD) == 0)
+		return;
+	memset(&copy, 0, sizeof(copy));
+	result = tally_read_local_statement(r->segment, slot, index, &copy);
+	if (result == TALLY_READ_ABSENT || !remote_may_see(r, copy.key.user_id, result))
+	{
+		/* its content may stay: who is free does not count */
+		known.state = 0;
+		remote_put(r, offset, &known, LOCAL_HEAD);
+		return;
+	}
+	copy.seq = remote_seq(copy.seq, result);
+	remote_put(r, offset, &copy, sizeof(copy));
+}
+
+/* The statement in progress. Of another role's statement only its times are sent. */
+static void
+put_current(remote_reading *r, uint32 slot, const tally_current *current, tally_read_result result)
+{
+	tally_current copy = *current;
+
+	copy.seq = remote_seq(copy.seq, result);
+	if (!remote_may_see(r, copy.key.user_id, result))
+		copy.key = (tally_statement_key) {.before = 1};
+	/* parts beyond the used ones do not count */
+	remote_put(r, tally_offset(&r->segment->cold.caches, slot), &copy,
+			   offsetof(tally_current, parts) + Min(copy.used, TALLY_PARTS) * sizeof(tally_part));
+}
+
+/* The text of its message, as long as it is not known which statement that is. */
+static void
+put_message_text(remote_reading *r, uint32 slot, const tally_current *current)
+{
+	tally_message_text copy;
+
+	if (current->key.before == 0 ||
+		tally_read_message_text(r->segment, slot, current, &copy) == TALLY_READ_ABSENT ||
+		!remote_may_see(r, copy.user_id, TALLY_READ_CONSISTENT))
+		return;
+	remote_put(r, tally_offset(&r->segment->cold.caches, slot) + TALLY_MESSAGE_TEXT_OFFSET, &copy, sizeof(copy));
+}
+
+/* ---------------------------------------------------------------- slots */
+
+/* Local entries of a slot that are to be sent. */
+static uint32
+local_limit(const remote_reading *r, uint32 slot)
+{
+	return (r->parts & REMOTE_STATEMENTS) != 0 ? tally_read_local_limit(r->segment, slot) : 0;
+}
+
+/* The same where it has no owner: its last one may have left some that it could not flush. */
+static uint32
+left_limit(const remote_reading *r, uint32 slot)
+{
+	uint32		limit = local_limit(r, slot);
+
+	for (uint32 index = 0; index < limit; index++)
+		if (__atomic_load_n(&tally_local_statements_of(r->segment, slot)[index].state, __ATOMIC_ACQUIRE) == 1)
+			return limit;
+	return 0;
+}
+
+static void
+put_free(remote_reading *r, uint32 slot, uint32 left)
+{
+	uint64		offset = tally_offset(&r->segment->cold.entries, slot);
+	tally_slot_entry entry;
+
+	r->ticks[slot] = 0;
+	remote_known(r, offset, &entry, sizeof(entry));
+	if (entry.state == TALLY_SLOT_FREE && entry.local_statements == 0 && left == 0)
+		return;
+	for (uint32 index = 0; index < left; index++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		put_local_statement(r, slot, index);
+	}
+	entry.state = TALLY_SLOT_FREE;
+	entry.local_statements = left;
+	entry.local_relations = 0;
+	remote_put(r, offset, &entry, sizeof(entry));
+	remote_send_public(r);
+}
+
+/*
+ * Put the slot's book, its current statement and its local entries, as of one instant if they come to rest. Returns the
+ * tick up to which what runs in it was seen to run.
+ */
+static uint64
+put_content(remote_reading *r, uint32 slot, bool same_owner, uint32 limit)
+{
+	tally_segment *segment = r->segment;
+	tally_current *live = limit > 0 ? tally_current_of(segment, slot) : NULL;
+	tally_book_copy copy = {.heads = r->heads};
+	uint64		tick = 0;
+
+	for (int i = 0; i < SLOT_TRIES; i++)
+	{
+		tally_current current;
+		tally_read_result result = TALLY_READ_ABSENT;
+		bool		heads_known;
+		bool		whole;
+		uint64		before;
+
+		CHECK_FOR_INTERRUPTS();
+		remote_forget(r);
+		before = tally_now(segment->clock);
+		if (live != NULL)
+			result = tally_read_guarded(&live->seq, &current, live, sizeof(current));
+		for (uint32 index = 0; index < limit; index++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			put_local_statement(r, slot, index);
+		}
+		copy_book(r, slot, same_owner, &copy, &heads_known);
+		tick = tally_now(segment->clock);
+		/* it still runs at that tick, else the next reading has it */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		whole = __atomic_load_n(&tally_book_at(segment, slot)->seq, __ATOMIC_RELAXED) == copy.book.seq &&
+			(live == NULL || __atomic_load_n(&live->seq, __ATOMIC_RELAXED) == remote_seq(current.seq, result));
+		if (!whole && i < SLOT_TRIES - 1)
+			continue;
+		if (!whole)
+			tick = Max(copy.book.run_start, before);
+		if (live != NULL)
+		{
+			put_current(r, slot, &current, result);
+			put_message_text(r, slot, &current);
+		}
+		put_book(r, slot, &copy, heads_known);
+		break;
+	}
+	return tick;
+}
+
+/* False: its owner has ended meanwhile, so what was copied may be its successor's. */
+static bool
+send_slot(remote_reading *r, uint32 slot)
+{
+	tally_segment *segment = r->segment;
+	uint64		offset = tally_offset(&segment->cold.entries, slot);
+	uint32		limit = local_limit(r, slot);
+	tally_slot_entry known;
+	tally_slot_entry entry;
+	tally_blocked blocked;
+	tally_read_result result = tally_read_entry(segment, slot, &entry);
+	uint64		tick;
+
+	if (result == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id, result))
+	{
+		put_free(r, slot, result == TALLY_READ_ABSENT ? left_limit(r, slot) : 0);
+		return true;
+	}
+	remote_known(r, offset, &known, sizeof(known));
+	tick = put_content(r, slot, known.generation == entry.generation && known.state != TALLY_SLOT_FREE, limit);
+	if (tally_read_blocked(segment, slot, &blocked) != TALLY_READ_CONSISTENT)
+		memset(&blocked, 0, sizeof(blocked));
+	if (!tally_read_is_same(segment, slot, &entry))
+	{
+		remote_forget(r);
+		return false;
+	}
+	entry.blocked = blocked;
+	/* without their content */
+	entry.local_statements = limit;
+	if ((r->parts & REMOTE_RELATIONS) == 0)
+		entry.local_relations = 0;
+	entry.identity_seq &= ~1u;
+	remote_put(r, offset, &entry, sizeof(entry));
+	if (remote_send_of(r, entry.user_id, result))
+		r->ticks[slot] = entry.state == TALLY_SLOT_LIVE ? tick : 0;
+	return true;
+}
+
+/* A slot that is retired and not merged yet is sent as such: its time is in no group. */
+static void
+put_slot(remote_reading *r, uint32 slot)
+{
+	for (int i = 0; i < SLOT_STATES; i++)
+		if (send_slot(r, slot))
+			return;
+	put_free(r, slot, 0);
+}
+
+/* ---------------------------------------------------------------- groups */
+
+static void
+put_group(remote_reading *r, uint32 index)
+{
+	tally_segment *segment = r->segment;
+	uint64		offset = tally_offset(&segment->cold.entries, index);
+	tally_book_copy copy = {.heads = r->heads};
+	tally_slot_entry entry;
+	tally_slot_entry known;
+	tally_read_result result = tally_read_entry(segment, index, &entry);
+	bool		heads_known;
+
+	if (result == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id, result))
+	{
+		remote_known(r, offset, &known, sizeof(known));
+		if (known.state != TALLY_SLOT_FREE)
+		{
+			memset(&entry, 0, sizeof(entry));
+			remote_put(r, offset, &entry, sizeof(entry));
+			remote_send_public(r);
+		}
+		return;
+	}
+	copy_book(r, index, false, &copy, &heads_known);
+	put_book(r, index, &copy, heads_known);
+	if (!tally_read_is_same(segment, index, &entry))
+	{
+		/* by a merge, so all groups are read again */
+		remote_forget(r);
+		return;
+	}
+	entry.identity_seq &= ~1u;
+	remote_put(r, offset, &entry, sizeof(entry));
+	(void) remote_send_of(r, entry.user_id, result);
+}
+
+/* What these merges moved into groups is not in slots as well. */
+static void
+free_merged(remote_reading *r, uint64 from, uint64 to)
+{
+	const tally_region *log = &r->segment->cold.merge_log;
+
+	for (uint64 n = from; n < to; n++)
+	{
+		const uint64 *item = tally_at(r->segment, log, (uint32) (n % log->count));
+		uint64		merged = __atomic_load_n(item, __ATOMIC_RELAXED);
+		uint32		slot = (uint32) merged;
+		tally_slot_entry known;
+
+		if (slot >= r->segment->cold.slots)
+			continue;
+		remote_known(r, tally_offset(&r->segment->cold.entries, slot), &known, sizeof(known));
+		if (known.state != TALLY_SLOT_FREE && known.generation == (uint32) (merged >> 32))
+			put_free(r, slot, left_limit(r, slot));
+	}
+}
+
+bool
+remote_put_books(remote_reading *r)
+{
+	tally_segment *segment = r->segment;
+	tally_books_mark began;
+	tally_books_mark mark;
+	tally_header live;
+	bool		whole = false;
+
+	(void) tally_read_books_begin(segment, &began);
+	for (uint32 slot = 0; slot < segment->cold.slots; slot++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		put_slot(r, slot);
+	}
+	for (int i = 0; i < GROUP_TRIES && !whole; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!tally_read_books_begin(segment, &mark))
+		{
+			pg_usleep(GROUP_PAUSE);
+			continue;
+		}
+		for (uint32 i_group = 0; i_group < segment->cold.groups; i_group++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			put_group(r, segment->cold.slots + i_group);
+		}
+		whole = tally_read_books_end(segment, &mark);
+	}
+	if (!whole || mark.resets != began.resets || mark.merges - began.merges > segment->cold.merge_log.count)
+		return false;
+	free_merged(r, began.merges, mark.merges);
+
+	tally_read_words(&live, segment->header, sizeof(live));
+	live.merge_count = mark.merges;
+	live.merge_active = 0;
+	live.merge_lock = 0;
+	if (!r->viewer.sees_all)
+		live.event_count = 0;
+	if (!r->viewer.sees_settings)
+	{
+		memset(live.host, 0, sizeof(live.host));
+		memset(live.socket_dir, 0, sizeof(live.socket_dir));
+	}
+	remote_put(r, 0, &live, sizeof(live));
+	remote_send_public(r);
+	return true;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * remote_reading.h
+ *	  One reading of the segment for a reader elsewhere, in parts.
+ */
+#ifndef PG_TALLY_REMOTE_READING_H
+#define PG_TALLY_REMOTE_READING_H
+
+#include "postgres.h"
+
+#include "sql/remote_image.h"
+#include "sql/view.h"
+
+/* What the reader wants besides sessions, groups, names and events. */
+#define REMOTE_STATEMENTS	0x1		/* and what sessions execute */
+#define REMOTE_PLANS		0x2
+#define REMOTE_RELATIONS	0x4
+/* ... and what it can do. */
+#define REMOTE_ZSTD			0x8		/* unpack zstd */
+
+typedef struct remote_reading
+{
+	uint32		parts;				/* REMOTE_* */
+	tally_segment *segment;
+	remote_image *image;
+	viewer		viewer;				/* without pg_read_all_stats it gets what is of roles whose member it is */
+	uint64		lock_key;			/* hides the addresses of locks */
+	uint64	   *ticks;				/* of each slot: up to when what runs in it was seen to run; 0: no live owner */
+	uint64	   *flushes;			/* of each set, when the reading began */
+	tally_head *heads;				/* space for a book's */
+} remote_reading;
+
+/*
+ * The seq of what was copied. Odd, as in the segment, if its owner was stopped in an update: by that the reader, who
+ * cannot repeat the copy, knows that its figures may not be of one instant.
+ */
+static inline uint64
+remote_seq(uint64 seq, tally_read_result result)
+{
+	return result == TALLY_READ_TORN ? seq | 1 : seq;
+}
+
+/* Put these bytes of the segment; one of the next two decides whether they are sent. */
+extern void remote_put(remote_reading *r, uint64 offset, const void *bytes, uint64 size);
+/*
+ * Send what was put if the role may see what is of that user, by what is known of the copy (view.h); otherwise
+ * forget it. It is also of roles whose member it is: their statements too, which pg_stat_activity shows.
+ */
+extern bool remote_send_of(remote_reading *r, Oid user, tally_read_result copy);
+/* Send what was put: it is of the whole server, and everybody may see it. */
+extern void remote_send_public(remote_reading *r);
+/* Forget what was put: it has changed meanwhile. */
+extern void remote_forget(remote_reading *r);
+/* The same without sending: may the role see it? */
+static inline bool
+remote_may_see(const remote_reading *r, Oid user, tally_read_result copy)
+{
+	return viewer_sees_session(&r->viewer, user, copy);
+}
+
+/* What the reader has there. */
+static inline void
+remote_known(const remote_reading *r, uint64 offset, void *to, uint64 size)
+{
+	remote_image_read(r->image, offset, to, size);
+}
+
+/* Slots with their caches, and groups. False: they change too fast for a reading of one instant. */
+extern bool remote_put_books(remote_reading *r);
+
+/* Note how far each set's log is, before remote_put_books. */
+extern void remote_note_flushes(remote_reading *r);
+/* The table of statements, and their texts. False: a set has changed more often than its log remembers. */
+extern bool remote_put_statements(remote_reading *r);
+
+/* Names, probes, events and plans. */
+extern void remote_put_names(remote_reading *r);
+extern void remote_put_events(remote_reading *r);
+extern void remote_put_plans(remote_reading *r);
+extern void remote_put_relations(remote_reading *r);
+
+#endif							/* PG_TALLY_REMOTE_READING_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * temp_files.c
+ *	  Temporary files of this process: a detour on the function by which the server reports each closed
+ *	  file to its own statistics.
+ */
+#include "base/compat.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "jit/jit.h"
+#include "nodes/plannodes.h"
+#include "optimizer/planner.h"
+#include "parser/analyze.h"
+#include "storage/bufmgr.h"
+#include "tcop/utility.h"
+
+#include "detour/detour.h"
+#include "detour/probe_table.h"
+#include "ledger/ledger.h"
+#include "statement/statement_usage.h"
+#include "wait/statement_time.h"
+
+temp_file_sums temp_files_ever HOT_SMALL __attribute__((aligned(16)));
+
+/* pgstat_report_tempfile(size_t filesize) */
+DETOUR_HANDLER static void
+before_report(uintptr_t filesize, uintptr_t unused)
+{
+	temp_files_ever.files++;
+	temp_files_ever.bytes += filesize;
+}
+
+void
+temp_files_install(void)
+{
+	static detour report;
+	const detour_hook hook = {DETOUR_WRAP, (void *) before_report};
+	char		reason[120];
+
+	(void) probe_table_detour(PROBES_TEMP_FILES, "pgstat_report_tempfile", &hook, &report, reason, sizeof(reason));
+}
+
+/* The temporary files that were closed since. */
+pg_noinline void
+temp_files_add(const tally_statement_key *key, const temp_file_sums *before)
+{
+	tally_local_statement *local = statement_time_local(key);
+
+	if (local == NULL)
+		return;
+	tally_seq_begin(&local->seq);
+	local->more |= TALLY_MORE_RARE;
+	local->counts.temp_files += temp_files_ever.files - before->files;
+	local->counts.temp_bytes += temp_files_ever.bytes - before->bytes;
+	tally_seq_end(&local->seq);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * commit_parts.c
+ *	  Records a commit by its parts: commit::PART (commits.c finds out when one begins and ends).
+ */
+#include "base/compat.h"
+
+#include <string.h>
+
+#include "ledger/ledger.h"
+#include "ledger/names.h"
+#include "ledger/wait_class.h"
+#include "wait/commit_parts.h"
+#include "wait/trace_ring.h"
+
+static const struct
+{
+	const char *name;
+	wait_class	class;				/* WAITS_UNKNOWN: none */
+}			parts[COMMIT_PARTS] = {
+	[COMMIT_LEADER] = {"commit::leader", WAITS_UNKNOWN},
+	[COMMIT_GROUP_COMMITTED] = {"commit::group_committed", WAITS_UNKNOWN},
+	[COMMIT_ASYNCHRONOUS] = {"commit::asynchronous", WAITS_UNKNOWN},
+	[COMMIT_INSERT] = {"commit::insert", WAITS_WAL_INSERT},
+	[COMMIT_QUEUE] = {"commit::queue", WAITS_WAL_QUEUE},
+	[COMMIT_DELAY] = {"commit::delay", WAITS_COMMIT_DELAY},
+	[COMMIT_WRITE] = {"commit::write", WAITS_WAL_WRITE},
+	[COMMIT_SYNC] = {"commit::sync", WAITS_WAL_SYNC},
+	[COMMIT_REPLICATION] = {"commit::replication", WAITS_REPLICATION},
+	[COMMIT_INSERTION] = {"commit::insertion", WAITS_UNKNOWN},
+};
+
+commit_state commit HOT_SMALL;
+commit_sums_state commit_sums HOT_DATA __attribute__((aligned(64)));
+
+static void
+untouch(void)
+{
+	memset(commit_sums.index, PROBE_UNTOUCHED_BYTE, sizeof(commit_sums.index));
+}
+
+void
+commits_begin(void)
+{
+	commit.start = 0;
+	commit.notifies = false;
+	tally.commit_pends = false;
+	untouch();
+}
+
+void
+commits_follow(bool whole)
+{
+	if (!tally.commit_pends)
+	{
+		/* the sums of insertions may have begun anew */
+		commit.inserts = false;
+		if (!whole)
+			commit.start = 0;
+	}
+	untouch();
+}
+
+static pg_noinline void
+record(commit_part part, uint64 ticks)
+{
+	if (commit_sums.index[part] == PROBE_UNTOUCHED)
+		commit_sums.index[part] = probe_touch(parts[part].name, TALLY_TIMER);
+	tally_record(&tally.slot, commit_sums.index[part], ticks);
+}
+
+/* The caller has settled the pending wait and cleared tally.on. */
+void
+commits_record(void)
+{
+	wait_class	flush = compat_wal_writes_are_synced() ? WAITS_WAL_WRITE : WAITS_WAL_SYNC;
+	bool		led = pending_sums.of[flush].count != 0;
+
+	tally.commit_pends = false;
+	record(led ? COMMIT_LEADER : commit.asynchronous ? COMMIT_ASYNCHRONOUS : COMMIT_GROUP_COMMITTED,
+		   commit.end - commit.start);
+	if (commit.inserts && commit_sums.insertions > 0)
+		record(COMMIT_INSERTION, commit_sums.insertion_ticks);
+#pragma GCC unroll 8
+	for (commit_part part = COMMIT_INSERT; part < COMMIT_INSERTION; part++)
+	{
+		wait_class	class = parts[part].class;
+
+		if (pending_sums.of[class].count != 0)
+			record(part, pending_sums.of[class].ticks);
+	}
+	if (unlikely(trace_on))
+		trace_commit(commit.start, commit.end, led ? TALLY_COMMIT_LEADER
+					 : commit.asynchronous ? TALLY_COMMIT_ASYNCHRONOUS : TALLY_COMMIT_GROUP_COMMITTED);
+	commit.start = 0;
+}
