@@ -26,7 +26,7 @@ chosen(void)
 	return 20;
 }
 
-static int (*choose(void)) (void)
+static __attribute__((used)) int (*choose(void)) (void)
 {
 	return chosen;
 }

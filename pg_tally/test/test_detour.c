@@ -162,7 +162,7 @@ a_stub_is_given_back_when_its_calls_have_returned(void **state)
 {
 	detour_hook	hook = {DETOUR_AROUND, (void *) enter, (void *) leave, 0};
 	detour	   *one = &around;
-	void	   *stub;
+	static void *stub;			/* on the stack it would look like an address to return to */
 
 	prepare(one, "first_function", &hook);
 	stub = one->original;

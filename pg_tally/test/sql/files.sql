@@ -1,9 +1,5 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- A table's files: each block by which it grows is counted, for the relation and for the database.
-\set home :DBNAME
-CREATE DATABASE regression_tally_files TEMPLATE template0;
-\c regression_tally_files
-CREATE EXTENSION pg_tally;
 LOAD 'pg_tally';
 CREATE TABLE grown (a int, b text);
 ALTER TABLE grown ALTER b SET STORAGE PLAIN;
@@ -22,5 +18,3 @@ SET synchronous_commit = off;
 CREATE TABLE made ();
 DROP TABLE made;
 SELECT asynchronous - :before >= 2 AS both_counted FROM tally.commits;
-\c :home
-DROP DATABASE regression_tally_files;
