@@ -124,7 +124,7 @@ put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 		return;
 	memset(&copy, 0, sizeof(copy));
 	result = tally_read_local_statement(r->segment, slot, index, &copy);
-	if (result == TALLY_READ_ABSENT || !remote_may_see(r, copy.key.user_id, result))
+	if (result == TALLY_READ_ABSENT || !remote_sees_statement(r, copy.key.user_id, result))
 	{
 		/* its content may stay: who is free does not count */
 		known.state = 0;
@@ -142,7 +142,7 @@ put_current(remote_reading *r, uint32 slot, const tally_current *current, tally_
 	tally_current copy = *current;
 
 	copy.seq = remote_seq(copy.seq, result);
-	if (!remote_may_see(r, copy.key.user_id, result))
+	if (!remote_sees_statement(r, copy.key.user_id, result))
 		copy.key = (tally_statement_key) {.before = 1};
 	/* parts beyond the used ones do not count */
 	remote_put(r, tally_offset(&r->segment->cold.caches, slot), &copy,
@@ -157,7 +157,7 @@ put_message_text(remote_reading *r, uint32 slot, const tally_current *current)
 
 	if (current->key.before == 0 ||
 		tally_read_message_text(r->segment, slot, current, &copy) == TALLY_READ_ABSENT ||
-		!remote_may_see(r, copy.user_id, TALLY_READ_CONSISTENT))
+		!remote_sees_statement(r, copy.user_id, TALLY_READ_CONSISTENT))
 		return;
 	remote_put(r, tally_offset(&r->segment->cold.caches, slot) + TALLY_MESSAGE_TEXT_OFFSET, &copy, sizeof(copy));
 }
@@ -269,7 +269,7 @@ send_slot(remote_reading *r, uint32 slot)
 	tally_read_result result = tally_read_entry(segment, slot, &entry);
 	uint64		tick;
 
-	if (result == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id, result))
+	if (result == TALLY_READ_ABSENT || !remote_sees_session(r, entry.user_id, result))
 	{
 		put_free(r, slot, result == TALLY_READ_ABSENT ? left_limit(r, slot) : 0);
 		return true;
@@ -290,7 +290,7 @@ send_slot(remote_reading *r, uint32 slot)
 		entry.local_relations = 0;
 	entry.identity_seq &= ~1u;
 	remote_put(r, offset, &entry, sizeof(entry));
-	if (remote_send_of(r, entry.user_id, result))
+	if (remote_send_if(r, remote_sees_session(r, entry.user_id, result)))
 		r->ticks[slot] = entry.state == TALLY_SLOT_LIVE ? tick : 0;
 	return true;
 }
@@ -318,7 +318,7 @@ put_group(remote_reading *r, uint32 index)
 	tally_read_result result = tally_read_entry(segment, index, &entry);
 	bool		heads_known;
 
-	if (result == TALLY_READ_ABSENT || !remote_may_see(r, entry.user_id, result))
+	if (result == TALLY_READ_ABSENT || !remote_sees_session(r, entry.user_id, result))
 	{
 		remote_known(r, offset, &known, sizeof(known));
 		if (known.state != TALLY_SLOT_FREE)
@@ -339,7 +339,7 @@ put_group(remote_reading *r, uint32 index)
 	}
 	entry.identity_seq &= ~1u;
 	remote_put(r, offset, &entry, sizeof(entry));
-	(void) remote_send_of(r, entry.user_id, result);
+	(void) remote_send_if(r, remote_sees_session(r, entry.user_id, result));
 }
 
 /* What these merges moved into groups is not in slots as well. */

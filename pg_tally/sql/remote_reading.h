@@ -42,20 +42,23 @@ remote_seq(uint64 seq, tally_read_result result)
 
 /* Put these bytes of the segment; one of the next two decides whether they are sent. */
 extern void remote_put(remote_reading *r, uint64 offset, const void *bytes, uint64 size);
-/*
- * Send what was put if the role may see what is of that user, by what is known of the copy (view.h); otherwise
- * forget it. It is also of roles whose member it is: their statements too, which pg_stat_activity shows.
- */
-extern bool remote_send_of(remote_reading *r, Oid user, tally_read_result copy);
+/* Send what was put if the role may see it, as one of the next two says; otherwise forget it. Returns whether. */
+extern bool remote_send_if(remote_reading *r, bool sees);
 /* Send what was put: it is of the whole server, and everybody may see it. */
 extern void remote_send_public(remote_reading *r);
 /* Forget what was put: it has changed meanwhile. */
 extern void remote_forget(remote_reading *r);
-/* The same without sending: may the role see it? */
+/* May the role see what sessions of that user do, and that user's statements and plans? As the SQL views show them (view.h). */
 static inline bool
-remote_may_see(const remote_reading *r, Oid user, tally_read_result copy)
+remote_sees_session(const remote_reading *r, Oid user, tally_read_result copy)
 {
 	return viewer_sees_session(&r->viewer, user, copy);
+}
+
+static inline bool
+remote_sees_statement(const remote_reading *r, Oid user, tally_read_result copy)
+{
+	return viewer_sees_statement(&r->viewer, user, copy);
 }
 
 /* What the reader has there. */

@@ -15,10 +15,8 @@ remote_put(remote_reading *r, uint64 offset, const void *bytes, uint64 size)
 }
 
 bool
-remote_send_of(remote_reading *r, Oid user, tally_read_result copy)
+remote_send_if(remote_reading *r, bool sees)
 {
-	bool		sees = remote_may_see(r, user, copy);
-
 	if (sees)
 		remote_image_send(r->image);
 	else

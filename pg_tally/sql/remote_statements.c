@@ -101,7 +101,7 @@ send_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (tally_read_statement_parts(segment, number, copy) == TALLY_READ_ABSENT ||
-			!remote_may_see(r, copy->entry.key.user_id, copy->result))
+			!remote_sees_statement(r, copy->entry.key.user_id, copy->result))
 			break;
 		if (!put_text_of(r, &known, copy))
 		{
@@ -113,7 +113,7 @@ send_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 			remote_put(r, tally_rests(&segment->cold) + (uint64) number * sizeof(tally_figures),
 					   &copy->figures, sizeof(copy->figures));
 		remote_put(r, offset, &copy->entry, sizeof(copy->entry));
-		return remote_send_of(r, copy->entry.key.user_id, copy->result);
+		return remote_send_if(r, remote_sees_statement(r, copy->entry.key.user_id, copy->result));
 	}
 	put_absent(r, number);
 	return false;

@@ -67,7 +67,7 @@ remote_put_events(remote_reading *r)
 			tally_read_event(segment, i, &event) != TALLY_READ_ABSENT)
 			remote_put(r, offset, &event, sizeof(event));
 	}
-	(void) remote_send_of(r, InvalidOid, TALLY_READ_CONSISTENT);
+	(void) remote_send_if(r, remote_sees_session(r, InvalidOid, TALLY_READ_CONSISTENT));
 }
 
 /* ---------------------------------------------------------------- plans */
@@ -88,7 +88,7 @@ put_plan(remote_reading *r, uint32 number, tally_plan *plan)
 		return;
 	remote_known(r, offset, &known, PLAN_HEAD);
 	result = tally_read_plan(segment, number, plan);
-	if (result == TALLY_READ_ABSENT || !remote_may_see(r, plan->key.user_id, result))
+	if (result == TALLY_READ_ABSENT || !remote_sees_statement(r, plan->key.user_id, result))
 	{
 		there = 0;
 		remote_put(r, at, &there, sizeof(there));
@@ -100,7 +100,7 @@ put_plan(remote_reading *r, uint32 number, tally_plan *plan)
 	plan->pins = 0;
 	remote_put(r, offset, plan, known.generation == plan->generation ? PLAN_HEAD : sizeof(*plan));
 	remote_put(r, at, &there, sizeof(there));
-	(void) remote_send_of(r, plan->key.user_id, result);
+	(void) remote_send_if(r, remote_sees_statement(r, plan->key.user_id, result));
 }
 
 void
@@ -146,7 +146,7 @@ put_local_relations(remote_reading *r, uint32 slot, bool last)
 		local.seq = remote_seq(local.seq, result);
 		remote_put(r, offset, &local, sizeof(local));
 	}
-	(void) remote_send_of(r, InvalidOid, TALLY_READ_CONSISTENT);
+	(void) remote_send_if(r, remote_sees_session(r, InvalidOid, TALLY_READ_CONSISTENT));
 	return whole;
 }
 
@@ -180,7 +180,7 @@ put_all_relations(remote_reading *r, uint64 *flushes, bool last)
 		if (result != TALLY_READ_ABSENT)
 			remote_put(r, tally_offset(&segment->cold.relations, n), &relation, sizeof(relation));
 	}
-	(void) remote_send_of(r, InvalidOid, TALLY_READ_CONSISTENT);
+	(void) remote_send_if(r, remote_sees_session(r, InvalidOid, TALLY_READ_CONSISTENT));
 	return whole;
 }
 

@@ -272,6 +272,39 @@ fn a_role_gets_what_postgresql_would_show_it() {
 }
 
 #[test]
+fn a_member_of_a_role_sees_its_sessions_but_not_its_statements() {
+    let server = Reachable::start(&[]);
+    server
+        .cluster
+        .psql(&format!("create role leader login password '{PASSWORD}' in role poor"))
+        .unwrap();
+    let mut poor = server.cluster.config().user("poor").connect(postgres::NoTls).unwrap();
+    // Flushed into the table, in the session's cache, and in progress.
+    poor.batch_execute("select 'flushed', 1, 2").unwrap();
+    drop(poor);
+    let mut poor = server.cluster.config().user("poor").connect(postgres::NoTls).unwrap();
+    poor.batch_execute("select 'cached', 1, 2, 3; begin; select 'last', 1, 2, 3, 4").unwrap();
+    let mut leader = server.cluster.config().user("leader").connect(postgres::NoTls).unwrap();
+    let rows = leader
+        .query(
+            "select usename = 'poor', query is null and queryid is null, calls > 0 from tally.statements
+             where usename in ('poor', 'leader')",
+            &[],
+        )
+        .unwrap();
+    let hidden = rows.iter().filter(|row| row.get(0));
+    assert!(hidden.clone().count() >= 3 && hidden.clone().all(|row| row.get(1)), "{rows:?}");
+    let mut command = tally();
+    command.env("PGPASSWORD", PASSWORD).args(["statements", "--all", "--json"]);
+    let brought = output(command.arg(server.string("leader")));
+    assert!(!brought.contains("\"poor\""), "{brought}");
+    let mut segment = place(&server, "leader").open().unwrap();
+    segment.want(Parts::STATEMENTS.and(Parts::PLANS)).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    assert!(snapshot.books.iter().any(|book| book.identity.user == "poor"));
+}
+
+#[test]
 fn the_verbs_work_through_a_connection() {
     let server = Reachable::start(&[]);
     let folder = tempfile::tempdir().unwrap();
