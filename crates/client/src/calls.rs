@@ -16,7 +16,7 @@ use view::calls::{findings, table, CallSort};
 use view::units::duration;
 
 use crate::ring::Client;
-use crate::{ClientArgs, Head, WIDTH};
+use crate::{ClientArgs, ClientHead, WIDTH};
 
 /// How often a client's ring is read.
 const POLL: Duration = Duration::from_millis(20);
@@ -54,7 +54,7 @@ pub struct CallsArgs {
 #[derive(Debug, Serialize)]
 struct Calls<'i> {
     #[serde(flatten)]
-    head: &'i Head<'i>,
+    head: &'i ClientHead<'i>,
     pool_wait: Option<Timing>,
     calls: Vec<Call<'i>>,
     findings: Vec<String>,
@@ -74,7 +74,7 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         return stream(args);
     }
     let (segment, interval) = args.client.measure()?;
-    let head = Head::from_segment(&segment, &interval);
+    let head = ClientHead::from_segment(&segment, &interval);
     let (rows, pool) = calls::rows(&interval.statistics, &segment.call_texts()?);
     if args.client.json {
         return view::output::json(&Calls {

@@ -61,7 +61,7 @@ impl ClientArgs {
 
 /// The client and the interval, as `--json` prints them first.
 #[derive(Debug, Serialize)]
-pub struct Head<'s> {
+pub struct ClientHead<'s> {
     pid: u32,
     program: &'s str,
     java: &'s str,
@@ -69,11 +69,11 @@ pub struct Head<'s> {
     exact: bool,
 }
 
-impl<'s> Head<'s> {
+impl<'s> ClientHead<'s> {
     /// Of an interval of this segment.
     pub fn from_segment(segment: &'s Segment, interval: &Interval) -> Self {
         let header = segment.header();
-        Head {
+        ClientHead {
             pid: header.server_pid,
             program: &header.host,
             java: &header.server,

@@ -13,7 +13,7 @@ use segment::Interval;
 use serde::Serialize;
 
 use self::calls_between::{CallsBetweenArgs, Edge};
-use crate::{is_java, ClientArgs, Head, WIDTH};
+use crate::{is_java, ClientArgs, ClientHead, WIDTH};
 use error::Error;
 use view::methods::{self, MethodSort};
 
@@ -56,7 +56,7 @@ const TOP: usize = 5;
 #[derive(Debug, Serialize)]
 struct Methods<'i> {
     #[serde(flatten)]
-    head: &'i Head<'i>,
+    head: &'i ClientHead<'i>,
     wall_seconds: f64,
     busy_seconds: f64,
     methods_timed: usize,
@@ -147,7 +147,7 @@ impl<'i> Method<'i> {
 /// Prints the methods of a Java process.
 pub fn run(args: &MethodsArgs) -> Result<(), Error> {
     let (segment, interval) = args.client.measure()?;
-    let head = Head::from_segment(&segment, &interval);
+    let head = ClientHead::from_segment(&segment, &interval);
     let rows = &interval.functions;
     if args.calls_between.are_wanted() {
         let head = (&head, &*done(&interval));

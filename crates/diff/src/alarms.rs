@@ -2,9 +2,9 @@
 //! Simulates how often a comparison of equal recordings finds a change, and how often it finds one that is there.
 
 use super::call_change::CallChange;
-use super::calls::{changes, Course as Calls};
+use super::calls::{changes, CallCourse as Calls};
 use super::compare::change;
-use super::comparison::{Per, Row, Rows, Total, What};
+use super::comparison::{ComparisonRow, Per, Rows, Total, What};
 use stats::simulation::Normal;
 
 /// Simulates a row's time in `n` blocks.
@@ -131,7 +131,11 @@ fn alarms(
         }
         let what = What::Account { phase: "execute".into(), activity: "cpu".into() };
         let change = compare(&sides);
-        rows.accounts.push(Row { a_count: 1.0, b_count: 1.0, ..Row::new(what, change) });
+        rows.accounts.push(ComparisonRow {
+            a_count: 1.0,
+            b_count: 1.0,
+            ..ComparisonRow::new(what, change)
+        });
     }
     let change = compare(&total);
     rows.totals.push(Total { per: Per::Commit, change, a_per_second: 1.0, b_per_second: 1.0 });

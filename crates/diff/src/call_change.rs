@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The executions of a statement on each side, and how their time changed.
 
-use super::verdict::Verdict;
+use super::verdict::ChangeVerdict;
 use serde::Serialize;
 use stats::calls::LIKENESS;
 
@@ -22,7 +22,7 @@ pub struct CallChange {
     pub detectable: f64,
     /// The verdict.
     #[serde(rename = "call_verdict")]
-    pub verdict: Verdict,
+    pub verdict: ChangeVerdict,
 }
 
 /// Executions of a statement, seconds.

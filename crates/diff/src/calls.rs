@@ -10,13 +10,13 @@
 //! machine that is busy in one of the recordings explains it.
 
 use super::call_change::{CallChange, Calls};
-use super::comparison::{Row, Verdict};
+use super::comparison::{ChangeVerdict, ComparisonRow};
 use stats::calls::{COMMON, FACTOR, FEWEST, LIKENESS};
 use stats::{discoveries, normal_two_sided, Precision, Ratio};
 
 /// Time and number of a statement's executions on one side, by block.
 #[derive(Debug, Clone, Copy)]
-pub struct Course<'s> {
+pub struct CallCourse<'s> {
     /// Time, seconds.
     pub seconds: &'s [f64],
     /// Number.
@@ -37,7 +37,7 @@ fn sum(all: &[f64]) -> f64 {
 
 /// The mean time of a call of each statement of a side, and its relative error: by itself, and by what the calls of the
 /// other statements took in the same block, of what they take on average.
-fn means(side: &[Course<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> {
+fn means(side: &[CallCourse<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> {
     let means: Vec<f64> = side.iter().map(|it| sum(it.seconds) / sum(it.calls).max(1.0)).collect();
     let blocks = side.first().map_or(0, |it| it.seconds.len());
     let (mut spent, mut usual) = (vec![0.0; blocks], vec![0.0; blocks]);
@@ -52,7 +52,7 @@ fn means(side: &[Course<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> {
         let ratio = ratio.filter(|it| it.value > 0.0)?;
         Some(ratio.known?.precision().scaled(1.0 / ratio.value))
     };
-    let one = |(course, mean): (&Course<'_>, &f64)| {
+    let one = |(course, mean): (&CallCourse<'_>, &f64)| {
         let expected = |at: usize| {
             let (spent, usual) =
                 (spent[at] - course.seconds[at], usual[at] - course.calls[at] * mean);
@@ -73,7 +73,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// How a call of each statement changed from A to B; `None` where there are too few blocks or calls to tell. `alpha`: the
 /// probability that one of them is called changed by chance.
-pub fn changes(a: &[Course<'_>], b: &[Course<'_>], alpha: f64) -> Vec<Option<CallChange>> {
+pub fn changes(a: &[CallCourse<'_>], b: &[CallCourse<'_>], alpha: f64) -> Vec<Option<CallChange>> {
     let calls: Vec<Option<Call>> = means(a)
         .into_iter()
         .zip(means(b))
@@ -103,14 +103,15 @@ pub fn changes(a: &[Course<'_>], b: &[Course<'_>], alpha: f64) -> Vec<Option<Cal
                 half_width: change.exp() * precision.half_width().sinh(),
                 p: precision.p(change),
                 detectable: precision.detectable(each).exp_m1(),
-                verdict: Verdict::Noise,
+                verdict: ChangeVerdict::Noise,
             })
         })
         .collect();
     let p: Vec<f64> = changes.iter().flatten().map(|change| change.p).collect();
     for (call, found) in changes.iter_mut().flatten().zip(discoveries(&p, alpha)) {
         if found {
-            call.verdict = if call.relative < 0.0 { Verdict::Less } else { Verdict::More };
+            call.verdict =
+                if call.relative < 0.0 { ChangeVerdict::Less } else { ChangeVerdict::More };
         }
     }
     changes
@@ -161,7 +162,7 @@ fn factor(a: &Calls, b: &Calls) -> Option<Factor> {
 
 /// Sets the verdict of rows of statements that the blocks did not decide, and whether they stand out from their
 /// own noise, whatever the machine did; `whole`: the probability that one of them is called changed by chance.
-pub fn judge(rows: &mut [Row], whole: f64) {
+pub fn judge(rows: &mut [ComparisonRow], whole: f64) {
     let factors: Vec<Option<Factor>> =
         rows.iter().map(|row| factor(row.a_calls.as_ref()?, row.b_calls.as_ref()?)).collect();
     let mut means: Vec<f64> = factors.iter().flatten().map(|factor| factor.mean).collect();
@@ -174,16 +175,16 @@ pub fn judge(rows: &mut [Row], whole: f64) {
         if row.is_real() {
             continue;
         }
-        row.change.verdict = Verdict::Noise;
+        row.change.verdict = ChangeVerdict::Noise;
         if !row.stands_out {
             continue;
         }
         let at_least = |factor: f64| [mean, median].iter().all(|it| it / common.max(1.0) >= factor);
         let at_most = |factor: f64| [mean, median].iter().all(|it| it / common.min(1.0) <= factor);
         if at_least(FACTOR) {
-            row.change.verdict = Verdict::More;
+            row.change.verdict = ChangeVerdict::More;
         } else if at_most(1.0 / FACTOR) {
-            row.change.verdict = Verdict::Less;
+            row.change.verdict = ChangeVerdict::Less;
         }
     }
 }
@@ -206,8 +207,8 @@ mod tests {
         Made { calls: vec![n; blocks], seconds }
     }
 
-    fn courses(all: &[Made]) -> Vec<Course<'_>> {
-        all.iter().map(|it| Course { seconds: &it.seconds, calls: &it.calls }).collect()
+    fn courses(all: &[Made]) -> Vec<CallCourse<'_>> {
+        all.iter().map(|it| CallCourse { seconds: &it.seconds, calls: &it.calls }).collect()
     }
 
     fn found(a: &[Made], b: &[Made]) -> Vec<Option<CallChange>> {
@@ -230,15 +231,15 @@ mod tests {
         let mut dice = Normal(17);
         let (a, b) = (side(&mut dice, 1.0, 1.0), side(&mut dice, 1.3, 1.15));
         let all: Vec<CallChange> = found(&a, &b).into_iter().flatten().collect();
-        assert_eq!(all[0].verdict, Verdict::More, "{:?}", all[0]);
+        assert_eq!(all[0].verdict, ChangeVerdict::More, "{:?}", all[0]);
         assert!((all[0].relative - 0.15).abs() < all[0].half_width, "{:?}", all[0]);
         assert!(all[0].half_width < 0.05 && all[0].detectable < 0.15, "{:?}", all[0]);
         for other in &all[1..] {
-            assert_eq!(other.verdict, Verdict::Noise, "{other:?}");
+            assert_eq!(other.verdict, ChangeVerdict::Noise, "{other:?}");
             assert!(other.relative.abs() < other.half_width, "{other:?}");
         }
         let back = found(&b, &a);
-        assert_eq!(back[0].unwrap().verdict, Verdict::Less);
+        assert_eq!(back[0].unwrap().verdict, ChangeVerdict::Less);
     }
 
     #[test]
@@ -248,13 +249,13 @@ mod tests {
             vec![made(20, 50.0, |_| mean * (0.05 * dice.normal()).exp())]
         };
         let (a, b) = (one(&mut dice, 1.0), one(&mut dice, 1.3));
-        assert_eq!(found(&a, &b)[0].unwrap().verdict, Verdict::More);
+        assert_eq!(found(&a, &b)[0].unwrap().verdict, ChangeVerdict::More);
         // One other is not enough for the machine's part.
         let two = |dice: &mut Normal, by: f64| {
             [one(dice, by), one(dice, by)].into_iter().flatten().collect::<Vec<_>>()
         };
         let (a, b) = (two(&mut dice, 1.0), two(&mut dice, 1.3));
-        assert!(found(&a, &b).iter().all(|it| it.unwrap().verdict == Verdict::More));
+        assert!(found(&a, &b).iter().all(|it| it.unwrap().verdict == ChangeVerdict::More));
     }
 
     #[test]
@@ -284,7 +285,7 @@ mod tests {
         assert!(wide > 5.0, "{wide}");
     }
 
-    fn row(a: (u64, f64), b: (u64, f64)) -> Row {
+    fn row(a: (u64, f64), b: (u64, f64)) -> ComparisonRow {
         let calls =
             |(count, mean)| Some(Calls { count, mean, deviation: mean, median: mean / 2.0 });
         let statement = What::Statement {
@@ -293,14 +294,18 @@ mod tests {
             user: String::new(),
             toplevel: true,
         };
-        Row { a_calls: calls(a), b_calls: calls(b), ..Row::new(statement, Change::default()) }
+        ComparisonRow {
+            a_calls: calls(a),
+            b_calls: calls(b),
+            ..ComparisonRow::new(statement, Change::default())
+        }
     }
 
     /// Count and mean in A and in B.
     type Both = ((u64, f64), (u64, f64));
 
-    fn verdicts(rows: &[Both]) -> Vec<Verdict> {
-        let mut rows: Vec<Row> = rows.iter().map(|(a, b)| row(*a, *b)).collect();
+    fn verdicts(rows: &[Both]) -> Vec<ChangeVerdict> {
+        let mut rows: Vec<ComparisonRow> = rows.iter().map(|(a, b)| row(*a, *b)).collect();
         judge(&mut rows, 0.005);
         rows.iter().map(|row| row.change.verdict).collect()
     }
@@ -309,9 +314,9 @@ mod tests {
     fn a_statement_that_lost_its_index_is_seen_without_blocks() {
         let others = ((1000, 1e-4), (1000, 1.1e-4));
         let found = verdicts(&[((900, 3e-5), (40, 6e-2)), others, others, others]);
-        assert_eq!(found[0], Verdict::More);
-        assert!(found[1..].iter().all(|it| *it == Verdict::Noise));
-        assert_eq!(verdicts(&[((40, 6e-2), (900, 3e-5)), others, others])[0], Verdict::Less);
+        assert_eq!(found[0], ChangeVerdict::More);
+        assert!(found[1..].iter().all(|it| *it == ChangeVerdict::Noise));
+        assert_eq!(verdicts(&[((40, 6e-2), (900, 3e-5)), others, others])[0], ChangeVerdict::Less);
     }
 
     #[test]

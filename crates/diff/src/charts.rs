@@ -6,8 +6,8 @@ use report::courses;
 use report::source::course::{course, step};
 use view::document::{Axes, Bar, Document, PairOfBars, Pairs, Section, Unit};
 
-use super::comparison::{Comparison, Per, Row, What};
-use super::side::Side;
+use super::comparison::{Comparison, ComparisonRow, Per, What};
+use super::side::ComparedSide;
 use error::Error;
 
 /// Statements whose mean times are drawn, at most.
@@ -17,10 +17,10 @@ const STATEMENTS: usize = 8;
 pub fn add(
     document: &mut Document,
     comparison: &Comparison,
-    sides: [&Side; 2],
+    sides: [&ComparedSide; 2],
 ) -> Result<(), Error> {
     let step = step(sides.map(|side| (side.range, &side.heads[..])));
-    let read = |side: &Side| course(&side.recording, side.range, &side.heads, step);
+    let read = |side: &ComparedSide| course(&side.recording, side.range, &side.heads, step);
     let (a, b) = (read(sides[0])?, read(sides[1])?);
     document.elapsed = true;
     document.axes = Axes { main: courses::axis(&a, &b), ..Axes::default() };
@@ -46,9 +46,9 @@ pub fn add(
 }
 
 /// The mean times of the statements that changed most.
-fn means(rows: &[Row]) -> Pairs {
+fn means(rows: &[ComparisonRow]) -> Pairs {
     let bar = |value: Option<f64>, half_width| Some(Bar { value: value?, half_width });
-    let pair = |row: &Row| {
+    let pair = |row: &ComparisonRow| {
         let What::Statement { query, .. } = &row.what else { return None };
         let a = bar(row.a_mean_seconds, row.a_mean_half_width_seconds);
         let b = bar(row.b_mean_seconds, row.b_mean_half_width_seconds);

@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 
 use recording::StatTotals;
 
-use super::calls::{self, Course};
-use super::comparison::{Change, Per, PerSecond, Row, Rows, Total, Verdict, What};
+use super::calls::{self, CallCourse};
+use super::comparison::{Change, ChangeVerdict, ComparisonRow, Per, PerSecond, Rows, Total, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
-use super::side::Side;
+use super::side::ComparedSide;
 use super::statements::{SideStatements, StatementBlocks};
 use stats::calls::FALSE_ALARMS;
 use stats::{discoveries, separation, Difference, Precision, Ratio};
@@ -46,13 +46,13 @@ pub struct Looked {
 /// Two sides, and the unit that their time is counted by.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'s> {
-    pub a: &'s Side,
-    pub b: &'s Side,
+    pub a: &'s ComparedSide,
+    pub b: &'s ComparedSide,
     pub per: Per,
 }
 
 /// The units of work that both sides can be counted by, the one closest to a transaction first.
-pub fn units(a: &Side, b: &Side) -> Vec<Per> {
+pub fn units(a: &ComparedSide, b: &ComparedSide) -> Vec<Per> {
     let both = |per| [a, b].iter().all(|side| side.count(&Key::Unit(per)) > 0);
     let often = [a, b].iter().all(|side| {
         let count = |per| side.count(&Key::Unit(per));
@@ -63,7 +63,7 @@ pub fn units(a: &Side, b: &Side) -> Vec<Per> {
 }
 
 /// Number of units in each compared column.
-fn number(side: &Side, per: Per) -> Vec<f64> {
+fn number(side: &ComparedSide, per: Per) -> Vec<f64> {
     match per {
         Per::Second => side.column_seconds(),
         _ => side.line(&Key::Unit(per), |amount| amount.count),
@@ -113,7 +113,7 @@ impl Pair<'_> {
     /// function.
     fn repeats(&self, what: &What) -> bool {
         let What::Function { process, function, part: EXCLUSIVE } = what else { return false };
-        let time = |side: &Side, part| -> u64 {
+        let time = |side: &ComparedSide, part| -> u64 {
             let (process, function) = (process.clone(), function.clone());
             let key = Key::Row(What::Function { process, function, part });
             side.lines.get(&key).map_or(0, |line| line.iter().map(|amount| amount.total).sum())
@@ -127,7 +127,7 @@ impl Pair<'_> {
     }
 
     fn total(&self, accounts: &RowSeries<'_>, per: Per) -> Option<Total> {
-        let sum = |side: &Side| {
+        let sum = |side: &ComparedSide| {
             let mut total = vec![0.0; side.kept.len()];
             for key in accounts {
                 let line = side.line(key, |amount| amount.total);
@@ -135,7 +135,8 @@ impl Pair<'_> {
             }
             total
         };
-        let rate = |side: &Side| number(side, per).iter().sum::<f64>() / side.seconds().max(1e-9);
+        let rate =
+            |side: &ComparedSide| number(side, per).iter().sum::<f64>() / side.seconds().max(1e-9);
         Some(Total {
             per,
             change: change(
@@ -149,13 +150,13 @@ impl Pair<'_> {
     }
 
     /// The row of a series; `None` if nothing happened on either side.
-    fn row(&self, what: &What, key: &Key) -> Option<Row> {
+    fn row(&self, what: &What, key: &Key) -> Option<ComparisonRow> {
         let by = [number(self.a, self.per), number(self.b, self.per)];
-        let seconds = |side: &Side| -> Vec<f64> {
+        let seconds = |side: &ComparedSide| -> Vec<f64> {
             side.line(key, |amount| amount.total).iter().map(|ns| ns * 1e-9).collect()
         };
         let each = |figure: fn(&StatTotals) -> u64| {
-            let each = |side: &Side, by: &[f64]| {
+            let each = |side: &ComparedSide, by: &[f64]| {
                 side.line(key, figure).iter().sum::<f64>() / by.iter().sum::<f64>()
             };
             (each(self.a, &by[0]), each(self.b, &by[1]))
@@ -164,11 +165,17 @@ impl Pair<'_> {
             (each(|amount| amount.count), each(|amount| amount.amount));
         let change = change(&[seconds(self.a), seconds(self.b)], &by, &self.lengths())?;
         let what = what.clone();
-        let row = Row { a_count, b_count, a_bytes, b_bytes, ..Row::new(what, change) };
+        let row = ComparisonRow {
+            a_count,
+            b_count,
+            a_bytes,
+            b_bytes,
+            ..ComparisonRow::new(what, change)
+        };
         row.is_there().then_some(row)
     }
 
-    fn statements(&self) -> Vec<Row> {
+    fn statements(&self) -> Vec<ComparisonRow> {
         let (Some(a), Some(b)) = (&self.a.statements, &self.b.statements) else {
             return Vec::new();
         };
@@ -193,7 +200,7 @@ impl Pair<'_> {
             }
             let plans = lines[0].plan.as_ref().zip(lines[1].plan.as_ref());
             let plans = plans.filter(|(a, b)| !a.is_like(b));
-            let row = Row {
+            let row = ComparisonRow {
                 a_plan: plans.map(|(a, b)| a.unlike(b)),
                 b_plan: plans.map(|(a, b)| b.unlike(a)),
                 a_count: count(0),
@@ -204,19 +211,19 @@ impl Pair<'_> {
                 b_mean_seconds: calls(1).map(|it| it.mean),
                 a_calls: calls(0),
                 b_calls: calls(1),
-                ..Row::new(name.clone(), change)
+                ..ComparisonRow::new(name.clone(), change)
             };
             row.is_there().then_some(row)
         };
-        let mut rows: Vec<Row> = names.into_iter().filter_map(row).collect();
+        let mut rows: Vec<ComparisonRow> = names.into_iter().filter_map(row).collect();
         compare_calls(&mut rows, [a, b]);
         rows
     }
 }
 
 /// Compares the calls of statements that clients sent and that have enough of them on both sides.
-fn compare_calls(rows: &mut [Row], sides: [&SideStatements; 2]) {
-    let lines = |row: &Row| -> Option<[&StatementBlocks; 2]> {
+fn compare_calls(rows: &mut [ComparisonRow], sides: [&SideStatements; 2]) {
+    let lines = |row: &ComparisonRow| -> Option<[&StatementBlocks; 2]> {
         let lines = sides.map(|side| side.lines.get(&row.what));
         let [Some(a), Some(b)] = lines else { return None };
         let often =
@@ -226,9 +233,11 @@ fn compare_calls(rows: &mut [Row], sides: [&SideStatements; 2]) {
     };
     let compared: Vec<(usize, [&StatementBlocks; 2])> =
         rows.iter().enumerate().filter_map(|(at, row)| Some((at, lines(row)?))).collect();
-    let side = |side: usize| -> Vec<Course<'_>> {
+    let side = |side: usize| -> Vec<CallCourse<'_>> {
         let lines = compared.iter().map(|(_, lines)| lines[side]);
-        lines.map(|line| Course { seconds: &line.execution_seconds, calls: &line.calls }).collect()
+        lines
+            .map(|line| CallCourse { seconds: &line.execution_seconds, calls: &line.calls })
+            .collect()
     };
     let changes = calls::changes(&side(0), &side(1), OF_CALLS);
     let at: Vec<usize> = compared.into_iter().map(|(at, _)| at).collect();
@@ -270,7 +279,7 @@ pub fn change(
         p,
         detectable_seconds: None,
         per_second,
-        verdict: Verdict::Unknown,
+        verdict: ChangeVerdict::Unknown,
         precision: difference.precision,
     })
 }
@@ -317,17 +326,17 @@ impl Change {
         self.detectable_seconds = self.precision.map(|it| it.detectable(alpha));
         self.per_second = self.per_second.filter(|_| found);
         self.verdict = match (self.p, found) {
-            (None, _) => Verdict::Unknown,
-            (_, false) => Verdict::Noise,
-            (_, true) if self.a_seconds == 0.0 => Verdict::New,
-            (_, true) if self.b_seconds == 0.0 => Verdict::Absent,
-            (_, true) if self.change_seconds < 0.0 => Verdict::Less,
-            (_, true) => Verdict::More,
+            (None, _) => ChangeVerdict::Unknown,
+            (_, false) => ChangeVerdict::Noise,
+            (_, true) if self.a_seconds == 0.0 => ChangeVerdict::New,
+            (_, true) if self.b_seconds == 0.0 => ChangeVerdict::Absent,
+            (_, true) if self.change_seconds < 0.0 => ChangeVerdict::Less,
+            (_, true) => ChangeVerdict::More,
         };
     }
 }
 
-impl Row {
+impl ComparisonRow {
     /// If a call takes more or less, that explains a change of the time per unit in the same direction.
     fn judge_call(&mut self) {
         let Some(call) = self.call.filter(|call| call.verdict.is_real()) else { return };
@@ -344,7 +353,7 @@ impl Row {
 }
 
 impl Rows {
-    fn tables(&mut self) -> [&mut Vec<Row>; 6] {
+    fn tables(&mut self) -> [&mut Vec<ComparisonRow>; 6] {
         let Rows { accounts, processes, locks, files, functions, statements, .. } = self;
         [accounts, processes, locks, files, functions, statements]
     }
@@ -375,9 +384,9 @@ impl Rows {
                 row.share = part.then(|| row.change.change_seconds / whole.change_seconds);
             }
             calls::judge(table, FALSE_ALARMS);
-            let size = |row: &Row| row.change.change_seconds.abs();
+            let size = |row: &ComparisonRow| row.change.change_seconds.abs();
             table.sort_by(|a, b| {
-                let real = Row::is_real;
+                let real = ComparisonRow::is_real;
                 real(b).cmp(&real(a)).then_with(|| size(b).total_cmp(&size(a)))
             });
         }
@@ -388,10 +397,10 @@ impl Rows {
 mod tests {
     use super::*;
 
-    fn row(a_seconds: f64, b_seconds: f64, p: Option<f64>) -> Row {
+    fn row(a_seconds: f64, b_seconds: f64, p: Option<f64>) -> ComparisonRow {
         let change_seconds = b_seconds - a_seconds;
         let change = Change { a_seconds, b_seconds, change_seconds, p, ..Change::default() };
-        Row::new(What::Account { phase: "".into(), activity: "".into() }, change)
+        ComparisonRow::new(What::Account { phase: "".into(), activity: "".into() }, change)
     }
 
     #[test]
@@ -411,7 +420,7 @@ mod tests {
         ];
         rows.files = vec![row(1.0, 2.0, Some(0.0))];
         rows.judge();
-        use Verdict::{Absent, Less, More, New, Noise};
+        use ChangeVerdict::{Absent, Less, More, New, Noise};
         let found: Vec<_> =
             rows.accounts.iter().map(|account| (account.change.verdict, account.share)).collect();
         let expected = [
@@ -420,7 +429,7 @@ mod tests {
             (New, Some(0.25)),
             (Absent, Some(-0.125)),
             (Noise, Some(-4.0)),
-            (Verdict::Unknown, Some(2.0)),
+            (ChangeVerdict::Unknown, Some(2.0)),
         ];
         assert_eq!(found, expected);
         assert_eq!(
@@ -447,21 +456,21 @@ mod tests {
         let found = change(&[uneven, vec![0.0; 40]], &[ones(), ones()], &lengths).unwrap();
         assert!(found.p.unwrap() < 1e-4, "{found:?}");
         assert_eq!(change(&[ones(), ones()], &[ones(), vec![0.0; 40]], &lengths), None, "no unit");
-        let counted = Row { b_count: 1.0, ..row(0.0, 0.0, None) };
+        let counted = ComparisonRow { b_count: 1.0, ..row(0.0, 0.0, None) };
         assert_eq!([counted.is_there(), row(0.0, 0.0, None).is_there()], [true, false]);
     }
 
     /// Of 20 blocks of a second: sessions that wait, and commits in each block.
-    fn verdict(sessions: [Vec<f64>; 2], commits: [Vec<f64>; 2]) -> (Verdict, Change) {
+    fn verdict(sessions: [Vec<f64>; 2], commits: [Vec<f64>; 2]) -> (ChangeVerdict, Change) {
         let lengths = [vec![1.0; 20], vec![1.0; 20]];
         let change = change(&sessions, &commits, &lengths).unwrap();
         let mut rows = Rows::default();
         let what =
             |n: usize| What::Account { phase: "commit".into(), activity: format!("{n}").into() };
-        rows.accounts = vec![Row::new(what(0), change)];
+        rows.accounts = vec![ComparisonRow::new(what(0), change)];
         // Twenty others that have not changed.
         let still = Change { p: Some(0.6), ..change };
-        rows.accounts.extend((1..=20).map(|n| Row::new(what(n), still)));
+        rows.accounts.extend((1..=20).map(|n| ComparisonRow::new(what(n), still)));
         rows.judge();
         let row = rows.accounts.iter().find(|row| row.what == what(0)).unwrap();
         (row.change.verdict, row.change)
@@ -479,7 +488,7 @@ mod tests {
     fn a_wait_that_is_new_is_found_however_few_commits_there_are() {
         // The standby has ended: eight sessions wait, and all commit when somebody lets them go.
         let (found, change) = verdict([vec![0.0; 20], steady(7.9)], [steady(100.0), once(160.0)]);
-        assert_eq!(found, Verdict::New, "{change:?}");
+        assert_eq!(found, ChangeVerdict::New, "{change:?}");
         let sessions = change.per_second.unwrap();
         assert!(sessions.a_sessions == 0.0 && (sessions.b_sessions - 7.9).abs() < 0.1);
         assert!(sessions.half_width_sessions.unwrap() < 1.0);
@@ -487,15 +496,19 @@ mod tests {
         assert!(change.half_width_seconds.unwrap() > change.change_seconds);
         assert_eq!(change.half_width(), None);
         let back = verdict([steady(7.9), vec![0.0; 20]], [once(160.0), steady(100.0)]);
-        assert_eq!(back.0, Verdict::Absent);
+        assert_eq!(back.0, ChangeVerdict::Absent);
         let rare = verdict([steady(0.06), steady(7.9)], [steady(100.0), once(160.0)]);
-        assert_eq!(rare.0, Verdict::Noise, "one burst of commits does not tell how many there are");
+        assert_eq!(
+            rare.0,
+            ChangeVerdict::Noise,
+            "one burst of commits does not tell how many there are"
+        );
         let three = [3, 9, 15].iter().fold(vec![0.0; 20], |mut all, at| {
             all[*at] = 33.0;
             all
         });
         let three = verdict([steady(0.06), steady(7.9)], [steady(100.0), three]);
-        assert_eq!(three.0, Verdict::More);
+        assert_eq!(three.0, ChangeVerdict::More);
     }
 
     #[test]
@@ -504,7 +517,7 @@ mod tests {
             (0..20).map(|at| if at % 5 == 2 { each * f64::from(1 + at % 3) } else { 0.0 }).collect()
         };
         let twice = verdict([steady(1.0), steady(2.0)], [bursts(20.0), bursts(40.0)]);
-        assert_eq!(twice.0, Verdict::Noise, "{:?}", twice.1);
+        assert_eq!(twice.0, ChangeVerdict::Noise, "{:?}", twice.1);
         // One commit without this wait says nothing about others.
         let lengths = [vec![1.0; 20], vec![1.0; 20]];
         let few = [once(1.0), steady(100.0)];
@@ -516,7 +529,7 @@ mod tests {
     #[test]
     fn even_units_are_tested_by_themselves_and_what_would_be_found_is_known() {
         let (found, change) = verdict([steady(1.0), steady(1.0)], [steady(100.0), steady(100.0)]);
-        assert_eq!((found, change.per_second), (Verdict::Noise, None));
+        assert_eq!((found, change.per_second), (ChangeVerdict::Noise, None));
         let noisy: Vec<f64> = (0..20).map(|at| 1.0 + 0.2 * f64::from(at * 13 % 7 - 3)).collect();
         let (_, change) = verdict([noisy.clone(), noisy], [steady(100.0), steady(100.0)]);
         let (width, detectable) =

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::call_change::{CallChange, Calls};
 use super::machine::Processors;
-pub use super::verdict::Verdict;
+pub use super::verdict::ChangeVerdict;
 use stats::Precision;
 use view::document::{Finding, Made};
 
@@ -43,17 +43,17 @@ pub struct Rows {
     /// Busy time of client sessions per unit, for each unit; `per` first.
     pub totals: Vec<Total>,
     /// The same by account, largest change first. The changes add up to the total's.
-    pub accounts: Vec<Row>,
+    pub accounts: Vec<ComparisonRow>,
     /// Busy time of the server's own processes.
-    pub processes: Vec<Row>,
+    pub processes: Vec<ComparisonRow>,
     /// Locks of client sessions.
-    pub locks: Vec<Row>,
+    pub locks: Vec<ComparisonRow>,
     /// Operations on files.
-    pub files: Vec<Row>,
+    pub files: Vec<ComparisonRow>,
     /// Probed functions.
-    pub functions: Vec<Row>,
+    pub functions: Vec<ComparisonRow>,
     /// Server time of statements.
-    pub statements: Vec<Row>,
+    pub statements: Vec<ComparisonRow>,
 }
 
 /// The unit that time is counted by.
@@ -156,7 +156,7 @@ pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<PerSecond>,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ChangeVerdict,
     /// The standard error of the change.
     #[serde(skip)]
     pub precision: Option<Precision>,
@@ -185,7 +185,7 @@ pub struct PerSecond {
 
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct ComparisonRow {
     /// What the row is about.
     #[serde(flatten)]
     pub what: What,
@@ -235,7 +235,7 @@ pub struct Row {
     pub b_calls: Option<Calls>,
 }
 
-impl Row {
+impl ComparisonRow {
     /// Whether a change is beyond the noise: of its time per unit, or of the time of a call.
     pub fn is_real(&self) -> bool {
         self.change.verdict.is_real() || self.call.is_some_and(|call| call.verdict.is_real())
@@ -245,17 +245,23 @@ impl Row {
     pub fn words(&self) -> &'static str {
         let call = self.call.map(|call| call.verdict);
         match (self.change.verdict, call) {
-            (Verdict::Noise | Verdict::Unknown, Some(Verdict::More)) => "a call takes more",
-            (Verdict::Noise | Verdict::Unknown, Some(Verdict::Less)) => "a call takes less",
+            (ChangeVerdict::Noise | ChangeVerdict::Unknown, Some(ChangeVerdict::More)) => {
+                "a call takes more"
+            }
+            (ChangeVerdict::Noise | ChangeVerdict::Unknown, Some(ChangeVerdict::Less)) => {
+                "a call takes less"
+            }
             // The blocks do not tell: the machine may explain it.
-            (Verdict::Noise | Verdict::Unknown, None) if self.stands_out => "unconfirmed",
+            (ChangeVerdict::Noise | ChangeVerdict::Unknown, None) if self.stands_out => {
+                "unconfirmed"
+            }
             (verdict, _) => verdict.words(),
         }
     }
 
     /// A row without counts.
-    pub fn new(what: What, change: Change) -> Row {
-        Row {
+    pub fn new(what: What, change: Change) -> ComparisonRow {
+        ComparisonRow {
             what,
             change,
             share: None,

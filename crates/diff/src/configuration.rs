@@ -7,7 +7,7 @@ use std::sync::Arc;
 use recording::SettingRow;
 
 use super::comparison::Setting;
-use super::side::Side;
+use super::side::ComparedSide;
 use error::Error;
 use view::units::bytes;
 
@@ -32,7 +32,7 @@ const LOCATIONS: [&str; 14] = [
 type SettingValues = BTreeMap<(Arc<str>, Arc<str>), String>;
 
 /// All differences: versions and hardware first, then settings, then locations.
-pub fn differences(a: &Side, b: &Side) -> Result<Vec<Setting>, Error> {
+pub fn differences(a: &ComparedSide, b: &ComparedSide) -> Result<Vec<Setting>, Error> {
     Ok(between(&known(a)?, &known(b)?))
 }
 
@@ -70,11 +70,11 @@ fn same_but_for_path(a: Option<&String>, b: Option<&String>) -> bool {
 }
 
 /// Sentences about sides whose server settings are unknown.
-pub fn unknown(a: &Side, b: &Side) -> Result<Vec<String>, Error> {
-    let has = |side: &Side| -> Result<bool, Error> {
+pub fn unknown(a: &ComparedSide, b: &ComparedSide) -> Result<Vec<String>, Error> {
+    let has = |side: &ComparedSide| -> Result<bool, Error> {
         Ok(known(side)?.keys().any(|(group, _)| &**group == "server"))
     };
-    let of = |side: &Side| {
+    let of = |side: &ComparedSide| {
         format!("The settings of {} are not known: its recorder could not read them.", side.name)
     };
     Ok(match (has(a)?, has(b)?) {
@@ -85,7 +85,7 @@ pub fn unknown(a: &Side, b: &Side) -> Result<Vec<String>, Error> {
     })
 }
 
-fn known(side: &Side) -> Result<SettingValues, Error> {
+fn known(side: &ComparedSide) -> Result<SettingValues, Error> {
     let mut known = SettingValues::new();
     for row in side.recording.settings(side.range)? {
         if ["server", "machine"].contains(&&*row.group) {

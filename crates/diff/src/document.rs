@@ -5,7 +5,9 @@ use jiff::tz::TimeZone;
 use segment::statements::WaitClass;
 
 use super::call_change::CallChange;
-use super::comparison::{Change, Compared, Comparison, Per, Row, Rows, Verdict, What};
+use super::comparison::{
+    Change, ChangeVerdict, Compared, Comparison, ComparisonRow, Per, Rows, What,
+};
 use super::findings;
 use view::document::{span, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Unit};
 use view::units::{count, duration, whole};
@@ -22,7 +24,7 @@ struct Kind {
     note: &'static str,
     /// The columns that name a row.
     names: &'static [Column],
-    rows: fn(&Rows) -> &Vec<Row>,
+    rows: fn(&Rows) -> &Vec<ComparisonRow>,
 }
 
 const KINDS: [Kind; 6] = [
@@ -110,7 +112,7 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
         // They are sorted: the changes beyond the noise, then the largest ones.
         let listed = if kind.id == "statements" { LISTED } else { 0 };
         let (_, rest) = rows.split_at(listed.min(rows.len()));
-        let noisy: Vec<&Row> = rest.iter().filter(|row| is_noise(row)).collect();
+        let noisy: Vec<&ComparisonRow> = rest.iter().filter(|row| is_noise(row)).collect();
         tables.push(table(kind, it, rows, &noisy));
         if noise == Noise::Shown {
             tables.push(below(kind, it, &noisy));
@@ -286,8 +288,8 @@ fn cells(change: &Change, verdict: &'static str) -> [Cell; 6] {
 }
 
 /// Rows of unknown significance are not summed up, nor statements that changed by more than their own noise.
-fn is_noise(row: &Row) -> bool {
-    row.change.verdict == Verdict::Noise && !row.is_real() && !row.stands_out
+fn is_noise(row: &ComparisonRow) -> bool {
+    row.change.verdict == ChangeVerdict::Noise && !row.is_real() && !row.stands_out
 }
 
 /// The cells of the columns that name a row.
@@ -354,7 +356,7 @@ const BYTES: [Column; 2] = [
 ];
 
 /// Columns, with that of plans if any has changed.
-fn columns(id: &str, names: &[Column], rows: &[&Row]) -> Vec<Column> {
+fn columns(id: &str, names: &[Column], rows: &[&ComparisonRow]) -> Vec<Column> {
     let mut columns = names.to_vec();
     if id == "statements" {
         columns.extend(CALL);
@@ -374,11 +376,11 @@ fn columns(id: &str, names: &[Column], rows: &[&Row]) -> Vec<Column> {
     columns
 }
 
-fn any_plan(rows: &[&Row]) -> bool {
+fn any_plan(rows: &[&ComparisonRow]) -> bool {
     rows.iter().any(|row| row.b_plan.is_some())
 }
 
-fn row(id: &str, names: Vec<Cell>, it: &Row, plans: bool) -> Vec<Cell> {
+fn row(id: &str, names: Vec<Cell>, it: &ComparisonRow, plans: bool) -> Vec<Cell> {
     let mut row = names;
     if id == "statements" {
         let figure = |of: fn(&CallChange) -> f64| -> Cell { it.call.as_ref().map(of).into() };
@@ -406,15 +408,15 @@ fn row(id: &str, names: Vec<Cell>, it: &Row, plans: bool) -> Vec<Cell> {
     row
 }
 
-fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
+fn table(kind: &Kind, it: &Comparison, rows: &[ComparisonRow], noisy: &[&ComparisonRow]) -> Table {
     let Kind { id, title, note, names, .. } = *kind;
     let note = format!("Per {}. {note}", it.per.name());
-    let all: Vec<&Row> = rows.iter().collect();
+    let all: Vec<&ComparisonRow> = rows.iter().collect();
     let plans = any_plan(&all);
     let named = rows.iter().map(|row| (findings::name(&row.what), &row.change));
     let note = by_second(Some(note), named);
     let mut table = Table::new(id, title, columns(id, names, &all)).noted(note);
-    let summed = |row: &Row| noisy.iter().any(|it| std::ptr::eq(*it, row));
+    let summed = |row: &ComparisonRow| noisy.iter().any(|it| std::ptr::eq(*it, row));
     for shown in rows.iter().filter(|row| !summed(row)) {
         table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown, plans));
     }
@@ -436,7 +438,7 @@ fn table(kind: &Kind, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
 }
 
 /// The sum of the inconclusive rows.
-fn sum(rows: &[&Row]) -> Option<Row> {
+fn sum(rows: &[&ComparisonRow]) -> Option<ComparisonRow> {
     let (first, rest) = rows.split_first()?;
     let mut sum = (*first).clone();
     for row in rest {
@@ -458,7 +460,7 @@ fn sum(rows: &[&Row]) -> Option<Row> {
     Some(sum)
 }
 
-fn below(kind: &Kind, it: &Comparison, rows: &[&Row]) -> Table {
+fn below(kind: &Kind, it: &Comparison, rows: &[&ComparisonRow]) -> Table {
     let Kind { id, noise, title, names, .. } = *kind;
     let mut table = Table::new(noise, title, columns(id, names, rows))
         .noted(Some(format!("Per {}. All of these changes are inconclusive.", it.per.name())));
@@ -479,11 +481,12 @@ mod tests {
             b_seconds: 5.0,
             change_seconds: 1.0,
             half_width_seconds: Some(0.5),
-            verdict: Verdict::Noise,
+            verdict: ChangeVerdict::Noise,
             ..Change::default()
         };
         let what = What::Account { phase: "".into(), activity: "cpu".into() };
-        let row = Row { share: Some(0.25), a_count: 1.0, ..Row::new(what, change) };
+        let row =
+            ComparisonRow { share: Some(0.25), a_count: 1.0, ..ComparisonRow::new(what, change) };
         assert_eq!(sum(&[&row]).unwrap(), row);
         let both = sum(&[&row, &row]).unwrap();
         let sums = (
@@ -496,8 +499,8 @@ mod tests {
         assert_eq!(sums, (8.0, 10.0, 2.0, Some(0.5), 2.0));
         assert_eq!(both.change.half_width_seconds, None);
         assert_eq!(cells(&change, "")[4], Cell::from(0.25), "relative to A");
-        assert!(is_noise(&row) && !is_noise(&Row { stands_out: true, ..row.clone() }));
-        let unknown = Change { verdict: Verdict::Unknown, ..change };
-        assert!(!is_noise(&Row { change: unknown, ..row }));
+        assert!(is_noise(&row) && !is_noise(&ComparisonRow { stands_out: true, ..row.clone() }));
+        let unknown = Change { verdict: ChangeVerdict::Unknown, ..change };
+        assert!(!is_noise(&ComparisonRow { change: unknown, ..row }));
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The findings of a comparison, in sentences.
 
-use super::comparison::{Change, Comparison, Per, PerSecond, Row, Total, Verdict, What};
+use super::comparison::{
+    Change, ChangeVerdict, Comparison, ComparisonRow, Per, PerSecond, Total, What,
+};
 use super::machine;
 use stats::FEWEST;
 use view::document::{Finding, Weight};
@@ -74,7 +76,7 @@ fn half_width(change: &Change) -> String {
 /// Whether the total is inconclusive although an account has changed that is most of a side.
 fn hides(it: &Comparison, total: &Total) -> bool {
     let whole = total.change;
-    let most = |row: &Row| {
+    let most = |row: &ComparisonRow| {
         let part = |one: f64, all: f64| all > 0.0 && one > all / 2.0;
         part(row.change.a_seconds, whole.a_seconds) || part(row.change.b_seconds, whole.b_seconds)
     };
@@ -99,11 +101,11 @@ fn change(total: &Total) -> String {
         duration(change.a_seconds),
     );
     match (change.verdict, change.detectable_seconds) {
-        (Verdict::Noise | Verdict::Unknown, Some(size)) if change.a_seconds > 0.0 => {
+        (ChangeVerdict::Noise | ChangeVerdict::Unknown, Some(size)) if change.a_seconds > 0.0 => {
             let share = size / change.a_seconds * 100.0;
             format!("{what}: inconclusive; {share:.1} % would have been found.")
         }
-        (Verdict::Noise | Verdict::Unknown, _) => format!("{what}: inconclusive."),
+        (ChangeVerdict::Noise | ChangeVerdict::Unknown, _) => format!("{what}: inconclusive."),
         _ => format!("{what}{}.", change.per_second.map_or(String::new(), sessions)),
     }
 }
@@ -132,7 +134,7 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
     const LARGE: f64 = 0.2;
 
     let whole = total.change;
-    let real = |row: &&Row| is_sent(row) && row.is_real();
+    let real = |row: &&ComparisonRow| is_sent(row) && row.is_real();
     let row = it.rows.statements.iter().find(real)?;
     let change = row.change.change_seconds;
     let part =
@@ -153,7 +155,7 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
 }
 
 /// "a call takes 1.2 ms, was 1.0 ms (+20.1 % +-3.0 %, apart from what all statements changed)".
-fn call(row: &Row) -> Option<String> {
+fn call(row: &ComparisonRow) -> Option<String> {
     Some(match (row.a_mean_seconds, row.b_mean_seconds) {
         (Some(a), Some(b)) if a > 0.0 => {
             let call = row.call.map_or(String::new(), |call| {
@@ -168,14 +170,14 @@ fn call(row: &Row) -> Option<String> {
     })
 }
 
-fn is_sent(row: &Row) -> bool {
+fn is_sent(row: &ComparisonRow) -> bool {
     matches!(&row.what, What::Statement { toplevel: true, .. })
 }
 
 /// The statements that changed; if none has: what would have been found.
 fn statements(it: &Comparison) -> Option<String> {
     let rows = &it.rows.statements;
-    let words = |row: &Row| view::statements::one_line(&name(&row.what));
+    let words = |row: &ComparisonRow| view::statements::one_line(&name(&row.what));
     let changed = rows.iter().filter(|row| is_sent(row) && row.is_real());
     let named: Vec<String> = changed
         .clone()
@@ -186,7 +188,7 @@ fn statements(it: &Comparison) -> Option<String> {
         let number = changed.count();
         return Some(format!("Statements changed: {number}. {}.", named.join("; ")));
     }
-    let time = |row: &Row| row.change.a_seconds + row.change.b_seconds;
+    let time = |row: &ComparisonRow| row.change.a_seconds + row.change.b_seconds;
     let known = rows.iter().filter(|row| is_sent(row) && row.call.is_some());
     let row = known.max_by(|a, b| time(a).total_cmp(&time(b)))?;
     let share = row.call?.detectable * 100.0;
@@ -198,8 +200,8 @@ fn statements(it: &Comparison) -> Option<String> {
 }
 
 /// "; of the largest, cpu in execute, 12.1 % would have been found".
-fn detectable(accounts: &[Row]) -> String {
-    let time = |row: &Row| row.change.a_seconds + row.change.b_seconds;
+fn detectable(accounts: &[ComparisonRow]) -> String {
+    let time = |row: &ComparisonRow| row.change.a_seconds + row.change.b_seconds;
     let largest = accounts.iter().max_by(|a, b| time(a).total_cmp(&time(b)));
     let known = largest.filter(|row| row.change.a_seconds > 0.0);
     let size = known.and_then(|row| Some((row, row.change.detectable_seconds?)));
@@ -212,11 +214,11 @@ fn detectable(accounts: &[Row]) -> String {
 /// The accounts that explain most of the change, and the largest ones against it.
 fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let whole = total.change.change_seconds;
-    if total.change.verdict == Verdict::Unknown {
+    if total.change.verdict == ChangeVerdict::Unknown {
         let largest = in_words(it.rows.accounts.iter().take(REASONS));
         return (!largest.is_empty()).then(|| format!("Largest changes (not tested): {largest}."));
     }
-    let real: Vec<&Row> =
+    let real: Vec<&ComparisonRow> =
         it.rows.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
     if real.is_empty() {
         return Some(format!(
@@ -230,10 +232,10 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
         let rest = if others > 0 { format!("; and {others} more") } else { String::new() };
         return Some(format!("These accounts changed: {named}{rest}."));
     }
-    let (with, against): (Vec<&Row>, Vec<&Row>) =
+    let (with, against): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) =
         real.into_iter().partition(|row| row.change.change_seconds * whole > 0.0);
     let mut explained = 0.0;
-    let main: Vec<&Row> = with
+    let main: Vec<&ComparisonRow> = with
         .into_iter()
         .take(REASONS)
         .take_while(|row| {
@@ -248,8 +250,8 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
         false => format!("Changes beyond the noise: {}", in_words(main.into_iter())),
     };
     // A tenth of the change or more.
-    let large = |row: &&Row| (row.change.change_seconds / whole).abs() >= 1.0 - ENOUGH;
-    let against: Vec<&Row> = against.into_iter().filter(large).take(REASONS).collect();
+    let large = |row: &&ComparisonRow| (row.change.change_seconds / whole).abs() >= 1.0 - ENOUGH;
+    let against: Vec<&ComparisonRow> = against.into_iter().filter(large).take(REASONS).collect();
     if !against.is_empty() {
         text.push_str(&format!("; against it: {}", in_words(against.into_iter())));
     }
@@ -257,17 +259,17 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
 }
 
 /// "IO:DataFileRead in execute takes 11.8 us less, ...".
-fn in_words<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
-    let one = |row: &Row| {
+fn in_words<'r>(rows: impl Iterator<Item = &'r ComparisonRow>) -> String {
+    let one = |row: &ComparisonRow| {
         let change = &row.change;
         let size = duration(change.change_seconds.abs());
         let name = name(&row.what);
         let average = |of: f64| format!("{} sessions on average", two(of));
         match (change.verdict, change.per_second) {
-            (Verdict::New, None) => format!("{name} is new and takes {size}"),
-            (Verdict::New, Some(it)) => format!("{name} is new, {}", average(it.b_sessions)),
-            (Verdict::Absent, None) => format!("{name} is absent in B, {size}"),
-            (Verdict::Absent, Some(it)) => {
+            (ChangeVerdict::New, None) => format!("{name} is new and takes {size}"),
+            (ChangeVerdict::New, Some(it)) => format!("{name} is new, {}", average(it.b_sessions)),
+            (ChangeVerdict::Absent, None) => format!("{name} is absent in B, {size}"),
+            (ChangeVerdict::Absent, Some(it)) => {
                 format!("{name} is absent in B, {}", average(it.a_sessions))
             }
             (_, None) => format!("{name} takes {size} {}", more(change.change_seconds)),
@@ -313,7 +315,7 @@ fn set_up(it: &Comparison) -> Option<String> {
 
 /// Statements that ran on one side only.
 fn one_sided(it: &Comparison) -> Option<String> {
-    let count = |only: fn(&&Row) -> bool| it.rows.statements.iter().filter(only).count();
+    let count = |only: fn(&&ComparisonRow) -> bool| it.rows.statements.iter().filter(only).count();
     let in_a = count(|row| row.a_count > 0.0 && row.b_count == 0.0);
     let in_b = count(|row| row.b_count > 0.0 && row.a_count == 0.0);
     match (in_a, in_b) {
@@ -374,11 +376,11 @@ mod tests {
             })
         };
         assert_eq!(
-            of(Some(14.5e-6), Verdict::Noise),
+            of(Some(14.5e-6), ChangeVerdict::Noise),
             "B takes 40 us +-14.5 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms: inconclusive."
         );
         assert_eq!(
-            of(None, Verdict::More),
+            of(None, ChangeVerdict::More),
             "B takes 40 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms."
         );
     }

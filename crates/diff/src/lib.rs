@@ -37,7 +37,7 @@ use document::Noise;
 use error::Error;
 use key::{Key, COUNTED};
 use selection::Selection;
-use side::Side;
+use side::ComparedSide;
 use view::document::Made;
 
 pub use args::DiffArgs;
@@ -59,7 +59,7 @@ pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
 }
 
 /// Read both recordings and compare them.
-fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
+fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     progress.set_message("reading A");
@@ -68,10 +68,10 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
         let meant = of.is_url() || !other.is_url();
         args.cluster.as_deref().filter(|_| meant)
     };
-    let mut a = Side::read("A", &args.a, (cluster(&args.a, &args.b), host))?;
+    let mut a = ComparedSide::read("A", &args.a, (cluster(&args.a, &args.b), host))?;
     progress.set_message("reading B");
     let host = args.host_b.as_deref().or(host);
-    let mut b = Side::read("B", &args.b, (cluster(&args.b, &args.a), host))?;
+    let mut b = ComparedSide::read("B", &args.b, (cluster(&args.b, &args.a), host))?;
     let shared = shared(&a, &b)?;
     if let (Some(a), Some(b)) = (&mut a.statements, &mut b.statements) {
         matching::match_up(a, b);
@@ -149,14 +149,14 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [Side; 2]), Error> {
 
 /// A warning if the statements of a side are of much less time than is compared: a recorder that was killed has not read
 /// the last ones.
-fn of_statements(side: &Side) -> Option<String> {
+fn of_statements(side: &ComparedSide) -> Option<String> {
     let (all, known) = (side.seconds(), side.statement_seconds()?);
     (known < all * WHOLE)
         .then(|| format!("The statements of {} are of {known:.0} of {all:.0} s.", side.name))
 }
 
 /// Functions with calls that were counted but not timed.
-fn not_timed(side: &Side) -> Option<String> {
+fn not_timed(side: &ComparedSide) -> Option<String> {
     let mut names: Vec<&str> = side
         .lines
         .keys()
@@ -179,7 +179,7 @@ fn not_timed(side: &Side) -> Option<String> {
     })
 }
 
-fn compared(side: &Side) -> Compared {
+fn compared(side: &ComparedSide) -> Compared {
     Compared {
         recording: side.source.name(),
         host: side.recording.host().to_string(),
@@ -197,7 +197,7 @@ fn compared(side: &Side) -> Compared {
 }
 
 /// A warning if both sides overlap in one recording; an error if they are the same.
-fn shared(a: &Side, b: &Side) -> Result<Option<String>, Error> {
+fn shared(a: &ComparedSide, b: &ComparedSide) -> Result<Option<String>, Error> {
     if !a.source.is(&b.source) || a.recording.host() != b.recording.host() {
         return Ok(None);
     }
@@ -220,7 +220,7 @@ fn shared(a: &Side, b: &Side) -> Result<Option<String>, Error> {
 }
 
 /// A warning if part of a side is not compared, or not exact.
-fn partial(side: &Side) -> Option<String> {
+fn partial(side: &ComparedSide) -> Option<String> {
     let (recorded, compared) = (side.recorded_seconds(), side.seconds());
     if !side.exact {
         return Some(format!(
@@ -241,9 +241,10 @@ fn partial(side: &Side) -> Option<String> {
     })
 }
 
-fn nothing_to_count_by(a: &Side, b: &Side, per: Per) -> Error {
+fn nothing_to_count_by(a: &ComparedSide, b: &ComparedSide, per: Per) -> Error {
     let key = Key::Unit(per);
-    let none: Vec<&Side> = [a, b].into_iter().filter(|side| side.count(&key) == 0).collect();
+    let none: Vec<&ComparedSide> =
+        [a, b].into_iter().filter(|side| side.count(&key) == 0).collect();
     let which = match none[..] {
         [side] => side.name,
         _ => "A and B",

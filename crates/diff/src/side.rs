@@ -16,7 +16,7 @@ use report::RecordingPlace;
 
 /// One side of a comparison.
 #[derive(Debug)]
-pub struct Side {
+pub struct ComparedSide {
     /// "A" or "B".
     pub name: &'static str,
     /// Where it was read from.
@@ -41,13 +41,13 @@ pub struct Side {
     pub statements: Option<SideStatements>,
 }
 
-impl Side {
+impl ComparedSide {
     /// Reads the selected part of a recording.
     pub fn read(
         name: &'static str,
         selection: &Selection,
         (cluster, host): (Option<&str>, Option<&str>),
-    ) -> Result<Side, Error> {
+    ) -> Result<ComparedSide, Error> {
         let edges = (selection.from, selection.to);
         let source = RecordingPlace::open(&selection.directory, (cluster, host), edges)?;
         let recording = source.recording(host)?;
@@ -69,7 +69,7 @@ impl Side {
         let processors = Processors::from_rows(&heads, &recording.kernel(range)?);
         let lines = lines(&recording, range, &columns, &kept)?;
         let statements = statements::read(&recording, range)?;
-        Ok(Side {
+        Ok(ComparedSide {
             name,
             source,
             recording,

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// The verdict about a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ChangeVerdict {
     /// B takes more.
     More,
     /// B takes less.
@@ -22,20 +22,20 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Verdict {
+impl ChangeVerdict {
     /// Whether the change is beyond the noise.
     pub fn is_real(self) -> bool {
-        !matches!(self, Verdict::Noise | Verdict::Unknown)
+        !matches!(self, ChangeVerdict::Noise | ChangeVerdict::Unknown)
     }
 
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Verdict::More => "more",
-            Verdict::Less => "less",
-            Verdict::New => "new in B",
-            Verdict::Absent => "absent in B",
-            Verdict::Noise | Verdict::Unknown => "inconclusive",
+            ChangeVerdict::More => "more",
+            ChangeVerdict::Less => "less",
+            ChangeVerdict::New => "new in B",
+            ChangeVerdict::Absent => "absent in B",
+            ChangeVerdict::Noise | ChangeVerdict::Unknown => "inconclusive",
         }
     }
 }

@@ -87,9 +87,9 @@ pub enum Verb {
     /// Ask an engine and print the answer
     Ask(AskArgs),
     /// What is wrong, on which hosts: the diagnoses of each one's recording
-    Doctor(DoctorArgs),
+    Doctor(FleetDoctorArgs),
     /// Show the answers in a terminal, a pane for each query, asked again at each interval
-    Top(TopArgs),
+    Top(FleetTopArgs),
 }
 
 /// Arguments of `tally fleet top`.
@@ -103,7 +103,7 @@ Examples:
   tally fleet top --engine duckdb --root /srv/fleet
   tally fleet top --engine http://clickhouse:8123 --since -1h --interval 1min --view statements
   tally fleet top --engine duckdb --root s3://bucket/fleet --once --view blocking")]
-pub struct TopArgs {
+pub struct FleetTopArgs {
     /// The engine, as of `tally fleet ask`
     #[arg(long, value_parser = Engine::parse)]
     pub engine: Engine,
@@ -148,7 +148,7 @@ fn pace(text: &str) -> Result<Duration, String> {
 
 /// Arguments of `tally fleet doctor`.
 #[derive(Debug, Args)]
-pub struct DoctorArgs {
+pub struct FleetDoctorArgs {
     /// The directory or bucket of the recordings
     #[arg(long, value_parser = root)]
     pub root: Root,

@@ -14,7 +14,7 @@ use ship::Bucket;
 use view::table::wrap;
 use view::{escape, output, table};
 
-use super::args::DoctorArgs;
+use super::args::FleetDoctorArgs;
 use report::RecordingPlace;
 
 /// Width if the output is not a terminal.
@@ -39,7 +39,7 @@ struct FleetDiagnosesJson {
 }
 
 /// Diagnose every host, one after the other, and print what was found.
-pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
+pub fn run(args: &FleetDoctorArgs, color: bool) -> Result<(), Error> {
     let (since, until) = args.scope.window();
     if since >= until {
         let text = "the time range is empty: its beginning is not before its end";

@@ -122,16 +122,16 @@ impl Display for Engine {
 
 /// The program that answers now, so that another thread can end it.
 #[derive(Debug, Default)]
-pub struct Running(Mutex<State>);
+pub struct Running(Mutex<EngineState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct EngineState {
     child: Option<Child>,
     ended: bool,
 }
 
 impl Running {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EngineState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

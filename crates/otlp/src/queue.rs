@@ -25,12 +25,12 @@ pub struct Fate {
 /// Requests that wait.
 #[derive(Debug, Default)]
 pub struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     requests: VecDeque<Request>,
     bytes: usize,
     fate: Fate,
@@ -54,7 +54,7 @@ pub struct QueuedRequest {
     ordinal: u64,
 }
 
-impl State {
+impl QueueState {
     fn remove_first(&mut self) -> Option<u64> {
         let first = self.requests.pop_front()?;
         self.bytes -= first.body.len();
@@ -65,7 +65,7 @@ impl State {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // A panic elsewhere leaves counts and requests as they were.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -34,7 +34,7 @@ const SHOWN: usize = 200;
 
 /// The outcome of a request.
 #[derive(Debug, PartialEq)]
-enum Outcome {
+enum SendOutcome {
     /// Accepted, but for this number of data points, records or spans.
     Accepted(u64, String),
     /// To be sent again, after this time if the receiver asks for one.
@@ -81,12 +81,12 @@ impl Sender {
             let mut pause = PAUSE;
             loop {
                 match self.send(&taken) {
-                    Outcome::Accepted(rejected, why) => {
+                    SendOutcome::Accepted(rejected, why) => {
                         self.accepted(rejected, &why);
                         self.queue.settle(&taken, Some(rejected));
                         break;
                     }
-                    Outcome::Refused(why) => {
+                    SendOutcome::Refused(why) => {
                         self.report(format!(
                             "{} refused {}: {why}",
                             self.target.shown(),
@@ -95,7 +95,7 @@ impl Sender {
                         self.queue.settle(&taken, None);
                         break;
                     }
-                    Outcome::Later(asked, why) => {
+                    SendOutcome::Later(asked, why) => {
                         self.report(format!(
                             "{}: {why}; {} wait",
                             self.target.shown(),
@@ -140,7 +140,7 @@ impl Sender {
         }
     }
 
-    fn send(&self, taken: &QueuedRequest) -> Outcome {
+    fn send(&self, taken: &QueuedRequest) -> SendOutcome {
         let left = self.queue.left().unwrap_or(self.target.timeout);
         let mut request = self
             .agent
@@ -165,21 +165,21 @@ impl Sender {
                 let body = answer.body_mut().with_config().limit(ANSWER).read_to_vec();
                 outcome(self.signal, status, after, &body.unwrap_or_default())
             }
-            Err(error) if is_permanent(&error) => Outcome::Refused(shown(&error.to_string())),
-            Err(error) => Outcome::Later(None, shown(&error.to_string())),
+            Err(error) if is_permanent(&error) => SendOutcome::Refused(shown(&error.to_string())),
+            Err(error) => SendOutcome::Later(None, shown(&error.to_string())),
         }
     }
 }
 
-fn outcome(signal: Signal, status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
+fn outcome(signal: Signal, status: u16, after: Option<Duration>, body: &[u8]) -> SendOutcome {
     match status {
         200..=299 => {
             let (rejected, why) = signal.rejected(body).unwrap_or_default();
-            Outcome::Accepted(rejected, why)
+            SendOutcome::Accepted(rejected, why)
         }
-        429 | 502 | 503 | 504 => Outcome::Later(after, format!("HTTP status {status}")),
+        429 | 502 | 503 | 504 => SendOutcome::Later(after, format!("HTTP status {status}")),
         // A body may be a Status in protobuf, a text or a page: the status says enough.
-        _ => Outcome::Refused(format!("HTTP status {status}")),
+        _ => SendOutcome::Refused(format!("HTTP status {status}")),
     }
 }
 
@@ -269,15 +269,15 @@ mod tests {
     fn only_what_the_specification_calls_retryable_is_sent_again() {
         for status in [429, 502, 503, 504] {
             let later = outcome(Signal::Logs, status, Some(PAUSE), b"busy");
-            assert_eq!(later, Outcome::Later(Some(PAUSE), format!("HTTP status {status}")));
+            assert_eq!(later, SendOutcome::Later(Some(PAUSE), format!("HTTP status {status}")));
         }
         for status in [301, 400, 401, 404, 413, 500, 501] {
             assert!(
-                matches!(outcome(Signal::Logs, status, None, b""), Outcome::Refused(_)),
+                matches!(outcome(Signal::Logs, status, None, b""), SendOutcome::Refused(_)),
                 "{status}"
             );
         }
-        assert_eq!(outcome(Signal::Logs, 200, None, b""), Outcome::Accepted(0, String::new()));
+        assert_eq!(outcome(Signal::Logs, 200, None, b""), SendOutcome::Accepted(0, String::new()));
     }
 
     #[test]
@@ -285,20 +285,20 @@ mod tests {
         let part =
             ExportLogsPartialSuccess { rejected_log_records: 3, error_message: "too old".into() };
         let answer = ExportLogsServiceResponse { partial_success: Some(part) }.encode_to_vec();
-        let accepted = Outcome::Accepted(3, "too old".into());
+        let accepted = SendOutcome::Accepted(3, "too old".into());
         assert_eq!(outcome(Signal::Logs, 200, None, &answer), accepted);
         let part =
             ExportMetricsPartialSuccess { rejected_data_points: 4, error_message: String::new() };
         let answer = ExportMetricsServiceResponse { partial_success: Some(part) }.encode_to_vec();
         assert_eq!(
             outcome(Signal::Metrics, 200, None, &answer),
-            Outcome::Accepted(4, String::new())
+            SendOutcome::Accepted(4, String::new())
         );
         let part = ExportTracePartialSuccess { rejected_spans: 5, error_message: String::new() };
         let answer = ExportTraceServiceResponse { partial_success: Some(part) }.encode_to_vec();
         assert_eq!(
             outcome(Signal::Traces, 200, None, &answer),
-            Outcome::Accepted(5, String::new())
+            SendOutcome::Accepted(5, String::new())
         );
         assert_eq!(shown(&format!(" a\u{1b}{} ", "b".repeat(999))).chars().count(), SHOWN);
     }

@@ -17,7 +17,7 @@ pub struct PlanRows {
 
 /// The end of a detail interval, and its length.
 #[derive(Debug, Clone, Copy)]
-pub struct Span {
+pub struct PlanSpan {
     /// The number of the interval that it ends with.
     pub frame: u64,
     /// When it ended, microseconds since 1970.
@@ -40,7 +40,7 @@ impl PlanRows {
 
     /// Adds the rows of a detail interval: of plans with new executions, and the texts of these. The first time, the
     /// texts of all.
-    pub fn add(&mut self, plans: Vec<Plan>, clock: &Clock, span: Span, batch: &mut Batch) {
+    pub fn add(&mut self, plans: Vec<Plan>, clock: &Clock, span: PlanSpan, batch: &mut Batch) {
         let ns = |ticks: u64| (clock.seconds(ticks) * 1e9).round() as u64;
         let time_us = |tick: u64| {
             let ago = clock.seconds(span.tick.saturating_sub(tick)) * 1e6;

@@ -13,11 +13,11 @@ use segment::{Header, Level, StatementsReading};
 
 use super::clocks::{Clocks, Happening};
 use super::duty::Duty;
-use super::plans::{PlanRows, Span};
+use super::plans::{PlanRows, PlanSpan};
 use super::sessions::SessionRows;
-use super::settings::Settings;
+use super::settings::RecordedSettings;
 use super::shipping::Destination;
-use super::summary::Summary;
+use super::summary::RecordSummary;
 use super::vacuum;
 use super::RecordArgs;
 use error::Error;
@@ -56,7 +56,7 @@ pub struct Recorder<'a> {
     devices: DeviceRows,
     sessions: SessionRows,
     plans: PlanRows,
-    settings: Option<Settings>,
+    settings: Option<RecordedSettings>,
     settings_asked: u64,
     duty: Option<Duty>,
     /// When the recording began, by CLOCK_MONOTONIC.
@@ -66,7 +66,7 @@ pub struct Recorder<'a> {
     /// Messages for the user.
     pub messages: Vec<String>,
     /// What was recorded.
-    pub summary: Summary,
+    pub summary: RecordSummary,
 }
 
 /// How long details are, in ns, when so much has been recorded: a sixteenth of that, so that two short recordings can be
@@ -176,7 +176,7 @@ impl<'a> Recorder<'a> {
             begun: None,
             pending: Batch::default(),
             messages: Vec::new(),
-            summary: Summary::new(&destination.directory),
+            summary: RecordSummary::new(&destination.directory),
             destination,
         }
     }
@@ -316,7 +316,8 @@ impl<'a> Recorder<'a> {
         let here = matches!(self.place, SegmentSource::File(_));
         if directory.is_absolute() || !here {
             let directory = here.then_some(directory);
-            self.settings = Settings::start(self.args.target.clone(), &self.place, directory);
+            self.settings =
+                RecordedSettings::start(self.args.target.clone(), &self.place, directory);
         }
         if let Some(duty) = &mut self.duty {
             duty.attach(self.place.file("--duty")?)?;
@@ -489,7 +490,7 @@ impl<'a> Recorder<'a> {
             if let (Some(plans), Some(segment)) = (details.plans.take(), self.follower.segment()) {
                 let clock = segment.clock();
                 let (tick, interval_ns) = (clock.now(), details.length_ns);
-                let span = Span { frame: number, time_us, tick, interval_ns };
+                let span = PlanSpan { frame: number, time_us, tick, interval_ns };
                 self.plans.add(plans, clock, span, &mut batch);
             }
             let statements = details.statements.as_ref().map(|(_, now)| now.clone());
@@ -553,7 +554,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Ends the recording cleanly. Returns what was recorded, and messages for the user.
-    pub fn close(mut self) -> Result<(Summary, Vec<String>), Error> {
+    pub fn close(mut self) -> Result<(RecordSummary, Vec<String>), Error> {
         // Restore the former level.
         self.duty = None;
         if self.absent.is_some() {

@@ -9,7 +9,7 @@ use recording::RunRow;
 
 use super::recorder::Recorder;
 use super::shipping::Destination;
-use super::summary::Summary;
+use super::summary::RecordSummary;
 use super::RecordArgs;
 
 /// One or two recorders.
@@ -58,7 +58,7 @@ impl<'a> Recorders<'a> {
     }
 
     /// Ends both recordings. Returns what was recorded, and messages for the user.
-    pub fn close(self) -> Result<(Summary, Vec<String>), Error> {
+    pub fn close(self) -> Result<(RecordSummary, Vec<String>), Error> {
         let client = self.client.map(Recorder::close);
         let (mut summary, mut messages) = self.server.close()?;
         if let Some((of_client, last)) = client.transpose()? {

@@ -27,7 +27,7 @@ pub struct SettingsReading {
 
 /// Reads the settings of a server.
 #[derive(Debug)]
-pub struct Settings {
+pub struct RecordedSettings {
     ask: Sender<()>,
     answers: Receiver<SettingsReading>,
     /// `None`: it is on another machine.
@@ -71,13 +71,13 @@ fn row(name: &str, value: &str, kind: Option<&str>, unit: &str, source: &str) ->
     }
 }
 
-impl Settings {
+impl RecordedSettings {
     /// Starts the thread for the server of `target`, or of the segment.
     pub fn start(
         target: Option<String>,
         place: &SegmentSource,
         data_directory: Option<PathBuf>,
-    ) -> Option<Settings> {
+    ) -> Option<RecordedSettings> {
         let (ask, questions) = channel();
         let (answer, answers) = channel();
         let named = place.target();
@@ -91,7 +91,13 @@ impl Settings {
             }
         };
         std::thread::Builder::new().name("settings".to_string()).spawn(work).ok()?;
-        Some(Settings { ask, answers, data_directory, changed: None, known: HashMap::new() })
+        Some(RecordedSettings {
+            ask,
+            answers,
+            data_directory,
+            changed: None,
+            known: HashMap::new(),
+        })
     }
 
     /// Requests the settings if the configuration has changed since the last request, or `anyway`.

@@ -12,7 +12,7 @@ use view::units;
 
 /// The summary (docs/reference-json.md).
 #[derive(Debug, Clone, Serialize)]
-pub struct Summary {
+pub struct RecordSummary {
     /// The directory.
     pub directory: PathBuf,
     /// Start of the first interval, seconds since 1970; `None` without intervals.
@@ -32,17 +32,17 @@ pub struct Summary {
     /// Where it was shipped to.
     pub shipped: Option<Target>,
     /// What was recorded of the client.
-    pub client: Option<Box<Summary>>,
+    pub client: Option<Box<RecordSummary>>,
     /// Problems, such as settings that could not be read.
     pub notes: Vec<String>,
     #[serde(skip)]
     known: HashSet<String>,
 }
 
-impl Summary {
+impl RecordSummary {
     /// An empty summary.
-    pub fn new(directory: &Path) -> Summary {
-        Summary {
+    pub fn new(directory: &Path) -> RecordSummary {
+        RecordSummary {
             directory: directory.to_path_buf(),
             begin: None,
             end: None,
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_summary_fits_into_one_line() {
-        let mut summary = Summary::new(Path::new("run1"));
+        let mut summary = RecordSummary::new(Path::new("run1"));
         for n in 1..=3 {
             summary.interval(&FrameRow {
                 time_us: n * 1_000_000,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hyper::StatusCode;
 use segment::Segment;
 
-use super::history::History;
+use super::history::LiveHistory;
 use super::metrics::{self, Family, NamedStatements, Present};
 use super::otlp::Otlp;
 use super::page::{self, Pace};
@@ -29,7 +29,7 @@ const WATCHED: Duration = Duration::from_secs(5);
 
 /// Settings from the command line.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct CollectorSettings {
     /// Length of an interval.
     pub interval: Duration,
     /// How long intervals are kept.
@@ -47,7 +47,7 @@ pub struct Collector {
     follower: Follower,
     place: SegmentSource,
     run: Option<Run>,
-    history: History,
+    history: LiveHistory,
     named: Option<NamedStatements>,
     processors: Option<Processors>,
     pace: Pace,
@@ -65,14 +65,18 @@ pub struct Collector {
 
 impl Collector {
     /// A collector for the segment at `place`, which also sends what it reads by `otlp`.
-    pub fn new(place: SegmentSource, settings: &Settings, otlp: Option<Otlp>) -> Collector {
+    pub fn new(
+        place: SegmentSource,
+        settings: &CollectorSettings,
+        otlp: Option<Otlp>,
+    ) -> Collector {
         let detail = (settings.history / COLUMNS).max(settings.interval);
         let wanted = FollowOptions { figures: Figures::Frames, ..FollowOptions::default() };
         Collector {
             follower: Follower::new(place.clone(), wanted),
             place,
             run: None,
-            history: History::new(settings.history, detail),
+            history: LiveHistory::new(settings.history, detail),
             named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
             processors: Processors::now(),
             pace: Pace { interval: settings.interval.as_secs_f64(), detail: detail.as_secs_f64() },

@@ -22,7 +22,7 @@ pub struct Gate {
 
 /// The decision about a request.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GateVerdict {
     /// Accepted.
     Pass,
     /// Redirect to `location` and set the cookie.
@@ -51,29 +51,32 @@ pub struct Request<'r> {
 
 impl Gate {
     /// Decides about a request.
-    pub fn verdict(&self, request: Request<'_>) -> Verdict {
+    pub fn verdict(&self, request: Request<'_>) -> GateVerdict {
         let headers = request.headers;
         if !matches!(*request.method, Method::GET | Method::HEAD) {
-            return Verdict::Refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+            return GateVerdict::Refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
         }
         let no_body = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0");
         if !no_body || headers.contains_key("transfer-encoding") {
-            return Verdict::Refuse(StatusCode::PAYLOAD_TOO_LARGE, "a request has no content here");
+            return GateVerdict::Refuse(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "a request has no content here",
+            );
         }
         let mut hosts = headers.get_all(HOST).iter();
         let (host, more) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next());
         if more.is_some() || (host.is_none() && request.version >= Version::HTTP_11) {
-            return Verdict::Refuse(StatusCode::BAD_REQUEST, "one Host is needed");
+            return GateVerdict::Refuse(StatusCode::BAD_REQUEST, "one Host is needed");
         }
         let named = [host, request.uri.authority().map(|authority| authority.as_str())];
         if self.own_names_only && !named.iter().flatten().all(|name| is_own(name)) {
-            return Verdict::Refuse(
+            return GateVerdict::Refuse(
                 StatusCode::MISDIRECTED_REQUEST,
                 "this is served as localhost, 127.0.0.1 or [::1] only",
             );
         }
         match &self.token {
-            None => Verdict::Pass,
+            None => GateVerdict::Pass,
             Some(token) => identify(token, &self.cookie, request),
         }
     }
@@ -88,19 +91,19 @@ fn is_own(host: &str) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-fn identify(token: &str, cookie: &str, request: Request<'_>) -> Verdict {
+fn identify(token: &str, cookie: &str, request: Request<'_>) -> GateVerdict {
     let headers = request.headers;
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = bearer.and_then(|value| value.split_once(' '));
     if bearer.is_some_and(|(kind, value)| {
         kind.eq_ignore_ascii_case("bearer") && same(value.trim(), token)
     }) {
-        return Verdict::Pass;
+        return GateVerdict::Pass;
     }
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|it| it.split_once('='));
     if pairs.any(|(name, value)| name.trim() == cookie && same(value.trim(), token)) {
-        return Verdict::Pass;
+        return GateVerdict::Pass;
     }
     let query = request.uri.query().unwrap_or("");
     let given = query.split('&').find_map(|pair| pair.strip_prefix("token="));
@@ -108,12 +111,12 @@ fn identify(token: &str, cookie: &str, request: Request<'_>) -> Verdict {
         // Remove the token from the address, so that it does not stay in the browser's history. A
         // path that starts with two slashes would lead to another host.
         let path = request.uri.path().trim_start_matches('/');
-        return Verdict::Welcome {
+        return GateVerdict::Welcome {
             location: format!("/{path}"),
             cookie: format!("{cookie}={token}; Path=/; HttpOnly; SameSite=Strict"),
         };
     }
-    Verdict::Refuse(
+    GateVerdict::Refuse(
         StatusCode::UNAUTHORIZED,
         "a token is needed: in the address once, as ?token=..., or as Authorization: Bearer ...",
     )
@@ -159,7 +162,12 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef";
 
-    fn ask(gate: &Gate, method: Method, uri: &str, headers: &[(&'static str, &str)]) -> Verdict {
+    fn ask(
+        gate: &Gate,
+        method: Method,
+        uri: &str,
+        headers: &[(&'static str, &str)],
+    ) -> GateVerdict {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
@@ -173,11 +181,11 @@ mod tests {
         })
     }
 
-    fn status(verdict: &Verdict) -> u16 {
+    fn status(verdict: &GateVerdict) -> u16 {
         match verdict {
-            Verdict::Pass => 200,
-            Verdict::Welcome { .. } => 303,
-            Verdict::Refuse(status, _) => status.as_u16(),
+            GateVerdict::Pass => 200,
+            GateVerdict::Welcome { .. } => 303,
+            GateVerdict::Refuse(status, _) => status.as_u16(),
         }
     }
 
@@ -214,10 +222,10 @@ mod tests {
         };
         let bearer = format!("bearer {TOKEN}");
         let cookie = format!("a=b; pgtally_token_9188={TOKEN}");
-        assert_eq!(get("/", ("authorization", &bearer)), Verdict::Pass);
-        assert_eq!(get("/", ("cookie", &cookie)), Verdict::Pass);
+        assert_eq!(get("/", ("authorization", &bearer)), GateVerdict::Pass);
+        assert_eq!(get("/", ("cookie", &cookie)), GateVerdict::Pass);
         let welcome = get(&format!("//evil.example/x?a=b&token={TOKEN}"), ("a", "b"));
-        let Verdict::Welcome { location, cookie } = welcome else { panic!("{welcome:?}") };
+        let GateVerdict::Welcome { location, cookie } = welcome else { panic!("{welcome:?}") };
         assert_eq!(location, "/evil.example/x");
         assert!(cookie.contains("HttpOnly; SameSite=Strict"));
         for header in [

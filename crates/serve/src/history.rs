@@ -33,7 +33,7 @@ const MOMENT: f64 = 0.001;
 
 /// The last minutes.
 #[derive(Debug)]
-pub struct History {
+pub struct LiveHistory {
     /// Length of a block, seconds.
     block: f64,
     /// Length of a column of the heat map, seconds.
@@ -73,10 +73,10 @@ impl Block {
     }
 }
 
-impl History {
+impl LiveHistory {
     /// A history of at least `length`, with heat map columns of `detail`.
-    pub fn new(length: Duration, detail: Duration) -> History {
-        History {
+    pub fn new(length: Duration, detail: Duration) -> LiveHistory {
+        LiveHistory {
             block: length.as_secs_f64() / f64::from(BLOCKS),
             detail: detail.as_secs_f64(),
             blocks: VecDeque::new(),
@@ -301,7 +301,7 @@ impl History {
     }
 
     fn forget(&mut self) {
-        *self = History {
+        *self = LiveHistory {
             blocks: VecDeque::new(),
             closed: None,
             latency: None,
@@ -402,8 +402,8 @@ mod tests {
     }
 
     /// Blocks of a little less than a second, with these intervals.
-    fn history(intervals: impl IntoIterator<Item = (f64, f64)>) -> History {
-        let mut history = History::new(Duration::from_millis(9_990), Duration::from_secs(1));
+    fn history(intervals: impl IntoIterator<Item = (f64, f64)>) -> LiveHistory {
+        let mut history = LiveHistory::new(Duration::from_millis(9_990), Duration::from_secs(1));
         intervals
             .into_iter()
             .for_each(|(end, length)| history.push(&frame(end, length), None, None));
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn time_is_measured_once_a_gap_is_more_than_half_an_interval_and_goes_with_its_block() {
-        let starts = |history: &History| -> Vec<u64> {
+        let starts = |history: &LiveHistory| -> Vec<u64> {
             history.each(|it| &it.points).map(|it| ms(it.start)).collect()
         };
         assert_eq!(starts(&history([(101.0, 1.0), (101.5, 1.0)])), [100_000, 101_000]);

@@ -22,11 +22,11 @@ use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use super::gate::{self, Gate, Verdict};
+use super::gate::{self, Gate, GateVerdict};
 use super::listen::Listener;
 use super::lobby::{self, Guest, Lobby};
 use super::metrics::Form;
-use super::page::{Page, FIGURES};
+use super::page::{LivePage, FIGURES};
 use super::request::{self, HttpReply, Refusal, What};
 use super::tracing::Tracing;
 use error::Error;
@@ -166,24 +166,24 @@ impl Service {
             headers: request.headers(),
         };
         let mut response = match self.gate.verdict(asked) {
-            Verdict::Pass if !guest.admit() => {
+            GateVerdict::Pass if !guest.admit() => {
                 let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
                 set(&mut response, header::CONNECTION, "close");
                 response
             }
-            Verdict::Pass => match (request.uri().path(), &self.tracing) {
+            GateVerdict::Pass => match (request.uri().path(), &self.tracing) {
                 ("/trace", Some(tracing)) if request.method() == Method::GET => {
                     traced(tracing.page(request.uri().query().unwrap_or("")).await)
                 }
                 _ => self.answer(request.uri(), request.headers()).await,
             },
-            Verdict::Welcome { location, cookie } => {
+            GateVerdict::Welcome { location, cookie } => {
                 let mut response = text(StatusCode::SEE_OTHER, "this way");
                 set(&mut response, header::LOCATION, &location);
                 set(&mut response, header::SET_COOKIE, &cookie);
                 response
             }
-            Verdict::Refuse(status, why) => {
+            GateVerdict::Refuse(status, why) => {
                 let mut response = text(status, why);
                 match status {
                     StatusCode::METHOD_NOT_ALLOWED => {
@@ -261,7 +261,7 @@ impl Service {
 fn traced(page: Result<String, Refusal>) -> Response<Full<Bytes>> {
     match page {
         Ok(page) => {
-            let policy = Page::policy_of(&page);
+            let policy = LivePage::policy_of(&page);
             let mut response = Response::new(Full::new(Bytes::from(page)));
             set(&mut response, header::CONTENT_TYPE, "text/html; charset=utf-8");
             set(&mut response, header::CONTENT_SECURITY_POLICY, &policy);

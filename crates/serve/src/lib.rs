@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 
 use self::otlp::Otlp;
-use collector::{Collector, Settings};
+use collector::{Collector, CollectorSettings};
 use error::Error;
 use gate::Gate;
 use listen::Listener;
@@ -63,7 +63,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
 }
 
 /// Serves one server.
-fn server(args: &ServeArgs, otlp: Option<otlp::Settings>, token: &Token) -> Result<(), Error> {
+fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> Result<(), Error> {
     let interval = args.pace()?;
     let place = target::source(args.target.as_deref())?;
     // Report errors now, rather than on the page.
@@ -80,7 +80,7 @@ fn server(args: &ServeArgs, otlp: Option<otlp::Settings>, token: &Token) -> Resu
         ..Serving::default()
     };
     print_addresses(args, listener.as_ref(), serving, token)?;
-    let settings = Settings {
+    let settings = CollectorSettings {
         interval,
         history: args.history,
         statements: args.statements.unwrap_or(0) as usize,
@@ -116,10 +116,10 @@ fn gate(args: &ServeArgs, listener: &Listener, token: &Token) -> Result<Gate, Er
     })
 }
 
-fn otlp_settings(args: &ServeArgs) -> Result<Option<otlp::Settings>, Error> {
+fn otlp_settings(args: &ServeArgs) -> Result<Option<otlp::OtlpSettings>, Error> {
     let Some(url) = &args.otlp else { return Ok(None) };
     let get = |name: &str| std::env::var(name).ok();
-    otlp::Settings::read(url.as_deref(), args.otlp_interval, &get).map(Some)
+    otlp::OtlpSettings::read(url.as_deref(), args.otlp_interval, &get).map(Some)
 }
 
 fn token(args: &ServeArgs) -> Result<Token, Error> {

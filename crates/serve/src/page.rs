@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use maud::{html, DOCTYPE};
 use segment::Interval;
 
-use super::history::{History, HistoryExtract};
+use super::history::{HistoryExtract, LiveHistory};
 use error::Error;
 use report::assemble;
 use report::material::Material;
@@ -42,7 +42,7 @@ pub struct Now {
 
 /// The report of the history; `None` if it is empty.
 pub fn document(
-    history: &History,
+    history: &LiveHistory,
     latest: Option<&std::sync::Arc<segment::StatementsReading>>,
     now: Now,
     pace: Pace,
@@ -63,7 +63,7 @@ pub fn document(
 
 fn material(
     kept: HistoryExtract,
-    history: &History,
+    history: &LiveHistory,
     latest: Option<&std::sync::Arc<segment::StatementsReading>>,
     pace: Pace,
 ) -> Material {
@@ -118,7 +118,7 @@ fn material(
 
 /// A page that may connect only to the server that it came from, and its Content-Security-Policy.
 #[derive(Debug, Clone)]
-pub struct Page {
+pub struct LivePage {
     /// HTML.
     pub html: String,
     /// The policy for the header. It also forbids frames, which a policy within a page cannot.
@@ -128,12 +128,12 @@ pub struct Page {
 const NOTHING: &str = "default-src 'none'";
 const ONLY_HERE: &str = "default-src 'none'; connect-src 'self'";
 
-impl Page {
+impl LivePage {
     /// The page of a report.
-    pub fn render(document: &Document) -> Result<Page, Error> {
+    pub fn render(document: &Document) -> Result<LivePage, Error> {
         let html = page::page(document)?.replacen(NOTHING, ONLY_HERE, 1);
-        let policy = Page::policy_of(&html);
-        Ok(Page { html, policy })
+        let policy = LivePage::policy_of(&html);
+        Ok(LivePage { html, policy })
     }
 
     /// The policy within a page, for the header; without one, nothing is allowed.
@@ -144,7 +144,7 @@ impl Page {
     }
 
     /// A page that says why there is nothing to show yet, and reloads.
-    pub fn waiting(why: &str) -> Page {
+    pub fn waiting(why: &str) -> LivePage {
         let html = html! {
             (DOCTYPE)
             html lang="en" {
@@ -156,6 +156,6 @@ impl Page {
                 body { p { "Nothing to show yet: " (Visible(why)) ". This page reloads every two seconds." } }
             }
         };
-        Page { html: html.into_string(), policy: format!("{NOTHING}; frame-ancestors 'none'") }
+        LivePage { html: html.into_string(), policy: format!("{NOTHING}; frame-ancestors 'none'") }
     }
 }

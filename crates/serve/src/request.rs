@@ -10,7 +10,7 @@ use view::document::Document;
 use view::escape;
 
 use super::metrics::Form;
-use super::page::Page;
+use super::page::LivePage;
 
 /// What can be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct HttpReply {
 impl HttpReply {
     /// The page of a document; without one, a page that says why and reloads.
     pub fn page(document: Option<&Document>, why: &str) -> Result<HttpReply, Error> {
-        let page = document.map_or_else(|| Ok(Page::waiting(why)), Page::render)?;
+        let page = document.map_or_else(|| Ok(LivePage::waiting(why)), LivePage::render)?;
         let policy = Some(page.policy.into());
         Ok(HttpReply { body: page.html.into_bytes().into(), tag: None, policy })
     }

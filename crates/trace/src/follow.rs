@@ -10,7 +10,7 @@ use segment::{Segment, TraceEnd, TraceReader, TraceRequest, TraceState, TraceSwi
 
 use super::names::Names;
 use super::sampler::Sampler;
-use super::story::{Item, Story, Unit};
+use super::story::{Story, TraceItem, Unit};
 use super::{Chosen, Context, Sink, TraceArgs};
 
 /// How often to look: a ring has 16,384 records, and a busy session writes some 100,000 a second.
@@ -269,13 +269,13 @@ impl Trace<'_> {
         if statement.is_none() && slower.is_none() {
             return true;
         }
-        let runs = |item: &Item| match item {
-            Item::Statement { id, .. } | Item::Begin { id, .. } | Item::End { id, .. } => {
-                statement == Some(*id as i64)
-            }
+        let runs = |item: &TraceItem| match item {
+            TraceItem::Statement { id, .. }
+            | TraceItem::Begin { id, .. }
+            | TraceItem::End { id, .. } => statement == Some(*id as i64),
             _ => false,
         };
-        let end = unit.end.or_else(|| unit.items.last().map(Item::end)).unwrap_or(unit.start);
+        let end = unit.end.or_else(|| unit.items.last().map(TraceItem::end)).unwrap_or(unit.start);
         let took = context.segment.clock().seconds(end.saturating_sub(unit.start));
         unit.message.is_some()
             && (statement.is_none() || unit.items.iter().any(runs))

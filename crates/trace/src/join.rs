@@ -14,7 +14,7 @@ use view::statements::beginning;
 use super::names;
 use super::offset::Offset;
 use super::parts::Parts;
-use super::story::{Item, Story, Unit};
+use super::story::{Story, TraceItem, Unit};
 use super::{Context, Sink};
 use client::call::{ClientCall, Span};
 use client::ring::Client;
@@ -387,15 +387,17 @@ impl Sink for Join {
         let mut query = None;
         for item in &unit.items {
             let (start, ticks) = match item {
-                Item::Cpu { start, ticks, .. } => (*start, *ticks),
-                Item::Wait { start, ticks, account, .. } => {
+                TraceItem::Cpu { start, ticks, .. } => (*start, *ticks),
+                TraceItem::Wait { start, ticks, account, .. } => {
                     let account = context.names.account(&context.segment, *account);
                     if account.activity.starts_with("Client:") {
                         continue;
                     }
                     (*start, *ticks)
                 }
-                Item::Statement { id, .. } | Item::Begin { id, .. } if query.is_none() => {
+                TraceItem::Statement { id, .. } | TraceItem::Begin { id, .. }
+                    if query.is_none() =>
+                {
                     let text = context.names.statement(&mut context.segment, *id)?;
                     query = text.map(str::to_string);
                     continue;

@@ -10,7 +10,7 @@ use view::json_id::id_or_null;
 
 use super::names;
 use super::names::commit_name;
-use super::story::{Item, Story, Unit};
+use super::story::{Story, TraceItem, Unit};
 use super::{Context, Sink};
 
 /// A line. Times are nanoseconds from the beginning of the trace.
@@ -77,7 +77,7 @@ struct TraceEventJson<'a> {
 
 /// The last line of a process.
 #[derive(Debug, Serialize)]
-struct Sums<'a> {
+struct AccountSums<'a> {
     pid: i32,
     what: &'a str,
     records_lost: u64,
@@ -114,7 +114,11 @@ impl<W: Write> Json<W> {
     }
 }
 
-fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<TraceEventJson<'a>, Error> {
+fn line_of<'a>(
+    context: &mut Context,
+    pid: i32,
+    item: &TraceItem,
+) -> Result<TraceEventJson<'a>, Error> {
     let base = |what: &'a str, start: u64, ticks: Option<u64>, context: &Context| TraceEventJson {
         pid,
         what,
@@ -124,14 +128,14 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<TraceEven
         ..TraceEventJson::default()
     };
     Ok(match item {
-        Item::Cpu { start, ticks, account } => {
+        TraceItem::Cpu { start, ticks, account } => {
             let account = context.names.account(&context.segment, *account);
             TraceEventJson {
                 phase: Some(account.phase),
                 ..base("cpu", *start, Some(*ticks), context)
             }
         }
-        Item::Wait { start, ticks, account, node, file, lock } => {
+        TraceItem::Wait { start, ticks, account, node, file, lock } => {
             let account = context.names.account(&context.segment, *account);
             let mut line = base("wait", *start, Some(*ticks), context);
             (line.phase, line.activity) = (Some(account.phase), Some(account.activity));
@@ -152,19 +156,19 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<TraceEven
             }
             line
         }
-        Item::Statement { start, id, depth } => TraceEventJson {
+        TraceItem::Statement { start, id, depth } => TraceEventJson {
             queryid: Some(*id as i64),
             query: context.names.statement(&mut context.segment, *id)?.map(str::to_string),
             depth: Some(*depth),
             ..base("statement", *start, None, context)
         },
-        Item::Begin { start, step, id, depth } => TraceEventJson {
+        TraceItem::Begin { start, step, id, depth } => TraceEventJson {
             name: Some(step.name().to_string()),
             queryid: Some(*id as i64),
             depth: Some(*depth),
             ..base("begin", *start, None, context)
         },
-        Item::End { start, end, step, id, depth, rows, failed } => TraceEventJson {
+        TraceItem::End { start, end, step, id, depth, rows, failed } => TraceEventJson {
             name: Some(step.name().to_string()),
             queryid: Some(*id as i64),
             depth: Some(*depth),
@@ -172,18 +176,18 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<TraceEven
             failed: Some(*failed),
             ..base("step", *start, Some(end.saturating_sub(*start)), context)
         },
-        Item::Commit { start, ticks, kind } => TraceEventJson {
+        TraceItem::Commit { start, ticks, kind } => TraceEventJson {
             name: Some(commit_name(*kind).to_string()),
             ..base("commit", *start, Some(*ticks), context)
         },
-        Item::Node { start, node, parent, name, id } => TraceEventJson {
+        TraceItem::Node { start, node, parent, name, id } => TraceEventJson {
             queryid: Some(*id as i64),
             node: Some(*node),
             parent: *parent,
             name: Some(name.clone()),
             ..base("node", *start, None, context)
         },
-        Item::NodeEnd { start, node, rows, calls, id, took } => {
+        TraceItem::NodeEnd { start, node, rows, calls, id, took } => {
             let cpu = took.cpu();
             TraceEventJson {
                 node: Some(*node),
@@ -195,11 +199,11 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<TraceEven
                 ..base("node end", *start, None, context)
             }
         }
-        Item::Lost { start, records } => {
+        TraceItem::Lost { start, records } => {
             TraceEventJson { records: Some(*records), ..base("lost", *start, None, context) }
         }
-        Item::Reset { start } => base("reset", *start, None, context),
-        Item::Context { start, parent } => TraceEventJson {
+        TraceItem::Reset { start } => base("reset", *start, None, context),
+        TraceItem::Context { start, parent } => TraceEventJson {
             traceparent: Some(names::traceparent(parent)),
             ..base("context", *start, None, context)
         },
@@ -257,7 +261,7 @@ impl<W: Write> Sink for Json<W> {
                     waits,
                 }
             });
-            let sums = Sums {
+            let sums = AccountSums {
                 pid: story.who.pid,
                 what: "sums",
                 records_lost: story.lost,

@@ -57,7 +57,7 @@ pub fn for_a_while(
     let args =
         TraceArgs { nodes: true, seconds: Some(seconds), quiet: true, ..TraceArgs::default() };
     let out = Box::new(Lines::new(out));
-    let mut sink = text::Text::new(out, text::Options { color: false, all: false });
+    let mut sink = text::Text::new(out, text::TextOptions { color: false, all: false });
     follow::follow(&args, &Chosen { pid: Some(pid), target }, &mut sink, stop)
 }
 
@@ -70,7 +70,7 @@ pub fn page_for_a_while(
 ) -> Result<String, Error> {
     let args =
         TraceArgs { nodes: true, seconds: Some(seconds), quiet: true, ..TraceArgs::default() };
-    let mut sink = page::Page::new(format!("Trace of process {pid}"), None);
+    let mut sink = page::TracePage::new(format!("Trace of process {pid}"), None);
     follow::follow(&args, &Chosen { pid: Some(pid), target }, &mut sink, stop)?;
     Ok(sink.into_page())
 }
@@ -147,14 +147,14 @@ fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
 
 fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn Sink>, Error> {
     let text = |out: Box<dyn Write>, color| {
-        Box::new(text::Text::new(out, text::Options { color, all: args.all })) as Box<dyn Sink>
+        Box::new(text::Text::new(out, text::TextOptions { color, all: args.all })) as Box<dyn Sink>
     };
     let Some(path) = &args.output else {
         let out = Box::new(escape::buffered_stdout(color));
         return Ok(if args.json { Box::new(json::Json::new(out)) } else { text(out, color) });
     };
     if path.extension().is_some_and(|it| it == "html") {
-        return Ok(Box::new(page::Page::new(title(args), Some(path.clone()))));
+        return Ok(Box::new(page::TracePage::new(title(args), Some(path.clone()))));
     }
     let out = Box::new(BufWriter::new(create(path)?));
     if path.to_string_lossy().ends_with(".otlp.json") {

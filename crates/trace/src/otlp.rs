@@ -24,8 +24,8 @@ use view::escape::visible;
 
 use super::names;
 use super::names::commit_name;
-use super::spans::{self, Span, Spans, Subject, Work};
-use super::story::{Item, Story, Unit};
+use super::spans::{self, Spans, Subject, TraceSpan, Work};
+use super::story::{Story, TraceItem, Unit};
 use super::{Context, Sink};
 use otlp::attribute::{number, real, scope, text};
 use otlp::queue::Queue;
@@ -204,7 +204,7 @@ impl Sink for Otlp {
     }
 }
 
-fn encode(context: &mut Context, span: Span) -> Result<OtlpSpan, Error> {
+fn encode(context: &mut Context, span: TraceSpan) -> Result<OtlpSpan, Error> {
     let mut attributes =
         vec![text("db.system.name", "postgresql"), number("process.pid", i64::from(span.pid))];
     for (key, value) in [("db.namespace", &span.texts.database), ("user.name", &span.texts.user)] {
@@ -305,11 +305,11 @@ fn of_statement(
 /// Its name, and whether it has failed.
 fn of_part(
     context: &mut Context,
-    item: &Item,
+    item: &TraceItem,
     attributes: &mut Vec<KeyValue>,
 ) -> Result<(String, bool), Error> {
     Ok(match item {
-        Item::Wait { account, node, file, lock, .. } => {
+        TraceItem::Wait { account, node, file, lock, .. } => {
             let account = context.names.account(&context.segment, *account);
             attributes.push(text("pgtally.phase", &account.phase));
             attributes.push(text("pgtally.class", spans::class(&account.activity)));
@@ -332,7 +332,7 @@ fn of_part(
             }
             (account.activity, file.as_ref().is_some_and(|wait| wait.error != 0))
         }
-        Item::End { step, id, depth, failed, .. } => {
+        TraceItem::End { step, id, depth, failed, .. } => {
             attributes.push(number("pgtally.query.id", *id as i64));
             attributes.push(number("pgtally.depth", i64::from(*depth)));
             if let Some(query) = context.names.statement(&mut context.segment, *id)? {
@@ -340,7 +340,7 @@ fn of_part(
             }
             (step.name().to_string(), *failed)
         }
-        Item::Commit { kind, .. } => {
+        TraceItem::Commit { kind, .. } => {
             attributes.push(text("pgtally.commit", commit_name(*kind)));
             ("commit".to_string(), false)
         }

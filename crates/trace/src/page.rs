@@ -9,26 +9,26 @@ use view::document::Trace;
 
 use super::json::Json;
 use super::story::{Story, Unit};
-use super::summary::Summary;
+use super::summary::TraceSummary;
 use super::{Context, Sink};
 
 /// The sink: it has the page when the trace is over.
-pub struct Page {
+pub struct TracePage {
     lines: Json<Vec<u8>>,
     trace: Trace,
-    summary: Summary,
+    summary: TraceSummary,
     title: String,
     page: String,
     path: Option<PathBuf>,
 }
 
-impl Page {
+impl TracePage {
     /// For a page with this title, written to `path`.
-    pub fn new(title: String, path: Option<PathBuf>) -> Page {
-        Page {
+    pub fn new(title: String, path: Option<PathBuf>) -> TracePage {
+        TracePage {
             lines: Json::new(Vec::new()),
             trace: Trace::default(),
-            summary: Summary::default(),
+            summary: TraceSummary::default(),
             title,
             page: String::new(),
             path,
@@ -48,7 +48,7 @@ impl Page {
     }
 }
 
-impl Sink for Page {
+impl Sink for TracePage {
     fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {
         self.lines.session(context, who)?;
         self.take()

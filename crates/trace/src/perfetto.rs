@@ -10,7 +10,7 @@ use segment::Traced;
 
 use super::names;
 use super::names::commit_name;
-use super::story::{Item, Story, Unit};
+use super::story::{Story, TraceItem, Unit};
 use super::{Context, Sink};
 
 /// The sink.
@@ -199,12 +199,12 @@ impl Perfetto {
         self.event(context, tick, instant)
     }
 
-    fn item(&mut self, context: &mut Context, who: &Traced, item: &Item) -> Result<(), Error> {
+    fn item(&mut self, context: &mut Context, who: &Traced, item: &TraceItem) -> Result<(), Error> {
         let work = track(who, WORK);
         match item {
             // Where nothing else is drawn, the process runs.
-            Item::Cpu { .. } => Ok(()),
-            Item::Wait { start, account, node, file, lock, .. } => {
+            TraceItem::Cpu { .. } => Ok(()),
+            TraceItem::Wait { start, account, node, file, lock, .. } => {
                 let account = context.names.account(&context.segment, *account);
                 let mut notes = Vec::new();
                 let object =
@@ -226,35 +226,35 @@ impl Perfetto {
                 let span = (*start, item.end());
                 self.slice(context, work, span, &category, account.activity, notes)
             }
-            Item::Statement { start, id, .. } => {
+            TraceItem::Statement { start, id, .. } => {
                 let query =
                     context.names.statement(&mut context.segment, *id)?.unwrap_or("").to_string();
                 let notes = vec![number("queryid", *id as i64), text("query", query)];
                 self.instant(context, work, *start, "statement".into(), notes)
             }
-            Item::Begin { start, step, id, .. } => {
+            TraceItem::Begin { start, step, id, .. } => {
                 let query =
                     context.names.statement(&mut context.segment, *id)?.unwrap_or("").to_string();
                 let notes = vec![number("queryid", *id as i64), text("query", query)];
                 self.begin(context, work, *start, "steps", step.name().into(), notes)
             }
-            Item::End { end, rows, failed, .. } => {
+            TraceItem::End { end, rows, failed, .. } => {
                 let mut notes = vec![number("rows", *rows as i64)];
                 if *failed {
                     notes.push(text("failed", "by an error".into()));
                 }
                 self.end(context, work, *end, notes)
             }
-            Item::Commit { start, kind, .. } => {
+            TraceItem::Commit { start, kind, .. } => {
                 let name = format!("commit ({})", commit_name(*kind));
                 let span = (*start, item.end());
                 self.slice(context, track(who, COMMITS), span, "commits", name, Vec::new())
             }
-            Item::Node { start, node, name, .. } => {
+            TraceItem::Node { start, node, name, .. } => {
                 let notes = vec![number("node", i64::from(*node))];
                 self.instant(context, work, *start, name.clone(), notes)
             }
-            Item::NodeEnd { start, node, rows, calls, took, .. } => {
+            TraceItem::NodeEnd { start, node, rows, calls, took, .. } => {
                 let mut notes = vec![
                     number("node", i64::from(*node)),
                     number("rows", *rows as i64),
@@ -266,15 +266,15 @@ impl Perfetto {
                 }
                 self.instant(context, work, *start, format!("node {node} ends"), notes)
             }
-            Item::Lost { start, records } => {
+            TraceItem::Lost { start, records } => {
                 let notes = vec![number("records", *records as i64)];
                 self.instant(context, work, *start, "records lost".into(), notes)
             }
-            Item::Context { start, parent } => {
+            TraceItem::Context { start, parent } => {
                 let notes = vec![text("traceparent", super::names::traceparent(parent))];
                 self.instant(context, work, *start, "traceparent".into(), notes)
             }
-            Item::Reset { start } => {
+            TraceItem::Reset { start } => {
                 self.instant(context, work, *start, "totals reset".into(), Vec::new())
             }
         }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use segment::{SlotTexts, TraceParent, TraceStep, Traced, WaitClass};
 
 use super::names::{self, Account};
-use super::story::{Item, Unit};
+use super::story::{TraceItem, Unit};
 
 /// Parts of a statement that become spans.
 const MOST_PARTS: usize = 128;
@@ -51,12 +51,12 @@ pub enum Subject {
     /// What a parallel worker has done.
     Worker(Box<Work>),
     /// A wait, a step or a commit.
-    Part(Item),
+    Part(TraceItem),
 }
 
 /// A span.
 #[derive(Debug)]
-pub struct Span {
+pub struct TraceSpan {
     /// Its name.
     pub place: SpanId,
     /// The span that it is within.
@@ -98,12 +98,12 @@ pub struct Work {
     pub lost: u64,
     /// Parts long enough for spans of their own that have none, because there are too many.
     pub left_out: u64,
-    parts: Vec<Item>,
+    parts: Vec<TraceItem>,
     executed: bool,
     /// Its last message is one that is answered.
     answered: bool,
     /// Since its last message, which is not answered yet, the session has waited for its client.
-    pause: Option<Vec<Item>>,
+    pause: Option<Vec<TraceItem>>,
     parent: Option<TraceParent>,
 }
 
@@ -112,22 +112,22 @@ impl Work {
         Work { start, end: start, message, ..Work::default() }
     }
 
-    fn add(&mut self, accounts: Accounts, item: &Item, from: u64) {
+    fn add(&mut self, accounts: Accounts, item: &TraceItem, from: u64) {
         self.end = self.end.max(item.end());
         match item {
-            Item::Cpu { ticks, .. } => *self.times.entry("cpu").or_default() += ticks,
-            Item::Wait { ticks, account, .. } => {
+            TraceItem::Cpu { ticks, .. } => *self.times.entry("cpu").or_default() += ticks,
+            TraceItem::Wait { ticks, account, .. } => {
                 let account = accounts(*account);
                 *self.times.entry(class(&account.activity)).or_default() += ticks;
                 self.waits += 1;
                 self.part(item, *ticks, from);
             }
-            Item::Statement { id, depth: 0, .. } => self.id = Some(*id),
-            Item::Begin { step, id, depth: 0, .. } => {
+            TraceItem::Statement { id, depth: 0, .. } => self.id = Some(*id),
+            TraceItem::Begin { step, id, depth: 0, .. } => {
                 self.id = self.id.or(Some(*id));
                 self.executed |= matches!(step, TraceStep::Run | TraceStep::Utility);
             }
-            Item::End { start, end, step, depth, rows, failed, .. } => {
+            TraceItem::End { start, end, step, depth, rows, failed, .. } => {
                 if *depth == 0 {
                     if matches!(step, TraceStep::Run | TraceStep::Utility) {
                         self.rows = Some(*rows);
@@ -136,14 +136,14 @@ impl Work {
                 }
                 self.part(item, end.saturating_sub(*start), from);
             }
-            Item::Commit { ticks, .. } => self.part(item, *ticks, from),
-            Item::Lost { records, .. } => self.lost += records,
-            Item::Context { parent, .. } => self.parent = Some(*parent),
+            TraceItem::Commit { ticks, .. } => self.part(item, *ticks, from),
+            TraceItem::Lost { records, .. } => self.lost += records,
+            TraceItem::Context { parent, .. } => self.parent = Some(*parent),
             _ => {}
         }
     }
 
-    fn part(&mut self, item: &Item, ticks: u64, from: u64) {
+    fn part(&mut self, item: &TraceItem, ticks: u64, from: u64) {
         if ticks >= from {
             self.parts.push(item.clone());
             if self.parts.len() >= 4 * MOST_PARTS {
@@ -171,14 +171,16 @@ fn is_answered(kind: u8) -> bool {
     !matches!(names::message(kind), "Parse" | "Bind" | "Describe" | "Execute" | "Close" | "Flush")
 }
 
-fn start(item: &Item) -> u64 {
+fn start(item: &TraceItem) -> u64 {
     match item {
-        Item::Wait { start, .. } | Item::End { start, .. } | Item::Commit { start, .. } => *start,
+        TraceItem::Wait { start, .. }
+        | TraceItem::End { start, .. }
+        | TraceItem::Commit { start, .. } => *start,
         other => other.end(),
     }
 }
 
-fn length(item: &Item) -> u64 {
+fn length(item: &TraceItem) -> u64 {
     item.end().saturating_sub(start(item))
 }
 
@@ -210,7 +212,7 @@ pub struct Spans {
     sessions: HashMap<i32, Session>,
     /// Workers that have ended, and whose leader's statement has not.
     workers: Vec<(Session, Work)>,
-    done: Vec<Span>,
+    done: Vec<TraceSpan>,
 }
 
 impl Spans {
@@ -220,7 +222,7 @@ impl Spans {
     }
 
     /// The spans that are complete.
-    pub fn take(&mut self) -> Vec<Span> {
+    pub fn take(&mut self) -> Vec<TraceSpan> {
         std::mem::take(&mut self.done)
     }
 
@@ -273,7 +275,7 @@ impl Spans {
             return;
         }
         for item in &unit.items {
-            if let Item::Statement { start, depth: 0, .. } = item {
+            if let TraceItem::Statement { start, depth: 0, .. } = item {
                 if let Some(mut work) = session.work.take_if(|work| work.executed) {
                     work.end = *start;
                     self.statement(session, work, true);
@@ -303,7 +305,7 @@ impl Spans {
         let begins = matches!(name, "Query" | "Parse" | "Bind" | "FunctionCall");
         if let Some(mut work) = session.work.take() {
             let pause = work.pause.take().unwrap_or_default();
-            if unit.start != pause.last().map_or(work.end, Item::end) {
+            if unit.start != pause.last().map_or(work.end, TraceItem::end) {
                 // Messages between were lost.
                 self.statement(session, work, false);
             } else if work.answered && !name.starts_with("Copy") {
@@ -369,7 +371,7 @@ impl Spans {
 
     fn transaction(&mut self, session: &mut Session) {
         let Some(transaction) = session.transaction.take() else { return };
-        self.done.push(Span {
+        self.done.push(TraceSpan {
             place: transaction.place,
             parent: transaction.parent,
             link: None,
@@ -408,7 +410,7 @@ impl Spans {
             None => Subject::Statement(work),
         };
         let texts = session.texts.clone();
-        let span = |place, parent, link, start, end, subject| Span {
+        let span = |place, parent, link, start, end, subject| TraceSpan {
             place,
             parent,
             link,

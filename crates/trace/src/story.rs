@@ -46,7 +46,7 @@ pub struct LockWait {
 
 /// What a process did; ticks.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Item {
+pub enum TraceItem {
     /// An account ran for a while without a wait.
     Cpu { start: u64, ticks: u64, account: Option<u32> },
     /// A wait.
@@ -96,7 +96,7 @@ pub struct Unit {
     /// Whether parts of it were passed on before.
     pub continued: bool,
     /// What happened, in order.
-    pub items: Vec<Item>,
+    pub items: Vec<TraceItem>,
 }
 
 /// Whether the trace equals the ledger.
@@ -272,35 +272,35 @@ impl Story {
             }
             TraceKind::Statement { id, depth } => {
                 self.show(tick);
-                self.push(Item::Statement { start: tick, id, depth });
+                self.push(TraceItem::Statement { start: tick, id, depth });
             }
             TraceKind::StepBegin { step, id, depth } => {
                 self.show(tick);
                 self.steps.truncate(usize::from(depth));
                 self.steps.push((tick, id));
-                self.push(Item::Begin { start: tick, step, id, depth });
+                self.push(TraceItem::Begin { start: tick, step, id, depth });
             }
             TraceKind::StepEnd { step, id, depth, rows, failed } => {
                 self.show(tick);
                 // One that began before the trace has no beginning.
                 let start = self.steps.get(usize::from(depth)).map_or(self.unit.start, |it| it.0);
                 self.steps.truncate(usize::from(depth));
-                self.push(Item::End { start, end: tick, step, id, depth, rows, failed });
+                self.push(TraceItem::End { start, end: tick, step, id, depth, rows, failed });
             }
             TraceKind::Lock { lock, mode, blockers, count } => {
                 self.lock = Some(LockWait { lock, mode, blockers, count });
             }
-            TraceKind::Commit(kind) => self.push(Item::Commit { start: tick, ticks, kind }),
+            TraceKind::Commit(kind) => self.push(TraceItem::Commit { start: tick, ticks, kind }),
             TraceKind::NodeEnd { rows, calls } => {
                 self.show(tick);
                 if let Some(node) = node {
                     let took = self.node_times.use_of(self.plan(), node);
                     let id = self.plan().map_or(0, |(_, id)| id);
-                    self.push(Item::NodeEnd { start: tick, node, rows, calls, id, took });
+                    self.push(TraceItem::NodeEnd { start: tick, node, rows, calls, id, took });
                 }
             }
             TraceKind::Context(parent) => self.context(tick, parent),
-            TraceKind::Reset => self.push(Item::Reset { start: tick }),
+            TraceKind::Reset => self.push(TraceItem::Reset { start: tick }),
             TraceKind::Node { parent, part, .. } => {
                 self.show(tick);
                 // The first one named is the root.
@@ -322,13 +322,13 @@ impl Story {
     fn context(&mut self, tick: u64, parent: TraceParent) {
         self.show(tick);
         let items = self.unit.items.iter().rev();
-        let its = items.take_while(|item| !matches!(item, Item::Statement { depth: 0, .. }));
+        let its = items.take_while(|item| !matches!(item, TraceItem::Statement { depth: 0, .. }));
         let mut known = its.filter_map(|item| match item {
-            Item::Context { parent, .. } => Some(*parent),
+            TraceItem::Context { parent, .. } => Some(*parent),
             _ => None,
         });
         if known.next() != Some(parent) {
-            self.push(Item::Context { start: tick, parent });
+            self.push(TraceItem::Context { start: tick, parent });
         }
     }
 
@@ -350,7 +350,7 @@ impl Story {
         if let Some(node) = node {
             self.node_times.waited(self.plan(), node, ticks);
         }
-        self.push(Item::Wait { start, ticks, account, node, file, lock });
+        self.push(TraceItem::Wait { start, ticks, account, node, file, lock });
         let end = start.saturating_add(ticks);
         (self.at, self.shown) = (self.at.max(end), self.shown.max(end));
     }
@@ -368,7 +368,7 @@ impl Story {
         }
     }
 
-    fn push(&mut self, item: Item) {
+    fn push(&mut self, item: TraceItem) {
         self.unit.items.push(item);
     }
 
@@ -401,7 +401,7 @@ impl Story {
         let plan = self.plan().filter(|_| self.known);
         self.node_times.ran(plan, start, tick);
         if self.known {
-            self.push(Item::Cpu { start, ticks: tick - start, account: self.running });
+            self.push(TraceItem::Cpu { start, ticks: tick - start, account: self.running });
         }
     }
 
@@ -412,7 +412,7 @@ impl Story {
 
     fn lost(&mut self, tick: u64, records: u64, out: &mut Vec<Unit>) {
         self.lost += records;
-        self.push(Item::Lost { start: self.at, records });
+        self.push(TraceItem::Lost { start: self.at, records });
         self.cut(None, out);
         self.unit = Unit::begin(None, tick);
         (self.at, self.shown) = (self.at.max(tick), self.shown.max(tick));
@@ -468,7 +468,7 @@ impl Story {
                 let name = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
                 let parent = *parent;
                 let id = it.plan().map_or(0, |(_, id)| id);
-                it.push(Item::Node { start, node, parent, name, id });
+                it.push(TraceItem::Node { start, node, parent, name, id });
             }
         };
         let named = match (&record.kind, record.node) {
@@ -509,21 +509,21 @@ impl Unit {
     }
 }
 
-impl Item {
+impl TraceItem {
     /// When it ended, tick.
     pub fn end(&self) -> u64 {
         match self {
-            Item::Cpu { start, ticks, .. }
-            | Item::Wait { start, ticks, .. }
-            | Item::Commit { start, ticks, .. } => start.saturating_add(*ticks),
-            Item::End { end, .. } => *end,
-            Item::Statement { start, .. }
-            | Item::Begin { start, .. }
-            | Item::Node { start, .. }
-            | Item::NodeEnd { start, .. }
-            | Item::Lost { start, .. }
-            | Item::Reset { start }
-            | Item::Context { start, .. } => *start,
+            TraceItem::Cpu { start, ticks, .. }
+            | TraceItem::Wait { start, ticks, .. }
+            | TraceItem::Commit { start, ticks, .. } => start.saturating_add(*ticks),
+            TraceItem::End { end, .. } => *end,
+            TraceItem::Statement { start, .. }
+            | TraceItem::Begin { start, .. }
+            | TraceItem::Node { start, .. }
+            | TraceItem::NodeEnd { start, .. }
+            | TraceItem::Lost { start, .. }
+            | TraceItem::Reset { start }
+            | TraceItem::Context { start, .. } => *start,
         }
     }
 }
@@ -593,13 +593,12 @@ mod tests {
         fed.wait(480, 10, 2);
         assert_eq!((fed.ticks(), fed.story.lost), (vec![(1, 80), (2, 50), (3, 20)], 5));
         fed.story.finish(&mut fed.units);
-        let items: Vec<&Item> = fed.units.iter().flat_map(|unit| &unit.items).collect();
-        let shown =
-            |item: &&Item| matches!(item, Item::Cpu { start, .. } if (210..460).contains(start));
+        let items: Vec<&TraceItem> = fed.units.iter().flat_map(|unit| &unit.items).collect();
+        let shown = |item: &&TraceItem| matches!(item, TraceItem::Cpu { start, .. } if (210..460).contains(start));
         assert!(!items.iter().any(shown), "{items:?}");
         let ran: u64 = items
             .iter()
-            .map(|item| if let Item::Cpu { ticks, .. } = item { *ticks } else { 0 })
+            .map(|item| if let TraceItem::Cpu { ticks, .. } = item { *ticks } else { 0 })
             .sum();
         assert_eq!(ran, 60 + 20 + 20);
     }
@@ -651,7 +650,7 @@ mod tests {
         let locks: Vec<_> = items
             .iter()
             .filter_map(|item| {
-                if let Item::Wait { lock, .. } = item {
+                if let TraceItem::Wait { lock, .. } = item {
                     Some(lock.is_some())
                 } else {
                     None
@@ -663,7 +662,7 @@ mod tests {
         let ends: Vec<_> = items
             .iter()
             .filter_map(|item| {
-                if let Item::End { start, end, .. } = item {
+                if let TraceItem::End { start, end, .. } = item {
                     Some((*start, *end))
                 } else {
                     None
@@ -674,7 +673,7 @@ mod tests {
         assert!(
             items
                 .iter()
-                .any(|item| matches!(item, Item::Node { name, .. } if name == "Seq? 日Scan")),
+                .any(|item| matches!(item, TraceItem::Node { name, .. } if name == "Seq? 日Scan")),
             "{items:?}"
         );
         assert_eq!((message.end, message.idle), (Some(180), Some(IDLE)));

@@ -10,7 +10,7 @@ use segment::TraceFile;
 use super::names;
 use super::node_time::NodeUse;
 use super::sink::ms;
-use super::story::{Item, NodeId, Story, Unit};
+use super::story::{NodeId, Story, TraceItem, Unit};
 use super::Context;
 
 /// Lines of each list.
@@ -33,7 +33,7 @@ impl TraceSum {
 
 /// Sums of what was printed.
 #[derive(Default)]
-pub struct Summary {
+pub struct TraceSummary {
     statements: HashMap<u64, TraceSum>,
     activities: HashMap<(String, String), TraceSum>,
     objects: HashMap<(String, String), TraceSum>,
@@ -59,19 +59,19 @@ impl NodeSum {
     }
 }
 
-impl Summary {
+impl TraceSummary {
     /// Add a unit.
     pub fn add(&mut self, context: &Context, unit: &Unit) {
         for item in &unit.items {
             match item {
-                Item::Cpu { ticks, account, .. } => {
+                TraceItem::Cpu { ticks, account, .. } => {
                     let account = context.names.account(&context.segment, *account);
                     self.activities
                         .entry((account.phase, account.activity))
                         .or_default()
                         .add(*ticks);
                 }
-                Item::Wait { ticks, account, file, lock, .. } => {
+                TraceItem::Wait { ticks, account, file, lock, .. } => {
                     let account = context.names.account(&context.segment, *account);
                     if account.idle {
                         continue;
@@ -97,16 +97,18 @@ impl Summary {
                         .add(*ticks);
                 }
                 // Of nested statements the outer one has the time too, as everywhere.
-                Item::End { start, end, id, .. } => {
+                TraceItem::End { start, end, id, .. } => {
                     let sum = self.statements.entry(*id).or_default();
                     sum.ticks += end.saturating_sub(*start);
                     sum.longest = sum.longest.max(end.saturating_sub(*start));
                 }
-                Item::Statement { id, .. } => self.statements.entry(*id).or_default().count += 1,
-                Item::Node { id, node, name, .. } => {
+                TraceItem::Statement { id, .. } => {
+                    self.statements.entry(*id).or_default().count += 1
+                }
+                TraceItem::Node { id, node, name, .. } => {
                     self.names.insert((*id, *node), name.clone());
                 }
-                Item::NodeEnd { id, node, rows, calls, took, .. } => {
+                TraceItem::NodeEnd { id, node, rows, calls, took, .. } => {
                     let name = self.names.get(&(*id, *node)).cloned().unwrap_or_default();
                     let sum = self.nodes.entry((*id, name, *node)).or_default();
                     (sum.rows, sum.calls) = (sum.rows + rows, sum.calls + calls);

@@ -10,13 +10,13 @@ use segment::{TraceFile, TraceStep, Traced};
 use super::names;
 use super::names::commit_name;
 use super::sink::{ms, time_of_day};
-use super::story::{FileWait, Item, LockWait, NodeId, Story, Unit};
-use super::summary::Summary;
+use super::story::{FileWait, LockWait, NodeId, Story, TraceItem, Unit};
+use super::summary::TraceSummary;
 use super::{Context, Sink};
 
 /// How to print.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct TextOptions {
     /// With colours.
     pub color: bool,
     /// Each wait, also those that repeat.
@@ -26,15 +26,15 @@ pub struct Options {
 /// The sink.
 pub struct Text {
     out: Box<dyn Write>,
-    options: Options,
-    summary: Summary,
+    options: TextOptions,
+    summary: TraceSummary,
     /// Of each process: what goes on in it.
-    states: HashMap<i32, State>,
+    states: HashMap<i32, TextState>,
 }
 
 /// What goes on in a process: a unit may have only a part of it.
 #[derive(Default)]
-struct State {
+struct TextState {
     /// Steps that are open.
     depth: usize,
     /// Of the plans that are open, by the depth of their statement.
@@ -88,8 +88,8 @@ struct Node {
 
 impl Text {
     /// Lines go to `out`.
-    pub fn new(out: Box<dyn Write>, options: Options) -> Text {
-        Text { out, options, summary: Summary::default(), states: HashMap::new() }
+    pub fn new(out: Box<dyn Write>, options: TextOptions) -> Text {
+        Text { out, options, summary: TraceSummary::default(), states: HashMap::new() }
     }
 
     fn bold(&self, text: &str) -> String {
@@ -147,7 +147,7 @@ impl Text {
     fn items(&mut self, context: &mut Context, pid: i32, unit: &Unit) -> Result<(), Error> {
         let mut state = self.states.remove(&pid).unwrap_or_default();
         if unit.message.is_some() && !unit.continued {
-            state = State::default();
+            state = TextState::default();
         }
         let done = self.items_of(context, &mut state, unit);
         self.states.insert(pid, state);
@@ -157,13 +157,13 @@ impl Text {
     fn items_of(
         &mut self,
         context: &mut Context,
-        state: &mut State,
+        state: &mut TextState,
         unit: &Unit,
     ) -> Result<(), Error> {
-        let State { depth, nodes } = state;
+        let TextState { depth, nodes } = state;
         let mut waiting: Option<Waits> = None;
         for (i, item) in unit.items.iter().enumerate() {
-            if let Item::Wait { start, ticks, account, node, file, lock } = item {
+            if let TraceItem::Wait { start, ticks, account, node, file, lock } = item {
                 let new = Waits {
                     start: *start,
                     ticks: *ticks,
@@ -194,14 +194,14 @@ impl Text {
                 }
                 continue;
             }
-            if matches!(item, Item::Cpu { .. }) {
+            if matches!(item, TraceItem::Cpu { .. }) {
                 continue;
             }
             if let Some(before) = waiting.take() {
                 self.waits(context, unit, &before)?;
             }
             match item {
-                Item::Begin { start, step, depth: at, .. } => {
+                TraceItem::Begin { start, step, depth: at, .. } => {
                     let end = end_of(&unit.items[i..], *step, *at);
                     let (ticks, what) = match end {
                         Some((end, rows, failed)) => {
@@ -221,22 +221,22 @@ impl Text {
                     self.line(context, unit, *start, ticks, *depth, &what)?;
                     *depth += 1;
                 }
-                Item::End { depth: at, .. } => *depth = usize::from(*at),
-                Item::Statement { start, id, depth: at } => {
+                TraceItem::End { depth: at, .. } => *depth = usize::from(*at),
+                TraceItem::Statement { start, id, depth: at } => {
                     let text = context.names.statement(&mut context.segment, *id)?;
                     let text = text.unwrap_or("(text not kept)").to_string();
                     let what = format!("statement {}: {text}", *id as i64);
                     self.line(context, unit, *start, None, usize::from(*at), &what)?;
                 }
-                Item::Commit { start, ticks, kind } => {
+                TraceItem::Commit { start, ticks, kind } => {
                     let what = format!("commit ({})", commit_name(*kind));
                     self.line(context, unit, *start, Some(*ticks), *depth, &what)?;
                 }
-                Item::Node { node, parent, name, .. } => {
+                TraceItem::Node { node, parent, name, .. } => {
                     let known = nodes.entry((*depth, *node)).or_default();
                     *known = Node { name: name.clone(), parent: *parent };
                 }
-                Item::NodeEnd { start, node, rows, calls, took, .. } => {
+                TraceItem::NodeEnd { start, node, rows, calls, took, .. } => {
                     let level = level_of(nodes, *depth, *node);
                     let known = nodes.entry((*depth, *node)).or_default();
                     let waited = if took.waits > 0 {
@@ -253,20 +253,20 @@ impl Text {
                     );
                     self.line(context, unit, *start, None, *depth + level, &what)?;
                 }
-                Item::Lost { start, records } => {
+                TraceItem::Lost { start, records } => {
                     let what = format!(
                         "-- {records} records lost: the session was faster than this reader --"
                     );
                     self.line(context, unit, *start, None, 0, &what)?;
                 }
-                Item::Reset { start } => {
+                TraceItem::Reset { start } => {
                     self.line(context, unit, *start, None, 0, "-- all totals were reset --")?;
                 }
-                Item::Context { start, parent } => {
+                TraceItem::Context { start, parent } => {
                     let what = format!("traceparent {}", names::traceparent(parent));
                     self.line(context, unit, *start, None, *depth, &what)?;
                 }
-                Item::Cpu { .. } | Item::Wait { .. } => {}
+                TraceItem::Cpu { .. } | TraceItem::Wait { .. } => {}
             }
         }
         if let Some(before) = waiting.take() {
@@ -291,9 +291,9 @@ fn level_of(nodes: &HashMap<(usize, NodeId), Node>, depth: usize, node: NodeId) 
 }
 
 /// When the step that begins these items ends, its rows, and whether it fails.
-fn end_of(items: &[Item], step: TraceStep, depth: u8) -> Option<(u64, u64, bool)> {
+fn end_of(items: &[TraceItem], step: TraceStep, depth: u8) -> Option<(u64, u64, bool)> {
     items.iter().find_map(|item| match item {
-        Item::End { end, step: ended, depth: at, rows, failed, .. }
+        TraceItem::End { end, step: ended, depth: at, rows, failed, .. }
             if *ended == step && *at == depth =>
         {
             Some((*end, *rows, *failed))
@@ -320,11 +320,11 @@ impl Sink for Text {
         let time = clock_time(context, unit.start);
         let Some(kind) = unit.message else {
             // Between messages a session only waits for its client.
-            let idles = |item: &Item| match item {
-                Item::Wait { account, .. } => {
+            let idles = |item: &TraceItem| match item {
+                TraceItem::Wait { account, .. } => {
                     context.names.account(&context.segment, *account).idle
                 }
-                Item::Cpu { .. } => true,
+                TraceItem::Cpu { .. } => true,
                 _ => false,
             };
             if unit.items.iter().all(idles) {
@@ -342,7 +342,7 @@ impl Sink for Text {
             .items
             .iter()
             .filter_map(|item| match item {
-                Item::Cpu { ticks, .. } => Some(*ticks),
+                TraceItem::Cpu { ticks, .. } => Some(*ticks),
                 _ => None,
             })
             .sum();

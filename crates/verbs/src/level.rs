@@ -71,7 +71,7 @@ const NAP: Duration = Duration::from_millis(100);
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
-struct Row {
+struct LevelRow {
     level: Level,
     level_left_seconds: Option<f64>,
     level_then: Option<Level>,
@@ -149,7 +149,7 @@ fn print(segment: &Segment, json: bool) -> Result<(), Error> {
     let left = end.map(|end| segment.clock().seconds(end.tick.saturating_sub(now)));
     if json {
         let level_then = end.map(|end| end.then);
-        return view::output::json(&Row { level, level_left_seconds: left, level_then });
+        return view::output::json(&LevelRow { level, level_left_seconds: left, level_then });
     }
     let mut out = view::escape::stdout();
     match (left, end) {

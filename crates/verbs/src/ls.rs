@@ -28,7 +28,7 @@ pub struct LsArgs {
 
 /// One line of the list; the fields of `--json`.
 #[derive(Debug, Serialize)]
-struct Row {
+struct SegmentRow {
     segment: String,
     /// Why it cannot be read; then the other fields are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
                 .map_err(|error| Error::Failed(format!("{}: {error}", folder.display())))?;
         }
         let found = target::in_folder(folder).into_iter().chain(target::clients_in(folder));
-        rows.extend(found.map(Row::from_candidate));
+        rows.extend(found.map(SegmentRow::from_candidate));
     }
     if args.json {
         return view::output::json(&rows);
@@ -77,7 +77,7 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
     print(&rows, &mut out)
 }
 
-impl Row {
+impl SegmentRow {
     fn from_candidate(found: SegmentCandidate) -> Self {
         let segment = found.path.display().to_string();
         let read = found.segment.and_then(|it| Readable::from_segment(&it));
@@ -110,7 +110,7 @@ impl Readable {
     }
 }
 
-fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
+fn print(rows: &[SegmentRow], out: &mut impl Write) -> Result<(), Error> {
     let readable = || rows.iter().filter_map(|row| Some((row, row.readable.as_ref()?)));
     let of = |ended: bool| -> Vec<_> {
         readable().filter(|(_, it)| (it.running == Some(false)) == ended).collect()
@@ -133,7 +133,7 @@ fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
     Ok(())
 }
 
-fn table(rows: &[(&Row, &Readable)]) -> Table {
+fn table(rows: &[(&SegmentRow, &Readable)]) -> Table {
     let mut columns = Table::with_headings(
         &[
             "SEGMENT",
@@ -215,9 +215,9 @@ mod tests {
                 file_bytes: 0,
                 age_seconds: 1.0,
             };
-            Row { segment: name.into(), error: None, readable: Some(readable) }
+            SegmentRow { segment: name.into(), error: None, readable: Some(readable) }
         };
-        let text = |rows: &[Row]| {
+        let text = |rows: &[SegmentRow]| {
             let mut out = Vec::new();
             print(rows, &mut view::escape::Lines::new(&mut out)).unwrap();
             String::from_utf8(out).unwrap()
@@ -235,8 +235,8 @@ mod tests {
     fn a_damaged_segment_is_listed_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("pg_tally.1.2"), "not one").unwrap();
-        let rows: Vec<Row> =
-            target::in_folder(folder.path()).into_iter().map(Row::from_candidate).collect();
+        let rows: Vec<SegmentRow> =
+            target::in_folder(folder.path()).into_iter().map(SegmentRow::from_candidate).collect();
         assert_eq!(rows.len(), 1);
         let mut out = Vec::new();
         print(&rows, &mut out).unwrap();

@@ -9,7 +9,7 @@ use segment::{Interval, ProbeState, Segment};
 use serde::Serialize;
 use view::method_edges::{self, CallsBetween, Of};
 
-use crate::{is_java, Head, WIDTH};
+use crate::{is_java, ClientHead, WIDTH};
 
 /// How the agent reports that it counts them.
 const PROBE: &str = "edges";
@@ -52,7 +52,7 @@ impl<'r> From<&'r CallsBetween> for Edge<'r> {
 #[derive(Debug, Serialize)]
 struct Document<'r> {
     #[serde(flatten)]
-    head: &'r Head<'r>,
+    head: &'r ClientHead<'r>,
     edges: Vec<Edge<'r>>,
 }
 
@@ -86,7 +86,7 @@ impl CallsBetweenArgs {
     pub fn print(
         &self,
         (segment, interval): (&Segment, &Interval),
-        (head, done): (&Head<'_>, &str),
+        (head, done): (&ClientHead<'_>, &str),
         json: bool,
         top: Option<usize>,
     ) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Asks the engine for a pane.
 
-use crate::args::TopArgs;
+use crate::args::FleetTopArgs;
 use crate::asking::{asked, window, Asking};
 use fleet_sql::{Only, Query};
 use report::fleet::{Failure, FleetQueryResult};
@@ -14,7 +14,7 @@ pub(super) const LENGTH: Duration = Duration::from_secs(15 * 60);
 
 /// Asks a query about the time until now.
 pub(super) fn ask(
-    args: &TopArgs,
+    args: &FleetTopArgs,
     asking: &Asking,
     query: &Query,
     only: &Only,

@@ -13,12 +13,12 @@ use view::table::{fit, span, wrap, Table};
 use view::units::{duration, whole};
 
 use super::help::HELP;
-use super::screen::{Mode, Screen, PANES};
+use super::screen::{FleetScreen, Mode, PANES};
 use crate::lines::one_line;
 use terminal::{heading, help, line, tabs, too_small, Tab};
 
 /// Draws everything, at this time.
-pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen, now: Instant) {
+pub fn draw(frame: &mut Frame<'_>, screen: &mut FleetScreen, now: Instant) {
     let area = frame.area();
     if too_small(frame, area) {
         return;
@@ -49,7 +49,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen, now: Instant) {
 }
 
 /// Which hosts and time, what the engine does, and why it failed.
-fn head<'a>(screen: &Screen, width: usize, now: Instant) -> Vec<Line<'a>> {
+fn head<'a>(screen: &FleetScreen, width: usize, now: Instant) -> Vec<Line<'a>> {
     let known = screen.known();
     let answer = known.answer.as_ref();
     let mut title = subject(&screen.only);
@@ -84,7 +84,7 @@ fn head<'a>(screen: &Screen, width: usize, now: Instant) -> Vec<Line<'a>> {
 }
 
 /// Filter, and how often the engine is asked.
-fn state(screen: &Screen) -> String {
+fn state(screen: &FleetScreen) -> String {
     let mut state = String::new();
     if !screen.filter.is_empty() {
         state.push_str(&format!("filter \"{}\"  ", screen.filter));
@@ -96,7 +96,7 @@ fn state(screen: &Screen) -> String {
     state
 }
 
-fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+fn table(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
     let Some(mut table) = screen.table() else { return };
     one_line(&mut table);
     let width = usize::from(area.width);
@@ -120,7 +120,7 @@ fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
 }
 
 /// A row alone: a line or more for each column.
-fn opened(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+fn opened(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
     let (Some(table), Some(row)) = (screen.known().answer.as_ref(), &screen.opened) else { return };
     let lines = row_lines(&table.value, row, usize::from(area.width), screen);
     screen.page = usize::from(area.height);
@@ -130,7 +130,12 @@ fn opened(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn row_lines(table: &Table, row: &view::table::Row, width: usize, screen: &Screen) -> Vec<String> {
+fn row_lines(
+    table: &Table,
+    row: &view::table::Row,
+    width: usize,
+    screen: &FleetScreen,
+) -> Vec<String> {
     let wide =
         table.columns.iter().map(|column| column.title.chars().count()).max().unwrap_or(0) + 2;
     let mut lines = Vec::new();
@@ -146,7 +151,7 @@ fn row_lines(table: &Table, row: &view::table::Row, width: usize, screen: &Scree
 }
 
 /// The last line: the keys that apply now, or the text being typed.
-fn keys<'a>(screen: &Screen, width: usize) -> Line<'a> {
+fn keys<'a>(screen: &FleetScreen, width: usize) -> Line<'a> {
     if let Mode::Filter(typed) = &screen.mode {
         let text = format!("filter: {typed}_   Enter keeps it, Esc drops it");
         return Line::styled(fit(&text, width, false), Style::new().add_modifier(Modifier::BOLD));

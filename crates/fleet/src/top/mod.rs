@@ -24,16 +24,16 @@ use ratatui::Frame;
 use report::fleet::{Failure, FleetQueryResult};
 use view::table::{speaks_utf8, Table};
 
-use super::args::TopArgs;
+use super::args::FleetTopArgs;
 use super::asking::Asking;
 use ask::ask;
-use screen::{PaneQuery, Screen, PANES};
+use screen::{FleetScreen, PaneQuery, PANES};
 use terminal::Look;
 use terminal::Terminal;
 use terminal::{drive, App};
 
 /// Runs the verb.
-pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
+pub fn run(args: &FleetTopArgs, color: bool) -> Result<(), Error> {
     let only = Only { cluster: args.cluster.clone(), host: args.host.clone() };
     Window::new(0, 1, only.clone()).map_err(Error::Usage)?;
     let asking = Asking::new(args.engine.clone(), args.root.clone())?;
@@ -46,7 +46,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         return plain::print(args, &asking, &only, color);
     }
     let look = Look { color, ascii: !speaks_utf8() };
-    let mut screen = Screen::new(only, asking.to_string(), args.interval, look);
+    let mut screen = FleetScreen::new(only, asking.to_string(), args.interval, look);
     args.view.iter().for_each(|query| screen.show(query));
     screen.filter = args.filter.as_deref().unwrap_or("").to_lowercase();
     let (wanted, wishes) = channel();
@@ -65,7 +65,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
 type Reply = (PaneQuery, Result<FleetQueryResult<Table>, Failure>);
 
 /// Asks the engine until the screen is closed.
-fn work(args: &TopArgs, asking: &Asking, wishes: Receiver<PaneQuery>, replies: Sender<Reply>) {
+fn work(args: &FleetTopArgs, asking: &Asking, wishes: Receiver<PaneQuery>, replies: Sender<Reply>) {
     for wanted in wishes {
         let Some(query) = Query::of_name(PANES[wanted.pane].1) else { return };
         let answer = ask(args, asking, query, &wanted.only);
@@ -76,7 +76,7 @@ fn work(args: &TopArgs, asking: &Asking, wishes: Receiver<PaneQuery>, replies: S
 }
 
 struct Top {
-    screen: Screen,
+    screen: FleetScreen,
     wanted: Sender<PaneQuery>,
     answered: Receiver<Reply>,
     drawn: Instant,

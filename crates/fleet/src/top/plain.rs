@@ -13,7 +13,7 @@ use view::escape;
 use view::table::{span, speaks_utf8, Table};
 use view::text::Style;
 
-use super::super::args::TopArgs;
+use super::super::args::FleetTopArgs;
 use super::super::asking::Asking;
 use super::super::lines::one_line;
 use super::rows::{chosen, Order};
@@ -29,7 +29,7 @@ struct Answered<'a> {
 }
 
 /// Prints until the number of times is reached, or the reader closes the pipe.
-pub fn print(args: &TopArgs, asking: &Asking, only: &Only, color: bool) -> Result<(), Error> {
+pub fn print(args: &FleetTopArgs, asking: &Asking, only: &Only, color: bool) -> Result<(), Error> {
     let queries: Vec<&Query> = match args.view {
         Some(query) => vec![query],
         None => QUERIES.iter().filter(|it| is_asked(it.name, only)).collect(),

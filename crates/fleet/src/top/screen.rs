@@ -65,7 +65,7 @@ struct Pane {
 
 /// Everything that is drawn.
 #[derive(Debug)]
-pub struct Screen {
+pub struct FleetScreen {
     whole: Only,
     /// The hosts that are shown.
     pub only: Only,
@@ -98,10 +98,10 @@ pub struct Screen {
     pub zone: TimeZone,
 }
 
-impl Screen {
+impl FleetScreen {
     /// Nothing was asked yet.
-    pub fn new(only: Only, engine: String, interval: Duration, look: Look) -> Screen {
-        Screen {
+    pub fn new(only: Only, engine: String, interval: Duration, look: Look) -> FleetScreen {
+        FleetScreen {
             whole: only.clone(),
             only,
             pane: 1,

@@ -10,9 +10,9 @@ use super::*;
 
 const INTERVAL: Duration = Duration::from_secs(30);
 
-fn screen() -> Screen {
+fn screen() -> FleetScreen {
     let look = Look { color: false, ascii: true };
-    let mut screen = Screen::new(Only::default(), "duckdb".into(), INTERVAL, look);
+    let mut screen = FleetScreen::new(Only::default(), "duckdb".into(), INTERVAL, look);
     screen.zone = jiff::tz::TimeZone::UTC;
     screen
 }
@@ -41,7 +41,7 @@ fn load() -> Table {
     )
 }
 
-fn press(screen: &mut Screen, keys: &str) -> bool {
+fn press(screen: &mut FleetScreen, keys: &str) -> bool {
     let mut goes_on = true;
     for c in keys.chars() {
         let code = match c {
@@ -56,7 +56,7 @@ fn press(screen: &mut Screen, keys: &str) -> bool {
     goes_on
 }
 
-fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
+fn drawn(screen: &mut FleetScreen, width: u16, height: u16) -> String {
     let mut terminal = ratatui::Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, screen, Instant::now())).unwrap();
     let buffer = terminal.backend().buffer();
@@ -65,7 +65,7 @@ fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
 }
 
 /// With an answer about the load.
-fn answered() -> Screen {
+fn answered() -> FleetScreen {
     let mut screen = screen();
     let wanted = screen.wanted(Instant::now()).unwrap();
     screen.take(&wanted, answer(load()));
@@ -73,7 +73,7 @@ fn answered() -> Screen {
 }
 
 /// The hosts that are drawn, from above.
-fn hosts(screen: &mut Screen) -> Vec<String> {
+fn hosts(screen: &mut FleetScreen) -> Vec<String> {
     let seen = drawn(screen, 80, 24);
     let rows = seen.lines().filter(|line| line.starts_with("shop"));
     rows.map(|line| line.split_whitespace().nth(1).unwrap().to_string()).collect()

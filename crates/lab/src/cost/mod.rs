@@ -3,7 +3,7 @@
 //! `tally cost`: measures what a level, or statements, cost by toggling them on live backends.
 //!
 //! `crate::study::cost::design` randomises the order of the slices, [`runner`] runs them with [`toggle`]
-//! and [`Meter`], `crate::study::cost::contrast` turns each round into one number and [`Estimate`] all
+//! and [`BackendMeter`], `crate::study::cost::contrast` turns each round into one number and [`Estimate`] all
 //! rounds into a figure, [`outcome`] gives the verdict and [`render`] prints it. docs/cost.md gives
 //! the reasons.
 
@@ -26,11 +26,11 @@ use segment::Segment;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::study::cost::contrast::percent;
-use crate::study::cost::meter::Meter;
+use crate::study::cost::meter::BackendMeter;
 use error::Error;
 use live::host::Watch;
-use outcome::Outcome;
-use runner::{Plan, Record};
+use outcome::CostOutcome;
+use runner::{CostPlan, Record};
 use stats::Estimate;
 use subject::Subject;
 use toggle::Toggle;
@@ -49,7 +49,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let plan = Plan {
+    let plan = CostPlan {
         of: args.of,
         level: args.level.into(),
         slice: args.slice,
@@ -67,7 +67,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     let clock = segment.clock().kind().name();
     let toggle = Toggle::new(&segment, plan.of, plan.level)?;
     let found = toggle.found();
-    let mut meter = Meter::new(segment, plan.of)?;
+    let mut meter = BackendMeter::new(segment, plan.of)?;
     warm_up(&subject, &toggle, &stop);
 
     // A higher priority lets slices end on time. Without that right they end a little later, on both
@@ -101,7 +101,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
         )));
     }
     outcome::check_alive(&record, plan.of)?;
-    let outcome = Outcome::compute(&record, args.margin);
+    let outcome = CostOutcome::compute(&record, args.margin);
     let result = render::Result {
         plan: &plan,
         record: &record,

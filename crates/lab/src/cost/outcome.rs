@@ -36,7 +36,7 @@ pub struct Figure {
 /// The verdict about the cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CostVerdict {
     /// The whole confidence interval is above the margin.
     Exceeds,
     /// The whole confidence interval is below the margin.
@@ -47,21 +47,21 @@ pub enum Verdict {
 
 /// The result of a run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Outcome {
+pub struct CostOutcome {
     /// CPU time per command; `None` if there were too few rounds.
     pub cpu: Option<Figure>,
     /// Commands per second.
     pub throughput: Option<Figure>,
     pub placebo_cpu: Option<Figure>,
     pub placebo_throughput: Option<Figure>,
-    pub verdict: Verdict,
+    pub verdict: CostVerdict,
     /// Why the verdict is inconclusive; empty if it is not.
     pub reason: String,
     /// Whether both the interval and the signed ranks exclude zero.
     pub differs_from_zero: bool,
 }
 
-impl Outcome {
+impl CostOutcome {
     /// `margin` in percent.
     pub fn compute(record: &Record, margin: f64) -> Self {
         let estimate = |what: fn(&RoundContrast) -> f64| {
@@ -101,8 +101,8 @@ fn judge(
     placebo: Option<&Estimate>,
     margin: f64,
     record: &Record,
-) -> (Verdict, String) {
-    let not = |reason: String| (Verdict::Inconclusive, reason);
+) -> (CostVerdict, String) {
+    let not = |reason: String| (CostVerdict::Inconclusive, reason);
     let (Some(cpu), Some(placebo)) = (cpu, placebo) else {
         let rounds = record.rounds.len();
         return not(format!(
@@ -120,10 +120,10 @@ fn judge(
     }
     let bound = (margin / 100.0).ln_1p();
     if cpu.above(bound) {
-        return (Verdict::Exceeds, String::new());
+        return (CostVerdict::Exceeds, String::new());
     }
     if cpu.below(bound) {
-        return (Verdict::Within, String::new());
+        return (CostVerdict::Within, String::new());
     }
     let outside = (cpu.mean - bound).abs() > cpu.half_width;
     not(if outside {
@@ -185,33 +185,33 @@ mod tests {
             .collect()
     }
 
-    fn outcome(n: usize, mean: f64, placebo: f64, margin: f64) -> Outcome {
+    fn outcome(n: usize, mean: f64, placebo: f64, margin: f64) -> CostOutcome {
         let record = Record { rounds: rounds(n, mean, placebo), ..Record::default() };
-        Outcome::compute(&record, margin)
+        CostOutcome::compute(&record, margin)
     }
 
     #[test]
     fn costs_above_and_within_the_margin_and_inconclusive_ones_are_distinguished() {
         let over = outcome(5000, 1.0, 0.0, 0.3);
-        assert_eq!((over.verdict, over.differs_from_zero), (Verdict::Exceeds, true));
+        assert_eq!((over.verdict, over.differs_from_zero), (CostVerdict::Exceeds, true));
         let within = outcome(5000, 0.1, 0.0, 0.3);
-        assert_eq!((within.verdict, within.differs_from_zero), (Verdict::Within, true));
+        assert_eq!((within.verdict, within.differs_from_zero), (CostVerdict::Within, true));
         let open = outcome(100, 0.1, 0.0, 0.3);
-        assert_eq!((open.verdict, open.differs_from_zero), (Verdict::Inconclusive, false));
+        assert_eq!((open.verdict, open.differs_from_zero), (CostVerdict::Inconclusive, false));
         assert!(open.reason.contains("measure longer"));
     }
 
     #[test]
     fn a_placebo_that_differs_from_zero_makes_the_result_inconclusive() {
         let spoilt = outcome(5000, 0.1, 0.5, 0.3);
-        assert_eq!(spoilt.verdict, Verdict::Inconclusive);
+        assert_eq!(spoilt.verdict, CostVerdict::Inconclusive);
         assert!(spoilt.reason.contains("placebo"), "{}", spoilt.reason);
     }
 
     #[test]
     fn too_few_rounds_give_no_figure() {
         let few = outcome(FEWEST_ROUNDS - 1, 0.1, 0.0, 0.3);
-        assert!(few.cpu.is_none() && few.verdict == Verdict::Inconclusive);
+        assert!(few.cpu.is_none() && few.verdict == CostVerdict::Inconclusive);
         assert!(few.reason.contains("19 usable rounds"), "{}", few.reason);
     }
 

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::outcome::{Figure, Outcome, Verdict};
-use super::runner::{Discarded, Plan, Record};
+use super::outcome::{CostOutcome, CostVerdict, Figure};
+use super::runner::{CostPlan, Discarded, Record};
 use crate::study::cost::contrast::Slice;
 use crate::study::cost::CostOf;
 use live::host::Host;
 
 /// The result, with everything that is printed with it.
 pub struct Result<'a> {
-    pub plan: &'a Plan,
+    pub plan: &'a CostPlan,
     pub record: &'a Record,
-    pub outcome: &'a Outcome,
+    pub outcome: &'a CostOutcome,
     pub host: &'a Host,
     pub server: &'a str,
     pub load: &'a str,
@@ -38,7 +38,7 @@ struct Json<'a> {
     throughput: Option<&'a Figure>,
     placebo: Placebo<'a>,
     margin_percent: f64,
-    verdict: Verdict,
+    verdict: CostVerdict,
     reason: &'a str,
     differs_from_zero: bool,
     off: Side,
@@ -188,9 +188,9 @@ impl Result<'_> {
             outcome.cpu.as_ref().map_or(f64::NAN, |cpu| cpu.percent + sign * cpu.half_width)
         };
         match outcome.verdict {
-            Verdict::Within => format!("within: no more than {:+.2} %; {zero}", bound(1.0)),
-            Verdict::Exceeds => format!("exceeded: at least {:+.2} %; {zero}", bound(-1.0)),
-            Verdict::Inconclusive => format!("inconclusive: {}", outcome.reason),
+            CostVerdict::Within => format!("within: no more than {:+.2} %; {zero}", bound(1.0)),
+            CostVerdict::Exceeds => format!("exceeded: at least {:+.2} %; {zero}", bound(-1.0)),
+            CostVerdict::Inconclusive => format!("inconclusive: {}", outcome.reason),
         }
     }
 
@@ -293,7 +293,7 @@ mod tests {
             changes,
             wall_ns: 2_000_000_000,
         };
-        let plan = Plan {
+        let plan = CostPlan {
             of: CostOf::Level,
             level: segment::Level::Waits,
             slice: Duration::from_millis(20),
@@ -312,14 +312,14 @@ mod tests {
         let host = live::host::Watch::start().host("tsc");
         let text = |verdict| {
             let unit = "page";
-            let outcome = Outcome {
+            let outcome = CostOutcome {
                 cpu: Some(figure(1.5, 0.25)),
                 throughput: Some(figure(-2.5, 0.75)),
                 placebo_cpu: Some(figure(0.125, 0.5)),
                 placebo_throughput: None,
                 verdict,
                 reason: "too few".into(),
-                differs_from_zero: verdict == Verdict::Exceeds,
+                differs_from_zero: verdict == CostVerdict::Exceeds,
             };
             let (plan, record, host) = (&plan, &record, &host);
             let (server, load, commands_per_unit, margin) = ("S", "L", 10.0, 2.0);
@@ -340,7 +340,7 @@ mod tests {
             assert_eq!(json["off"]["cpu_seconds_per_unit"], 5e-5);
             it.text().split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        let within = text(Verdict::Within);
+        let within = text(CostVerdict::Within);
         for part in [
             "1 to 2 backends",
             "CPU per page +1.50 % ± 0.25 +0.12 % ± 0.50",
@@ -353,7 +353,9 @@ mod tests {
         ] {
             assert!(within.contains(part), "{part}: {within}");
         }
-        assert!(text(Verdict::Exceeds).contains("exceeded: at least +1.25 %; differs from zero"));
-        assert!(text(Verdict::Inconclusive).contains("inconclusive: too few"));
+        assert!(
+            text(CostVerdict::Exceeds).contains("exceeded: at least +1.25 %; differs from zero")
+        );
+        assert!(text(CostVerdict::Inconclusive).contains("inconclusive: too few"));
     }
 }

@@ -14,7 +14,7 @@ use segment::Level;
 use super::toggle::Toggle;
 use crate::study::cost::contrast::{contrast, RoundContrast, Slice};
 use crate::study::cost::design::{Design, Round, Side};
-use crate::study::cost::meter::Meter;
+use crate::study::cost::meter::BackendMeter;
 use crate::study::cost::CostOf;
 use error::Error;
 
@@ -29,7 +29,7 @@ const SPOILT: u32 = 50;
 
 /// What to measure, and how.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct CostPlan {
     pub of: CostOf,
     /// The level on side B; on both sides if something else is toggled.
     pub level: Level,
@@ -82,8 +82,8 @@ enum Spoilt {
 /// Toggle and measure until the time is over or `stop` is set. Calls `progress` between rounds,
 /// every [`REFRESH`].
 pub fn run(
-    plan: &Plan,
-    meter: &mut Meter,
+    plan: &CostPlan,
+    meter: &mut BackendMeter,
     toggle: &Toggle,
     stop: &AtomicBool,
     mut progress: impl FnMut(&Record) -> Result<(), Error>,
@@ -155,9 +155,9 @@ impl Record {
 /// The eight slices of a round.
 fn slices(
     round: Round,
-    plan: &Plan,
+    plan: &CostPlan,
     length: Duration,
-    meter: &Meter,
+    meter: &BackendMeter,
     toggle: &Toggle,
     stop: &AtomicBool,
 ) -> Result<Result<[[Slice; 4]; 2], Spoilt>, Error> {

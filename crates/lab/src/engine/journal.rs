@@ -23,7 +23,7 @@ const HEAD: &str = "run.json";
 
 /// How the cells were run. A run may only resume with an equal head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Head {
+pub struct RunHead {
     /// Whether it is the quick variant.
     pub quick: bool,
     /// Directories given in place of those of the arms.
@@ -41,7 +41,7 @@ pub struct Head {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRecord {
     /// How the cells were run.
-    pub head: Head,
+    pub head: RunHead,
     /// The machine.
     pub host: Host,
     /// Names of arms that were left out, with the reason.
@@ -69,7 +69,7 @@ impl Journal {
     pub fn open<C: DeserializeOwned>(
         folder: &Path,
         text: &str,
-        head: Head,
+        head: RunHead,
         host: Host,
     ) -> Result<(Self, Vec<C>), Error> {
         files::folder(folder, Access::Owner).map_err(|error| at(folder, &error))?;
@@ -210,7 +210,7 @@ mod tests {
 
     fn open(folder: &Path, text: &str, quick: bool) -> Result<(Journal, Vec<u32>), Error> {
         let (server, version) = ("15".to_string(), "1".to_string());
-        let head = Head { quick, directories: Vec::new(), seconds: None, server, version };
+        let head = RunHead { quick, directories: Vec::new(), seconds: None, server, version };
         Journal::open(folder, text, head, live::host::Watch::start().host("tsc"))
     }
 

@@ -52,7 +52,7 @@ pub struct Bar {
 
 /// What a chart is named, and the unit of its vertical axis.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame<'a> {
+pub struct ChartFrame<'a> {
     /// Its name, for those who cannot see it.
     pub title: &'a str,
     /// The unit.
@@ -118,7 +118,7 @@ fn px(value: f64) -> String {
     format!("{value:.1}")
 }
 
-fn chart(frame: Frame<'_>, content: Markup, legend: &[(usize, &str)]) -> Markup {
+fn chart(frame: ChartFrame<'_>, content: Markup, legend: &[(usize, &str)]) -> Markup {
     html! {
         svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(Visible(frame.title)) {
             text.unit x="2" y=(TOP - 12.0) { (Visible(frame.unit)) }
@@ -141,7 +141,7 @@ fn chart(frame: Frame<'_>, content: Markup, legend: &[(usize, &str)]) -> Markup 
 
 /// Draw lines over a horizontal axis with these ticks. `dashes` are vertical lines with their texts.
 pub fn lines(
-    frame: Frame<'_>,
+    frame: ChartFrame<'_>,
     lines: &[ChartLine],
     ticks: &[f64],
     axis_name: &str,
@@ -196,7 +196,7 @@ pub fn lines(
 }
 
 /// Draw vertical bars; `parts` are the names of the stacked parts.
-pub fn bars(frame: Frame<'_>, bars: &[Bar], parts: &[String]) -> Markup {
+pub fn bars(frame: ChartFrame<'_>, bars: &[Bar], parts: &[String]) -> Markup {
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value.max(0.0)).sum::<f64>();
     let axis = Axis::spanning(bars.iter().map(|bar| height(bar) + bar.half));
     let space = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
@@ -272,7 +272,7 @@ mod tests {
             smooth: false,
             colour: 0,
         };
-        let frame = Frame { title: "\"><script>", unit: "<i>" };
+        let frame = ChartFrame { title: "\"><script>", unit: "<i>" };
         let text = lines(frame, &[line], &[1.0], "clients", &[(1.0, "<b>".into())]).0;
         let raw = ["<script>", "<b>", "<i>"];
         assert!(!raw.iter().any(|tag| text.contains(tag)), "{text}");
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn half_widths_reach_to_both_sides_and_parts_stand_on_each_other() {
         let line = |spots| ChartLine { name: String::new(), spots, smooth: false, colour: 0 };
-        let frame = Frame { title: "", unit: "" };
+        let frame = ChartFrame { title: "", unit: "" };
         // An axis up to 3 of 240 px, which ends at 266.
         let drawn = lines(frame, &[line(vec![Spot { x: 1.0, y: 2.0, half: 1.0 }])], &[], "", &[]).0;
         assert!(

@@ -11,7 +11,7 @@ use scratch::Undo;
 
 use crate::engine::file_systems::FileSystem;
 
-use crate::storage::file::Arm;
+use crate::storage::file::StorageArm;
 
 const UNDO: &str = "rm -rf --one-file-system -- \"$1\"";
 
@@ -27,7 +27,7 @@ pub struct ArmDirectory {
 impl ArmDirectory {
     /// Make the place of an arm; `near` is where directories and images go that have no place of their own.
     /// The error tells why it is not possible here.
-    pub fn make(arm: &Arm, near: &Path) -> Result<ArmDirectory, String> {
+    pub fn make(arm: &StorageArm, near: &Path) -> Result<ArmDirectory, String> {
         let Some(kind) = &arm.file_system else {
             return ArmDirectory::directory(arm.directory.as_deref().unwrap_or(near));
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::file::{Arm, Study, AGAIN};
+use crate::storage::file::{StorageArm, StorageStudy, AGAIN};
 
 /// A cell that is complete: one line of cells.jsonl. Its figures are in its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,33 +18,33 @@ pub struct Done {
 
 /// An arm as it is measured.
 #[derive(Debug, Clone)]
-pub struct Measured {
+pub struct MeasuredArm {
     /// Its name in output.
     pub name: String,
     /// Its title in output.
     pub title: String,
     /// What it is.
-    pub arm: Arm,
+    pub arm: StorageArm,
 }
 
 /// The arms of a study with the A/A control: the first one a second time.
-pub fn arms(study: &Study) -> Vec<Measured> {
-    let measured = |arm: &Arm| Measured {
+pub fn arms(study: &StorageStudy) -> Vec<MeasuredArm> {
+    let measured = |arm: &StorageArm| MeasuredArm {
         name: arm.name.clone(),
         title: arm.title().into(),
         arm: arm.clone(),
     };
-    let mut all: Vec<Measured> = study.arms.iter().map(measured).collect();
+    let mut all: Vec<MeasuredArm> = study.arms.iter().map(measured).collect();
     if let (true, Some(base)) = (study.again, study.arms.first()) {
         let title = format!("{} again (A/A)", base.title());
-        all.push(Measured { name: AGAIN.into(), title, arm: base.clone() });
+        all.push(MeasuredArm { name: AGAIN.into(), title, arm: base.clone() });
     }
     all
 }
 
 /// The study as this variant runs it.
-pub fn variant(text: &str, quick: bool, length: Option<Duration>) -> Result<Study, String> {
-    let mut study = Study::parse(text)?;
+pub fn variant(text: &str, quick: bool, length: Option<Duration>) -> Result<StorageStudy, String> {
+    let mut study = StorageStudy::parse(text)?;
     if quick {
         study = study.quick();
     }

@@ -2,9 +2,9 @@
 //! The charts of an answer: the background over time, whole and as close-ups where steadiness was lost.
 
 use crate::engine::page::Drawn;
-use crate::engine::svg::{lines, ChartLine, Frame, Spot};
+use crate::engine::svg::{lines, ChartFrame, ChartLine, Spot};
 
-use super::answer::course::{Course, Point};
+use super::answer::course::{CellCourse, CoursePoint};
 use super::answer::StorageResults;
 
 /// More points than this are averaged.
@@ -16,7 +16,7 @@ const CLOSE: f64 = 60.0;
 struct Quantity {
     title: &'static str,
     unit: &'static str,
-    of: fn(&Point) -> Option<f64>,
+    of: fn(&CoursePoint) -> Option<f64>,
 }
 
 const RATE: Quantity =
@@ -38,8 +38,8 @@ const BYTES: Quantity = Quantity {
 };
 
 /// All charts: of the first block in which each arm has a cell.
-pub fn draw_charts(answer: &StorageResults, courses: &[Course]) -> Vec<Drawn> {
-    let shown: Vec<(usize, &Course)> = answer
+pub fn draw_charts(answer: &StorageResults, courses: &[CellCourse]) -> Vec<Drawn> {
+    let shown: Vec<(usize, &CellCourse)> = answer
         .arms
         .iter()
         .enumerate()
@@ -74,14 +74,14 @@ pub fn draw_charts(answer: &StorageResults, courses: &[Course]) -> Vec<Drawn> {
 
 fn draw(
     answer: &StorageResults,
-    shown: &[(usize, &Course)],
+    shown: &[(usize, &CellCourse)],
     quantity: &Quantity,
     range: Option<(f64, f64)>,
 ) -> Option<Drawn> {
     let within =
-        |point: &&Point| range.is_none_or(|(from, to)| point.from >= from && point.to <= to);
-    let line = |(colour, course): &(usize, &Course)| {
-        let points: Vec<&Point> = course.points.iter().filter(within).collect();
+        |point: &&CoursePoint| range.is_none_or(|(from, to)| point.from >= from && point.to <= to);
+    let line = |(colour, course): &(usize, &CellCourse)| {
+        let points: Vec<&CoursePoint> = course.points.iter().filter(within).collect();
         ChartLine {
             name: answer.arm_title(&course.arm),
             spots: averaged(&points, quantity.of),
@@ -111,7 +111,7 @@ fn draw(
         None => quantity.title.to_string(),
         Some((from, _)) => format!("{}, close-up from {:.0} s", quantity.title, from.max(0.0)),
     };
-    let frame = Frame { title: &title, unit: quantity.unit };
+    let frame = ChartFrame { title: &title, unit: quantity.unit };
     let svg = lines(frame, &all, &ticks, "seconds since measuring began", &marks);
     let caption =
         "Before 0: the warm-up. Vertical lines: a victim began, or a limit was set.".into();
@@ -119,7 +119,7 @@ fn draw(
 }
 
 /// Points as spots; adjacent ones are averaged where there are too many.
-fn averaged(points: &[&Point], of: fn(&Point) -> Option<f64>) -> Vec<Spot> {
+fn averaged(points: &[&CoursePoint], of: fn(&CoursePoint) -> Option<f64>) -> Vec<Spot> {
     let step = points.len().div_ceil(POINTS).max(1);
     points
         .chunks(step)

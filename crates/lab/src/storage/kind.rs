@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::answer::course::Course;
+use super::answer::course::CellCourse;
 use super::answer::StorageResults;
 use super::arms::{arms, variant, Done};
-use super::file::Study;
+use super::file::StorageStudy;
 use super::{charts, log, page, tables, text};
 use crate::engine::experiment::{About, Computed, Experiment};
 use crate::engine::journal;
@@ -21,7 +21,7 @@ pub enum StorageStudies {}
 
 /// What a study consists of.
 #[derive(Debug, Serialize)]
-pub struct Contents {
+pub struct StorageContents {
     /// Titles of the arms, the A/A control included.
     pub arms: Vec<String>,
     /// Names of the victims.
@@ -30,7 +30,7 @@ pub struct Contents {
 
 /// How much a study measures.
 #[derive(Debug, Serialize)]
-pub struct Size {
+pub struct StorageSize {
     /// Number of cells: arms times repeats.
     pub cells: usize,
     /// Length of each cell's measured part, seconds.
@@ -45,17 +45,17 @@ impl Experiment for StorageStudies {
         ("storage-victim", include_str!("../../../../studies/storage/storage-victim.toml")),
         ("backup-hurts", include_str!("../../../../studies/storage/backup-hurts.toml")),
     ];
-    type Study = Study;
-    type Contents = Contents;
-    type Size = Size;
+    type Study = StorageStudy;
+    type Contents = StorageContents;
+    type Size = StorageSize;
     type Results = StorageResults;
 
-    fn parse(text: &str) -> Result<Study, String> {
-        Study::parse(text)
+    fn parse(text: &str) -> Result<StorageStudy, String> {
+        StorageStudy::parse(text)
     }
 
-    fn describe(study: &Study) -> Result<About<Contents, Size>, Error> {
-        let size = |study: &Study| Size {
+    fn describe(study: &StorageStudy) -> Result<About<StorageContents, StorageSize>, Error> {
+        let size = |study: &StorageStudy| StorageSize {
             cells: arms(study).len() * study.repeats,
             cell_seconds: study.length.0.as_secs_f64(),
             expected_seconds: study.expected_seconds(),
@@ -65,7 +65,7 @@ impl Experiment for StorageStudies {
             title: study.title.clone(),
             question: study.question.trim().into(),
             source: study.source.clone(),
-            contents: Contents {
+            contents: StorageContents {
                 arms: arms(study).into_iter().map(|arm| arm.title).collect(),
                 victims: study.victims.iter().map(|victim| victim.name.clone()).collect(),
             },
@@ -74,11 +74,11 @@ impl Experiment for StorageStudies {
         })
     }
 
-    fn contents(contents: &Contents) -> Vec<(&'static str, String)> {
+    fn contents(contents: &StorageContents) -> Vec<(&'static str, String)> {
         vec![("arms", contents.arms.join(", ")), ("victims", contents.victims.join(", "))]
     }
 
-    fn size(size: &Size) -> (String, f64) {
+    fn size(size: &StorageSize) -> (String, f64) {
         let cell = length(size.cell_seconds);
         (format!("{} cells of {cell}", size.cells), size.expected_seconds)
     }
@@ -96,7 +96,7 @@ impl Experiment for StorageStudies {
         for block in 0..study.repeats {
             for arm in arms(&study) {
                 let lines = log::read(&log::path(folder, &arm.name, block))?;
-                courses.extend(Course::from_events(&lines));
+                courses.extend(CellCourse::from_events(&lines));
             }
         }
         let results = StorageResults::compute(&study, &courses, &kept, folder)?;
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn built_in_studies_have_the_names_of_their_files_and_quick_variants() {
         for (name, text) in StorageStudies::BUILT_IN {
-            let study = Study::parse(text).unwrap();
+            let study = StorageStudy::parse(text).unwrap();
             assert_eq!(study.name, *name);
             assert!(study.clone().quick().expected_seconds() <= 20.0 * 60.0, "{name}");
         }

@@ -38,7 +38,7 @@ pub enum CellEvent {
         seconds: f64,
     },
     /// The background between two of fio's reports.
-    Sample(Sample),
+    Sample(LoadSample),
     /// The warm-up ended; times of the study count from here.
     Measuring {
         /// Seconds since 1970.
@@ -121,7 +121,7 @@ impl Quantiles {
 
 /// The background between two of fio's reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct LoadSample {
     /// Its begin, seconds since 1970.
     pub from: f64,
     /// Its end.
@@ -163,7 +163,7 @@ pub struct Device {
     pub busy_seconds: f64,
 }
 
-impl Sample {
+impl LoadSample {
     /// From the background's work.
     pub fn from_work(work: &Work, device: Option<Device>, memory: Memory) -> Self {
         Self {
@@ -265,7 +265,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::begin(folder.path(), "one", 2).unwrap();
         let begin = CellEvent::Begin { arm: "one".into(), block: 2, time: 1.0 };
-        let sample = CellEvent::Sample(Sample { wanted: 7, ..Sample::default() });
+        let sample = CellEvent::Sample(LoadSample { wanted: 7, ..LoadSample::default() });
         log.add(&begin).unwrap();
         log.add(&sample).unwrap();
         let path = path(folder.path(), "one", 2);

@@ -29,4 +29,4 @@ pub mod verb;
 mod victim;
 
 pub use answer::StorageResults;
-pub use file::Study;
+pub use file::StorageStudy;

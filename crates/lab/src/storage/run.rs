@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::engine::journal::{Head, Journal};
+use crate::engine::journal::{Journal, RunHead};
 use crate::engine::order::Order;
 use crate::engine::progress;
 use error::Error;
 use live::host::Watch;
 use view::escape::say;
 
-use crate::storage::arms::{arms, variant, Done, Measured};
-use crate::storage::cell::{measure, Outcome, Task};
+use crate::storage::arms::{arms, variant, Done, MeasuredArm};
+use crate::storage::cell::{measure, CellEnd, Task};
 use crate::storage::engine;
 
 /// What to run, and where.
@@ -47,7 +47,7 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
     let near = near
         .canonicalize()
         .map_err(|error| Error::Usage(format!("{}: {error}", near.display())))?;
-    let head = Head {
+    let head = RunHead {
         quick: wish.quick,
         directories: wish.near.iter().cloned().collect(),
         seconds: wish.length.map(|length| length.as_secs_f64()),
@@ -63,7 +63,7 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
         Order::new(arms.len(), 1, study.seed).take(study.repeats).enumerate()
     {
         for visit in visits {
-            let Measured { name, title, arm } = &arms[visit.arm];
+            let MeasuredArm { name, title, arm } = &arms[visit.arm];
             let is_done = done.iter().any(|it| it.arm == *name && it.block == block);
             let left_out = journal.kept.left_out.iter().any(|(known, _)| known == name);
             if is_done || left_out {
@@ -81,17 +81,17 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
                 show: &show,
             };
             match measure(task) {
-                Ok(Outcome::Complete) => {
+                Ok(CellEnd::Complete) => {
                     let it = Done { arm: name.clone(), block };
                     journal.add(&it)?;
                     done.push(it);
                     bar.set_position(done.len() as u64);
                 }
-                Ok(Outcome::LeftOut(why)) => {
+                Ok(CellEnd::LeftOut(why)) => {
                     bar.suspend(|| say(&format!("arm \"{name}\" is left out: {why}")));
                     journal.leave_out(name, &why)?;
                 }
-                Ok(Outcome::Interrupted) => break 'run,
+                Ok(CellEnd::Interrupted) => break 'run,
                 Err(error) => {
                     result = Err(Error::Failed(format!("arm \"{name}\": {error}")));
                     break 'run;

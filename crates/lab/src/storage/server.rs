@@ -20,7 +20,7 @@ use crate::storage::log::{server_recording, Transactions};
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    wanted: file::Server,
+    wanted: file::StorageServer,
     // Dropped in this order.
     load: Option<RunningPgbench>,
     recorder: Option<Process>,
@@ -33,7 +33,7 @@ pub struct Server {
 impl Server {
     /// Start a server with pg_tally and fill its tables; its recording goes to the run's directory.
     pub fn start(
-        wanted: &file::Server,
+        wanted: &file::StorageServer,
         place: &Path,
         folder: &Path,
         arm: &str,

@@ -5,9 +5,9 @@
 use serde::Serialize;
 
 use super::cell::{Cell, Values};
-use super::file::{Design, Fit, FitKind, Source};
+use super::file::{Design, Fit, FitKind, ReadSource};
 use super::material::Given;
-use super::plan::{Plan, Point};
+use super::plan::{LoadPoint, StudyPlan};
 use super::usl;
 use crate::engine::experiment::ArmRow;
 use crate::engine::journal::RunRecord;
@@ -37,7 +37,7 @@ pub struct StudyResults {
     /// The arms, those left out included.
     pub arms: Vec<ArmRow>,
     /// The loads at which the arms were measured.
-    pub points: Vec<Point>,
+    pub points: Vec<LoadPoint>,
     /// Name of the arm with which the others are compared.
     pub base: String,
     /// What was read in each cell.
@@ -51,7 +51,7 @@ pub struct StudyResults {
     /// Means of the reads, by arm and point.
     pub figures: Vec<Figure>,
     /// The arms compared with the base.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<ArmComparison>,
     /// Fitted curves.
     pub fits: Vec<Fitted>,
 }
@@ -73,7 +73,7 @@ pub struct Figure {
     /// Name of the arm.
     pub arm: String,
     /// The load.
-    pub point: Point,
+    pub point: LoadPoint,
     /// Name of the read.
     pub read: String,
     /// Number of cells that have a value.
@@ -87,7 +87,7 @@ pub struct Figure {
 /// Verdict on a change. Output lists comparisons in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ArmVerdict {
     /// The tests agree that there is an effect.
     Resolved,
     /// Chance could explain the change.
@@ -98,11 +98,11 @@ pub enum Verdict {
 
 /// An arm compared with the base at one point.
 #[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
+pub struct ArmComparison {
     /// Name of the arm.
     pub arm: String,
     /// The load.
-    pub point: Point,
+    pub point: LoadPoint,
     /// Name of the read.
     pub read: String,
     /// Number of blocks in which both have a value.
@@ -124,7 +124,7 @@ pub struct Comparison {
     /// The smallest effect that the tests detect with a probability of 80 %, in percent.
     pub detectable: f64,
     /// Whether the change is an effect.
-    pub verdict: Verdict,
+    pub verdict: ArmVerdict,
 }
 
 /// A curve fitted to one read of an arm.
@@ -142,7 +142,7 @@ pub struct Fitted {
 }
 
 /// Add the values that need several cells: differences from the base, and values computed from those.
-pub fn complete(plan: &Plan, mut cells: Vec<Cell>) -> Vec<Cell> {
+pub fn complete(plan: &StudyPlan, mut cells: Vec<Cell>) -> Vec<Cell> {
     let base = &plan.arms[plan.base].name;
     let bases: Vec<Cell> = cells.iter().filter(|cell| cell.arm == *base).cloned().collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -155,11 +155,11 @@ pub fn complete(plan: &Plan, mut cells: Vec<Cell>) -> Vec<Cell> {
         let mut differs = Vec::new();
         for read in &plan.study.reads {
             let value = match read.source() {
-                Ok(Source::OverBase(of)) => {
+                Ok(ReadSource::OverBase(of)) => {
                     let at = |values: &Values| values.get(of).copied().flatten();
                     at(&cell.values).zip(other.and_then(at)).map(|(own, base)| own - base)
                 }
-                Ok(Source::Value(text))
+                Ok(ReadSource::Value(text))
                     if differs.iter().any(|name: &String| text.contains(name.as_str())) =>
                 {
                     given.compute(text, &cell.values)
@@ -174,7 +174,7 @@ pub fn complete(plan: &Plan, mut cells: Vec<Cell>) -> Vec<Cell> {
 }
 
 /// The values of an arm's read at a point, with their blocks, in order of the blocks.
-fn values(cells: &[Cell], arm: &str, point: &Point, read: &str) -> Vec<(usize, f64)> {
+fn values(cells: &[Cell], arm: &str, point: &LoadPoint, read: &str) -> Vec<(usize, f64)> {
     let mut all: Vec<(usize, f64)> = cells
         .iter()
         .filter(|cell| cell.arm == arm && cell.point == *point)
@@ -185,7 +185,7 @@ fn values(cells: &[Cell], arm: &str, point: &Point, read: &str) -> Vec<(usize, f
 }
 
 /// Log ratios of an arm's values to the base's, block by block.
-fn ratios(plan: &Plan, cells: &[Cell], arm: usize, point: &Point, read: &str) -> Vec<f64> {
+fn ratios(plan: &StudyPlan, cells: &[Cell], arm: usize, point: &LoadPoint, read: &str) -> Vec<f64> {
     let base = values(cells, &plan.arms[plan.base].name, point, read);
     values(cells, &plan.arms[arm].name, point, read)
         .into_iter()
@@ -203,7 +203,7 @@ fn points_of(estimate: &Estimate) -> f64 {
 
 /// The widest half-width of the first compared read, percentage points; `None` until all comparisons
 /// have one.
-pub fn widest(plan: &Plan, cells: &[Cell]) -> Option<f64> {
+pub fn widest(plan: &StudyPlan, cells: &[Cell]) -> Option<f64> {
     let read = plan.study.compare.as_ref()?.reads.first()?;
     let mut widest = 0.0f64;
     for arm in (0..plan.arms.len()).filter(|arm| *arm != plan.base) {
@@ -220,7 +220,7 @@ pub fn widest(plan: &Plan, cells: &[Cell]) -> Option<f64> {
 
 impl StudyResults {
     /// The answer from cells passed through [`complete`].
-    pub fn compute(plan: &Plan, cells: &[Cell], kept: &RunRecord) -> Self {
+    pub fn compute(plan: &StudyPlan, cells: &[Cell], kept: &RunRecord) -> Self {
         let study = &plan.study;
         let left_out = |name: &str| {
             kept.left_out.iter().find(|(known, _)| known == name).map(|(_, why)| why.clone())
@@ -257,17 +257,17 @@ impl StudyResults {
     }
 
     /// A figure, if any cell has a value.
-    pub fn figure(&self, arm: &str, point: &Point, read: &str) -> Option<&Figure> {
+    pub fn figure(&self, arm: &str, point: &LoadPoint, read: &str) -> Option<&Figure> {
         self.figures.iter().find(|f| f.arm == arm && f.point == *point && f.read == read)
     }
 
     /// A comparison, if it was made.
-    pub fn comparison(&self, arm: &str, point: &Point, read: &str) -> Option<&Comparison> {
+    pub fn comparison(&self, arm: &str, point: &LoadPoint, read: &str) -> Option<&ArmComparison> {
         self.comparisons.iter().find(|c| c.arm == arm && c.point == *point && c.read == read)
     }
 
     /// An arm's value in percent of the base's, with its half-width if it is from pairs of cells.
-    pub fn percent(&self, arm: &str, point: &Point, read: &str) -> Option<(f64, Option<f64>)> {
+    pub fn percent(&self, arm: &str, point: &LoadPoint, read: &str) -> Option<(f64, Option<f64>)> {
         if let Some(paired) = self.comparison(arm, point, read) {
             return Some((100.0 + paired.percent, Some(paired.half_width)));
         }
@@ -287,7 +287,7 @@ impl StudyResults {
     }
 }
 
-fn figures(plan: &Plan, cells: &[Cell]) -> Vec<Figure> {
+fn figures(plan: &StudyPlan, cells: &[Cell]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for arm in &plan.arms {
         for point in &plan.points {
@@ -315,15 +315,16 @@ fn figures(plan: &Plan, cells: &[Cell]) -> Vec<Figure> {
     figures
 }
 
-fn comparisons(plan: &Plan, cells: &[Cell]) -> Vec<Comparison> {
+fn comparisons(plan: &StudyPlan, cells: &[Cell]) -> Vec<ArmComparison> {
     let Some(compare) = &plan.study.compare else { return Vec::new() };
     compare.reads.iter().flat_map(|read| comparisons_of(plan, cells, read)).collect()
 }
 
-fn comparisons_of(plan: &Plan, cells: &[Cell], read: &str) -> Vec<Comparison> {
-    let estimate =
-        |arm: usize, point: &Point| Estimate::of_repeats(&ratios(plan, cells, arm, point, read));
-    let mut found: Vec<(usize, Point, Estimate)> = Vec::new();
+fn comparisons_of(plan: &StudyPlan, cells: &[Cell], read: &str) -> Vec<ArmComparison> {
+    let estimate = |arm: usize, point: &LoadPoint| {
+        Estimate::of_repeats(&ratios(plan, cells, arm, point, read))
+    };
+    let mut found: Vec<(usize, LoadPoint, Estimate)> = Vec::new();
     for arm in (0..plan.arms.len()).filter(|arm| *arm != plan.base) {
         for point in &plan.points {
             found.extend(estimate(arm, point).map(|estimate| (arm, *point, estimate)));
@@ -346,7 +347,7 @@ fn comparisons_of(plan: &Plan, cells: &[Cell], read: &str) -> Vec<Comparison> {
             // The interval and the ranks place the change on the same side.
             let agree = e.above(0.0) || e.below(0.0);
             let beyond = again.is_none_or(|again| e.mean.abs() > again.half_width);
-            Comparison {
+            ArmComparison {
                 arm: plan.arms[*arm].name.clone(),
                 point: *point,
                 read: read.into(),
@@ -360,23 +361,23 @@ fn comparisons_of(plan: &Plan, cells: &[Cell], read: &str) -> Vec<Comparison> {
                 again_percent: again.map(|again| 100.0 * again.mean.exp_m1()),
                 detectable: 100.0 * e.detectable(strict, POWER).exp_m1(),
                 verdict: match is_again(*arm) {
-                    true => Verdict::Placebo,
-                    false if holm_p < ALPHA && agree && beyond => Verdict::Resolved,
-                    false => Verdict::Inconclusive,
+                    true => ArmVerdict::Placebo,
+                    false if holm_p < ALPHA && agree && beyond => ArmVerdict::Resolved,
+                    false => ArmVerdict::Inconclusive,
                 },
             }
         })
         .collect()
 }
 
-fn fitted(plan: &Plan, cells: &[Cell], fit: &Fit) -> Vec<Fitted> {
+fn fitted(plan: &StudyPlan, cells: &[Cell], fit: &Fit) -> Vec<Fitted> {
     let FitKind::Usl = fit.kind;
     let of = |arm: &str| {
-        let points: Vec<usl::Point> = cells
+        let points: Vec<usl::UslPoint> = cells
             .iter()
             .filter(|cell| cell.arm == arm)
             .filter_map(|cell| {
-                Some(usl::Point {
+                Some(usl::UslPoint {
                     clients: cell.point.axis_value(),
                     throughput: cell.values.get(&fit.read).copied().flatten()?,
                 })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::Point;
+use super::plan::LoadPoint;
 use live::host::Disturbance;
 
 /// Figures by the read's name.
@@ -17,7 +17,7 @@ pub struct Cell {
     /// Name of the arm.
     pub arm: String,
     /// The load.
-    pub point: Point,
+    pub point: LoadPoint,
     /// Number of the block, from 0.
     pub block: usize,
     /// Start of the measurement, seconds since 1970.
@@ -27,7 +27,7 @@ pub struct Cell {
     /// The reads.
     pub values: Values,
     /// The reads over time, if the study keeps any.
-    pub series: Option<Series>,
+    pub series: Option<CellSeries>,
     /// State of the machine.
     pub machine: Machine,
     /// Evidence that the server was what the arm describes.
@@ -42,7 +42,7 @@ pub struct Cell {
 
 /// Figures over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Series {
+pub struct CellSeries {
     /// Ends of the parts of the cell, seconds since the measurement began.
     pub times: Vec<f64>,
     /// Figures of each part, by the read's name.

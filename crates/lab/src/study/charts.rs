@@ -6,18 +6,18 @@ use maud::Markup;
 use super::answer::StudyResults;
 use super::cell::Cell;
 use super::file::{Chart, ChartKind, Read, Show};
-use super::plan::{Plan, Point};
+use super::plan::{LoadPoint, StudyPlan};
 use crate::engine::page::Drawn;
-use crate::engine::svg::{bars, lines, Bar, ChartLine, Frame, Spot};
+use crate::engine::svg::{bars, lines, Bar, ChartFrame, ChartLine, Spot};
 
 /// All charts of a study.
-pub fn draw_charts(plan: &Plan, cells: &[Cell], answer: &StudyResults) -> Vec<Drawn> {
+pub fn draw_charts(plan: &StudyPlan, cells: &[Cell], answer: &StudyResults) -> Vec<Drawn> {
     let painter = Painter { plan, cells, answer };
     plan.study.charts.iter().filter_map(|chart| painter.draw(chart)).collect()
 }
 
 struct Painter<'a> {
-    plan: &'a Plan,
+    plan: &'a StudyPlan,
     cells: &'a [Cell],
     answer: &'a StudyResults,
 }
@@ -29,7 +29,7 @@ impl Painter<'_> {
         let title = chart.title.clone().unwrap_or_else(|| {
             reads.iter().map(|read| read.heading()).collect::<Vec<_>>().join("; ")
         });
-        let frame = Frame { title: &title, unit: &chart.unit(&reads).ok()? };
+        let frame = ChartFrame { title: &title, unit: &chart.unit(&reads).ok()? };
         let (svg, caption) = match chart.kind {
             ChartKind::Lines => self.over_points(frame, chart, &reads)?,
             ChartKind::Bars => self.bars(frame, chart, &reads)?,
@@ -40,7 +40,13 @@ impl Painter<'_> {
     }
 
     /// The value that the chart shows, and its half-width.
-    fn figure(&self, chart: &Chart, arm: &str, point: &Point, read: &str) -> Option<(f64, f64)> {
+    fn figure(
+        &self,
+        chart: &Chart,
+        arm: &str,
+        point: &LoadPoint,
+        read: &str,
+    ) -> Option<(f64, f64)> {
         let (value, half) = match chart.show {
             Show::Value => {
                 let figure = self.answer.figure(arm, point, read)?;
@@ -53,7 +59,7 @@ impl Painter<'_> {
 
     fn over_points(
         &self,
-        frame: Frame<'_>,
+        frame: ChartFrame<'_>,
         chart: &Chart,
         reads: &[&Read],
     ) -> Option<(Markup, String)> {
@@ -80,7 +86,7 @@ impl Painter<'_> {
                 all.extend(self.curve(arm, &read.name, colour + 1));
             }
         }
-        let ticks: Vec<f64> = self.plan.points.iter().map(Point::axis_value).collect();
+        let ticks: Vec<f64> = self.plan.points.iter().map(LoadPoint::axis_value).collect();
         let axis = if self.plan.study.workload.rates.is_some() { "rate, 1/s" } else { "clients" };
         all.iter().any(|line| !line.spots.is_empty()).then(|| {
             (lines(frame, &all, &ticks, axis, &[]), "95 % confidence intervals of the mean".into())
@@ -90,7 +96,7 @@ impl Painter<'_> {
     /// The curve fitted to an arm's read, if there is one.
     fn curve(&self, arm: &str, read: &str, colour: usize) -> Option<ChartLine> {
         let found = self.answer.fits.iter().find(|fit| fit.arm == arm && fit.read == read)?;
-        let most = self.plan.points.iter().map(Point::axis_value).fold(1.0, f64::max);
+        let most = self.plan.points.iter().map(LoadPoint::axis_value).fold(1.0, f64::max);
         let spots = (0..=100)
             .map(|at| 1.0 + (most - 1.0) * f64::from(at) / 100.0)
             .map(|x| Spot { x, y: found.fit.throughput(x), half: 0.0 })
@@ -103,19 +109,25 @@ impl Painter<'_> {
     }
 
     /// The point that bars show: the one the chart names, or the last.
-    fn point(&self, chart: &Chart) -> Option<&Point> {
-        let wanted = |point: &&Point| chart.clients.is_none_or(|value| point.axis_value() == value);
+    fn point(&self, chart: &Chart) -> Option<&LoadPoint> {
+        let wanted =
+            |point: &&LoadPoint| chart.clients.is_none_or(|value| point.axis_value() == value);
         self.plan.points.iter().rev().find(wanted)
     }
 
-    fn caption(&self, point: &Point) -> String {
+    fn caption(&self, point: &LoadPoint) -> String {
         match self.plan.points.len() {
             1 => String::new(),
             _ => format!("at {} clients", point.label()),
         }
     }
 
-    fn bars(&self, frame: Frame<'_>, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
+    fn bars(
+        &self,
+        frame: ChartFrame<'_>,
+        chart: &Chart,
+        reads: &[&Read],
+    ) -> Option<(Markup, String)> {
         let (read, point) = (reads.first()?, self.point(chart)?);
         let all: Vec<Bar> = self
             .answer
@@ -130,7 +142,12 @@ impl Painter<'_> {
         (!all.is_empty()).then(|| (bars(frame, &all, &[]), caption))
     }
 
-    fn stack(&self, frame: Frame<'_>, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
+    fn stack(
+        &self,
+        frame: ChartFrame<'_>,
+        chart: &Chart,
+        reads: &[&Read],
+    ) -> Option<(Markup, String)> {
         let point = self.point(chart)?;
         let all: Vec<Bar> = self
             .answer
@@ -149,7 +166,12 @@ impl Painter<'_> {
     }
 
     /// Figures over time in the last cell of each arm.
-    fn series(&self, frame: Frame<'_>, chart: &Chart, reads: &[&Read]) -> Option<(Markup, String)> {
+    fn series(
+        &self,
+        frame: ChartFrame<'_>,
+        chart: &Chart,
+        reads: &[&Read],
+    ) -> Option<(Markup, String)> {
         let point = self.point(chart)?;
         let arms = self.answer.shown_arms(&chart.arms);
         let (mut all, mut dashes, mut end) = (Vec::new(), Vec::new(), 0.0f64);
@@ -197,15 +219,16 @@ impl Painter<'_> {
 mod tests {
     use super::*;
     use crate::engine::experiment::Experiment;
-    use crate::engine::journal::{Head, RunRecord};
+    use crate::engine::journal::{RunHead, RunRecord};
     use crate::study::answer::complete;
-    use crate::study::cell::{Machine, Proof, Series};
+    use crate::study::cell::{CellSeries, Machine, Proof};
     use crate::study::file::Study;
     use live::host::Watch;
 
     fn kept() -> RunRecord {
         let (server, version) = ("15".into(), "0".into());
-        let head = Head { quick: false, directories: Vec::new(), seconds: None, server, version };
+        let head =
+            RunHead { quick: false, directories: Vec::new(), seconds: None, server, version };
         RunRecord {
             head,
             host: Watch::start().host("tsc"),
@@ -215,7 +238,7 @@ mod tests {
     }
 
     /// A cell in which every read has figures.
-    fn cell(plan: &Plan, arm: &str, point: Point, block: usize) -> Cell {
+    fn cell(plan: &StudyPlan, arm: &str, point: LoadPoint, block: usize) -> Cell {
         let reads = || plan.study.reads.iter().map(|read| read.name.clone());
         Cell {
             arm: arm.into(),
@@ -224,7 +247,7 @@ mod tests {
             began: 0.0,
             seconds: 3.0,
             values: reads().map(|name| (name, Some(1.0 + block as f64))).collect(),
-            series: Some(Series {
+            series: Some(CellSeries {
                 times: vec![1.0, 2.0, 3.0],
                 values: reads().map(|name| (name, vec![Some(1.0); 3])).collect(),
             }),
@@ -238,7 +261,7 @@ mod tests {
     #[test]
     fn every_axis_of_the_built_in_studies_has_a_unit() {
         for (name, text) in crate::study::kind::ServerStudies::BUILT_IN {
-            let plan = Plan::new(Study::parse(text).unwrap(), false, &[]).unwrap();
+            let plan = StudyPlan::new(Study::parse(text).unwrap(), false, &[]).unwrap();
             let mut cells = Vec::new();
             for arm in &plan.arms {
                 for point in &plan.points {
@@ -290,7 +313,7 @@ mod tests {
                     clients = [1, 8]\n[[read]]\nname = \"tps\"\nof = \"throughput\"\nseries = true\n[[chart]]\n\
                     kind = \"bars\"\nreads = [\"tps\"]\n[[chart]]\nkind = \"series\"\nreads = [\"tps\"]\n\
                     [[table]]\nreads = [\"tps\"]\n";
-        let plan = Plan::new(Study::parse(text).unwrap(), false, &[]).unwrap();
+        let plan = StudyPlan::new(Study::parse(text).unwrap(), false, &[]).unwrap();
         let made = |blocks: &[usize]| -> Vec<Cell> {
             let all = plan
                 .points

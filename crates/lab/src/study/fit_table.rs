@@ -2,7 +2,7 @@
 //! The table of fitted curves: their figures with 95 % intervals.
 
 use super::answer::{Fitted, StudyResults};
-use super::plan::Plan;
+use super::plan::StudyPlan;
 use super::usl::Within;
 use crate::engine::numbers::{figures, none, rounded};
 use view::table::{Cell, Table, Tone};
@@ -10,7 +10,7 @@ use view::table::{Cell, Table, Tone};
 const DIGITS: usize = 3;
 
 /// A table with a row for each curve; `None` without any.
-pub fn make_fit_table(plan: &Plan, answer: &StudyResults) -> Option<Table> {
+pub fn make_fit_table(plan: &StudyPlan, answer: &StudyResults) -> Option<Table> {
     let headings = ["curve", "one client alone", "sigma", "kappa", "knee, clients", "scatter, %"];
     let mut table = Table::with_headings(&headings, 1..headings.len());
     table.title =
@@ -19,7 +19,7 @@ pub fn make_fit_table(plan: &Plan, answer: &StudyResults) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn row(plan: &Plan, found: &Fitted) -> Vec<Cell> {
+fn row(plan: &StudyPlan, found: &Fitted) -> Vec<Cell> {
     let arm = plan.arms.iter().find(|arm| arm.name == found.arm);
     let read = plan.study.read(&found.read);
     let name = format!(

@@ -37,7 +37,7 @@ mod tests {
         // The median is 2000 MHz.
         let cells = [1000.0, 3000.0, 2000.0].map(|mhz| Cell {
             arm: String::new(),
-            point: crate::study::plan::Point { clients: 1, rate: None },
+            point: crate::study::plan::LoadPoint { clients: 1, rate: None },
             block: 0,
             began: 0.0,
             seconds: 1.0,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::answer::{self, StudyResults};
 use super::cell::Cell;
 use super::file::{Design, Study};
-use super::plan::{Plan, Point};
+use super::plan::{LoadPoint, StudyPlan};
 use super::{charts, page, tables, text};
 use crate::engine::experiment::{self, About, Computed, Experiment};
 use crate::engine::journal;
@@ -26,7 +26,7 @@ pub enum ServerStudies {}
 
 /// What a study consists of.
 #[derive(Debug, Serialize)]
-pub struct Contents {
+pub struct StudyContents {
     /// How its arms take turns.
     pub design: Design,
     /// Titles of the arms.
@@ -39,7 +39,7 @@ pub struct Contents {
 
 /// How much a study measures.
 #[derive(Debug, Serialize)]
-pub struct Size {
+pub struct StudySize {
     /// Number of blocks; each contains every arm.
     pub blocks: usize,
     /// Number of cells: arms times points times blocks.
@@ -62,18 +62,18 @@ impl Experiment for ServerStudies {
         "slow-fsync",
     ];
     type Study = Study;
-    type Contents = Contents;
-    type Size = Size;
+    type Contents = StudyContents;
+    type Size = StudySize;
     type Results = StudyResults;
 
     fn parse(text: &str) -> Result<Study, String> {
         Study::parse(text)
     }
 
-    fn describe(study: &Study) -> Result<About<Contents, Size>, Error> {
-        let proper = Plan::new(study.clone(), false, &[])?;
-        let quick = Plan::new(study.clone(), true, &[])?;
-        let size = |plan: &Plan| Size {
+    fn describe(study: &Study) -> Result<About<StudyContents, StudySize>, Error> {
+        let proper = StudyPlan::new(study.clone(), false, &[])?;
+        let quick = StudyPlan::new(study.clone(), true, &[])?;
+        let size = |plan: &StudyPlan| StudySize {
             blocks: plan.study.measure.repeats,
             cells: plan.cells(),
             expected_seconds: plan.expected_seconds(),
@@ -83,10 +83,10 @@ impl Experiment for ServerStudies {
             title: study.title.clone(),
             question: study.question.trim().into(),
             source: study.source.clone(),
-            contents: Contents {
+            contents: StudyContents {
                 design: study.measure.design,
                 arms: proper.arms.iter().map(|arm| arm.title().into()).collect(),
-                points: proper.points.iter().map(Point::label).collect(),
+                points: proper.points.iter().map(LoadPoint::label).collect(),
                 reads: study.reads.iter().map(|read| read.name.clone()).collect(),
             },
             quick: size(&quick),
@@ -94,7 +94,7 @@ impl Experiment for ServerStudies {
         })
     }
 
-    fn contents(contents: &Contents) -> Vec<(&'static str, String)> {
+    fn contents(contents: &StudyContents) -> Vec<(&'static str, String)> {
         vec![
             ("arms", contents.arms.join(", ")),
             ("points", contents.points.join(", ")),
@@ -102,7 +102,7 @@ impl Experiment for ServerStudies {
         ]
     }
 
-    fn size(size: &Size) -> (String, f64) {
+    fn size(size: &StudySize) -> (String, f64) {
         (format!("{} cells in {} blocks", size.cells, size.blocks), size.expected_seconds)
     }
 
@@ -114,7 +114,7 @@ impl Experiment for ServerStudies {
         let (text, cells, kept) = journal::read(folder)?;
         let file = folder.join("study.toml").display().to_string();
         let study = experiment::parse::<ServerStudies>(&file, &text)?;
-        let plan = Plan::new(study, kept.head.quick, &kept.head.directories)?;
+        let plan = StudyPlan::new(study, kept.head.quick, &kept.head.directories)?;
         let cells = answer::complete(&plan, cells);
         let results = StudyResults::compute(&plan, &cells, &kept);
         let tables = tables::make_tables(&plan, &cells, &results);

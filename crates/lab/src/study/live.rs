@@ -10,7 +10,7 @@ use pq::Client;
 use segment::{Level, LevelSwitch};
 
 use super::file::Settings;
-use super::plan::Plan;
+use super::plan::StudyPlan;
 use super::server::{fixed_settings, ArmServer};
 use error::Error;
 
@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(2);
 
 /// What differs between arms on live backends.
 #[derive(Debug, Clone, PartialEq)]
-struct State {
+struct ArmState {
     level: Level,
     statements: bool,
     settings: Settings,
@@ -31,7 +31,7 @@ struct State {
 /// Switches the arms of one server.
 pub struct Live {
     switch: LevelSwitch,
-    states: Vec<State>,
+    states: Vec<ArmState>,
     /// Settings that any arm changes.
     names: BTreeSet<String>,
     file: PathBuf,
@@ -41,14 +41,14 @@ pub struct Live {
 
 impl Live {
     /// Prepare the server that all arms share. Fails if an arm changes a setting that needs a restart.
-    pub fn new(plan: &Plan, server: &ArmServer) -> Result<Self, Error> {
+    pub fn new(plan: &StudyPlan, server: &ArmServer) -> Result<Self, Error> {
         let segment = server.segment.as_ref().ok_or_else(|| {
             Error::Failed("toggled arms need pg_tally in the server, to count commands".into())
         })?;
-        let states: Vec<State> = plan
+        let states: Vec<ArmState> = plan
             .arms
             .iter()
-            .map(|arm| State {
+            .map(|arm| ArmState {
                 level: plan.level(arm).of_segment().unwrap_or(Level::Off),
                 statements: plan.statements(arm),
                 settings: arm.settings.clone(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use scratch::{Cluster, Load, RunningPgbench};
 
 use super::file::{Arm, Builtin, Study};
-use super::plan::Point;
+use super::plan::LoadPoint;
 use crate::engine::background::{last_lines, Background};
 use crate::engine::words::Words;
 use error::Error;
@@ -38,7 +38,7 @@ impl Running {
     pub fn start(
         study: &Study,
         arm: &Arm,
-        point: &Point,
+        point: &LoadPoint,
         cluster: &Cluster,
         words: &Words,
         log: bool,

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::cell::{Series, Values};
+use super::cell::{CellSeries, Values};
 use super::expression::Expression;
-use super::file::{Arm, From, Measured, Per, Read, Source, Study, Take};
-use super::plan::Point;
+use super::file::{Arm, From, MeasuredProcesses, Per, Read, ReadSource, Study, Take};
+use super::plan::LoadPoint;
 use super::processes::Usage;
 use crate::engine::background::number_of;
 
@@ -49,7 +49,7 @@ pub struct Given<'a> {
     /// The arm, with its given values.
     pub arm: &'a Arm,
     /// The load.
-    pub point: &'a Point,
+    pub point: &'a LoadPoint,
     /// Duration of the cell or part, seconds.
     pub seconds: f64,
     /// Number of CPUs.
@@ -78,24 +78,24 @@ impl Given<'_> {
 pub fn evaluate(
     study: &Study,
     material: &Material,
-    series: Option<&Series>,
+    series: Option<&CellSeries>,
     given: Given<'_>,
 ) -> Values {
     let mut values = Values::new();
     for read in &study.reads {
         let value = match read.source() {
-            Ok(Source::Of(measured)) => material.measured(measured),
-            Ok(Source::Interval(_) | Source::Sql(..)) => material.figure(read),
-            Ok(Source::Line(line, from)) => match from {
+            Ok(ReadSource::Of(measured)) => material.measured(measured),
+            Ok(ReadSource::Interval(_) | ReadSource::Sql(..)) => material.figure(read),
+            Ok(ReadSource::Line(line, from)) => match from {
                 From::Instrument => number_of(&material.instrument_output, line),
                 From::Workload => number_of(&material.workload_output, line),
             },
-            Ok(Source::Value(text)) => given.compute(text, &values),
-            Ok(Source::Series(of, take)) => {
+            Ok(ReadSource::Value(text)) => given.compute(text, &values),
+            Ok(ReadSource::Series(of, take)) => {
                 series.and_then(|series| series.values.get(of)).and_then(|all| taken(all, take))
             }
             // The base's cell may not exist yet.
-            Ok(Source::OverBase(_)) | Err(_) => None,
+            Ok(ReadSource::OverBase(_)) | Err(_) => None,
         };
         values.insert(read.name.clone(), value.filter(|value| value.is_finite()));
     }
@@ -113,7 +113,7 @@ impl Material {
         }
     }
 
-    fn measured(&self, measured: Measured) -> Option<f64> {
+    fn measured(&self, measured: MeasuredProcesses) -> Option<f64> {
         let each = |amount: f64| Some(amount / self.looked.filter(|n| *n > 0.0)?);
         let micros = |seconds: f64| each(seconds * 1e6);
         let quantile = |share: f64| {
@@ -123,29 +123,31 @@ impl Material {
             all.get(at.saturating_sub(1)).copied()
         };
         match measured {
-            Measured::Throughput => Some(self.transactions? / self.seconds),
-            Measured::LatencyMean => {
+            MeasuredProcesses::Throughput => Some(self.transactions? / self.seconds),
+            MeasuredProcesses::LatencyMean => {
                 let all = self.latencies.as_ref()?;
                 Some(all.iter().sum::<f64>() / all.len() as f64)
             }
-            Measured::LatencyP50 => quantile(0.5),
-            Measured::LatencyP90 => quantile(0.9),
-            Measured::LatencyP95 => quantile(0.95),
-            Measured::LatencyP99 => quantile(0.99),
-            Measured::LatencyP999 => quantile(0.999),
-            Measured::LatencyMax => quantile(1.0),
-            Measured::Cpu => micros(self.server.cpu),
+            MeasuredProcesses::LatencyP50 => quantile(0.5),
+            MeasuredProcesses::LatencyP90 => quantile(0.9),
+            MeasuredProcesses::LatencyP95 => quantile(0.95),
+            MeasuredProcesses::LatencyP99 => quantile(0.99),
+            MeasuredProcesses::LatencyP999 => quantile(0.999),
+            MeasuredProcesses::LatencyMax => quantile(1.0),
+            MeasuredProcesses::Cpu => micros(self.server.cpu),
             // The total is exact; ticks give only the proportions.
-            Measured::User => micros(self.server.cpu * self.server.user_share()?),
-            Measured::Kernel => micros(self.server.cpu * (1.0 - self.server.user_share()?)),
-            Measured::Dispatches => each(self.server.dispatches),
-            Measured::LoadCpu => micros(self.load.cpu),
-            Measured::LoadDispatches => each(self.load.dispatches),
-            Measured::InstrumentCpu => micros(self.instrument?.cpu),
-            Measured::MachineCpu => micros(self.machine_seconds?),
-            Measured::Seconds => self.run_seconds,
-            Measured::Transactions => self.transactions,
-            Measured::ClockReading => self.clock_reading,
+            MeasuredProcesses::User => micros(self.server.cpu * self.server.user_share()?),
+            MeasuredProcesses::Kernel => {
+                micros(self.server.cpu * (1.0 - self.server.user_share()?))
+            }
+            MeasuredProcesses::Dispatches => each(self.server.dispatches),
+            MeasuredProcesses::LoadCpu => micros(self.load.cpu),
+            MeasuredProcesses::LoadDispatches => each(self.load.dispatches),
+            MeasuredProcesses::InstrumentCpu => micros(self.instrument?.cpu),
+            MeasuredProcesses::MachineCpu => micros(self.machine_seconds?),
+            MeasuredProcesses::Seconds => self.run_seconds,
+            MeasuredProcesses::Transactions => self.transactions,
+            MeasuredProcesses::ClockReading => self.clock_reading,
         }
     }
 }
@@ -173,7 +175,7 @@ fn taken(series: &[Option<f64>], take: Take) -> Option<f64> {
 }
 
 /// The series of a cell, from the values of its parts, for the reads that keep one.
-pub fn series(study: &Study, times: &[f64], parts: &[Values]) -> Series {
+pub fn series(study: &Study, times: &[f64], parts: &[Values]) -> CellSeries {
     let of = |read: &Read| -> Vec<Option<f64>> {
         parts.iter().map(|values| values.get(&read.name).copied().flatten()).collect()
     };
@@ -183,7 +185,7 @@ pub fn series(study: &Study, times: &[f64], parts: &[Values]) -> Series {
         .filter(|read| read.series)
         .map(|read| (read.name.clone(), of(read)))
         .collect();
-    Series { times: times.to_vec(), values }
+    CellSeries { times: times.to_vec(), values }
 }
 
 #[cfg(test)]
@@ -214,14 +216,14 @@ mod tests {
 
     fn values(reads: impl AsRef<str>, material: &Material) -> Values {
         let study = study(reads.as_ref());
-        let series = Series {
+        let series = CellSeries {
             times: vec![1.0, 2.0, 3.0],
             values: BTreeMap::from([
                 ("tps".into(), vec![Some(10.0), None, Some(30.0)]),
                 ("commits".into(), (0..=20).rev().map(|n| Some(f64::from(n))).collect()),
             ]),
         };
-        let point = Point { clients: 4, rate: None };
+        let point = LoadPoint { clients: 4, rate: None };
         let given = Given { arm: &study.arms[0], point: &point, seconds: 10.0, cores: 2 };
         evaluate(&study, material, Some(&series), given)
     }

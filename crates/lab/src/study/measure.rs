@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::cell::{Cell, Machine, Values};
-use super::file::{Measured, Study};
+use super::file::{MeasuredProcesses, Study};
 use super::load::{transactions, PgbenchProgress, Running};
 use super::material::{evaluate, series, Given, Material};
-use super::plan::Plan;
+use super::plan::StudyPlan;
 use super::server::ArmServer;
 use super::window::{Seen, Watched, Window};
 use super::worst::Worst;
@@ -51,7 +51,7 @@ enum Ending<T> {
 /// The cell to measure, by its indices in the plan.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    pub plan: &'a Plan,
+    pub plan: &'a StudyPlan,
     pub arm: usize,
     pub point: usize,
     pub block: usize,
@@ -74,7 +74,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<CellOutcome, Er
             Err(why) => return Err(Error::Failed(format!("arm \"{}\": {why}", arm.name))),
         },
     };
-    let log = study.reads.iter().filter_map(|read| read.of).any(Measured::is_latency);
+    let log = study.reads.iter().filter_map(|read| read.of).any(MeasuredProcesses::is_latency);
     let load = Running::start(study, arm, point, &server.cluster, &words, log)?;
     let mut run = Run {
         study,
@@ -109,7 +109,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<CellOutcome, Er
         Ending::Failed(why) => return Ok(CellOutcome::Failed(why)),
         Ending::Interrupted => return Ok(CellOutcome::Interrupted),
     };
-    let clock_reading = wants(study, Measured::ClockReading)
+    let clock_reading = wants(study, MeasuredProcesses::ClockReading)
         .then(|| clock::server_clock_cost(CLOCK_BLOCKS).map(|seconds| seconds * 1e9))
         .flatten();
     let seen = window.close(study, &mut client)?;
@@ -160,7 +160,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<CellOutcome, Er
     })))
 }
 
-fn wants(study: &Study, measured: Measured) -> bool {
+fn wants(study: &Study, measured: MeasuredProcesses) -> bool {
     study.reads.iter().any(|read| read.of == Some(measured))
 }
 

@@ -4,9 +4,9 @@
 
 use maud::{html, Markup};
 
-use super::answer::{StudyResults, Verdict};
+use super::answer::{ArmVerdict, StudyResults};
 use super::cell::Cell;
-use super::plan::Plan;
+use super::plan::StudyPlan;
 use super::text::{facts, verdicts};
 use crate::engine::page::{figures, frame, table_sections, Drawn};
 use view::html::Visible;
@@ -14,7 +14,7 @@ use view::table::{csv, Table};
 
 /// Render the page.
 pub fn render(
-    plan: &Plan,
+    plan: &StudyPlan,
     cells: &[Cell],
     answer: &StudyResults,
     tables: &[Table],
@@ -48,9 +48,9 @@ fn findings(answer: &StudyResults) -> Markup {
         section { h2 { "What was found" }
             @for alike in verdicts.chunk_by(|one, other| one.0 == other.0) {
                 @let (class, what) = match alike[0].0 {
-                    Verdict::Resolved => ("resolved", None),
-                    Verdict::Inconclusive => ("faint", Some("inconclusive")),
-                    Verdict::Placebo => ("faint", Some("of the A/A control")),
+                    ArmVerdict::Resolved => ("resolved", None),
+                    ArmVerdict::Inconclusive => ("faint", Some("inconclusive")),
+                    ArmVerdict::Placebo => ("faint", Some("of the A/A control")),
                 };
                 @let list = html! {
                     ul.findings { @for (_, line) in alike { li class=(class) { (Visible(line)) } "\n" } }
@@ -64,7 +64,7 @@ fn findings(answer: &StudyResults) -> Markup {
     }
 }
 
-fn listings(plan: &Plan, cells: &[Cell]) -> Markup {
+fn listings(plan: &StudyPlan, cells: &[Cell]) -> Markup {
     let text = |arm: &str, number: usize| {
         let last = cells.iter().filter(|cell| cell.arm == arm).max_by_key(|c| c.block);
         last.and_then(|cell| cell.listings.get(number)).filter(|text| !text.is_empty())
@@ -83,7 +83,7 @@ fn listings(plan: &Plan, cells: &[Cell]) -> Markup {
     }
 }
 
-fn method(plan: &Plan, answer: &StudyResults) -> Markup {
+fn method(plan: &StudyPlan, answer: &StudyResults) -> Markup {
     let measure = &plan.study.measure;
     let length = match plan.study.workload.transactions {
         Some(transactions) => format!("{transactions} transactions of each client"),

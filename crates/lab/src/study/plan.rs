@@ -13,14 +13,14 @@ pub const AGAIN: &str = "again";
 
 /// A load on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct LoadPoint {
     /// Number of clients.
     pub clients: u32,
     /// Requested transactions per second.
     pub rate: Option<f64>,
 }
 
-impl Point {
+impl LoadPoint {
     /// Its label in tables: the number that varies.
     pub fn label(&self) -> String {
         match self.rate {
@@ -37,20 +37,20 @@ impl Point {
 
 /// A study ready to run.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct StudyPlan {
     /// The study's file, with its quick variant applied if wanted.
     pub study: Study,
     /// The study's arms; the A/A control, if there is one, is the last.
     pub arms: Vec<Arm>,
     /// The loads at which each arm is measured.
-    pub points: Vec<Point>,
+    pub points: Vec<LoadPoint>,
     /// Index of the arm with which the others are compared.
     pub base: usize,
     /// Whether there is an A/A control.
     pub has_again: bool,
 }
 
-impl Plan {
+impl StudyPlan {
     /// Plan a study. `directories` replace the arms that name a directory or a file system.
     pub fn new(mut study: Study, quick: bool, directories: &[PathBuf]) -> Result<Self, Error> {
         if quick {
@@ -74,12 +74,13 @@ impl Plan {
         let workload = &study.workload;
         let clients = workload.clients.clone().unwrap_or_else(|| vec![1]);
         let points = match &workload.rates {
-            Some(rates) => {
-                rates.iter().map(|rate| Point { clients: clients[0], rate: Some(*rate) }).collect()
-            }
+            Some(rates) => rates
+                .iter()
+                .map(|rate| LoadPoint { clients: clients[0], rate: Some(*rate) })
+                .collect(),
             None => clients
                 .iter()
-                .map(|clients| Point { clients: *clients, rate: workload.rate })
+                .map(|clients| LoadPoint { clients: *clients, rate: workload.rate })
                 .collect(),
         };
         Ok(Self { study, arms, points, base, has_again })
@@ -224,9 +225,9 @@ mod tests {
         reads = ["throughput"]
     "#;
 
-    fn plan(quick: bool, directories: &[&str]) -> Plan {
+    fn plan(quick: bool, directories: &[&str]) -> StudyPlan {
         let directories: Vec<PathBuf> = directories.iter().map(PathBuf::from).collect();
-        Plan::new(Study::parse(TEXT).unwrap(), quick, &directories).unwrap()
+        StudyPlan::new(Study::parse(TEXT).unwrap(), quick, &directories).unwrap()
     }
 
     #[test]
@@ -242,7 +243,9 @@ mod tests {
     fn messages_of_a_transaction_depend_on_its_statements_and_protocol() {
         let of = |workload: &str| {
             let text = TEXT.replace("builtin = \"tpcb-like\"", workload);
-            Plan::new(Study::parse(&text).unwrap(), false, &[]).unwrap().commands_per_transaction()
+            StudyPlan::new(Study::parse(&text).unwrap(), false, &[])
+                .unwrap()
+                .commands_per_transaction()
         };
         assert_eq!(of("builtin = \"tpcb-like\""), 7.0);
         assert_eq!(of("builtin = \"select-only\"\nprotocol = \"prepared\""), 4.0);
@@ -266,7 +269,7 @@ mod tests {
     #[test]
     fn each_rate_is_a_point_and_an_arm_overrides_the_server() {
         let text = TEXT.replacen("clients = [1, 10]", "clients = [4]\nrates = [50, 100]", 1);
-        let mut plan = Plan::new(Study::parse(&text).unwrap(), false, &[]).unwrap();
+        let mut plan = StudyPlan::new(Study::parse(&text).unwrap(), false, &[]).unwrap();
         let points: Vec<_> =
             plan.points.iter().map(|point| (point.clients, point.label())).collect();
         assert_eq!(points, [(4, "50/s".into()), (4, "100/s".into())]);

@@ -125,16 +125,16 @@ impl From<Stat> for Entry {
     }
 }
 
-/// What processes used since the first call of [`Meter::look`]. A process that ends counts up to the
+/// What processes used since the first call of [`ProcessMeter::look`]. A process that ends counts up to the
 /// last call; one that starts later counts from its start.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct ProcessMeter {
     first: HashMap<u32, Usage>,
     last: HashMap<u32, Usage>,
     begun: bool,
 }
 
-impl Meter {
+impl ProcessMeter {
     /// Measure these processes.
     pub fn look(&mut self, pids: &[u32]) {
         for pid in pids {
@@ -147,7 +147,7 @@ impl Meter {
         self.begun = true;
     }
 
-    /// What they used between the first and the last call of [`Meter::look`].
+    /// What they used between the first and the last call of [`ProcessMeter::look`].
     pub fn used(&self) -> Usage {
         let mut sum = Usage::default();
         for (pid, last) in &self.last {
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn only_work_after_the_first_measurement_counts() {
         let own = [std::process::id()];
-        let mut meter = Meter::default();
+        let mut meter = ProcessMeter::default();
         meter.look(&own);
         assert_eq!(meter.used(), Usage::default());
         let began = Instant::now();
@@ -193,7 +193,7 @@ mod tests {
         let used = |n: f64| Usage { cpu: n, user: 2.0 * n, kernel: 3.0 * n, dispatches: 4.0 * n };
         let first = HashMap::from([(1, used(10.0)), (3, used(5.0))]);
         let last = HashMap::from([(1, used(15.0)), (2, used(7.0)), (3, used(5.0))]);
-        assert_eq!(Meter { first, last, begun: true }.used(), used(12.0));
+        assert_eq!(ProcessMeter { first, last, begun: true }.used(), used(12.0));
     }
 
     #[test]

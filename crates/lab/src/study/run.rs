@@ -14,10 +14,10 @@ use super::cell::Cell;
 use super::file::{Design, Study};
 use super::gate;
 use super::measure::{measure, CellOutcome, Task};
-use super::plan::{Plan, Point};
+use super::plan::{LoadPoint, StudyPlan};
 use super::server::{missing_extension, ArmServer, Here, Opened};
 use super::toggle;
-use crate::engine::journal::{Head, Journal};
+use crate::engine::journal::{Journal, RunHead};
 use crate::engine::order::Order;
 use crate::engine::progress;
 use error::Error;
@@ -51,7 +51,7 @@ pub struct StudyRunOptions {
 
 /// A run in progress.
 struct Runner {
-    plan: Plan,
+    plan: StudyPlan,
     here: Here,
     journal: Journal,
     cells: Vec<Cell>,
@@ -68,12 +68,12 @@ struct Runner {
 /// Run the cells that the directory does not have yet. When interrupted, the error tells how to resume.
 pub fn run(wish: StudyRunOptions) -> Result<(), Error> {
     let study = Study::parse(&wish.text).map_err(Error::Usage)?;
-    let plan = Plan::new(study, wish.quick, &wish.directories)?;
+    let plan = StudyPlan::new(study, wish.quick, &wish.directories)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let head = Head {
+    let head = RunHead {
         quick: wish.quick,
         directories: wish.directories.clone(),
         seconds: None,
@@ -106,7 +106,7 @@ pub fn run(wish: StudyRunOptions) -> Result<(), Error> {
 }
 
 /// A cell in words, the same in each run.
-fn name(arm: &str, point: &Point, block: usize) -> String {
+fn name(arm: &str, point: &LoadPoint, block: usize) -> String {
     format!("arm \"{arm}\", {}, block {}", point.label(), block + 1)
 }
 

@@ -11,7 +11,7 @@ use segment::{Segment, SegmentPath};
 use super::cell::Proof;
 use super::clock_source::ClockSource;
 use super::file::{Arm, ArmLevel};
-use super::plan::Plan;
+use super::plan::StudyPlan;
 use super::storage::{check_free_space, move_wal};
 use super::views;
 use crate::engine::background::last_lines;
@@ -67,7 +67,7 @@ impl Drop for After {
 
 impl ArmServer {
     /// Create and start the arm's server.
-    pub fn open(plan: &Plan, arm: &Arm, here: &Here) -> Result<Opened, Error> {
+    pub fn open(plan: &StudyPlan, arm: &Arm, here: &Here) -> Result<Opened, Error> {
         let mut words = Words::default();
         words.set("study", here.folder.display());
         words.set("tally", std::env::current_exe()?.display());
@@ -139,7 +139,7 @@ impl ArmServer {
     }
 
     /// Verify on the server that it is what the arm describes.
-    fn prove(&mut self, plan: &Plan, arm: &Arm) -> Result<(), Error> {
+    fn prove(&mut self, plan: &StudyPlan, arm: &Arm) -> Result<(), Error> {
         let mut client = self.cluster.client()?;
         let failed = |what: String| Error::Failed(format!("arm \"{}\": {what}", arm.name));
         for (name, value) in plan.settings(arm) {
@@ -181,7 +181,7 @@ impl ArmServer {
     }
 
     /// Fails unless the level is still the arm's.
-    pub fn check_level(&self, plan: &Plan, arm: &Arm) -> Result<(), Error> {
+    pub fn check_level(&self, plan: &StudyPlan, arm: &Arm) -> Result<(), Error> {
         let (Some(path), Some(wanted)) = (&self.segment, plan.level(arm).of_segment()) else {
             return Ok(());
         };
@@ -197,7 +197,7 @@ impl ArmServer {
 }
 
 fn create(
-    plan: &Plan,
+    plan: &StudyPlan,
     arm: &Arm,
     parent: Option<PathBuf>,
 ) -> Result<(Cluster, Option<SegmentPath>), Error> {
@@ -226,7 +226,7 @@ fn create(
     Ok((cluster, Some(segment)))
 }
 
-fn fill_tables(plan: &Plan, arm: &Arm, cluster: &Cluster) -> Result<(), Error> {
+fn fill_tables(plan: &StudyPlan, arm: &Arm, cluster: &Cluster) -> Result<(), Error> {
     let server = &plan.study.server;
     if server.scale > 0 {
         cluster.fill(&Load::TpcB, server.scale)?;
@@ -297,7 +297,7 @@ fn run(command: &[String]) -> Result<(), String> {
 }
 
 /// Which extension the arm lacks on this machine, as a message; `None` if it has all.
-pub fn missing_extension(plan: &Plan, arm: &Arm) -> Option<String> {
+pub fn missing_extension(plan: &StudyPlan, arm: &Arm) -> Option<String> {
     let installed = |name: &String| has_library(name) || has_control(name);
     let missing = plan.extensions(arm).into_iter().find(|name| !installed(name))?;
     Some(format!("the extension {missing} is not installed"))

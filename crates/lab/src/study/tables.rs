@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The tables of a study's results.
 
-use super::answer::{Comparison, StudyResults, Verdict};
+use super::answer::{ArmComparison, ArmVerdict, StudyResults};
 use super::file::{self, Better, Read, Rows, Show};
 use super::fit_table;
-use super::plan::{Plan, Point};
+use super::plan::{LoadPoint, StudyPlan};
 use crate::engine::numbers::{figures, none, rounded, with_half_width};
 use view::table::{Cell, Table, Tone};
 
 /// All tables of a study.
-pub fn make_tables(plan: &Plan, cells: &[super::cell::Cell], answer: &StudyResults) -> Vec<Table> {
+pub fn make_tables(
+    plan: &StudyPlan,
+    cells: &[super::cell::Cell],
+    answer: &StudyResults,
+) -> Vec<Table> {
     let maker = Maker { plan, answer, points: points_of(plan, cells) };
     plan.study
         .tables
@@ -22,15 +26,15 @@ pub fn make_tables(plan: &Plan, cells: &[super::cell::Cell], answer: &StudyResul
         .collect()
 }
 
-fn points_of(plan: &Plan, cells: &[super::cell::Cell]) -> Vec<Point> {
-    let has = |point: &&Point| cells.iter().any(|cell| cell.point == **point);
+fn points_of(plan: &StudyPlan, cells: &[super::cell::Cell]) -> Vec<LoadPoint> {
+    let has = |point: &&LoadPoint| cells.iter().any(|cell| cell.point == **point);
     plan.points.iter().filter(has).copied().collect()
 }
 
 struct Maker<'a> {
-    plan: &'a Plan,
+    plan: &'a StudyPlan,
     answer: &'a StudyResults,
-    points: Vec<Point>,
+    points: Vec<LoadPoint>,
 }
 
 impl Maker<'_> {
@@ -53,7 +57,7 @@ impl Maker<'_> {
         let names = headings.len();
         headings.extend(reads.iter().map(|read| read.heading()));
         let mut table = self.table(given, &reads, &headings, names);
-        let mut row = |(arm, title, _): &(&str, &str, usize), point: &Point| {
+        let mut row = |(arm, title, _): &(&str, &str, usize), point: &LoadPoint| {
             let mut cells: Vec<Cell> = by_arm.then(|| (*title).into()).into_iter().collect();
             cells.extend(by_point.then(|| point.label().into()));
             cells.extend(reads.iter().map(|read| self.value(arm, point, read)));
@@ -76,7 +80,7 @@ impl Maker<'_> {
             true => "arm".to_string(),
             false => format!("arm \\ {}", self.axis()),
         }];
-        let heading = |point: &Point| match (single, given.show) {
+        let heading = |point: &LoadPoint| match (single, given.show) {
             (true, Show::Change) => "change".to_string(),
             (true, Show::Percent) => "% of base".to_string(),
             (true, Show::Value) => read.map_or(String::new(), Read::heading),
@@ -115,7 +119,7 @@ impl Maker<'_> {
         Table { title, ..Table::with_headings(headings, names..headings.len()) }
     }
 
-    fn value(&self, arm: &str, point: &Point, read: &Read) -> Cell {
+    fn value(&self, arm: &str, point: &LoadPoint, read: &Read) -> Cell {
         let Some(figure) = self.answer.figure(arm, point, &read.name) else { return none() };
         // An interval wider than the figure itself is not shown.
         let text = match figure.half_width.filter(|half| *half < figure.mean.abs()) {
@@ -125,14 +129,14 @@ impl Maker<'_> {
         rounded(text, Some(figure.mean))
     }
 
-    fn percent(&self, arm: &str, point: &Point, read: &Read) -> Cell {
+    fn percent(&self, arm: &str, point: &LoadPoint, read: &Read) -> Cell {
         self.answer.percent(arm, point, &read.name).map_or_else(none, |(share, half)| {
             let half = half.map_or(String::new(), |half| format!(" ±{half:.1}"));
             rounded(format!("{share:.1}{half}"), Some(share))
         })
     }
 
-    fn change(&self, arm: &str, point: &Point, read: &Read) -> Cell {
+    fn change(&self, arm: &str, point: &LoadPoint, read: &Read) -> Cell {
         self.answer.comparison(arm, point, &read.name).map_or_else(none, |found| Cell::Rounded {
             text: change(found).into(),
             exact: Some(found.percent),
@@ -142,21 +146,21 @@ impl Maker<'_> {
 }
 
 /// The change and its verdict: "+1.23 % ±0.40 inconclusive".
-pub fn change(found: &Comparison) -> String {
+pub fn change(found: &ArmComparison) -> String {
     let verdict = match found.verdict {
-        Verdict::Resolved => "",
-        Verdict::Inconclusive => " inconclusive",
-        Verdict::Placebo => " (A/A)",
+        ArmVerdict::Resolved => "",
+        ArmVerdict::Inconclusive => " inconclusive",
+        ArmVerdict::Placebo => " (A/A)",
     };
     format!("{:+.2} % ±{:.2}{verdict}", found.percent, found.half_width)
 }
 
-fn tone(found: &Comparison, better: Option<Better>) -> Tone {
+fn tone(found: &ArmComparison, better: Option<Better>) -> Tone {
     match (found.verdict, better, found.percent > 0.0) {
-        (Verdict::Resolved, Some(Better::More), true) => Tone::Good,
-        (Verdict::Resolved, Some(Better::Less), false) => Tone::Good,
-        (Verdict::Resolved, Some(_), _) => Tone::Bad,
-        (Verdict::Resolved, None, _) => Tone::Plain,
+        (ArmVerdict::Resolved, Some(Better::More), true) => Tone::Good,
+        (ArmVerdict::Resolved, Some(Better::Less), false) => Tone::Good,
+        (ArmVerdict::Resolved, Some(_), _) => Tone::Bad,
+        (ArmVerdict::Resolved, None, _) => Tone::Plain,
         _ => Tone::Faint,
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Renders the answer as text.
 
-use super::answer::{StudyResults, Verdict};
+use super::answer::{ArmVerdict, StudyResults};
 use super::tables::change;
 use view::table::Table;
 
@@ -49,7 +49,7 @@ pub fn facts(answer: &StudyResults) -> Vec<String> {
 }
 
 /// A line for each comparison: resolved ones first, those of the A/A control last.
-pub fn verdicts(answer: &StudyResults) -> Vec<(Verdict, String)> {
+pub fn verdicts(answer: &StudyResults) -> Vec<(ArmVerdict, String)> {
     let title = |list: &[super::answer::ReadRow], name: &str| {
         list.iter().find(|read| read.name == name).map_or(name.to_string(), |r| r.title.clone())
     };
@@ -64,7 +64,7 @@ pub fn verdicts(answer: &StudyResults) -> Vec<(Verdict, String)> {
             let at = if several { format!(" at {}", it.point.label()) } else { String::new() };
             let read = title(&answer.reads, &it.read);
             let mut line = format!("{arm}{at}: {read} {}", change(it));
-            if it.verdict == Verdict::Inconclusive {
+            if it.verdict == ArmVerdict::Inconclusive {
                 line += &match it.detectable {
                     effect if effect < 100.0 => {
                         format!(" (smallest detectable effect: {effect:.2} %")
@@ -76,7 +76,8 @@ pub fn verdicts(answer: &StudyResults) -> Vec<(Verdict, String)> {
                 }
                 line.push(')');
             }
-            if let Some(again) = it.again_half_width.filter(|_| it.verdict == Verdict::Resolved) {
+            if let Some(again) = it.again_half_width.filter(|_| it.verdict == ArmVerdict::Resolved)
+            {
                 line += &format!(" (A/A ±{again:.2})");
             }
             (it.verdict, line)

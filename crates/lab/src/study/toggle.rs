@@ -14,12 +14,12 @@ use super::cell::{Cell, Machine};
 use super::live::Live;
 use super::load::Running;
 use super::material::{evaluate, Given, Material};
-use super::plan::{Plan, Point};
+use super::plan::{LoadPoint, StudyPlan};
 use super::processes::{Census, Usage};
 use super::server::ArmServer;
 use crate::engine::order::Order;
 use crate::study::cost::contrast::Slice;
-use crate::study::cost::meter::Meter;
+use crate::study::cost::meter::BackendMeter;
 use crate::study::cost::CostOf;
 use error::Error;
 use live::host::Watch;
@@ -39,7 +39,7 @@ const SPOILT: usize = 50;
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// The study's plan.
-    pub plan: &'a Plan,
+    pub plan: &'a StudyPlan,
     /// Indexes of the arms that are not left out.
     pub arms: &'a [usize],
     /// Index of the point.
@@ -69,7 +69,7 @@ pub fn run(
     let mut bench = Bench {
         task,
         server,
-        meter: Meter::new(Segment::open(segment)?, CostOf::Level)?.of_whole_server(),
+        meter: BackendMeter::new(Segment::open(segment)?, CostOf::Level)?.of_whole_server(),
         live: Live::new(plan, server)?,
         order: Order::new(task.arms.len(), 1, study.measure.seed + task.point as u64),
         refreshed: Instant::now(),
@@ -99,7 +99,7 @@ fn start(task: Task<'_>, server: &ArmServer) -> Result<Option<Running>, Error> {
 struct Bench<'a> {
     task: Task<'a>,
     server: &'a ArmServer,
-    meter: Meter,
+    meter: BackendMeter,
     live: Live,
     /// Orders of positions in the task's arms.
     order: Order,
@@ -111,7 +111,7 @@ impl Bench<'_> {
     fn blocks(
         &mut self,
         load: &mut Running,
-        point: &Point,
+        point: &LoadPoint,
         mut take: impl FnMut(Vec<Cell>) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         let (mut block, mut restarts) = (self.task.first, 0);
@@ -141,7 +141,7 @@ impl Bench<'_> {
     }
 
     /// The cells of a block; `None` if interrupted.
-    fn block(&mut self, block: usize, point: &Point) -> Result<Option<Vec<Cell>>, Error> {
+    fn block(&mut self, block: usize, point: &LoadPoint) -> Result<Option<Vec<Cell>>, Error> {
         let measure = &self.task.plan.study.measure;
         let rounds = (measure.seconds / measure.slice.0.as_secs_f64()).ceil().max(1.0) as usize;
         let mut sums = vec![Slice::default(); self.task.arms.len()];
@@ -211,7 +211,7 @@ impl Bench<'_> {
         arm: usize,
         sum: &Slice,
         block: usize,
-        point: &Point,
+        point: &LoadPoint,
         began: f64,
         machine: &Machine,
     ) -> Cell {
@@ -257,7 +257,7 @@ impl Bench<'_> {
 fn connected(
     server: &ArmServer,
     load: &mut Running,
-    point: &Point,
+    point: &LoadPoint,
     stop: &AtomicBool,
 ) -> Result<bool, Error> {
     let began = Instant::now();

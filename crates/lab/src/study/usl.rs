@@ -29,7 +29,7 @@ const MAX_KNEE_FACTOR: f64 = 100.0;
 
 /// One measured throughput.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct UslPoint {
     /// Number of clients.
     pub clients: f64,
     /// Throughput of all clients together, per second.
@@ -67,11 +67,11 @@ pub struct Fit {
 impl Fit {
     /// Fits the curve to these points. `None` for fewer than five points, fewer than four different
     /// numbers of clients, or a point that is not positive.
-    pub fn fit_points(points: &[Point]) -> Option<Fit> {
+    pub fn fit_points(points: &[UslPoint]) -> Option<Fit> {
         let mut different: Vec<f64> = points.iter().map(|point| point.clients).collect();
         different.sort_by(f64::total_cmp);
         different.dedup();
-        let valid = |point: &Point| {
+        let valid = |point: &UslPoint| {
             point.clients >= 1.0 && point.throughput > 0.0 && point.throughput.is_finite()
         };
         if points.len() < MIN_POINTS || different.len() < 4 || !points.iter().all(valid) {
@@ -179,7 +179,7 @@ struct Family {
 }
 
 impl Data {
-    fn from_points(points: &[Point]) -> Self {
+    fn from_points(points: &[UslPoint]) -> Self {
         Self {
             clients: points.iter().map(|point| point.clients).collect(),
             logs: points.iter().map(|point| (point.clients / point.throughput).ln()).collect(),
@@ -344,8 +344,8 @@ fn dot_self(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn points(pairs: &[(f64, f64)]) -> Vec<Point> {
-        pairs.iter().map(|&(clients, throughput)| Point { clients, throughput }).collect()
+    fn points(pairs: &[(f64, f64)]) -> Vec<UslPoint> {
+        pairs.iter().map(|&(clients, throughput)| UslPoint { clients, throughput }).collect()
     }
 
     fn near(found: f64, expected: f64, share: f64) -> bool {
@@ -383,11 +383,11 @@ mod tests {
     ];
 
     /// Points of a simulated server with random scatter, each number of clients three times.
-    fn synthetic(random: &mut Normal, sigma: f64, kappa: f64, scatter: f64) -> Vec<Point> {
+    fn synthetic(random: &mut Normal, sigma: f64, kappa: f64, scatter: f64) -> Vec<UslPoint> {
         [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
             .into_iter()
             .flat_map(|n| [n; 3])
-            .map(|n| Point {
+            .map(|n| UslPoint {
                 clients: n,
                 throughput: 500.0 * n / slowdown(n, sigma, kappa) * (scatter * random.next()).exp(),
             })

@@ -8,9 +8,9 @@ use segment::SegmentPath;
 use serde_json::Value;
 
 use super::cell::Values;
-use super::file::{Per, Source, Study, When};
+use super::file::{Per, ReadSource, Study, When};
 use super::material::Material;
-use super::processes::{Census, Meter};
+use super::processes::{Census, ProcessMeter};
 use super::selector::Selector;
 use error::Error;
 use live::follower::{Figures, FollowOptions, Follower};
@@ -33,9 +33,9 @@ pub struct Watched<'a> {
 pub struct Window<'a> {
     watched: Watched<'a>,
     began: Instant,
-    server: Meter,
-    load: Meter,
-    instrument: Meter,
+    server: ProcessMeter,
+    load: ProcessMeter,
+    instrument: ProcessMeter,
     census: Census,
     machine: Watch,
     follower: Option<Follower>,
@@ -75,16 +75,16 @@ impl<'a> Window<'a> {
         let mut window = Self {
             watched,
             began: Instant::now(),
-            server: Meter::default(),
-            load: Meter::default(),
-            instrument: Meter::default(),
+            server: ProcessMeter::default(),
+            load: ProcessMeter::default(),
+            instrument: ProcessMeter::default(),
             census: Census::default(),
             machine: Watch::start(),
             follower: segment.map(follow).transpose()?,
             asked: Values::new(),
         };
         for read in &study.reads {
-            if let Source::Sql(sql, When::Change) = read.source().map_err(Error::Usage)? {
+            if let ReadSource::Sql(sql, When::Change) = read.source().map_err(Error::Usage)? {
                 window.asked.insert(read.name.clone(), ask(client, sql)?);
             }
         }
@@ -117,7 +117,7 @@ impl<'a> Window<'a> {
         let mut figures = Values::new();
         for read in &study.reads {
             let figure = match read.source().map_err(Error::Usage)? {
-                Source::Interval(path) => match &interval {
+                ReadSource::Interval(path) => match &interval {
                     Some(interval) => Selector::parse(path)
                         .and_then(|selector| selector.select(interval))
                         .map_err(|error| {
@@ -125,7 +125,7 @@ impl<'a> Window<'a> {
                         })?,
                     None => None,
                 },
-                Source::Sql(sql, when) => {
+                ReadSource::Sql(sql, when) => {
                     let before = match when {
                         When::Change => self.asked.get(&read.name).copied().flatten(),
                         When::End => Some(0.0),

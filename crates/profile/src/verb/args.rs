@@ -90,7 +90,7 @@ impl From<Unwind> for recorder::Unwind {
 #[derive(Debug, Subcommand)]
 pub enum ProfileAction {
     /// Compare two profiles: CPU time per transaction, and what changed beyond chance
-    Diff(DiffArgs),
+    Diff(ProfileDiffArgs),
 }
 
 /// Arguments of `tally profile diff`.
@@ -102,7 +102,7 @@ that: take two profiles of each to see how much.
 
 Examples:
   tally profile --system -o a.json; tally profile --system -o b.json; tally profile diff a.json b.json")]
-pub struct DiffArgs {
+pub struct ProfileDiffArgs {
     /// The profile to compare with, written by `tally profile -o FILE.json`
     pub a: PathBuf,
     /// The profile that may differ

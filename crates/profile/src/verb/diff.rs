@@ -4,14 +4,14 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use crate::compare::{compare, Comparison, Per, Row};
+use crate::compare::{compare, Per, ProfileChange, ProfileComparison};
 use crate::Profile;
 use error::Error;
 use serde::Serialize;
 use view::table::{Cell, Column, Table, Tone, Unit};
 use view::units::{duration, two, whole};
 
-use super::args::DiffArgs;
+use super::args::ProfileDiffArgs;
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
@@ -19,14 +19,14 @@ struct Json<'c> {
     /// Servers of both.
     servers: [&'c str; 2],
     #[serde(flatten)]
-    comparison: &'c Comparison,
+    comparison: &'c ProfileComparison,
 }
 
 /// Width of the tables: function names are whole.
 const WIDTH: usize = 160;
 
 /// Compare the profiles of two files.
-pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
+pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
     let (a, b) = (Profile::read(&args.a)?, Profile::read(&args.b)?);
     for (profile, path) in [(&a, &args.a), (&b, &args.b)] {
         if profile.stacks.is_empty() {
@@ -54,7 +54,7 @@ pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     Ok(out.flush()?)
 }
 
-fn text(a: &Profile, b: &Profile, found: &Comparison, rows: usize, color: bool) -> String {
+fn text(a: &Profile, b: &Profile, found: &ProfileComparison, rows: usize, color: bool) -> String {
     let per = match found.per {
         Per::Transaction => "transaction",
         Per::Command => "command",
@@ -89,7 +89,7 @@ fn text(a: &Profile, b: &Profile, found: &Comparison, rows: usize, color: bool) 
     out
 }
 
-fn accounts(found: &Comparison) -> Table {
+fn accounts(found: &ProfileComparison) -> Table {
     let columns = vec![
         Column::new("a", "A", Unit::Seconds),
         Column::new("b", "B", Unit::Seconds),
@@ -107,7 +107,11 @@ fn accounts(found: &Comparison) -> Table {
     table
 }
 
-fn table<K>(rows: &[Row<K>], names: &[&'static str], cells: impl Fn(&K) -> Vec<Cell>) -> Table {
+fn table<K>(
+    rows: &[ProfileChange<K>],
+    names: &[&'static str],
+    cells: impl Fn(&K) -> Vec<Cell>,
+) -> Table {
     let mut columns = vec![
         Column::new("a", "A", Unit::Seconds),
         Column::new("b", "B", Unit::Seconds),

@@ -11,7 +11,7 @@ mod transactions;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::recorder::{self, Options, Recorded};
+use crate::recorder::{self, ProfileOptions, Recorded};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::target;
@@ -40,7 +40,7 @@ pub fn run(args: &ProfileArgs, color: bool) -> Result<(), Error> {
 }
 
 fn record(args: &ProfileArgs) -> Result<Recorded, Error> {
-    let options = Options {
+    let options = ProfileOptions {
         duration: args.seconds,
         hertz: args.hertz,
         system: args.system,

@@ -28,7 +28,7 @@ struct Scope {
 }
 
 #[derive(Debug)]
-struct State {
+struct BoardState {
     parts: Vec<Scope>,
     ended: bool,
 }
@@ -36,7 +36,7 @@ struct State {
 /// The parts; the first is what the command line names, and stays.
 #[derive(Debug)]
 pub struct Board {
-    state: Mutex<State>,
+    state: Mutex<BoardState>,
     changed: Condvar,
     engine: String,
     interval: Duration,
@@ -46,7 +46,7 @@ impl Board {
     /// Nothing is known yet.
     pub fn new(only: Only, engine: String, interval: Duration) -> Board {
         let board = Board {
-            state: Mutex::new(State { parts: Vec::new(), ended: false }),
+            state: Mutex::new(BoardState { parts: Vec::new(), ended: false }),
             changed: Condvar::new(),
             engine,
             interval,
@@ -63,7 +63,7 @@ impl Board {
         Scope { fleet, viewed: None, due: Instant::now(), changes: 0 }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BoardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

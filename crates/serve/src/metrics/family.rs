@@ -15,7 +15,7 @@ pub struct Family {
     /// Type of its samples.
     pub kind: Kind,
     /// One for each combination of labels.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<MetricSample>,
 }
 
 /// Type of samples.
@@ -33,7 +33,7 @@ pub enum Kind {
 
 /// A sample.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub struct MetricSample {
     /// Label names and values.
     pub labels: Vec<(&'static str, String)>,
     /// Its value.
@@ -69,9 +69,9 @@ pub struct Spread {
     pub buckets: Vec<(f64, u64)>,
 }
 
-impl Sample {
+impl MetricSample {
     /// Adds another one of the same labels.
-    fn add(&mut self, other: &Sample) {
+    fn add(&mut self, other: &MetricSample) {
         self.since = self.since.zip(other.since).map(|(a, b)| a.min(b));
         match (&mut self.value, &other.value) {
             (Value::Number(sum), Value::Number(more)) => *sum += more,
@@ -144,7 +144,7 @@ impl Family {
     pub fn push<const N: usize>(&mut self, labels: [(&'static str, &str); N], value: Value) {
         let labels =
             labels.into_iter().map(|(name, value)| (name, visible(value).into_owned())).collect();
-        self.samples.push(Sample { labels, value, since: None });
+        self.samples.push(MetricSample { labels, value, since: None });
     }
 
     /// Adds a number that started at `since`, seconds since 1970.
@@ -199,7 +199,7 @@ mod tests {
         numbers.number(labels("y"), 2.0);
         numbers.number_since(labels("x"), 4.0, 10.0);
         numbers.settle();
-        let of = |sample: &Sample| match &sample.value {
+        let of = |sample: &MetricSample| match &sample.value {
             Value::Number(value) => (sample.labels[0].1.clone(), *value, sample.since),
             other => panic!("{other:?}"),
         };
@@ -210,7 +210,8 @@ mod tests {
         times.timed(labels("x"), 2, 1.5);
         times.timed(labels("x"), 3, 2.5);
         times.settle();
-        let [Sample { value: Value::Timed { count: 5, sum }, .. }] = &times.samples[..] else {
+        let [MetricSample { value: Value::Timed { count: 5, sum }, .. }] = &times.samples[..]
+        else {
             panic!("{times:?}")
         };
         assert_eq!(*sum, 4.0);
@@ -221,7 +222,7 @@ mod tests {
             spreads.push(labels("x"), Value::Spread(Spread { count, sum: 8.0, buckets }));
         }
         spreads.settle();
-        let [Sample { value: Value::Spread(both), .. }] = &spreads.samples[..] else {
+        let [MetricSample { value: Value::Spread(both), .. }] = &spreads.samples[..] else {
             panic!("{spreads:?}")
         };
         assert_eq!((both.count, both.sum), (11, 16.0));

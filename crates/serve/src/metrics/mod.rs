@@ -14,7 +14,7 @@ mod text;
 pub use accept::Form;
 pub use buckets::{exponential, SCHEMA, ZERO};
 pub use collect::{collect, Delivery, Present};
-pub use family::{Family, Kind, Sample, Spread, Value};
+pub use family::{Family, Kind, MetricSample, Spread, Value};
 pub use statements::NamedStatements;
 
 /// The families in a format; `created` is when the counters started, seconds since 1970.

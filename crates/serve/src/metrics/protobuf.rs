@@ -5,7 +5,7 @@
 use prost::Message;
 
 use super::buckets::{classic, native, BOUNDS, SCHEMA, ZERO};
-use super::family::{Family, Kind, Sample, Spread, Value};
+use super::family::{Family, Kind, MetricSample, Spread, Value};
 
 /// All families; `created` is when the counters began, seconds since 1970.
 pub fn write(families: &[Family], created: Option<f64>) -> Vec<u8> {
@@ -34,7 +34,7 @@ fn family_of(family: &Family, created: Option<f64>) -> MetricFamily {
     }
 }
 
-fn metric_of(sample: &Sample, kind: Kind, created: Option<f64>) -> Metric {
+fn metric_of(sample: &MetricSample, kind: Kind, created: Option<f64>) -> Metric {
     let label = |(name, value): &(&str, String)| LabelPair {
         name: Some(name.to_string()),
         value: Some(value.clone()),
@@ -48,7 +48,7 @@ fn metric_of(sample: &Sample, kind: Kind, created: Option<f64>) -> Metric {
         }
         Value::Number(number) => metric.gauge = Some(Gauge { value: Some(*number) }),
         Value::Timed { count, sum } => {
-            metric.summary = Some(Summary { count: Some(*count), sum: Some(*sum), created });
+            metric.summary = Some(SummaryMessage { count: Some(*count), sum: Some(*sum), created });
         }
         Value::Spread(spread) => {
             metric.histogram = Some(Histogram { created, ..histogram_of(spread) });
@@ -107,7 +107,7 @@ struct Metric {
     #[prost(message, optional, tag = "3")]
     counter: Option<Counter>,
     #[prost(message, optional, tag = "4")]
-    summary: Option<Summary>,
+    summary: Option<SummaryMessage>,
     #[prost(message, optional, tag = "7")]
     histogram: Option<Histogram>,
 }
@@ -135,7 +135,7 @@ struct Counter {
 }
 
 #[derive(Message)]
-struct Summary {
+struct SummaryMessage {
     #[prost(uint64, optional, tag = "1")]
     count: Option<u64>,
     #[prost(double, optional, tag = "2")]

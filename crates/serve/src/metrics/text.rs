@@ -4,7 +4,7 @@
 use std::fmt::{Display, Write};
 
 use super::buckets::{classic, BOUNDS};
-use super::family::{Family, Kind, Sample, Value};
+use super::family::{Family, Kind, MetricSample, Value};
 
 /// A text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ fn line(
     out: &mut String,
     name: &str,
     ending: &str,
-    sample: &Sample,
+    sample: &MetricSample,
     bound: Option<&str>,
     value: &dyn Display,
 ) -> std::fmt::Result {

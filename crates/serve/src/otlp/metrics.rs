@@ -17,7 +17,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 
-use super::super::metrics::{exponential, Family, Kind, Sample, Spread, Value, SCHEMA, ZERO};
+use super::super::metrics::{exponential, Family, Kind, MetricSample, Spread, Value, SCHEMA, ZERO};
 use super::starts::Starts;
 use otlp::attribute::{of_label, scope};
 
@@ -99,7 +99,7 @@ fn metrics_of(family: &Family, starts: &mut Starts, time: u64) -> Vec<Metric> {
 }
 
 impl Points {
-    fn add(&mut self, family: &Family, sample: &Sample, starts: &mut Starts, time: u64) {
+    fn add(&mut self, family: &Family, sample: &MetricSample, starts: &mut Starts, time: u64) {
         let attributes = sample.labels.iter().map(of_label).collect();
         let mut start = |value: f64| starts.start_of(family.name, sample, value);
         match &sample.value {

@@ -38,7 +38,7 @@ const EVERY: Duration = Duration::from_secs(10);
 
 /// What is sent where.
 #[derive(Debug)]
-pub struct Settings {
+pub struct OtlpSettings {
     /// The receiver of metrics.
     pub metrics: Target,
     /// The receiver of events.
@@ -49,19 +49,19 @@ pub struct Settings {
     pub resource: Vec<(String, String)>,
 }
 
-impl Settings {
+impl OtlpSettings {
     /// From `--otlp URL` (or without a URL) and `--otlp-interval`; `get` reads the environment.
     pub fn read(
         url: Option<&str>,
         every: Option<Duration>,
         get: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Settings, Error> {
+    ) -> Result<OtlpSettings, Error> {
         let every = match every {
             Some(every) => every,
             None => settings::milliseconds("OTEL_METRIC_EXPORT_INTERVAL", get)?.unwrap_or(EVERY),
         };
         let target = |signal| settings::target(url, signal, get);
-        Ok(Settings {
+        Ok(OtlpSettings {
             metrics: target(Signal::Metrics)?,
             logs: target(Signal::Logs)?,
             every,
@@ -87,7 +87,7 @@ pub struct Otlp {
 
 impl Otlp {
     /// Starts the threads. `place` says which server it is while none can be read.
-    pub fn start(settings: Settings, place: &SegmentSource) -> Result<Otlp, Error> {
+    pub fn start(settings: OtlpSettings, place: &SegmentSource) -> Result<Otlp, Error> {
         let since = realtime_ns() as f64 * 1e-9;
         let (readings, events) = (Arc::new(Queue::default()), Arc::new(Queue::default()));
         let mut threads = Vec::new();

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::super::metrics::Sample;
+use super::super::metrics::MetricSample;
 
 /// Series that are remembered although they were not in the last reading.
 const ABSENT: usize = 10_000;
@@ -47,7 +47,7 @@ impl Starts {
     }
 
     /// When this sample of `name` started, ns since 1970; `value` only grows while it counts.
-    pub fn start_of(&mut self, name: &'static str, sample: &Sample, value: f64) -> u64 {
+    pub fn start_of(&mut self, name: &'static str, sample: &MetricSample, value: f64) -> u64 {
         let labels = sample.labels.iter().map(|(_, value)| value.clone()).collect();
         let since = sample.since.map_or(self.counted, nanoseconds);
         let (last, now) = (self.last, self.now);
@@ -70,9 +70,9 @@ mod tests {
     use super::super::super::metrics::Value;
     use super::*;
 
-    fn sample(label: &str, since: Option<f64>) -> Sample {
+    fn sample(label: &str, since: Option<f64>) -> MetricSample {
         let labels = vec![("activity", label.to_string())];
-        Sample { labels, value: Value::Number(0.0), since }
+        MetricSample { labels, value: Value::Number(0.0), since }
     }
 
     #[test]

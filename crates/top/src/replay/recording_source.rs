@@ -38,7 +38,7 @@ pub struct RecordingSource {
     recording: Recording,
     range: recording::Range,
     /// Its intervals, ordered by their ends.
-    heads: Vec<Head>,
+    heads: Vec<StepHead>,
     /// The intervals merged into each step.
     steps: Vec<Range<usize>>,
     step: Option<Duration>,
@@ -83,7 +83,7 @@ fn witness(rows: &[KernelRow], of: Option<Details>) -> KernelView {
 
 /// Start and end of an interval, microseconds since 1970, and its length.
 #[derive(Debug, Clone, Copy)]
-struct Head {
+struct StepHead {
     begin_us: i64,
     end_us: i64,
     interval_ns: u64,
@@ -103,12 +103,12 @@ impl RecordingSource {
         let end = seconds(recording.range().to_us);
         let edge = |edge: Option<Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
         let range = recording.clip(edge(from), edge(to))?;
-        let head = |row: recording::FrameRow| Head {
+        let head = |row: recording::FrameRow| StepHead {
             begin_us: row.time_us - i64::try_from(row.interval_ns / 1000).unwrap_or(0),
             end_us: row.time_us,
             interval_ns: row.interval_ns,
         };
-        let mut heads: Vec<Head> = recording.frame_rows(range)?.into_iter().map(head).collect();
+        let mut heads: Vec<StepHead> = recording.frame_rows(range)?.into_iter().map(head).collect();
         // A clock that was set back puts them out of order.
         heads.sort_by_key(|head| head.end_us);
         heads.dedup_by_key(|head| head.end_us);
@@ -380,7 +380,7 @@ impl Frames for RecordingSource {
     fn regroup(&mut self, step: Option<Duration>) {
         self.step = step.filter(|step| *step > self.interval());
         let length = self.step.and_then(|step| i64::try_from(step.as_micros()).ok());
-        let number = |head: &Head| {
+        let number = |head: &StepHead| {
             length.map(|length| recording::step_of(head.end_us, head.interval_ns, length))
         };
         self.steps.clear();

@@ -33,9 +33,9 @@ impl Client {
     fn message(&mut self, name: &str, in_transaction: bool, idle: Option<u32>) {
         let kind = (0..14).find(|&kind| names::message(kind) == name);
         let start = self.now;
-        let runs = |step| Item::Begin { start, step, id: 1, depth: 0 };
+        let runs = |step| TraceItem::Begin { start, step, id: 1, depth: 0 };
         let items = match name {
-            "Query" => vec![Item::Statement { start, id: 1, depth: 0 }, runs(TraceStep::Run)],
+            "Query" => vec![TraceItem::Statement { start, id: 1, depth: 0 }, runs(TraceStep::Run)],
             "Execute" => vec![runs(TraceStep::Run)],
             _ => Vec::new(),
         };
@@ -52,7 +52,7 @@ impl Client {
         };
         self.spans.unit(&accounts, &WHO, &unit, self.asked);
         if idle.is_some() {
-            let wait = Item::Wait {
+            let wait = TraceItem::Wait {
                 start: self.now,
                 ticks: 10,
                 account: idle,
@@ -168,7 +168,7 @@ fn a_message_that_was_not_asked_for_ends_a_transaction() {
 }
 
 /// A message of a session, or of a worker without one, with these items.
-fn unit(message: Option<u8>, start: u64, end: u64, items: Vec<Item>) -> Unit {
+fn unit(message: Option<u8>, start: u64, end: u64, items: Vec<TraceItem>) -> Unit {
     let (idle, in_transaction) = (message.map(|_| IDLE), Some(false));
     Unit {
         message,
@@ -186,11 +186,11 @@ fn query() -> Option<u8> {
     (0..14).find(|&kind| names::message(kind) == "Query")
 }
 
-fn wait(start: u64, ticks: u64) -> Item {
-    Item::Wait { start, ticks, account: None, node: None, file: None, lock: None }
+fn wait(start: u64, ticks: u64) -> TraceItem {
+    TraceItem::Wait { start, ticks, account: None, node: None, file: None, lock: None }
 }
 
-fn statement(spans: &mut Spans, start: u64, end: u64, items: Vec<Item>) {
+fn statement(spans: &mut Spans, start: u64, end: u64, items: Vec<TraceItem>) {
     spans.unit(&accounts, &WHO, &unit(query(), start, end, items), true);
 }
 
@@ -198,7 +198,7 @@ fn statement(spans: &mut Spans, start: u64, end: u64, items: Vec<Item>) {
 fn long_parts_are_within_the_shortest_around_them_and_nested_ends_are_not_the_statements() {
     let mut spans = Spans::new(1000);
     spans.session(&WHO, SlotTexts::default());
-    let step = |start, end, depth, rows, failed| Item::End {
+    let step = |start, end, depth, rows, failed| TraceItem::End {
         start,
         end,
         step: TraceStep::Run,

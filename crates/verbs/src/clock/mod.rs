@@ -16,10 +16,10 @@ use std::io::Write;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use error::Error;
-use verify::{Verdict, Verified};
+use verify::{EstimateVerdict, Verified};
 
 pub use args::ClockArgs;
-use outcome::Outcome;
+use outcome::ClockTest;
 
 /// Test the clocks and print the result.
 pub fn run(args: &ClockArgs) -> Result<(), Error> {
@@ -30,7 +30,7 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
         false => None,
     };
     bar.finish_and_clear();
-    let outcome = Outcome { forecasts: forecast::forecast_clocks(&report), report, verified };
+    let outcome = ClockTest { forecasts: forecast::forecast_clocks(&report), report, verified };
     let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &outcome)?;
@@ -42,7 +42,8 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
     if !outcome.report.fit {
         return Err(Error::Failed("the clocks of this machine are unfit; see the verdict".into()));
     }
-    let fails = |verified: &Verified| verified.checks.iter().any(|c| c.verdict == Verdict::Fails);
+    let fails =
+        |verified: &Verified| verified.checks.iter().any(|c| c.verdict == EstimateVerdict::Fails);
     if outcome.verified.as_ref().is_some_and(fails) {
         return Err(Error::Failed("the estimates of timing cost do not hold; see above".into()));
     }

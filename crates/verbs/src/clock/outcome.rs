@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The result, as `--json` prints it.
 #[derive(Serialize)]
-pub(super) struct Outcome {
+pub(super) struct ClockTest {
     #[serde(flatten)]
     pub(super) report: ::clock::Report,
     pub(super) forecasts: Vec<Forecast>,

@@ -7,8 +7,8 @@ use ::clock::report::{ClockReport, Pair};
 use ::clock::{GapSum, Report};
 
 use super::forecast::Forecast;
-use super::verify::{Check, Verdict, Verified};
-use super::Outcome;
+use super::verify::{Check, EstimateVerdict, Verified};
+use super::ClockTest;
 use view::table::Table;
 use view::units::{duration, maybe_duration, whole};
 
@@ -16,7 +16,7 @@ use view::units::{duration, maybe_duration, whole};
 const PAIRS_SHOWN: usize = 10;
 
 /// Writes the whole result, the verdict last.
-pub fn text(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+pub fn text(outcome: &ClockTest, out: &mut impl Write) -> io::Result<()> {
     let report = &outcome.report;
     writeln!(out, "{}", machine(report))?;
     writeln!(out)?;
@@ -317,8 +317,8 @@ fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
 
 fn verdict(check: &Check) -> &'static str {
     match check.verdict {
-        Verdict::Holds => "holds",
-        Verdict::Fails => "does not hold",
-        Verdict::Inconclusive => "inconclusive",
+        EstimateVerdict::Holds => "holds",
+        EstimateVerdict::Fails => "does not hold",
+        EstimateVerdict::Inconclusive => "inconclusive",
     }
 }

@@ -43,13 +43,13 @@ pub struct Check {
     /// Half-width of its 95 % confidence interval.
     pub half_width_seconds: f64,
     /// Whether the estimate holds.
-    pub verdict: Verdict,
+    pub verdict: EstimateVerdict,
 }
 
 /// The verdict of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum EstimateVerdict {
     /// The interval lies within the tolerance.
     Holds,
     /// The interval lies outside.
@@ -244,13 +244,13 @@ fn check(
 }
 
 /// Compares the confidence interval with the tolerance around the estimate.
-fn judge(estimated: f64, measured: f64, half_width: f64) -> Verdict {
+fn judge(estimated: f64, measured: f64, half_width: f64) -> EstimateVerdict {
     let (min, max) = (estimated / TOLERANCE, estimated * TOLERANCE);
     let (low, high) = (measured - half_width, measured + half_width);
     match () {
-        () if low >= min && high <= max => Verdict::Holds,
-        () if high < min || low > max => Verdict::Fails,
-        () => Verdict::Inconclusive,
+        () if low >= min && high <= max => EstimateVerdict::Holds,
+        () if high < min || low > max => EstimateVerdict::Fails,
+        () => EstimateVerdict::Inconclusive,
     }
 }
 
@@ -274,11 +274,11 @@ mod tests {
 
     #[test]
     fn an_estimate_holds_only_if_the_whole_interval_is_within_the_tolerance() {
-        assert_eq!(judge(100.0, 140.0, 5.0), Verdict::Holds);
-        assert_eq!(judge(100.0, 71.0, 3.0), Verdict::Holds);
-        assert_eq!(judge(100.0, 145.0, 10.0), Verdict::Inconclusive);
-        assert_eq!(judge(100.0, 170.0, 10.0), Verdict::Fails);
-        assert_eq!(judge(100.0, 50.0, 10.0), Verdict::Fails);
-        assert_eq!(judge(100.0, 0.0, 500.0), Verdict::Inconclusive);
+        assert_eq!(judge(100.0, 140.0, 5.0), EstimateVerdict::Holds);
+        assert_eq!(judge(100.0, 71.0, 3.0), EstimateVerdict::Holds);
+        assert_eq!(judge(100.0, 145.0, 10.0), EstimateVerdict::Inconclusive);
+        assert_eq!(judge(100.0, 170.0, 10.0), EstimateVerdict::Fails);
+        assert_eq!(judge(100.0, 50.0, 10.0), EstimateVerdict::Fails);
+        assert_eq!(judge(100.0, 0.0, 500.0), EstimateVerdict::Inconclusive);
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The course of a cell: its log as series and runs, with times in seconds since measuring began.
 
-use crate::storage::log::{CellEvent, Sample};
+use crate::storage::log::{CellEvent, LoadSample};
 use crate::storage::victim::Ran;
 
 /// A moment of the background.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Point {
+pub struct CoursePoint {
     /// Its begin; negative during the warm-up.
     pub from: f64,
     /// Its end.
@@ -31,7 +31,7 @@ pub struct Point {
 
 /// A run of a victim.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct VictimRun {
     /// Its name.
     pub name: String,
     /// Its time in the study; `None` without background.
@@ -44,7 +44,7 @@ pub struct Run {
 
 /// A cell.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Course {
+pub struct CellCourse {
     /// Name of the arm.
     pub arm: String,
     /// Number of the block, from 0.
@@ -54,9 +54,9 @@ pub struct Course {
     /// Why the warm-up ended; `None` if it did not.
     pub warm_up: Option<String>,
     /// The background, warm-up included.
-    pub points: Vec<Point>,
+    pub points: Vec<CoursePoint>,
     /// Runs of victims.
-    pub runs: Vec<Run>,
+    pub runs: Vec<VictimRun>,
     /// Limits that were set while measuring.
     pub limits: Vec<(f64, String)>,
     /// Dropped operations.
@@ -68,15 +68,15 @@ pub struct Course {
     pub early: Option<String>,
 }
 
-impl Course {
+impl CellCourse {
     /// From the lines of a cell's log; `None` if it has not begun.
-    pub fn from_events(lines: &[CellEvent]) -> Option<Course> {
+    pub fn from_events(lines: &[CellEvent]) -> Option<CellCourse> {
         let Some(CellEvent::Begin { arm, block, .. }) = lines.first() else { return None };
-        let mut course = Course {
+        let mut course = CellCourse {
             arm: arm.clone(),
             block: *block,
             early: Some("it was killed".into()),
-            ..Course::default()
+            ..CellCourse::default()
         };
         let measuring = lines.iter().find_map(|line| match line {
             CellEvent::Measuring { time, why } => Some((*time, why.clone())),
@@ -96,19 +96,21 @@ impl Course {
         for line in lines {
             match line {
                 CellEvent::Sample(sample) => course.points.push(point(sample, origin)),
-                CellEvent::Transactions(second) if !has_background => course.points.push(Point {
-                    from: second.to - 1.0 - origin,
-                    to: second.to - origin,
-                    rate: second.rate,
-                    wanted: None,
-                    response: Some(second.mean),
-                    p99: None,
-                    reads: None,
-                    bytes: 0.0,
-                    owed: 0,
-                    dirty: 0.0,
-                }),
-                CellEvent::Victim { name, at, ran } => course.runs.push(Run {
+                CellEvent::Transactions(second) if !has_background => {
+                    course.points.push(CoursePoint {
+                        from: second.to - 1.0 - origin,
+                        to: second.to - origin,
+                        rate: second.rate,
+                        wanted: None,
+                        response: Some(second.mean),
+                        p99: None,
+                        reads: None,
+                        bytes: 0.0,
+                        owed: 0,
+                        dirty: 0.0,
+                    })
+                }
+                CellEvent::Victim { name, at, ran } => course.runs.push(VictimRun {
                     name: name.clone(),
                     at: *at,
                     began: ran.began - origin,
@@ -126,7 +128,7 @@ impl Course {
     }
 
     /// Whether a victim with background ran during a point, or ended at most `after` seconds before it.
-    pub fn is_busy(&self, point: &Point, after: f64) -> bool {
+    pub fn is_busy(&self, point: &CoursePoint, after: f64) -> bool {
         self.runs
             .iter()
             .filter(|run| run.at.is_some())
@@ -140,7 +142,7 @@ impl Course {
     }
 
     /// Its measured part.
-    pub fn measured(&self) -> impl Iterator<Item = &Point> {
+    pub fn measured(&self) -> impl Iterator<Item = &CoursePoint> {
         // A point may begin a little before the end of the warm-up, by rounding.
         self.points.iter().filter(|point| point.from > -0.01)
     }
@@ -158,10 +160,10 @@ fn stalled(lines: &[CellEvent], begin: f64) -> Option<f64> {
     (last.memory.io_stalled_us > 0 && seconds > 0.0).then(|| us as f64 * 1e-6 / seconds)
 }
 
-fn point(sample: &Sample, origin: f64) -> Point {
+fn point(sample: &LoadSample, origin: f64) -> CoursePoint {
     let seconds = sample.seconds();
     let memory = sample.memory;
-    Point {
+    CoursePoint {
         from: sample.from - origin,
         to: sample.to - origin,
         rate: sample.rate(),
@@ -184,12 +186,12 @@ mod tests {
     fn times_are_since_measuring_began_and_only_that_part_counts() {
         let sample = |from: f64, io_stalled_us| {
             let memory = Memory { io_stalled_us, ..Memory::default() };
-            CellEvent::Sample(Sample {
+            CellEvent::Sample(LoadSample {
                 from,
                 to: from + 1.0,
                 reads: 3,
                 memory,
-                ..Sample::default()
+                ..LoadSample::default()
             })
         };
         let limit = |time, text: &str| CellEvent::Limit { time, text: text.into() };
@@ -201,7 +203,7 @@ mod tests {
                 ran: Ran { began, seconds: 2.0, failure, ..Ran::default() },
             }
         };
-        let course = Course::from_events(&[
+        let course = CellCourse::from_events(&[
             CellEvent::Begin { arm: "one".into(), block: 3, time: 1.0 },
             victim("copy", None, 2.0, None),
             victim("fails", None, 4.0, Some("it ended with 1")),

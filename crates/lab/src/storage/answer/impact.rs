@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use stats::Estimate;
 
-use super::course::{Course, Point, Run};
+use super::course::{CellCourse, CoursePoint, VictimRun};
 use super::steadiness::{Loss, RECOVERY};
 
 /// What a victim does to the background.
@@ -29,19 +29,19 @@ pub struct Impact {
 }
 
 /// A figure of points: its mean over their time.
-type Of = fn(&[&Point]) -> Option<f64>;
+type Of = fn(&[&CoursePoint]) -> Option<f64>;
 
 const FIGURES: [(&str, Of); 2] = [("rate", rate), ("response", response)];
 
-fn rate(points: &[&Point]) -> Option<f64> {
+fn rate(points: &[&CoursePoint]) -> Option<f64> {
     let seconds: f64 = points.iter().map(|point| point.to - point.from).sum();
     let made: f64 = points.iter().map(|point| point.rate * (point.to - point.from)).sum();
     (seconds > 0.0 && made > 0.0).then(|| made / seconds)
 }
 
 /// By operation, not by moment.
-fn response(points: &[&Point]) -> Option<f64> {
-    let weight = |it: &Point| it.rate * (it.to - it.from);
+fn response(points: &[&CoursePoint]) -> Option<f64> {
+    let weight = |it: &CoursePoint| it.rate * (it.to - it.from);
     let all =
         points.iter().filter_map(|point| Some((point.response? * weight(point), weight(point))));
     let (sum, made) = all.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
@@ -50,12 +50,12 @@ fn response(points: &[&Point]) -> Option<f64> {
 
 /// The log ratio of a figure while a victim ran to that of quiet moments. Only moments on the same side of
 /// a loss of steadiness count.
-fn log_ratio(course: &Course, lost: Option<&Loss>, run: &Run, of: Of) -> Option<f64> {
+fn log_ratio(course: &CellCourse, lost: Option<&Loss>, run: &VictimRun, of: Of) -> Option<f64> {
     let ended = run.began + run.ran.seconds;
     let is_after = |at: f64| lost.is_some_and(|lost| at >= lost.at);
-    let during: Vec<&Point> =
+    let during: Vec<&CoursePoint> =
         course.measured().filter(|it| it.to > run.began && it.from < ended).collect();
-    let quiet: Vec<&Point> = course
+    let quiet: Vec<&CoursePoint> = course
         .measured()
         .filter(|it| !course.is_busy(it, RECOVERY) && is_after(it.from) == is_after(run.began))
         .collect();
@@ -65,7 +65,7 @@ fn log_ratio(course: &Course, lost: Option<&Loss>, run: &Run, of: Of) -> Option<
 }
 
 /// What a victim does to the background of an arm, over all its cells.
-pub fn impacts(arm: &str, victim: &str, cells: &[(&Course, Option<&Loss>)]) -> Vec<Impact> {
+pub fn impacts(arm: &str, victim: &str, cells: &[(&CellCourse, Option<&Loss>)]) -> Vec<Impact> {
     let of_figure = |(name, of): (&'static str, Of)| {
         let logs: Vec<f64> = cells
             .iter()
@@ -109,24 +109,24 @@ mod tests {
         let point = |second: i32| {
             let from = f64::from(second);
             let wobble = 1.0 + 0.01 * f64::from(second * 37 % 11 - 5);
-            Point {
+            CoursePoint {
                 from,
                 to: from + 1.0,
                 rate: wobble * if busy(from) { 50.0 } else { 100.0 },
                 response: Some(0.001),
-                ..Point::default()
+                ..CoursePoint::default()
             }
         };
-        let run = |at: &f64| Run {
+        let run = |at: &f64| VictimRun {
             name: "copy".into(),
             at: Some(*at),
             began: *at,
             ran: Ran { seconds: 5.0, ..Ran::default() },
         };
-        let course = Course {
+        let course = CellCourse {
             points: (-5..150).map(point).collect(),
             runs: starts.iter().map(run).collect(),
-            ..Course::default()
+            ..CellCourse::default()
         };
         let found = impacts("one", "copy", &[(&course, None)]);
         assert_eq!((found[0].of, found[0].runs, found[0].resolved), ("rate", 7, true));
@@ -137,12 +137,12 @@ mod tests {
 
     #[test]
     fn responses_are_by_operation_and_a_run_is_compared_with_its_side_of_a_loss() {
-        let point = |from: f64, rate, response| Point {
+        let point = |from: f64, rate, response| CoursePoint {
             from,
             to: from + 1.0,
             rate,
             response: Some(response),
-            ..Point::default()
+            ..CoursePoint::default()
         };
         let points = [point(0.0, 90.0, 0.001), point(1.0, 10.0, 0.011)];
         let mean = response(&points.iter().collect::<Vec<_>>()).unwrap();
@@ -157,10 +157,10 @@ mod tests {
             }
         };
         let ran = Ran { seconds: 2.0, ..Ran::default() };
-        let course = Course {
+        let course = CellCourse {
             points: (0..40).map(f64::from).map(|at| point(at, rate(at), 0.001)).collect(),
-            runs: vec![Run { name: "copy".into(), at: Some(30.0), began: 30.0, ran }],
-            ..Course::default()
+            runs: vec![VictimRun { name: "copy".into(), at: Some(30.0), began: 30.0, ran }],
+            ..CellCourse::default()
         };
         let lost = Loss {
             at: 20.0,

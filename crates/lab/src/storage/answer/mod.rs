@@ -18,20 +18,20 @@ use crate::engine::journal::RunRecord;
 use error::Error;
 use stats::Estimate;
 
-use crate::storage::arms::{arms, Measured};
-use crate::storage::file::Study;
-use course::{Course, Run};
+use crate::storage::arms::{arms, MeasuredArm};
+use crate::storage::file::StorageStudy;
+use course::{CellCourse, VictimRun};
 pub use impact::Impact;
 pub use model::StorageResults;
-pub use model::{CellRow, Comparison, RunRow, Slowdown};
+pub use model::{CellRow, RunRow, Slowdown, VictimComparison};
 pub use steadiness::Loss;
 pub use waits::WaitRow;
 
 impl StorageResults {
     /// From the cells of a run; `folder` has the recordings of servers.
     pub fn compute(
-        study: &Study,
-        courses: &[Course],
+        study: &StorageStudy,
+        courses: &[CellCourse],
         kept: &RunRecord,
         folder: &Path,
     ) -> Result<Self, Error> {
@@ -81,10 +81,10 @@ impl StorageResults {
     }
 }
 
-fn cell(course: &Course) -> CellRow {
+fn cell(course: &CellCourse) -> CellRow {
     let points: Vec<_> = course.measured().collect();
     let seconds: f64 = points.iter().map(|point| point.to - point.from).sum();
-    let weighted = |of: &dyn Fn(&course::Point) -> f64| {
+    let weighted = |of: &dyn Fn(&course::CoursePoint) -> f64| {
         let sum: f64 = points.iter().map(|point| of(point) * (point.to - point.from)).sum();
         if seconds > 0.0 {
             sum / seconds
@@ -93,7 +93,7 @@ fn cell(course: &Course) -> CellRow {
         }
     };
     let made = weighted(&|it| it.rate);
-    let operations = |of: &dyn Fn(&course::Point) -> Option<f64>| {
+    let operations = |of: &dyn Fn(&course::CoursePoint) -> Option<f64>| {
         let sum: f64 = points
             .iter()
             .filter_map(|point| Some(of(point)? * point.rate * (point.to - point.from)))
@@ -125,7 +125,7 @@ fn cell(course: &Course) -> CellRow {
     }
 }
 
-fn row(course: &Course, run: &Run) -> RunRow {
+fn row(course: &CellCourse, run: &VictimRun) -> RunRow {
     let ran = &run.ran;
     let until = run.began + ran.seconds;
     let during: Vec<_> =
@@ -164,9 +164,9 @@ fn factor(logs: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
 }
 
 fn slowdowns(
-    study: &Study,
-    arms: &[Measured],
-    courses: &[Course],
+    study: &StorageStudy,
+    arms: &[MeasuredArm],
+    courses: &[CellCourse],
     cells: &[CellRow],
 ) -> Vec<Slowdown> {
     let mut found = Vec::new();
@@ -199,8 +199,13 @@ fn slowdowns(
     found
 }
 
-fn impacts(study: &Study, arms: &[Measured], courses: &[Course], cells: &[CellRow]) -> Vec<Impact> {
-    let of_arm = |arm: &Measured| {
+fn impacts(
+    study: &StorageStudy,
+    arms: &[MeasuredArm],
+    courses: &[CellCourse],
+    cells: &[CellRow],
+) -> Vec<Impact> {
+    let of_arm = |arm: &MeasuredArm| {
         let all = courses.iter().zip(cells).filter(|cell| cell.0.arm == arm.name);
         let all: Vec<_> = all.map(|(course, cell)| (course, cell.lost.as_ref())).collect();
         let of_victim = |name: &str| impact::impacts(&arm.name, name, &all);
@@ -210,11 +215,11 @@ fn impacts(study: &Study, arms: &[Measured], courses: &[Course], cells: &[CellRo
 }
 
 fn comparisons(
-    study: &Study,
-    arms: &[Measured],
-    courses: &[Course],
+    study: &StorageStudy,
+    arms: &[MeasuredArm],
+    courses: &[CellCourse],
     base: &str,
-) -> Vec<Comparison> {
+) -> Vec<VictimComparison> {
     let seconds = |arm: &str, victim: &str, block: usize, at: f64| {
         let course = courses.iter().find(|course| course.arm == arm && course.block == block)?;
         let run = course.runs.iter().find(|run| run.name == victim && run.at == Some(at))?;
@@ -233,7 +238,7 @@ fn comparisons(
             }
             let Some((ratio, _)) = factor(&logs) else { continue };
             let estimate = Estimate::of_repeats(&logs);
-            found.push(Comparison {
+            found.push(VictimComparison {
                 arm: arm.name.clone(),
                 victim: victim.name.clone(),
                 pairs: logs.len(),

@@ -92,7 +92,7 @@ pub struct Slowdown {
 
 /// A victim's seconds in an arm against the first arm's, run by run of the same time and block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct VictimComparison {
     /// Name of the arm.
     pub arm: String,
     /// Name of the victim.
@@ -138,7 +138,7 @@ pub struct StorageResults {
     /// Whose waits grow while victims run, by the server's ledger.
     pub waits: Vec<WaitRow>,
     /// The arms compared with the first one.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<VictimComparison>,
     /// The answer in words.
     pub sentences: Vec<String>,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use stats::change_point;
 
-use super::course::{Course, Point};
+use super::course::{CellCourse, CoursePoint};
 
 /// A rate that fell by less is steady, percent.
 const FALL: f64 = 5.0;
@@ -45,12 +45,12 @@ pub struct Loss {
 }
 
 /// The loss of steadiness of a cell, if it lost it.
-pub fn loss(course: &Course) -> Option<Loss> {
-    let quiet: Vec<&Point> =
+pub fn loss(course: &CellCourse) -> Option<Loss> {
+    let quiet: Vec<&CoursePoint> =
         course.measured().filter(|point| !course.is_busy(point, RECOVERY)).collect();
     let rates: Vec<f64> = quiet.iter().map(|point| point.rate).collect();
     // The longest response of a stalled moment is not known yet: it lasts at least as long as that.
-    let response = |point: &&Point| point.response.unwrap_or(point.to - point.from).max(1e-6);
+    let response = |point: &&CoursePoint| point.response.unwrap_or(point.to - point.from).max(1e-6);
     let responses: Vec<f64> = quiet.iter().map(|point| response(point).ln()).collect();
     let rate = change_point(&rates).filter(|it| it.after < it.before * (1.0 - FALL / 100.0));
     let slower = change_point(&responses).filter(|it| it.after - it.before > GROWTH.ln());
@@ -94,28 +94,28 @@ pub fn loss(course: &Course) -> Option<Loss> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::answer::course::Run;
+    use crate::storage::answer::course::VictimRun;
     use crate::storage::victim::Ran;
 
-    fn course(rate: impl Fn(f64) -> f64, response: impl Fn(f64) -> f64) -> Course {
+    fn course(rate: impl Fn(f64) -> f64, response: impl Fn(f64) -> f64) -> CellCourse {
         let point = |second: usize| {
             let from = second as f64;
             let wobble = 1.0 + 0.01 * ((second * 37 % 11) as f64 - 5.0) / 5.0;
-            Point {
+            CoursePoint {
                 from,
                 to: from + 1.0,
                 rate: rate(from) * wobble,
                 wanted: Some(100.0),
                 response: Some(response(from) * wobble),
-                ..Point::default()
+                ..CoursePoint::default()
             }
         };
-        Course { points: (0..80).map(point).collect(), ..Course::default() }
+        CellCourse { points: (0..80).map(point).collect(), ..CellCourse::default() }
     }
 
-    fn with_victim(mut course: Course, began: f64, seconds: f64) -> Course {
+    fn with_victim(mut course: CellCourse, began: f64, seconds: f64) -> CellCourse {
         let ran = Ran { seconds, ..Ran::default() };
-        course.runs.push(Run { name: "copy".into(), at: Some(began), began, ran });
+        course.runs.push(VictimRun { name: "copy".into(), at: Some(began), began, ran });
         course
     }
 
@@ -158,6 +158,6 @@ mod tests {
         );
         assert!(loss(&disturbed).is_some());
         assert_eq!(loss(&with_victim(disturbed, 45.0, 35.0)), None);
-        assert_eq!(loss(&Course::default()), None);
+        assert_eq!(loss(&CellCourse::default()), None);
     }
 }

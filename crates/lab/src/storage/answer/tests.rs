@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The figures of courses that are made up.
 
-use crate::engine::journal::Head;
+use crate::engine::journal::RunHead;
 
-use super::course::Point;
+use super::course::CoursePoint;
 use super::*;
 use crate::storage::victim::Ran;
 
-fn study() -> Study {
+fn study() -> StorageStudy {
     let text = "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\nfor = 60\nrepeats = 4\nagain = false\n[background]\nrate = 1\n\
                 threads = 4\nfiles = 1\nsizes = [{ size = \"8kB\", share = 1 }]\n[[arm]]\nname = \"x\"\n\
                 [[arm]]\nname = \"y\"\n[[victim]]\nname = \"copy\"\ncommand = [\"true\"]\nat = [9]\n";
-    Study::parse(text).unwrap()
+    StorageStudy::parse(text).unwrap()
 }
 
-fn run(at: Option<f64>, seconds: f64, failure: Option<String>) -> Run {
+fn run(at: Option<f64>, seconds: f64, failure: Option<String>) -> VictimRun {
     let ran = Ran {
         seconds,
         user_seconds: 1.0,
@@ -23,12 +23,12 @@ fn run(at: Option<f64>, seconds: f64, failure: Option<String>) -> Run {
         failure,
         ..Ran::default()
     };
-    Run { name: "copy".into(), at, began: at.unwrap_or(-9.0) + 1.0, ran }
+    VictimRun { name: "copy".into(), at, began: at.unwrap_or(-9.0) + 1.0, ran }
 }
 
 /// Without background the victim takes two seconds, in block n of the arm so many times as long.
-fn course(arm: &str, block: usize, factor: f64) -> Course {
-    let point = |from, to, rate, response, reads| Point {
+fn course(arm: &str, block: usize, factor: f64) -> CellCourse {
+    let point = |from, to, rate, response, reads| CoursePoint {
         from,
         to,
         rate,
@@ -37,19 +37,19 @@ fn course(arm: &str, block: usize, factor: f64) -> Course {
         reads: Some(reads),
         bytes: 10.0 * rate,
         owed: 5,
-        ..Point::default()
+        ..CoursePoint::default()
     };
-    Course {
+    CellCourse {
         arm: arm.into(),
         block,
         points: vec![point(0.0, 10.0, 10.0, 0.001, 1.0), point(10.0, 30.0, 1.0, 0.01, 0.0)],
         runs: vec![run(None, 2.0, None), run(Some(9.0), 2.0 * factor, None)],
-        ..Course::default()
+        ..CellCourse::default()
     }
 }
 
 /// The arm y takes twice as long as x, which takes about three times as long as without background; one run fails.
-fn courses() -> Vec<Course> {
+fn courses() -> Vec<CellCourse> {
     let factors = [2.5, 3.0, 3.5, 3.0];
     let mut all = Vec::new();
     for (block, factor) in factors.into_iter().enumerate() {
@@ -137,7 +137,7 @@ fn figures_of_a_cell_are_weighted_by_time_or_by_operations() {
 #[test]
 fn the_table_and_the_sentences_say_what_the_answer_has() {
     let (server, version) = ("fio".to_string(), "1".to_string());
-    let head = Head { quick: false, directories: Vec::new(), seconds: None, server, version };
+    let head = RunHead { quick: false, directories: Vec::new(), seconds: None, server, version };
     let kept = RunRecord {
         head,
         host: live::host::Watch::start().host(""),

@@ -13,7 +13,7 @@ use error::Error;
 
 use crate::storage::log::server_recording;
 
-use super::course::{Course, Point};
+use super::course::{CellCourse, CoursePoint};
 use super::steadiness::RECOVERY;
 
 /// Rows with less than this in both columns are left out, average sessions.
@@ -58,7 +58,7 @@ impl Side {
 }
 
 /// Rows of all arms with a server, those that grew most first.
-pub fn waits(folder: &Path, courses: &[Course]) -> Result<Vec<WaitRow>, Error> {
+pub fn waits(folder: &Path, courses: &[CellCourse]) -> Result<Vec<WaitRow>, Error> {
     let mut sides: BTreeMap<String, (Side, Side)> = BTreeMap::new();
     for course in courses {
         let path = server_recording(folder, &course.arm, course.block);
@@ -98,7 +98,7 @@ pub fn waits(folder: &Path, courses: &[Course]) -> Result<Vec<WaitRow>, Error> {
 }
 
 /// The quiet and the busy parts of a cell: whether a victim ran, begin and end.
-fn spans(course: &Course) -> Vec<(bool, f64, f64)> {
+fn spans(course: &CellCourse) -> Vec<(bool, f64, f64)> {
     let mut spans: Vec<(bool, f64, f64)> = Vec::new();
     for point in course.measured() {
         let busy = course.is_busy(point, 0.0);
@@ -106,7 +106,7 @@ fn spans(course: &Course) -> Vec<(bool, f64, f64)> {
         if !busy && course.is_busy(point, RECOVERY) {
             continue;
         }
-        let Point { from, to, .. } = *point;
+        let CoursePoint { from, to, .. } = *point;
         match spans.last_mut() {
             Some((kind, _, end)) if *kind == busy && (from - *end).abs() < 0.5 => *end = to,
             _ => spans.push((busy, from, to)),
@@ -117,17 +117,21 @@ fn spans(course: &Course) -> Vec<(bool, f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::course::Run;
+    use super::super::course::VictimRun;
     use super::*;
     use crate::storage::victim::Ran;
 
     #[test]
     fn what_follows_a_victim_is_neither_quiet_nor_busy() {
-        let points =
-            (0..10).map(f64::from).map(|from| Point { from, to: from + 1.0, ..Point::default() });
+        let points = (0..10).map(f64::from).map(|from| CoursePoint {
+            from,
+            to: from + 1.0,
+            ..CoursePoint::default()
+        });
         let ran = Ran { seconds: 2.0, ..Ran::default() };
-        let run = Run { name: "copy".into(), at: Some(3.0), began: 3.0, ran };
-        let course = Course { points: points.collect(), runs: vec![run], ..Course::default() };
+        let run = VictimRun { name: "copy".into(), at: Some(3.0), began: 3.0, ran };
+        let course =
+            CellCourse { points: points.collect(), runs: vec![run], ..CellCourse::default() };
         assert_eq!(spans(&course), [(false, 0.0, 3.0), (true, 3.0, 5.0), (false, 7.0, 10.0)]);
     }
 }

@@ -16,9 +16,9 @@ use error::Error;
 
 use crate::storage::arm_directory::ArmDirectory;
 use crate::storage::engine::{now, Engine, Work};
-use crate::storage::file::{Arm, Background, Limit, Owed, Study, WarmUp};
+use crate::storage::file::{Background, Limit, Owed, StorageArm, StorageStudy, WarmUp};
 use crate::storage::limit::{describe, Limiter};
-use crate::storage::log::{CellEvent, Device, Log, Sample, Transactions};
+use crate::storage::log::{CellEvent, Device, LoadSample, Log, Transactions};
 use crate::storage::machine::Memory;
 use crate::storage::record::Recorder;
 use crate::storage::server::Server;
@@ -36,9 +36,9 @@ const SPACE_SPARE: u64 = 16 << 20;
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// The study.
-    pub study: &'a Study,
+    pub study: &'a StorageStudy,
     /// The arm.
-    pub arm: &'a Arm,
+    pub arm: &'a StorageArm,
     /// Its name in output: the A/A control has another one than its arm.
     pub name: &'a str,
     /// Number of the block.
@@ -54,7 +54,7 @@ pub struct Task<'a> {
 }
 
 /// How it ended.
-pub enum Outcome {
+pub enum CellEnd {
     /// The cell is complete.
     Complete,
     /// The arm is not possible here.
@@ -64,17 +64,17 @@ pub enum Outcome {
 }
 
 /// Measure a cell.
-pub fn measure(task: Task<'_>) -> Result<Outcome, Error> {
+pub fn measure(task: Task<'_>) -> Result<CellEnd, Error> {
     (task.show)("making its place");
     let place = match ArmDirectory::make(task.arm, task.near) {
         Ok(place) => place,
-        Err(why) => return Ok(Outcome::LeftOut(why)),
+        Err(why) => return Ok(CellEnd::LeftOut(why)),
     };
     let limiter = match task.arm.limits.is_empty() {
         true => None,
         false => match place.device().and_then(|(major, minor)| Limiter::new(major, minor)) {
             Ok(limiter) => Some(limiter),
-            Err(why) => return Ok(Outcome::LeftOut(why)),
+            Err(why) => return Ok(CellEnd::LeftOut(why)),
         },
     };
     let mut log = Log::begin(task.folder, task.name, task.block)?;
@@ -89,9 +89,9 @@ pub fn measure(task: Task<'_>) -> Result<Outcome, Error> {
     };
     cell.log.add(&CellEvent::End { time: now(), early })?;
     match result {
-        _ if stopped => Ok(Outcome::Interrupted),
+        _ if stopped => Ok(CellEnd::Interrupted),
         Err(error) => Err(error),
-        Ok(()) => Ok(Outcome::Complete),
+        Ok(()) => Ok(CellEnd::Complete),
     }
 }
 
@@ -263,7 +263,7 @@ impl<'a> Cell<'a> {
             Some(load) => (load.warm_up, load.warm_up_max.0.as_secs_f64()),
             None => (WarmUp::default(), 0.0),
         };
-        let mut watch = warm_up::Watch::new(warm_up, most);
+        let mut watch = warm_up::WarmUpWatch::new(warm_up, most);
         let length = study.length.0.as_secs_f64();
         let mut began: Option<f64> = None;
         let (started, mut written) = (now(), 0);
@@ -382,7 +382,7 @@ impl<'a> Cell<'a> {
         ));
     }
 
-    fn progress(&self, sample: &Sample, passed: f64, length: f64) {
+    fn progress(&self, sample: &LoadSample, passed: f64, length: f64) {
         let victim = self.victims.as_ref().and_then(Victims::shown).unwrap_or_default();
         let p99 = sample.responses.map_or(0.0, |it| it.p99);
         (self.task.show)(&format!(
@@ -408,7 +408,7 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    fn sample(&mut self, work: &Work) -> Sample {
+    fn sample(&mut self, work: &Work) -> LoadSample {
         let reading = Reading::of_devices(&self.devices);
         let device = self.before.replace(reading.clone()).and_then(|before| {
             let location = self.devices.locations.first()?;
@@ -416,7 +416,7 @@ impl Watched<'_> {
             let counters = |it: &Reading| it.devices.get(&number)?.as_ref().ok().cloned();
             Some(between(&counters(&before)?, &counters(&reading)?))
         });
-        Sample::from_work(work, device, Memory::now())
+        LoadSample::from_work(work, device, Memory::now())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::engine::words::Words;
 use scratch::OsUser;
 
 use crate::storage::engine::now;
-use crate::storage::file::Study;
+use crate::storage::file::StorageStudy;
 use crate::storage::log::CellEvent;
 use crate::storage::tree::forget;
 use crate::storage::victim::{Ran, Running};
@@ -22,7 +22,7 @@ struct Due {
 
 /// The victims of a cell.
 pub struct Victims<'a> {
-    study: &'a Study,
+    study: &'a StorageStudy,
     words: Words,
     /// Who runs them; us without.
     os_user: Option<OsUser>,
@@ -37,7 +37,7 @@ pub struct Victims<'a> {
 impl<'a> Victims<'a> {
     /// All that the study has.
     pub fn new(
-        study: &'a Study,
+        study: &'a StorageStudy,
         words: Words,
         os_user: Option<OsUser>,
         cold: Option<PathBuf>,
@@ -153,7 +153,7 @@ mod tests {
             .to_string()
             + &victim("one", "5, 2")
             + &victim("two", "2, 7");
-        let study = Study::parse(&text).unwrap();
+        let study = StorageStudy::parse(&text).unwrap();
         let mut victims = Victims::new(&study, Words::default(), None, None);
         let order = std::iter::from_fn(|| victims.due.pop()).map(|it| (it.at, it.victim));
         assert_eq!(order.collect::<Vec<_>>(), [(2.0, 0), (2.0, 1), (5.0, 0), (7.0, 1)]);

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::storage::file::WarmUp;
-use crate::storage::log::Sample;
+use crate::storage::log::LoadSample;
 
 /// Samples that are compared: the last ones, and as many before.
 const SAMPLES: usize = 5;
@@ -17,21 +17,21 @@ const FEW_BYTES: f64 = 16e6;
 
 /// Watches the samples of the warm-up.
 #[derive(Debug)]
-pub struct Watch {
+pub struct WarmUpWatch {
     wanted: WarmUp,
     most: f64,
     began: Option<f64>,
-    last: VecDeque<Sample>,
+    last: VecDeque<LoadSample>,
 }
 
-impl Watch {
+impl WarmUpWatch {
     /// `most`: the longest warm-up, seconds.
     pub fn new(wanted: WarmUp, most: f64) -> Self {
         Self { wanted, most, began: None, last: VecDeque::new() }
     }
 
     /// The next sample. Returns why the warm-up is over, if it is.
-    pub fn add(&mut self, sample: &Sample) -> Option<String> {
+    pub fn add(&mut self, sample: &LoadSample) -> Option<String> {
         let began = *self.began.get_or_insert(sample.from);
         let seconds = sample.to - began;
         self.last.push_back(sample.clone());
@@ -58,18 +58,18 @@ impl Watch {
         if self.last.len() < 2 * SAMPLES {
             return false;
         }
-        let on_schedule = |it: &Sample| {
+        let on_schedule = |it: &LoadSample| {
             let off = (it.made() as f64 - it.wanted as f64).abs();
             off <= (RATE * it.wanted as f64).max(2.0) && it.owed as f64 <= it.wanted as f64
         };
-        let mean = |from: usize, of: &dyn Fn(&Sample) -> f64| {
+        let mean = |from: usize, of: &dyn Fn(&LoadSample) -> f64| {
             self.last.iter().skip(from).take(SAMPLES).map(of).sum::<f64>() / SAMPLES as f64
         };
-        let grows = |of: &dyn Fn(&Sample) -> f64, min_value: f64| {
+        let grows = |of: &dyn Fn(&LoadSample) -> f64, min_value: f64| {
             let (before, after) = (mean(0, of), mean(SAMPLES, of));
             after > min_value && after > GROWTH * before
         };
-        let response = |it: &Sample| it.responses.map_or(0.0, |it| it.p50);
+        let response = |it: &LoadSample| it.responses.map_or(0.0, |it| it.p50);
         self.last.iter().all(on_schedule)
             && !grows(&response, 1e-3)
             && !grows(&|it| it.memory.dirty as f64, FEW_BYTES)
@@ -83,8 +83,8 @@ mod tests {
     use crate::storage::machine::Memory;
     use std::time::Duration;
 
-    fn sample(second: usize, made: u64, p50: f64, dirty: u64) -> Sample {
-        Sample {
+    fn sample(second: usize, made: u64, p50: f64, dirty: u64) -> LoadSample {
+        LoadSample {
             from: second as f64,
             to: second as f64 + 1.0,
             wanted: 100,
@@ -97,13 +97,13 @@ mod tests {
                 dirty_limit: 1 << 40,
                 ..Memory::default()
             },
-            ..Sample::default()
+            ..LoadSample::default()
         }
     }
 
     /// The second in which the warm-up ended, and why.
-    fn ended(wanted: WarmUp, of: impl Fn(usize) -> Sample) -> Option<(usize, String)> {
-        let mut watch = Watch::new(wanted, 40.0);
+    fn ended(wanted: WarmUp, of: impl Fn(usize) -> LoadSample) -> Option<(usize, String)> {
+        let mut watch = WarmUpWatch::new(wanted, 40.0);
         (0..100).find_map(|second| Some((second, watch.add(&of(second))?)))
     }
 
@@ -116,11 +116,12 @@ mod tests {
 
     #[test]
     fn steady_means_on_schedule_with_constant_responses_and_dirty_pages() {
-        let steady = |of: &dyn Fn(usize) -> Sample| ended(WarmUp::Steady, of).unwrap();
+        let steady = |of: &dyn Fn(usize) -> LoadSample| ended(WarmUp::Steady, of).unwrap();
         assert_eq!(steady(&|s| sample(s, 100, 1e-3, 0)).0, 9);
         let rate = steady(&|s| sample(s, if s < 7 { 80 } else { 100 }, 1e-3, 0));
         assert_eq!(rate.0, 16);
-        let owed = |s| Sample { owed: if s < 3 { 101 } else { 100 }, ..sample(s, 100, 1e-3, 0) };
+        let owed =
+            |s| LoadSample { owed: if s < 3 { 101 } else { 100 }, ..sample(s, 100, 1e-3, 0) };
         assert_eq!(steady(&owed).0, 12, "more is owed than a second wants");
         assert!(steady(&|s| sample(s, 100, 2e-3 * 1.2f64.powi(s as i32), 0))
             .1

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Checks a study file beyond its syntax. Each message names the key and what it may be.
 
-use super::{Background, Class, Study};
+use super::{Background, Class, StorageStudy};
 
 /// More threads would make fio's reports every second too expensive.
 const MAX_THREADS: usize = 256;
 /// Names of arms that the A/A control needs.
 pub const AGAIN: &str = "again";
 
-pub fn check(study: &Study) -> Result<(), String> {
+pub fn check(study: &StorageStudy) -> Result<(), String> {
     name("name", &study.name)?;
     if study.length.0.as_secs_f64() < 5.0 {
         return Err("for must be 5 s or more".into());
@@ -37,7 +37,7 @@ pub fn check(study: &Study) -> Result<(), String> {
     victims(study)
 }
 
-fn arms(study: &Study) -> Result<(), String> {
+fn arms(study: &StorageStudy) -> Result<(), String> {
     if study.arms.is_empty() {
         return Err("there is no [[arm]]".into());
     }
@@ -97,7 +97,7 @@ fn arms(study: &Study) -> Result<(), String> {
     Ok(())
 }
 
-fn victims(study: &Study) -> Result<(), String> {
+fn victims(study: &StorageStudy) -> Result<(), String> {
     let names: Vec<&str> = study.victims.iter().map(|victim| victim.name.as_str()).collect();
     unique("victim", &names)?;
     for victim in &study.victims {
@@ -219,12 +219,12 @@ limits = [{ at = "3s", write_bytes = "1MB" }]
 
     fn why(from: &str, to: &str) -> String {
         assert!(GOOD.contains(from), "{from}");
-        Study::parse(&GOOD.replace(from, to)).expect_err(to)
+        StorageStudy::parse(&GOOD.replace(from, to)).expect_err(to)
     }
 
     #[test]
     fn a_good_file_is_accepted() {
-        let study = Study::parse(GOOD).unwrap();
+        let study = StorageStudy::parse(GOOD).unwrap();
         assert_eq!(study.starts(&study.victims[0]), [5.0]);
     }
 

@@ -7,11 +7,12 @@ mod size;
 
 pub use check::AGAIN;
 pub use model::{
-    Archive, Arm, Background, Class, Limit, Owed, Quick, Server, Study, Victim, WarmUp,
+    Archive, Background, Class, Limit, Owed, Quick, StorageArm, StorageServer, StorageStudy,
+    Victim, WarmUp,
 };
 pub use size::Size;
 
-impl Study {
+impl StorageStudy {
     /// Parse and check a study file. The error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let study: Self = toml::from_str(text).map_err(|error| error.to_string())?;

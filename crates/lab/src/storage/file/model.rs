@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A study of storage.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Study {
+pub struct StorageStudy {
     /// Its name: letters, digits, hyphens.
     pub name: String,
     /// One line.
@@ -40,7 +40,7 @@ pub struct Study {
     /// The steady load.
     pub background: Option<Background>,
     /// A PostgreSQL server in the arm's directory, with its own load.
-    pub server: Option<Server>,
+    pub server: Option<StorageServer>,
     /// Files outside of the arm's directory for victims to copy.
     pub archive: Option<Archive>,
     /// The commands that are timed.
@@ -48,7 +48,7 @@ pub struct Study {
     pub victims: Vec<Victim>,
     /// What is compared.
     #[serde(rename = "arm")]
-    pub arms: Vec<Arm>,
+    pub arms: Vec<StorageArm>,
     /// What differs in the quick variant.
     #[serde(default)]
     pub quick: Quick,
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for WarmUp {
 /// A PostgreSQL server under test and its load.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
+pub struct StorageServer {
     /// Scale of pgbench's tables.
     pub scale: u32,
     /// Clients of pgbench's TPC-B-like load.
@@ -197,7 +197,7 @@ pub struct Victim {
 /// Where the files are.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Arm {
+pub struct StorageArm {
     /// Its name.
     pub name: String,
     /// Its title in output.
@@ -223,7 +223,7 @@ pub struct Arm {
     pub rate: Option<f64>,
 }
 
-impl Arm {
+impl StorageArm {
     /// The title, or the name.
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)

@@ -7,9 +7,9 @@ use rand::{Rng, SeedableRng};
 use super::*;
 use crate::study::cell::{Machine, Proof};
 use crate::study::file::Study;
-use crate::study::plan::Plan;
+use crate::study::plan::StudyPlan;
 
-fn plan(repeats: usize) -> Plan {
+fn plan(repeats: usize) -> StudyPlan {
     let text = format!(
         "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\n[[arm]]\nname = \"base\"\n[[arm]]\nname = \"one\"\n\
          [[arm]]\nname = \"two\"\n[workload]\nbuiltin = \"select-only\"\nclients = [1, 8]\n\
@@ -17,11 +17,11 @@ fn plan(repeats: usize) -> Plan {
          [[read]]\nname = \"twice\"\nvalue = \"2 * more\"\n[compare]\nreads = [\"tps\"]\n\
          [measure]\nrepeats = {repeats}\n"
     );
-    Plan::new(Study::parse(&text).unwrap(), false, &[]).unwrap()
+    StudyPlan::new(Study::parse(&text).unwrap(), false, &[]).unwrap()
 }
 
 /// Cells of a drifting machine with heavy-tailed noise; the arm "one" has this effect.
-fn cells(plan: &Plan, seed: u64, effect: f64) -> Vec<Cell> {
+fn cells(plan: &StudyPlan, seed: u64, effect: f64) -> Vec<Cell> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut cells = Vec::new();
     for block in 0..plan.study.measure.repeats {
@@ -59,7 +59,7 @@ fn resolved(seed: u64, effect: f64) -> Vec<String> {
     let plan = plan(8);
     comparisons(&plan, &cells(&plan, seed, effect))
         .into_iter()
-        .filter(|it| it.verdict == Verdict::Resolved)
+        .filter(|it| it.verdict == ArmVerdict::Resolved)
         .map(|it| it.arm)
         .collect()
 }
@@ -84,7 +84,7 @@ fn an_effect_beyond_the_noise_is_found_only_in_its_arm() {
 fn the_control_has_figures_and_is_never_an_effect() {
     let plan = plan(8);
     for it in comparisons(&plan, &cells(&plan, 3, 0.05)) {
-        assert_eq!(it.verdict == Verdict::Placebo, it.arm == "base-again");
+        assert_eq!(it.verdict == ArmVerdict::Placebo, it.arm == "base-again");
         assert!(it.again_half_width.is_some() && it.detectable > 0.0);
     }
 }
@@ -93,7 +93,7 @@ fn the_control_has_figures_and_is_never_an_effect() {
 fn five_blocks_resolve_nothing() {
     let plan = plan(5);
     let all = comparisons(&plan, &cells(&plan, 3, 0.5));
-    assert!(all.iter().all(|it| it.verdict != Verdict::Resolved));
+    assert!(all.iter().all(|it| it.verdict != ArmVerdict::Resolved));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn differences_use_the_base_of_the_same_block_and_dependent_values_follow() {
 
 /// The comparison of the arm "one" whose values are the base's times the exponential of `own`, where those of the control
 /// are times that of `again`, by block.
-fn compared(own: fn(f64) -> f64, again: fn(f64) -> f64) -> (Plan, Vec<Cell>, Comparison) {
+fn compared(own: fn(f64) -> f64, again: fn(f64) -> f64) -> (StudyPlan, Vec<Cell>, ArmComparison) {
     let plan = plan(8);
     let mut all = cells(&plan, 1, 0.0);
     for cell in &mut all {
@@ -144,19 +144,19 @@ fn a_change_is_that_of_its_logs_and_has_to_exceed_the_control() {
     ] {
         assert!((ours / expected - 1.0).abs() < 1e-6, "{ours} is not {expected}: {found:?}");
     }
-    assert_eq!(found.verdict, Verdict::Resolved);
+    assert_eq!(found.verdict, ArmVerdict::Resolved);
     let (.., found) = compared(own, |block| 0.2 * (block - 3.5));
-    assert_eq!(found.verdict, Verdict::Inconclusive, "the control changed by more: {found:?}");
+    assert_eq!(found.verdict, ArmVerdict::Inconclusive, "the control changed by more: {found:?}");
     // By itself it would be an effect: its probability is 0.02.
     let (.., found) = compared(|block| if block == 7.0 { 0.05 } else { 0.01 }, |_| 0.0);
     assert!((found.holm_p / found.t_p - 4.0).abs() < 1e-6 && found.t_p < 0.05, "{found:?}");
-    assert_eq!(found.verdict, Verdict::Inconclusive);
+    assert_eq!(found.verdict, ArmVerdict::Inconclusive);
 }
 
 #[test]
 fn an_arm_in_percent_is_of_the_base() {
     let (plan, cells, _) = compared(|_| 0.5f64.ln(), |_| 0.0);
-    let head = crate::engine::journal::Head {
+    let head = crate::engine::journal::RunHead {
         quick: false,
         directories: Vec::new(),
         seconds: None,

@@ -44,13 +44,13 @@ struct Totals {
 }
 
 /// Counters of all measured backends, in the meter's order; `None` for one that has ended.
-pub struct Reading {
+pub struct BackendReading {
     at: Instant,
     totals: Vec<Option<Totals>>,
 }
 
 /// The measured backends of one segment.
-pub struct Meter {
+pub struct BackendMeter {
     segment: Segment,
     of: CostOf,
     counter: u32,
@@ -59,7 +59,7 @@ pub struct Meter {
     backends: Vec<Backend>,
 }
 
-impl Meter {
+impl BackendMeter {
     /// A meter for the client backends of this segment. An error if they cannot be measured: their
     /// processes are not visible, no probe counts commands, or `of` needs statements and none are kept.
     pub fn new(segment: Segment, of: CostOf) -> Result<Self, Error> {
@@ -134,7 +134,7 @@ impl Meter {
     }
 
     /// Reads the counters of all backends.
-    pub fn read(&self) -> Result<Reading, Error> {
+    pub fn read(&self) -> Result<BackendReading, Error> {
         let mut totals = Vec::with_capacity(self.backends.len());
         let at = Instant::now();
         for backend in &self.backends {
@@ -151,7 +151,7 @@ impl Meter {
                 }
             });
         }
-        Ok(Reading { at, totals })
+        Ok(BackendReading { at, totals })
     }
 
     /// Duration of a reading: the median of 21.
@@ -167,10 +167,10 @@ impl Meter {
     }
 }
 
-impl Reading {
+impl BackendReading {
     /// The difference from an earlier reading of the same backends; `None` when a counter went
     /// backwards, because it was reset or its slot has a new owner.
-    pub fn since(&self, earlier: &Reading) -> Option<Slice> {
+    pub fn since(&self, earlier: &BackendReading) -> Option<Slice> {
         let mut slice = Slice {
             wall_ns: u64::try_from(self.at.duration_since(earlier.at).as_nanos()).ok()?,
             ..Slice::default()
@@ -191,7 +191,7 @@ impl Reading {
 mod tests {
     use super::*;
 
-    fn reading(at: Instant, totals: &[Option<(u64, u64, u64, u64)>]) -> Reading {
+    fn reading(at: Instant, totals: &[Option<(u64, u64, u64, u64)>]) -> BackendReading {
         let totals = totals
             .iter()
             .map(|t| {
@@ -203,7 +203,7 @@ mod tests {
                 })
             })
             .collect();
-        Reading { at, totals }
+        BackendReading { at, totals }
     }
 
     #[test]

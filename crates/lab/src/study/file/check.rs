@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::ops::{Range, RangeBounds};
 use std::time::Duration;
 
-use super::{ArmLevel, Design, Read, Source, Study};
+use super::{ArmLevel, Design, Read, ReadSource, Study};
 use crate::study::expression::Expression;
 use crate::study::selector::Selector;
 
@@ -138,9 +138,9 @@ impl Study {
             }
             let wrong = |what: String| format!("read \"{}\": {what}", read.name);
             match read.source()? {
-                Source::Of(_) | Source::Sql(..) | Source::Line(..) => {}
-                Source::Interval(path) => drop(Selector::parse(path).map_err(wrong)?),
-                Source::Value(text) => {
+                ReadSource::Of(_) | ReadSource::Sql(..) | ReadSource::Line(..) => {}
+                ReadSource::Interval(path) => drop(Selector::parse(path).map_err(wrong)?),
+                ReadSource::Value(text) => {
                     let expression = Expression::parse(text).map_err(wrong)?;
                     // Only earlier reads are allowed, so references cannot be circular.
                     let unknown = |name: &&str| !known.contains(name) || *name == read.name;
@@ -148,9 +148,11 @@ impl Study {
                         return Err(wrong(format!("no read \"{name}\" precedes it")));
                     }
                 }
-                Source::OverBase(of) if known.contains(of) && of != read.name => {}
-                Source::OverBase(of) => return Err(wrong(format!("no read \"{of}\" precedes it"))),
-                Source::Series(of, _) => match self.read(of) {
+                ReadSource::OverBase(of) if known.contains(of) && of != read.name => {}
+                ReadSource::OverBase(of) => {
+                    return Err(wrong(format!("no read \"{of}\" precedes it")))
+                }
+                ReadSource::Series(of, _) => match self.read(of) {
                     Some(other) if other.series && other.name != read.name => {}
                     Some(_) => {
                         let what = format!("read \"{of}\" keeps no series (series = true)");
@@ -200,8 +202,8 @@ impl Study {
         }
         for read in &self.reads {
             let available = match read.source()? {
-                Source::Of(measured) => measured.is_of_slices(),
-                Source::Value(_) | Source::OverBase(_) => !read.series,
+                ReadSource::Of(measured) => measured.is_of_slices(),
+                ReadSource::Value(_) | ReadSource::OverBase(_) => !read.series,
                 _ => false,
             };
             if !available {

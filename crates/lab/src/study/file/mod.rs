@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::engine::time::Time;
-pub use read::{Better, From, Measured, Per, Read, Source, Take, When};
+pub use read::{Better, From, MeasuredProcesses, Per, Read, ReadSource, Take, When};
 pub use show::{Chart, ChartKind, Fit, FitKind, Listing, Rows, Show, Table};
 
 /// A study as written in its file.

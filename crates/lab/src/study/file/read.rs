@@ -16,7 +16,7 @@ pub struct Read {
     pub series: bool,
     #[serde(default = "four")]
     pub digits: usize,
-    pub of: Option<Measured>,
+    pub of: Option<MeasuredProcesses>,
     pub interval: Option<String>,
     pub per: Option<Per>,
     pub sql: Option<String>,
@@ -44,7 +44,7 @@ pub enum Better {
 /// Figures that every study can measure; docs/studies.md lists their units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Measured {
+pub enum MeasuredProcesses {
     Throughput,
     LatencyMean,
     LatencyP50,
@@ -66,7 +66,7 @@ pub enum Measured {
     ClockReading,
 }
 
-impl Measured {
+impl MeasuredProcesses {
     /// Its unit; "1" for a plain number.
     pub fn unit(self) -> &'static str {
         match self {
@@ -155,8 +155,8 @@ pub enum Take {
 
 /// Where a read's figure comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Source<'a> {
-    Of(Measured),
+pub enum ReadSource<'a> {
+    Of(MeasuredProcesses),
     Interval(&'a str),
     Sql(&'a str, When),
     Line(&'a str, From),
@@ -182,21 +182,23 @@ impl Read {
     /// Its unit, given in the file or that of what every study measures; `None`: unknown.
     pub fn unit(&self) -> Option<&str> {
         match self.unit.as_str() {
-            "" => self.of.map(Measured::unit),
+            "" => self.of.map(MeasuredProcesses::unit),
             unit => Some(unit),
         }
     }
 
     /// Where its figure comes from. An error unless exactly one of the seven keys is given.
-    pub fn source(&self) -> Result<Source<'_>, String> {
+    pub fn source(&self) -> Result<ReadSource<'_>, String> {
         let ways = [
-            self.of.map(Source::Of),
-            self.interval.as_deref().map(Source::Interval),
-            self.sql.as_deref().map(|sql| Source::Sql(sql, self.when.unwrap_or_default())),
-            self.line.as_deref().map(|line| Source::Line(line, self.from.unwrap_or_default())),
-            self.value.as_deref().map(Source::Value),
-            self.over_base.as_deref().map(Source::OverBase),
-            self.series_of.as_deref().map(|of| Source::Series(of, self.take.unwrap_or(Take::Mean))),
+            self.of.map(ReadSource::Of),
+            self.interval.as_deref().map(ReadSource::Interval),
+            self.sql.as_deref().map(|sql| ReadSource::Sql(sql, self.when.unwrap_or_default())),
+            self.line.as_deref().map(|line| ReadSource::Line(line, self.from.unwrap_or_default())),
+            self.value.as_deref().map(ReadSource::Value),
+            self.over_base.as_deref().map(ReadSource::OverBase),
+            self.series_of
+                .as_deref()
+                .map(|of| ReadSource::Series(of, self.take.unwrap_or(Take::Mean))),
         ];
         let mut given = ways.into_iter().flatten();
         match (given.next(), given.next()) {
