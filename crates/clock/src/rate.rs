@@ -44,7 +44,7 @@ impl Rate {
     /// The line of least squares through the pairs; None for fewer than three. The error is twice the
     /// slope's standard error, plus the uncertainty from the width of the readings at either end and
     /// from `step`, the ticks by which the clock advances at once.
-    pub fn of(instants: &[ReadingPair], step: u64) -> Option<Self> {
+    pub fn fit(instants: &[ReadingPair], step: u64) -> Option<Self> {
         let first = instants.first().filter(|_| instants.len() >= 3)?;
         let n = instants.len() as f64;
         let points = || {
@@ -90,7 +90,7 @@ mod tests {
         // 2.6 ticks a nanosecond and 3 ppm more, each reading off by up to 20 ticks.
         let truth = 2.6 * (1.0 + 3e-6);
         let noise = |at: u64| (at / 100_000_000 * 7_919 % 41) as f64 - 20.0;
-        let rate = Rate::of(&instants(|at| (at as f64 * truth + noise(at)) as u64), 0).unwrap();
+        let rate = Rate::fit(&instants(|at| (at as f64 * truth + noise(at)) as u64), 0).unwrap();
         assert!((rate.ticks / truth - 1.0).abs() < rate.error, "{rate:?}");
         assert!(rate.error < 1e-7, "{rate:?}");
         assert!(rate.off < 20.0, "{rate:?}");
@@ -99,20 +99,20 @@ mod tests {
     #[test]
     fn a_rate_that_changes_has_a_wide_error() {
         let slow_then_fast = |at: u64| at + at.saturating_sub(8_500_000_000) / 1_000;
-        let rate = Rate::of(&instants(slow_then_fast), 0).unwrap();
+        let rate = Rate::fit(&instants(slow_then_fast), 0).unwrap();
         assert!(rate.error > 2e-5 && rate.off > 1e5, "{rate:?}");
     }
 
     #[test]
     fn the_error_includes_the_step_of_a_coarse_clock() {
         let coarse = |at: u64| at / 40_000_000 * 40_000_000;
-        let rate = Rate::of(&instants(coarse), 40_000_000).unwrap();
+        let rate = Rate::fit(&instants(coarse), 40_000_000).unwrap();
         assert!((rate.ticks - 1.0).abs() < rate.error && rate.error > 0.01, "{rate:?}");
     }
 
     #[test]
     fn too_little_gives_no_rate() {
-        assert_eq!(Rate::of(&instants(|at| at)[..2], 0), None);
-        assert_eq!(Rate::of(&instants(|_| 5), 0), None);
+        assert_eq!(Rate::fit(&instants(|at| at)[..2], 0), None);
+        assert_eq!(Rate::fit(&instants(|_| 5), 0), None);
     }
 }

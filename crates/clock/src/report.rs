@@ -176,7 +176,7 @@ impl ClockReport {
     ) -> Option<Self> {
         // Equal readings show that it rests between its steps.
         let step = measured.steps.min().filter(|_| measured.steps.zeros() > 0).unwrap_or(0);
-        let rate = Rate::of(&measured.instants, step);
+        let rate = Rate::fit(&measured.instants, step);
         let found = rate.map(|rate| 1.0 / rate.ticks).or(nominal.map(|hz| 1e9 / hz));
         let ns_per_tick = source.ns_per_tick().or(found)?;
         let name = source.name().to_string();

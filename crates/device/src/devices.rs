@@ -13,7 +13,7 @@ use crate::locations::{candidates, usual, Location, LocationKind};
 use crate::mounts::{Mount, Mounts};
 use crate::number::DeviceNumber;
 use crate::problem::Problem;
-use crate::root::{Found, Root};
+use crate::root::{FileIdentity, Root};
 use crate::space_query::Pending;
 use crate::system::System;
 
@@ -243,7 +243,7 @@ impl Resolver<'_> {
     fn file_system(
         &mut self,
         namespace: usize,
-        found: &Found,
+        found: &FileIdentity,
         depth: u32,
     ) -> Result<usize, Problem> {
         // The kernel's number of a mount is the same in every table; a table may omit mounts outside
@@ -261,14 +261,14 @@ impl Resolver<'_> {
         }
         let at = self.file_systems.len();
         self.by_mount.insert((namespace, mount.id), at);
-        self.file_systems.push(FileSystem::of(&mount, namespace > 0, found));
+        self.file_systems.push(FileSystem::from_mount(&mount, namespace > 0, found));
         self.file_systems[at].backing = self.backing(namespace, &mount, depth);
         Ok(at)
     }
 
     /// A mount that no table lists: after a chroot into a directory that is no mount point, the
     /// tables omit the mount of that directory. Process 1's table may list it.
-    fn unlisted(&self, found: &Found) -> Option<Mount> {
+    fn unlisted(&self, found: &FileIdentity) -> Option<Mount> {
         let number = found.device?;
         let table = std::fs::read(self.system.proc.path(1, "mountinfo")).unwrap_or_default();
         let first = Mounts::parse(&table);

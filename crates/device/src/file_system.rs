@@ -9,7 +9,7 @@ use crate::backing::{Backing, NoDevice};
 use crate::mounts::{text, Mount};
 use crate::number::DeviceNumber;
 use crate::problem::lossy;
-use crate::root::Found;
+use crate::root::FileIdentity;
 
 /// One mount. A file system that is mounted twice is listed twice, with the same `number`.
 #[derive(Debug, Clone, Serialize)]
@@ -53,7 +53,7 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    pub(crate) fn of(mount: &Mount, outside: bool, found: &Found) -> FileSystem {
+    pub(crate) fn from_mount(mount: &Mount, outside: bool, found: &FileIdentity) -> FileSystem {
         let super_options = text(&mount.super_options);
         let read_only = |options: &str| options.split(',').any(|option| option == "ro");
         FileSystem {

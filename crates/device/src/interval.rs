@@ -151,7 +151,7 @@ impl Interval {
             .keys()
             .map(|&number| {
                 let (figures, problem) = match device(a, b, number) {
-                    Ok(step) => (Some(DeviceFigures::of(&step, seconds)), None),
+                    Ok(step) => (Some(DeviceFigures::from_counters(&step, seconds)), None),
                     Err(problem) => (None, Some(problem)),
                 };
                 DeviceRow { number, figures, problem }
@@ -198,7 +198,7 @@ fn device(a: &Reading, b: &Reading, number: DeviceNumber) -> Result<DiskCounters
 }
 
 impl DeviceFigures {
-    fn of(step: &DiskCounters, seconds: f64) -> DeviceFigures {
+    fn from_counters(step: &DiskCounters, seconds: f64) -> DeviceFigures {
         let rate = |count: u64| count as f64 / seconds;
         let bytes = |sectors: u64| rate(sectors.saturating_mul(SECTOR_BYTES));
         let average = |ms: u64, count: u64| (count > 0).then(|| ms as f64 / count as f64);
@@ -262,12 +262,12 @@ fn server(a: &GroupCounters, b: &GroupCounters, seconds: f64) -> Result<ServerIo
         std::cmp::Reverse(step.read_bytes.saturating_add(step.written_bytes))
     });
     Ok(ServerIo {
-        figures: IoFigures::of(total, seconds),
+        figures: IoFigures::from_counters(total, seconds),
         processes_count: b.processes.len(),
         refused: b.refused,
         processes: processes
             .into_iter()
-            .map(|(pid, step)| ProcessRow { pid, figures: IoFigures::of(step, seconds) })
+            .map(|(pid, step)| ProcessRow { pid, figures: IoFigures::from_counters(step, seconds) })
             .collect(),
     })
 }
@@ -282,7 +282,7 @@ fn one(a: &GroupCounters, pid: u32, now: &ProcessCounters) -> Option<IoCounters>
 }
 
 impl IoFigures {
-    fn of(step: IoCounters, seconds: f64) -> IoFigures {
+    fn from_counters(step: IoCounters, seconds: f64) -> IoFigures {
         let rate = |count: u64| count as f64 / seconds;
         let cached = step.read_bytes.saturating_sub(step.device_read_bytes);
         IoFigures {
@@ -340,9 +340,11 @@ mod tests {
             utilisation_percent: 75.0,
             in_flight: 7,
         };
-        assert_eq!(DeviceFigures::of(&step, 2.0), expected);
-        let idle =
-            DeviceFigures::of(&DiskCounters { busy_ms: 2100, ..DiskCounters::default() }, 2.0);
+        assert_eq!(DeviceFigures::from_counters(&step, 2.0), expected);
+        let idle = DeviceFigures::from_counters(
+            &DiskCounters { busy_ms: 2100, ..DiskCounters::default() },
+            2.0,
+        );
         assert_eq!((idle.read_ms, idle.write_ms, idle.flush_ms), (None, None, None));
         assert_eq!((idle.discards_per_second, idle.utilisation_percent), (None, 100.0));
     }
@@ -358,7 +360,7 @@ mod tests {
             device_written_bytes: 500,
             cancelled_bytes: 100,
         };
-        let figures = IoFigures::of(step, 2.0);
+        let figures = IoFigures::from_counters(step, 2.0);
         let expected = IoFigures {
             reads_per_second: 1.0,
             read_bytes_per_second: 500.0,
@@ -370,9 +372,9 @@ mod tests {
             from_page_cache_percent: Some(75.0),
         };
         assert_eq!(figures, expected);
-        let ahead = IoFigures::of(IoCounters { device_read_bytes: 2000, ..step }, 2.0);
+        let ahead = IoFigures::from_counters(IoCounters { device_read_bytes: 2000, ..step }, 2.0);
         assert_eq!(ahead.from_page_cache_percent, Some(0.0), "the kernel read ahead");
-        let none = IoFigures::of(IoCounters { read_bytes: 0, ..step }, 2.0);
+        let none = IoFigures::from_counters(IoCounters { read_bytes: 0, ..step }, 2.0);
         assert_eq!(none.from_page_cache_percent, None);
     }
 

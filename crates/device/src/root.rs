@@ -42,7 +42,7 @@ struct OtherRoot {
 
 /// A file or directory.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FileIdentity {
     fd: OwnedFd,
     /// The kernel's number of its mount, since Linux 5.8: the one in the tables of mounts.
     pub mount_id: Option<u64>,
@@ -89,7 +89,7 @@ impl Root {
     }
 
     /// Find a file or directory; symbolic links are followed.
-    pub fn find(&self, path: &Path) -> Result<Found, Problem> {
+    pub fn find(&self, path: &Path) -> Result<FileIdentity, Problem> {
         let fd = self.open(path, path_flags()).map_err(|errno| self.explain(path, errno))?;
         // Without a question to the file system, so that a slow network causes no wait.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
@@ -103,7 +103,7 @@ impl Root {
         let mount_id = id(common, StatxFlags::MNT_ID);
         let unique_mount_id = id(stat(MNT_ID_UNIQUE), MNT_ID_UNIQUE).or(mount_id);
         let path = name_of(&fd).map_or_else(|| path.to_path_buf(), |name| self.inside(name));
-        Ok(Found { fd, mount_id, unique_mount_id, device, path })
+        Ok(FileIdentity { fd, mount_id, unique_mount_id, device, path })
     }
 
     /// A path of ours as it is under this root.
@@ -155,10 +155,10 @@ impl Root {
     }
 }
 
-impl Found {
+impl FileIdentity {
     /// The space on its file system.
     pub fn space(&self) -> Result<Space, Problem> {
-        Ok(Space::of(&fstatvfs(&self.fd)?))
+        Ok(Space::from_statvfs(&fstatvfs(&self.fd)?))
     }
 
     /// The type of its file system, for a mount that no table lists.

@@ -22,7 +22,7 @@ pub struct Space {
 }
 
 impl Space {
-    pub(crate) fn of(stat: &StatVfs) -> Space {
+    pub(crate) fn from_statvfs(stat: &StatVfs) -> Space {
         let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
         Space {
             total_bytes: bytes(stat.f_blocks),
@@ -62,6 +62,6 @@ mod tests {
             inodes_free: 20,
             inodes_available: 15,
         };
-        assert_eq!(Space::of(&stat), expected);
+        assert_eq!(Space::from_statvfs(&stat), expected);
     }
 }

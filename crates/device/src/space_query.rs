@@ -16,7 +16,7 @@ use crate::space::Space;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The space on a file system, or why it is unknown.
-pub(crate) type Answer = Result<Space, Problem>;
+pub(crate) type SpaceReply = Result<Space, Problem>;
 
 /// The file system of a mount.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Question {
 
 impl Question {
     /// Ask, however long it takes. Another file system may be mounted there by now.
-    pub fn ask(&self) -> Answer {
+    pub fn ask(&self) -> SpaceReply {
         let found = self.root.find(&self.path)?;
         match found.unique_mount_id == self.unique_mount_id {
             true => found.space(),
@@ -42,12 +42,12 @@ impl Question {
 
 /// Questions to slow file systems that have no answer yet, by mount.
 #[derive(Debug, Default)]
-pub(crate) struct Pending(Mutex<HashMap<u64, Receiver<Answer>>>);
+pub(crate) struct Pending(Mutex<HashMap<u64, Receiver<SpaceReply>>>);
 
 impl Pending {
     /// Ask, but wait no longer than [`PATIENCE`]. A mount whose earlier question is pending is not
     /// asked again.
-    pub fn ask(&self, questions: Vec<Question>) -> Vec<(u64, Answer)> {
+    pub fn ask(&self, questions: Vec<Question>) -> Vec<(u64, SpaceReply)> {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = Instant::now() + PATIENCE;
         let ids: Vec<u64> = questions.iter().map(|question| question.mount_id).collect();

@@ -13,7 +13,7 @@ use crate::diagnosis::Diagnosis;
 
 /// What is wrong with a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Diagnoses {
     /// The time looked at.
     pub diagnosed_seconds: f64,
     /// Whether nothing is wrong; `None`: nothing was measured.
@@ -26,7 +26,7 @@ pub struct Answer {
 
 /// A line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct DiagnosisLine {
     /// Its text, indented.
     pub text: String,
     /// Whether it says what is wrong, or that nothing is.
@@ -36,13 +36,13 @@ pub struct Line {
 /// Spaces before what follows a number, and before a consequence.
 const INDENT: usize = 3;
 
-impl Answer {
+impl Diagnoses {
     /// Of the last seconds of a reading, or else of its interval.
-    pub fn of(reading: &Reading) -> Answer {
-        let case = Case::of(reading);
+    pub fn examine(reading: &Reading) -> Diagnoses {
+        let case = Case::from_reading(reading);
         let measured = case.whole.level != Level::Off || case.whole.instrumented_seconds > 0.0;
         let diagnoses = diagnose(&case);
-        Answer {
+        Diagnoses {
             diagnosed_seconds: case.whole.interval_seconds,
             healthy: measured.then_some(diagnoses.is_empty()),
             diagnoses,
@@ -63,7 +63,7 @@ impl Answer {
     }
 
     /// The diagnoses as text of at most `width` characters a line.
-    pub fn lines(&self, width: usize) -> Vec<Line> {
+    pub fn lines(&self, width: usize) -> Vec<DiagnosisLine> {
         let mut out = Vec::new();
         match self.healthy {
             None => add(
@@ -78,7 +78,7 @@ impl Answer {
         }
         for (n, it) in self.diagnoses.iter().enumerate() {
             if n > 0 {
-                out.push(Line { text: String::new(), strong: false });
+                out.push(DiagnosisLine { text: String::new(), strong: false });
             }
             let indent = if it.consequence_of.is_some() { INDENT } else { 0 };
             let first = format!("{:indent$}{}. ", "", n + 1);
@@ -93,11 +93,11 @@ impl Answer {
     }
 }
 
-fn add(out: &mut Vec<Line>, text: &str, indents: [&str; 2], width: usize, strong: bool) {
+fn add(out: &mut Vec<DiagnosisLine>, text: &str, indents: [&str; 2], width: usize, strong: bool) {
     let space = width.saturating_sub(indents[1].len()).max(1);
     for (n, part) in wrap(text, space).into_iter().enumerate() {
         let indent = indents[usize::from(n > 0)];
-        out.push(Line { text: format!("{indent}{part}"), strong });
+        out.push(DiagnosisLine { text: format!("{indent}{part}"), strong });
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn it_names_the_time_the_share_and_the_culprit() {
-        let answer = Answer::of(&blocked());
+        let answer = Diagnoses::examine(&blocked());
         assert_eq!(answer.healthy, Some(false));
         let lines: Vec<String> = answer.lines(200).into_iter().map(|line| line.text).collect();
         let at = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap();
@@ -146,7 +146,7 @@ mod tests {
         reading.interval.instrumented_seconds = 0.0;
         reading.interval.ledger.clear();
         reading.uncovered_processes = Some(2);
-        let answer = Answer::of(&reading);
+        let answer = Diagnoses::examine(&reading);
         assert_eq!(answer.healthy, None);
         assert!(answer.lines(80)[0].text.starts_with("Nothing is measured at level off"));
         assert!(answer.uncovered().unwrap().starts_with("2 processes of the server are not"));
@@ -161,7 +161,7 @@ mod tests {
         interval.sessions.clear();
         reading.blocking = None;
         reading.recent = Some(Box::new(view::Recent { interval, statements: None }));
-        let answer = Answer::of(&reading);
+        let answer = Diagnoses::examine(&reading);
         assert_eq!((answer.diagnosed_seconds, answer.healthy), (10.0, Some(true)));
     }
 }

@@ -5,7 +5,7 @@ use segment::interval::{AccountRow, Interval, SessionRow};
 use segment::kernel::KernelView;
 use view::blocking::Forest;
 use view::io::Checkpoint;
-use view::statements::{beginning, ActivityRow, PlanRow, StatementRow, Statements};
+use view::statements::{beginning, ActivityRow, PlanRow, StatementFigures, StatementsTable};
 use view::units::percent;
 use view::vacuum::Vacuum;
 use view::Reading;
@@ -23,7 +23,7 @@ pub struct Case<'c> {
     /// The sessions of a recording, whose activities are known from samples: the interval has none then.
     pub sampled: &'c [SessionRow],
     /// The statements of the same time; `None`: they are not counted.
-    pub statements: Option<&'c Statements>,
+    pub statements: Option<&'c StatementsTable>,
     /// The checkpoints that ended in that time, or shortly before, oldest first.
     pub checkpoints: &'c [Checkpoint],
     /// Who blocked whom at its end; `None`: not known.
@@ -39,7 +39,7 @@ const RECENT: f64 = 60.0;
 
 impl<'c> Case<'c> {
     /// What a live view shows: of the last seconds, if it has them, else of the interval.
-    pub fn of(reading: &'c Reading) -> Case<'c> {
+    pub fn from_reading(reading: &'c Reading) -> Case<'c> {
         let (interval, statements) = match &reading.recent {
             Some(recent) => (&recent.interval, &recent.statements),
             None => (&reading.interval, &reading.statements),
@@ -71,7 +71,7 @@ impl<'c> Case<'c> {
     }
 
     /// The statements that clients sent, most time first, without tally's own.
-    pub(crate) fn statement_rows(&self) -> impl Iterator<Item = &'c StatementRow> {
+    pub(crate) fn statement_rows(&self) -> impl Iterator<Item = &'c StatementFigures> {
         let rows = self.statements.map_or(&[][..], |it| &it.rows);
         rows.iter().filter(|row| row.toplevel && row.queryid.is_some() && !row.own)
     }
@@ -124,8 +124,8 @@ impl<'c> Case<'c> {
     pub(crate) fn statement(
         &self,
         wanted: impl Fn(&ActivityRow) -> bool,
-    ) -> Option<(&'c StatementRow, f64)> {
-        let seconds = |row: &StatementRow| -> f64 {
+    ) -> Option<(&'c StatementFigures, f64)> {
+        let seconds = |row: &StatementFigures| -> f64 {
             row.activities.iter().filter(|a| wanted(a)).map(|a| a.seconds).sum()
         };
         let row = self.statement_rows().max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
@@ -142,7 +142,7 @@ impl<'c> Case<'c> {
 }
 
 /// A statement in a sentence: its id and the beginning of its text.
-pub(crate) fn words(row: &StatementRow) -> String {
+pub(crate) fn words(row: &StatementFigures) -> String {
     let shown = beginning(row.text(), TEXT);
     match row.queryid {
         Some(id) => format!("statement {id} ({shown})"),

@@ -10,7 +10,7 @@ mod case;
 mod diagnosis;
 mod rules;
 
-pub use answer::{Answer, Line};
+pub use answer::{Diagnoses, DiagnosisLine};
 pub use case::Case;
 pub use diagnosis::{Confidence, Diagnosis, Rule};
 

@@ -14,45 +14,41 @@ pub enum Error {
     /// Any other failure; holds the message.
     #[error("{0}")]
     Failed(String),
-    /// A segment cannot be found or read.
-    #[error(transparent)]
-    Segment(#[from] segment::Error),
-    /// A scratch cluster or its load failed.
-    #[error(transparent)]
-    Scratch(#[from] scratch::Error),
-    /// The server reported an error, or the connection failed.
-    #[error(transparent)]
-    Server(#[from] pq::Error),
-    /// The same of a scratch server.
+    /// A scratch server reported an error.
     #[cfg(feature = "postgres")]
     #[error("{}", server_says(.0))]
     Postgres(#[from] postgres::Error),
     /// Reading input or writing output failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// A recording cannot be written or read.
-    #[error(transparent)]
-    Recording(#[from] recording::Error),
     /// A command run on behalf of the user ended with this exit status; it has printed the reason itself.
     #[error("the command ended with exit status {0}")]
     Command(u8),
     /// JSON could not be written.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
+    /// An error of one of the crates, each of which says how its error becomes this one (`From`).
+    #[error(transparent)]
+    Cause(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
+    /// The error of a crate.
+    pub fn from_cause(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
+        Self::Cause(Box::new(cause))
+    }
+
+    /// The cause, if it is an error of this type.
+    pub fn cause<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        match self {
+            Self::Cause(cause) => cause.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether the command line is invalid.
     pub fn is_usage(&self) -> bool {
-        use recording::Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};
-        match self {
-            Self::Usage(_) => true,
-            Self::Recording(error) => matches!(
-                error,
-                Backwards { .. } | EmptyRange { .. } | NoSuchHost { .. } | SeveralHosts { .. }
-            ),
-            _ => false,
-        }
+        matches!(self, Self::Usage(_))
     }
 
     /// Whether the reader closed the output; the command then ends without a message.
@@ -83,19 +79,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_or_a_host_that_is_not_there_is_a_mistake_of_the_command_line() {
-        use recording::Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};
-        let (text, path) = (String::new, std::path::PathBuf::new);
-        for (error, is_usage) in [
-            (Backwards { from: text(), to: text() }, true),
-            (EmptyRange { from: text(), to: text(), begin: text(), end: text() }, true),
-            (NoSuchHost { path: path(), host: text(), hosts: Vec::new() }, true),
-            (SeveralHosts { path: path(), hosts: Vec::new() }, true),
-            (recording::Error::Empty { path: path() }, false),
-        ] {
-            assert_eq!(Error::from(error).is_usage(), is_usage);
-        }
-        assert!(Error::Usage(text()).is_usage() && !Error::Failed(text()).is_usage());
+    fn a_cause_is_found_by_its_type_and_speaks_for_itself() {
+        let error = Error::from_cause(std::fmt::Error);
+        assert_eq!(error.cause::<std::fmt::Error>(), Some(&std::fmt::Error));
+        assert!(error.cause::<std::io::Error>().is_none());
+        assert_eq!(error.to_string(), std::fmt::Error.to_string());
+        assert!(Error::Usage(String::new()).is_usage() && !error.is_usage());
     }
 
     #[test]

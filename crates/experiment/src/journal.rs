@@ -39,7 +39,7 @@ pub struct Head {
 
 /// What the directory holds about a run, apart from its cells: run.json.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Kept {
+pub struct RunRecord {
     /// How the cells were run.
     pub head: Head,
     /// The machine.
@@ -60,7 +60,7 @@ pub struct Journal {
     _lock: File,
     cells: File,
     /// The content of run.json.
-    pub kept: Kept,
+    pub kept: RunRecord,
 }
 
 impl Journal {
@@ -78,7 +78,7 @@ impl Journal {
             Error::Failed(format!("{}: another run is at work there", folder.display()))
         })?;
         let study = folder.join(STUDY);
-        let mut kept = Kept { head, host, left_out: Vec::new(), failed: Vec::new() };
+        let mut kept = RunRecord { head, host, left_out: Vec::new(), failed: Vec::new() };
         let mut cells = Vec::new();
         if study.exists() {
             let same = files::read_text(&study, LARGEST).is_ok_and(|kept| kept == text);
@@ -134,20 +134,20 @@ impl Journal {
     }
 }
 
-fn write_kept(folder: &Path, kept: &Kept) -> Result<(), Error> {
+fn write_kept(folder: &Path, kept: &RunRecord) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(kept)? + "\n";
     replace(&folder.join(HEAD), text.as_bytes())
 }
 
 /// Read a run's directory: the text of the study, the cells, and the content of run.json.
-pub fn read<C: DeserializeOwned>(folder: &Path) -> Result<(String, Vec<C>, Kept), Error> {
+pub fn read<C: DeserializeOwned>(folder: &Path) -> Result<(String, Vec<C>, RunRecord), Error> {
     let kept = read_kept(folder)?;
     let path = folder.join(STUDY);
     let study = files::read_text(&path, LARGEST).map_err(|error| at(&path, &error))?;
     Ok((study, read_cells(folder)?, kept))
 }
 
-fn read_kept(folder: &Path) -> Result<Kept, Error> {
+fn read_kept(folder: &Path) -> Result<RunRecord, Error> {
     let path = folder.join(HEAD);
     let text = files::read_text(&path, LARGEST).map_err(|error| {
         Error::Failed(format!(

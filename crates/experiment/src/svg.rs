@@ -28,7 +28,7 @@ pub struct Spot {
 
 /// A line of a chart.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct ChartLine {
     /// Name in the legend.
     pub name: String,
     /// Its points, from left to right.
@@ -69,7 +69,7 @@ struct Axis {
 
 impl Axis {
     /// An axis from zero or the minimum to the maximum or above, in steps of 1, 2 or 5.
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    fn spanning(values: impl Iterator<Item = f64>) -> Self {
         let (mut low, mut high) = (0.0f64, 0.0f64);
         for value in values.filter(|value| value.is_finite()) {
             low = low.min(value);
@@ -142,13 +142,13 @@ fn chart(frame: Frame<'_>, content: Markup, legend: &[(usize, &str)]) -> Markup 
 /// Draw lines over a horizontal axis with these ticks. `dashes` are vertical lines with their texts.
 pub fn lines(
     frame: Frame<'_>,
-    lines: &[Line],
+    lines: &[ChartLine],
     ticks: &[f64],
     axis_name: &str,
     dashes: &[(f64, String)],
 ) -> Markup {
     let spots = || lines.iter().flat_map(|line| &line.spots);
-    let axis = Axis::of(spots().flat_map(|spot| [spot.y + spot.half, spot.y - spot.half]));
+    let axis = Axis::spanning(spots().flat_map(|spot| [spot.y + spot.half, spot.y - spot.half]));
     let xs = || spots().map(|spot| spot.x).chain(ticks.iter().copied());
     let (low, high) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
     let wide = if high > low { high - low } else { 1.0 };
@@ -160,7 +160,7 @@ pub fn lines(
         last = if fits { x(**value) } else { last };
         fits
     };
-    let points = |line: &Line| {
+    let points = |line: &ChartLine| {
         let point = |spot: &Spot| format!("{:.1},{:.1}", x(spot.x), axis.y(spot.y));
         line.spots.iter().map(point).collect::<Vec<_>>().join(" ")
     };
@@ -198,7 +198,7 @@ pub fn lines(
 /// Draw vertical bars; `parts` are the names of the stacked parts.
 pub fn bars(frame: Frame<'_>, bars: &[Bar], parts: &[String]) -> Markup {
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value.max(0.0)).sum::<f64>();
-    let axis = Axis::of(bars.iter().map(|bar| height(bar) + bar.half));
+    let axis = Axis::spanning(bars.iter().map(|bar| height(bar) + bar.half));
     let space = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
     let wide = (space * 0.6).min(70.0);
     let content = html! {
@@ -250,11 +250,11 @@ mod tests {
 
     #[test]
     fn axes_begin_at_zero_and_include_the_maximum() {
-        let axis = Axis::of([3.0, 87.0].into_iter());
+        let axis = Axis::spanning([3.0, 87.0].into_iter());
         assert_eq!((axis.low, axis.high, axis.step), (0.0, 100.0, 20.0));
-        let below = Axis::of([-3.0, 4.0].into_iter());
+        let below = Axis::spanning([-3.0, 4.0].into_iter());
         assert!(below.low <= -3.0 && below.high >= 4.0);
-        assert!(Axis::of(std::iter::empty()).high > 0.0);
+        assert!(Axis::spanning(std::iter::empty()).high > 0.0);
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn names_are_escaped() {
-        let line = Line {
+        let line = ChartLine {
             name: "</svg><script>".into(),
             spots: vec![Spot { x: 1.0, y: 2.0, half: 0.1 }],
             smooth: false,
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn half_widths_reach_to_both_sides_and_parts_stand_on_each_other() {
-        let line = |spots| Line { name: String::new(), spots, smooth: false, colour: 0 };
+        let line = |spots| ChartLine { name: String::new(), spots, smooth: false, colour: 0 };
         let frame = Frame { title: "", unit: "" };
         // An axis up to 3 of 240 px, which ends at 266.
         let drawn = lines(frame, &[line(vec![Spot { x: 1.0, y: 2.0, half: 1.0 }])], &[], "", &[]).0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The functions of libc that a plan may let fail. Each has the name and the arguments of libc's.
 
+use crate::plan::{judge, Call, Verdict};
 use crate::unsynced;
-use crate::{judge, Call, Verdict};
 use libc::{
     c_char, c_int, c_long, c_uint, c_void, iovec, mode_t, off64_t, size_t, ssize_t, AT_FDCWD,
 };

@@ -57,7 +57,7 @@ pub fn table(query: &Query, answer: &str) -> Result<Table, String> {
     };
     let row = |row: &Map<String, Value>| {
         let activity = row.get("activity").and_then(Value::as_str);
-        let tone = activity.map_or(Tone::Plain, |name| Tone::of(WaitClass::of_name(name)));
+        let tone = activity.map_or(Tone::Plain, |name| Tone::from_class(WaitClass::of_name(name)));
         Row { tone, ..Row::new("", cells(row)) }
     };
     let rows = rows(answer)?.iter().map(row).collect();

@@ -9,7 +9,7 @@ use crate::answer::rows;
 use crate::source::Files;
 use crate::template::{expand, Values};
 use crate::views::{body, with_views};
-use crate::{Asked, Dialect, Root, Window};
+use crate::{Dialect, QueryParams, Root, Window};
 
 /// A figure of hosts over time.
 #[derive(Debug)]
@@ -61,8 +61,8 @@ impl Chart {
 
     /// Its text for the window of a question, whose limit is that of hosts with a series of their own.
     /// With a root it brings the views that it needs.
-    pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &Asked) -> String {
-        let query = self.with(dialect, &Values::of(asked));
+    pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &QueryParams) -> String {
+        let query = self.with(dialect, &Values::from_params(asked));
         let Some(root) = root else { return query };
         let files = Files { dialect, root, window: Some(&asked.window), tables: None };
         with_views(self.sql, &query, &files)
@@ -133,7 +133,7 @@ mod tests {
     fn every_chart_is_complete_in_every_dialect() {
         let root = Root::parse("/srv/fleet").unwrap();
         let window = Window::new(1_000_000_000_000, 1_000_003_600_000, Only::default()).unwrap();
-        let asked = Asked { against: window.clone(), window, limit: 7 };
+        let asked = QueryParams { against: window.clone(), window, limit: 7 };
         for (chart, dialect) in CHARTS.iter().flat_map(|it| Dialect::ALL.map(|of| (it, of))) {
             let sql = chart.sql(dialect, Some(&root), &asked);
             assert!(!sql.contains("{{") && sql.contains("place <= 7"), "{sql}");

@@ -6,7 +6,7 @@ use view::table::{Column, Unit};
 use crate::source::Files;
 use crate::template::{expand, Values};
 use crate::views::{body, with_views};
-use crate::{Dialect, Root, Window};
+use crate::{Dialect, QueryParams, Root};
 
 /// A question that has a name.
 #[derive(Debug)]
@@ -18,17 +18,6 @@ pub struct Query {
     /// The columns of the answer.
     pub columns: &'static [Column],
     sql: &'static str,
-}
-
-/// Of what it is asked.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    /// The time.
-    pub window: Window,
-    /// The time to compare with.
-    pub against: Window,
-    /// At most so many rows.
-    pub limit: u32,
 }
 
 macro_rules! queries {
@@ -184,8 +173,8 @@ impl Query {
     }
 
     /// Its text. With a root it brings the views that it needs; without, they have to be there ([`crate::schema`]).
-    pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &Asked) -> String {
-        let query = self.with(dialect, &Values::of(asked));
+    pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &QueryParams) -> String {
+        let query = self.with(dialect, &Values::from_params(asked));
         let Some(root) = root else { return query };
         let needed = match self.sql.contains("{{either}}") {
             true => asked.window.with(&asked.against),
@@ -201,9 +190,9 @@ mod tests {
     use crate::views::views_of;
     use crate::Only;
 
-    fn asked() -> Asked {
+    fn asked() -> QueryParams {
         let window = |since, until| Window::new(since, until, Only::default()).unwrap();
-        Asked {
+        QueryParams {
             window: window(1_000_000_000_000, 1_000_003_600_000),
             against: window(999_996_400_000, 1_000_000_000_000),
             limit: 7,

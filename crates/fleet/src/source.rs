@@ -8,8 +8,8 @@
 use std::path::Path;
 
 use recording::{
-    Column, EventRow, FrameRow, HistogramRow, PlanRow, PlanTextRow, SessionHistoryRow, StatRow,
-    StatementRow, Table, TextRow,
+    Column, EventRow, FrameRow, HistogramRow, PlanRow, PlanTextRow, RecordedStatementRow,
+    SessionHistoryRow, StatRow, Table, TextRow,
 };
 
 use crate::kept::{self, Per};
@@ -35,7 +35,7 @@ pub(crate) const SOURCES: [Source; 9] = [
     source::<FrameRow>(),
     source::<StatRow>(),
     source::<HistogramRow>(),
-    source::<StatementRow>(),
+    source::<RecordedStatementRow>(),
     source::<TextRow>(),
     source::<EventRow>(),
     source::<SessionHistoryRow>(),

@@ -7,8 +7,8 @@ use segment::{wait_names, WaitClass};
 
 use crate::quantiles::quantiles;
 use crate::source::{Files, Source};
-use crate::window::Window;
-use crate::{Asked, Dialect};
+use crate::window::{QueryParams, Window};
+use crate::Dialect;
 
 /// What a question gives its query, as SQL.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub struct Values {
 
 impl Values {
     /// Those of a question.
-    pub fn of(asked: &Asked) -> Values {
+    pub fn from_params(asked: &QueryParams) -> Values {
         let within =
             |it: &Window| format!("time_ms > {} AND time_ms <= {}", it.since_ms, it.until_ms);
         Values {

@@ -71,7 +71,10 @@ impl Window {
         let wanted = (self.until_ms - self.since_ms) / STEPS;
         let lengths = LENGTHS.map(|seconds| seconds * 1000);
         let day = 24 * HOUR_MS;
-        lengths.into_iter().find(|it| *it >= wanted).unwrap_or((wanted + day - 1) / day * day)
+        lengths
+            .into_iter()
+            .find(|length| *length >= wanted)
+            .unwrap_or((wanted + day - 1) / day * day)
     }
 
     /// The first and the last hour of files with rows of it: "2026-03-02 11".
@@ -149,6 +152,17 @@ impl Window {
         }
         condition
     }
+}
+
+/// Of what it is asked.
+#[derive(Debug, Clone)]
+pub struct QueryParams {
+    /// The time.
+    pub window: Window,
+    /// The time to compare with.
+    pub against: Window,
+    /// At most so many rows.
+    pub limit: u32,
 }
 
 #[cfg(test)]

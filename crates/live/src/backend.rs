@@ -15,18 +15,18 @@ use crate::spec::Spec;
 
 /// What to do to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum SessionAction {
     /// Cancel its statement (pg_cancel_backend).
     Cancel,
     /// End it (pg_terminate_backend).
     Terminate,
 }
 
-impl Deed {
+impl SessionAction {
     fn sql(self) -> &'static str {
         match self {
-            Deed::Cancel => "/* tally */ select pg_cancel_backend($1)",
-            Deed::Terminate => "/* tally */ select pg_terminate_backend($1)",
+            SessionAction::Cancel => "/* tally */ select pg_cancel_backend($1)",
+            SessionAction::Terminate => "/* tally */ select pg_terminate_backend($1)",
         }
     }
 }
@@ -37,7 +37,7 @@ impl Deed {
 ///
 /// The session has ended, the server cannot be connected to, or it refuses: its own words.
 pub fn send(
-    deed: Deed,
+    deed: SessionAction,
     session: SessionId,
     segment: &Segment,
     target: Option<&str>,
@@ -48,7 +48,10 @@ pub fn send(
     of_this_server(&mut client, segment)?;
     // As late as possible: a later session may get the same pid.
     let claims = segment.claims()?;
-    if !claims.iter().any(|it| (it.pid, it.slot, it.generation) == (pid, slot, generation)) {
+    if !claims
+        .iter()
+        .any(|claim| (claim.pid, claim.slot, claim.generation) == (pid, slot, generation))
+    {
         return Err(ended());
     }
     match client.query_one(deed.sql(), &[&pid]) {
@@ -65,7 +68,7 @@ pub fn send(
 ///
 /// There is no thread, or no second handle of the segment.
 pub fn send_aside(
-    deed: Deed,
+    deed: SessionAction,
     session: SessionId,
     segment: &Segment,
     target: Option<&str>,

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use error::Error;
 use segment::interval::SessionRow;
-use segment::{Blocked, Interval, Parts, Segment, Snapshot, Statements};
+use segment::{Blocked, Interval, Parts, Segment, Snapshot, StatementsReading};
 use view::blocking::{Forest, Sources, Waiting};
 
-use crate::lock_names::Known;
+use crate::lock_names::LockNames;
 
 /// Reads it again and again, and remembers names.
 #[derive(Debug, Default)]
 pub struct Blocking {
-    names: Known,
+    names: LockNames,
 }
 
 impl Blocking {
@@ -38,9 +38,9 @@ impl Blocking {
         blocked: &[Blocked],
         sessions: &[SessionRow],
         snapshot: &Snapshot,
-        statements: Option<Arc<Statements>>,
+        statements: Option<Arc<StatementsReading>>,
     ) -> Result<Forest, Error> {
-        let waiting = Waiting::of(sessions);
+        let waiting = Waiting::from_sessions(sessions);
         let waits = blocked.iter().any(|it| waiting.row(it).is_some());
         let mut last = HashMap::new();
         let mut statements = statements;
@@ -54,7 +54,7 @@ impl Blocking {
                 statements = segment.statements()?.map(Arc::new);
             }
         }
-        Ok(Forest::of(&Sources {
+        Ok(Forest::build(&Sources {
             blocked,
             sessions,
             tick: snapshot.tick,

@@ -24,7 +24,7 @@ pub struct Coverage {
 impl Coverage {
     /// The children of this segment's server; `None` if its processes cannot be seen (another machine or pid
     /// namespace, or the server has ended).
-    pub fn of(segment: &Segment) -> Result<Option<Self>, segment::Error> {
+    pub fn read(segment: &Segment) -> Result<Option<Self>, segment::Error> {
         if segment.remote().is_some() || segment.server_runs() != Some(true) {
             return Ok(None);
         }

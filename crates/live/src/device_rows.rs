@@ -6,7 +6,7 @@ use std::sync::Arc;
 use device::{Devices, DiskCounters, GroupCounters, IoCounters, Reading};
 use recording::{Batch, DeviceRow, ServerIoRow, SettingRow};
 
-use crate::devices::Answer;
+use crate::devices::DeviceReading;
 
 /// Makes rows of the changes between readings of one server's counters.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct DeviceRows {
 impl DeviceRows {
     /// Adds changes since the previous reading, and descriptions of locations and devices if they
     /// were resolved again.
-    pub fn add(&mut self, (found, reading): Answer, batch: &mut Batch) {
+    pub fn add(&mut self, (found, reading): DeviceReading, batch: &mut Batch) {
         let direct: Vec<_> =
             found.locations.iter().flat_map(|at| found.under(at)).map(|it| it.number).collect();
         if let Some(before) = &self.before {
@@ -222,7 +222,10 @@ mod tests {
             let devices = std::mem::take(&mut batch.devices);
             let server = std::mem::take(&mut batch.server_io);
             (
-                devices.iter().map(|it| (it.interval_ns, it.reads, it.direct)).next(),
+                devices
+                    .iter()
+                    .map(|device| (device.interval_ns, device.reads, device.direct))
+                    .next(),
                 server.iter().map(|it| (it.interval_ns, it.reads)).next(),
             )
         };

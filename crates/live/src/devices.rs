@@ -16,14 +16,14 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const SOONER: u32 = 10;
 
 /// The devices, and their counters.
-pub type Answer = (Arc<Devices>, Reading);
+pub type DeviceReading = (Arc<Devices>, Reading);
 
 /// Watches the devices of one server.
 #[derive(Debug)]
 pub struct DeviceWatch {
     /// Whether to read the processes' counters in addition to the devices'.
     questions: Sender<bool>,
-    answers: Receiver<Answer>,
+    answers: Receiver<DeviceReading>,
     /// A question was asked and has no answer yet.
     asked: bool,
     /// The last answer was late; do not wait for the next one.
@@ -44,11 +44,15 @@ impl DeviceWatch {
             return Err("the segment names no data directory".to_string());
         }
         let pid = (segment.server_runs() == Some(true)).then_some(header.server_pid);
-        DeviceWatch::of(directory, pid.filter(|pid| *pid != 0), anew)
+        DeviceWatch::start_at(directory, pid.filter(|pid| *pid != 0), anew)
     }
 
     /// The same for the server in a data directory; `pid` is its postmaster.
-    fn of(directory: PathBuf, pid: Option<u32>, anew: Duration) -> Result<DeviceWatch, String> {
+    fn start_at(
+        directory: PathBuf,
+        pid: Option<u32>,
+        anew: Duration,
+    ) -> Result<DeviceWatch, String> {
         let (questions, asked) = channel();
         let (answer, answers) = channel();
         std::thread::Builder::new()
@@ -69,7 +73,7 @@ impl DeviceWatch {
     }
 
     /// The answer to the question, or why there is none.
-    pub fn answer(&mut self) -> Result<Answer, String> {
+    pub fn answer(&mut self) -> Result<DeviceReading, String> {
         let patience = if self.late { Duration::ZERO } else { PATIENCE };
         match self.answers.recv_timeout(patience) {
             Ok(answer) => {
@@ -91,7 +95,7 @@ fn work(
     pid: Option<u32>,
     anew: Duration,
     questions: &Receiver<bool>,
-    answers: &Sender<Answer>,
+    answers: &Sender<DeviceReading>,
 ) {
     let resolve = || Arc::new(Devices::resolve(&System::live(), directory, pid));
     let mut found = resolve();
@@ -124,7 +128,7 @@ pub(crate) mod tests {
     /// A watch of this process, and of the directory of temporary files.
     pub(crate) fn of_this_process() -> DeviceWatch {
         let anew = Duration::from_secs(60);
-        DeviceWatch::of(std::env::temp_dir(), Some(std::process::id()), anew).unwrap()
+        DeviceWatch::start_at(std::env::temp_dir(), Some(std::process::id()), anew).unwrap()
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use segment::{Segment, Statements};
+use segment::{Segment, StatementsReading};
 
 use crate::run::{Beginning, Run};
-pub use crate::run::{Details, Figures, Taken, Wanted};
+pub use crate::run::{Details, Figures, FollowOptions, FrameReading};
 use crate::segment_source::SegmentSource;
 use crate::tail::Tail;
 use error::Error;
@@ -28,7 +28,7 @@ pub enum Step {
     /// New events, oldest first.
     Events(Vec<Row>),
     /// A frame.
-    Frame(Box<Taken>),
+    Frame(Box<FrameReading>),
     /// An interval.
     Interval(Box<Reading>),
     /// The run has ended, or cannot be read; why.
@@ -82,7 +82,7 @@ enum End {
 impl End {
     /// Why the run in this segment has ended; `None` while it goes on. Ask before the last
     /// reading, so that everything written before the end is read.
-    fn of(segment: &Segment) -> Option<End> {
+    fn detect(segment: &Segment) -> Option<End> {
         if segment.server_runs() == Some(false) {
             Some(End::Stopped)
         } else if segment.replaced() {
@@ -105,20 +105,20 @@ impl End {
 #[derive(Debug)]
 pub struct Follower {
     place: SegmentSource,
-    wanted: Wanted,
+    wanted: FollowOptions,
     /// When the segment read last was created, which tells it from its successors.
     created: Option<u64>,
     /// The postmaster of the run read last; 0: it has ended.
     server_pid: u32,
     /// Its last reading of the statements: the next run may go on with them.
-    statements: Option<Arc<Statements>>,
+    statements: Option<Arc<StatementsReading>>,
     run: Option<Run>,
     tail: Option<Tail>,
 }
 
 impl Follower {
     /// Of the segment at this place, which need not exist yet.
-    pub fn new(place: impl Into<SegmentSource>, wanted: Wanted) -> Follower {
+    pub fn new(place: impl Into<SegmentSource>, wanted: FollowOptions) -> Follower {
         let tail = wanted.after.map(Tail::after);
         let place = place.into();
         Follower { place, wanted, created: None, server_pid: 0, statements: None, run: None, tail }
@@ -126,10 +126,10 @@ impl Follower {
 
     /// The same, already attached. An error if there is no segment, or if figures are wanted and
     /// its server does not run.
-    pub fn open(place: impl Into<SegmentSource>, wanted: Wanted) -> Result<Follower, Error> {
+    pub fn open(place: impl Into<SegmentSource>, wanted: FollowOptions) -> Result<Follower, Error> {
         let place = place.into();
         let segment = place.open()?;
-        if wanted.figures != Figures::None && End::of(&segment) == Some(End::Stopped) {
+        if wanted.figures != Figures::None && End::detect(&segment) == Some(End::Stopped) {
             return Err(Error::Failed(format!(
                 "{}: its server ({}) is not running any more",
                 segment.path().display(),
@@ -183,7 +183,7 @@ impl Follower {
         let mut next = None;
         if let Some(mut run) = self.run.take() {
             let refreshed = run.refresh(&self.wanted);
-            let end = End::of(&run.segment);
+            let end = End::detect(&run.segment);
             let ended = end.map_or(Ok(()), |_| {
                 // Its successor tells when a run ended at the latest, so that no time is in both.
                 let opened = next.insert(self.place.open());
@@ -260,10 +260,12 @@ impl Follower {
         match opened.unwrap_or_else(|| self.place.open()) {
             // One that was opened before its next server took it over would be read as the run before. The next step
             // finds that server.
-            Ok(segment) if End::of(&segment).is_some() => Err(Absent::Stopped),
+            Ok(segment) if End::detect(&segment).is_some() => Err(Absent::Stopped),
             Ok(segment) => self.begin(segment).map_err(Absent::Unreadable),
-            Err(Error::Segment(segment::Error::NotFound { .. })) => Err(Absent::Ended),
-            Err(error) => Err(Absent::Unreadable(error)),
+            Err(error) => Err(match error.cause() {
+                Some(segment::Error::NotFound { .. }) => Absent::Ended,
+                _ => Absent::Unreadable(error),
+            }),
         }
     }
 

@@ -22,13 +22,13 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// The names known so far.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct LockNames {
     names: Names,
     /// When the server was asked last.
     asked: HashMap<(u32, u32), Instant>,
 }
 
-impl Known {
+impl LockNames {
     /// The names.
     pub(crate) fn names(&self) -> &Names {
         &self.names
@@ -122,7 +122,7 @@ impl Background {
         let (send, answer) = channel();
         let access = Access::open_to_us(segment);
         let work = move || {
-            let mut known = Known::default();
+            let mut known = LockNames::default();
             known.ask(access, &new, &sessions);
             // Fails if nobody waits for it any more.
             let _ = send.send(known.names);

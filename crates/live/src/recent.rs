@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use segment::kernel::KernelView;
-use segment::{Frame, Interval, Segment, Snapshot, Statements};
+use segment::{Frame, Interval, Segment, Snapshot, StatementsReading};
 use view::statements;
 
 /// In how many parts the time is divided.
@@ -26,7 +26,7 @@ struct Kernel {
 #[derive(Debug)]
 struct Begin {
     snapshot: Arc<Snapshot>,
-    statements: Option<Arc<Statements>>,
+    statements: Option<Arc<StatementsReading>>,
     kernel: Kernel,
 }
 
@@ -43,7 +43,7 @@ impl Recent {
     pub(crate) fn start(
         length: Duration,
         snapshot: Arc<Snapshot>,
-        statements: Option<Arc<Statements>>,
+        statements: Option<Arc<StatementsReading>>,
     ) -> Recent {
         let begin = Begin { snapshot, statements, kernel: Kernel::default() };
         Recent {
@@ -58,7 +58,7 @@ impl Recent {
         &mut self,
         segment: &Segment,
         snapshot: &Arc<Snapshot>,
-        statements: Option<&Arc<Statements>>,
+        statements: Option<&Arc<StatementsReading>>,
         kernel: &KernelView,
     ) -> view::Recent {
         self.kernel.cpu_account += kernel.cpu_account_seconds;
@@ -85,7 +85,7 @@ impl Recent {
         let before = begin.and_then(|begin| begin.statements.as_ref());
         let found = statements
             .zip(before)
-            .map(|(now, before)| statements::Statements::between(Some(before), now));
+            .map(|(now, before)| statements::StatementsTable::between(Some(before), now));
         if self.begins.back().is_none_or(|last| age(last) >= self.length / PARTS) {
             self.begins.push_back(Begin {
                 snapshot: snapshot.clone(),

@@ -26,7 +26,7 @@ const SHARED: &str = "postgres";
 type Files = BTreeMap<String, Vec<RelationFile>>;
 
 /// The names found in a database; `None`: it refused the connection.
-type Answer = (String, Option<Vec<(RelationFile, String)>>);
+type RelationNamesReply = (String, Option<Vec<(RelationFile, String)>>);
 
 /// The names so far.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Asker {
     asked: BTreeSet<RelationFile>,
     names: RelationNames,
     closed: BTreeSet<String>,
-    answers: Option<Receiver<Answer>>,
+    answers: Option<Receiver<RelationNamesReply>>,
     last: Option<Instant>,
     patience: Duration,
 }
@@ -116,7 +116,7 @@ impl Asker {
     }
 }
 
-fn ask(access: Access, files: Files) -> Option<Receiver<Answer>> {
+fn ask(access: Access, files: Files) -> Option<Receiver<RelationNamesReply>> {
     let (answer, answers) = channel();
     let work = move || {
         for (database, files) in files {

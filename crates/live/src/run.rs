@@ -7,12 +7,12 @@ use std::time::Duration;
 use segment::clients::ClientTotals;
 use segment::kernel::{KernelView, Watch};
 use segment::{
-    Frame, Interval, Parts, Plan, RelationRow, Relations, Segment, Snapshot, Statements,
+    Frame, Interval, Parts, Plan, RelationRow, Relations, Segment, Snapshot, StatementsReading,
 };
 
 use crate::blocking::Blocking;
 use crate::coverage::Count;
-use crate::devices::{Answer, DeviceWatch};
+use crate::devices::{DeviceReading, DeviceWatch};
 use crate::io::IoWatch;
 use crate::recent::Recent;
 use crate::session_samples::{self, SessionSample};
@@ -27,7 +27,7 @@ const DEVICES_ANEW: Duration = Duration::from_secs(60);
 
 /// What to read of a server.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted {
+pub struct FollowOptions {
     /// In which form figures are wanted.
     pub figures: Figures,
     /// Events after this number; `None`: those that are new. Intervals have none.
@@ -68,7 +68,7 @@ pub enum Figures {
 
 /// A frame, and what was read with it.
 #[derive(Debug)]
-pub struct Taken {
+pub struct FrameReading {
     /// The frame.
     pub frame: Frame,
     /// Whether totals were reset within it; the time before the reset is lost.
@@ -76,7 +76,7 @@ pub struct Taken {
     /// What only steps with details have.
     pub details: Option<Details>,
     /// The devices, and their counters.
-    pub devices: Option<Answer>,
+    pub devices: Option<DeviceReading>,
     /// The sessions that were not idle; `None`: not wanted.
     pub sessions: Option<Vec<SessionSample>>,
     /// How far vacuum is behind, where the server has answered since the last frame.
@@ -89,7 +89,7 @@ pub struct Details {
     /// How long that was, ns.
     pub length_ns: u64,
     /// The previous and the current reading of statements.
-    pub statements: Option<(Option<Arc<Statements>>, Arc<Statements>)>,
+    pub statements: Option<(Option<Arc<StatementsReading>>, Arc<StatementsReading>)>,
     /// The plans that are kept now.
     pub plans: Option<Vec<Plan>>,
     /// I/O on the files of relations.
@@ -104,7 +104,7 @@ pub(crate) struct Beginning {
     /// The run started after the one read before: its frames begin at its start. All others begin now.
     pub fresh: bool,
     /// The last reading of the statements of the run before, if this is another one.
-    pub statements: Option<Arc<Statements>>,
+    pub statements: Option<Arc<StatementsReading>>,
 }
 
 /// A run of a server that is being read, and the previous readings of it.
@@ -117,7 +117,7 @@ pub(crate) struct Run {
     /// When that was; tick.
     since: u64,
     kernel: Option<Watch>,
-    statements: Option<Arc<Statements>>,
+    statements: Option<Arc<StatementsReading>>,
     relations: Option<Relations>,
     devices: Option<DeviceWatch>,
     io: Option<IoWatch>,
@@ -127,7 +127,7 @@ pub(crate) struct Run {
     recent: Option<Recent>,
 }
 
-impl Wanted {
+impl FollowOptions {
     /// What of the segment is needed for it.
     fn parts(&self) -> Parts {
         let statements = self.statements || self.opened.is_some() || self.sessions;
@@ -142,7 +142,7 @@ impl Run {
     /// Begins to read a run.
     pub(crate) fn begin(
         segment: Segment,
-        wanted: &Wanted,
+        wanted: &FollowOptions,
         beginning: Beginning,
     ) -> Result<Run, Error> {
         let mut segment = segment;
@@ -212,7 +212,7 @@ impl Run {
     }
 
     /// Read from now on what is in the segment by now.
-    pub(crate) fn refresh(&mut self, wanted: &Wanted) -> Result<(), Error> {
+    pub(crate) fn refresh(&mut self, wanted: &FollowOptions) -> Result<(), Error> {
         self.segment.refresh()?;
         Ok(self.segment.want(wanted.parts())?)
     }
@@ -222,7 +222,7 @@ impl Run {
     }
 
     /// If relations cannot be read now, the first step reports the error.
-    pub(crate) fn watch_storage(&mut self, wanted: &Wanted) {
+    pub(crate) fn watch_storage(&mut self, wanted: &FollowOptions) {
         if self.previous.is_some() {
             self.relations = self.segment.relations().ok().flatten();
         }
@@ -236,9 +236,9 @@ impl Run {
     /// the start of a run that had none then. Those of any other run are counted from now on.
     fn first_statements(
         &mut self,
-        wanted: &Wanted,
+        wanted: &FollowOptions,
         beginning: Beginning,
-    ) -> Result<Option<Arc<Statements>>, Error> {
+    ) -> Result<Option<Arc<StatementsReading>>, Error> {
         if wanted.figures == Figures::Frames && wanted.statements {
             let before = beginning.statements;
             match before {
@@ -257,20 +257,29 @@ impl Run {
     }
 
     /// The last reading of the statements.
-    pub(crate) fn statements(&self) -> Option<&Arc<Statements>> {
+    pub(crate) fn statements(&self) -> Option<&Arc<StatementsReading>> {
         self.statements.as_ref()
     }
 
-    fn read_statements(&mut self, wanted: &Wanted) -> Result<Option<Arc<Statements>>, Error> {
+    fn read_statements(
+        &mut self,
+        wanted: &FollowOptions,
+    ) -> Result<Option<Arc<StatementsReading>>, Error> {
         Ok(if wanted.statements { self.segment.statements()?.map(Arc::new) } else { None })
     }
 
-    pub(crate) fn frame(&mut self, wanted: &Wanted, details: bool) -> Result<Taken, Error> {
+    pub(crate) fn frame(
+        &mut self,
+        wanted: &FollowOptions,
+        details: bool,
+    ) -> Result<FrameReading, Error> {
         // Before the snapshot, which shows whose wait has ended.
         let blocked = wanted.sessions.then(|| self.segment.blocked()).transpose()?;
         let (snapshot, frame) = self.next()?;
         let sessions = blocked
-            .map(|blocked| session_samples::of(&self.segment, &snapshot, &frame, blocked))
+            .map(|blocked| {
+                session_samples::sample_sessions(&self.segment, &snapshot, &frame, blocked)
+            })
             .transpose()?;
         let resets = self.previous.as_ref().map_or(0, |previous| previous.resets);
         let reset = resets != snapshot.resets;
@@ -281,10 +290,10 @@ impl Run {
         });
         self.previous = Some(snapshot);
         let vacuum = self.vacuum.as_mut().and_then(|it| it.news(&self.segment)).cloned();
-        Ok(Taken { frame, reset, details, devices, sessions, vacuum })
+        Ok(FrameReading { frame, reset, details, devices, sessions, vacuum })
     }
 
-    pub(crate) fn interval(&mut self, wanted: &Wanted) -> Result<Reading, Error> {
+    pub(crate) fn interval(&mut self, wanted: &FollowOptions) -> Result<Reading, Error> {
         // The snapshot shows which of these waits have ended.
         let blocked = wanted.blocking.then(|| self.segment.blocked()).transpose()?;
         let (snapshot, frame) = self.next()?;
@@ -308,7 +317,7 @@ impl Run {
         }
         let opened = wanted.opened.map(|id| self.opened(id, &snapshot, statements_now.cloned()));
         let opened = opened.transpose()?;
-        let clients = ClientTotals::of(&snapshot);
+        let clients = ClientTotals::from_snapshot(&snapshot);
         let io = self.io.as_mut();
         let io = io.map(|io| io.next(&self.segment, &interval, &clients, details.relations));
         self.previous = Some(snapshot);
@@ -316,7 +325,7 @@ impl Run {
             interval.roll_up_workers();
         }
         let between = |(before, now): (Option<Arc<_>>, Arc<_>)| {
-            statements::Statements::between(before.as_deref(), &now)
+            statements::StatementsTable::between(before.as_deref(), &now)
         };
         let mut statements = details.statements.map(between);
         if let Some((statements, plans)) = statements.as_mut().zip(details.plans) {
@@ -341,7 +350,7 @@ impl Run {
         &self,
         id: SessionId,
         snapshot: &Snapshot,
-        statements: Option<Arc<Statements>>,
+        statements: Option<Arc<StatementsReading>>,
     ) -> Result<Opened, Error> {
         let statement = self.segment.session_statement(id.slot)?;
         let key = statement.key();
@@ -364,7 +373,7 @@ impl Run {
 
     fn details(
         &mut self,
-        wanted: &Wanted,
+        wanted: &FollowOptions,
         frame: &Frame,
         snapshot: &Arc<Snapshot>,
     ) -> Result<Details, Error> {

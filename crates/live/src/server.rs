@@ -25,12 +25,12 @@ const PATIENCE: &str = "10";
 /// The error of a command that changes the server step by step, and that continues if it is run again. Without a SQLSTATE
 /// the connection failed, and whether the server has executed the statement is unknown.
 pub fn interrupted(error: Error, command: &str) -> Error {
-    match error {
-        Error::Server(error) if error.sqlstate().is_none() => Error::Failed(format!(
-            "lost the connection to the server: {error}\nSome changes may have been made. Run `{command}` again to \
+    match error.cause::<pq::Error>() {
+        Some(cause) if cause.sqlstate().is_none() => Error::Failed(format!(
+            "lost the connection to the server: {cause}\nSome changes may have been made. Run `{command}` again to \
              finish"
         )),
-        error => error,
+        _ => error,
     }
 }
 

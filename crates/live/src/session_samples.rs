@@ -22,18 +22,18 @@ pub struct SessionSample {
 }
 
 /// The sessions that were not idle in a frame, or that block others at its end. `blocked` was read before the snapshot.
-pub(crate) fn of(
+pub(crate) fn sample_sessions(
     segment: &Segment,
     snapshot: &Snapshot,
     frame: &Frame,
     blocked: Vec<Blocked>,
 ) -> Result<Vec<SessionSample>, Error> {
-    let waiting = Waiting::of(&frame.sessions);
+    let waiting = Waiting::from_sessions(&frame.sessions);
     let mut waits: HashMap<(u32, u32), Blocked> = HashMap::new();
     for it in blocked.into_iter().filter(|it| waiting.row(it).is_some()) {
         waits.entry((it.slot, it.generation)).or_insert(it);
     }
-    let blockers: HashSet<i32> = waits.values().flat_map(|it| &it.blockers).copied().collect();
+    let blockers: HashSet<i32> = waits.values().flat_map(|wait| &wait.blockers).copied().collect();
     let length = frame.clock.seconds(frame.ticks);
     let mut samples = Vec::new();
     for (at, row) in frame.sessions.iter().enumerate() {

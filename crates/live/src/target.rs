@@ -102,7 +102,7 @@ fn of_connection(conninfo: Conninfo) -> Result<SegmentSource, Error> {
 
 /// A file that may be a segment.
 #[derive(Debug)]
-pub struct Found {
+pub struct SegmentCandidate {
     /// Where it is.
     pub path: PathBuf,
     /// The segment, or why it cannot be read.
@@ -110,16 +110,16 @@ pub struct Found {
 }
 
 /// All files in a folder that are named like a server's segment, by name.
-pub fn in_folder(folder: &Path) -> Vec<Found> {
+pub fn in_folder(folder: &Path) -> Vec<SegmentCandidate> {
     files_in(folder, |name| named(name).is_some())
 }
 
 /// All files in a folder that are named like a client's segment, by name.
-pub fn clients_in(folder: &Path) -> Vec<Found> {
+pub fn clients_in(folder: &Path) -> Vec<SegmentCandidate> {
     files_in(folder, |name| client_of(name).is_some())
 }
 
-fn files_in(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<Found> {
+fn files_in(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<SegmentCandidate> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
@@ -128,17 +128,17 @@ fn files_in(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<Found> {
         .map(|entry| entry.path())
         .collect();
     paths.sort();
-    paths.into_iter().map(|path| Found { segment: Segment::open(&path), path }).collect()
+    paths.into_iter().map(|path| SegmentCandidate { segment: Segment::open(&path), path }).collect()
 }
 
 fn only() -> Result<SegmentPath, Error> {
     choose(in_folder(Path::new(DEFAULT_FOLDER)), DEFAULT_FOLDER)
 }
 
-fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
+fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Error> {
     let mut running = Vec::new();
     let mut unreadable = Vec::new();
-    for Found { path, segment } in found {
+    for SegmentCandidate { path, segment } in found {
         match segment {
             // A server that cannot be seen (another pid namespace) may well run.
             Ok(segment) if segment.server_runs() != Some(false) => {
@@ -204,7 +204,7 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
 
 /// The segment of the client with this pid.
 fn open_client_process(pid: i32) -> Result<Segment, Error> {
-    let mut named: Vec<Found> = clients_in(Path::new(DEFAULT_FOLDER));
+    let mut named: Vec<SegmentCandidate> = clients_in(Path::new(DEFAULT_FOLDER));
     named.retain(|it| it.path.file_name().and_then(|name| client_of(name.to_str()?)) == Some(pid));
     if let Some(found) = named.pop() {
         return Ok(found.segment?);

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use live::follower::{Figures, Follower, Step, Wanted};
+use live::follower::{Figures, FollowOptions, Follower, Step};
 use maker::{Counted, Maker, Shape};
 use segment::layout::header;
-use segment::{Statements, ToSegmentPath};
+use segment::{StatementsReading, ToSegmentPath};
 
 const SHAPE: Shape = Shape { slots: 2, groups: 1, stats_per_book: 16 };
 const SECOND: u64 = 1_000_000_000;
@@ -202,7 +202,11 @@ struct Reader {
 
 impl Reader {
     fn new(server: &Server) -> Reader {
-        let wanted = Wanted { figures: Figures::Frames, statements: true, ..Wanted::default() };
+        let wanted = FollowOptions {
+            figures: Figures::Frames,
+            statements: true,
+            ..FollowOptions::default()
+        };
         let follower = Follower::new(server.path.to_segment_path(), wanted);
         Reader {
             follower,
@@ -247,7 +251,7 @@ impl Reader {
                     let found = taken.details.and_then(|it| it.statements);
                     let Some((before, now)) = found else { continue };
                     let before = before.expect("an interval begins with a reading");
-                    for record in Statements::records(&before, &now) {
+                    for record in StatementsReading::records(&before, &now) {
                         self.recorded[record.key.id as usize - 1] += record.sums.exec.count;
                     }
                 }
@@ -348,7 +352,7 @@ fn a_server_that_takes_the_segment_over_while_the_reader_looks_is_one_run() {
             readings += 1;
         })));
         (0..3).for_each(|_| reader.look(true, &server));
-        let found = reader.steps.iter().filter(|it| it.starts_with("attached")).count();
+        let found = reader.steps.iter().filter(|step| step.starts_with("attached")).count();
         if !begun.load(Ordering::Relaxed) {
             break;
         }

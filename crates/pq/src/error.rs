@@ -83,6 +83,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<Error> for ::error::Error {
+    fn from(error: Error) -> Self {
+        Self::from_cause(error)
+    }
+}
+
 /// A text of libpq; `None`: null.
 ///
 /// # Safety

@@ -12,9 +12,9 @@ mod param;
 mod row;
 mod value;
 
+pub use self::error::Error;
 pub use client::{Client, Peer};
 pub use conninfo::Conninfo;
-pub use error::Error;
 pub use param::Param;
 pub use row::Row;
 pub use value::FromValue;

@@ -34,7 +34,10 @@ struct File {
 }
 
 impl AddressSpace {
-    fn of(maps: &Maps, mut table_of: impl FnMut(&str) -> Option<Arc<UnwindTable>>) -> AddressSpace {
+    fn from_maps(
+        maps: &Maps,
+        mut table_of: impl FnMut(&str) -> Option<Arc<UnwindTable>>,
+    ) -> AddressSpace {
         let mut files: Vec<File> = Vec::new();
         let mut unwinder = Walk::new();
         for Mapped { range, offset, path } in maps.all() {
@@ -76,13 +79,13 @@ fn same(a: &Option<Arc<UnwindTable>>, b: &Option<Arc<UnwindTable>>) -> bool {
 /// The address spaces of all processes of the server.
 #[derive(Default)]
 pub struct AddressSpaces {
-    known: RwLock<Known>,
+    known: RwLock<LearnedSpaces>,
     /// Processes in which a sampler has met code that is not known.
     stale: Mutex<HashSet<i32>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct LearnedSpaces {
     of_process: HashMap<i32, Arc<AddressSpace>>,
     postmaster: i32,
 }
@@ -97,7 +100,7 @@ pub struct Learner<'s> {
 
 impl AddressSpaces {
     /// That of a process; of one that has just begun it is the postmaster's.
-    pub fn of(&self, pid: i32) -> Option<Arc<AddressSpace>> {
+    pub fn space_of(&self, pid: i32) -> Option<Arc<AddressSpace>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let found = known.of_process.get(&pid).or_else(|| known.of_process.get(&known.postmaster));
         found.cloned()
@@ -130,7 +133,7 @@ impl<'s> Learner<'s> {
                     pid => Path::new("/proc").join(pid.to_string()).join("root"),
                 };
                 let tables = &mut self.tables;
-                let space = Arc::new(AddressSpace::of(maps, |path| {
+                let space = Arc::new(AddressSpace::from_maps(maps, |path| {
                     if let Some(known) = tables.get(path) {
                         return known.clone();
                     }

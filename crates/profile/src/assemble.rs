@@ -23,7 +23,7 @@ use crate::wall_sampler::{Hits, WallSamples};
 
 /// What the samplers found.
 #[derive(Debug)]
-pub struct Found {
+pub struct ProfileSamples {
     /// Of each CPU.
     pub cpus: Vec<CpuSamples>,
     /// Of all sessions.
@@ -77,7 +77,7 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
         Numbered(Vec::new(), HashMap::new())
     }
 
-    fn of(&mut self, it: T) -> usize {
+    fn number(&mut self, it: T) -> usize {
         if let Some(number) = self.1.get(&it) {
             return *number;
         }
@@ -91,7 +91,7 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
 struct Accounts(HashMap<AccountNumber, (Account, String)>);
 
 impl Accounts {
-    fn of(
+    fn resolve(
         &mut self,
         segment: &mut Segment,
         number: AccountNumber,
@@ -160,7 +160,8 @@ impl Assembler<'_> {
             outermost = Some(function.image.clone());
             functions.push(function);
         }
-        let numbers: Vec<usize> = functions.into_iter().map(|it| self.functions.of(it)).collect();
+        let numbers: Vec<usize> =
+            functions.into_iter().map(|function| self.functions.number(function)).collect();
         let frames = Frames { functions: numbers.into(), user: !user.is_empty(), whole, outermost };
         self.frames.insert(key, frames.clone());
         frames
@@ -170,7 +171,7 @@ impl Assembler<'_> {
 /// The profile of these samples.
 pub fn assemble(
     segment: &mut Segment,
-    found: &Found,
+    found: &ProfileSamples,
     seen: &Seen,
     interval: &Interval,
     how: How,
@@ -213,8 +214,8 @@ pub fn assemble(
             let account = match sample.account {
                 Sampled::Known(doing) => {
                     quality.account_known += 1;
-                    statement = doing.statement.map(|it| statements.of(it));
-                    accounts.of(segment, doing.account)?.0.clone()
+                    statement = doing.statement.map(|it| statements.number(it));
+                    accounts.resolve(segment, doing.account)?.0.clone()
                 }
                 Sampled::Moved => {
                     quality.account_moved += 1;
@@ -235,8 +236,9 @@ pub fn assemble(
             } else {
                 quality.other_samples += 1;
             }
-            let process = processes.of(Process { name: seen.name(sample.pid, ours), server: ours });
-            let number = stacks.of((process, account, statement, frames.functions));
+            let process =
+                processes.number(Process { name: seen.name(sample.pid, ours), server: ours });
+            let number = stacks.number((process, account, statement, frames.functions));
             counts.resize(counts.len().max(number + 1), 0);
             counts[number] += 1;
             if ours {
@@ -247,8 +249,8 @@ pub fn assemble(
     }
     let mut sessions = Vec::new();
     for ((account, statement), samples) in &found.wall.statements {
-        let account = accounts.of(segment, *account)?.0.clone();
-        let statement = statement.map(|it| statements.of(it));
+        let account = accounts.resolve(segment, *account)?.0.clone();
+        let statement = statement.map(|it| statements.number(it));
         sessions.push(SessionSamples { account, statement, samples: *samples });
     }
     sessions.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.account.cmp(&b.account)));
@@ -267,11 +269,11 @@ pub fn assemble(
     let timeline = timeline(segment, found, seen, tracks, &mut accounts)?;
     let mut hits: HashMap<Account, Hits> = HashMap::new();
     for (number, found) in &found.wall.accounts {
-        let sum = hits.entry(accounts.of(segment, *number)?.0.clone()).or_default();
+        let sum = hits.entry(accounts.resolve(segment, *number)?.0.clone()).or_default();
         sum.samples += found.samples;
         sum.squares += found.squares;
     }
-    stacks.iter_mut().for_each(|it| it.frames.shrink_to_fit());
+    stacks.iter_mut().for_each(|stack| stack.frames.shrink_to_fit());
     let mut cut_in: Vec<_> =
         cut_in.into_iter().filter(|it| 5 * it.1 > quality.cut_stacks).collect();
     cut_in.sort_by_key(|it| std::cmp::Reverse(it.1));
@@ -299,7 +301,10 @@ pub fn assemble(
             .functions
             .0
             .iter()
-            .map(|it| Symbol { name: it.name.to_string(), image: it.image.to_string() })
+            .map(|function| Symbol {
+                name: function.name.to_string(),
+                image: function.image.to_string(),
+            })
             .collect(),
         quality,
         stacks,
@@ -341,7 +346,7 @@ fn ledger(
     stacks: &[Stack],
 ) -> Vec<LedgerRow> {
     let mut on_cpu: HashMap<&Account, u64> = HashMap::new();
-    for stack in stacks.iter().filter(|it| !it.account.phase.is_empty()) {
+    for stack in stacks.iter().filter(|stack| !stack.account.phase.is_empty()) {
         *on_cpu.entry(&stack.account).or_default() += stack.samples;
     }
     // Each sample stands for that much time.
@@ -377,14 +382,14 @@ fn texts(segment: &mut Segment, keys: &[StatementKey]) -> Result<Vec<StatementTe
 
 fn timeline(
     segment: &mut Segment,
-    found: &Found,
+    found: &ProfileSamples,
     seen: &Seen,
     mut tracks: HashMap<i32, Track>,
     accounts: &mut Accounts,
 ) -> Result<Timeline, Error> {
     let clock = *segment.clock();
     for stretch in &found.wall.stretches {
-        let (account, class) = accounts.of(segment, stretch.account)?.clone();
+        let (account, class) = accounts.resolve(segment, stretch.account)?.clone();
         if class == "cpu" {
             continue;
         }

@@ -136,7 +136,7 @@ fn rows<K>(all: BTreeMap<K, [u64; 2]>, amounts: [f64; 2]) -> Vec<Row<K>> {
     let mut rows: Vec<Row<K>> = all
         .into_iter()
         .map(|(key, samples)| {
-            let counts = Counts::of((samples[0], amounts[0]), (samples[1], amounts[1]));
+            let counts = Counts::compare((samples[0], amounts[0]), (samples[1], amounts[1]));
             Row {
                 key,
                 samples,
@@ -185,12 +185,15 @@ mod tests {
     fn a_profile_does_not_differ_from_itself_even_at_another_rate() {
         let a = profile();
         let same = compare(&a, &a);
-        assert!(same.functions.iter().all(|it| !it.beyond_chance && it.p > 0.5), "{same:#?}");
+        assert!(
+            same.functions.iter().all(|function| !function.beyond_chance && function.p > 0.5),
+            "{same:#?}"
+        );
         // Twice the work in twice the time.
         let mut twice = a.clone();
         twice.commands *= 2;
-        twice.stacks.iter_mut().for_each(|it| it.samples *= 2);
-        assert!(compare(&a, &twice).functions.iter().all(|it| it.ratio == Some(1.0)));
+        twice.stacks.iter_mut().for_each(|stack| stack.samples *= 2);
+        assert!(compare(&a, &twice).functions.iter().all(|function| function.ratio == Some(1.0)));
     }
 
     #[test]
@@ -201,7 +204,7 @@ mod tests {
         let found = compare(&a, &b);
         assert_eq!(found.functions[0].key.symbol, "leaf");
         assert!(found.functions[0].beyond_chance);
-        assert!(found.functions[1..].iter().all(|it| !it.beyond_chance));
+        assert!(found.functions[1..].iter().all(|function| !function.beyond_chance));
         assert_eq!(found.per, Per::Command);
     }
 
@@ -213,7 +216,8 @@ mod tests {
         // The time of `leaf`: 10 samples at 100 Hz.
         let check = |a: &Profile, b: &Profile, per: Per, seconds: [f64; 2]| {
             let found = compare(a, b);
-            let leaf = found.functions.iter().find(|it| it.key.symbol == "leaf").unwrap();
+            let leaf =
+                found.functions.iter().find(|function| function.key.symbol == "leaf").unwrap();
             assert_eq!(found.per, per);
             for side in [0, 1] {
                 assert!(
@@ -229,7 +233,7 @@ mod tests {
         assert_eq!(accounts, [("IO:DataFileRead", [6e-4, 3e-4]), ("cpu", [4e-4, 2e-4])]);
         assert_eq!(found.functions[0].key.image, "kernel");
         assert_eq!(found.functions[1].key.image, "postgres");
-        let images: Vec<&str> = found.images.iter().map(|it| it.key.as_str()).collect();
+        let images: Vec<&str> = found.images.iter().map(|image| image.key.as_str()).collect();
         assert_eq!(images, ["kernel", "postgres"]);
         let (mut x, mut y) = (a.clone(), b.clone());
         (x.transactions, y.transactions) = (Some(10), Some(100));

@@ -92,16 +92,16 @@ pub struct CpuSampler {
 impl CpuSampler {
     /// Of everything on this CPU; stopped.
     pub fn of_everything(cpu: u32, clock: Clock) -> io::Result<CpuSampler> {
-        CpuSampler::of(cpu, clock, Event::clock(cpu, Whom::Everything, clock)?, true)
+        CpuSampler::open(cpu, clock, Event::clock(cpu, Whom::Everything, clock)?, true)
     }
 
     /// Of processes that are yet to be added.
     pub fn of_processes(cpu: u32, clock: Clock) -> io::Result<CpuSampler> {
-        CpuSampler::of(cpu, clock, Event::holder(cpu)?, false)
+        CpuSampler::open(cpu, clock, Event::holder(cpu)?, false)
     }
 
-    fn of(cpu: u32, clock: Clock, owner: Event, everything: bool) -> io::Result<CpuSampler> {
-        let ring = Mutex::new(Ring::of(&owner, clock.stacks)?);
+    fn open(cpu: u32, clock: Clock, owner: Event, everything: bool) -> io::Result<CpuSampler> {
+        let ring = Mutex::new(Ring::map(&owner, clock.stacks)?);
         Ok(CpuSampler { cpu, clock, owner, everything, ring })
     }
 

@@ -44,7 +44,7 @@ fn file(profile: &Profile, timeline: &Timeline) -> Value {
         .iter()
         .map(|(name, color)| json!({ "name": name, "color": color, "subcategories": ["Other"] }))
         .collect();
-    let threads: Vec<Value> = timeline.tracks.iter().map(|it| thread(profile, it)).collect();
+    let threads: Vec<Value> = timeline.tracks.iter().map(|track| thread(profile, track)).collect();
     json!({
         "meta": {
             "interval": 1e3 / profile.hertz,
@@ -87,7 +87,7 @@ fn file(profile: &Profile, timeline: &Timeline) -> Value {
 struct Texts(Vec<String>, HashMap<String, usize>);
 
 impl Texts {
-    fn of(&mut self, text: &str) -> usize {
+    fn number(&mut self, text: &str) -> usize {
         if let Some(number) = self.1.get(text) {
             return *number;
         }
@@ -111,7 +111,7 @@ fn thread(profile: &Profile, track: &Track) -> Value {
         for symbol in profile.stacks[*number].frames.iter().rev() {
             let frame = *functions.entry(*symbol).or_insert_with(|| {
                 let symbol = &profile.symbols[*symbol];
-                names.push(texts.of(&symbol.name));
+                names.push(texts.number(&symbol.name));
                 kernel.push(symbol.is_kernel());
                 let next = images.len();
                 resources.push(*images.entry(&symbol.image).or_insert(next));
@@ -129,13 +129,13 @@ fn thread(profile: &Profile, track: &Track) -> Value {
     let mut libraries: Vec<(&str, usize)> = images.into_iter().collect();
     libraries.sort_by_key(|it| it.1);
     let resource_names: Vec<usize> =
-        libraries.iter().map(|it| texts.of(Profile::short(it.0))).collect();
+        libraries.iter().map(|library| texts.number(Profile::short(library.0))).collect();
     let category = |is_kernel: &bool| if *is_kernel { KERNEL } else { CPU };
     let mut markers: Vec<_> = track.waits.iter().collect();
     markers.sort_by(|a, b| a.begin.total_cmp(&b.begin));
     let class = |it: &str| CATEGORIES.iter().position(|known| known.0 == it).unwrap_or(OTHER);
     let marker_names: Vec<usize> =
-        markers.iter().map(|it| texts.of(&it.account.activity)).collect();
+        markers.iter().map(|marker| texts.number(&marker.account.activity)).collect();
     let none = |length: usize| vec![Value::Null; length];
     let of = |value: Value, length: usize| vec![value; length];
     let (n, f, m) = (times.len(), names.len(), markers.len());
@@ -161,21 +161,21 @@ fn thread(profile: &Profile, track: &Track) -> Value {
         "markers": {
             "length": m,
             "name": marker_names,
-            "startTime": markers.iter().map(|it| it.begin * 1e3).collect::<Vec<_>>(),
-            "endTime": markers.iter().map(|it| it.end * 1e3).collect::<Vec<_>>(),
+            "startTime": markers.iter().map(|marker| marker.begin * 1e3).collect::<Vec<_>>(),
+            "endTime": markers.iter().map(|marker| marker.end * 1e3).collect::<Vec<_>>(),
             "phase": of(MARKER_INTERVAL.into(), m),
-            "category": markers.iter().map(|it| class(&it.class)).collect::<Vec<_>>(),
-            "data": markers.iter().map(|it| json!({
+            "category": markers.iter().map(|marker| class(&marker.class)).collect::<Vec<_>>(),
+            "data": markers.iter().map(|marker| json!({
                 "type": "wait",
-                "activity": it.account.activity,
-                "phase": it.account.phase,
+                "activity": marker.account.activity,
+                "phase": marker.account.phase,
             })).collect::<Vec<_>>(),
         },
         "stackTable": {
             "length": frames.len(),
             "prefix": prefixes,
             "frame": frames,
-            "category": frames.iter().map(|it| category(&kernel[*it])).collect::<Vec<_>>(),
+            "category": frames.iter().map(|frame| category(&kernel[*frame])).collect::<Vec<_>>(),
             "subcategory": vec![0; frames.len()],
         },
         "frameTable": {

@@ -85,8 +85,10 @@ impl Image {
 
     /// The function at an offset in the file. One without a name is named by its file and address.
     pub fn function(&self, offset: u64, file: &str) -> String {
-        let segment =
-            self.segments.iter().find(|it| (it.offset..it.offset + it.size).contains(&offset));
+        let segment = self
+            .segments
+            .iter()
+            .find(|segment| (segment.offset..segment.offset + segment.size).contains(&offset));
         let Some(segment) = segment else { return format!("{file}+{offset:#x}") };
         let address = offset - segment.offset + segment.address;
         let before = |count: usize| count.checked_sub(1);
@@ -146,12 +148,17 @@ mod tests {
     #[test]
     fn functions_of_this_program_have_names() {
         let image = Image::read(&std::env::current_exe().unwrap()).unwrap();
-        let own = image.functions.iter().find(|it| it.name.contains("functions_of_this_program"));
+        let own = image
+            .functions
+            .iter()
+            .find(|function| function.name.contains("functions_of_this_program"));
         let own = own.expect("a test program is not stripped");
         let segment = image
             .segments
             .iter()
-            .find(|it| (it.address..it.address + it.size).contains(&own.address))
+            .find(|segment| {
+                (segment.address..segment.address + segment.size).contains(&own.address)
+            })
             .unwrap();
         let offset = own.address - segment.address + segment.offset;
         assert_eq!(image.function(offset + 1, "x"), own.name);

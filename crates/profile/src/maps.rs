@@ -31,7 +31,7 @@ pub struct Maps(Vec<Range>);
 
 impl Maps {
     /// Of a running process; `None` if it has ended or is not ours to look at.
-    pub fn of(pid: i32) -> Option<Maps> {
+    pub fn read(pid: i32) -> Option<Maps> {
         let maps = Maps::parse(&std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?);
         // That of a process that is just ending is empty.
         (!maps.0.is_empty()).then_some(maps)

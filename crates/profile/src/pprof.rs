@@ -67,11 +67,11 @@ struct Location {
     #[prost(uint64, tag = "1")]
     id: u64,
     #[prost(message, repeated, tag = "4")]
-    line: Vec<Line>,
+    line: Vec<PprofLine>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Line {
+struct PprofLine {
     #[prost(uint64, tag = "1")]
     function_id: u64,
 }
@@ -96,7 +96,7 @@ impl Texts {
         Texts(vec![String::new()], HashMap::from([(String::new(), 0)]))
     }
 
-    fn of(&mut self, text: &str) -> i64 {
+    fn number(&mut self, text: &str) -> i64 {
         if let Some(number) = self.1.get(text) {
             return *number;
         }
@@ -116,14 +116,14 @@ pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
 
 fn file(profile: &Profile) -> File {
     let mut texts = Texts::new();
-    let nanoseconds = texts.of("nanoseconds");
-    let mut value_type = |name| ValueType { kind: texts.of(name), unit: nanoseconds };
+    let nanoseconds = texts.number("nanoseconds");
+    let mut value_type = |name| ValueType { kind: texts.number(name), unit: nanoseconds };
     let (cpu, sessions) = (value_type("cpu"), value_type("sessions"));
     let mut functions = Vec::new();
     let mut function = |texts: &mut Texts, name: &str, file: &str| {
         let id = functions.len() as u64 + 1;
-        let name = texts.of(name);
-        functions.push(Function { id, name, system_name: name, filename: texts.of(file) });
+        let name = texts.number(name);
+        functions.push(Function { id, name, system_name: name, filename: texts.number(file) });
         id
     };
     for symbol in &profile.symbols {
@@ -132,8 +132,8 @@ fn file(profile: &Profile) -> File {
     let period = 1e9 / profile.hertz;
     let mut samples = Vec::new();
     let label = |texts: &mut Texts, key: &str, text: &str| Label {
-        key: texts.of(key),
-        text: texts.of(text),
+        key: texts.number(key),
+        text: texts.number(text),
     };
     let labels = |texts: &mut Texts, account: &Account, statement: Option<usize>| {
         let mut all = Vec::new();
@@ -150,7 +150,7 @@ fn file(profile: &Profile) -> File {
         let mut label_all = labels(&mut texts, &stack.account, stack.statement);
         label_all.push(label(&mut texts, "process", &profile.processes[stack.process].name));
         samples.push(Sample {
-            location_id: stack.frames.iter().map(|it| *it as u64 + 1).collect(),
+            location_id: stack.frames.iter().map(|frame| *frame as u64 + 1).collect(),
             value: vec![(stack.samples as f64 * period) as i64, 0],
             label: label_all,
         });
@@ -168,7 +168,8 @@ fn file(profile: &Profile) -> File {
             label: labels(&mut texts, &session.account, session.statement),
         });
     }
-    let location = |it: &Function| Location { id: it.id, line: vec![Line { function_id: it.id }] };
+    let location =
+        |it: &Function| Location { id: it.id, line: vec![PprofLine { function_id: it.id }] };
     File {
         location: functions.iter().map(location).collect(),
         sample_type: vec![cpu.clone(), sessions],

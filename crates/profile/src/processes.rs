@@ -11,11 +11,11 @@ use segment::{Occupant, Segment};
 /// The processes of a server.
 #[derive(Debug, Default)]
 pub struct Processes {
-    known: RwLock<Known>,
+    known: RwLock<ServerProcesses>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ServerProcesses {
     postmaster: i32,
     slots: HashMap<i32, Occupant>,
     /// Processes of the server now, with a slot or without.
@@ -35,8 +35,11 @@ impl Processes {
             0 => Default::default(),
             pid => Proc::default().children(pid as u32),
         };
-        let mut slots = occupants.iter().map(|it| (it.pid, *it)).collect();
-        let now = children.iter().map(|pid| *pid as i32).chain(occupants.iter().map(|it| it.pid));
+        let mut slots = occupants.iter().map(|occupant| (occupant.pid, *occupant)).collect();
+        let now = children
+            .iter()
+            .map(|pid| *pid as i32)
+            .chain(occupants.iter().map(|occupant| occupant.pid));
         let mut running: HashSet<i32> = now.chain([postmaster]).filter(|pid| *pid > 0).collect();
         let new = self.unknown(&running);
         // Samplers run before others and wait for this lock, so what takes long is done without it.

@@ -237,11 +237,11 @@ impl Profile {
 
     fn is_consistent(&self) -> bool {
         let statement = |it: Option<usize>| it.is_none_or(|it| it < self.statements.len());
-        self.sessions.iter().all(|it| statement(it.statement))
-            && self.stacks.iter().all(|it| {
-                statement(it.statement)
-                    && it.process < self.processes.len()
-                    && it.frames.iter().all(|frame| *frame < self.symbols.len())
+        self.sessions.iter().all(|session| statement(session.statement))
+            && self.stacks.iter().all(|stack| {
+                statement(stack.statement)
+                    && stack.process < self.processes.len()
+                    && stack.frames.iter().all(|frame| *frame < self.symbols.len())
             })
     }
 

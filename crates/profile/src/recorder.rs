@@ -11,7 +11,7 @@ use segment::kernel::Watch;
 use segment::{Frame, Interval, Segment, SegmentPath, Snapshot};
 
 use crate::address_space::{AddressSpaces, Learner};
-use crate::assemble::{self, Found, How, Seen};
+use crate::assemble::{self, How, ProfileSamples, Seen};
 use crate::event::Event;
 use crate::maps::Maps;
 use crate::permission::{self, Allowed};
@@ -84,10 +84,10 @@ pub fn record(
         let samplers: Vec<_> = allowed
             .samplers
             .iter()
-            .map(|it| {
+            .map(|sampler| {
                 scope.spawn(|| {
                     let unwinder = Unwinder::new(&spaces, unwind);
-                    it.collect(&shared, &processes, unwinder, options.system, &stop)
+                    sampler.collect(&shared, &processes, unwinder, options.system, &stop)
                 })
             })
             .collect();
@@ -123,8 +123,9 @@ pub fn record(
         stop.store(true, Ordering::Release);
         let after = segment.snapshot(Some(&before))?;
         let interval = interval(&segment, &mut kernel, &before, &after);
-        let cpus = samplers.into_iter().map(|it| joined(it.join())).collect::<Result<_, _>>()?;
-        let found = Found { cpus, wall: joined(wall.join())?, begun_ns };
+        let cpus =
+            samplers.into_iter().map(|sampler| joined(sampler.join())).collect::<Result<_, _>>()?;
+        let found = ProfileSamples { cpus, wall: joined(wall.join())?, begun_ns };
         Ok((found, interval))
     })?;
     seen.again(&processes);
@@ -173,11 +174,11 @@ impl Drop for Ends<'_> {
 
 impl Allowed {
     fn start(&self) -> Result<(), Error> {
-        Ok(self.samplers.iter().try_for_each(|it| it.start())?)
+        Ok(self.samplers.iter().try_for_each(|sampler| sampler.start())?)
     }
 
     fn end(&self) -> Result<(), Error> {
-        Ok(self.samplers.iter().try_for_each(|it| it.end())?)
+        Ok(self.samplers.iter().try_for_each(|sampler| sampler.end())?)
     }
 }
 
@@ -204,7 +205,7 @@ impl<'a> Clocks<'a> {
                 continue;
             }
             let clocks: std::io::Result<Vec<Event>> =
-                self.allowed.samplers.iter().map(|it| it.add(pid)).collect();
+                self.allowed.samplers.iter().map(|sampler| sampler.add(pid)).collect();
             match clocks {
                 Ok(clocks) => drop(self.running.insert(pid, clocks)),
                 // It has just ended.
@@ -231,7 +232,7 @@ impl Seen {
             self.kinds.insert(owner.pid, owner.identity.kind.clone());
         }
         for pid in pids {
-            if let Some(maps) = Maps::of(*pid) {
+            if let Some(maps) = Maps::read(*pid) {
                 self.maps.insert(*pid, maps);
             }
         }
@@ -252,7 +253,7 @@ impl Seen {
             if let Ok(name) = std::fs::read_to_string(format!("/proc/{pid}/comm")) {
                 self.names.insert(*pid, name.trim_end().to_string());
             }
-            if let Some(maps) = Maps::of(*pid) {
+            if let Some(maps) = Maps::read(*pid) {
                 self.maps.insert(*pid, maps);
             }
         }
@@ -261,7 +262,7 @@ impl Seen {
     /// What was loaded meanwhile, of processes that still run.
     fn again(&mut self, processes: &Processes) {
         for (pid, maps) in &mut self.maps {
-            if let Some(now) = Maps::of(*pid) {
+            if let Some(now) = Maps::read(*pid) {
                 *maps = now;
             }
         }

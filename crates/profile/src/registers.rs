@@ -37,7 +37,7 @@ pub struct Registers {
 
 impl Registers {
     /// From the values of a sample, in the order of [`SAMPLED`]'s bits.
-    pub fn of(values: &[u64]) -> Option<Registers> {
+    pub fn from_values(values: &[u64]) -> Option<Registers> {
         match *values {
             #[cfg(target_arch = "x86_64")]
             [fp, sp, ip] => Some(Registers { ip, sp, fp, lr: 0 }),

@@ -76,7 +76,7 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Map the ring of this event, whose samples have copies of stacks or not.
-    pub fn of(event: &Event, stacks: bool) -> io::Result<Ring> {
+    pub fn map(event: &Event, stacks: bool) -> io::Result<Ring> {
         // SAFETY: a query without memory.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let length = (if stacks { PAGES_OF_STACKS } else { PAGES } + 1) * page;
@@ -219,7 +219,7 @@ fn end_of_stack(after: &[u8]) -> Option<(Option<Registers>, &[u8])> {
         0 => 0,
         _ => usize::try_from(word((begin + size) / 8)?).ok()?,
     };
-    Some((Registers::of(&values), copied.get(..used)?))
+    Some((Registers::from_values(&values), copied.get(..used)?))
 }
 
 #[cfg(test)]
@@ -229,7 +229,7 @@ mod tests {
     const CONTEXT_KERNEL: u64 = -128i64 as u64;
 
     fn body(words: &[u64]) -> Vec<u8> {
-        words.iter().flat_map(|it| it.to_ne_bytes()).collect()
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
     fn ids(pid: u32, tid: u32) -> u64 {

@@ -7,7 +7,7 @@ use crate::profile::{Profile, Stack, Symbol};
 
 /// Samples of something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sum<K> {
+pub struct SampleCount<K> {
     /// What.
     pub key: K,
     /// Samples in it.
@@ -15,8 +15,8 @@ pub struct Sum<K> {
 }
 
 /// Samples of CPUs by the image of the innermost frame; most first. Modules count as the kernel.
-pub fn by_image(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Vec<Sum<&str>> {
-    sum(profile.stacks.iter().filter(|it| wanted(it)), |stack| {
+pub fn by_image(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Vec<SampleCount<&str>> {
+    sum(profile.stacks.iter().filter(|stack| wanted(stack)), |stack| {
         profile.innermost(stack).map_or("(unknown)", |it| match it.is_kernel() {
             true => crate::KERNEL,
             false => it.image.as_str(),
@@ -28,20 +28,20 @@ pub fn by_image(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Vec<Sum<&
 pub fn by_function(
     profile: &Profile,
     wanted: impl Fn(&Stack) -> bool,
-) -> Vec<Sum<Option<&Symbol>>> {
-    sum(profile.stacks.iter().filter(|it| wanted(it)), |stack| profile.innermost(stack))
+) -> Vec<SampleCount<Option<&Symbol>>> {
+    sum(profile.stacks.iter().filter(|stack| wanted(stack)), |stack| profile.innermost(stack))
 }
 
 fn sum<'p, K: Eq + std::hash::Hash + Clone>(
     stacks: impl Iterator<Item = &'p Stack>,
     key: impl Fn(&'p Stack) -> K,
-) -> Vec<Sum<K>> {
+) -> Vec<SampleCount<K>> {
     let mut numbers: HashMap<K, usize> = HashMap::new();
-    let mut sums: Vec<Sum<K>> = Vec::new();
+    let mut sums: Vec<SampleCount<K>> = Vec::new();
     for stack in stacks {
         let key = key(stack);
         let number = *numbers.entry(key.clone()).or_insert_with(|| {
-            sums.push(Sum { key, samples: 0 });
+            sums.push(SampleCount { key, samples: 0 });
             sums.len() - 1
         });
         sums[number].samples += stack.samples;

@@ -60,7 +60,7 @@ impl UnwindTable {
 
     /// The address at an offset in the file.
     pub fn address(&self, offset: u64) -> Option<u64> {
-        let (range, address) = self.segments.iter().find(|it| it.0.contains(&offset))?;
+        let (range, address) = self.segments.iter().find(|segment| segment.0.contains(&offset))?;
         Some(offset - range.start + address)
     }
 

@@ -48,7 +48,7 @@ impl<'s> Unwinder<'s> {
         let (Some(registers), false) = (sample.registers, self.how == Unwind::FramePointer) else {
             return sample.user;
         };
-        let Some(space) = self.spaces.of(sample.pid) else { return sample.user };
+        let Some(space) = self.spaces.space_of(sample.pid) else { return sample.user };
         let mut is_known = true;
         let mut is_pointed = true;
         for (at, address) in sample.user.iter().enumerate() {

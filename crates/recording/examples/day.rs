@@ -121,7 +121,11 @@ fn draw_statement(
     }
     let ratio = ratio(record.sums.exec.count, it.sums.exec.count);
     for (index, n) in record.sums.counters.iter_mut().enumerate() {
-        *n = if Unit::of(index) == Unit::Ticks { dice.near(*n, ratio) } else { scaled(*n, ratio) };
+        *n = if Unit::from_index(index) == Unit::Ticks {
+            dice.near(*n, ratio)
+        } else {
+            scaled(*n, ratio)
+        };
     }
     record.sums.histogram = draw_histogram(&record.sums.histogram, dice);
     for part in &mut record.parts {
@@ -166,7 +170,7 @@ impl Copies {
     }
 
     /// Of the one of this name or number.
-    fn of(&self, name: u64) -> u64 {
+    fn draw(&self, name: u64) -> u64 {
         let place = (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as f64 / f64::from(1u32 << 31);
         self.whole + u64::from(place < self.part)
     }
@@ -179,7 +183,7 @@ fn number(name: &str) -> u64 {
 /// Copies of statistics have a number at the end of their names.
 fn widen(mut frame: Frame, copies: &Copies) -> Frame {
     for it in frame.statistics.clone() {
-        for copy in 2..=copies.of(number(&it.stat.name) ^ number(&it.process)) {
+        for copy in 2..=copies.draw(number(&it.stat.name) ^ number(&it.process)) {
             let name = format!("{} {copy}", it.stat.name);
             let stat = Stat::new(name, it.stat.kind, it.stat.unit.clone());
             frame.statistics.push(segment::frame::FrameStat { stat: Arc::new(stat), ..it.clone() });
@@ -266,7 +270,7 @@ impl Maker {
             batch.histograms = self.row_builder.histograms(number);
             let mut rows = Vec::new();
             for it in &detail.statements {
-                for copy in 0..self.copies.of(it.key.id) {
+                for copy in 0..self.copies.draw(it.key.id) {
                     let later_us = stamp.1 - detail.time_us;
                     rows.push(draw_statement(it, copy, later_us, &mut self.dice));
                 }
@@ -297,13 +301,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut details = details(&real)?;
     let seconds = real.frames(Range::ALL, None)?.collect::<Result<Vec<Frame>, _>>()?;
     let active = on_average(seconds.iter().map(|frame| frame.statistics.len()));
-    let known = on_average(details.iter().map(|it| it.statements.len()));
+    let known = on_average(details.iter().map(|detail| detail.statements.len()));
     println!(
         "{} real intervals with {active:.1} active statistics on average, {} details with {known:.1} \
          statements and {:.1} relations",
         seconds.len(),
         details.len(),
-        on_average(details.iter().map(|it| it.relations.len()))
+        on_average(details.iter().map(|detail| detail.relations.len()))
     );
     let copies = Copies::reaching(statistics, active);
     let seconds: Vec<Frame> = seconds.into_iter().map(|frame| widen(frame, &copies)).collect();

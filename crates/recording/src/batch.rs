@@ -4,8 +4,8 @@
 use crate::error::Error;
 use crate::plan_rows::{PlanRow, PlanTextRow};
 use crate::rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
-    ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RecordedStatementRow, RelationRow,
+    RunRow, ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextRow,
 };
 use crate::session_history::SessionHistoryRow;
 use crate::statistics::{HistogramRow, StatRow};
@@ -77,7 +77,7 @@ batch! {
     sessions: SessionsRow,
     session_history: SessionHistoryRow,
     kernel: KernelRow,
-    statements: StatementRow,
+    statements: RecordedStatementRow,
     statement_accounts: StatementAccountRow,
     statement_texts: TextRow,
     plans: PlanRow,

@@ -159,7 +159,7 @@ impl Commit {
         for (from, to) in &self.rename {
             let (from, to) = (store.absolute(from), store.absolute(to));
             let of_table = to.starts_with(store.table(table));
-            if let Some(file) = DataFile::of(&to).filter(|_| of_table && from.exists()) {
+            if let Some(file) = DataFile::from_path(&to).filter(|_| of_table && from.exists()) {
                 // A file of that name is replaced.
                 files.retain(|(known, _)| known.path != to);
                 files.push((file, from));

@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::error::Error;
 use crate::range::Range;
 use crate::recording::Recording;
-use crate::rows::{FrameRow, KernelRow, RelationRow, StatementRow};
+use crate::rows::{FrameRow, KernelRow, RecordedStatementRow, RelationRow};
 use crate::statistics::HistogramRow;
 use crate::table::{columns, unsigned, Table};
 use std::collections::{HashMap, HashSet};
@@ -60,7 +60,7 @@ impl Detail {
 
     /// Recorded time of the intervals of all of these, seconds.
     pub fn seconds(details: &[Detail]) -> f64 {
-        details.iter().map(|it| it.covered_ns).sum::<u64>() as f64 * 1e-9
+        details.iter().map(|detail| detail.covered_ns).sum::<u64>() as f64 * 1e-9
     }
 }
 
@@ -130,7 +130,7 @@ impl Recording {
         }
         find! {
             HistogramRow in histograms;
-            StatementRow in statements;
+            RecordedStatementRow in statements;
             KernelRow in kernel;
             RelationRow in relations;
         }

@@ -156,3 +156,38 @@ impl Error {
         }
     }
 }
+
+/// A range or a host that is not there is a mistake of the command line.
+impl From<Error> for ::error::Error {
+    fn from(error: Error) -> Self {
+        use Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};
+        match error {
+            Backwards { .. } | EmptyRange { .. } | NoSuchHost { .. } | SeveralHosts { .. } => {
+                Self::Usage(error.to_string())
+            }
+            _ => Self::from_cause(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_or_a_host_that_is_not_there_is_a_mistake_of_the_command_line() {
+        use Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};
+        let (text, path) = (String::new, PathBuf::new);
+        for (error, is_usage) in [
+            (Backwards { from: text(), to: text() }, true),
+            (EmptyRange { from: text(), to: text(), begin: text(), end: text() }, true),
+            (NoSuchHost { path: path(), host: text(), hosts: Vec::new() }, true),
+            (SeveralHosts { path: path(), hosts: Vec::new() }, true),
+            (Error::Empty { path: path() }, false),
+        ] {
+            let said = error.to_string();
+            let error = ::error::Error::from(error);
+            assert_eq!((error.is_usage(), error.to_string()), (is_usage, said));
+        }
+    }
+}

@@ -8,7 +8,7 @@ use crate::recording::Recording;
 use crate::rows::{FrameRow, SessionsRow};
 use crate::series::Series;
 use crate::statistics::{HistogramRow, StatRow};
-use crate::sum::{StatTotals, Sum};
+use crate::sum::{SeriesSum, StatTotals};
 use segment::delta::Extreme;
 use segment::frame::FrameStat;
 use segment::{Frame, Population};
@@ -59,7 +59,7 @@ fn state(name: &str) -> &'static str {
 #[derive(Default)]
 struct Chunk {
     statistics: HashMap<u64, Vec<StatRow>>,
-    histograms: HashMap<u64, Vec<(Arc<Series>, Sum)>>,
+    histograms: HashMap<u64, Vec<(Arc<Series>, SeriesSum)>>,
     population: HashMap<u64, Vec<Population>>,
 }
 
@@ -119,7 +119,7 @@ impl Frames<'_> {
         }
         if self.has_histograms() {
             self.recording.each_row(range, |row: HistogramRow| {
-                let mut sum = Sum::default();
+                let mut sum = SeriesSum::default();
                 sum.add_histogram(&row);
                 chunk.histograms.entry(row.frame).or_default().push((row.series, sum));
             })?;
@@ -131,7 +131,7 @@ impl Frames<'_> {
         let mut frame = self.index.frame_of(&[row])?;
         let rate = frame.clock.ticks_per_second;
         let has_histograms = self.has_histograms();
-        let mut histograms: HashMap<&Arc<Series>, &Sum> = chunk
+        let mut histograms: HashMap<&Arc<Series>, &SeriesSum> = chunk
             .histograms
             .get(&row.frame)
             .into_iter()
@@ -139,7 +139,7 @@ impl Frames<'_> {
             .map(|(s, sum)| (s, sum))
             .collect();
         let rows = chunk.statistics.get(&row.frame).into_iter().flatten();
-        let mut add = |series: &Arc<Series>, sum: Sum| {
+        let mut add = |series: &Arc<Series>, sum: SeriesSum| {
             let mut total = sum.total(series, rate);
             // Minimum and maximum come with the last interval of the detail.
             for extreme in [&mut total.change.min, &mut total.change.max] {
@@ -152,7 +152,7 @@ impl Frames<'_> {
         };
         for row in rows {
             let mut sum = histograms.remove(&row.series).cloned().unwrap_or_default();
-            sum.totals = StatTotals::of(row);
+            sum.totals = StatTotals::from_row(row);
             add(&row.series, sum);
         }
         // Histograms of earlier intervals of the detail, without events in the last one.

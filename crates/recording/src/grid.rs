@@ -58,7 +58,7 @@ impl Grid {
         cells: &mut Cells<'_, P>,
         columns: &Columns,
     ) {
-        let Some(numbers) = Numbers::of(columns) else { return };
+        let Some(numbers) = Numbers::from_columns(columns) else { return };
         let lines: Vec<Option<usize>> =
             columns.series.iter().map(|series| cells.line(series)).collect();
         for row in 0..columns.rows {
@@ -115,7 +115,7 @@ impl Recording {
         for row in &journal.statistics {
             let to = cells.line(&row.series).zip(cells.column(row.frame));
             if let Some((line, column)) = to {
-                grid.add(line, column, StatTotals::of(row));
+                grid.add(line, column, StatTotals::from_row(row));
             }
         }
         Ok(grid)

@@ -32,7 +32,7 @@ pub(crate) struct Journal {
 
 /// A line.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Line<B> {
+struct JournalEntry<B> {
     /// New series: their numbers follow those of earlier lines.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     series: Vec<SeriesText>,
@@ -100,9 +100,13 @@ impl Journal {
         written.map_err(Error::io(&self.path))
     }
 
-    fn line_of<'b>(&mut self, batch: &'b Batch) -> Line<&'b Batch> {
-        let mut line =
-            Line { series: Vec::new(), statistics: Vec::new(), histograms: Vec::new(), batch };
+    fn line_of<'b>(&mut self, batch: &'b Batch) -> JournalEntry<&'b Batch> {
+        let mut line = JournalEntry {
+            series: Vec::new(),
+            statistics: Vec::new(),
+            histograms: Vec::new(),
+            batch,
+        };
         for row in &batch.statistics {
             let number = self.number(&row.series, &mut line.series);
             let of_frame = match line.statistics.last_mut() {
@@ -181,7 +185,7 @@ pub(crate) fn read(path: &Path) -> Result<(Batch, Option<String>), Error> {
     Ok((all, None))
 }
 
-fn parse(line: &[u8]) -> Option<Line<Batch>> {
+fn parse(line: &[u8]) -> Option<JournalEntry<Batch>> {
     let (checksum, json) = line.split_at_checked(PREFIX)?;
     let checksum = std::str::from_utf8(checksum).ok()?.trim_end();
     if u32::from_str_radix(checksum, 16).ok()? != crc32fast::hash(json) {

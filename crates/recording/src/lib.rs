@@ -44,10 +44,10 @@ mod upkeep;
 mod vacuum;
 mod writer;
 
+pub use self::error::Error;
 pub use about::{About, FORMAT};
 pub use batch::{Batch, TABLES};
 pub use details::Detail;
-pub use error::Error;
 pub use file::panic_is_expected;
 pub use files::Files;
 pub use fingerprint::{comparable_fingerprint, fingerprint, synonyms};
@@ -61,8 +61,9 @@ pub use relations::relation_rows;
 pub use retention::RetentionPolicy;
 pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
-    step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow,
-    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
+    step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RecordedStatementRow,
+    RelationRow, RunRow, ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow,
+    TextRow,
 };
 pub use series::Series;
 pub use session_history::SessionHistoryRow;

@@ -4,30 +4,30 @@
 use std::sync::Arc;
 
 /// Values that can be added.
-pub(crate) trait Sum {
+pub(crate) trait Addable {
     /// Add a value, saturating.
     fn add(&mut self, more: Self);
 }
 
-impl Sum for u64 {
+impl Addable for u64 {
     fn add(&mut self, more: u64) {
         *self = self.saturating_add(more);
     }
 }
 
-impl Sum for i64 {
+impl Addable for i64 {
     fn add(&mut self, more: i64) {
         *self = self.saturating_add(more);
     }
 }
 
-impl Sum for f64 {
+impl Addable for f64 {
     fn add(&mut self, more: f64) {
         *self += more;
     }
 }
 
-impl Sum for Option<u64> {
+impl Addable for Option<u64> {
     fn add(&mut self, more: Option<u64>) {
         *self = both(*self, more, u64::saturating_add);
     }
@@ -41,7 +41,7 @@ fn both(a: Option<u64>, b: Option<u64>, with: fn(u64, u64) -> u64) -> Option<u64
 }
 
 /// The sum of both.
-pub(crate) fn sum<T: Sum>(field: &mut T, later: T) {
+pub(crate) fn sum<T: Addable>(field: &mut T, later: T) {
     field.add(later);
 }
 
@@ -107,17 +107,17 @@ pub(crate) fn buckets(
 mod tests {
     use super::*;
 
-    fn of<T>(rule: impl Fn(&mut T, T), mut field: T, later: T) -> T {
+    fn merged<T>(rule: impl Fn(&mut T, T), mut field: T, later: T) -> T {
         rule(&mut field, later);
         field
     }
 
     #[test]
     fn each_rule_takes_what_its_name_says() {
-        assert_eq!(of(sum, 3u64, 4), 7);
-        assert_eq!(of(sum, u64::MAX - 1, 4), u64::MAX);
-        assert_eq!(of(sum, -3i64, 1), -2);
-        assert_eq!(of(sum, 0.5, 0.25), 0.75);
+        assert_eq!(merged(sum, 3u64, 4), 7);
+        assert_eq!(merged(sum, u64::MAX - 1, 4), u64::MAX);
+        assert_eq!(merged(sum, -3i64, 1), -2);
+        assert_eq!(merged(sum, 0.5, 0.25), 0.75);
         for (a, b, added, smaller) in [
             (Some(3), Some(4), Some(7), Some(3)),
             (Some(4), Some(3), Some(7), Some(3)),
@@ -125,20 +125,20 @@ mod tests {
             (Some(3), None, Some(3), Some(3)),
             (None, None, None, None),
         ] {
-            assert_eq!(of(sum, a, b), added);
-            assert_eq!(of(min, a, b), smaller);
+            assert_eq!(merged(sum, a, b), added);
+            assert_eq!(merged(min, a, b), smaller);
         }
-        assert_eq!((of(last, 3, 4), of(last, 4, 3)), (4, 3));
-        assert_eq!((of(max, 3, 4), of(max, 4, 3)), (4, 4));
-        assert_eq!(of(max, None, Some(3)), Some(3));
+        assert_eq!((merged(last, 3, 4), merged(last, 4, 3)), (4, 3));
+        assert_eq!((merged(max, 3, 4), merged(max, 4, 3)), (4, 4));
+        assert_eq!(merged(max, None, Some(3)), Some(3));
         for (a, b) in [(true, true), (true, false), (false, true), (false, false)] {
-            assert_eq!((of(all, a, b), of(any, a, b)), (a && b, a || b));
+            assert_eq!((merged(all, a, b), merged(any, a, b)), (a && b, a || b));
         }
         for (a, b, first) in [(0, 5, 5), (5, 0, 5), (5, 7, 5), (7, 5, 5), (0, 0, 0)] {
-            assert_eq!(of(earliest, a, b), first);
+            assert_eq!(merged(earliest, a, b), first);
         }
-        assert_eq!(&*of(known, "".into(), "b".into()), "b");
-        assert_eq!(&*of(known, "a".into(), "b".into()), "a");
+        assert_eq!(&*merged(known, "".into(), "b".into()), "b");
+        assert_eq!(&*merged(known, "a".into(), "b".into()), "a");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Rows of the plans of statements, as the sessions noted them.
 
-use crate::rows::StatementKey;
+use crate::rows::RecordedStatementKey;
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ table! {
 }
 
 /// What identifies a plan.
-pub(crate) type PlanKey = (StatementKey, i64);
+pub(crate) type PlanKey = (RecordedStatementKey, i64);
 
 impl PlanRow {
     /// The plan.

@@ -7,7 +7,7 @@ mod round;
 use crate::batch::Batch;
 use crate::details;
 use crate::plan_rows::PlanRow;
-use crate::rows::{FrameRow, RelationRow, StatementRow};
+use crate::rows::{FrameRow, RecordedStatementRow, RelationRow};
 use crate::statistics::StatRow;
 use crate::store::Compaction;
 use crate::table::Table;
@@ -47,7 +47,7 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
     }
     merge_details! {
         histograms by |row| row.series.clone();
-        statements by StatementRow::key;
+        statements by RecordedStatementRow::key;
         statement_accounts by |row| (row.key(), row.account.clone());
         plans by PlanRow::key;
         relations by RelationRow::key;

@@ -7,7 +7,7 @@
 use crate::batch::Batch;
 use crate::fingerprint::fingerprint;
 use crate::range::time_us;
-use crate::rows::{FrameRow, SessionsRow, StatementAccountRow, StatementRow, TextRow};
+use crate::rows::{FrameRow, RecordedStatementRow, SessionsRow, StatementAccountRow, TextRow};
 use crate::series::Series;
 use crate::statement;
 use crate::statistics::{HistogramRow, StatRow};
@@ -190,8 +190,12 @@ pub fn statement_rows(
     let mut batch = Batch::default();
     for it in records {
         let id = (it.key.query_id(), it.key.database_id, it.key.user_id, it.key.toplevel);
-        let row =
-            StatementRow { frame, time_us, interval_ns, ..statement::row_of(it, ns_per_tick) };
+        let row = RecordedStatementRow {
+            frame,
+            time_us,
+            interval_ns,
+            ..statement::row_of(it, ns_per_tick)
+        };
         if row.calls > 0 || row.plans > 0 || it.sums.counters.iter().any(|n| *n > 0) {
             batch.statements.push(row);
         }

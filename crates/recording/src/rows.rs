@@ -123,23 +123,23 @@ table! {
 }
 
 /// What identifies a statement: queryid, database, user, toplevel.
-pub(crate) type StatementKey = (i64, u32, u32, bool);
+pub(crate) type RecordedStatementKey = (i64, u32, u32, bool);
 
 macro_rules! statement_key {
     ($($row:ident)*) => {$(
         impl $row {
-            pub(crate) fn key(&self) -> StatementKey {
+            pub(crate) fn key(&self) -> RecordedStatementKey {
                 (self.queryid, self.database_id, self.user_id, self.toplevel)
             }
         }
     )*};
 }
 
-statement_key! { StatementRow StatementAccountRow TextRow }
+statement_key! { RecordedStatementRow StatementAccountRow TextRow }
 
 table! {
     /// A statement in a detail interval.
-    StatementRow in "statements" by |a, b| {
+    RecordedStatementRow in "statements" by |a, b| {
         (a.key(), a.frame).cmp(&(b.key(), b.frame))
     }, histogram buckets counts;
     interval_ns: u64, Ns, sum, "Time since the detail before.";

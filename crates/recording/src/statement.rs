@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Statements as rows, and rows as statements.
 
-use crate::rows::{StatementAccountRow, StatementKey, StatementRow, TextRow};
+use crate::rows::{RecordedStatementKey, RecordedStatementRow, StatementAccountRow, TextRow};
 use segment::statements::{
     counter, AccountRecord, StatementRecord, Sums, Text, Times, Unit, COUNTERS,
 };
@@ -10,11 +10,11 @@ use segment::Histogram;
 /// The columns of the counters, group by group, in the order of [`Sums::counters`].
 macro_rules! numbers {
     ($($group:ident: $($field:ident)*;)*) => {
-        fn numbers(row: &StatementRow) -> [u64; COUNTERS] {
+        fn numbers(row: &RecordedStatementRow) -> [u64; COUNTERS] {
             [$($(row.$field),*),*]
         }
 
-        fn numbers_mut(row: &mut StatementRow) -> [&mut u64; COUNTERS] {
+        fn numbers_mut(row: &mut RecordedStatementRow) -> [&mut u64; COUNTERS] {
             [$($(&mut row.$field),*),*]
         }
 
@@ -73,10 +73,10 @@ pub(crate) fn shortened(squares: f64) -> f64 {
 }
 
 /// The row of a statement, without interval and time.
-pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> StatementRow {
+pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> RecordedStatementRow {
     let ns = |ticks: u64| scaled(ticks, ns_per_tick);
     let Sums { exec, plan, counters, first_us, last_us, histogram } = &it.sums;
-    let mut row = StatementRow {
+    let mut row = RecordedStatementRow {
         queryid: it.key.query_id(),
         database_id: it.key.database_id,
         user_id: it.key.user_id,
@@ -95,17 +95,17 @@ pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> StatementRow {
         plan_squares: shortened(plan.squares * ns_per_tick * ns_per_tick),
         first_us: *first_us,
         last_us: *last_us,
-        ..StatementRow::default()
+        ..RecordedStatementRow::default()
     };
     (row.buckets, row.counts) = histogram.buckets().map(|(b, n)| (b as u64, n)).unzip();
     for (index, (to, from)) in numbers_mut(&mut row).into_iter().zip(counters).enumerate() {
-        *to = if Unit::of(index) == Unit::Ticks { ns(*from) } else { *from };
+        *to = if Unit::from_index(index) == Unit::Ticks { ns(*from) } else { *from };
     }
     row
 }
 
 /// The statement of a row, in ticks of a clock, without accounts and text.
-pub(crate) fn record_of(row: &StatementRow, ticks_per_second: f64) -> StatementRecord {
+pub(crate) fn record_of(row: &RecordedStatementRow, ticks_per_second: f64) -> StatementRecord {
     let ticks_per_ns = ticks_per_second * 1e-9;
     let ticks = |ns: u64| scaled(ns, ticks_per_ns);
     let times = |count, total, [min, max]: [Option<u64>; 2], squares: f64| Times {
@@ -117,7 +117,7 @@ pub(crate) fn record_of(row: &StatementRow, ticks_per_second: f64) -> StatementR
     };
     let mut counters = numbers(row);
     for (index, number) in counters.iter_mut().enumerate() {
-        if Unit::of(index) == Unit::Ticks {
+        if Unit::from_index(index) == Unit::Ticks {
             *number = ticks(*number);
         }
     }
@@ -149,12 +149,17 @@ pub(crate) fn record_of(row: &StatementRow, ticks_per_second: f64) -> StatementR
 }
 
 /// A statement of which only accounts are known.
-pub(crate) fn empty(key: StatementKey) -> StatementRecord {
+pub(crate) fn empty(key: RecordedStatementKey) -> StatementRecord {
     let (queryid, database_id, user_id, toplevel) = key;
-    record_of(&StatementRow { queryid, database_id, user_id, toplevel, ..Default::default() }, 1e9)
+    record_of(
+        &RecordedStatementRow { queryid, database_id, user_id, toplevel, ..Default::default() },
+        1e9,
+    )
 }
 
-fn key_of((queryid, database_id, user_id, toplevel): StatementKey) -> segment::StatementKey {
+fn key_of(
+    (queryid, database_id, user_id, toplevel): RecordedStatementKey,
+) -> segment::StatementKey {
     segment::StatementKey { id: queryid as u64, database_id, user_id, toplevel }
 }
 

@@ -6,12 +6,12 @@ use crate::index::{clock_kind, Index};
 use crate::range::Range;
 use crate::recording::Recording;
 use crate::rollup;
-use crate::rows::{StatementAccountRow, StatementKey, StatementRow, TextRow};
+use crate::rows::{RecordedStatementKey, RecordedStatementRow, StatementAccountRow, TextRow};
 use crate::statement;
 use crate::sum::Latency;
 use crate::table::{columns, Table};
 use segment::statements::StatementRecord;
-use segment::{Clock, Histogram, Statements};
+use segment::{Clock, Histogram, StatementsReading};
 use std::collections::{BTreeMap, HashMap};
 
 /// Texts of statements by queryid, database, user and toplevel.
@@ -29,7 +29,7 @@ pub struct StatementSeries {
 }
 
 impl StatementSeries {
-    fn of(blocks: usize) -> StatementSeries {
+    fn with_blocks(blocks: usize) -> StatementSeries {
         StatementSeries {
             calls: vec![0; blocks],
             exec_ns: vec![0; blocks],
@@ -42,7 +42,7 @@ impl StatementSeries {
 const NEARLY: f64 = 0.01;
 
 /// Convert a row's buckets to the ticks of another clock.
-fn rebucket(row: &mut StatementRow, ratio: f64) {
+fn rebucket(row: &mut RecordedStatementRow, ratio: f64) {
     if (ratio - 1.0).abs() < NEARLY {
         return;
     }
@@ -54,17 +54,17 @@ fn rebucket(row: &mut StatementRow, ratio: f64) {
 impl Recording {
     /// The statements of a range, like those of a segment that was created at its start; `None`: not
     /// recorded.
-    pub fn statements(&self, range: Range) -> Result<Option<Statements>, Error> {
+    pub fn statements(&self, range: Range) -> Result<Option<StatementsReading>, Error> {
         let index = self.index(range)?;
         let Some(last) = index.frames.last() else { return Ok(None) };
         let rate = index.ticks_per_second(last.frame);
-        let mut sums: HashMap<StatementKey, StatementRow> = HashMap::new();
-        self.each_row(range, |mut row: StatementRow| {
+        let mut sums: HashMap<RecordedStatementKey, RecordedStatementRow> = HashMap::new();
+        self.each_row(range, |mut row: RecordedStatementRow| {
             let own = index.ticks_per_second(row.frame);
             rebucket(&mut row, rate / own);
             rollup::total(&mut sums, row.key(), row);
         })?;
-        let mut accounts: HashMap<StatementKey, Vec<StatementAccountRow>> = HashMap::new();
+        let mut accounts: HashMap<RecordedStatementKey, Vec<StatementAccountRow>> = HashMap::new();
         self.each_row(range, |row: StatementAccountRow| {
             let known = accounts.entry(row.key()).or_default();
             match known.iter_mut().find(|it| it.account == row.account) {
@@ -76,7 +76,7 @@ impl Recording {
             return Ok(None);
         }
         let texts = self.statement_texts(range)?;
-        let mut records: HashMap<StatementKey, StatementRecord> =
+        let mut records: HashMap<RecordedStatementKey, StatementRecord> =
             sums.into_iter().map(|(key, row)| (key, statement::record_of(&row, rate))).collect();
         for (key, rows) in accounts {
             let record = records.entry(key).or_insert_with(|| statement::empty(key));
@@ -88,7 +88,7 @@ impl Recording {
         let kind = clock_kind(index.servers.get(&last.server));
         let realtime_ns = u64::try_from(last.time_us).unwrap_or(0).saturating_mul(1000);
         let records = records.into_values().collect();
-        Ok(Some(Statements::of_records(realtime_ns, Clock::recorded(kind, rate), records)))
+        Ok(Some(StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records)))
     }
 
     /// Statements over time, in one pass. `block_of` returns the block of the details that came with an interval, from 0
@@ -98,8 +98,8 @@ impl Recording {
         range: Range,
         blocks: usize,
         block_of: impl Fn(u64) -> Option<usize>,
-    ) -> Result<HashMap<StatementKey, StatementSeries>, Error> {
-        let mut all: HashMap<StatementKey, StatementSeries> = HashMap::new();
+    ) -> Result<HashMap<RecordedStatementKey, StatementSeries>, Error> {
+        let mut all: HashMap<RecordedStatementKey, StatementSeries> = HashMap::new();
         const KEY: [&str; 6] = ["frame", "time", "queryid", "database_id", "user_id", "toplevel"];
         macro_rules! add {
             ($row:ident in $rows:ident; $($column:ident to $field:ident),*) => {
@@ -107,7 +107,7 @@ impl Recording {
                     let Some(at) = block_of(row.frame).filter(|_| range.contains(row.time_us)) else {
                         return;
                     };
-                    let series = all.entry(row.key()).or_insert_with(|| StatementSeries::of(blocks));
+                    let series = all.entry(row.key()).or_insert_with(|| StatementSeries::with_blocks(blocks));
                     $(if let Some(sum) = series.$field.get_mut(at) {
                         *sum = sum.saturating_add(row.$column);
                     })*
@@ -120,7 +120,7 @@ impl Recording {
                 journal.$rows.iter().for_each(add);
             };
         }
-        add! { StatementRow in statements; calls to calls, exec_ns to exec_ns }
+        add! { RecordedStatementRow in statements; calls to calls, exec_ns to exec_ns }
         add! { StatementAccountRow in statement_accounts; total_ns to total_ns }
         Ok(all)
     }
@@ -140,18 +140,23 @@ impl Recording {
     pub fn statement_latencies(&self, range: Range) -> Result<Vec<Latency>, Error> {
         let index = self.index(range)?;
         let wanted = ["frame", "time", "interval_ns", "buckets", "counts"];
-        let wanted = columns::<StatementRow>(&wanted);
+        let wanted = columns::<RecordedStatementRow>(&wanted);
         let mut all: BTreeMap<u64, Latency> = BTreeMap::new();
-        let mut add = |row: StatementRow| add_latency(&mut all, &index, range, &row);
-        let journal = self.each_columns::<StatementRow>(range, &wanted, |columns| {
-            StatementRow::load(columns).into_iter().for_each(&mut add);
+        let mut add = |row: RecordedStatementRow| add_latency(&mut all, &index, range, &row);
+        let journal = self.each_columns::<RecordedStatementRow>(range, &wanted, |columns| {
+            RecordedStatementRow::load(columns).into_iter().for_each(&mut add);
         })?;
         journal.statements.into_iter().for_each(add);
         Ok(all.into_values().collect())
     }
 }
 
-fn add_latency(all: &mut BTreeMap<u64, Latency>, index: &Index, range: Range, row: &StatementRow) {
+fn add_latency(
+    all: &mut BTreeMap<u64, Latency>,
+    index: &Index,
+    range: Range,
+    row: &RecordedStatementRow,
+) {
     if !range.contains(row.time_us) {
         return;
     }

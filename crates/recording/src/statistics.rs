@@ -30,7 +30,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn of(&mut self, series: &Arc<Series>) -> usize {
+    fn number(&mut self, series: &Arc<Series>) -> usize {
         if let Some(&number) = self.by_series.get(series) {
             return number;
         }
@@ -45,7 +45,7 @@ fn first_columns<'r>(rows: impl Iterator<Item = (u64, i64, &'r Arc<Series>)>) ->
     let mut all = FIRST.map(|column| Cells::new(column.shape));
     let mut numbers = Numbers::default();
     for (frame, time_us, series) in rows {
-        let number = numbers.of(series);
+        let number = numbers.number(series);
         let text = &numbers.texts[number];
         let [frames, times, series, texts @ ..] = &mut all;
         frame.put(frames);

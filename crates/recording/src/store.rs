@@ -84,7 +84,7 @@ pub struct DataFile {
 
 impl DataFile {
     /// The data file of this path, by its name alone.
-    pub fn of(path: &Path) -> Option<DataFile> {
+    pub fn from_path(path: &Path) -> Option<DataFile> {
         let date = path.parent()?.file_name()?.to_str()?.strip_prefix("date=")?;
         let (time, compaction) =
             path.file_name()?.to_str()?.strip_suffix(".parquet")?.split_once('-')?;
@@ -190,7 +190,8 @@ impl Store {
     pub fn files(&self, table: &str) -> Vec<DataFile> {
         let days = list(&self.table(table));
         let files = days.iter().flat_map(|day| list(day));
-        let mut files: Vec<DataFile> = files.filter_map(|path| DataFile::of(&path)).collect();
+        let mut files: Vec<DataFile> =
+            files.filter_map(|path| DataFile::from_path(&path)).collect();
         files.sort_by(|a, b| {
             (a.begin_us, a.compaction, &a.path).cmp(&(b.begin_us, b.compaction, &b.path))
         });

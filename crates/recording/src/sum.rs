@@ -44,7 +44,7 @@ pub struct StatTotals {
 }
 
 impl StatTotals {
-    pub(crate) fn of(row: &StatRow) -> StatTotals {
+    pub(crate) fn from_row(row: &StatRow) -> StatTotals {
         let StatRow { count, total, amount, follows, .. } = *row;
         StatTotals { count, total, amount, follows }
     }
@@ -59,14 +59,14 @@ impl StatTotals {
 
 /// The sum of one series.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sum {
+pub(crate) struct SeriesSum {
     pub totals: StatTotals,
     min: Option<u64>,
     max: Option<u64>,
     histogram: Histogram,
 }
 
-impl Sum {
+impl SeriesSum {
     /// The sum in ticks.
     pub fn total(self, series: &Series, ticks_per_second: f64) -> Total {
         let scale = |n| if series.is_time() { ticks(n, ticks_per_second) } else { n };
@@ -109,7 +109,7 @@ impl Sum {
 #[derive(Debug, Default)]
 struct Sums {
     positions: HashMap<Arc<Series>, usize>,
-    sums: Vec<(Arc<Series>, Sum)>,
+    sums: Vec<(Arc<Series>, SeriesSum)>,
 }
 
 impl Sums {
@@ -118,11 +118,11 @@ impl Sums {
             return at;
         }
         self.positions.insert(series.clone(), self.sums.len());
-        self.sums.push((series.clone(), Sum::default()));
+        self.sums.push((series.clone(), SeriesSum::default()));
         self.sums.len() - 1
     }
 
-    fn of(&mut self, series: &Arc<Series>) -> &mut Sum {
+    fn entry(&mut self, series: &Arc<Series>) -> &mut SeriesSum {
         let at = self.position(series);
         &mut self.sums[at].1
     }
@@ -148,7 +148,7 @@ pub(crate) struct Numbers<'c> {
 
 impl<'c> Numbers<'c> {
     /// `None`: a column is missing or too short.
-    pub fn of(columns: &'c Columns) -> Option<Numbers<'c>> {
+    pub fn from_columns(columns: &'c Columns) -> Option<Numbers<'c>> {
         let column = |name| {
             let cells = columns.longs(name);
             (cells.len() == columns.rows).then_some(cells)
@@ -178,7 +178,7 @@ struct Spreads<'c> {
 
 impl<'c> Spreads<'c> {
     /// `None`: a column is missing or too short.
-    fn of(columns: &'c Columns) -> Option<Spreads<'c>> {
+    fn from_columns(columns: &'c Columns) -> Option<Spreads<'c>> {
         let whole = |len: usize| (len == columns.rows).then_some(());
         let longs = |name| {
             let cells = columns.longs(name);
@@ -221,7 +221,7 @@ struct Latencies<'i, W> {
 
 impl<W: Fn(&Series) -> bool> Latencies<'_, W> {
     /// An interval without values of the wanted series counts too.
-    fn of(&mut self, frame: u64, time_us: i64) -> &mut Histogram {
+    fn histogram_at(&mut self, frame: u64, time_us: i64) -> &mut Histogram {
         let latency = self.by_frame.entry(frame).or_insert_with(|| Latency {
             time_us,
             interval_ns: 0,
@@ -250,7 +250,7 @@ fn add_spreads<W: Fn(&Series) -> bool>(
     latencies: &mut Latencies<'_, W>,
     columns: &Columns,
 ) {
-    let Some(spreads) = Spreads::of(columns) else { return };
+    let Some(spreads) = Spreads::from_columns(columns) else { return };
     let wanted: Vec<bool> =
         columns.series.iter().map(|series| (latencies.wanted)(series)).collect();
     for row in 0..columns.rows {
@@ -260,9 +260,9 @@ fn add_spreads<W: Fn(&Series) -> bool>(
         else {
             continue;
         };
-        let sum = sums.entry(run).or_default().of(series);
+        let sum = sums.entry(run).or_default().entry(series);
         sum.add_spread(spreads.extremes(row), spreads.buckets(row));
-        let latency = latencies.of(frame, spreads.time[row]);
+        let latency = latencies.histogram_at(frame, spreads.time[row]);
         if wanted[number] {
             latency.add_buckets(spreads.buckets(row));
         }
@@ -289,8 +289,8 @@ impl Recording {
         let journal = self.each_columns::<StatRow>(range, &number_columns(), see)?;
         for row in &journal.statistics {
             if let Some(head) = index.get(row.frame) {
-                let sum = sums.entry(head.server).or_default().of(&row.series);
-                sum.totals.add(StatTotals::of(row));
+                let sum = sums.entry(head.server).or_default().entry(&row.series);
+                sum.totals.add(StatTotals::from_row(row));
             }
         }
         let mut latencies = Latencies { index: &index, wanted, by_frame: BTreeMap::new() };
@@ -298,9 +298,9 @@ impl Recording {
         let journal = self.each_columns::<HistogramRow>(range, &spread_columns(), see)?;
         for row in &journal.histograms {
             let Some(head) = index.get(row.frame) else { continue };
-            sums.entry(head.server).or_default().of(&row.series).add_histogram(row);
+            sums.entry(head.server).or_default().entry(&row.series).add_histogram(row);
             let wanted = (latencies.wanted)(&row.series);
-            let latency = latencies.of(row.frame, row.time_us);
+            let latency = latencies.histogram_at(row.frame, row.time_us);
             if wanted {
                 latency.add_buckets(statement::buckets(&row.buckets, &row.counts));
             }
@@ -339,7 +339,7 @@ fn runs(index: &Index) -> Vec<Vec<&FrameRow>> {
 
 /// Add a row group of a file.
 fn add_columns(sums: &mut BTreeMap<u32, Sums>, index: &Index, columns: &Columns) {
-    let Some(numbers) = Numbers::of(columns) else { return };
+    let Some(numbers) = Numbers::from_columns(columns) else { return };
     // The rows of a series are adjacent, and so are those of a run of the server.
     let mut at: Option<(i64, u32, usize)> = None;
     for row in 0..columns.rows {

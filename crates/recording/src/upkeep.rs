@@ -96,7 +96,7 @@ fn merge_where(
     such: impl Fn(&DataFile) -> bool,
 ) -> Result<(), Error> {
     let hours = hours(store, replacing)?;
-    for files in hours.into_values().filter(|files| files.iter().any(|it| such(&it.1))) {
+    for files in hours.into_values().filter(|files| files.iter().any(|file| such(&file.1))) {
         let mut seen = HashMap::new();
         for (table, _) in &files {
             *seen.entry(*table).or_insert(0) += 1;

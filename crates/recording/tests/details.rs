@@ -3,7 +3,9 @@
 
 mod support;
 
-use recording::{Batch, Detail, FrameRow, Range, Recording, RetentionPolicy, StatementRow, Writer};
+use recording::{
+    Batch, Detail, FrameRow, Range, RecordedStatementRow, Recording, RetentionPolicy, Writer,
+};
 use std::path::Path;
 use std::time::Duration;
 use support::{about, server, Dice, MIDNIGHT, SECOND};
@@ -86,8 +88,8 @@ fn interval(frame: u64, from_us: i64, time_us: i64) -> FrameRow {
     }
 }
 
-fn row(frame: u64, time_us: i64) -> impl Fn((i64, u64)) -> StatementRow {
-    move |(queryid, calls)| StatementRow {
+fn row(frame: u64, time_us: i64) -> impl Fn((i64, u64)) -> RecordedStatementRow {
+    move |(queryid, calls)| RecordedStatementRow {
         frame,
         time_us,
         queryid,
@@ -96,19 +98,20 @@ fn row(frame: u64, time_us: i64) -> impl Fn((i64, u64)) -> StatementRow {
         exec_ns: calls * 1_000,
         buckets: vec![8],
         counts: vec![calls],
-        ..StatementRow::default()
+        ..RecordedStatementRow::default()
     }
 }
 
 /// Calls of all statements in each of these details.
 fn calls(recording: &Recording, details: &[Detail]) -> Vec<u64> {
     let Some(range) = Detail::range(details) else { return Vec::new() };
-    let block_of = |frame: u64| details.iter().position(|it| it.contains(frame));
+    let block_of = |frame: u64| details.iter().position(|detail| detail.contains(frame));
     let series = recording.statement_series(range, details.len(), block_of).unwrap();
-    let sum = |at: usize| series.values().map(|it| it.calls[at]).sum();
+    let sum = |at: usize| series.values().map(|sery| sery.calls[at]).sum();
     let calls: Vec<u64> = (0..details.len()).map(sum).collect();
     let whole = recording.statements(range).unwrap();
-    let whole = whole.map_or(0, |all| all.statements().iter().map(|it| it.calls()).sum());
+    let whole =
+        whole.map_or(0, |all| all.statements().iter().map(|statement| statement.calls()).sum());
     assert_eq!(calls.iter().sum::<u64>(), whole, "by block, and together");
     calls
 }
@@ -124,7 +127,7 @@ fn assert_covered(recording: &Recording, details: &[Detail]) {
     let covered = |detail: &Detail| -> u64 {
         frames.iter().filter(|row| detail.contains(row.frame)).map(|row| row.interval_ns).sum()
     };
-    assert!(details.iter().all(|it| it.covered_ns == covered(it) && it.exact));
+    assert!(details.iter().all(|detail| detail.covered_ns == covered(detail) && detail.exact));
 }
 
 #[test]

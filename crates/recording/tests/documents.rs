@@ -3,9 +3,9 @@
 
 use recording::{
     Batch, Column, DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow,
-    MarkRow, PlanRow, PlanTextRow, RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow,
-    SessionsRow, SettingRow, SnapshotRow, StatRow, StatementAccountRow, StatementRow, Table,
-    TextRow, TABLES,
+    MarkRow, PlanRow, PlanTextRow, RecordedStatementRow, RelationRow, RunRow, ServerIoRow,
+    ServerRow, SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow,
+    StatementAccountRow, Table, TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ fn the_document_has_every_column() {
         columns::<SessionsRow>(),
         columns::<SessionHistoryRow>(),
         columns::<KernelRow>(),
-        columns::<StatementRow>(),
+        columns::<RecordedStatementRow>(),
         columns::<StatementAccountRow>(),
         columns::<TextRow>(),
         columns::<PlanRow>(),

@@ -54,7 +54,7 @@ fn no_damaged_file_shows_the_panic_of_its_library() {
             recording.settings(Range::ALL).err(),
         ];
         let mut reported: Vec<String> =
-            recording.problems().iter().map(|it| it.to_string()).collect();
+            recording.problems().iter().map(|problem| problem.to_string()).collect();
         reported.extend(read.into_iter().flatten().map(|it| it.to_string()));
         errors += reported.len();
         // What was caught has no other reason.

@@ -56,9 +56,9 @@ fn latencies_are_the_histograms_of_the_detail_intervals() {
     };
     let (sum, latencies) = recording.sum_and_latencies(recording.range(), wanted).unwrap();
     assert_eq!(latencies.len(), 10);
-    assert!(latencies.iter().all(|it| it.interval_ns.abs_diff(10_000_000_000) < 20));
-    let values: u64 = latencies.iter().map(|it| it.histogram.count()).sum();
-    assert_eq!(values, Interval::of(&sum).commands_handled);
+    assert!(latencies.iter().all(|latency| latency.interval_ns.abs_diff(10_000_000_000) < 20));
+    let values: u64 = latencies.iter().map(|latency| latency.histogram.count()).sum();
+    assert_eq!(values, Interval::from_frame(&sum).commands_handled);
 }
 
 /// Bytes that this thread has read so far.

@@ -111,7 +111,7 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
     let mut names: Vec<(&Arc<str>, f64)> = sums.into_iter().collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let all: f64 = names.iter().map(|(_, seconds)| seconds).sum();
-    let seen = names.iter().take(ACTIVITIES).take_while(|it| it.1 >= VISIBLE * all).count();
+    let seen = names.iter().take(ACTIVITIES).take_while(|name| name.1 >= VISIBLE * all).count();
     let rest = names.split_off(seen);
     let rank = |name: &str| ORDER.iter().position(|class| *class == WaitClass::of_name(name));
     names.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then_with(|| b.1.total_cmp(&a.1)));

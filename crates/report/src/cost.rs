@@ -11,7 +11,7 @@ use super::measured_cost::MeasuredCost;
 const PROCESSOR: (&str, &str) = ("machine", "processor");
 
 fn setting<'s>(settings: &'s [Setting], (group, name): (&str, &str)) -> Option<&'s str> {
-    let found = settings.iter().rfind(|it| it.group == group && it.name == name)?;
+    let found = settings.iter().rfind(|setting| setting.group == group && setting.name == name)?;
     Some(found.value.as_str())
 }
 

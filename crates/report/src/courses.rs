@@ -59,7 +59,7 @@ fn name(side: Side) -> &'static str {
 /// Sessions at work on average, and the cores, if both sides have as many.
 fn load(a: &Course, b: &Course) -> Chart {
     let series = both(a, b, |figures, seconds| {
-        Some(figures.activities.iter().map(|it| it.1).sum::<f64>() / seconds)
+        Some(figures.activities.iter().map(|activity| activity.1).sum::<f64>() / seconds)
     });
     let cores = Reference { name: "cores", value: a.cores as f64 };
     Chart {
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(values("rate", 1), [Some(20.0); 5]);
         assert_eq!(values("load", 0)[..3], [Some(1.5); 3]);
         assert_eq!(of("load").reference.unwrap().value, 4.0);
-        let ids: Vec<&str> = charts.iter().map(|it| it.id).collect();
+        let ids: Vec<&str> = charts.iter().map(|chart| chart.id).collect();
         assert_eq!(ids, ["load", "rate", "latency_p50", "latency_p95", "latency_p99"]);
         let p99 = values("latency_p99", 1);
         assert!((p99[1].unwrap() / 4e-3 - 1.0).abs() < 0.07 && p99[2].is_none(), "{p99:?}");
@@ -157,8 +157,9 @@ mod tests {
         }
         a.latency[0] = Latency { start: 0.0, seconds: 1.0, seconds_per_tick: 1.0, histogram };
         let charts = charts(&a, &a, false);
-        let first =
-            |id: &str| charts.iter().find(|it| it.id == id).map(|it| it.series[0].values.clone());
+        let first = |id: &str| {
+            charts.iter().find(|chart| chart.id == id).map(|it| it.series[0].values.clone())
+        };
         // Within a sixteenth.
         for (id, low, high) in
             [("latency_p50", 8.0, 8.5), ("latency_p95", 64.0, 68.0), ("latency_p99", 512.0, 544.0)]

@@ -34,7 +34,7 @@ pub const SERIES: u32 = 12;
 
 /// An answer of the engine.
 #[derive(Debug, Clone)]
-pub struct Answer<T> {
+pub struct FleetQueryResult<T> {
     /// What it says.
     pub value: T,
     /// The time that was asked about, seconds since 1970.
@@ -58,7 +58,7 @@ pub struct Question<T> {
     /// The name of its query or chart.
     pub name: &'static str,
     /// The last answer.
-    pub answer: Option<Answer<T>>,
+    pub answer: Option<FleetQueryResult<T>>,
     /// Why the last try gave none.
     pub failure: Option<Failure>,
 }
@@ -70,7 +70,7 @@ impl<T> Question<T> {
     }
 
     /// Takes an answer, or why there is none.
-    pub fn take(&mut self, result: Result<Answer<T>, Failure>) {
+    pub fn take(&mut self, result: Result<FleetQueryResult<T>, Failure>) {
         match result {
             Ok(answer) => (self.answer, self.failure) = (Some(answer), None),
             Err(failure) => self.failure = Some(failure),
@@ -111,29 +111,33 @@ impl Fleet {
         }
     }
 
-    fn table(&self, name: &str) -> Option<&Answer<Table>> {
-        self.tables.iter().find(|it| it.name == name)?.answer.as_ref()
+    fn table(&self, name: &str) -> Option<&FleetQueryResult<Table>> {
+        self.tables.iter().find(|table| table.name == name)?.answer.as_ref()
     }
 
     /// Of each question: name, window of the last answer, what it took, rows or series, failure.
-    fn known(&self) -> Vec<Known<'_>> {
-        let table = self.tables.iter().map(|it| Known::of(it, |table| table.rows.len()));
-        let course = self.courses.iter().map(|it| Known::of(it, |course| course.series.len()));
+    fn known(&self) -> Vec<QueryStatus<'_>> {
+        let table =
+            self.tables.iter().map(|it| QueryStatus::from_question(it, |table| table.rows.len()));
+        let course = self
+            .courses
+            .iter()
+            .map(|it| QueryStatus::from_question(it, |course| course.series.len()));
         table.chain(course).collect()
     }
 }
 
 /// What is known of a question, whatever its answer is.
-struct Known<'q> {
+struct QueryStatus<'q> {
     name: &'static str,
     answer: Option<((f64, f64), f64, usize)>,
     failure: Option<&'q Failure>,
 }
 
-impl<'q> Known<'q> {
-    fn of<T>(it: &'q Question<T>, rows: impl Fn(&T) -> usize) -> Known<'q> {
+impl<'q> QueryStatus<'q> {
+    fn from_question<T>(it: &'q Question<T>, rows: impl Fn(&T) -> usize) -> QueryStatus<'q> {
         let answer = it.answer.as_ref();
-        Known {
+        QueryStatus {
             name: it.name,
             answer: answer.map(|it| (it.window, it.seconds, rows(&it.value))),
             failure: it.failure.as_ref(),
@@ -146,13 +150,13 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
     let known = fleet.known();
     let windows = known.iter().filter_map(|it| it.answer.map(|(window, ..)| window));
     let (from, to) = windows.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let answered = fleet.tables.iter().filter_map(|it| it.answer.as_ref());
+    let answered = fleet.tables.iter().filter_map(|table| table.answer.as_ref());
     let mut tables: Vec<Table> = answered.map(table).collect();
     tables.push(questions(&known));
     let charts: Vec<(Chart, Axis)> = CHARTS
         .iter()
         .zip(&fleet.courses)
-        .filter_map(|(chart, it)| Some(drawn(chart, &it.answer.as_ref()?.value)))
+        .filter_map(|(chart, course)| Some(drawn(chart, &course.answer.as_ref()?.value)))
         .collect();
     let axis = |name| charts.iter().find(|(chart, _)| chart.axis == name).map(|it| it.1.clone());
     let axes = Axes {
@@ -260,7 +264,7 @@ fn facts(fleet: &Fleet, (from, to): (f64, f64), zone: &TimeZone) -> Vec<Fact> {
 }
 
 /// What the engine could not answer, then what its answers are about.
-fn findings(fleet: &Fleet, known: &[Known<'_>], zone: &TimeZone) -> Vec<Finding> {
+fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Finding> {
     let section = |name: &str| {
         let has = |it: &&(&'static str, _, &[&str], &[&str])| {
             it.2.contains(&name) || it.3.contains(&name)
@@ -312,7 +316,7 @@ fn findings(fleet: &Fleet, known: &[Known<'_>], zone: &TimeZone) -> Vec<Finding>
 }
 
 /// How long each question took, and of when its answer is.
-fn questions(known: &[Known<'_>]) -> Table {
+fn questions(known: &[QueryStatus<'_>]) -> Table {
     let columns = vec![
         Column::new("question", "QUESTION", Unit::Id),
         Column::new("answered", "ANSWER OF", Unit::Time),
@@ -341,7 +345,7 @@ fn questions(known: &[Known<'_>]) -> Table {
 }
 
 /// The table of an answer, whose hosts link to their pages.
-fn table(answer: &Answer<Table>) -> Table {
+fn table(answer: &FleetQueryResult<Table>) -> Table {
     let mut table = answer.value.clone();
     let title = table.title.split_at(table.title.chars().next().map_or(0, char::len_utf8));
     table.title = format!("{}{}", title.0.to_uppercase(), title.1).into();
@@ -404,8 +408,8 @@ fn drawn(of: &'static OfHosts, course: &Course) -> (Chart, Axis) {
 mod tests {
     use super::*;
 
-    fn answer<T>(value: T, to: f64) -> Answer<T> {
-        Answer { value, window: (to - 60.0, to), seconds: 1.5 }
+    fn answer<T>(value: T, to: f64) -> FleetQueryResult<T> {
+        FleetQueryResult { value, window: (to - 60.0, to), seconds: 1.5 }
     }
 
     fn hosts() -> Table {
@@ -434,7 +438,7 @@ mod tests {
         assert!(document.findings[1].text.starts_with(&answered));
         let questions = document.table("questions").unwrap();
         assert_eq!(questions.rows[0].cells[1..4], [100.0.into(), 1.5.into(), Cell::from(2)]);
-        let sections: Vec<&str> = document.sections.iter().map(|it| it.id).collect();
+        let sections: Vec<&str> = document.sections.iter().map(|section| section.id).collect();
         assert_eq!(sections, ["hosts", "questions"]);
         assert_eq!(document.elsewhere.len(), 2);
         assert_eq!(document.measured.facts[0].text, "2 in 2 clusters: a, b");
@@ -447,7 +451,7 @@ mod tests {
     fn a_host_is_compared_with_nobody_and_leads_back() {
         let only = Only { host: Some("one".into()), cluster: None };
         let mut fleet = Fleet::new(only, "duckdb".into(), 60.0);
-        assert!(fleet.tables.iter().all(|it| it.name != "outliers"));
+        assert!(fleet.tables.iter().all(|table| table.name != "outliers"));
         let series = vec![("a one".to_string(), vec![Some(1.0)]), (OTHERS.into(), vec![None])];
         let course = Course { time: vec![40.0], seconds: vec![60.0], series };
         fleet.courses[1].take(Ok(answer(course, 100.0)));

@@ -137,7 +137,8 @@ mod tests {
             material.latency = recorded(number);
             let map = heatmap(&material).unwrap();
             assert_eq!((map.step_seconds, map.columns.len()), (step, columns), "{number}");
-            let all: u64 = map.columns.iter().flatten().flat_map(|it| it.iter().skip(1)).sum();
+            let all: u64 =
+                map.columns.iter().flatten().flat_map(|column| column.iter().skip(1)).sum();
             assert_eq!(all, number as u64);
         }
         // 64 buckets from bucket 64 on have a row each, 65 have one for two.

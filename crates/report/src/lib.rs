@@ -37,14 +37,16 @@ use jiff::tz::TimeZone;
 use view::document::Document;
 
 /// What was wrong in a recording's range, the worst first.
-pub fn diagnoses(wanted: &source::Wanted<'_>) -> Result<Vec<diagnose::Diagnosis>, Error> {
+pub fn diagnoses(
+    wanted: &source::RecordingSelection<'_>,
+) -> Result<Vec<diagnose::Diagnosis>, Error> {
     Ok(findings::diagnosed(&source::read(wanted, &|_| {})?))
 }
 
 /// The document of a recording's range; `cost` is a result of `tally cost --json`. `progress` is
 /// called with what is being done.
 pub fn of_recording(
-    wanted: &source::Wanted<'_>,
+    wanted: &source::RecordingSelection<'_>,
     cost: Option<&Path>,
     trace: Option<&Path>,
     progress: &dyn Fn(&'static str),

@@ -121,7 +121,7 @@ mod tests {
             let empty = Frame::empty(clock, Level::Waits, ServerInfo::default());
             let length = 2_000_000_000;
             let frame = Frame { ticks: length, wall: length, statistics, ..empty };
-            commands(&Interval::of(&frame))
+            commands(&Interval::from_frame(&frame))
         };
         assert_eq!(commands(vec![]), None);
         let idle = commands(vec![of(own::PROCESS, 20)]).unwrap();

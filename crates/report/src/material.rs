@@ -11,7 +11,7 @@ use view::blocking::{Forest, Party};
 use view::document::{Fact, Gap, Mark};
 use view::events::Row;
 use view::io::Device;
-use view::statements::Statements;
+use view::statements::StatementsTable;
 use view::vacuum::Vacuum;
 
 /// A Java client's recording.
@@ -45,7 +45,7 @@ pub struct Material {
     /// Everything as one interval.
     pub whole: Interval,
     /// The statements over the whole time.
-    pub statements: Option<Statements>,
+    pub statements: Option<StatementsTable>,
     /// Who blocks whom now; `None` for a recording.
     pub blocking: Option<Forest>,
     /// How far vacuum is behind now, or in a recording at its worst; `None`: the server was not asked.

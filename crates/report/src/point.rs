@@ -51,7 +51,7 @@ pub struct Figures {
 
 impl Figures {
     /// Of an interval.
-    pub fn of(interval: &Interval) -> Figures {
+    pub fn from_interval(interval: &Interval) -> Figures {
         let activities = interval
             .activities_where(|account| !account.idle)
             .into_iter()
@@ -110,10 +110,10 @@ mod tests {
             row("wal", "sync", 128),
             row("main", "writeback", 256),
         ];
-        let figures = Figures::of(&interval);
+        let figures = Figures::from_interval(&interval);
         assert_eq!((figures.read_bytes, figures.written_bytes, figures.wal_bytes), (3, 12, 48));
         interval.files.push(row("main", "read", u64::MAX));
-        assert_eq!(Figures::of(&interval).read_bytes, u64::MAX);
+        assert_eq!(Figures::from_interval(&interval).read_bytes, u64::MAX);
     }
 
     #[test]
@@ -130,8 +130,8 @@ mod tests {
         interval.commands_handled = 11;
         interval.commits.count = 12;
         interval.commits.flushes = 13;
-        let figures = Figures::of(&interval);
-        let names: Vec<&str> = figures.activities.iter().map(|it| &*it.0).collect();
+        let figures = Figures::from_interval(&interval);
+        let names: Vec<&str> = figures.activities.iter().map(|activity| &*activity.0).collect();
         assert_eq!(names, ["cpu"], "what is idle is left out");
         assert_eq!(figures.handle_seconds, kinds * (kinds + 1.0) / 2.0);
         assert_eq!(figures.read_seconds, kinds * 0.25);

@@ -153,7 +153,7 @@ fn second(at: usize) -> Vec<FrameStat> {
 
 fn frame(at: usize) -> Frame {
     let statistics = second(at);
-    let accounts = statistics.iter().filter(|it| it.stat.kind == StatKind::Account);
+    let accounts = statistics.iter().filter(|statistic| statistic.stat.kind == StatKind::Account);
     let like = sample::interval();
     let of =
         |process: &str, state, sessions| Population { process: process.into(), state, sessions };
@@ -258,9 +258,13 @@ fn make() -> Material {
         points.push(match &frame {
             None => Point { start, seconds: 0.0, figures: None },
             Some(frame) => {
-                let interval = Interval::of(frame);
+                let interval = Interval::from_frame(frame);
                 let seconds = interval.instrumented_seconds;
-                Point { start, seconds, figures: Some(Figures { host, ..Figures::of(&interval) }) }
+                Point {
+                    start,
+                    seconds,
+                    figures: Some(Figures { host, ..Figures::from_interval(&interval) }),
+                }
             }
         });
         match (&mut whole, frame) {
@@ -269,7 +273,7 @@ fn make() -> Material {
             (_, None) => {}
         }
     }
-    let whole = Interval::of(&whole.unwrap());
+    let whole = Interval::from_frame(&whole.unwrap());
     let moments = points
         .iter()
         .map(|p| Moment {

@@ -132,7 +132,8 @@ fn everything_that_is_named_is_there_and_stands_once() {
 
 #[test]
 fn findings_name_what_stands_out() {
-    let findings: Vec<String> = document().findings.into_iter().map(|it| it.text).collect();
+    let findings: Vec<String> =
+        document().findings.into_iter().map(|finding| finding.text).collect();
     let text = findings.join("\n");
     for part in [
         "There is a gap of 30 s: the server was down.",

@@ -5,7 +5,7 @@
 use segment::interval::{Interval, Timing};
 
 use view::document::Plain;
-use view::rows::Wish;
+use view::rows::RowOptions;
 use view::table::Table;
 use view::{functions, locks};
 
@@ -23,7 +23,7 @@ pub fn texts(interval: &Interval) -> Vec<Plain> {
             "Locks and commands, per second",
             "Time held, acquiring and waiting, by lock and context; then reading and handling \
              commands.",
-            locks::per_second(interval, &Wish::default()),
+            locks::per_second(interval, &RowOptions::default()),
         ),
         text(
             "by-name",

@@ -76,6 +76,12 @@ pub enum Error {
     },
 }
 
+impl From<Error> for ::error::Error {
+    fn from(error: Error) -> Self {
+        Self::from_cause(error)
+    }
+}
+
 /// The server's message where there is one: the crate's own text is just "db error".
 #[cfg(feature = "postgres")]
 fn describe(error: &postgres::Error) -> String {

@@ -22,9 +22,9 @@ mod template;
 mod undo;
 mod watchdog;
 
+pub use self::error::Error;
 pub use binaries::Binaries;
 pub use cluster::{Builder, Cluster, StopMode};
-pub use error::Error;
 pub use os_user::OsUser;
 pub use pgbench::{Load, Pgbench, PgbenchResult, RunningPgbench};
 pub use process::{alive, children, Process};

@@ -46,7 +46,7 @@ pub struct Blocked {
 
 impl Blocked {
     /// What the entry of a slot and a consistent copy of that part of it say; `None`: nobody blocks it.
-    fn of(slot: u32, entry_bytes: &[u8], bytes: &[u8]) -> Option<Blocked> {
+    fn decode(slot: u32, entry_bytes: &[u8], bytes: &[u8]) -> Option<Blocked> {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         let u16_at = |at: usize| u16::from_ne_bytes([byte(at), byte(at + 1)]);
         let since = u64_at(bytes, blocked::SINCE);
@@ -87,7 +87,7 @@ impl Segment {
             let mut bytes = [0u8; blocked::SIZE];
             let at = self.regions.entries.entry(slot) + entry::BLOCKED as u64;
             if self.read_under_seq(at, &mut bytes, &tries)? {
-                all.extend(Blocked::of(slot, &entry_bytes, &bytes));
+                all.extend(Blocked::decode(slot, &entry_bytes, &bytes));
             }
         }
         Ok(all)
@@ -101,12 +101,12 @@ mod tests {
     #[test]
     fn a_slot_lists_no_more_blockers_than_it_has_space_for() {
         let mut bytes = [0u8; blocked::SIZE];
-        assert_eq!(Blocked::of(0, &[0; entry::SIZE], &bytes), None);
+        assert_eq!(Blocked::decode(0, &[0; entry::SIZE], &bytes), None);
         bytes[blocked::SINCE] = 1;
         bytes[blocked::COUNT..blocked::COUNT + 2].copy_from_slice(&u16::MAX.to_ne_bytes());
-        let all = Blocked::of(0, &[0; entry::SIZE], &bytes).unwrap();
+        let all = Blocked::decode(0, &[0; entry::SIZE], &bytes).unwrap();
         assert_eq!((all.blockers.len(), all.count), (layout::BLOCKERS, u16::MAX));
         // A damaged segment.
-        assert_eq!(Blocked::of(0, &[], &bytes[..16]).unwrap().blockers, []);
+        assert!(Blocked::decode(0, &[], &bytes[..16]).unwrap().blockers.is_empty());
     }
 }

@@ -246,7 +246,7 @@ impl Book {
 
 impl Head {
     /// The head in `bytes`, without its histogram.
-    pub(crate) fn of(bytes: &[u8], stat: StatId) -> Head {
+    pub(crate) fn decode(bytes: &[u8], stat: StatId) -> Head {
         let count = u64_at(bytes, head::COUNT);
         Head {
             stat,

@@ -41,7 +41,7 @@ pub struct ClientActivity {
 
 impl ClientActivity {
     /// Messages handled in some time, and how long that took; seconds.
-    pub fn of(seconds: f64, commands: u64, handle_seconds: f64) -> ClientActivity {
+    pub fn from_totals(seconds: f64, commands: u64, handle_seconds: f64) -> ClientActivity {
         ClientActivity {
             seconds,
             commands,
@@ -58,11 +58,11 @@ impl ClientTotals {
         let whole = self.resets == then.resets && self.off_stretches == then.off_stretches;
         let commands = self.commands.checked_sub(then.commands).filter(|_| whole)?;
         let handle = (self.seconds - then.seconds).max(0.0);
-        Some(ClientActivity::of(seconds.max(0.0), commands, handle))
+        Some(ClientActivity::from_totals(seconds.max(0.0), commands, handle))
     }
 
     /// At a snapshot.
-    pub fn of(snapshot: &Snapshot) -> ClientTotals {
+    pub fn from_snapshot(snapshot: &Snapshot) -> ClientTotals {
         let directory = &snapshot.directory;
         let mut are_handled = vec![false; directory.len()];
         let mut is_off = vec![false; directory.len()];

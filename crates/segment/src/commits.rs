@@ -103,8 +103,8 @@ pub(crate) fn rows(sums: &FrameTotals<'_>, files: &[FileRow]) -> (Commits, Check
     let (mut commits, mut checkpoints) = (Commits::default(), Checkpoints::default());
     for (stat, total) in sums.changed() {
         match field(stat) {
-            Some(Field::Commit(of)) => *of(&mut commits) = Timing::of(total, clock),
-            Some(Field::Checkpoint(of)) => *of(&mut checkpoints) = Timing::of(total, clock),
+            Some(Field::Commit(of)) => *of(&mut commits) = Timing::from_total(total, clock),
+            Some(Field::Checkpoint(of)) => *of(&mut checkpoints) = Timing::from_total(total, clock),
             None => {}
         }
     }

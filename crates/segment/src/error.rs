@@ -121,3 +121,9 @@ pub enum Error {
         source: std::io::Error,
     },
 }
+
+impl From<Error> for ::error::Error {
+    fn from(error: Error) -> Self {
+        Self::from_cause(error)
+    }
+}

@@ -19,7 +19,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    pub(crate) fn of(number: u32) -> EventKind {
+    pub(crate) fn from_number(number: u32) -> EventKind {
         match number {
             1 => EventKind::Note,
             2 => EventKind::Warning,

@@ -99,7 +99,7 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// From the first event at its end. `None`: it is another event.
-    pub fn of(payload: &Payload, ended: Option<f64>) -> Option<Checkpoint> {
+    pub fn from_payload(payload: &Payload, ended: Option<f64>) -> Option<Checkpoint> {
         match payload {
             Payload::Completed(it) => Some(Checkpoint { ended, ..(**it).clone() }),
             _ => None,
@@ -184,7 +184,7 @@ fn reason_at(bytes: &[u8], at: usize) -> String {
 fn activity_at(bytes: &[u8], at: usize) -> Option<ClientActivity> {
     let handle = seconds_at(bytes, at + 16);
     (u64_at(bytes, at) > 0)
-        .then(|| ClientActivity::of(seconds_at(bytes, at), u64_at(bytes, at + 8), handle))
+        .then(|| ClientActivity::from_totals(seconds_at(bytes, at), u64_at(bytes, at + 8), handle))
 }
 
 fn totals_at(bytes: &[u8], at: usize, clock: &Clock) -> Option<ClientTotals> {
@@ -354,7 +354,11 @@ fn maybe_seconds(text: &str, name: &str) -> Option<f64> {
 fn activity_of(text: &str, when: &str) -> Option<ClientActivity> {
     let seconds = maybe_seconds(text, when)?;
     let commands = field(text, &format!("{when}_commands"))?;
-    Some(ClientActivity::of(seconds, commands, maybe_seconds(text, &format!("{when}_handle"))?))
+    Some(ClientActivity::from_totals(
+        seconds,
+        commands,
+        maybe_seconds(text, &format!("{when}_handle"))?,
+    ))
 }
 
 fn completed_of(text: &str) -> Option<Checkpoint> {

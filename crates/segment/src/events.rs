@@ -64,7 +64,7 @@ impl Segment {
 
     fn event(&self, number: u64, bytes: &[u8]) -> Event {
         let code = u32_at(bytes, event::KIND);
-        let kind = EventKind::of(code);
+        let kind = EventKind::from_number(code);
         let decoded = Payload::of_bytes(code, &bytes[event::DATA..], self.clock());
         let (text, payload) = match decoded {
             Some(payload) => (payload.to_string(), Some(payload)),

@@ -93,7 +93,7 @@ pub struct ProcessFileRow {
 
 impl FileRow {
     /// What `totals` mean, by names of file, tablespace and operation.
-    pub fn of(
+    pub fn from_totals(
         [file, tablespace, operation]: [&str; 3],
         totals: FileTotals,
         phases: Vec<FilePhase>,
@@ -134,7 +134,7 @@ impl FileRow {
             same(rows, |row| row.tablespace.as_deref().unwrap_or("")),
             same(rows, |row| &row.operation),
         ];
-        Self::of(names, totals, Vec::new(), ticks_per_second)
+        Self::from_totals(names, totals, Vec::new(), ticks_per_second)
     }
 
     /// How long they took, in ticks.
@@ -224,7 +224,7 @@ pub(crate) fn rows(sums: &FrameTotals<'_>) -> Vec<FileRow> {
         .into_iter()
         .map(|(key, (totals, mut phases))| {
             most_first!(phases, seconds, phase);
-            FileRow::of(key, totals, phases, clock.ticks_per_second)
+            FileRow::from_totals(key, totals, phases, clock.ticks_per_second)
         })
         .collect();
     most_first!(rows, timing.seconds, file, tablespace, operation);

@@ -158,7 +158,7 @@ impl Frame {
                 left: end.tick.saturating_sub(snapshot.tick),
                 then: end.then,
             }),
-            server: ServerInfo::of(segment),
+            server: ServerInfo::from_segment(segment),
             cores: segment.cores(),
             wall: lived.fold(delta.ended_ticks, u64::saturating_add),
             locks_ticks: locks.min(delta.ticks),
@@ -194,10 +194,9 @@ impl Frame {
 
     /// Ticks of sessions while the level was off.
     pub fn uninstrumented_ticks(&self) -> u64 {
-        let off = self
-            .statistics
-            .iter()
-            .filter(|it| it.stat.kind == StatKind::Account && &**it.stat.phase() == "off");
+        let off = self.statistics.iter().filter(|statistic| {
+            statistic.stat.kind == StatKind::Account && &**statistic.stat.phase() == "off"
+        });
         off.fold(0, |sum, it| sum.saturating_add(it.total.change.total))
     }
 
@@ -227,10 +226,14 @@ impl Frame {
     }
 
     fn merge_statistics(&mut self, later: &Frame, ratio: f64) {
-        let known: HashMap<_, usize> =
-            self.statistics.iter().enumerate().map(|(at, it)| (it.key(), at)).collect();
+        let known: HashMap<_, usize> = self
+            .statistics
+            .iter()
+            .enumerate()
+            .map(|(at, statistic)| (statistic.key(), at))
+            .collect();
         let indexes: Vec<Option<usize>> =
-            later.statistics.iter().map(|it| known.get(&it.key()).copied()).collect();
+            later.statistics.iter().map(|statistic| known.get(&statistic.key()).copied()).collect();
         for (it, index) in later.statistics.iter().zip(indexes) {
             let total = it.total.rescaled(ratio, it.stat.kind);
             match index.and_then(|at| self.statistics.get_mut(at)) {
@@ -295,7 +298,7 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
-    fn of(segment: &Segment) -> ServerInfo {
+    fn from_segment(segment: &Segment) -> ServerInfo {
         let header = segment.header();
         let known = |n: u32| (n != 0).then_some(n);
         let name = if header.server.is_empty() { &header.producer } else { &header.server };

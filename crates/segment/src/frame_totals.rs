@@ -17,7 +17,7 @@ pub struct FrameTotals<'f> {
 
 impl<'f> FrameTotals<'f> {
     /// Add them up.
-    pub fn of(frame: &'f Frame) -> FrameTotals<'f> {
+    pub fn add_up(frame: &'f Frame) -> FrameTotals<'f> {
         FrameTotals::of_those(frame, |_| true)
     }
 
@@ -25,7 +25,7 @@ impl<'f> FrameTotals<'f> {
     pub fn of_those(frame: &'f Frame, wanted: impl Fn(&FrameStat) -> bool) -> FrameTotals<'f> {
         let mut indexes: HashMap<&Stat, usize> = HashMap::with_capacity(frame.statistics.len());
         let mut sums: Vec<(&Stat, Cow<'_, Total>)> = Vec::new();
-        for it in frame.statistics.iter().filter(|it| wanted(it)) {
+        for it in frame.statistics.iter().filter(|statistic| wanted(statistic)) {
             match indexes.get(&*it.stat) {
                 Some(&at) => sums[at].1.to_mut().merge(&it.total),
                 None => {

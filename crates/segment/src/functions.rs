@@ -62,7 +62,11 @@ pub struct FunctionTotals {
 
 impl FunctionRow {
     /// What `totals` mean, by names of function and phase.
-    pub fn of([name, phase]: [&str; 2], totals: FunctionTotals, ticks_per_second: f64) -> Self {
+    pub fn from_totals(
+        [name, phase]: [&str; 2],
+        totals: FunctionTotals,
+        ticks_per_second: f64,
+    ) -> Self {
         let seconds = |ticks| ticks as f64 / ticks_per_second;
         let inclusive = Timing::with(&totals.inclusive, seconds);
         let exclusive_seconds = seconds(totals.exclusive);
@@ -99,7 +103,7 @@ impl FunctionRow {
             }
         }
         let name = rows.first().map_or("", |row| &row.name);
-        Self::of([name, ""], totals, ticks_per_second)
+        Self::from_totals([name, ""], totals, ticks_per_second)
     }
 }
 
@@ -218,14 +222,14 @@ pub(crate) fn rows(sums: &FrameTotals<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
             Some(Name::Edge { caller, callee }) => edges.push(EdgeRow {
                 caller: caller.into(),
                 callee: callee.into(),
-                timing: Timing::of(total, clock),
+                timing: Timing::from_total(total, clock),
             }),
             None => {}
         }
     }
     let mut functions: Vec<FunctionRow> = functions
         .into_iter()
-        .map(|(key, totals)| FunctionRow::of(key, totals, clock.ticks_per_second))
+        .map(|(key, totals)| FunctionRow::from_totals(key, totals, clock.ticks_per_second))
         .collect();
     most_first!(functions, inclusive.seconds, name, phase);
     most_first!(edges, timing.seconds, caller, callee);

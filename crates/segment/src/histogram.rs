@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(values: &[u64]) -> Histogram {
+    fn histogram_of_values(values: &[u64]) -> Histogram {
         let mut h = Histogram::new();
         for &v in values {
             h.add(v, 1);
@@ -245,7 +245,7 @@ mod tests {
             mut values in prop::collection::vec(0u64..1 << 43, 1..200),
             q in 0.0f64..=1.0,
         ) {
-            let h = of(&values);
+            let h = histogram_of_values(&values);
             values.sort_unstable();
             let rank = ((q * values.len() as f64).ceil() as usize).clamp(1, values.len());
             let exact = values[rank - 1];
@@ -261,16 +261,16 @@ mod tests {
             a in prop::collection::vec(0u64..u64::MAX, 0..60),
             b in prop::collection::vec(0u64..u64::MAX, 0..60),
         ) {
-            let mut merged = of(&a);
-            merged.merge(&of(&b));
+            let mut merged = histogram_of_values(&a);
+            merged.merge(&histogram_of_values(&b));
             let both: Vec<u64> = a.iter().chain(&b).copied().collect();
-            let expected: Vec<_> = of(&both).buckets().collect();
+            let expected: Vec<_> = histogram_of_values(&both).buckets().collect();
             prop_assert_eq!(merged.buckets().collect::<Vec<_>>(), expected);
-            let only_b = of(&b);
+            let only_b = histogram_of_values(&b);
             merged.subtract_counts(only_b.first, Counts::Wide(&only_b.counts));
             prop_assert_eq!(
                 merged.buckets().collect::<Vec<_>>(),
-                of(&a).buckets().collect::<Vec<_>>()
+                histogram_of_values(&a).buckets().collect::<Vec<_>>()
             );
         }
     }
@@ -300,7 +300,7 @@ mod tests {
                 (Counts::Wide(&wide_now), Counts::Narrow(&then)),
                 (Counts::Wide(&wide_now), Counts::Wide(&wide_then)),
             ] {
-                let mut h = if begun { of(&[1 << 20]) } else { Histogram::new() };
+                let mut h = if begun { histogram_of_values(&[1 << 20]) } else { Histogram::new() };
                 let ends = h.add_growth((first, now), (first_then, then));
                 prop_assert_eq!(ends, (more.first().map(|m| m.0), more.last().map(|m| m.0)));
                 if begun {
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_quantile_is_the_value_of_its_rank_within_the_extremes() {
         // Below 16 each value has a bucket.
-        let of_ten = of(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        let of_ten = histogram_of_values(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         for (q, value) in
             [(-1.0, 1), (0.0, 1), (0.1, 1), (0.11, 2), (0.5, 5), (0.9, 9), (0.91, 10), (2.0, 10)]
         {
@@ -322,9 +322,9 @@ mod tests {
         }
         // A bucket's middle may be beyond its only value, on both sides; of torn extremes the maximum counts.
         let (low, high) = (1 << 20, (1 << 20) + (1 << 16) - 1);
-        assert_eq!(of(&[low]).quantile(0.5, low, low), Some(low));
-        assert_eq!(of(&[high]).quantile(0.5, high, high), Some(high));
-        assert_eq!(of(&[low]).quantile(0.5, 1 << 40, 7), Some(7));
+        assert_eq!(histogram_of_values(&[low]).quantile(0.5, low, low), Some(low));
+        assert_eq!(histogram_of_values(&[high]).quantile(0.5, high, high), Some(high));
+        assert_eq!(histogram_of_values(&[low]).quantile(0.5, 1 << 40, 7), Some(7));
     }
 
     #[test]

@@ -33,7 +33,7 @@ enum Chunk {
 }
 
 impl Chunk {
-    fn of(counts: &[u64]) -> Chunk {
+    fn from_counts(counts: &[u64]) -> Chunk {
         if counts.iter().fold(0, |bits, n| bits | n) > u64::from(u32::MAX) {
             return Chunk::Wide(counts.into());
         }
@@ -142,7 +142,7 @@ impl<'a> StoreBuilder<'a> {
     ) -> HistogramStore {
         if !self.fresh.is_empty() {
             let chunk = self.store.chunks.len() as u32;
-            self.store.chunks.push(Chunk::of(self.fresh));
+            self.store.chunks.push(Chunk::from_counts(self.fresh));
             refs.filter(|histogram| histogram.chunk == FRESH)
                 .for_each(|histogram| histogram.chunk = chunk);
         }

@@ -99,7 +99,7 @@ impl Segment {
         self.read(regions.caches.entry(slot), &mut bytes)?;
         let known =
             u64_at(&bytes, current::BEGUN) != 0 && u32_at(&bytes, current::KEY + key::BEFORE) == 0;
-        let statement = known.then(|| StatementKey::of(&bytes, current::KEY));
+        let statement = known.then(|| StatementKey::decode(&bytes, current::KEY));
         Ok(statement.filter(StatementKey::is_identified))
     }
 

@@ -141,13 +141,13 @@ impl Interval {
     }
 
     /// The interval of a frame, or of a sum of frames.
-    pub fn of(frame: &Frame) -> Interval {
-        let sums = FrameTotals::of(frame);
+    pub fn from_frame(frame: &Frame) -> Interval {
+        let sums = FrameTotals::add_up(frame);
         let clock = &frame.clock;
         let mut ledger: Vec<AccountRow> = sums
             .changed()
             .filter(|(stat, _)| stat.kind == StatKind::Account)
-            .map(|(stat, total)| AccountRow::of(stat, total.clone(), clock))
+            .map(|(stat, total)| AccountRow::from_total(stat, total.clone(), clock))
             .collect();
         most_first!(ledger, timing.seconds, phase, activity);
         let commands = command_rows(frame);
@@ -158,7 +158,7 @@ impl Interval {
         let interval_seconds = clock.seconds(frame.ticks);
         let wall_seconds = clock.seconds(frame.wall);
         let off = if frame.wall > 0 { uninstrumented_seconds / wall_seconds } else { 0.0 };
-        let locks = Locks::of(&sums);
+        let locks = Locks::from_totals(&sums);
         let (functions, edges) = functions::rows(&sums);
         let files = files::rows(&sums);
         let (commits, checkpoints) = commits::rows(&sums, &files);
@@ -212,10 +212,10 @@ impl Interval {
         interval
     }
 
-    /// As [`Interval::of`], with what [`Interval::without_own`] needs.
+    /// As [`Interval::from_frame`], with what [`Interval::without_own`] needs.
     pub fn with_others(frame: &Frame) -> Interval {
-        let others = frame.without_own().map(|frame| Box::new(Interval::of(&frame)));
-        Interval { others, ..Interval::of(frame) }
+        let others = frame.without_own().map(|frame| Box::new(Interval::from_frame(&frame)));
+        Interval { others, ..Interval::from_frame(frame) }
     }
 
     /// All figures that come from statistics (ledger, commands, commits, locks, files) without tally's own

@@ -93,7 +93,7 @@ pub struct LevelEnd {
 
 impl LevelEnd {
     /// The end in the live part of a header; `None`: the level stays.
-    pub(crate) fn of(live: &[u8]) -> Option<LevelEnd> {
+    pub(crate) fn decode(live: &[u8]) -> Option<LevelEnd> {
         let tick = u64_at(live, header::LEVEL_UNTIL);
         let then = Level::of_word(u32_at(live, header::LEVEL_THEN));
         (tick != 0).then_some(LevelEnd { tick, then })

@@ -21,7 +21,7 @@ impl Segment {
     pub fn level_setting(&self) -> Result<LevelSetting, Error> {
         let live = self.read_live()?;
         let level = Level::of_word(u32_at(&live, header::LEVEL_WORD));
-        Ok(LevelSetting { level, end: LevelEnd::of(&live) })
+        Ok(LevelSetting { level, end: LevelEnd::decode(&live) })
     }
 
     /// Ticks at level locks or above from the last reset to `now`.

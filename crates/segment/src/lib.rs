@@ -4,7 +4,7 @@
 //!
 //! Data goes from [`Segment`] to [`Snapshot`], [`Delta`], [`Frame`] and [`Interval`]. Frames can be
 //! added up; recordings keep them. Every view is made from an [`Interval`]. Statements, perhaps
-//! thousands, go from [`Segment`] to [`Statements`] and [`StatementsDelta`].
+//! thousands, go from [`Segment`] to [`StatementsReading`] and [`StatementsDelta`].
 //!
 //! A reader never writes or maps the file. It uses `pread`, so a truncated, replaced or hostile file
 //! gives an [`Error`] and nothing worse. An [`Origin`] may bring the bytes
@@ -81,12 +81,12 @@ mod wait_class;
 pub mod wait_names;
 pub mod wal;
 
+pub use self::error::Error;
 pub use blocked::{Blocked, LockTag};
 pub use book::Book;
 pub use book_counters::{BookCounters, Claim};
 pub use clock::{Clock, ClockKind};
 pub use delta::Delta;
-pub use error::Error;
 pub use event_kind::EventKind;
 pub use event_payload::Payload;
 pub use events::Event;
@@ -111,7 +111,7 @@ pub use segment_path::{SegmentPath, ToSegmentPath};
 pub use sessions::Population;
 pub use snapshot::Snapshot;
 pub use statements::{
-    InFlight, SessionStatement, Statement, StatementKey, Statements, StatementsDelta,
+    InFlight, SessionStatement, Statement, StatementKey, StatementsDelta, StatementsReading,
 };
 pub use this_host::passwd_name;
 pub use traces::{

@@ -50,7 +50,11 @@ pub struct LwlockTotals {
 
 impl LwlockRow {
     /// What `totals` mean, by names of lock, mode and phase.
-    pub fn of([lock, mode, phase]: [&str; 3], totals: LwlockTotals, ticks_per_second: f64) -> Self {
+    pub fn from_totals(
+        [lock, mode, phase]: [&str; 3],
+        totals: LwlockTotals,
+        ticks_per_second: f64,
+    ) -> Self {
         let timing = |total| Timing::with(total, |ticks| ticks as f64 / ticks_per_second);
         // Its histogram holds only those that queued.
         let acquire = Timing { p50_seconds: None, p99_seconds: None, ..timing(&totals.acquire) };
@@ -76,7 +80,7 @@ impl LwlockRow {
             totals.failed = totals.failed.saturating_add(row.failed);
         }
         let lock = rows.first().map_or("", |row| &row.lock);
-        Self::of([lock, "", ""], totals, ticks_per_second)
+        Self::from_totals([lock, "", ""], totals, ticks_per_second)
     }
 }
 
@@ -191,12 +195,12 @@ pub(crate) fn is_of_lock(stat: &Stat) -> bool {
 }
 
 impl Locks {
-    pub fn of(sums: &FrameTotals<'_>) -> Locks {
+    pub fn from_totals(sums: &FrameTotals<'_>) -> Locks {
         let clock = sums.clock();
         let mut locks = Locks::default();
         let mut lwlocks: HashMap<[&str; 3], LwlockTotals> = HashMap::new();
         for (stat, total) in sums.changed() {
-            let timing = || Timing::of(total, clock);
+            let timing = || Timing::from_total(total, clock);
             match parse(stat) {
                 Some(Name::Lwlock { key, figure }) => {
                     let totals = lwlocks.entry(key).or_default();
@@ -224,7 +228,7 @@ impl Locks {
         }
         locks.lwlocks = lwlocks
             .into_iter()
-            .map(|(key, totals)| LwlockRow::of(key, totals, clock.ticks_per_second))
+            .map(|(key, totals)| LwlockRow::from_totals(key, totals, clock.ticks_per_second))
             .collect();
         locks.sort();
         locks

@@ -12,7 +12,7 @@ macro_rules! overflows {
         }
 
         impl Overflows {
-            pub(crate) fn of(live: &[u8]) -> Overflows {
+            pub(crate) fn decode(live: &[u8]) -> Overflows {
                 let sum = |offsets: &[usize]| {
                     offsets.iter().fold(0, |sum: u64, at| sum.saturating_add(u64_at(live, *at)))
                 };

@@ -40,10 +40,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    fn of(bytes: &[u8]) -> Option<Plan> {
+    fn decode(bytes: &[u8]) -> Option<Plan> {
         let stored = (u32_at(bytes, plan::TEXT_BYTES) as usize).min(plan::SIZE - plan::TEXT);
         let text = bytes.get(plan::TEXT..plan::TEXT + stored)?;
-        let statement = StatementKey::of(bytes, plan::KEY);
+        let statement = StatementKey::decode(bytes, plan::KEY);
         (u32_at(bytes, plan::STATE) == USED && statement.is_identified()).then(|| Plan {
             statement,
             shape: u64_at(bytes, plan::SHAPE),
@@ -82,7 +82,7 @@ impl Segment {
             fence(Ordering::Acquire);
             let same = self.read_u64(at + plan::GENERATION as u64)? == generation
                 && self.read_u32(at + plan::STATE as u64)? == USED;
-            all.extend(Plan::of(&bytes).filter(|_| same));
+            all.extend(Plan::decode(&bytes).filter(|_| same));
         }
         Ok(all)
     }

@@ -26,7 +26,7 @@ impl Growth {
 
 /// Take what some have too much from those that grew. Returns what these did not have.
 fn balance(accounts: &mut [Growth]) -> u64 {
-    let less = accounts.iter_mut().map(|it| mem::take(&mut it.less)).sum();
+    let less = accounts.iter_mut().map(|account| mem::take(&mut account.less)).sum();
     let mut left = less;
     let growing = (0..).zip(accounts).map(|(n, it): (StatId, _)| (n, &mut it.more));
     take_back(less, growing, |_, part| left -= part);

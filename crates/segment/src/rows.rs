@@ -45,12 +45,12 @@ pub struct AccountRow {
 
 impl AccountRow {
     /// The row of the account `stat` with this total.
-    pub fn of(stat: &Stat, total: Total, clock: &ClockInfo) -> AccountRow {
+    pub fn from_total(stat: &Stat, total: Total, clock: &ClockInfo) -> AccountRow {
         AccountRow {
             phase: stat.phase().clone(),
             activity: stat.activity().clone(),
             class: stat.class(),
-            timing: Timing::of(&total, clock),
+            timing: Timing::from_total(&total, clock),
             idle: stat.is_idle(),
             total,
         }
@@ -106,7 +106,7 @@ pub struct StatisticRow {
 
 /// Messages that tally's own sessions handled.
 pub(crate) fn own_commands(frame: &Frame) -> u64 {
-    let own = frame.statistics.iter().filter(|it| own::is_process(&it.process));
+    let own = frame.statistics.iter().filter(|statistic| own::is_process(&statistic.process));
     let handled = own.filter(|it| matches!(it.stat.command(), Some((_, true))));
     handled.fold(0, |sum, it| sum.saturating_add(it.total.change.count))
 }
@@ -124,7 +124,7 @@ pub(crate) fn command_rows(frame: &Frame) -> Vec<CommandRow> {
             read: Timing::default(),
             handle: Timing::default(),
         });
-        let timing = Timing::of(total, sums.clock());
+        let timing = Timing::from_total(total, sums.clock());
         if is_handle {
             row.handle = timing;
         } else {

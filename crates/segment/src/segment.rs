@@ -403,7 +403,7 @@ impl Segment {
 
     /// Overflows so far.
     pub fn overflows(&self) -> Result<Overflows, Error> {
-        Ok(Overflows::of(&self.read_live()?))
+        Ok(Overflows::decode(&self.read_live()?))
     }
 
     /// Files that were evicted before their writes were synced: the next sync of such a file is reported

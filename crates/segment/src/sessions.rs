@@ -148,7 +148,11 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         };
         match stat.kind {
             StatKind::Account => {
-                accounts.push(SessionAccount::of(stat, change.count, clock.seconds(change.total)));
+                accounts.push(SessionAccount::from_stat(
+                    stat,
+                    change.count,
+                    clock.seconds(change.total),
+                ));
             }
             _ if stat.command().is_some_and(|(_, handle)| handle) => commands += change.count,
             _ => {}
@@ -198,11 +202,12 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
 impl Snapshot {
     /// The accounts of a session since its start or the last reset, most time first; empty if it has ended.
     pub fn accounts_of(&self, slot: u32, generation: u32) -> Vec<SessionAccount> {
-        let book = self.books.iter().find(|it| (it.slot, it.generation) == (slot, generation));
+        let book =
+            self.books.iter().find(|book| (book.slot, book.generation) == (slot, generation));
         let heads = book.into_iter().flat_map(|book| &book.heads);
         let account = |head: &Head| {
             let stat = self.directory.get(head.stat).filter(|it| it.kind == StatKind::Account)?;
-            Some(SessionAccount::of(stat, head.count, self.clock.seconds(head.total)))
+            Some(SessionAccount::from_stat(stat, head.count, self.clock.seconds(head.total)))
         };
         let accounts = heads.filter_map(account).filter(|it| it.seconds > 0.0);
         let mut accounts: Vec<SessionAccount> = accounts.collect();
@@ -212,7 +217,7 @@ impl Snapshot {
 }
 
 impl SessionAccount {
-    fn of(stat: &Stat, count: u64, seconds: f64) -> SessionAccount {
+    fn from_stat(stat: &Stat, count: u64, seconds: f64) -> SessionAccount {
         SessionAccount {
             phase: stat.phase().clone(),
             activity: stat.activity().clone(),

@@ -35,7 +35,7 @@ pub(crate) struct TextLocation {
 }
 
 impl TextLocation {
-    pub fn of(bytes: &[u8]) -> TextLocation {
+    pub fn decode(bytes: &[u8]) -> TextLocation {
         TextLocation {
             first: u32_at(bytes, statement::TEXT),
             bytes: u32_at(bytes, statement::TEXT_BYTES),

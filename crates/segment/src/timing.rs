@@ -38,7 +38,7 @@ macro_rules! most_first {
 pub(crate) use most_first;
 
 impl Timing {
-    pub(crate) fn of(total: &Total, clock: &ClockInfo) -> Timing {
+    pub(crate) fn from_total(total: &Total, clock: &ClockInfo) -> Timing {
         Timing::with(total, |ticks| clock.seconds(ticks))
     }
 

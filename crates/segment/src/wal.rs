@@ -41,7 +41,7 @@ pub(crate) fn is_of_wal(stat: &Stat) -> bool {
 /// All kinds that inserted any, most bytes first.
 pub(crate) fn rows(frame: &Frame) -> Vec<WalRow> {
     let mut kinds: BTreeMap<&str, WalRow> = BTreeMap::new();
-    for it in frame.statistics.iter().filter(|it| is_of_wal(&it.stat)) {
+    for it in frame.statistics.iter().filter(|statistic| is_of_wal(&statistic.stat)) {
         let row = kinds
             .entry(&it.process)
             .or_insert_with(|| WalRow { process: it.process.to_string(), ..WalRow::default() });

@@ -222,7 +222,7 @@ fn wal_is_counted_by_kind_of_process_and_client_messages_since_the_beginning() {
     assert_eq!(rows, [("client backend", 7, 1, 700, 2), ("checkpointer", 1, 0, 100, 0)]);
     let left: Vec<&str> = interval.statistics.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(left, ["wal::other"]);
-    let clients = ClientTotals::of(&previous);
+    let clients = ClientTotals::from_snapshot(&previous);
     assert_eq!((clients.commands, clients.off_stretches, clients.resets), (2, 1, 0));
     assert!((clients.seconds - 0.003).abs() < 1e-12);
     assert!(step(&mut segment, &mut previous).wal.is_empty());

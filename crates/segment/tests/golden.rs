@@ -10,7 +10,7 @@ use segment::event_payload::{
     SlowOperation, Written,
 };
 use segment::statements::{AccountTicks, Moments};
-use segment::{Payload, ProbeState, Segment, Snapshot, Statement, StatementKey, Statements};
+use segment::{Payload, ProbeState, Segment, Snapshot, Statement, StatementKey, StatementsReading};
 use serde_json::{json, Map, Value};
 use std::io::Read;
 use std::path::Path;
@@ -128,8 +128,8 @@ fn payloads_of_events_read_as_they_were_written() {
     let (_place, segment, _golden) = golden();
     let payloads: Vec<Option<Payload>> =
         segment.events(0).unwrap().into_iter().map(|event| event.payload).collect();
-    let before = ClientActivity::of(30.012345678, 51234, 40.123456789);
-    let during = ClientActivity::of(26.951, 0, 0.0);
+    let before = ClientActivity::from_totals(30.012345678, 51234, 40.123456789);
+    let during = ClientActivity::from_totals(26.951, 0, 0.0);
     let clients =
         Some(ClientTotals { resets: 2, commands: 60000, seconds: 50.0, off_stretches: 3 });
     let slow = |operation: &str, seconds, details: &str| {
@@ -312,7 +312,7 @@ fn assert_moments(read: Moments, golden: &Value, what: &str) {
     assert!((stddev - variance.max(0.0).sqrt()).abs() < 1e-3, "{what}: {stddev}");
 }
 
-fn parts(parts: &[AccountTicks], statements: &Statements) -> Value {
+fn parts(parts: &[AccountTicks], statements: &StatementsReading) -> Value {
     let parts = parts.iter().map(|part| {
         let name = &statements.directory().get(part.stat).unwrap().name;
         json!({"name": name, "count": part.count, "ticks": part.ticks})

@@ -11,7 +11,7 @@ mod maker;
 use maker::{Counted, Maker, Shape, Who, ACCOUNT, TIMER};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
-use segment::{layout, Interval, Relations, Segment, Snapshot, Statements, StatementsDelta};
+use segment::{layout, Interval, Relations, Segment, Snapshot, StatementsDelta, StatementsReading};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -63,8 +63,8 @@ fn real(path: &Path) -> Vec<u8> {
     maker.work(0, &counted, start, start + 1000);
     maker.with_relations(20);
     for number in 1..15 {
-        maker.relation(number, &maker::relations::Reads::of(16384 + number, u64::from(number)));
-        let reads = maker::relations::Reads::of(16384 + number, 5);
+        maker.relation(number, &maker::relations::Reads::new(16384 + number, u64::from(number)));
+        let reads = maker::relations::Reads::new(16384 + number, 5);
         maker.local_relation(number % 2, number, 1, number, &reads);
     }
     std::fs::read(path).unwrap()
@@ -87,7 +87,7 @@ struct Bench {
     whole: Vec<u8>,
     file: std::fs::File,
     snapshot: Option<Snapshot>,
-    statements: Option<Statements>,
+    statements: Option<StatementsReading>,
     relations: Option<Relations>,
 }
 

@@ -68,7 +68,7 @@ fn commands_are_those_of_clients() {
     let interval = Interval::between(&segment, None, &snapshot);
     assert_eq!((interval.commands_handled, interval.own_commands), (3, 10));
     assert_eq!(interval.commands.iter().map(|row| row.handle.count).sum::<u64>(), 3);
-    assert_eq!(segment::clients::ClientTotals::of(&snapshot).commands, 3);
+    assert_eq!(segment::clients::ClientTotals::from_snapshot(&snapshot).commands, 3);
     // Their time is part of the ledger.
     assert!(interval.wall_seconds >= 3.0, "{}", interval.wall_seconds);
 }
@@ -693,7 +693,7 @@ fn edges_of_methods_have_the_names_of_their_methods() {
     let mut segment = Segment::open(&maker.path).unwrap();
     let snapshot = segment.snapshot(None).unwrap();
     let interval = Interval::between(&segment, None, &snapshot);
-    let edges: Vec<_> = interval.edges.iter().map(|it| (&*it.caller, &*it.callee)).collect();
+    let edges: Vec<_> = interval.edges.iter().map(|edge| (&*edge.caller, &*edge.callee)).collect();
     let ids = [hashes[1], unknown].map(|hash| format!("#{hash:016x}"));
     assert_eq!(
         edges,

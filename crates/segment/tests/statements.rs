@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use segment::clock::monotonic_ns;
 use segment::layout::{self, current, header, local_statement, set, statement};
 use segment::statements::{in_progress, AccountRecord, Holder, WaitClass};
-use segment::{Segment, SessionStatement, Statement, StatementKey, Statements, StatementsDelta};
+use segment::{
+    Segment, SessionStatement, Statement, StatementKey, StatementsDelta, StatementsReading,
+};
 use std::collections::BTreeMap;
 
 const SHAPE: Shape = Shape { slots: 3, groups: 2, stats_per_book: 16 };
@@ -28,7 +30,7 @@ fn world() -> World {
 }
 
 impl World {
-    fn read(&self) -> Statements {
+    fn read(&self) -> StatementsReading {
         Segment::open(&self.maker.path).unwrap().statements().unwrap().unwrap()
     }
 }
@@ -37,7 +39,7 @@ fn key(id: u64) -> StatementKey {
     Counted::new(id, &[]).key
 }
 
-fn get(statements: &Statements, id: u64) -> &Statement {
+fn get(statements: &StatementsReading, id: u64) -> &Statement {
     statements.get(&key(id)).unwrap()
 }
 
@@ -253,7 +255,7 @@ fn statements_that_were_handed_on_to_another_segment_are_counted_on() {
     let mut calls: Vec<_> = delta.statements().iter().map(|s| (s.key.id, s.calls())).collect();
     calls.sort();
     assert_eq!((calls, delta.evicted()), (vec![(1, 2), (3, 1), (4, 2)], 1));
-    let records = Statements::records(&earlier, &later);
+    let records = StatementsReading::records(&earlier, &later);
     let one = records.iter().find(|record| record.key == key(1)).unwrap();
     assert_eq!((one.sums.exec.count, one.parts[0].count, one.parts[0].ticks), (2, 2, 17));
 
@@ -264,7 +266,7 @@ fn statements_that_were_handed_on_to_another_segment_are_counted_on() {
         let later = other.read();
         assert!(!later.continues(&earlier));
         assert!(StatementsDelta::between(&earlier, &later).statements().is_empty());
-        assert!(Statements::records(&earlier, &later).is_empty());
+        assert!(StatementsReading::records(&earlier, &later).is_empty());
         assert!(Segment::open(&other.maker.path)
             .unwrap()
             .statements_at_creation()
@@ -335,13 +337,15 @@ fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() 
     let statement = segment.session_statement(1).unwrap();
     assert_eq!((statement.key(), statement.message().map(|it| &*it.shown)), (None, Some(TEXT)));
 
-    let growth = |earlier: Option<&Statements>, later: &Statements| -> Vec<(u64, i64)> {
+    let growth = |earlier: Option<&StatementsReading>,
+                  later: &StatementsReading|
+     -> Vec<(u64, i64)> {
         let records = match earlier {
-            Some(earlier) => Statements::records(earlier, later),
+            Some(earlier) => StatementsReading::records(earlier, later),
             None => later.total_records(),
         };
         let records = records.into_iter();
-        let ticks = |parts: &[AccountRecord]| parts.iter().map(|it| it.ticks).sum::<i64>();
+        let ticks = |parts: &[AccountRecord]| parts.iter().map(|part| part.ticks).sum::<i64>();
         let mut all: Vec<_> = records.map(|it| (it.key.id, ticks(&it.parts) / SECOND)).collect();
         all.sort();
         all

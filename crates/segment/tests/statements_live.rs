@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use segment::{Segment, StatementKey, Statements};
+use segment::{Segment, StatementKey, StatementsReading};
 
 const KEYS: usize = 300;
 const WRITERS: &str = "4";
@@ -92,7 +92,7 @@ impl Writers {
         Progress { epoch: words[1], begun: each(2), done: each(3) }
     }
 
-    fn read(&mut self) -> Statements {
+    fn read(&mut self) -> StatementsReading {
         self.segment.statements().unwrap().unwrap()
     }
 
@@ -112,7 +112,7 @@ impl Drop for Writers {
 
 /// The executions of each statement, by the calls that are shown; all else that is shown of
 /// them must fit.
-fn calls(statements: &Statements) -> Vec<u64> {
+fn calls(statements: &StatementsReading) -> Vec<u64> {
     let executions = |number: usize| {
         let key =
             StatementKey { id: 1 + number as u64, database_id: 5, user_id: 10, toplevel: true };

@@ -124,6 +124,16 @@ impl Error {
     }
 }
 
+impl From<Error> for ::error::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Recording(error) => error.into(),
+            error if error.is_usage() => Self::Usage(error.to_string()),
+            error => Self::from_cause(error),
+        }
+    }
+}
+
 #[cfg(feature = "buckets")]
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

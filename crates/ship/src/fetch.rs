@@ -34,7 +34,7 @@ fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<
     let nothing = |reason: String| Error::Nothing { url: bucket.url().to_string(), reason };
     let origins = origins(bucket)?;
     let all = |of: &dyn Fn(&Origin) -> &String| {
-        let mut names: Vec<&str> = origins.iter().map(|it| of(it).as_str()).collect();
+        let mut names: Vec<&str> = origins.iter().map(|origin| of(origin).as_str()).collect();
         names.dedup();
         let more = if names.len() > 20 { ", …" } else { "" };
         names.truncate(20);
@@ -122,10 +122,10 @@ impl Shipped {
         let (all, early) = (grades(&objects), grades(arrived(&objects, &of_frames)));
         // What is replaced may have been removed since `frames` was listed.
         let best = |it: &Object| early.get(&it.hour()).or(all.get(&it.hour())).copied();
-        let valid = objects.iter().filter(|it| best(it) == Some(it.grade));
+        let valid = objects.iter().filter(|object| best(object) == Some(object.grade));
         let file = |it: &Object| {
             let name = format!("{}-{}.parquet", it.time, it.grade.name());
-            DataFile::of(&Path::new(&format!("date={}", it.date)).join(name))
+            DataFile::from_path(&Path::new(&format!("date={}", it.date)).join(name))
         };
         Ok(valid.filter_map(|it| Some((it.clone(), file(it)?))).collect())
     }

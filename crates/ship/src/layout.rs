@@ -82,7 +82,7 @@ pub type Hour<'o> = (&'static str, &'o Origin, u32, &'o str, &'o str);
 
 impl Object {
     /// The object of a file of a recording.
-    pub fn of(table: &'static str, file: &DataFile, origin: &Origin, generation: u32) -> Object {
+    pub fn name(table: &'static str, file: &DataFile, origin: &Origin, generation: u32) -> Object {
         Object {
             table,
             origin: origin.clone(),
@@ -162,7 +162,7 @@ pub fn arrived<'o>(
 ) -> impl Iterator<Item = &'o Object> {
     let early =
         |it: &Object| frames.get(&it.hour_of("frames")).is_some_and(|grade| it.grade > *grade);
-    objects.iter().filter(move |it| !early(it))
+    objects.iter().filter(move |object| !early(object))
 }
 
 #[cfg(test)]
@@ -257,7 +257,7 @@ mod tests {
         let of_frames = grades(&frames);
         let early: Vec<bool> = objects
             .iter()
-            .map(|it| arrived(&objects, &of_frames).any(|found| found == it))
+            .map(|object| arrived(&objects, &of_frames).any(|found| found == object))
             .collect();
         // Without frames of its hour, nothing is known to be early.
         assert_eq!(early, [true, false, true]);

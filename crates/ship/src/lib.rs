@@ -28,8 +28,8 @@ mod shipper;
 mod spool;
 mod upkeep;
 
+pub use self::error::Error;
 pub use bucket::{Bucket, Deadline, Listed};
-pub use error::Error;
 pub use fetch::{origins, Copied, Shipped};
 pub use owner::{claim, Claim, Claimant, Owner};
 pub use pass::{Dropped, Pass, Passed};

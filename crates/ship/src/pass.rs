@@ -101,7 +101,7 @@ fn micros(length: Duration) -> i64 {
 }
 
 fn listed(entries: &[&Entry]) -> Vec<(&'static str, DataFile)> {
-    entries.iter().map(|it| (it.table, it.file.clone())).collect()
+    entries.iter().map(|entry| (entry.table, entry.file.clone())).collect()
 }
 
 impl Pass {
@@ -160,14 +160,14 @@ impl Pass {
         let listed = self.files.list();
         let objects = listed
             .iter()
-            .map(|(table, file)| Object::of(table, file, &self.origin, generation))
+            .map(|(table, file)| Object::name(table, file, &self.origin, generation))
             .collect::<Vec<_>>();
         let highest = grades(&objects);
         let mut entries: Vec<Entry> = Vec::new();
         for ((table, file), object) in listed.into_iter().zip(&objects) {
             // Removed or replaced meanwhile: the next pass finds what replaces it.
             let Ok(metadata) = file.path.metadata() else { continue };
-            let (key, version) = (object.key(), Version::of(&metadata));
+            let (key, version) = (object.key(), Version::from_metadata(&metadata));
             let sent = self.sent.get(&key).is_some_and(|arrived| arrived.version == version);
             let held = highest.get(&object.hour()).is_some_and(|grade| object.grade < *grade);
             entries.push(Entry { table, file, object: object.clone(), key, version, sent, held });
@@ -183,7 +183,7 @@ impl Pass {
         let (key, path) = (self.origin.about(), self.files.about());
         let there = self.sent.get(&key).map(|arrived| arrived.version);
         match path.metadata() {
-            Ok(metadata) if there != Some(Version::of(&metadata)) => {
+            Ok(metadata) if there != Some(Version::from_metadata(&metadata)) => {
                 self.send_file(&key, &path, passed, now_us)
             }
             _ => Ok(()),
@@ -202,7 +202,7 @@ impl Pass {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(Error::io(path)(error)),
         };
-        let version = Version::of(&file.metadata().map_err(Error::io(path))?);
+        let version = Version::from_metadata(&file.metadata().map_err(Error::io(path))?);
         let bytes = files::read_all(file, LARGEST).map_err(Error::io(path))?;
         self.bucket.put(key, bytes.into())?;
         self.sent.arrived(key, version, now_us())?;
@@ -237,7 +237,7 @@ impl Pass {
             }
             // `frames` arrives last.
             let frames = object.hour_of("frames");
-            let into = entries.iter().find(|it| it.object.hour() == frames && !it.held);
+            let into = entries.iter().find(|entry| entry.object.hour() == frames && !entry.held);
             let arrived = into.filter(|it| it.sent).and_then(|it| self.sent.get(&it.key));
             let over = |at: i64| now_us.saturating_sub(at) >= micros(self.grace);
             if arrived.is_some_and(|arrived| over(arrived.at_us)) {
@@ -293,7 +293,7 @@ impl Pass {
         }
         units.pop_last();
         let unsent = |it: &&Entry| !it.sent;
-        let bytes_of = |files: &[&Entry]| files.iter().map(|it| it.version.bytes).sum::<u64>();
+        let bytes_of = |files: &[&Entry]| files.iter().map(|file| file.version.bytes).sum::<u64>();
         let mut left = bytes_of(&entries.iter().filter(unsent).collect::<Vec<_>>());
         let mut dropped: Option<Dropped> = None;
         for mut files in units.into_values() {

@@ -22,7 +22,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    pub fn of(file: &Metadata) -> Version {
+    pub fn from_metadata(file: &Metadata) -> Version {
         let changed_ns = file.mtime().saturating_mul(1_000_000_000) + file.mtime_nsec();
         Version { inode: file.ino(), changed_ns, bytes: file.len() }
     }
@@ -38,7 +38,7 @@ pub(crate) struct Arrived {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct SentEntry {
     key: String,
     /// None: forgotten.
     #[serde(flatten)]
@@ -72,7 +72,7 @@ impl Sent {
         let mut objects = HashMap::new();
         for line in text.lines() {
             // A line that a crash has cut or damaged is missing.
-            let Ok(Line { key, arrived }) = serde_json::from_str(line) else { continue };
+            let Ok(SentEntry { key, arrived }) = serde_json::from_str(line) else { continue };
             match arrived {
                 Some(arrived) => objects.insert(key, arrived),
                 None => objects.remove(&key),
@@ -96,19 +96,19 @@ impl Sent {
     /// An object has arrived.
     pub fn arrived(&mut self, key: &str, version: Version, at_us: i64) -> Result<(), Error> {
         let arrived = Arrived { version, at_us };
-        self.append(&Line { key: key.to_string(), arrived: Some(arrived) })?;
+        self.append(&SentEntry { key: key.to_string(), arrived: Some(arrived) })?;
         self.objects.insert(key.to_string(), arrived);
         Ok(())
     }
 
     /// An object was removed, or is no concern of the recording any more.
     pub fn forget(&mut self, key: &str) -> Result<(), Error> {
-        self.append(&Line { key: key.to_string(), arrived: None })?;
+        self.append(&SentEntry { key: key.to_string(), arrived: None })?;
         self.objects.remove(key);
         Ok(())
     }
 
-    fn append(&mut self, line: &Line) -> Result<(), Error> {
+    fn append(&mut self, line: &SentEntry) -> Result<(), Error> {
         if self.is_cut || self.lines > 4 * self.objects.len() + SLACK {
             self.log = rewrite(&self.path, &self.objects)?;
             self.lines = self.objects.len();
@@ -120,7 +120,7 @@ impl Sent {
     }
 }
 
-fn text(line: &Line) -> String {
+fn text(line: &SentEntry) -> String {
     // A structure of strings and numbers always becomes JSON.
     serde_json::to_string(line).unwrap_or_default() + "\n"
 }
@@ -131,7 +131,7 @@ fn rewrite(path: &Path, objects: &HashMap<String, Arrived>) -> Result<File, Erro
     all.sort_by_key(|(key, _)| *key);
     let lines = all
         .into_iter()
-        .map(|(key, arrived)| text(&Line { key: key.clone(), arrived: Some(*arrived) }));
+        .map(|(key, arrived)| text(&SentEntry { key: key.clone(), arrived: Some(*arrived) }));
     let lines: String = lines.collect();
     let write = || {
         files::replace(path, lines.as_bytes(), Access::Owner, "", false)?;

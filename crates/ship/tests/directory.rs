@@ -147,7 +147,12 @@ fn an_hour_of_which_some_minutes_were_never_sent_arrives_in_all_tables_at_once()
     it.all();
     let counted = || {
         let (frames, sum) = read(&url);
-        let events = sum.unwrap().statistics.iter().map(|it| it.total.change.count).sum::<u64>();
+        let events = sum
+            .unwrap()
+            .statistics
+            .iter()
+            .map(|statistic| statistic.total.change.count)
+            .sum::<u64>();
         (frames, events)
     };
     let before = counted();

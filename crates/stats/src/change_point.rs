@@ -36,9 +36,9 @@ pub fn change_point(values: &[f64]) -> Option<ChangePoint> {
     let costs = tried.map(|at| (at, cost(&at)));
     let (at, _) = costs.min_by(|a, b| a.1.total_cmp(&b.1))?;
     let (first, second) = values.split_at(at);
-    let level = |part: &[f64]| Ratio::of(part, &vec![1.0; part.len()]);
+    let level = |part: &[f64]| Ratio::estimate(part, &vec![1.0; part.len()]);
     let (before, after) = (level(first)?, level(second)?);
-    let difference = Difference::of(&before, &after);
+    let difference = Difference::between(&before, &after);
     let p = (difference.p? * number as f64).min(1.0);
     (p < ALPHA).then_some(ChangePoint {
         at,
@@ -115,8 +115,8 @@ mod tests {
         // Of 17 values two moments are tried.
         let mut longer = series(1000.0);
         longer.push(1000.0);
-        let level = |part: &[f64]| Ratio::of(part, &vec![1.0; part.len()]).unwrap();
-        let by_itself = Difference::of(&level(&longer[..8]), &level(&longer[8..]));
+        let level = |part: &[f64]| Ratio::estimate(part, &vec![1.0; part.len()]).unwrap();
+        let by_itself = Difference::between(&level(&longer[..8]), &level(&longer[8..]));
         let found = change_point(&longer).unwrap();
         assert_eq!((found.at, found.half_width), (8, by_itself.half_width.unwrap()));
         assert!((found.p / by_itself.p.unwrap() - 2.0).abs() < 1e-9, "{found:?}");

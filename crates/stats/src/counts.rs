@@ -18,7 +18,7 @@ pub struct Counts {
 
 impl Counts {
     /// `a` events in the amount `of_a`, `b` in `of_b`; amounts are above 0.
-    pub fn of((a, of_a): (u64, f64), (b, of_b): (u64, f64)) -> Counts {
+    pub fn compare((a, of_a): (u64, f64), (b, of_b): (u64, f64)) -> Counts {
         let known = a > 0 && b > 0;
         let ratio = known.then(|| (b as f64 / of_b) / (a as f64 / of_a));
         let factor = known.then(|| (1.96 * (1.0 / a as f64 + 1.0 / b as f64).sqrt()).exp());
@@ -41,31 +41,31 @@ mod tests {
     // R: binom.test(11, 25, 20000/(20000+20000)) and poisson.test's conditional test
     #[test]
     fn the_probability_agrees_with_the_binomial_one() {
-        let found = Counts::of((5, 1.0), (15, 1.0));
+        let found = Counts::compare((5, 1.0), (15, 1.0));
         assert!((found.p - 0.041389465).abs() < 1e-6, "{found:?}");
         assert_eq!(found.ratio, Some(3.0));
-        assert_eq!(Counts::of((10, 2.0), (5, 1.0)).ratio, Some(1.0));
-        assert!(Counts::of((10, 2.0), (5, 1.0)).p > 0.8);
+        assert_eq!(Counts::compare((10, 2.0), (5, 1.0)).ratio, Some(1.0));
+        assert!(Counts::compare((10, 2.0), (5, 1.0)).p > 0.8);
     }
 
     #[test]
     fn a_count_of_zero_is_no_ratio_but_evidence() {
-        let found = Counts::of((0, 1.0), (20, 1.0));
+        let found = Counts::compare((0, 1.0), (20, 1.0));
         assert_eq!((found.ratio, found.factor), (None, None));
         assert!(found.p < 1e-5, "{found:?}");
-        assert_eq!(Counts::of((0, 1.0), (0, 1.0)).p, 1.0);
+        assert_eq!(Counts::compare((0, 1.0), (0, 1.0)).p, 1.0);
     }
 
     // exp(1.96 * sqrt(1/5 + 1/15))
     #[test]
     fn the_interval_of_a_ratio_depends_on_both_counts() {
-        let factor = Counts::of((5, 1.0), (15, 4.0)).factor.unwrap();
+        let factor = Counts::compare((5, 1.0), (15, 4.0)).factor.unwrap();
         assert!((factor - 2.751_481_923_505_602).abs() < 1e-12, "{factor}");
-        assert_eq!(Counts::of((5, 1.0), (15, 4.0)).ratio, Some(0.75));
-        let ever = Counts::of((1, 1.0), (1, 1.0));
+        assert_eq!(Counts::compare((5, 1.0), (15, 4.0)).ratio, Some(0.75));
+        let ever = Counts::compare((1, 1.0), (1, 1.0));
         assert_eq!(ever.ratio, Some(1.0), "one event is enough");
         // Twice the probability that all of three are where three quarters of the work is: 2 * (3/4)^3.
-        for p in [Counts::of((3, 3.0), (0, 1.0)).p, Counts::of((0, 1.0), (3, 3.0)).p] {
+        for p in [Counts::compare((3, 3.0), (0, 1.0)).p, Counts::compare((0, 1.0), (3, 3.0)).p] {
             assert!((p - 0.843_75).abs() < 1e-12, "{p}");
         }
     }

@@ -2,59 +2,10 @@
 
 //! The difference of two independent ratios: B. L. Welch, Biometrika 34 (1947).
 
-use super::{t_quantile, t_two_sided, Ratio};
+use super::{Precision, Ratio};
 
 /// Relative rounding error of a sum of many figures.
 const ROUNDING: f64 = 1e-12;
-
-/// A test finds a change of the size that is called detectable with this probability.
-pub const POWER: f64 = 0.9;
-
-/// The standard error of a difference.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Precision {
-    /// The standard error.
-    pub error: f64,
-    /// Its degrees of freedom.
-    pub freedom: f64,
-}
-
-impl Precision {
-    /// Of the difference or the sum of two independent figures with these errors.
-    pub fn both(a: Precision, b: Precision) -> Precision {
-        let error = a.error.hypot(b.error);
-        if error == 0.0 {
-            return Precision { error, freedom: a.freedom + b.freedom };
-        }
-        let part = |it: Precision| (it.error / error).powi(4) / it.freedom;
-        Precision { error, freedom: 1.0 / (part(a) + part(b)) }
-    }
-
-    /// The same of a figure that is multiplied by this.
-    pub fn scaled(self, by: f64) -> Precision {
-        Precision { error: self.error * by.abs(), ..self }
-    }
-
-    /// Half the width of the 95 % interval.
-    pub fn half_width(self) -> f64 {
-        self.error * t_quantile(0.975, self.freedom)
-    }
-
-    /// Probability of a change at least this large by chance alone.
-    pub fn p(self, change: f64) -> f64 {
-        match (self.error > 0.0, change == 0.0) {
-            (true, _) => t_two_sided(change / self.error, self.freedom),
-            (false, true) => 1.0,
-            (false, false) => 0.0,
-        }
-    }
-
-    /// The change that a test at the level `alpha` finds with probability [`POWER`].
-    pub fn detectable(self, alpha: f64) -> f64 {
-        let quantile = |p| t_quantile(p, self.freedom);
-        self.error * (quantile(1.0 - alpha / 2.0) + quantile(POWER))
-    }
-}
 
 /// How two ratios differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,7 +22,7 @@ pub struct Difference {
 
 impl Difference {
     /// `b` minus `a`.
-    pub fn of(a: &Ratio, b: &Ratio) -> Difference {
+    pub fn between(a: &Ratio, b: &Ratio) -> Difference {
         let (change, size) = (b.value - a.value, a.value.abs().max(b.value.abs()));
         let (Some(a), Some(b)) = (a.known, b.known) else {
             return Difference { change, half_width: None, p: None, precision: None };
@@ -91,7 +42,7 @@ impl Difference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ratio::Known;
+    use crate::ratio::RatioError;
     use crate::simulation::Normal;
 
     const Q: f64 = 0.01;
@@ -102,10 +53,10 @@ mod tests {
         let mut half = |from: f64| {
             let what: Vec<f64> =
                 (0..32).map(|i| 10.0 + (from + f64::from(i)) * 0.1 + dice.normal()).collect();
-            Ratio::of(&what, &[1.0; 32]).unwrap()
+            Ratio::estimate(&what, &[1.0; 32]).unwrap()
         };
         let (first, second) = (half(0.0), half(32.0));
-        assert!(Difference::of(&first, &second).p.unwrap() > Q);
+        assert!(Difference::between(&first, &second).p.unwrap() > Q);
     }
 
     #[test]
@@ -113,9 +64,9 @@ mod tests {
         let mut dice = Normal(9);
         let mut side = |mean: f64| {
             let what: Vec<f64> = (0..30).map(|_| mean + dice.normal()).collect();
-            Ratio::of(&what, &[1.0; 30]).unwrap()
+            Ratio::estimate(&what, &[1.0; 30]).unwrap()
         };
-        let found = Difference::of(&side(10.0), &side(12.0));
+        let found = Difference::between(&side(10.0), &side(12.0));
         let half_width = found.half_width.unwrap();
         assert!((found.change - 2.0).abs() < half_width && half_width < 1.2, "{found:?}");
         assert!(found.p.unwrap() < 1e-3, "{found:?}");
@@ -126,10 +77,10 @@ mod tests {
         let mut dice = Normal(11);
         let mut side = || {
             let what: Vec<f64> = (0..30).map(|_| dice.normal()).collect();
-            Ratio::of(&what, &[1.0; 30]).unwrap()
+            Ratio::estimate(&what, &[1.0; 30]).unwrap()
         };
         let covered = (0..1000)
-            .map(|_| Difference::of(&side(), &side()))
+            .map(|_| Difference::between(&side(), &side()))
             .filter(|it| it.change.abs() <= it.half_width.unwrap())
             .count();
         // More than 95 %, because the widest of several intervals is taken.
@@ -141,10 +92,10 @@ mod tests {
         let side = |each: f64| {
             let by: Vec<f64> = (0..30).map(|i| 900.0 + f64::from(i * 37 % 11)).collect();
             let what: Vec<f64> = by.iter().map(|n| n * each).collect();
-            Ratio::of(&what, &by).unwrap()
+            Ratio::estimate(&what, &by).unwrap()
         };
-        assert_eq!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-15))).p, Some(1.0));
-        assert!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-9))).p.unwrap() < 1e-6);
+        assert_eq!(Difference::between(&side(0.1), &side(0.1 * (1.0 + 1e-15))).p, Some(1.0));
+        assert!(Difference::between(&side(0.1), &side(0.1 * (1.0 + 1e-9))).p.unwrap() < 1e-6);
     }
 
     #[test]
@@ -153,11 +104,12 @@ mod tests {
         let mut dice = Normal(13);
         let mut side = |mean: f64| {
             let what: Vec<f64> = (0..40).map(|_| mean + dice.normal()).collect();
-            Ratio::of(&what, &[1.0; 40]).unwrap()
+            Ratio::estimate(&what, &[1.0; 40]).unwrap()
         };
         let mut found = 0;
         for _ in 0..1000 {
-            let Difference { change, precision, .. } = Difference::of(&side(10.0), &side(10.0));
+            let Difference { change, precision, .. } =
+                Difference::between(&side(10.0), &side(10.0));
             let precision = precision.unwrap();
             // As if there had been such a change.
             found += u32::from(precision.p(change + precision.detectable(ALPHA)) <= ALPHA);
@@ -180,8 +132,8 @@ mod tests {
 
     #[test]
     fn too_few_blocks_give_no_half_width() {
-        let few = Ratio::of(&[1.0; 7], &[1.0; 7]).unwrap();
-        let found = Difference::of(&few, &few);
+        let few = Ratio::estimate(&[1.0; 7], &[1.0; 7]).unwrap();
+        let found = Difference::between(&few, &few);
         assert_eq!((found.half_width, found.p), (None, None));
     }
 
@@ -190,13 +142,13 @@ mod tests {
     fn the_errors_of_both_sides_and_their_freedom_count() {
         let ratio = |value: f64, error: f64, freedom: f64| Ratio {
             value,
-            known: Some(Known { error, freedom, width: 1 }),
+            known: Some(RatioError { error, freedom, width: 1 }),
         };
-        let found = Difference::of(&ratio(10.0, 0.3, 5.0), &ratio(11.2, 0.4, 10.0));
+        let found = Difference::between(&ratio(10.0, 0.3, 5.0), &ratio(11.2, 0.4, 10.0));
         assert!((found.change - 1.2).abs() < 1e-12, "{found:?}");
         assert!((found.half_width.unwrap() - 1.066_021_878).abs() < 1e-8, "{found:?}");
         assert!((found.p.unwrap() - 0.029_871_497_95).abs() < 1e-9, "{found:?}");
-        let back = Difference::of(&ratio(11.2, 0.4, 10.0), &ratio(10.0, 0.3, 5.0));
+        let back = Difference::between(&ratio(11.2, 0.4, 10.0), &ratio(10.0, 0.3, 5.0));
         assert_eq!(
             (back.change, back.half_width, back.p),
             (-found.change, found.half_width, found.p)

@@ -48,7 +48,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// Estimate from values in order of time; `None` for fewer than [`FEWEST_ROUNDS`].
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         if values.len() < FEWEST_ROUNDS {
             return None;
         }

@@ -36,12 +36,12 @@ pub struct Ratio {
     /// Ratio of the sums.
     pub value: f64,
     /// Its error; `None` for too few blocks.
-    pub known: Option<Known>,
+    pub known: Option<RatioError>,
 }
 
 /// The error of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Known {
+pub struct RatioError {
     /// Standard error.
     pub error: f64,
     /// Degrees of freedom of the standard error.
@@ -53,7 +53,7 @@ pub struct Known {
 impl Ratio {
     /// The ratio of `what` to `by`, both by blocks in order of time; `None` unless the sum of `by` is
     /// above zero.
-    pub fn of(what: &[f64], by: &[f64]) -> Option<Ratio> {
+    pub fn estimate(what: &[f64], by: &[f64]) -> Option<Ratio> {
         let (sum, all) = (what.iter().sum::<f64>(), by.iter().sum::<f64>());
         if all <= 0.0 {
             return None;
@@ -66,13 +66,13 @@ impl Ratio {
             .max_by(|a, b| a.reach().total_cmp(&b.reach()))
             .map(|known| {
                 let most = (what.len() as f64 / LASTING).max(MIN_FREEDOM);
-                Known { freedom: known.freedom.min(most), ..known }
+                RatioError { freedom: known.freedom.min(most), ..known }
             });
         Some(Ratio { value, known })
     }
 }
 
-impl Known {
+impl RatioError {
     /// Without the width.
     pub fn precision(&self) -> Precision {
         Precision { error: self.error, freedom: self.freedom }
@@ -83,7 +83,7 @@ impl Known {
     }
 }
 
-fn known(what: &[f64], by: &[f64], value: f64, width: usize) -> Known {
+fn known(what: &[f64], by: &[f64], value: f64, width: usize) -> RatioError {
     let residuals: Vec<f64> = what
         .chunks_exact(width)
         .zip(by.chunks_exact(width))
@@ -99,7 +99,7 @@ fn known(what: &[f64], by: &[f64], value: f64, width: usize) -> Known {
     let effective = (1.0 - correlation) / (1.0 + correlation);
     // For the variance more values count: M. S. Bartlett, J. R. Statist. Soc. 98 (1935).
     let spread = (1.0 - correlation.powi(2)) / (1.0 + correlation.powi(2));
-    Known {
+    RatioError {
         error: (variance / (n * effective)).sqrt(),
         freedom: ((n - 1.0) * spread).max(MIN_FREEDOM),
         width,
@@ -112,16 +112,16 @@ mod tests {
 
     #[test]
     fn a_ratio_divides_sums_rather_than_averaging_ratios() {
-        let ratio = Ratio::of(&[1.0, 9.0], &[1.0, 3.0]).unwrap();
+        let ratio = Ratio::estimate(&[1.0, 9.0], &[1.0, 3.0]).unwrap();
         assert_eq!(ratio, Ratio { value: 2.5, known: None });
-        assert!(Ratio::of(&[1.0], &[0.0]).is_none());
+        assert!(Ratio::estimate(&[1.0], &[0.0]).is_none());
     }
 
     #[test]
     fn a_quantity_proportional_to_the_divisor_has_no_error() {
         let by: Vec<f64> = (0..40).map(|i| f64::from(100 + i * 37 % 50)).collect();
         let what: Vec<f64> = by.iter().map(|n| n * 3.0).collect();
-        let ratio = Ratio::of(&what, &by).unwrap();
+        let ratio = Ratio::estimate(&what, &by).unwrap();
         assert!((ratio.value - 3.0).abs() < 1e-12);
         assert!(ratio.known.unwrap().error < 1e-12);
     }
@@ -131,13 +131,13 @@ mod tests {
         let by = vec![1.0; 64];
         let rising: Vec<f64> = (0..64).map(f64::from).collect();
         let shuffled: Vec<f64> = (0..64).map(|i| f64::from(i * 27 % 64)).collect();
-        let error = |what: &[f64]| Ratio::of(what, &by).unwrap().known.unwrap().error;
+        let error = |what: &[f64]| Ratio::estimate(what, &by).unwrap().known.unwrap().error;
         assert!(error(&rising) > 3.0 * error(&shuffled));
     }
 
     /// The error, its degrees of freedom and the number of blocks joined.
-    fn of(what: &[f64], by: &[f64]) -> (f64, f64, usize) {
-        let known = Ratio::of(what, by).unwrap().known.unwrap();
+    fn ratio_of_sums(what: &[f64], by: &[f64]) -> (f64, f64, usize) {
+        let known = Ratio::estimate(what, by).unwrap().known.unwrap();
         (known.error, known.freedom, known.width)
     }
 
@@ -156,20 +156,20 @@ mod tests {
             ([1.0, 5.0, 2.0, 6.0, 7.0, 3.0, 8.0, 4.0].repeat(2), (0.496_268_604_569_180, 4.0, 2)),
         ];
         for (what, (error, freedom, width)) in cases {
-            let found = of(&what, &vec![1.0; what.len()]);
+            let found = ratio_of_sums(&what, &vec![1.0; what.len()]);
             assert!((found.0 - error).abs() < 1e-12, "{what:?}: {found:?}");
             assert_eq!((found.1, found.2), (freedom, width), "{what:?}");
         }
         let what = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0];
         let by = [1.0, 2.0, 1.0, 1.0, 2.0, 3.0, 1.0, 2.0, 2.0, 1.0];
-        let (error, freedom, _) = of(&what, &by);
+        let (error, freedom, _) = ratio_of_sums(&what, &by);
         assert!((error - 0.326_041_250_666_335).abs() < 1e-12, "{error}");
         assert_eq!(freedom, 2.5);
     }
 
     #[test]
     fn eight_blocks_have_an_error() {
-        assert_eq!(Ratio::of(&[1.0; 7], &[1.0; 7]).unwrap().known, None);
-        assert!(Ratio::of(&[1.0; 8], &[1.0; 8]).unwrap().known.is_some());
+        assert_eq!(Ratio::estimate(&[1.0; 7], &[1.0; 7]).unwrap().known, None);
+        assert!(Ratio::estimate(&[1.0; 8], &[1.0; 8]).unwrap().known.is_some());
     }
 }

@@ -40,19 +40,19 @@ mod tests {
     use super::*;
     use crate::simulation::Normal;
 
-    fn of(a: &[f64], b: &[f64]) -> Option<f64> {
+    fn separate(a: &[f64], b: &[f64]) -> Option<f64> {
         separation([a, b], [&vec![1.0; a.len()], &vec![1.0; b.len()]])
     }
 
     #[test]
     fn the_orders_of_the_joined_blocks_are_counted() {
         // 2 and 2: 2 of 6 orders.
-        let third = of(&[2.0; 8], &[1.0; 8]).unwrap();
+        let third = separate(&[2.0; 8], &[1.0; 8]).unwrap();
         assert!((third - 1.0 / 3.0).abs() < 1e-12, "{third}");
-        assert_eq!(of(&[0.0; 8], &[1.0; 8]), Some(third));
-        let p = of(&[1.0; 40], &[0.0; 40]).unwrap();
+        assert_eq!(separate(&[0.0; 8], &[1.0; 8]), Some(third));
+        let p = separate(&[1.0; 40], &[0.0; 40]).unwrap();
         assert!((p - 2.0 / 184_756.0).abs() < 1e-12, "{p}");
-        assert_eq!(of(&[2.0; 4], &[1.0; 4]), Some(1.0), "too few to tell");
+        assert_eq!(separate(&[2.0; 4], &[1.0; 4]), Some(1.0), "too few to tell");
     }
 
     #[test]
@@ -61,18 +61,18 @@ mod tests {
         uneven[17] = 1e6;
         let mut seldom = [0.0; 40];
         seldom[7] = 1.0;
-        assert!(of(&uneven, &seldom).unwrap() < 1e-4);
+        assert!(separate(&uneven, &seldom).unwrap() < 1e-4);
     }
 
     #[test]
     fn sides_that_overlap_or_are_close_decide_nothing() {
         let mut dice = Normal(7);
         let mut side = |mean: f64| -> Vec<f64> { (0..40).map(|_| mean + dice.normal()).collect() };
-        assert_eq!(of(&side(10.0), &side(10.0)), None);
-        assert_eq!(of(&side(10.0), &side(15.0)), None);
-        assert!(of(&side(10.0), &side(40.0)).is_some());
-        assert_eq!(of(&[0.0; 40], &[0.0; 40]), None);
-        assert_eq!(of(&[], &[]), None);
+        assert_eq!(separate(&side(10.0), &side(10.0)), None);
+        assert_eq!(separate(&side(10.0), &side(15.0)), None);
+        assert!(separate(&side(10.0), &side(40.0)).is_some());
+        assert_eq!(separate(&[0.0; 40], &[0.0; 40]), None);
+        assert_eq!(separate(&[], &[]), None);
     }
 
     #[test]
@@ -86,9 +86,9 @@ mod tests {
 
     #[test]
     fn sides_are_apart_from_twice_as_much() {
-        assert!(of(&[2.0; 8], &[1.0; 8]).is_some());
-        assert_eq!(of(&[1.999; 8], &[1.0; 8]), None);
-        assert_eq!(of(&[1.0; 8], &[1.999; 8]), None);
-        assert_eq!(of(&[1.0; 3], &[9.0; 8]), None, "no joined block");
+        assert!(separate(&[2.0; 8], &[1.0; 8]).is_some());
+        assert_eq!(separate(&[1.999; 8], &[1.0; 8]), None);
+        assert_eq!(separate(&[1.0; 8], &[1.999; 8]), None);
+        assert_eq!(separate(&[1.0; 3], &[9.0; 8]), None, "no joined block");
     }
 }

@@ -40,7 +40,7 @@ pub struct Size {
 
 impl About {
     /// Describe a study.
-    pub fn of(study: &Study) -> Self {
+    pub fn describe(study: &Study) -> Self {
         let size = |study: &Study| Size {
             cells: arms(study).len() * study.repeats,
             cell_seconds: study.length.0.as_secs_f64(),

@@ -2,10 +2,10 @@
 //! The charts of an answer: the background over time, whole and as close-ups where steadiness was lost.
 
 use experiment::page::Drawn;
-use experiment::svg::{lines, Frame, Line, Spot};
+use experiment::svg::{lines, ChartLine, Frame, Spot};
 
 use super::answer::course::{Course, Point};
-use super::answer::Answer;
+use super::answer::StorageResults;
 
 /// More points than this are averaged.
 const POINTS: usize = 600;
@@ -38,13 +38,18 @@ const BYTES: Quantity = Quantity {
 };
 
 /// All charts: of the first block in which each arm has a cell.
-pub fn of(answer: &Answer, courses: &[Course]) -> Vec<Drawn> {
+pub fn draw_charts(answer: &StorageResults, courses: &[Course]) -> Vec<Drawn> {
     let shown: Vec<(usize, &Course)> = answer
         .arms
         .iter()
         .enumerate()
         .filter_map(|(colour, arm)| {
-            Some((colour, courses.iter().find(|it| it.arm == arm.name && !it.points.is_empty())?))
+            Some((
+                colour,
+                courses
+                    .iter()
+                    .find(|course| course.arm == arm.name && !course.points.is_empty())?,
+            ))
         })
         .collect();
     let mut drawn = Vec::new();
@@ -68,7 +73,7 @@ pub fn of(answer: &Answer, courses: &[Course]) -> Vec<Drawn> {
 }
 
 fn draw(
-    answer: &Answer,
+    answer: &StorageResults,
     shown: &[(usize, &Course)],
     quantity: &Quantity,
     range: Option<(f64, f64)>,
@@ -77,14 +82,14 @@ fn draw(
         |point: &&Point| range.is_none_or(|(from, to)| point.from >= from && point.to <= to);
     let line = |(colour, course): &(usize, &Course)| {
         let points: Vec<&Point> = course.points.iter().filter(within).collect();
-        Line {
+        ChartLine {
             name: answer.arm_title(&course.arm),
             spots: averaged(&points, quantity.of),
             smooth: true,
             colour: *colour,
         }
     };
-    let all: Vec<Line> = shown.iter().map(line).filter(|line| line.spots.len() > 1).collect();
+    let all: Vec<ChartLine> = shown.iter().map(line).filter(|line| line.spots.len() > 1).collect();
     if all.is_empty() {
         return None;
     }

@@ -29,5 +29,5 @@ pub mod text;
 mod tree;
 mod victim;
 
-pub use answer::Answer;
+pub use answer::StorageResults;
 pub use file::Study;

@@ -18,7 +18,7 @@ use crate::victim::Ran;
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub enum Line {
+pub enum CellEvent {
     /// The cell began.
     Begin {
         /// Name of the arm.
@@ -108,7 +108,7 @@ pub struct Quantiles {
 
 impl Quantiles {
     /// Of some operations; `None` without any.
-    pub fn of(all: &Responses) -> Option<Self> {
+    pub fn from_responses(all: &Responses) -> Option<Self> {
         Some(Self {
             mean: all.mean()?,
             p50: all.quantile(0.5)?,
@@ -165,7 +165,7 @@ pub struct Device {
 
 impl Sample {
     /// From the background's work.
-    pub fn of(work: &Work, device: Option<Device>, memory: Memory) -> Self {
+    pub fn from_work(work: &Work, device: Option<Device>, memory: Memory) -> Self {
         Self {
             from: work.from,
             to: work.to,
@@ -175,8 +175,8 @@ impl Sample {
             read_bytes: work.read_bytes,
             written_bytes: work.written_bytes,
             owed: work.owed,
-            responses: Quantiles::of(&work.responses()),
-            durations: Quantiles::of(&work.durations()),
+            responses: Quantiles::from_responses(&work.responses()),
+            durations: Quantiles::from_responses(&work.durations()),
             device,
             memory,
         }
@@ -226,7 +226,7 @@ impl Log {
     }
 
     /// Append a line.
-    pub fn add(&mut self, line: &Line) -> Result<(), Error> {
+    pub fn add(&mut self, line: &CellEvent) -> Result<(), Error> {
         let text = serde_json::to_string(line)? + "\n";
         self.file
             .write_all(text.as_bytes())
@@ -235,7 +235,7 @@ impl Log {
 }
 
 /// The lines of a log; none if there is no such file. A last line that a kill cut short is ignored.
-pub fn read(path: &Path) -> Result<Vec<Line>, Error> {
+pub fn read(path: &Path) -> Result<Vec<CellEvent>, Error> {
     let text = match files::read_text(path, 1 << 30) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -264,8 +264,8 @@ mod tests {
     fn a_log_is_read_up_to_a_line_that_was_cut_short() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::begin(folder.path(), "one", 2).unwrap();
-        let begin = Line::Begin { arm: "one".into(), block: 2, time: 1.0 };
-        let sample = Line::Sample(Sample { wanted: 7, ..Sample::default() });
+        let begin = CellEvent::Begin { arm: "one".into(), block: 2, time: 1.0 };
+        let sample = CellEvent::Sample(Sample { wanted: 7, ..Sample::default() });
         log.add(&begin).unwrap();
         log.add(&sample).unwrap();
         let path = path(folder.path(), "one", 2);

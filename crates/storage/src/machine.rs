@@ -24,10 +24,10 @@ impl Memory {
     /// The present state; zeros for what the kernel does not tell.
     pub fn now() -> Memory {
         let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        Memory::of(&text("/proc/meminfo"), &text("/proc/vmstat"), &text("/proc/pressure/io"))
+        Memory::parse(&text("/proc/meminfo"), &text("/proc/vmstat"), &text("/proc/pressure/io"))
     }
 
-    fn of(meminfo: &str, vmstat: &str, pressure: &str) -> Memory {
+    fn parse(meminfo: &str, vmstat: &str, pressure: &str) -> Memory {
         let field = |text: &str, name: &str| {
             let value =
                 |line: &str| line.strip_prefix(name)?.split_ascii_whitespace().next()?.parse().ok();
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_state_of_memory_is_read() {
-        let memory = Memory::of(
+        let memory = Memory::parse(
             "MemTotal:       1000 kB\nMemFree:         100 kB\nCached:  300 kB\n",
             "nr_dirty 10\nnr_writeback 5\nnr_dirty_threshold 100\n",
             "some avg10=0.00 avg60=0.00 avg300=0.00 total=123\nfull avg10=0.00 total=7\n",
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!((memory.io_stalled_us, memory.is_full()), (123, false));
         assert!(Memory { dirty: 90 * page, ..memory }.is_full());
         assert!(Memory { free: 49 << 10, ..memory }.is_full());
-        assert!(!Memory::of("", "", "").is_full());
+        assert!(!Memory::parse("", "", "").is_full());
         assert!(Memory::now().total > 0);
     }
 }

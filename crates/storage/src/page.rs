@@ -7,11 +7,11 @@ use experiment::page::{figures, frame, table_sections, Drawn};
 use view::html::Visible;
 use view::table::Table;
 
-use super::answer::Answer;
+use super::answer::StorageResults;
 use super::text::facts;
 
 /// Render the page; `study` is the text of the study's file.
-pub fn render(answer: &Answer, tables: &[Table], charts: &[Drawn], study: &str) -> String {
+pub fn render(answer: &StorageResults, tables: &[Table], charts: &[Drawn], study: &str) -> String {
     let body = html! {
         header {
             h1 { (Visible(&answer.title)) }
@@ -30,7 +30,7 @@ pub fn render(answer: &Answer, tables: &[Table], charts: &[Drawn], study: &str) 
     frame(&answer.title, body)
 }
 
-fn method(answer: &Answer, study: &str) -> Markup {
+fn method(answer: &StorageResults, study: &str) -> Markup {
     html! {
         section { h2 { "How it was measured" }
             ul {

@@ -186,8 +186,8 @@ fn total(responses: &Responses, bytes: u64) -> Total {
         change.total += ns * count;
     }
     let of = |ns: Option<u64>| ns.map_or(Extreme::None, Extreme::Of);
-    change.min = of(responses.iter().next().map(|it| it.0));
-    change.max = of(responses.iter().last().map(|it| it.0));
+    change.min = of(responses.iter().next().map(|response| response.0));
+    change.max = of(responses.iter().last().map(|response| response.0));
     Total { change, histogram }
 }
 
@@ -204,8 +204,11 @@ mod tests {
         work.read_durations.add(0.5, 3);
         work.write_durations.add(9.0, 1);
         let frame = frame(&work, (2, 1), &stats, &ServerInfo::default());
-        let times: Vec<_> =
-            frame.statistics.iter().map(|it| (&*it.stat.name, it.total.change.total)).collect();
+        let times: Vec<_> = frame
+            .statistics
+            .iter()
+            .map(|statistic| (&*statistic.stat.name, statistic.total.change.total))
+            .collect();
         // Two readers lived four seconds, a writer two.
         let second = 1_000_000_000;
         assert_eq!(

@@ -9,7 +9,7 @@ use experiment::journal;
 use view::table::Table;
 
 use crate::answer::course::Course;
-use crate::answer::Answer;
+use crate::answer::StorageResults;
 use crate::arms::{arms, variant, Done};
 use crate::file::Study;
 use crate::log;
@@ -26,7 +26,7 @@ pub fn any(folder: &Path) -> bool {
 }
 
 /// Write the results into a run's directory: results.json, tables.txt, the tables as CSV, report.html.
-pub fn write(folder: &Path) -> Result<(Answer, Vec<Table>), Error> {
+pub fn write(folder: &Path) -> Result<(StorageResults, Vec<Table>), Error> {
     let (file, _, kept) = journal::read::<Done>(folder)?;
     let length = kept.head.seconds.map(Duration::from_secs_f64);
     let study = variant(&file, kept.head.quick, length)
@@ -35,12 +35,12 @@ pub fn write(folder: &Path) -> Result<(Answer, Vec<Table>), Error> {
     for block in 0..study.repeats {
         for arm in arms(&study) {
             let lines = log::read(&log::path(folder, &arm.name, block))?;
-            courses.extend(Course::of(&lines));
+            courses.extend(Course::from_events(&lines));
         }
     }
-    let answer = Answer::of(&study, &courses, &kept, folder)?;
-    let tables = tables::of(&answer);
-    let charts = charts::of(&answer, &courses);
+    let answer = StorageResults::compute(&study, &courses, &kept, folder)?;
+    let tables = tables::make_tables(&answer);
+    let charts = charts::draw_charts(&answer, &courses);
     let put = |name: &str, text: &str| journal::replace(&folder.join(name), text.as_bytes());
     put("results.json", &(serde_json::to_string_pretty(&answer)? + "\n"))?;
     put("tables.txt", &text::render(&answer, &tables))?;

@@ -21,7 +21,7 @@ use crate::engine;
 
 /// What to run, and where.
 #[derive(Debug)]
-pub struct Wish {
+pub struct StorageRunOptions {
     /// Text of the study's file.
     pub text: String,
     /// The directory of the run.
@@ -35,7 +35,7 @@ pub struct Wish {
 }
 
 /// Run the cells that the directory does not have yet. When interrupted, the error tells how to continue.
-pub fn run(wish: &Wish) -> Result<(), Error> {
+pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
     // Nothing is made if the background is not possible at all.
     let server = engine::version()?;
     let study = variant(&wish.text, wish.quick, wish.length).map_err(Error::Usage)?;

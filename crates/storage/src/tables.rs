@@ -5,10 +5,10 @@
 use experiment::numbers::{figures, none, rounded};
 use view::table::{Cell, Table, Tone};
 
-use super::answer::{Answer, CellRow, RunRow};
+use super::answer::{CellRow, RunRow, StorageResults};
 
 /// All tables.
-pub fn of(answer: &Answer) -> Vec<Table> {
+pub fn make_tables(answer: &StorageResults) -> Vec<Table> {
     let mut victims: Vec<&str> = Vec::new();
     for run in &answer.runs {
         if !victims.contains(&run.victim.as_str()) {
@@ -41,7 +41,7 @@ fn text(text: impl Into<String>) -> Cell {
 }
 
 /// Seconds of a victim by arm and time of start: means over the blocks.
-fn seconds(answer: &Answer, victim: &str) -> Table {
+fn seconds(answer: &StorageResults, victim: &str) -> Table {
     let runs = || answer.runs.iter().filter(|run| run.victim == victim && run.failure.is_none());
     let mut times: Vec<f64> = runs().filter_map(|run| run.at).collect();
     times.sort_by(f64::total_cmp);
@@ -59,10 +59,9 @@ fn seconds(answer: &Answer, victim: &str) -> Table {
     let mut table = Table::with_headings(&names, 1..names.len());
     table.title = format!("Seconds of {victim} by the time of its start").into();
     for arm in answer.arms.iter().filter(|arm| arm.left_out.is_none()) {
-        let slow = answer
-            .slowdowns
-            .iter()
-            .find(|it| it.arm == arm.name && it.victim == victim && it.when == "all");
+        let slow = answer.slowdowns.iter().find(|slowdown| {
+            slowdown.arm == arm.name && slowdown.victim == victim && slowdown.when == "all"
+        });
         let interval = slow.and_then(|it| it.interval);
         let mut row = vec![text(&arm.title), number(mean(&arm.name, None), 3)];
         row.extend(times.iter().map(|at| number(mean(&arm.name, Some(*at)), 3)));
@@ -76,7 +75,7 @@ fn seconds(answer: &Answer, victim: &str) -> Table {
 }
 
 /// The server's time while victims ran.
-fn waits(answer: &Answer) -> Table {
+fn waits(answer: &StorageResults) -> Table {
     let headings = ["ARM", "PROCESS", "ACTIVITY", "QUIET", "DURING", "GROWTH"];
     let mut table = Table::with_headings(&headings, 3..headings.len());
     table.title = "Average sessions by activity, in quiet moments and while a victim ran".into();
@@ -97,7 +96,7 @@ fn waits(answer: &Answer) -> Table {
 }
 
 /// The background of each cell.
-fn background(answer: &Answer) -> Table {
+fn background(answer: &StorageResults) -> Table {
     let headings = ["ARM", "BLOCK", "WANTED/S", "MADE/S", "READS %", "MB/S", "MEAN MS", "OWED"];
     let mut table = Table::with_headings(&headings, 1..headings.len());
     table.title = "The background".into();
@@ -120,7 +119,7 @@ fn background(answer: &Answer) -> Table {
 }
 
 /// When the background of each cell lost its steadiness, and what it did not do.
-fn steadiness(answer: &Answer) -> Table {
+fn steadiness(answer: &StorageResults) -> Table {
     let headings = ["ARM", "BLOCK", "STALLED %", "DROPPED", "LOST AT S", "FROM/S", "TO/S", "BY %"];
     let mut table = Table::with_headings(&headings, 1..headings.len());
     table.title = "Time stalled, operations dropped, and when steadiness was lost".into();
@@ -146,7 +145,7 @@ fn steadiness(answer: &Answer) -> Table {
 }
 
 /// Whose run it was: the arm, the block, the victim and the time of its start.
-fn of_run(answer: &Answer, run: &RunRow) -> Vec<Cell> {
+fn of_run(answer: &StorageResults, run: &RunRow) -> Vec<Cell> {
     vec![
         text(answer.arm_title(&run.arm)),
         count(run.block as u64 + 1),
@@ -156,7 +155,7 @@ fn of_run(answer: &Answer, run: &RunRow) -> Vec<Cell> {
 }
 
 /// The time of each run of a victim.
-fn runs(answer: &Answer) -> Table {
+fn runs(answer: &StorageResults) -> Table {
     let headings = ["ARM", "BLOCK", "VICTIM", "AT S", "SECONDS", "CPU S", "BACKGROUND/S"];
     let mut table = Table::with_headings(&headings, 3..headings.len());
     table.title = "Runs of the victims, and the background meanwhile".into();
@@ -173,7 +172,7 @@ fn runs(answer: &Answer) -> Table {
 }
 
 /// What each run of a victim read and wrote.
-fn bytes(answer: &Answer) -> Table {
+fn bytes(answer: &StorageResults) -> Table {
     let headings =
         ["ARM", "BLOCK", "VICTIM", "AT S", "READ", "WRITTEN", "FROM DEVICE", "TO DEVICE"];
     let mut table = Table::with_headings(&headings, 3..headings.len());

@@ -3,10 +3,10 @@
 
 use view::table::Table;
 
-use super::answer::Answer;
+use super::answer::StorageResults;
 
 /// Render sentences, facts and tables.
-pub fn render(answer: &Answer, tables: &[Table]) -> String {
+pub fn render(answer: &StorageResults, tables: &[Table]) -> String {
     let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
     for line in facts(answer) {
         text += &format!("{line}\n");
@@ -22,7 +22,7 @@ pub fn render(answer: &Answer, tables: &[Table]) -> String {
 }
 
 /// What was measured, and on which machine.
-pub fn facts(answer: &Answer) -> Vec<String> {
+pub fn facts(answer: &StorageResults) -> Vec<String> {
     let host = &answer.run.host;
     let complete = answer.cells.iter().filter(|cell| cell.incomplete.is_none()).count();
     let mut facts = vec![format!(

@@ -45,7 +45,7 @@ pub struct Size {
 
 impl About {
     /// Describe a study.
-    pub fn of(study: &Study) -> Result<Self, Error> {
+    pub fn describe(study: &Study) -> Result<Self, Error> {
         let proper = Plan::new(study.clone(), false, &[])?;
         let quick = Plan::new(study.clone(), true, &[])?;
         let size = |plan: &Plan| Size {

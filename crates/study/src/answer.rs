@@ -9,7 +9,7 @@ use super::file::{Design, Fit, FitKind, Source};
 use super::material::Given;
 use super::plan::{Plan, Point};
 use super::usl;
-use experiment::journal::Kept;
+use experiment::journal::RunRecord;
 use stats::{holm, Estimate};
 
 /// Significance level of the tests, over all arms and points.
@@ -19,7 +19,7 @@ const POWER: f64 = 0.8;
 
 /// The answer to a study.
 #[derive(Debug, Clone, Serialize)]
-pub struct Answer {
+pub struct StudyResults {
     /// Name of the study.
     pub name: String,
     /// Its title, one line.
@@ -32,7 +32,7 @@ pub struct Answer {
     pub design: Design,
     /// How and where it ran.
     #[serde(flatten)]
-    pub run: Kept,
+    pub run: RunRecord,
     /// The arms, those left out included.
     pub arms: Vec<ArmRow>,
     /// The loads at which the arms were measured.
@@ -230,9 +230,9 @@ pub fn widest(plan: &Plan, cells: &[Cell]) -> Option<f64> {
     (widest > 0.0).then_some(widest)
 }
 
-impl Answer {
+impl StudyResults {
     /// The answer from cells passed through [`complete`].
-    pub fn of(plan: &Plan, cells: &[Cell], kept: &Kept) -> Self {
+    pub fn compute(plan: &Plan, cells: &[Cell], kept: &RunRecord) -> Self {
         let study = &plan.study;
         let left_out = |name: &str| {
             kept.left_out.iter().find(|(known, _)| known == name).map(|(_, why)| why.clone())
@@ -394,7 +394,7 @@ fn fitted(plan: &Plan, cells: &[Cell], fit: &Fit) -> Vec<Fitted> {
                 })
             })
             .collect();
-        let found = usl::Fit::of(&points)?;
+        let found = usl::Fit::fit_points(&points)?;
         Some(Fitted { kind: "usl", arm: arm.into(), read: fit.read.clone(), fit: found })
     };
     plan.arms.iter().filter_map(|arm| of(&arm.name)).collect()

@@ -3,15 +3,15 @@
 
 use maud::Markup;
 
-use super::answer::Answer;
+use super::answer::StudyResults;
 use super::cell::Cell;
 use super::file::{Chart, ChartKind, Read, Show};
 use super::plan::{Plan, Point};
 use experiment::page::Drawn;
-use experiment::svg::{bars, lines, Bar, Frame, Line, Spot};
+use experiment::svg::{bars, lines, Bar, ChartLine, Frame, Spot};
 
 /// All charts of a study.
-pub fn of(plan: &Plan, cells: &[Cell], answer: &Answer) -> Vec<Drawn> {
+pub fn draw_charts(plan: &Plan, cells: &[Cell], answer: &StudyResults) -> Vec<Drawn> {
     let painter = Painter { plan, cells, answer };
     plan.study.charts.iter().filter_map(|chart| painter.draw(chart)).collect()
 }
@@ -19,7 +19,7 @@ pub fn of(plan: &Plan, cells: &[Cell], answer: &Answer) -> Vec<Drawn> {
 struct Painter<'a> {
     plan: &'a Plan,
     cells: &'a [Cell],
-    answer: &'a Answer,
+    answer: &'a StudyResults,
 }
 
 impl Painter<'_> {
@@ -76,7 +76,7 @@ impl Painter<'_> {
                     _ => format!("{arm_title}: {}", read.title()),
                 };
                 let colour = if arms.len() > 1 { *colour } else { number };
-                all.push(Line { name, spots, smooth: false, colour });
+                all.push(ChartLine { name, spots, smooth: false, colour });
                 all.extend(self.curve(arm, &read.name, colour + 1));
             }
         }
@@ -88,7 +88,7 @@ impl Painter<'_> {
     }
 
     /// The curve fitted to an arm's read, if there is one.
-    fn curve(&self, arm: &str, read: &str, colour: usize) -> Option<Line> {
+    fn curve(&self, arm: &str, read: &str, colour: usize) -> Option<ChartLine> {
         let found = self.answer.fits.iter().find(|fit| fit.arm == arm && fit.read == read)?;
         let most = self.plan.points.iter().map(Point::axis_value).fold(1.0, f64::max);
         let spots = (0..=100)
@@ -99,7 +99,7 @@ impl Painter<'_> {
             let high = knee.high.map_or("no end".into(), |high| format!("{high:.0}"));
             format!(", knee at {:.0} ({:.0} .. {high})", knee.value, knee.low)
         });
-        Some(Line { name: format!("fitted{knee}"), spots, smooth: true, colour })
+        Some(ChartLine { name: format!("fitted{knee}"), spots, smooth: true, colour })
     }
 
     /// The point that bars show: the one the chart names, or the last.
@@ -174,7 +174,7 @@ impl Painter<'_> {
                     _ => format!("{arm_title}: {}", read.title()),
                 };
                 let colour = if arms.len() > 1 { *colour + number } else { number };
-                all.push(Line { name, spots, smooth: true, colour });
+                all.push(ChartLine { name, spots, smooth: true, colour });
             }
             let wanted = cell.marks.iter().filter(|mark| chart.marks.contains(&mark.kind));
             dashes.extend(wanted.map(|mark| (mark.time, format!("{arm_title}: {}", mark.text))));
@@ -200,13 +200,18 @@ mod tests {
     use crate::cell::{Machine, Proof, Series};
     use crate::file::Study;
     use crate::stock;
-    use experiment::journal::{Head, Kept};
+    use experiment::journal::{Head, RunRecord};
     use live::host::Watch;
 
-    fn kept() -> Kept {
+    fn kept() -> RunRecord {
         let (server, version) = ("15".into(), "0".into());
         let head = Head { quick: false, directories: Vec::new(), seconds: None, server, version };
-        Kept { head, host: Watch::start().host("tsc"), left_out: Vec::new(), failed: Vec::new() }
+        RunRecord {
+            head,
+            host: Watch::start().host("tsc"),
+            left_out: Vec::new(),
+            failed: Vec::new(),
+        }
     }
 
     /// A cell in which every read has figures.
@@ -241,7 +246,7 @@ mod tests {
                 }
             }
             let cells = complete(&plan, cells);
-            let drawn = of(&plan, &cells, &Answer::of(&plan, &cells, &kept()));
+            let drawn = draw_charts(&plan, &cells, &StudyResults::compute(&plan, &cells, &kept()));
             assert_eq!(drawn.len(), plan.study.charts.len(), "{name}");
             for (chart, Drawn { title, svg, .. }) in plan.study.charts.iter().zip(&drawn) {
                 let after = |class: &str| {
@@ -303,11 +308,15 @@ mod tests {
             })
             .collect()
         };
-        let drawn = |cells: &[Cell]| of(&plan, cells, &Answer::of(&plan, cells, &kept()));
+        let drawn = |cells: &[Cell]| {
+            draw_charts(&plan, cells, &StudyResults::compute(&plan, cells, &kept()))
+        };
         let (all, last) = (made(&[0, 1, 2]), made(&[2]));
         assert!(drawn(&all)[0].caption.starts_with("at 8 clients"), "{}", drawn(&all)[0].caption);
         assert_eq!(drawn(&all)[1].svg.0, drawn(&last)[1].svg.0);
-        let table = &crate::tables::of(&plan, &all, &Answer::of(&plan, &all, &kept()))[0];
+        let table =
+            &crate::tables::make_tables(&plan, &all, &StudyResults::compute(&plan, &all, &kept()))
+                [0];
         let shown: Vec<bool> = table.to_string().lines().map(|line| line.contains('±')).collect();
         assert_eq!(shown[shown.len() - 2..], [false, true], "{}", table);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The table of fitted curves: their figures with 95 % intervals.
 
-use super::answer::{Answer, Fitted};
+use super::answer::{Fitted, StudyResults};
 use super::plan::Plan;
 use super::usl::Within;
 use experiment::numbers::{figures, none, rounded};
@@ -10,7 +10,7 @@ use view::table::{Cell, Table, Tone};
 const DIGITS: usize = 3;
 
 /// A table with a row for each curve; `None` without any.
-pub fn of(plan: &Plan, answer: &Answer) -> Option<Table> {
+pub fn make_fit_table(plan: &Plan, answer: &StudyResults) -> Option<Table> {
     let headings = ["curve", "one client alone", "sigma", "kappa", "knee, clients", "scatter, %"];
     let mut table = Table::with_headings(&headings, 1..headings.len());
     table.title =

@@ -26,7 +26,7 @@ pub enum Running {
 
 /// One of pgbench's progress lines.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Line {
+pub struct PgbenchProgress {
     /// Seconds since 1970.
     pub time: f64,
     /// Transactions per second since the previous line.
@@ -107,7 +107,7 @@ impl Running {
     }
 
     /// pgbench's progress lines so far; a command has none.
-    pub fn progress(&self) -> Vec<Line> {
+    pub fn progress(&self) -> Vec<PgbenchProgress> {
         match self {
             Self::Pgbench { run, .. } => lines(&run.so_far()),
             Self::Command(_) => Vec::new(),
@@ -204,7 +204,7 @@ fn errors(output: &str) -> String {
 }
 
 /// The complete lines "progress: 1763765000.123 s, 1234.5 tps, ..." of an output that still grows.
-fn lines(output: &str) -> Vec<Line> {
+fn lines(output: &str) -> Vec<PgbenchProgress> {
     output
         .split_inclusive('\n')
         .filter(|line| line.ends_with('\n'))
@@ -212,13 +212,13 @@ fn lines(output: &str) -> Vec<Line> {
             let rest = line.strip_prefix("progress: ")?;
             let (time, rest) = rest.split_once(" s, ")?;
             let (tps, _) = rest.split_once(" tps")?;
-            Some(Line { time: time.parse().ok()?, tps: tps.parse().ok()? })
+            Some(PgbenchProgress { time: time.parse().ok()?, tps: tps.parse().ok()? })
         })
         .collect()
 }
 
 /// Number of transactions between the line `from` and the last one: each line's tps times its duration.
-pub fn transactions(lines: &[Line], from: usize) -> f64 {
+pub fn transactions(lines: &[PgbenchProgress], from: usize) -> f64 {
     lines.get(from..).map_or(0.0, |lines| {
         lines.windows(2).map(|pair| pair[1].tps * (pair[1].time - pair[0].time)).sum()
     })

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::cell::{Cell, Machine, Values};
 use super::file::{Measured, Study};
-use super::load::{transactions, Line, Running};
+use super::load::{transactions, PgbenchProgress, Running};
 use super::material::{evaluate, series, Given, Material};
 use super::plan::Plan;
 use super::server::ArmServer;
@@ -32,7 +32,7 @@ const STALLED: &str = "the load makes no progress: no transaction ends";
 const CLOCK_BLOCKS: u32 = 99;
 
 /// The outcome of a cell.
-pub enum Taken {
+pub enum CellOutcome {
     Cell(Box<Cell>),
     /// The arm cannot run here; the reason.
     LeftOut(String),
@@ -59,7 +59,7 @@ pub struct Task<'a> {
 }
 
 /// Measures one cell.
-pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
+pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<CellOutcome, Error> {
     let plan = task.plan;
     let (study, arm, point) = (&plan.study, &plan.arms[task.arm], &plan.points[task.point]);
     let mut words = server.words.clone();
@@ -70,7 +70,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
         None => None,
         Some(wanted) => match instrument::start(wanted, &words, task.stop) {
             Ok(instrument) => Some(instrument),
-            Err(why) if wanted.optional => return Ok(Taken::LeftOut(why)),
+            Err(why) if wanted.optional => return Ok(CellOutcome::LeftOut(why)),
             Err(why) => return Err(Error::Failed(format!("arm \"{}\": {why}", arm.name))),
         },
     };
@@ -96,8 +96,8 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
     let mut client = server.cluster.connect()?;
     match run.warm_up() {
         Ending::Reached(()) => {}
-        Ending::Failed(why) => return Ok(Taken::Failed(why)),
-        Ending::Interrupted => return Ok(Taken::Interrupted),
+        Ending::Failed(why) => return Ok(CellOutcome::Failed(why)),
+        Ending::Interrupted => return Ok(CellOutcome::Interrupted),
     }
     let began_unix = segment::clock::realtime_ns() as f64 / 1e9;
     let events_before = listing::event_count(server)?;
@@ -106,8 +106,8 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
     let given = Given { arm, point, seconds: study.measure.seconds, cores };
     let sampled_line = match run.watch(&mut window, watched, &mut client, given)? {
         Ending::Reached(line) => line,
-        Ending::Failed(why) => return Ok(Taken::Failed(why)),
-        Ending::Interrupted => return Ok(Taken::Interrupted),
+        Ending::Failed(why) => return Ok(CellOutcome::Failed(why)),
+        Ending::Interrupted => return Ok(CellOutcome::Interrupted),
     };
     let clock_reading = wants(study, Measured::ClockReading)
         .then(|| clock::server_clock_cost(CLOCK_BLOCKS).map(|seconds| seconds * 1e9))
@@ -121,7 +121,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
 
     if let Some(instrument) = &mut instrument {
         if !instrument.running() && !instrument.succeeded() {
-            return Ok(Taken::LeftOut(format!(
+            return Ok(CellOutcome::LeftOut(format!(
                 "the instrument ended during the measurement: {}",
                 instrument.last_lines(3)
             )));
@@ -140,7 +140,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
     let values = evaluate(study, &material, series.as_ref(), given);
     let mut proof = server.proof.clone();
     proof.instrument = instrument.as_ref().map(|instrument| format!("pid {}", instrument.pid()));
-    Ok(Taken::Cell(Box::new(Cell {
+    Ok(CellOutcome::Cell(Box::new(Cell {
         arm: arm.name.clone(),
         point: *point,
         block: task.block,
@@ -168,7 +168,7 @@ struct Run<'a> {
     study: &'a Study,
     task: Task<'a>,
     load: Running,
-    lines: Vec<Line>,
+    lines: Vec<PgbenchProgress>,
     began: Instant,
     /// Index of the progress line at which the window opened.
     open_line: usize,

@@ -4,7 +4,7 @@
 
 use maud::{html, Markup};
 
-use super::answer::{Answer, Verdict};
+use super::answer::{StudyResults, Verdict};
 use super::cell::Cell;
 use super::plan::Plan;
 use super::text::{facts, verdicts};
@@ -16,7 +16,7 @@ use view::table::{csv, Table};
 pub fn render(
     plan: &Plan,
     cells: &[Cell],
-    answer: &Answer,
+    answer: &StudyResults,
     tables: &[Table],
     charts: &[Drawn],
 ) -> String {
@@ -42,7 +42,7 @@ pub fn render(
 /// them too.
 const FEW: usize = 6;
 
-fn findings(answer: &Answer) -> Markup {
+fn findings(answer: &StudyResults) -> Markup {
     let verdicts = verdicts(answer);
     html! {
         section { h2 { "What was found" }
@@ -83,7 +83,7 @@ fn listings(plan: &Plan, cells: &[Cell]) -> Markup {
     }
 }
 
-fn method(plan: &Plan, answer: &Answer) -> Markup {
+fn method(plan: &Plan, answer: &StudyResults) -> Markup {
     let measure = &plan.study.measure;
     let length = match plan.study.workload.transactions {
         Some(transactions) => format!("{transactions} transactions of each client"),
@@ -123,7 +123,7 @@ fn method(plan: &Plan, answer: &Answer) -> Markup {
 }
 
 /// All cells as CSV.
-fn raw(answer: &Answer, cells: &[Cell]) -> Markup {
+fn raw(answer: &StudyResults, cells: &[Cell]) -> Markup {
     let fixed = ["block", "arm", "clients", "rate", "seconds", "disturbed"].map(String::from);
     let names = answer.reads.iter().map(|read| read.name.clone());
     let record = |cell: &Cell| {

@@ -267,7 +267,8 @@ mod tests {
     fn each_rate_is_a_point_and_an_arm_overrides_the_server() {
         let text = TEXT.replacen("clients = [1, 10]", "clients = [4]\nrates = [50, 100]", 1);
         let mut plan = Plan::new(Study::parse(&text).unwrap(), false, &[]).unwrap();
-        let points: Vec<_> = plan.points.iter().map(|it| (it.clients, it.label())).collect();
+        let points: Vec<_> =
+            plan.points.iter().map(|point| (point.clients, point.label())).collect();
         assert_eq!(points, [(4, "50/s".into()), (4, "100/s".into())]);
         let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
         plan.study.server.settings = [pair("a", "1"), pair("b", "1")].into();

@@ -47,7 +47,7 @@ impl Usage {
     }
 
     /// The use of a process since its start; `None` if it has ended.
-    fn of(pid: u32) -> Option<Self> {
+    fn read(pid: u32) -> Option<Self> {
         let proc = Proc::default();
         let stat = proc.stat(pid)?;
         let mut usage = Self {
@@ -138,7 +138,7 @@ impl Meter {
     /// Measure these processes.
     pub fn look(&mut self, pids: &[u32]) {
         for pid in pids {
-            let Some(usage) = Usage::of(*pid) else { continue };
+            let Some(usage) = Usage::read(*pid) else { continue };
             if !self.begun {
                 self.first.insert(*pid, usage);
             }

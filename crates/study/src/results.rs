@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::answer::{self, Answer};
+use crate::answer::{self, StudyResults};
 use crate::cell::Cell;
 use crate::file::Study;
 use crate::plan::Plan;
@@ -23,14 +23,14 @@ pub fn any(folder: &Path) -> bool {
 }
 
 /// Write the results into a run's directory: results.json, tables.txt, the tables as CSV, report.html.
-pub fn write(folder: &Path) -> Result<(Answer, Vec<Table>), Error> {
+pub fn write(folder: &Path) -> Result<(StudyResults, Vec<Table>), Error> {
     let (text, cells, kept) = journal::read(folder)?;
     let study = parse(&folder.join("study.toml").display().to_string(), &text)?;
     let plan = Plan::new(study, kept.head.quick, &kept.head.directories)?;
     let cells = answer::complete(&plan, cells);
-    let answer = Answer::of(&plan, &cells, &kept);
-    let tables = tables::of(&plan, &cells, &answer);
-    let charts = charts::of(&plan, &cells, &answer);
+    let answer = StudyResults::compute(&plan, &cells, &kept);
+    let tables = tables::make_tables(&plan, &cells, &answer);
+    let charts = charts::draw_charts(&plan, &cells, &answer);
     let put = |name: &str, text: &str| journal::replace(&folder.join(name), text.as_bytes());
     put("results.json", &(serde_json::to_string_pretty(&answer)? + "\n"))?;
     put("tables.txt", &text::render(&answer, &tables))?;

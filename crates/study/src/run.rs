@@ -13,7 +13,7 @@ use super::answer;
 use super::cell::Cell;
 use super::file::{Design, Study};
 use super::gate;
-use super::measure::{measure, Taken, Task};
+use super::measure::{measure, CellOutcome, Task};
 use super::plan::{Plan, Point};
 use super::server::{missing_extension, ArmServer, Here, Opened};
 use super::toggle;
@@ -36,7 +36,7 @@ const FAILED: usize = 3;
 
 /// What to run, and where.
 #[derive(Debug)]
-pub struct Wish {
+pub struct StudyRunOptions {
     /// Text of the study's file.
     pub text: String,
     /// The directory of the run.
@@ -66,7 +66,7 @@ struct Runner {
 }
 
 /// Run the cells that the directory does not have yet. When interrupted, the error tells how to resume.
-pub fn run(wish: Wish) -> Result<(), Error> {
+pub fn run(wish: StudyRunOptions) -> Result<(), Error> {
     let study = Study::parse(&wish.text).map_err(Error::Usage)?;
     let plan = Plan::new(study, wish.quick, &wish.directories)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -217,10 +217,10 @@ impl Runner {
                 let stop = Arc::clone(&self.stop);
                 let task = Task { plan: &self.plan, arm, point: *point, block, stop: &stop };
                 let mut cell = match measure(task, server)? {
-                    Taken::Cell(cell) => *cell,
-                    Taken::LeftOut(why) => return self.leave_out(arm, &why),
-                    Taken::Interrupted => return Ok(()),
-                    Taken::Failed(why) => {
+                    CellOutcome::Cell(cell) => *cell,
+                    CellOutcome::LeftOut(why) => return self.leave_out(arm, &why),
+                    CellOutcome::Interrupted => return Ok(()),
+                    CellOutcome::Failed(why) => {
                         // Whatever it is, a new server has none of it.
                         opened = None;
                         if self.fails((arm, *point, block), tries, &why)? {

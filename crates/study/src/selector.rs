@@ -65,16 +65,16 @@ impl Selector {
     }
 
     /// The figure; `None` if it is null, 0 if no row matches. Fails if a field does not exist.
-    pub fn of(&self, document: &Value) -> Result<Option<f64>, String> {
+    pub fn select(&self, document: &Value) -> Result<Option<f64>, String> {
         let mut found = Vec::new();
         collect(document, &self.steps, &mut found)?;
-        Ok(self.together.of(&found))
+        Ok(self.together.combine(&found))
     }
 }
 
 impl Together {
     /// The combined figure; `None` if all are null, 0 without rows.
-    fn of(self, found: &[Option<f64>]) -> Option<f64> {
+    fn combine(self, found: &[Option<f64>]) -> Option<f64> {
         if found.is_empty() {
             return Some(0.0);
         }
@@ -170,11 +170,11 @@ mod tests {
         let document = json!({"waits": [{"activity": "IO:WalSync", "seconds": 2.0}]});
         for name in ["IO:WalSync", "IO:WALSync", "IO:*Sync"] {
             let path = Selector::parse(&format!("waits[activity={name}].seconds")).unwrap();
-            assert_eq!(path.of(&document), Ok(Some(2.0)), "{name}");
+            assert_eq!(path.select(&document), Ok(Some(2.0)), "{name}");
         }
     }
 
-    fn of(path: &str) -> Result<Option<f64>, String> {
+    fn select_in_sample(path: &str) -> Result<Option<f64>, String> {
         let document = json!({
             "interval_seconds": 2.0,
             "io": null,
@@ -186,34 +186,43 @@ mod tests {
             "commits": {"count": 3, "insertion": null},
             "rows": [{"n": 4}, {"n": null}, {"n": 2}],
         });
-        Selector::parse(path).and_then(|selector| selector.of(&document))
+        Selector::parse(path).and_then(|selector| selector.select(&document))
     }
 
     #[test]
     fn figures_of_several_rows_are_combined() {
-        assert_eq!(of("interval_seconds"), Ok(Some(2.0)));
-        assert_eq!(of("commits.count"), Ok(Some(3.0)));
-        assert_eq!(of("ledger[phase=execute,activity=LWLock:*].seconds"), Ok(Some(1.75)));
-        assert_eq!(of("max(ledger[*].seconds)"), Ok(Some(7.0)));
-        assert_eq!(of("mean(ledger[activity=LWLock:*].seconds)"), Ok(Some(0.875)));
-        assert_eq!(of("ledger[phase=parse].seconds"), Ok(Some(0.0)));
-        assert_eq!(of("mean(rows[*].n)"), Ok(Some(3.0)), "of those that have a value");
+        assert_eq!(select_in_sample("interval_seconds"), Ok(Some(2.0)));
+        assert_eq!(select_in_sample("commits.count"), Ok(Some(3.0)));
+        assert_eq!(
+            select_in_sample("ledger[phase=execute,activity=LWLock:*].seconds"),
+            Ok(Some(1.75))
+        );
+        assert_eq!(select_in_sample("max(ledger[*].seconds)"), Ok(Some(7.0)));
+        assert_eq!(select_in_sample("mean(ledger[activity=LWLock:*].seconds)"), Ok(Some(0.875)));
+        assert_eq!(select_in_sample("ledger[phase=parse].seconds"), Ok(Some(0.0)));
+        assert_eq!(
+            select_in_sample("mean(rows[*].n)"),
+            Ok(Some(3.0)),
+            "of those that have a value"
+        );
     }
 
     #[test]
     fn null_has_no_value() {
-        assert_eq!(of("commits.insertion"), Ok(None));
-        assert_eq!(of("io.devices.figures.devices[*].writes"), Ok(None));
+        assert_eq!(select_in_sample("commits.insertion"), Ok(None));
+        assert_eq!(select_in_sample("io.devices.figures.devices[*].writes"), Ok(None));
     }
 
     #[test]
     fn an_unknown_field_is_an_error_that_lists_the_known_ones() {
-        let error = of("commits.counts").unwrap_err();
+        let error = select_in_sample("commits.counts").unwrap_err();
         assert!(error.contains("counts") && error.contains("insertion"), "{error}");
-        assert!(of("ledger[phases=execute].seconds").unwrap_err().contains("activity"));
-        assert!(of("ledger.seconds").unwrap_err().contains("ledger[*]"));
+        assert!(select_in_sample("ledger[phases=execute].seconds")
+            .unwrap_err()
+            .contains("activity"));
+        assert!(select_in_sample("ledger.seconds").unwrap_err().contains("ledger[*]"));
         for path in ["", ".", "a[", "a[b]", "a]b", "a..b", "commits"] {
-            assert!(of(path).is_err(), "{path}");
+            assert!(select_in_sample(path).is_err(), "{path}");
         }
     }
 }

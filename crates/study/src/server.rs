@@ -99,9 +99,9 @@ impl ArmServer {
         let parent = data.clone().unwrap_or_else(std::env::temp_dir);
         check_free_space(&parent, plan.study.server.scale)?;
 
-        let named = |error: Error| match error {
-            Error::Scratch(error) => Error::Failed(format!("arm \"{}\": {error}", arm.name)),
-            other => other,
+        let named = |error: Error| match error.cause::<scratch::Error>() {
+            Some(cause) => Error::Failed(format!("arm \"{}\": {cause}", arm.name)),
+            None => error,
         };
         let (mut cluster, segment) = create(plan, arm, data).map_err(named)?;
         if let Some(wal) = wal {

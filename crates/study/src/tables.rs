@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The tables of a study's results.
 
-use super::answer::{Answer, Comparison, Verdict};
+use super::answer::{Comparison, StudyResults, Verdict};
 use super::file::{self, Better, Read, Rows, Show};
 use super::fit_table;
 use super::plan::{Plan, Point};
@@ -9,7 +9,7 @@ use experiment::numbers::{figures, none, rounded, with_half_width};
 use view::table::{Cell, Table, Tone};
 
 /// All tables of a study.
-pub fn of(plan: &Plan, cells: &[super::cell::Cell], answer: &Answer) -> Vec<Table> {
+pub fn make_tables(plan: &Plan, cells: &[super::cell::Cell], answer: &StudyResults) -> Vec<Table> {
     let maker = Maker { plan, answer, points: points_of(plan, cells) };
     plan.study
         .tables
@@ -18,7 +18,7 @@ pub fn of(plan: &Plan, cells: &[super::cell::Cell], answer: &Answer) -> Vec<Tabl
             Some(read) => maker.across(table, read),
             None => maker.down(table),
         })
-        .chain(fit_table::of(plan, answer))
+        .chain(fit_table::make_fit_table(plan, answer))
         .collect()
 }
 
@@ -29,7 +29,7 @@ fn points_of(plan: &Plan, cells: &[super::cell::Cell]) -> Vec<Point> {
 
 struct Maker<'a> {
     plan: &'a Plan,
-    answer: &'a Answer,
+    answer: &'a StudyResults,
     points: Vec<Point>,
 }
 

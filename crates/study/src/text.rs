@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Renders the answer as text.
 
-use super::answer::{Answer, Verdict};
+use super::answer::{StudyResults, Verdict};
 use super::tables::change;
 use view::table::Table;
 
 /// Render facts, verdicts and tables.
-pub fn render(answer: &Answer, tables: &[Table]) -> String {
+pub fn render(answer: &StudyResults, tables: &[Table]) -> String {
     let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
     for line in facts(answer) {
         text += &format!("{line}\n");
@@ -22,7 +22,7 @@ pub fn render(answer: &Answer, tables: &[Table]) -> String {
 }
 
 /// What was measured, and on which server and machine.
-pub fn facts(answer: &Answer) -> Vec<String> {
+pub fn facts(answer: &StudyResults) -> Vec<String> {
     let host = &answer.run.host;
     let mut facts = vec![format!(
         "{} of {} cells{}, {}, {} processors ({}), {}",
@@ -49,7 +49,7 @@ pub fn facts(answer: &Answer) -> Vec<String> {
 }
 
 /// A line for each comparison: resolved ones first, those of the A/A control last.
-pub fn verdicts(answer: &Answer) -> Vec<(Verdict, String)> {
+pub fn verdicts(answer: &StudyResults) -> Vec<(Verdict, String)> {
     let title = |list: &[super::answer::ReadRow], name: &str| {
         list.iter().find(|read| read.name == name).map_or(name.to_string(), |r| r.title.clone())
     };

@@ -67,7 +67,7 @@ pub struct Fit {
 impl Fit {
     /// Fits the curve to these points. `None` for fewer than five points, fewer than four different
     /// numbers of clients, or a point that is not positive.
-    pub fn of(points: &[Point]) -> Option<Fit> {
+    pub fn fit_points(points: &[Point]) -> Option<Fit> {
         let mut different: Vec<f64> = points.iter().map(|point| point.clients).collect();
         different.sort_by(f64::total_cmp);
         different.dedup();
@@ -78,7 +78,7 @@ impl Fit {
             return None;
         }
         let max_clients = different.last().copied()?;
-        let data = Data::of(points);
+        let data = Data::from_points(points);
         let best = data.best(max_clients);
         let (sigma, kappa) = (best.at[0], best.at[1]);
         let freedom = (points.len() - 3) as f64;
@@ -179,7 +179,7 @@ struct Family {
 }
 
 impl Data {
-    fn of(points: &[Point]) -> Self {
+    fn from_points(points: &[Point]) -> Self {
         Self {
             clients: points.iter().map(|point| point.clients).collect(),
             logs: points.iter().map(|point| (point.clients / point.throughput).ln()).collect(),
@@ -397,7 +397,7 @@ mod tests {
     // Expected values: SciPy 1.17 (nonlinear least squares, brentq, scipy.stats.f) on the same data.
     #[test]
     fn the_fit_agrees_with_scipy_on_a_measured_sweep() {
-        let fit = Fit::of(&points(&SWEEP)).unwrap();
+        let fit = Fit::fit_points(&points(&SWEEP)).unwrap();
         assert!(fit.sigma.value < 1e-12 && fit.sigma.low == 0.0, "{fit:?}");
         assert!(near(fit.sigma.high.unwrap(), 0.001_116_212_2, 1e-5), "{fit:?}");
         assert!(near(fit.kappa.value, 1.682_942_10e-6, 1e-6), "{fit:?}");
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_curve_without_scatter_is_recovered() {
-        let fit = Fit::of(&synthetic(&mut Normal(1), 0.03, 2e-4, 0.0)).unwrap();
+        let fit = Fit::fit_points(&synthetic(&mut Normal(1), 0.03, 2e-4, 0.0)).unwrap();
         assert!(near(fit.sigma.value, 0.03, 1e-6), "{fit:?}");
         assert!(near(fit.kappa.value, 2e-4, 1e-6), "{fit:?}");
         assert!(near(fit.lambda, 500.0, 1e-6), "{fit:?}");
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_rising_curve_has_only_a_lower_bound_of_its_knee() {
-        let fit = Fit::of(&synthetic(&mut Normal(2), 0.02, 0.0, 0.02)).unwrap();
+        let fit = Fit::fit_points(&synthetic(&mut Normal(2), 0.02, 0.0, 0.02)).unwrap();
         let beyond = fit.knee_beyond.or(fit.knee.map(|knee| knee.low)).unwrap();
         assert!(fit.knee.is_none_or(|knee| knee.high.is_none()), "{fit:?}");
         assert!(beyond > 128.0 && beyond.is_finite(), "{fit:?}");
@@ -439,7 +439,7 @@ mod tests {
         };
         let mut covered = [0; 3];
         for _ in 0..200 {
-            let fit = Fit::of(&synthetic(&mut random, sigma, kappa, 0.05)).unwrap();
+            let fit = Fit::fit_points(&synthetic(&mut random, sigma, kappa, 0.05)).unwrap();
             covered[0] += usize::from(holds(fit.sigma, sigma));
             covered[1] += usize::from(holds(fit.kappa, kappa));
             covered[2] += usize::from(fit.knee.is_some_and(|found| holds(found, knee)));
@@ -449,11 +449,11 @@ mod tests {
 
     #[test]
     fn too_few_or_invalid_points_give_no_fit() {
-        assert!(Fit::of(&points(&SWEEP[..4])).is_none());
+        assert!(Fit::fit_points(&points(&SWEEP[..4])).is_none());
         let same = [(1.0, 5.0), (1.0, 5.0), (2.0, 9.0), (2.0, 9.0), (4.0, 16.0), (4.0, 16.0)];
-        assert!(Fit::of(&points(&same)).is_none());
+        assert!(Fit::fit_points(&points(&same)).is_none());
         let mut none = SWEEP;
         none[3].1 = 0.0;
-        assert!(Fit::of(&points(&none)).is_none());
+        assert!(Fit::fit_points(&points(&none)).is_none());
     }
 }

@@ -13,7 +13,7 @@ use super::material::Material;
 use super::processes::{Census, Meter};
 use super::selector::Selector;
 use error::Error;
-use live::follower::{Figures, Follower, Wanted};
+use live::follower::{Figures, FollowOptions, Follower};
 use live::host::{Disturbance, Watch};
 
 /// What to measure.
@@ -69,7 +69,7 @@ impl<'a> Window<'a> {
         let follow = |segment: &SegmentPath| {
             let (statements, storage) = (wanted("statements"), wanted("io."));
             let figures = Figures::Intervals;
-            let wanted = Wanted { figures, statements, storage, ..Wanted::default() };
+            let wanted = FollowOptions { figures, statements, storage, ..FollowOptions::default() };
             Follower::open(segment.clone(), wanted)
         };
         let mut window = Self {
@@ -118,11 +118,11 @@ impl<'a> Window<'a> {
         for read in &study.reads {
             let figure = match read.source().map_err(Error::Usage)? {
                 Source::Interval(path) => match &interval {
-                    Some(interval) => {
-                        Selector::parse(path).and_then(|selector| selector.of(interval)).map_err(
-                            |error| Error::Failed(format!("read \"{}\": {error}", read.name)),
-                        )?
-                    }
+                    Some(interval) => Selector::parse(path)
+                        .and_then(|selector| selector.select(interval))
+                        .map_err(|error| {
+                            Error::Failed(format!("read \"{}\": {error}", read.name))
+                        })?,
                     None => None,
                 },
                 Source::Sql(sql, when) => {

@@ -40,7 +40,7 @@ struct Workload {
 }
 
 impl Workload {
-    fn of(name: &str) -> Result<Self> {
+    fn parse(name: &str) -> Result<Self> {
         let (kind, planning) = match name.strip_suffix(":planning") {
             Some(kind) => (kind, true),
             None => (name, false),
@@ -93,7 +93,7 @@ fn main() -> Result<()> {
         "CPU of a transaction, us, 95 %; {runs} runs of {minutes} min each, {CLIENTS} clients"
     );
     for name in names {
-        let workload = Workload::of(&name)?;
+        let workload = Workload::parse(&name)?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         let servers = [Side::Ours, Side::Theirs].map(|side| (side, server(side, &workload)));
         for run in 0..runs {

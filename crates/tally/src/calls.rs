@@ -74,7 +74,7 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         return stream(args);
     }
     let (segment, interval) = args.client.measure()?;
-    let head = Head::of(&segment, &interval);
+    let head = Head::from_segment(&segment, &interval);
     let (rows, pool) = calls::rows(&interval.statistics, &segment.call_texts()?);
     if args.client.json {
         return view::output::json(&Calls {
@@ -105,7 +105,7 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
 fn stream(args: &CallsArgs) -> Result<(), Error> {
     let segment = args.client.open()?;
     let path = segment.path().display().to_string();
-    let mut client = Client::of(segment, &path)?;
+    let mut client = Client::from_segment(segment, &path)?;
     let stop = crate::stop::by_signals()?;
     let began = Instant::now();
     let over = || args.client.interval.is_some_and(|length| began.elapsed() >= length);

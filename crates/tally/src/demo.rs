@@ -17,7 +17,7 @@ use crate::arguments::Workload;
 use crate::top;
 use crate::top::{TopArgs, View};
 use error::Error;
-use live::follower::{Figures, Follower, Wanted};
+use live::follower::{Figures, FollowOptions, Follower};
 use live::instrumented;
 use recorder::Recorder;
 use view::table::Table;
@@ -58,7 +58,8 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     wait_for_load(&cluster, &mut load, args.clients)?;
     let recorder = (!args.once).then(|| Recorder::start(segment_path.path()));
     let end = Instant::now() + args.seconds;
-    let wanted = Wanted { figures: Figures::Intervals, kernel: true, ..Wanted::default() };
+    let wanted =
+        FollowOptions { figures: Figures::Intervals, kernel: true, ..FollowOptions::default() };
     let mut follower = Follower::open(segment_path.clone(), wanted)?;
     top::run(&view(args, segment_path.path(), end), color)?;
     let interval = follower.interval()?.interval;

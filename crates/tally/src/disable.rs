@@ -53,13 +53,12 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
     let saved = switch::saved_statements(&mut client)?;
     let settings = settings_in_files(&mut client)?;
     let had_level = settings.iter().any(|name| name == "pg_tally.level");
-    let changes = configure(&mut client, &shared, &session, &settings).map_err(|error| match error {
-        Error::Server(error) if error.sqlstate().is_some() => Error::Failed(format!(
-            "{}\nThe settings may have been changed in part, and sessions are still measured (`tally level off` ends that). \
-             Run `tally disable` again to finish",
-            Error::Server(error)
+    let changes = configure(&mut client, &shared, &session, &settings).map_err(|error| match error.cause::<pq::Error>() {
+        Some(cause) if cause.sqlstate().is_some() => Error::Failed(format!(
+            "{error}\nThe settings may have been changed in part, and sessions are still measured (`tally level off` ends that). \
+             Run `tally disable` again to finish"
         )),
-        error => error,
+        _ => error,
     })?;
     // Our own session may be instrumented, by the setting that has just been removed.
     drop(client);

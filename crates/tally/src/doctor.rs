@@ -5,10 +5,10 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use diagnose::{Answer, Diagnosis};
+use diagnose::{Diagnoses, Diagnosis};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
-use live::follower::{Figures, Follower, Wanted};
+use live::follower::{Figures, FollowOptions, Follower};
 use live::{target, vacuum};
 use segment::{Interval, Level};
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
     let mut reading = watch(args)?;
     reading.vacuum = vacuum::read(&target::open(args.target.as_deref())?);
     let interval = &reading.interval;
-    let answer = Answer::of(&reading);
+    let answer = Diagnoses::examine(&reading);
     if args.json {
         return view::output::json(&Json {
             server: &interval.server.name,
@@ -90,14 +90,14 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
 }
 
 fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
-    let wanted = Wanted {
+    let wanted = FollowOptions {
         figures: Figures::Intervals,
         kernel: true,
         statements: true,
         plans: true,
         storage: true,
         blocking: true,
-        ..Wanted::default()
+        ..FollowOptions::default()
     };
     let mut follower = Follower::open(target::source(args.target.as_deref())?, wanted)?;
     let level = follower.segment().map(segment::Segment::level).transpose()?;
@@ -122,7 +122,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
 }
 
 /// The answer as a person reads it.
-fn text(interval: &Interval, answer: &Answer, width: usize, color: bool) -> String {
+fn text(interval: &Interval, answer: &Diagnoses, width: usize, color: bool) -> String {
     let mut out = String::new();
     let mut lines = |text: &str, first: &str, rest: &str| {
         for (n, part) in wrap(text, width.saturating_sub(rest.len())).iter().enumerate() {
@@ -158,6 +158,6 @@ fn text(interval: &Interval, answer: &Answer, width: usize, color: bool) -> Stri
 }
 
 /// What keeps the figures from being complete.
-fn incomplete(interval: &Interval, answer: &Answer) -> Vec<String> {
+fn incomplete(interval: &Interval, answer: &Diagnoses) -> Vec<String> {
     headline::warnings(interval).into_iter().chain(answer.uncovered()).collect()
 }

@@ -20,7 +20,7 @@ use live::local_server::LocalServer;
 use live::{server, target};
 use view::functions;
 use view::glob::matches;
-use view::rows::Wish;
+use view::rows::RowOptions;
 use view::table::Table;
 
 /// Arguments of `tally functions`.
@@ -116,7 +116,9 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
         return Ok(out.write_all(functions::tree(&interval).to_string().as_bytes())?);
     }
     let width = terminal::width().unwrap_or(WIDTH);
-    Ok(out.write_all(functions::functions(&interval, &Wish::default()).text(width).as_bytes())?)
+    Ok(out.write_all(
+        functions::functions(&interval, &RowOptions::default()).text(width).as_bytes(),
+    )?)
 }
 
 /// A function that could be probed, or could not.
@@ -213,7 +215,7 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
     }
     writeln!(out, "pg_tally.functions = '{list}'; the server's processes follow as they run")?;
     let (installed, left_out): (Vec<_>, Vec<_>) =
-        probes.iter().partition(|it| it.state == ProbeState::Installed);
+        probes.iter().partition(|probe| probe.state == ProbeState::Installed);
     if local.is_some() {
         writeln!(out, "  timed      {} functions", installed.len())?;
     }

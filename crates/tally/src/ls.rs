@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use clap::Args;
 use error::Error;
-use live::target::{self, Found, DEFAULT_FOLDER};
+use live::target::{self, SegmentCandidate, DEFAULT_FOLDER};
 use std::path::PathBuf;
 use view::table::Table;
 
@@ -65,7 +65,7 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
                 .map_err(|error| Error::Failed(format!("{}: {error}", folder.display())))?;
         }
         let found = target::in_folder(folder).into_iter().chain(target::clients_in(folder));
-        rows.extend(found.map(Row::of));
+        rows.extend(found.map(Row::from_candidate));
     }
     if args.json {
         return view::output::json(&rows);
@@ -78,9 +78,9 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
 }
 
 impl Row {
-    fn of(found: Found) -> Self {
+    fn from_candidate(found: SegmentCandidate) -> Self {
         let segment = found.path.display().to_string();
-        let read = found.segment.and_then(|it| Readable::of(&it));
+        let read = found.segment.and_then(|it| Readable::from_segment(&it));
         match read {
             Ok(readable) => Self { segment, error: None, readable: Some(readable) },
             Err(error) => Self { segment, error: Some(error.to_string()), readable: None },
@@ -89,7 +89,7 @@ impl Row {
 }
 
 impl Readable {
-    fn of(segment: &Segment) -> Result<Self, segment::Error> {
+    fn from_segment(segment: &Segment) -> Result<Self, segment::Error> {
         let header = segment.header();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let age_ns = now.as_nanos().saturating_sub(u128::from(header.created_realtime_ns));
@@ -235,7 +235,8 @@ mod tests {
     fn a_damaged_segment_is_listed_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("pg_tally.1.2"), "not one").unwrap();
-        let rows: Vec<Row> = target::in_folder(folder.path()).into_iter().map(Row::of).collect();
+        let rows: Vec<Row> =
+            target::in_folder(folder.path()).into_iter().map(Row::from_candidate).collect();
         assert_eq!(rows.len(), 1);
         let mut out = Vec::new();
         print(&rows, &mut out).unwrap();

@@ -9,11 +9,11 @@ use std::io::Write;
 use clap::Args;
 use segment::functions::FunctionRow;
 use segment::interval::Timing;
-use segment::{Interval, Segment};
+use segment::Interval;
 use serde::Serialize;
 
 use self::calls_between::{CallsBetweenArgs, Edge};
-use crate::client::{ClientArgs, Head, WIDTH};
+use crate::client::{is_java, ClientArgs, Head, WIDTH};
 use crate::terminal;
 use error::Error;
 use view::methods::{self, MethodSort};
@@ -126,7 +126,7 @@ struct Method<'i> {
 }
 
 impl<'i> Method<'i> {
-    fn of(row: &'i FunctionRow) -> Self {
+    fn from_row(row: &'i FunctionRow) -> Self {
         Self {
             package: &row.phase,
             method: &row.name,
@@ -146,7 +146,7 @@ impl<'i> Method<'i> {
 /// Prints the methods of a Java process.
 pub fn run(args: &MethodsArgs) -> Result<(), Error> {
     let (segment, interval) = args.client.measure()?;
-    let head = Head::of(&segment, &interval);
+    let head = Head::from_segment(&segment, &interval);
     let rows = &interval.functions;
     if args.calls_between.are_wanted() {
         let head = (&head, &*done(&interval));
@@ -160,7 +160,7 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
             wall_seconds: interval.wall_seconds,
             busy_seconds: in_methods(&interval),
             methods_timed: interval.functions_probed,
-            methods: sort.sorted(rows).into_iter().map(Method::of).collect(),
+            methods: sort.sorted(rows).into_iter().map(Method::from_row).collect(),
             edges: edges.iter().map(Edge::from).collect(),
             collections: collections(&interval),
             pauses: pauses(&interval),
@@ -211,8 +211,11 @@ fn done(interval: &Interval) -> String {
 /// A line for each collector that ran, and for each reason of pauses.
 fn garbage(interval: &Interval) -> Vec<String> {
     let pauses = pauses(interval);
-    let pauses = pauses.iter().map(|it| {
-        format!("all threads stopped: {} {} times, {:.3} s", it.reason, it.count, it.seconds)
+    let pauses = pauses.iter().map(|pause| {
+        format!(
+            "all threads stopped: {} {} times, {:.3} s",
+            pause.reason, pause.count, pause.seconds
+        )
     });
     collections(interval)
         .iter()
@@ -225,11 +228,6 @@ fn garbage(interval: &Interval) -> Vec<String> {
         })
         .chain(pauses)
         .collect()
-}
-
-/// A virtual machine, whose agent says so, or a program that uses libpq.
-fn is_java(segment: &Segment) -> bool {
-    segment.header().server.starts_with("Java")
 }
 
 fn nothing(interval: &Interval) -> &'static str {

@@ -15,8 +15,8 @@ use clap::Args;
 use error::Error;
 use live::target;
 use std::time::Duration;
-use view::rows::Wish;
-use view::statements::{self, PlanRow, StatementRow, Statements};
+use view::rows::RowOptions;
+use view::statements::{self, PlanRow, StatementFigures, StatementsTable};
 use view::table::{speaks_utf8, wrap};
 use view::units::{bytes, duration, percent, whole};
 use view::{Sort, SortParser};
@@ -83,7 +83,7 @@ struct Json<'s> {
     /// The segment's file.
     segment: String,
     #[serde(flatten)]
-    statements: &'s Statements,
+    statements: &'s StatementsTable,
 }
 
 /// Print the statements.
@@ -98,7 +98,7 @@ pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
         all.plans = PlanRow::all(&segment)?;
         all.plans.retain(|plan| args.id.is_none_or(|id| plan.queryid == id));
     }
-    let of_id = |row: &StatementRow| args.id.is_none_or(|id| row.queryid.unwrap_or(0) == id);
+    let of_id = |row: &StatementFigures| args.id.is_none_or(|id| row.queryid.unwrap_or(0) == id);
     let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|w| w == name);
     let known = !all.rows.is_empty();
     all.rows
@@ -112,24 +112,24 @@ pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
     }
 }
 
-fn read(segment: &mut Segment, args: &StatementsArgs) -> Result<Option<Statements>, Error> {
+fn read(segment: &mut Segment, args: &StatementsArgs) -> Result<Option<StatementsTable>, Error> {
     let Some(first) = segment.statements()?.map(Arc::new) else { return Ok(None) };
     let Some(interval) = args.interval else {
-        return Ok(Some(Statements::between(None, &first)));
+        return Ok(Some(StatementsTable::between(None, &first)));
     };
     std::thread::sleep(interval);
     segment.refresh()?;
     let later = segment.statements()?.map(Arc::new);
-    Ok(later.map(|later| Statements::between(Some(&first), &later)))
+    Ok(later.map(|later| StatementsTable::between(Some(&first), &later)))
 }
 
 /// Why there is nothing to show.
-fn nothing(all: Option<&Statements>, segment: &Segment) -> Error {
+fn nothing(all: Option<&StatementsTable>, segment: &Segment) -> Error {
     let reason = statements::note(all).unwrap_or_else(|| "there are no statements".to_string());
     Error::Failed(format!("{}: {reason}", segment.path().display()))
 }
 
-fn unknown(id: i64, all: &Statements, segment: &Segment) -> Error {
+fn unknown(id: i64, all: &StatementsTable, segment: &Segment) -> Error {
     let when = all.interval_seconds.map_or_else(
         || "since the last reset".to_string(),
         |seconds| format!("in {}", duration(seconds)),
@@ -141,14 +141,18 @@ fn unknown(id: i64, all: &Statements, segment: &Segment) -> Error {
     ))
 }
 
-fn wish(args: &StatementsArgs) -> Wish {
-    Wish { sort: args.sort.clone(), idle: args.all || args.id.is_some(), ..Wish::default() }
+fn wish(args: &StatementsArgs) -> RowOptions {
+    RowOptions {
+        sort: args.sort.clone(),
+        idle: args.all || args.id.is_some(),
+        ..RowOptions::default()
+    }
 }
 
-fn json(args: &StatementsArgs, all: &mut Statements, segment: &Segment) -> Result<(), Error> {
+fn json(args: &StatementsArgs, all: &mut StatementsTable, segment: &Segment) -> Result<(), Error> {
     let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
     // With tally's own, which are marked.
-    let ordered = statements::ordered(all, &Wish { idle: true, ..wish(args) }).into_iter();
+    let ordered = statements::ordered(all, &RowOptions { idle: true, ..wish(args) }).into_iter();
     let ordered = ordered.filter(|row| row.toplevel || wish(args).idle);
     all.rows = ordered.take(limit).cloned().collect();
     let header = segment.header();
@@ -164,7 +168,7 @@ fn json(args: &StatementsArgs, all: &mut Statements, segment: &Segment) -> Resul
     Ok(writeln!(out)?)
 }
 
-fn table(args: &StatementsArgs, all: &Statements) -> Result<(), Error> {
+fn table(args: &StatementsArgs, all: &StatementsTable) -> Result<(), Error> {
     let wish = wish(args);
     let ordered = statements::ordered(all, &wish);
     let limit = args.limit.unwrap_or(ROWS) as usize;
@@ -184,7 +188,7 @@ fn table(args: &StatementsArgs, all: &Statements) -> Result<(), Error> {
 }
 
 /// The line below the table: "20 of 312 statements, 93.1 % of 4.31 s; ...".
-fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
+fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> String {
     let share: f64 = shown.iter().filter(|row| row.toplevel).map(|row| row.share).sum();
     let when = match all.interval_seconds {
         Some(seconds) => format!("in an interval of {}", duration(seconds)),
@@ -225,7 +229,7 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
 }
 
 /// A page per row: several databases and users may have the same query id.
-fn pages(all: &Statements, color: bool) -> Result<(), Error> {
+fn pages(all: &StatementsTable, color: bool) -> Result<(), Error> {
     let mut out = view::escape::coloured_stdout(color);
     let width = terminal::width().unwrap_or(PAGE);
     for row in &all.rows {

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use segment::clock::Clock;
 use segment::interval::SessionRow;
-use segment::{Blocked, LockTag, SessionStatement, Statements, WaitClass};
+use segment::{Blocked, LockTag, SessionStatement, StatementsReading, WaitClass};
 use serde::Serialize;
 
 use crate::json_id::id_or_null;
-use crate::rows::{accepts, left, right, text, Wish};
+use crate::rows::{accepts, left, right, text, RowOptions};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 use crate::units::duration;
 
@@ -108,7 +108,7 @@ pub struct Sources<'s> {
     /// The statement of a slot: the current one or the last one.
     pub last: &'s HashMap<u32, SessionStatement>,
     /// Their texts.
-    pub statements: Option<&'s Statements>,
+    pub statements: Option<&'s StatementsReading>,
     /// Names of relations.
     pub names: &'s Names,
 }
@@ -122,7 +122,7 @@ struct Last {
 }
 
 /// The sessions, and the statement of each.
-struct Known<'k> {
+struct SessionLookup<'k> {
     sessions: &'k [SessionRow],
     last: &'k dyn Fn(&SessionRow) -> Option<Last>,
 }
@@ -133,7 +133,7 @@ pub struct Waiting<'s>(HashMap<(u32, u32), &'s SessionRow>);
 
 impl<'s> Waiting<'s> {
     /// Those among `sessions`.
-    pub fn of(sessions: &'s [SessionRow]) -> Waiting<'s> {
+    pub fn from_sessions(sessions: &'s [SessionRow]) -> Waiting<'s> {
         let waits = |row: &&SessionRow| row.class == WaitClass::Lock && row.state != "dead";
         let waiting = sessions.iter().filter(waits);
         Waiting(waiting.map(|row| ((row.slot, row.generation), row)).collect())
@@ -215,7 +215,7 @@ type Waits = BTreeMap<i32, Wait>;
 
 fn waits(sources: &Sources<'_>) -> Waits {
     let mut waits = Waits::new();
-    let waiting = Waiting::of(sources.sessions);
+    let waiting = Waiting::from_sessions(sources.sessions);
     for it in sources.blocked {
         let Some(row) = waiting.row(it) else { continue };
         let wait = Wait {
@@ -265,7 +265,7 @@ struct Graph {
 }
 
 impl Graph {
-    fn of(waits: &Waits) -> Graph {
+    fn from_waits(waits: &Waits) -> Graph {
         let blockers = waits.values().flat_map(|wait| &wait.blockers);
         let pids: BTreeSet<i32> = waits.keys().chain(blockers).copied().collect();
         let pids: Vec<i32> = pids.into_iter().collect();
@@ -361,27 +361,31 @@ fn circle(pid: i32, waits: &Waits) -> Option<Vec<i32>> {
 
 impl Forest {
     /// The forest of what is known.
-    pub fn of(sources: &Sources<'_>) -> Forest {
+    pub fn build(sources: &Sources<'_>) -> Forest {
         let last = |row: &SessionRow| {
             let last = sources.last.get(&row.slot)?;
             let key = last.key();
             let known =
-                |all: &'_ Statements| Some(all.get(&key?)?.text.as_ref()?.shown.to_string());
+                |all: &'_ StatementsReading| Some(all.get(&key?)?.text.as_ref()?.shown.to_string());
             let message = last.message().map(|text| text.shown.to_string());
-            let flight =
-                |all: &Statements| Some(all.in_flight_of(row.slot, row.generation)?.age_seconds);
+            let flight = |all: &StatementsReading| {
+                Some(all.in_flight_of(row.slot, row.generation)?.age_seconds)
+            };
             Some(Last {
                 queryid: key.map(|key| key.query_id()),
                 text: message.or_else(|| sources.statements.and_then(known)),
                 seconds: sources.statements.and_then(flight).filter(|_| row.state == "active"),
             })
         };
-        Forest::arranged(&waits(sources), &Known { sessions: sources.sessions, last: &last })
+        Forest::arranged(
+            &waits(sources),
+            &SessionLookup { sessions: sources.sessions, last: &last },
+        )
     }
 
     /// The forest of these waits.
-    fn arranged(waits: &Waits, known: &Known<'_>) -> Forest {
-        let graph = Graph::of(waits);
+    fn arranged(waits: &Waits, known: &SessionLookup<'_>) -> Forest {
+        let graph = Graph::from_waits(waits);
         let mut roots: Vec<usize> =
             (0..graph.pids.len()).filter(|at| !waits.contains_key(&graph.pids[*at])).collect();
         // A mark for all: who has it has a root above.
@@ -557,7 +561,7 @@ impl Party {
     /// Of those that wait for it, directly or not, the one that has waited longest.
     pub fn longest(&self) -> Option<&Party> {
         let waited = |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds);
-        let all = self.blocks.iter().flat_map(|it| [Some(it), it.longest()]).flatten();
+        let all = self.blocks.iter().flat_map(|block| [Some(block), block.longest()]).flatten();
         all.max_by(|a, b| waited(a).total_cmp(&waited(b)))
     }
 
@@ -644,7 +648,7 @@ impl Forest {
     }
 
     /// The forest as a table, the roots first; a row's key is its pid.
-    pub fn table(&self, wish: &Wish) -> Table {
+    pub fn table(&self, wish: &RowOptions) -> Table {
         let columns = vec![
             left("SESSION", 0),
             right("BEHIND", 2),
@@ -704,7 +708,7 @@ impl Forest {
             let cells: Vec<String> = row.cells.iter().map(Cell::exact).collect();
             accepts(wish, &cells.iter().map(String::as_str).collect::<Vec<_>>())
         };
-        Table::of(columns, all.filter(shown).collect())
+        Table::from_rows(columns, all.filter(shown).collect())
     }
 
     /// The forest as text, a line each.
@@ -775,7 +779,7 @@ mod tests {
     #[test]
     fn the_table_has_the_root_first_and_each_below_those_it_waits_for() {
         let forest = crate::sample::blocking();
-        let table = forest.table(&Wish::default());
+        let table = forest.table(&RowOptions::default());
         let cells =
             |row: usize| -> Vec<String> { table.rows[row].cells.iter().map(Cell::exact).collect() };
         assert_eq!(table.rows.len(), 9);
@@ -783,7 +787,7 @@ mod tests {
         assert_eq!(cells(1)[..3], ["  4310 shop", "7", "row (0,7) of relation accounts"]);
         assert_eq!(cells(2)[..2], ["    4311 shop", ""]);
         assert_eq!(table.rows[2].key, "4311");
-        let wish = Wish { filter: "idle in".into(), ..Wish::default() };
+        let wish = RowOptions { filter: "idle in".into(), ..RowOptions::default() };
         assert_eq!(forest.table(&wish).rows.len(), 1);
     }
 
@@ -800,7 +804,7 @@ mod tests {
 
     fn arranged(waits: &[(i32, Wait)], sessions: &[SessionRow]) -> Forest {
         let waits = waits.iter().cloned().collect();
-        Forest::arranged(&waits, &Known { sessions, last: &|_| None })
+        Forest::arranged(&waits, &SessionLookup { sessions, last: &|_| None })
     }
 
     #[test]
@@ -832,7 +836,7 @@ mod tests {
         assert_eq!(forest.deadlocks, [Deadlock { pids: vec![5, 6] }]);
         // Somebody else blocks one of a circle: it has no root of its own.
         let below = arranged(&[waits_for(5, &[6, 1], 1.0), waits_for(6, &[5], 1.0)], &[]);
-        assert_eq!(below.roots.iter().map(|it| it.pid).collect::<Vec<_>>(), [1]);
+        assert_eq!(below.roots.iter().map(|root| root.pid).collect::<Vec<_>>(), [1]);
         assert_eq!(below.deadlocks.len(), 1);
     }
 
@@ -869,7 +873,8 @@ mod tests {
                 if number(3) > 0 {
                     let blockers: Vec<i32> =
                         (0..1 + number(3)).map(|_| 1 + number(count as u64)).collect();
-                    let blockers: Vec<i32> = blockers.into_iter().filter(|it| *it != pid).collect();
+                    let blockers: Vec<i32> =
+                        blockers.into_iter().filter(|blocker| *blocker != pid).collect();
                     if !blockers.is_empty() {
                         waits.insert(pid, waits_for(pid, &blockers, f64::from(number(9))).1);
                     }
@@ -895,7 +900,8 @@ mod tests {
                 }
                 reach.extend(more);
             }
-            let forest = Forest::arranged(&waits, &Known { sessions: &[], last: &|_| None });
+            let forest =
+                Forest::arranged(&waits, &SessionLookup { sessions: &[], last: &|_| None });
             let mut seen: Vec<i32> = forest.everybody().iter().map(|(_, it)| it.pid).collect();
             seen.sort_unstable();
             let all: BTreeSet<i32> = waits
@@ -908,7 +914,10 @@ mod tests {
                 let pid = party.pid;
                 let behind = reach.iter().filter(|(from, to)| *from == pid && *to != pid).count();
                 assert_eq!(party.waiters, behind, "round {round}, {pid}");
-                assert!(party.blocks.iter().all(|it| blocks(party.pid, it.pid)), "round {round}");
+                assert!(
+                    party.blocks.iter().all(|block| blocks(party.pid, block.pid)),
+                    "round {round}"
+                );
             }
             for deadlock in &forest.deadlocks {
                 let pids = &deadlock.pids;
@@ -919,7 +928,7 @@ mod tests {
                 );
             }
             for pid in 1..=count {
-                let dead = forest.deadlocks.iter().any(|it| it.pids.contains(&pid));
+                let dead = forest.deadlocks.iter().any(|deadlock| deadlock.pids.contains(&pid));
                 assert_eq!(dead, reach.contains(&(pid, pid)), "round {round}, {pid}");
             }
         }
@@ -967,11 +976,14 @@ mod tests {
             count: 0,
         };
         let owner = rows[1].generation;
-        assert!(Waiting::of(&rows[1..]).row(&blocked(owner, 1)).is_some());
-        assert!(Waiting::of(&rows[1..]).row(&blocked(owner + 1, 1)).is_none());
-        assert!(Waiting::of(&rows[..1]).row(&blocked(owner, 1)).is_none(), "it is dead");
+        assert!(Waiting::from_sessions(&rows[1..]).row(&blocked(owner, 1)).is_some());
+        assert!(Waiting::from_sessions(&rows[1..]).row(&blocked(owner + 1, 1)).is_none());
+        assert!(Waiting::from_sessions(&rows[..1]).row(&blocked(owner, 1)).is_none(), "it is dead");
         let idle = SessionRow { class: WaitClass::Client, ..rows[1].clone() };
-        assert!(Waiting::of(&[idle]).row(&blocked(owner, 1)).is_none(), "it has the lock");
+        assert!(
+            Waiting::from_sessions(&[idle]).row(&blocked(owner, 1)).is_none(),
+            "it has the lock"
+        );
         assert_eq!(
             [1, 8, 9].map(|it| mode(&blocked(0, it))),
             ["AccessShareLock", "AccessExclusiveLock", "unknown"]

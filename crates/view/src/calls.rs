@@ -64,21 +64,21 @@ impl CallSort {
 type F = Field<CallRow>;
 
 const FIELDS: &[F] = &[
-    F::new("count", "Count", Unit::Count, |it, _| it.execute.count.into()),
-    F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into()),
-    F::new("elapsed", "Elapsed", Unit::Seconds, |it, _| it.elapsed_seconds().into()),
-    F::new("mean", "Mean", Unit::Seconds, |it, _| it.execute.mean_seconds.into()),
-    F::new("p99", "p99", Unit::Seconds, |it, _| it.execute.p99_seconds.into()),
-    F::new("execute", "Execute", Unit::Seconds, |it, _| it.execute.seconds.into()),
-    F::new("fetch", "Fetch", Unit::Seconds, |it, _| it.fetch.seconds.into()),
-    F::new("decode", "Decode", Unit::Seconds, |it, _| it.decode_seconds.into()),
-    F::new("wait", "Wait", Unit::Seconds, |it, _| it.wait_seconds.into()),
-    F::new("rows", "Rows", Unit::Count, |it, _| it.rows.into()),
-    F::new("trips", "Trips", Unit::Count, |it, _| it.round_trips.into()),
-    F::new("messages", "Messages", Unit::Count, |it, _| it.messages.into()),
-    F::new("sent", "Sent", Unit::Bytes, |it, _| it.bytes_sent.into()),
-    F::new("received", "Received", Unit::Bytes, |it, _| it.bytes_received.into()),
-    F::new("statement", "Statement", Unit::Text, |it, _| one_line(&it.text).into()).elastic(),
+    F::new("count", "Count", Unit::Count, |row, _| row.execute.count.into()),
+    F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into()),
+    F::new("elapsed", "Elapsed", Unit::Seconds, |row, _| row.elapsed_seconds().into()),
+    F::new("mean", "Mean", Unit::Seconds, |row, _| row.execute.mean_seconds.into()),
+    F::new("p99", "p99", Unit::Seconds, |row, _| row.execute.p99_seconds.into()),
+    F::new("execute", "Execute", Unit::Seconds, |row, _| row.execute.seconds.into()),
+    F::new("fetch", "Fetch", Unit::Seconds, |row, _| row.fetch.seconds.into()),
+    F::new("decode", "Decode", Unit::Seconds, |row, _| row.decode_seconds.into()),
+    F::new("wait", "Wait", Unit::Seconds, |row, _| row.wait_seconds.into()),
+    F::new("rows", "Rows", Unit::Count, |row, _| row.rows.into()),
+    F::new("trips", "Trips", Unit::Count, |row, _| row.round_trips.into()),
+    F::new("messages", "Messages", Unit::Count, |row, _| row.messages.into()),
+    F::new("sent", "Sent", Unit::Bytes, |row, _| row.bytes_sent.into()),
+    F::new("received", "Received", Unit::Bytes, |row, _| row.bytes_received.into()),
+    F::new("statement", "Statement", Unit::Text, |row, _| one_line(&row.text).into()).elastic(),
 ];
 
 const KEYS: &str = "count, failed, elapsed, mean, p99, execute, fetch, decode, wait, rows, trips, \
@@ -89,7 +89,7 @@ pub fn table(rows: &[CallRow], sort: CallSort, top: usize) -> Table {
     let figures = Picked::of_pane(FIELDS, KEYS);
     let lines = sort.sorted(rows).into_iter().take(top);
     let lines = lines.map(|row| Row::new(row.id.clone(), figures.cells(row, 0.0))).collect();
-    Table::of(figures.columns.clone(), lines)
+    Table::from_rows(figures.columns.clone(), lines)
 }
 
 /// What is wrong, a sentence each.

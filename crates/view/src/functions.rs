@@ -7,7 +7,7 @@ use segment::functions::{EdgeRow, FunctionRow};
 use segment::interval::{Interval, Timing};
 
 use super::methods;
-use super::rows::{accepts, by, left, sorted, Wish};
+use super::rows::{accepts, by, left, sorted, RowOptions};
 use super::table::field::{rate, Field, Picked};
 use super::table::{Cell, Row, Table, Tone, Unit};
 use super::timing;
@@ -32,33 +32,33 @@ type F = Field<FunctionRow>;
 
 /// The columns of functions.
 pub const FIELDS: &[F] = &[
-    F::new("name", "Function", Unit::Text, |it, _| (&it.name).into()),
-    F::new("phase", "Phase", Unit::Text, |it, _| (&it.phase).into()).expendable(5),
-    F::new("calls", "Calls", Unit::Count, |it, _| it.calls.into()),
-    F::new("per_second", "Rate", Unit::PerSecond, |it, s| rate(it.calls, s)).expendable(6),
-    F::new("seconds", "Inclusive", Unit::Seconds, |it, _| it.inclusive.seconds.into())
+    F::new("name", "Function", Unit::Text, |row, _| (&row.name).into()),
+    F::new("phase", "Phase", Unit::Text, |row, _| (&row.phase).into()).expendable(5),
+    F::new("calls", "Calls", Unit::Count, |row, _| row.calls.into()),
+    F::new("per_second", "Rate", Unit::PerSecond, |row, s| rate(row.calls, s)).expendable(6),
+    F::new("seconds", "Inclusive", Unit::Seconds, |row, _| row.inclusive.seconds.into())
         .help("including what it called"),
-    F::new("mean_seconds", "Mean", Unit::Seconds, |it, _| it.inclusive.mean_seconds.into())
+    F::new("mean_seconds", "Mean", Unit::Seconds, |row, _| row.inclusive.mean_seconds.into())
         .expendable(1),
-    F::new("p50_seconds", "p50", Unit::Seconds, |it, _| it.inclusive.p50_seconds.into())
+    F::new("p50_seconds", "p50", Unit::Seconds, |row, _| row.inclusive.p50_seconds.into())
         .expendable(7),
-    F::new("p99_seconds", "p99", Unit::Seconds, |it, _| it.inclusive.p99_seconds.into())
+    F::new("p99_seconds", "p99", Unit::Seconds, |row, _| row.inclusive.p99_seconds.into())
         .expendable(2),
-    F::new("max_seconds", "Max", Unit::Seconds, |it, _| it.inclusive.max_seconds.into())
+    F::new("max_seconds", "Max", Unit::Seconds, |row, _| row.inclusive.max_seconds.into())
         .expendable(3),
-    F::new("exclusive_seconds", "Exclusive", Unit::Seconds, |it, _| it.exclusive_seconds.into())
+    F::new("exclusive_seconds", "Exclusive", Unit::Seconds, |row, _| row.exclusive_seconds.into())
         .help("without the probed functions that it called"),
-    F::new("exclusive_mean_seconds", "Mean exclusive", Unit::Seconds, |it, _| {
-        it.exclusive_mean_seconds.into()
+    F::new("exclusive_mean_seconds", "Mean exclusive", Unit::Seconds, |row, _| {
+        row.exclusive_mean_seconds.into()
     })
     .expendable(4),
-    F::new("counted", "Not timed", Unit::Count, |it, _| it.counted.into())
+    F::new("counted", "Not timed", Unit::Count, |row, _| row.counted.into())
         .help("counted, not timed: called too often")
         .expendable(8),
 ];
 
 /// Functions by total time and, opened, by phase.
-pub fn functions(interval: &Interval, wish: &Wish) -> Table {
+pub fn functions(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(
         FIELDS,
         "calls=COUNT, seconds=TOTAL, mean_seconds=AVERAGE, max_seconds, exclusive_seconds:1, \
@@ -100,7 +100,7 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    Table::of(figures.columns_after([left("NAME", 0), left("PHASE", 4)]), rows)
+    Table::from_rows(figures.columns_after([left("NAME", 0), left("PHASE", 4)]), rows)
 }
 
 /// The call tree: every function that no probed function calls, and below it, indented,
@@ -110,7 +110,7 @@ pub fn tree(interval: &Interval) -> Table {
     let mut tree = Tree {
         callees: BTreeMap::new(),
         printed: HashSet::new(),
-        rows: Table::of(vec![left("NAME", 0)], Vec::new()),
+        rows: Table::from_rows(vec![left("NAME", 0)], Vec::new()),
         figures: Picked::of_pane(
             timing::FIELDS,
             "count, seconds, mean_seconds=AVERAGE, max_seconds",

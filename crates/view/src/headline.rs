@@ -17,23 +17,23 @@ pub enum Weight {
 
 /// A line above the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct HeadlineText {
     /// Its text.
     pub text: String,
     /// Its severity.
     pub weight: Weight,
 }
 
-fn plain(text: String) -> Line {
-    Line { text, weight: Weight::Plain }
+fn plain(text: String) -> HeadlineText {
+    HeadlineText { text, weight: Weight::Plain }
 }
 
-fn warning(text: String) -> Line {
-    Line { text, weight: Weight::Warning }
+fn warning(text: String) -> HeadlineText {
+    HeadlineText { text, weight: Weight::Warning }
 }
 
 /// All lines, in order.
-pub fn lines(interval: &Interval) -> Vec<Line> {
+pub fn lines(interval: &Interval) -> Vec<HeadlineText> {
     let mut lines = vec![
         plain(server(interval)),
         plain(sessions(interval)),
@@ -112,7 +112,7 @@ pub fn load(interval: &Interval) -> String {
     )
 }
 
-fn kernel(interval: &Interval) -> Line {
+fn kernel(interval: &Interval) -> HeadlineText {
     let kernel = &interval.kernel;
     let length = kernel.of_seconds.unwrap_or(interval.interval_seconds).max(1e-9);
     let cpu = interval.ledger.iter().filter(|a| &*a.activity == "cpu").map(|a| a.timing.seconds);
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     fn texts(interval: &Interval) -> Vec<String> {
-        let sign = |line: &Line| if line.weight == Weight::Warning { "! " } else { "" };
+        let sign = |line: &HeadlineText| if line.weight == Weight::Warning { "! " } else { "" };
         lines(interval).iter().map(|line| format!("{}{}", sign(line), line.text)).collect()
     }
 

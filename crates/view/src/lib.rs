@@ -28,6 +28,7 @@ pub mod rows;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod session;
+mod session_id;
 mod sort;
 pub mod statements;
 pub mod table;

@@ -10,7 +10,7 @@ use segment::interval::{Interval, Timing};
 use segment::locks::{LwlockRow, PhaseRow};
 use segment::WaitClass;
 
-use super::rows::{accepts, by, left, sorted, Wish};
+use super::rows::{accepts, by, left, sorted, RowOptions};
 use super::table::field::{per, rate, Field, Picked};
 use super::table::{Cell, Row, Table, Tone, Unit};
 use super::timing;
@@ -54,7 +54,7 @@ fn context(row: &LwlockRow) -> String {
     format!("{} {}", row.mode, row.phase)
 }
 
-fn wanted<'i>(interval: &'i Interval, wish: &Wish) -> Vec<&'i LwlockRow> {
+fn wanted<'i>(interval: &'i Interval, wish: &RowOptions) -> Vec<&'i LwlockRow> {
     let shown = |row: &&LwlockRow| accepts(wish, &[&row.lock, &row.mode, &row.phase]);
     interval.lwlocks.iter().filter(shown).collect()
 }
@@ -63,35 +63,35 @@ type F = Field<LwlockRow>;
 
 /// The columns of lightweight locks.
 pub const FIELDS: &[F] = &[
-    F::new("lock", "Lock", Unit::Text, |it, _| (&it.lock).into()),
-    F::new("mode", "Mode", Unit::Text, |it, _| (&it.mode).into()),
-    F::new("phase", "Phase", Unit::Text, |it, _| (&it.phase).into()),
-    F::new("held_count", "Held", Unit::Count, |it, _| it.held.count.into()),
-    F::new("held_per_second", "Held/s", Unit::PerSecond, |it, s| rate(it.held.count, s)),
-    F::new("held_seconds", "Held time", Unit::Seconds, |it, _| it.held.seconds.into()),
-    F::new("held_sessions", "Held s/s", Unit::Sessions, |it, s| per(it.held.seconds, s)),
-    F::new("held_mean_seconds", "Held mean", Unit::Seconds, |it, _| it.held.mean_seconds.into()),
-    F::new("held_p99_seconds", "Held p99", Unit::Seconds, |it, _| it.held.p99_seconds.into()),
-    F::new("held_max_seconds", "Held max", Unit::Seconds, |it, _| it.held.max_seconds.into()),
-    F::new("acquire_count", "Acquired", Unit::Count, |it, _| it.acquire.count.into()),
-    F::new("acquire_per_second", "Acquire/s", Unit::PerSecond, |it, s| rate(it.acquire.count, s)),
-    F::new("acquire_seconds", "Acquiring", Unit::Seconds, |it, _| it.acquire.seconds.into())
+    F::new("lock", "Lock", Unit::Text, |row, _| (&row.lock).into()),
+    F::new("mode", "Mode", Unit::Text, |row, _| (&row.mode).into()),
+    F::new("phase", "Phase", Unit::Text, |row, _| (&row.phase).into()),
+    F::new("held_count", "Held", Unit::Count, |row, _| row.held.count.into()),
+    F::new("held_per_second", "Held/s", Unit::PerSecond, |row, s| rate(row.held.count, s)),
+    F::new("held_seconds", "Held time", Unit::Seconds, |row, _| row.held.seconds.into()),
+    F::new("held_sessions", "Held s/s", Unit::Sessions, |row, s| per(row.held.seconds, s)),
+    F::new("held_mean_seconds", "Held mean", Unit::Seconds, |row, _| row.held.mean_seconds.into()),
+    F::new("held_p99_seconds", "Held p99", Unit::Seconds, |row, _| row.held.p99_seconds.into()),
+    F::new("held_max_seconds", "Held max", Unit::Seconds, |row, _| row.held.max_seconds.into()),
+    F::new("acquire_count", "Acquired", Unit::Count, |row, _| row.acquire.count.into()),
+    F::new("acquire_per_second", "Acquire/s", Unit::PerSecond, |row, s| rate(row.acquire.count, s)),
+    F::new("acquire_seconds", "Acquiring", Unit::Seconds, |row, _| row.acquire.seconds.into())
         .help("of those that queued, waits included"),
-    F::new("acquire_sessions", "Acq s/s", Unit::Sessions, |it, s| per(it.acquire.seconds, s)),
-    F::new("wait_count", "Waits", Unit::Count, |it, _| it.wait.count.into()),
-    F::new("wait_per_second", "Wait/s", Unit::PerSecond, |it, s| rate(it.wait.count, s)),
-    F::new("wait_seconds", "Waiting", Unit::Seconds, |it, _| it.wait.seconds.into()),
-    F::new("wait_sessions", "Wait s/s", Unit::Sessions, |it, s| per(it.wait.seconds, s)),
-    F::new("wait_mean_seconds", "Wait mean", Unit::Seconds, |it, _| it.wait.mean_seconds.into()),
-    F::new("wait_p99_seconds", "Wait p99", Unit::Seconds, |it, _| it.wait.p99_seconds.into()),
-    F::new("wait_max_seconds", "Wait max", Unit::Seconds, |it, _| it.wait.max_seconds.into()),
-    F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into())
+    F::new("acquire_sessions", "Acq s/s", Unit::Sessions, |row, s| per(row.acquire.seconds, s)),
+    F::new("wait_count", "Waits", Unit::Count, |row, _| row.wait.count.into()),
+    F::new("wait_per_second", "Wait/s", Unit::PerSecond, |row, s| rate(row.wait.count, s)),
+    F::new("wait_seconds", "Waiting", Unit::Seconds, |row, _| row.wait.seconds.into()),
+    F::new("wait_sessions", "Wait s/s", Unit::Sessions, |row, s| per(row.wait.seconds, s)),
+    F::new("wait_mean_seconds", "Wait mean", Unit::Seconds, |row, _| row.wait.mean_seconds.into()),
+    F::new("wait_p99_seconds", "Wait p99", Unit::Seconds, |row, _| row.wait.p99_seconds.into()),
+    F::new("wait_max_seconds", "Wait max", Unit::Seconds, |row, _| row.wait.max_seconds.into()),
+    F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into())
         .help("taken and not waited for, or waited for and not acquired"),
-    F::new("failed_per_second", "Failed/s", Unit::PerSecond, |it, s| rate(it.failed, s)),
+    F::new("failed_per_second", "Failed/s", Unit::PerSecond, |row, s| rate(row.failed, s)),
 ];
 
 /// Lightweight locks by tranche and, opened, by mode and phase.
-pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
+pub fn lwlocks(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(
         FIELDS,
         "held_per_second, held_sessions:5, held_mean_seconds, held_p99_seconds:9, \
@@ -110,7 +110,8 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
     let summed = sorted(summed, wish, |a, b| order(&wish.sort, &a.0, &b.0));
     let line = |key: String, names: [String; 2], row: &LwlockRow, branches: bool| {
         let cells = figures.cells_after(names.map(Cell::from), row, interval.locks_seconds);
-        let tone = if row.wait.count > 0 { Tone::of(WaitClass::Lwlock) } else { Tone::Plain };
+        let tone =
+            if row.wait.count > 0 { Tone::from_class(WaitClass::Lwlock) } else { Tone::Plain };
         Row { tone, branches, ..Row::new(key, cells) }
     };
     let mut rows = Vec::new();
@@ -130,12 +131,12 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
             }
         }
     }
-    Table::of(figures.columns_after([left("LOCK", 0), left("CONTEXT", 7)]), rows)
+    Table::from_rows(figures.columns_after([left("LOCK", 0), left("CONTEXT", 7)]), rows)
 }
 
 /// Waits for heavyweight locks by type, mode and phase; deadlock checks, spin delays, and
 /// waits for buffer pins, which level waits has as well.
-pub fn locks(interval: &Interval, wish: &Wish) -> Table {
+pub fn locks(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(
         timing::FIELDS,
         "per_second=WAIT/S:3, sessions:2, count, seconds, mean_seconds, p50_seconds:7, \
@@ -188,7 +189,7 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
         })
         .collect();
     let names = [left("LOCK", 0), left("MODE", 1), left("PHASE", 5)];
-    Table::of(figures.columns_after(names), rows)
+    Table::from_rows(figures.columns_after(names), rows)
 }
 
 /// Count, time and mean per second, over `seconds`; times in milliseconds.
@@ -203,7 +204,7 @@ fn triple(timing: &Timing, seconds: f64) -> [String; 3] {
 
 /// The per-second table: how long each lock was held, acquired and
 /// waited for, by mode and phase; then the times to read and handle commands.
-pub fn per_second(interval: &Interval, wish: &Wish) -> String {
+pub fn per_second(interval: &Interval, wish: &RowOptions) -> String {
     let mut out = format!(
         "Per second of {:.2} s at level locks (total {:.2} s); TIME and AVG in milliseconds. \
          ACQUIRE includes its waits.\n",
@@ -246,9 +247,9 @@ mod tests {
     use crate::sample;
     use segment::Level;
 
-    fn wish() -> Wish {
+    fn wish() -> RowOptions {
         let filter = String::new();
-        Wish { sort: Sort::Time, reverse: false, filter, idle: false, open: Open::All }
+        RowOptions { sort: Sort::Time, reverse: false, filter, idle: false, open: Open::All }
     }
 
     #[test]
@@ -285,13 +286,13 @@ mod tests {
     fn rows_are_ordered_by_waiting_then_holding() {
         let interval = sample::interval();
         let first = |sort| {
-            let table = lwlocks(&interval, &Wish { sort, ..wish() });
+            let table = lwlocks(&interval, &RowOptions { sort, ..wish() });
             table.rows[0].cells[0].exact()
         };
         assert_eq!(first(Sort::Time), "WALWrite");
         assert_eq!(first(Sort::Count), "ProcArray");
         assert_eq!(first(Sort::Name), "ProcArray");
-        let parse = Wish { filter: "bind".into(), ..wish() };
+        let parse = RowOptions { filter: "bind".into(), ..wish() };
         assert_eq!(lwlocks(&interval, &parse).rows.len(), 1);
     }
 

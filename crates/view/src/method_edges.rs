@@ -112,14 +112,14 @@ pub fn fits(glob: &str, method: &str) -> bool {
 type F = Field<CallsBetween>;
 
 const FIELDS: &[F] = &[
-    F::new("calls", "Count", Unit::Count, |it, _| it.calls.into()),
-    F::new("seconds", "Elapsed", Unit::Seconds, |it, _| it.seconds.into()),
-    F::new("of_callee", "%Callee", Unit::Share, |it, _| it.share.into())
+    F::new("calls", "Count", Unit::Count, |row, _| row.calls.into()),
+    F::new("seconds", "Elapsed", Unit::Seconds, |row, _| row.seconds.into()),
+    F::new("of_callee", "%Callee", Unit::Share, |row, _| row.share.into())
         .help("of the called method's time"),
-    F::new("of_caller", "%Caller", Unit::Share, |it, _| it.share.into())
+    F::new("of_caller", "%Caller", Unit::Share, |row, _| row.share.into())
         .help("of the calling method's time"),
-    F::new("caller", "Caller", Unit::Text, |it, _| caller(it).into()),
-    F::new("callee", "Callee", Unit::Text, |it, _| (&it.callee).into()),
+    F::new("caller", "Caller", Unit::Text, |row, _| caller(row).into()),
+    F::new("callee", "Callee", Unit::Text, |row, _| (&row.callee).into()),
 ];
 
 fn caller(row: &CallsBetween) -> &str {
@@ -140,7 +140,7 @@ pub fn table(rows: &[CallsBetween], of: Of, top: usize) -> Table {
         .take(top)
         .map(|row| Row::new(format!("{} {}", caller(row), row.callee), figures.cells(row, 0.0)));
     let lines = lines.collect();
-    Table::of(figures.columns.clone(), lines)
+    Table::from_rows(figures.columns.clone(), lines)
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
         let mut totals = FunctionTotals::default();
         totals.inclusive.change.count = calls;
         totals.inclusive.change.total = seconds;
-        FunctionRow::of([name, "p"], totals, 1.0)
+        FunctionRow::from_totals([name, "p"], totals, 1.0)
     }
 
     fn edge(caller: &str, callee: &str, count: u64, seconds: f64) -> EdgeRow {

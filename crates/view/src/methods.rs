@@ -94,18 +94,18 @@ pub fn cpu_callees(row: &FunctionRow) -> Option<f64> {
 type F = Field<FunctionRow>;
 
 const FIELDS: &[F] = &[
-    F::new("calls", "Count", Unit::Count, |it, _| it.calls.into()),
-    F::new("thrown", "Thrown", Unit::Count, |it, _| it.thrown.into()),
-    F::new("seconds", "Elapsed", Unit::Seconds, |it, _| it.inclusive.seconds.into()),
-    F::new("exclusive", "Exclusive", Unit::Seconds, |it, _| it.exclusive_seconds.into()),
-    F::new("callees", "Callees", Unit::Seconds, |it, _| callees(it).into()),
-    F::new("bytes", "Bytes", Unit::Bytes, |it, _| it.bytes.into()),
-    F::new("mean", "Mean", Unit::Seconds, |it, _| it.inclusive.mean_seconds.into()),
-    F::new("p99", "p99", Unit::Seconds, |it, _| it.inclusive.p99_seconds.into()),
-    F::new("cpu", "CPU", Unit::Seconds, |it, _| it.cpu_inclusive_seconds.into()),
-    F::new("cpu_exclusive", "CPU excl", Unit::Seconds, |it, _| it.cpu_exclusive_seconds.into()),
-    F::new("cpu_callees", "CPU callees", Unit::Seconds, |it, _| cpu_callees(it).into()),
-    F::new("method", "Method", Unit::Text, |it, _| method(it).into()),
+    F::new("calls", "Count", Unit::Count, |row, _| row.calls.into()),
+    F::new("thrown", "Thrown", Unit::Count, |row, _| row.thrown.into()),
+    F::new("seconds", "Elapsed", Unit::Seconds, |row, _| row.inclusive.seconds.into()),
+    F::new("exclusive", "Exclusive", Unit::Seconds, |row, _| row.exclusive_seconds.into()),
+    F::new("callees", "Callees", Unit::Seconds, |row, _| callees(row).into()),
+    F::new("bytes", "Bytes", Unit::Bytes, |row, _| row.bytes.into()),
+    F::new("mean", "Mean", Unit::Seconds, |row, _| row.inclusive.mean_seconds.into()),
+    F::new("p99", "p99", Unit::Seconds, |row, _| row.inclusive.p99_seconds.into()),
+    F::new("cpu", "CPU", Unit::Seconds, |row, _| row.cpu_inclusive_seconds.into()),
+    F::new("cpu_exclusive", "CPU excl", Unit::Seconds, |row, _| row.cpu_exclusive_seconds.into()),
+    F::new("cpu_callees", "CPU callees", Unit::Seconds, |row, _| cpu_callees(row).into()),
+    F::new("method", "Method", Unit::Text, |row, _| method(row).into()),
 ];
 
 /// `jdbc::PgResultSet.getString(int)`.
@@ -130,7 +130,7 @@ pub fn table(rows: &[FunctionRow], sort: MethodSort, top: usize) -> Table {
     let figures = Picked::of_pane(FIELDS, keys);
     let lines = sort.sorted(rows).into_iter().take(top);
     let lines = lines.map(|row| Row::new(method(row), figures.cells(row, 0.0))).collect();
-    Table::of(figures.columns.clone(), lines)
+    Table::from_rows(figures.columns.clone(), lines)
 }
 
 /// The tables of the original study, with their titles; without CPU times those of elapsed time.
@@ -151,7 +151,7 @@ mod tests {
     fn row(name: &str, exclusive: u64, cpu: Option<u64>) -> FunctionRow {
         let totals =
             FunctionTotals { exclusive, cpu: [cpu, cpu], thrown: 1, ..FunctionTotals::default() };
-        FunctionRow::of([name, "jdbc"], totals, 1e9)
+        FunctionRow::from_totals([name, "jdbc"], totals, 1e9)
     }
 
     #[test]

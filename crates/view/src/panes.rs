@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use segment::interval::{AccountRow, Interval, SessionRow, Timing};
 
-use crate::rows::{accepts, by, left, right, sorted, text, Wish};
-use crate::session::SessionId;
-use crate::statements::{one_line, CurrentRow, Statements};
+use crate::rows::{accepts, by, left, right, sorted, text, RowOptions};
+use crate::session_id::SessionId;
+use crate::statements::{one_line, CurrentRow, StatementsTable};
 use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 use crate::timing;
@@ -36,7 +36,7 @@ fn per_command(seconds: f64, interval: &Interval) -> Cell {
 }
 
 /// Where the time went, by activity and, opened, by phase.
-pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
+pub fn ledger(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(
         timing::FIELDS,
         "per_second:4, mean_seconds:3, p50_seconds:8, p99_seconds:5, max_seconds:7",
@@ -83,7 +83,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
         };
         // All accounts of a row have one activity and so one class.
         let class = accounts.first().filter(|_| !idle).map(|a| a.class);
-        let tone = class.map_or(Tone::Faint, Tone::of);
+        let tone = class.map_or(Tone::Faint, Tone::from_class);
         rows.push(line(key.clone(), [activity.to_string(), phase], timing, tone, many));
         if many && wish.open.shows(&key) {
             let phases = sorted(accounts.clone(), wish, |a, b| {
@@ -103,11 +103,11 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
         Column::new("sessions", "S/S", Unit::Sessions).expendable(1),
         right("US/CMD", 2),
     ]);
-    Table { bars_after: Some(2), ..Table::of(columns, rows) }
+    Table { bars_after: Some(2), ..Table::from_rows(columns, rows) }
 }
 
 /// The waits, over all phases.
-pub fn waits(interval: &Interval, wish: &Wish) -> Table {
+pub fn waits(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(
         timing::FIELDS,
         "count, per_second:5, seconds, mean_seconds, min_seconds:6, p50_seconds:3, \
@@ -134,16 +134,16 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
             let share = if wait.idle { "idle".into() } else { Cell::from(share(busy, interval)) };
             let names = [(&wait.activity).into(), share];
             let cells = figures.cells_after(names, &wait.timing, interval.instrumented_seconds);
-            let tone = if wait.idle { Tone::Faint } else { Tone::of(wait.class) };
+            let tone = if wait.idle { Tone::Faint } else { Tone::from_class(wait.class) };
             Row { tone, ..Row::new(&*wait.activity, cells) }
         })
         .collect();
     let names = [left("WAIT", 0), Column::new("share", "%TIME", Unit::Share).expendable(2)];
-    Table::of(figures.columns_after(names), rows)
+    Table::from_rows(figures.columns_after(names), rows)
 }
 
 /// The commands: times to read and to handle them.
-pub fn commands(interval: &Interval, wish: &Wish) -> Table {
+pub fn commands(interval: &Interval, wish: &RowOptions) -> Table {
     let read = Picked::of_pane(
         timing::FIELDS,
         "count=READ COUNT:4, seconds=READ TOTAL:5, mean_seconds=READ AVERAGE:3, max_seconds=READ MAX:6",
@@ -169,7 +169,7 @@ pub fn commands(interval: &Interval, wish: &Wish) -> Table {
     let mut columns = vec![left("COMMAND", 0)];
     columns.extend(read.columns);
     columns.extend(handle.columns);
-    Table::of(columns, rows)
+    Table::from_rows(columns, rows)
 }
 
 /// The lightweight lock held longest by a session, and how many more it holds.
@@ -198,24 +198,25 @@ type F = Field<SessionRow>;
 
 /// The columns of sessions.
 const SESSIONS: &[F] = &[
-    F::new("pid", "PID", Unit::Number, |it, _| it.pid.to_string().into()),
-    F::new("kind", "KIND", Unit::Text, |it, _| it.kind.as_str().into()).expendable(6),
-    F::new("user", "USER", Unit::Text, |it, _| it.user.as_deref().into()).expendable(5),
-    F::new("database", "DATABASE", Unit::Text, |it, _| it.database.as_deref().into()).expendable(4),
-    F::new("phase", "PHASE", Unit::Text, |it, _| {
-        if it.state == "dead" { "dead" } else { &*it.phase }.into()
+    F::new("pid", "PID", Unit::Number, |row, _| row.pid.to_string().into()),
+    F::new("kind", "KIND", Unit::Text, |row, _| row.kind.as_str().into()).expendable(6),
+    F::new("user", "USER", Unit::Text, |row, _| row.user.as_deref().into()).expendable(5),
+    F::new("database", "DATABASE", Unit::Text, |row, _| row.database.as_deref().into())
+        .expendable(4),
+    F::new("phase", "PHASE", Unit::Text, |row, _| {
+        if row.state == "dead" { "dead" } else { &*row.phase }.into()
     })
     .expendable(2),
-    F::new("activity", "ACTIVITY", Unit::Text, |it, _| (&it.activity).into()),
-    F::new("since", "SINCE", Unit::Seconds, |it, _| it.since_seconds.into()),
-    F::new("transaction", "XACT", Unit::Seconds, |it, _| it.transaction_seconds.into())
+    F::new("activity", "ACTIVITY", Unit::Text, |row, _| (&row.activity).into()),
+    F::new("since", "SINCE", Unit::Seconds, |row, _| row.since_seconds.into()),
+    F::new("transaction", "XACT", Unit::Seconds, |row, _| row.transaction_seconds.into())
         .expendable(4),
-    F::new("busy_share", "%BUSY", Unit::Share, |it, _| of_life(it, it.busy_seconds)),
-    F::new("cpu_share", "%CPU", Unit::Share, |it, _| of_life(it, it.cpu_seconds)).expendable(2),
-    F::new("per_second", "CMD/S", Unit::PerSecond, |it, s| rate(it.commands, s)).expendable(3),
-    F::new("application", "APPLICATION", Unit::Text, |it, _| it.application.as_str().into())
+    F::new("busy_share", "%BUSY", Unit::Share, |row, _| of_life(row, row.busy_seconds)),
+    F::new("cpu_share", "%CPU", Unit::Share, |row, _| of_life(row, row.cpu_seconds)).expendable(2),
+    F::new("per_second", "CMD/S", Unit::PerSecond, |row, s| rate(row.commands, s)).expendable(3),
+    F::new("application", "APPLICATION", Unit::Text, |row, _| row.application.as_str().into())
         .expendable(7),
-    F::new("client", "CLIENT", Unit::Text, |it, _| it.client_address.as_deref().into())
+    F::new("client", "CLIENT", Unit::Text, |row, _| row.client_address.as_deref().into())
         .expendable(8),
 ];
 
@@ -225,7 +226,11 @@ fn of_life(session: &SessionRow, seconds: f64) -> Cell {
 }
 
 /// The sessions and their current activities.
-pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wish) -> Table {
+pub fn sessions(
+    interval: &Interval,
+    statements: Option<&StatementsTable>,
+    wish: &RowOptions,
+) -> Table {
     let figures = Picked::all(SESSIONS);
     let mut columns = figures.columns.clone();
     let holding = interval.sessions.iter().any(|s| !s.holding.is_empty());
@@ -273,8 +278,8 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
         .iter()
         .map(|s| {
             let cells = figures.cells(s, interval.instrumented_seconds);
-            let tone = if s.state == "active" { Tone::of(s.class) } else { Tone::Faint };
-            let mut row = Row { tone, ..Row::new(SessionId::of(s).to_string(), cells) };
+            let tone = if s.state == "active" { Tone::from_class(s.class) } else { Tone::Faint };
+            let mut row = Row { tone, ..Row::new(SessionId::from_row(s).to_string(), cells) };
             if holding {
                 row.cells.push(holds(s).into());
             }
@@ -284,5 +289,5 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
             row
         })
         .collect();
-    Table::of(columns, rows)
+    Table::from_rows(columns, rows)
 }

@@ -3,11 +3,11 @@
 
 use segment::Interval;
 
-use super::rows::{accepts, left, right, texts, Wish};
+use super::rows::{accepts, left, right, texts, RowOptions};
 use super::table::{Row, Table, Tone};
 
 /// The table; idle sessions and background processes only if asked for.
-pub fn population(interval: &Interval, wish: &Wish) -> Table {
+pub fn population(interval: &Interval, wish: &RowOptions) -> Table {
     let shown = interval.population.iter().filter(|it| {
         let busy = it.state != "idle" && it.state != "background";
         (busy || wish.idle) && accepts(wish, &[&it.process, it.state])
@@ -19,7 +19,7 @@ pub fn population(interval: &Interval, wish: &Wish) -> Table {
         ..Row::default()
     });
     let columns = vec![left("KIND", 0), left("STATE", 0), right("SESSIONS", 0)];
-    Table::of(columns, rows.collect())
+    Table::from_rows(columns, rows.collect())
 }
 
 #[cfg(test)]
@@ -41,14 +41,14 @@ mod tests {
         };
         interval.population =
             vec![of("client backend", "active", 7), of("client backend", "idle", 90)];
-        let mut wish = Wish {
+        let mut wish = RowOptions {
             sort: Sort::Time,
             reverse: false,
             filter: String::new(),
             idle: false,
             open: Open::All,
         };
-        let text = |wish: &Wish| population(&interval, wish).text(80);
+        let text = |wish: &RowOptions| population(&interval, wish).text(80);
         assert_eq!(
             text(&wish),
             "KIND            STATE   SESSIONS\nclient backend  active         7\n"

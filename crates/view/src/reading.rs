@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::blocking::Forest;
 use crate::io::Io;
-use crate::session::Opened;
-use crate::statements::Statements;
+use crate::session_id::Opened;
+use crate::statements::StatementsTable;
 use crate::vacuum::Vacuum;
 
 /// An interval, as the views get it.
@@ -17,7 +17,7 @@ pub struct Reading {
     #[serde(flatten)]
     pub interval: Interval,
     /// The statements; `None`: the segment has none, or nobody asked for them.
-    pub statements: Option<Statements>,
+    pub statements: Option<StatementsTable>,
     /// The storage side; `None`: nobody asked for it.
     pub io: Option<Io>,
     /// Who blocks whom at its end; `None`: nobody asked for it.
@@ -44,7 +44,7 @@ pub struct Reading {
 
 impl Reading {
     /// Without all that is optional.
-    pub fn of(interval: Interval) -> Reading {
+    pub fn new(interval: Interval) -> Reading {
         Reading {
             interval,
             statements: None,
@@ -66,7 +66,7 @@ pub struct Recent {
     /// The ledger.
     pub interval: Interval,
     /// The statements; `None`: nobody asked for them.
-    pub statements: Option<Statements>,
+    pub statements: Option<StatementsTable>,
 }
 
 /// What distinguishes a recorded interval from a live one.

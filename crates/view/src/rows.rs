@@ -11,7 +11,7 @@ use crate::Sort;
 
 /// How to choose and order a pane's rows.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct RowOptions {
     /// Order of the rows.
     pub sort: Sort,
     /// Whether to reverse the order.
@@ -75,7 +75,7 @@ pub(crate) fn by(sort: &Sort, a: (&Timing, &str), b: (&Timing, &str)) -> Orderin
 
 pub(crate) fn sorted<T>(
     mut rows: Vec<T>,
-    wish: &Wish,
+    wish: &RowOptions,
     order: impl Fn(&T, &T) -> Ordering,
 ) -> Vec<T> {
     rows.sort_by(order);
@@ -85,6 +85,6 @@ pub(crate) fn sorted<T>(
     rows
 }
 
-pub(crate) fn accepts(wish: &Wish, texts: &[&str]) -> bool {
+pub(crate) fn accepts(wish: &RowOptions, texts: &[&str]) -> bool {
     wish.filter.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wish.filter))
 }

@@ -26,7 +26,8 @@ use segment::{
 use super::blocking::{Forest, Party, Wait};
 use super::io::{Checkpoint, Io, RelationNames, Running, Tablespaces};
 use super::statements::{
-    ActivityRow, Bucket, CurrentRow, Moments, Quantiles, Split, StatementRow, Statements, TableRow,
+    ActivityRow, Bucket, CurrentRow, Moments, Quantiles, Split, StatementFigures, StatementsTable,
+    TableRow,
 };
 use crate::events::Row;
 use crate::Reading;
@@ -35,7 +36,7 @@ fn account(name: &str, values: &[u64]) -> AccountRow {
     let total = total(values.iter().copied());
     let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
     let stat = Stat::new(name.to_string(), StatKind::Account, "ticks".to_string());
-    AccountRow::of(&stat, total, &clock)
+    AccountRow::from_total(&stat, total, &clock)
 }
 
 fn timing(count: u64, seconds: f64) -> Timing {
@@ -73,13 +74,13 @@ fn total(values: impl Iterator<Item = u64> + Clone) -> Total {
 fn lwlock(lock: &str, mode: &str, phase: &str, parts: [(u64, u64); 3], failed: u64) -> LwlockRow {
     let [held, acquire, wait] =
         parts.map(|(count, ms)| total((0..count).map(move |_| ms * 1_000_000 / count)));
-    LwlockRow::of([lock, mode, phase], LwlockTotals { held, acquire, wait, failed }, 1e9)
+    LwlockRow::from_totals([lock, mode, phase], LwlockTotals { held, acquire, wait, failed }, 1e9)
 }
 
 fn function(name: &str, phase: &str, calls: &[u64], exclusive: u64, counted: u64) -> FunctionRow {
     let inclusive = total(calls.iter().copied());
     let totals = FunctionTotals { inclusive, exclusive, counted, ..FunctionTotals::default() };
-    FunctionRow::of([name, phase], totals, 1e9)
+    FunctionRow::from_totals([name, phase], totals, 1e9)
 }
 
 fn edge(caller: &str, callee: &str, count: u64, seconds: f64) -> EdgeRow {
@@ -122,7 +123,7 @@ pub fn reading() -> Reading {
         statements: Some(statements()),
         io: Some(io()),
         asked: true,
-        ..Reading::of(interval())
+        ..Reading::new(interval())
     }
 }
 
@@ -177,7 +178,7 @@ fn file(names: [&str; 3], count: u64, us: u64, bytes: u64, sequential: u64) -> F
         sequential,
         seconds: all.change.total as f64 * 1e-9,
     };
-    FileRow::of(names, FileTotals { all, failed: 0 }, vec![phase], 1e9)
+    FileRow::from_totals(names, FileTotals { all, failed: 0 }, vec![phase], 1e9)
 }
 
 fn files() -> Vec<FileRow> {
@@ -237,7 +238,7 @@ pub fn io() -> Io {
             during: None,
         }),
         checkpoint: Payload::of_text(EventKind::Checkpoint, ended)
-            .and_then(|payload| Checkpoint::of(&payload, Some(1_700_000_000.0 - 301.0))),
+            .and_then(|payload| Checkpoint::from_payload(&payload, Some(1_700_000_000.0 - 301.0))),
         slow: vec![
             row(EventKind::Slow, 75.0, "client backend", "Lock:transactionid: 1.500 s"),
             row(EventKind::Slow, 2.5, "checkpointer", "sync: 7.020 s: pg_xact/000C"),
@@ -291,12 +292,17 @@ fn activity(phase: &str, activity: &str, count: u64, seconds: f64) -> ActivityRo
     ActivityRow { phase: phase.into(), activity: activity.into(), class, count, seconds }
 }
 
-fn statement(id: u64, query: &str, calls: &[u64], activities: Vec<ActivityRow>) -> StatementRow {
+fn statement(
+    id: u64,
+    query: &str,
+    calls: &[u64],
+    activities: Vec<ActivityRow>,
+) -> StatementFigures {
     let total = total(calls.iter().copied());
     let clock = Clock::new(Path::new(""), ClockKind::Monotonic, 0, 0, false).unwrap();
     let timing = account("execute::cpu", calls).timing;
     let quantile = |q| total.quantile(q).map(|ticks| ticks as f64 * 1e-9);
-    StatementRow {
+    StatementFigures {
         key: StatementKey { id, database_id: 5, user_id: 10, toplevel: true },
         queryid: (id != 0).then_some(id as i64),
         toplevel: true,
@@ -306,7 +312,7 @@ fn statement(id: u64, query: &str, calls: &[u64], activities: Vec<ActivityRow>) 
         query_bytes: query.len() as u32,
         calls: timing.count,
         seconds: activities.iter().map(|a| a.seconds).sum(),
-        split: Split::of(&activities),
+        split: Split::from_activities(&activities),
         activities,
         execution: Moments {
             count: timing.count,
@@ -328,12 +334,12 @@ fn statement(id: u64, query: &str, calls: &[u64], activities: Vec<ActivityRow>) 
         last_seen: (id != 0).then_some(1_700_000_000.0 - 0.25),
         histogram: Bucket::all(&total.histogram, &clock),
         seconds_per_tick: 1e-9,
-        ..StatementRow::default()
+        ..StatementFigures::default()
     }
 }
 
 /// Three statements, one nested in another, and the unidentified ones.
-pub fn statements() -> Statements {
+pub fn statements() -> StatementsTable {
     let us = 1_000;
     let calls: Vec<u64> = (0..2000u64).map(|n| 90 * us + n * n * 20).collect();
     let text = "UPDATE accounts\n   SET balance = balance + $1\n WHERE id = $2";
@@ -385,7 +391,7 @@ pub fn statements() -> Statements {
         activity("execute", "LWLock:WALWrite", 7, 0.009),
         activity("execute", "cpu", 5, 0.003),
     ];
-    Statements {
+    StatementsTable {
         time: 1_700_000_000.0,
         interval_seconds: Some(1.0),
         seconds,
@@ -397,11 +403,11 @@ pub fn statements() -> Statements {
             queryid: Some(0xC0FF_EE00_C0FF_EE00_u64 as i64),
             query: Some(text.into()),
             seconds: 0.012,
-            split: Split::of(&running),
+            split: Split::from_activities(&running),
             activities: running,
         }],
         rows,
-        ..Statements::default()
+        ..StatementsTable::default()
     }
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The page of one session: who it is, what it executes, what it did, whom it blocks and who blocks it.
 
-use std::fmt;
-use std::str::FromStr;
-
 use segment::interval::{SessionAccount, SessionRow};
 
+pub use super::session_id::{Opened, SessionId};
 use crate::blocking::{session_name, Forest, Party};
 use crate::rows::{left, right};
 use crate::statements::Section;
@@ -13,64 +11,6 @@ use crate::table::{Column, Row, Table, Tone, Unit};
 use crate::units::{duration, percent, whole};
 use crate::Reading;
 use segment::WaitClass;
-
-/// A session, as distinct from later ones with the same pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionId {
-    /// Its process.
-    pub pid: i32,
-    /// Its slot, and its ordinal among the owners of that; of a recorded session 0.
-    pub slot: u32,
-    /// See `slot`.
-    pub generation: u32,
-}
-
-impl SessionId {
-    /// Of a row.
-    pub fn of(row: &SessionRow) -> SessionId {
-        SessionId { pid: row.pid, slot: row.slot, generation: row.generation }
-    }
-
-    /// Its row.
-    pub fn row_of(self, sessions: &[SessionRow]) -> Option<&SessionRow> {
-        sessions.iter().find(|row| SessionId::of(row) == self)
-    }
-}
-
-/// The key of its row in a table.
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.pid, self.slot, self.generation)
-    }
-}
-
-impl FromStr for SessionId {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(key: &str) -> Result<SessionId, Self::Err> {
-        let mut words = key.split(' ').map(|word| word.parse::<i64>());
-        let mut next = || words.next().unwrap_or(Ok(0));
-        let (pid, slot, generation) = (next()?, next()?, next()?);
-        Ok(SessionId {
-            pid: i32::try_from(pid).unwrap_or(0),
-            slot: u32::try_from(slot).unwrap_or(0),
-            generation: u32::try_from(generation).unwrap_or(0),
-        })
-    }
-}
-
-/// What an interval does not have of each session, but of the one whose page is shown.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Opened {
-    /// Which.
-    pub id: SessionId,
-    /// Its accounts since its start or the last reset, most time first; empty: not known.
-    pub accounts: Vec<SessionAccount>,
-    /// The statement that it executes, or else the last one; `None`: not known.
-    pub queryid: Option<i64>,
-    /// Its text.
-    pub query: Option<String>,
-}
 
 /// The page of a session; empty if the interval does not have it.
 pub fn page(reading: &Reading, id: SessionId) -> Vec<Section> {
@@ -231,7 +171,7 @@ fn activities(accounts: &[SessionAccount]) -> Table {
         Column::new("share", "%TIME", Unit::Share),
         right("ENDED", 1),
     ];
-    let sum: f64 = accounts.iter().map(|it| it.seconds).sum();
+    let sum: f64 = accounts.iter().map(|account| account.seconds).sum();
     let row = |it: &SessionAccount| {
         let cells = vec![
             (&it.phase).into(),
@@ -242,11 +182,11 @@ fn activities(accounts: &[SessionAccount]) -> Table {
         ];
         let tone = match it.idle {
             true => Tone::Faint,
-            false => Tone::of(WaitClass::of_name(&it.activity)),
+            false => Tone::from_class(WaitClass::of_name(&it.activity)),
         };
         Row { tone, ..Row::new(format!("{} {}", it.phase, it.activity), cells) }
     };
-    Table::of(columns, accounts.iter().map(row).collect())
+    Table::from_rows(columns, accounts.iter().map(row).collect())
 }
 
 #[cfg(test)]
@@ -278,7 +218,7 @@ mod tests {
         let row = &mut reading.interval.sessions[0];
         row.accounts = vec![account("execute", "cpu", 0.6), account("execute", "Lock:tuple", 0.2)];
         row.pid = 4304;
-        let id = SessionId::of(row);
+        let id = SessionId::from_row(row);
         reading.opened = Some(Opened {
             id,
             accounts: vec![account("idle", "Client:ClientRead", 30.0)],
@@ -330,7 +270,7 @@ mod tests {
         reading.statements = None;
         let row = &mut reading.interval.sessions[0];
         (row.lived_seconds, row.busy_seconds, row.cpu_seconds) = (0.5, 0.25, 0.125);
-        let id = SessionId::of(row);
+        let id = SessionId::from_row(row);
         let opened =
             |id| Opened { id, accounts: Vec::new(), queryid: None, query: Some("select 7".into()) };
         reading.opened = Some(opened(id));

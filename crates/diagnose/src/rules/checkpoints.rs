@@ -17,7 +17,9 @@ pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
     let forced: Vec<&Checkpoint> = case
         .checkpoints
         .iter()
-        .filter(|it| it.reason == "wal" && it.interval_seconds.is_some_and(|s| s < OFTEN))
+        .filter(|checkpoint| {
+            checkpoint.reason == "wal" && checkpoint.interval_seconds.is_some_and(|s| s < OFTEN)
+        })
         .collect();
     let Some(last) = forced.last() else { return Vec::new() };
     let apart =

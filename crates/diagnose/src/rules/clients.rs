@@ -156,7 +156,7 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
     const MANY: f64 = 5.0;
 
     // Parallel workers end, too, but no client has sent them Terminate.
-    let ends = case.interval().commands.iter().find(|it| it.kind == "Terminate");
+    let ends = case.interval().commands.iter().find(|command| command.kind == "Terminate");
     let ended = ends.map_or(0, |it| it.read.count);
     let rate = ended as f64 / case.length();
     let seconds = case.seconds_of(|a| matches!(&*a.phase, "startup" | "terminate"));

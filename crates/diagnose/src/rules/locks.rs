@@ -54,7 +54,8 @@ fn blocker(forest: &Forest) -> Option<(String, Vec<String>)> {
 
 /// The session right behind the root for which most others wait, too, as for DDL that waits for a reader.
 fn queue(root: &Party) -> Option<(&Party, &Wait)> {
-    let middle = root.blocks.iter().filter(|it| it.waiters > 0).max_by_key(|it| it.waiters)?;
+    let middle =
+        root.blocks.iter().filter(|block| block.waiters > 0).max_by_key(|it| it.waiters)?;
     Some((middle, middle.wait.as_ref()?))
 }
 

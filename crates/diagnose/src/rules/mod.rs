@@ -10,10 +10,12 @@ mod memory;
 mod plans;
 mod reads;
 mod statements;
+mod threshold;
 mod vacuum;
 
 use crate::case::Case;
 use crate::diagnosis::Diagnosis;
+use threshold::{matters, much};
 
 /// A rule.
 type Find = fn(&Case<'_>) -> Vec<Diagnosis>;
@@ -41,18 +43,3 @@ pub const ALL: &[Find] = &[
     ledger::unexplained,
     memory::small_file_system,
 ];
-
-/// What takes less than this many sessions on average is no trouble for anybody, whatever part of the load it is ...
-const SESSIONS: f64 = 0.05;
-/// ... nor what takes less time than this in a short interval, seconds.
-const SHORT: f64 = 0.2;
-
-/// Whether `seconds` are much by themselves.
-fn much(case: &Case<'_>, seconds: f64) -> bool {
-    seconds >= (SESSIONS * case.length()).max(SHORT)
-}
-
-/// Whether `seconds` are much by themselves, and at least this part of the load.
-fn matters(case: &Case<'_>, seconds: f64, part: f64) -> bool {
-    much(case, seconds) && seconds >= part * case.load()
-}

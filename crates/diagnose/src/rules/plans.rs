@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Plans: one that has changed for the worse, and what a plan says about a missing index.
 
-use view::statements::{PlanRow, StatementRow};
+use view::statements::{PlanRow, StatementFigures};
 use view::units::{count, duration, percent, whole};
 
 use super::matters;
@@ -56,7 +56,7 @@ pub fn changed(case: &Case<'_>) -> Vec<Diagnosis> {
 }
 
 /// The plan that the statement uses now, and the best of those that it used before that one came.
-fn change<'p>(plans: &'p [PlanRow], row: &StatementRow) -> Option<(&'p PlanRow, &'p PlanRow)> {
+fn change<'p>(plans: &'p [PlanRow], row: &StatementFigures) -> Option<(&'p PlanRow, &'p PlanRow)> {
     let of_row = || plans.iter().filter(|plan| plan.key == row.key);
     let now = of_row().max_by(|a, b| a.last_noted.total_cmp(&b.last_noted))?;
     let before = of_row().filter(|plan| plan.first_noted < now.first_noted);
@@ -81,14 +81,15 @@ pub(super) enum Reads {
 }
 
 /// How the statement reads its tables, by the plan that it used last.
-pub(super) fn reads(plans: &[PlanRow], row: &StatementRow) -> Reads {
+pub(super) fn reads(plans: &[PlanRow], row: &StatementFigures) -> Reads {
     let of_row = plans.iter().filter(|plan| plan.key == row.key);
     let Some(plan) = of_row.max_by(|a, b| a.last_noted.total_cmp(&b.last_noted)) else {
         return Reads::Unknown;
     };
     let nodes = plan.nodes();
-    let scans = nodes.iter().filter(|it| it.contains("Scan"));
-    let filtered = nodes.iter().filter(|it| it.contains("Seq Scan on ") && it.contains("[filter]"));
+    let scans = nodes.iter().filter(|node| node.contains("Scan"));
+    let filtered =
+        nodes.iter().filter(|node| node.contains("Seq Scan on ") && node.contains("[filter]"));
     let largest = filtered.filter_map(|it| {
         let (_, after) = it.split_once("Seq Scan on ")?;
         let (table, rest) = after.split_once(" [")?;

@@ -6,18 +6,18 @@ use super::plans::{self, Reads};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Rule};
 use segment::wait_names;
-use view::statements::{beginning, StatementRow};
+use view::statements::{beginning, StatementFigures};
 use view::units::{bytes, clause, count, duration, percent, whole};
 
 const BLOCK: f64 = 8192.0;
 
 /// The statements that clients sent and that took time, most first.
-fn rows<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c StatementRow> {
+fn rows<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c StatementFigures> {
     case.statement_rows().filter(|row| row.execution.count > 0)
 }
 
 /// Whether it wrote temporary files.
-fn spills(row: &StatementRow) -> bool {
+fn spills(row: &StatementFigures) -> bool {
     row.temp_bytes > 0 || row.blocks.temp_written > 0
 }
 
@@ -31,7 +31,7 @@ pub fn missing_index(case: &Case<'_>) -> Vec<Diagnosis> {
     const A_ROW: f64 = 100.0;
 
     // What it sorts or hashes beyond work_mem is the next rule's.
-    let suspect = |row: &&StatementRow| {
+    let suspect = |row: &&StatementFigures| {
         let calls = row.calls.max(1) as f64;
         let blocks = (row.blocks.shared_hit + row.blocks.shared_read) as f64;
         matters(case, row.seconds, MUCH)
@@ -113,7 +113,7 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the load.
     const MUCH: f64 = 0.2;
 
-    let with: Vec<&StatementRow> = rows(case).filter(|row| spills(row)).collect();
+    let with: Vec<&StatementFigures> = rows(case).filter(|row| spills(row)).collect();
     let seconds: f64 = with.iter().map(|row| row.seconds).sum();
     let Some(worst) = with.first().filter(|_| matters(case, seconds, MUCH)) else {
         return Vec::new();

@@ -5,7 +5,7 @@ use segment::clients::ClientActivity;
 use segment::interval::{SessionAccount, SessionRow};
 
 use view::blocking::{Forest, Party, Wait};
-use view::statements::{PlanRow, Statements};
+use view::statements::{PlanRow, StatementsTable};
 
 use super::rules::{account, case, full_scan, interval, rules};
 use super::*;
@@ -15,7 +15,7 @@ fn ledger(accounts: &[(&str, u64, f64)]) -> Vec<Rule> {
     rules(&diagnose(&case(&interval(accounts))))
 }
 
-fn of_statements(load: f64, statements: &Statements) -> Vec<Diagnosis> {
+fn of_statements(load: f64, statements: &StatementsTable) -> Vec<Diagnosis> {
     let interval = interval(&[("execute::cpu", 100, load)]);
     diagnose(&Case { statements: Some(statements), ..case(&interval) })
 }
@@ -125,7 +125,10 @@ fn a_lock_wait_is_long_from_5_s_on_and_its_root_is_named() {
         let mut forest = view::sample::blocking();
         forest.roots.push(Party { waiters: 1, ..Party::default() });
         let queue = &mut forest.roots[0].blocks[0];
-        queue.blocks.iter_mut().for_each(|it| it.wait.as_mut().unwrap().seconds = seconds / 2.0);
+        queue
+            .blocks
+            .iter_mut()
+            .for_each(|block| block.wait.as_mut().unwrap().seconds = seconds / 2.0);
         queue.wait = Some(Wait { seconds, ..queue.wait.take().unwrap() });
         let interval = interval(&[("execute::cpu", 9, 10.0)]);
         diagnose(&Case { blocking: Some(&forest), ..case(&interval) })
@@ -248,7 +251,7 @@ fn planning_is_long_if_it_is_longer_than_executing() {
     assert_eq!(found(2.99, 1.0), []);
 }
 
-fn plan(statements: &Statements, noted: [f64; 2], mean_seconds: f64, plan: &str) -> PlanRow {
+fn plan(statements: &StatementsTable, noted: [f64; 2], mean_seconds: f64, plan: &str) -> PlanRow {
     PlanRow {
         key: statements.rows[0].key,
         queryid: 1,
@@ -269,7 +272,7 @@ fn plan(statements: &Statements, noted: [f64; 2], mean_seconds: f64, plan: &str)
 fn a_plan_is_worse_from_three_times_and_a_millisecond_on() {
     let mut statements = full_scan(1.0);
     (statements.rows[0].blocks.shared_hit, statements.time) = (0, 100.0);
-    let found = |plans: &[PlanRow], statements: &Statements| {
+    let found = |plans: &[PlanRow], statements: &StatementsTable| {
         let interval = interval(&[("execute::cpu", 100, 10.0)]);
         diagnose(&Case { statements: Some(statements), plans, ..case(&interval) })
     };
@@ -294,7 +297,7 @@ fn a_plan_is_worse_from_three_times_and_a_millisecond_on() {
     assert_eq!(found(&with_key(&statements), &statements), []);
 }
 
-fn with_key(statements: &Statements) -> [PlanRow; 2] {
+fn with_key(statements: &StatementsTable) -> [PlanRow; 2] {
     [
         plan(statements, [60.0, 90.0], 0.003, "Seq Scan on t"),
         plan(statements, [1.0, 2.0], 0.001, "Index Scan"),
@@ -308,8 +311,8 @@ fn forced_checkpoints_come_too_often_below_a_minute() {
         seconds: 9.0,
         longest_sync_seconds: apart / 100.0,
         longest_sync_file: Some("base/5/2619".into()),
-        before: Some(ClientActivity::of(10.0, 1000, 1.0)),
-        during: Some(ClientActivity::of(10.0, 500, handled)),
+        before: Some(ClientActivity::from_totals(10.0, 1000, 1.0)),
+        during: Some(ClientActivity::from_totals(10.0, 500, handled)),
         ..checkpoint("wal", apart)
     };
     let found = |checkpoints: &[Checkpoint]| {
@@ -450,7 +453,7 @@ fn vacuum_is_late_after_ten_minutes_and_five_times_its_threshold() {
 #[test]
 fn a_case_has_the_checkpoint_of_the_last_minute() {
     let mut reading = view::sample::reading();
-    let count = |reading: &view::Reading| Case::of(reading).checkpoints.len();
+    let count = |reading: &view::Reading| Case::from_reading(reading).checkpoints.len();
     let mut at = |interval: f64, ago: f64| {
         reading.interval.interval_seconds = interval;
         let last = reading.io.as_mut().unwrap().checkpoint.as_mut().unwrap();
@@ -505,22 +508,24 @@ fn an_answer_indents_consequences_and_separates_diagnoses() {
     let ended = Some(reading.interval.time);
     io.checkpoint = Some(Checkpoint { ended, ..checkpoint("wal", 10.0) });
     reading.statements = None;
-    let lines = Answer::of(&reading).lines(1000);
-    let begins: Vec<_> =
-        lines.iter().map(|it| (it.strong, it.text.chars().take(26).collect::<String>())).collect();
+    let lines = Diagnoses::examine(&reading).lines(1000);
+    let begins: Vec<_> = lines
+        .iter()
+        .map(|line| (line.strong, line.text.chars().take(26).collect::<String>()))
+        .collect();
     let at = |n: usize| (begins[n].0, begins[n].1.as_str());
     assert_eq!(at(0), (true, "1. Checkpoints come every "));
     assert_eq!(at(1), (false, "   5 s of the sessions' ti"));
-    let second = begins.iter().position(|it| it.1.starts_with("   2. ")).unwrap();
+    let second = begins.iter().position(|begin| begin.1.starts_with("   2. ")).unwrap();
     assert_eq!(at(second - 1), (false, ""));
     assert_eq!(at(second), (true, "   2. As a consequence: Co"));
     assert_eq!(at(second + 1), (false, "      5 s of the sessions'"));
     assert_eq!(begins.last().unwrap().1, "      The cause is certain");
     reading.uncovered_processes = Some(1);
-    assert!(Answer::of(&reading)
+    assert!(Diagnoses::examine(&reading)
         .uncovered()
         .unwrap()
         .starts_with("1 process of the server is not"));
     reading.uncovered_processes = Some(0);
-    assert_eq!(Answer::of(&reading).uncovered(), None);
+    assert_eq!(Diagnoses::examine(&reading).uncovered(), None);
 }

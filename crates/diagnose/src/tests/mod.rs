@@ -62,7 +62,7 @@ fn a_consequence_comes_right_behind_its_cause() {
     let cause = with.iter().position(|it| *it == (Rule::Checkpoints, None)).unwrap();
     let effects = &with[cause + 1..];
     assert!(effects.contains(&(Rule::Commits, Some(Rule::Checkpoints))), "{with:?}");
-    let of_others = effects.iter().position(|it| it.1.is_none()).unwrap_or(effects.len());
+    let of_others = effects.iter().position(|effect| effect.1.is_none()).unwrap_or(effects.len());
     assert!(effects[of_others..].iter().all(|it| it.1 != Some(Rule::Checkpoints)), "{with:?}");
 }
 
@@ -92,7 +92,7 @@ fn table(vacuumed_seconds_ago: Option<f64>) -> Table {
 fn of_vacuum(table: Table, holders: &[Holder]) -> Vec<String> {
     let vacuum = Vacuum { tables: vec![table], holders: holders.to_vec() };
     let reading = view::sample::reading();
-    let case = Case { vacuum: Some(&vacuum), ..Case::of(&reading) };
+    let case = Case { vacuum: Some(&vacuum), ..Case::from_reading(&reading) };
     let all = diagnose(&case).into_iter();
     all.filter(|it| it.rule == Rule::Vacuum).map(|it| it.text).collect()
 }
@@ -169,7 +169,7 @@ fn what_is_certain_comes_before_what_is_possible_and_takes_little() {
     let statements = rules::full_scan(1.0);
     let mut interval = rules::interval(&[("execute::cpu", 1, 1.5)]);
     let vacuum = dead_rows();
-    let order = |interval: &Interval, statements: &view::statements::Statements| {
+    let order = |interval: &Interval, statements: &view::statements::StatementsTable| {
         let case =
             Case { statements: Some(statements), vacuum: Some(&vacuum), ..rules::case(interval) };
         diagnose(&case).into_iter().map(|it| it.rule).collect::<Vec<_>>()

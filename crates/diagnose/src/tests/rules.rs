@@ -6,7 +6,7 @@ use segment::directory::{Stat, StatKind};
 use segment::interval::{AccountRow, ClockInfo};
 use segment::kernel::KernelView;
 use segment::{Histogram, Interval};
-use view::statements::Statements;
+use view::statements::StatementsTable;
 
 use crate::{diagnose, Case, Diagnosis, Rule};
 
@@ -17,7 +17,7 @@ pub(super) fn account((name, count, seconds): (&str, u64, f64)) -> AccountRow {
     let stat = Stat::new(name.to_string(), StatKind::Account, "ticks".to_string());
     let change = Change { count, total: (seconds * 1e9) as u64, ..Change::default() };
     let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
-    AccountRow::of(&stat, Total { change, histogram: Histogram::new() }, &clock)
+    AccountRow::from_total(&stat, Total { change, histogram: Histogram::new() }, &clock)
 }
 
 /// Ten seconds with these accounts (name, number, seconds) and nothing else.
@@ -47,7 +47,7 @@ pub(super) fn case(interval: &Interval) -> Case<'_> {
 }
 
 /// One statement that reads 10,000 blocks for a row, and took this long.
-pub(super) fn full_scan(seconds: f64) -> Statements {
+pub(super) fn full_scan(seconds: f64) -> StatementsTable {
     let mut statements = view::sample::statements();
     statements.rows.truncate(1);
     let row = &mut statements.rows[0];
@@ -58,7 +58,7 @@ pub(super) fn full_scan(seconds: f64) -> Statements {
 }
 
 /// What is found of these accounts.
-fn of(accounts: &[(&str, u64, f64)]) -> Vec<Diagnosis> {
+fn diagnose_accounts(accounts: &[(&str, u64, f64)]) -> Vec<Diagnosis> {
     diagnose(&case(&interval(accounts)))
 }
 
@@ -70,17 +70,17 @@ pub(super) fn rules(found: &[Diagnosis]) -> Vec<Rule> {
 fn is_silent_about_little(accounts: &[(&str, u64, f64)]) {
     let little: Vec<_> =
         accounts.iter().map(|(name, n, seconds)| (*name, n / 100, seconds / 100.0)).collect();
-    assert_eq!(rules(&of(&little)), []);
+    assert_eq!(rules(&diagnose_accounts(&little)), []);
 }
 
 #[test]
 fn standbys_that_commits_wait_for() {
     let accounts = [("commit::wait::IPC:SyncRep", 100, 8.0), ("execute::cpu", 100, 2.0)];
-    let found = of(&accounts);
+    let found = diagnose_accounts(&accounts);
     assert_eq!(rules(&found), [Rule::Replication]);
     assert!(found[0].text.contains("80.0 % of the sessions' time"), "{}", found[0].text);
     is_silent_about_little(&accounts);
-    assert_eq!(rules(&of(&[accounts[1]])), []);
+    assert_eq!(rules(&diagnose_accounts(&[accounts[1]])), []);
 }
 
 /// A wait that goes on is in the total, and has no figures of its own yet.
@@ -182,25 +182,25 @@ fn the_size_of_temporary_files_is_not_what_is_written_to_them() {
 #[test]
 fn a_log_that_takes_no_messages() {
     let accounts = [("execute::wait::Call:log_pipe", 100, 8.0), ("execute::cpu", 100, 2.0)];
-    let found = of(&accounts);
+    let found = diagnose_accounts(&accounts);
     assert_eq!(rules(&found), [Rule::LogPipe]);
     assert!(found[0].text.contains("80.0 % of their time"), "{}", found[0].text);
     is_silent_about_little(&accounts);
-    assert_eq!(rules(&of(&[accounts[1]])), []);
+    assert_eq!(rules(&diagnose_accounts(&[accounts[1]])), []);
 }
 
 #[test]
 fn slow_reads_are_the_device_and_many_fast_ones_are_misses() {
     let cpu = ("execute::cpu", 100, 1.0);
     let slow = [("execute::wait::IO:DataFileRead", 100, 2.0), cpu];
-    let found = of(&slow);
+    let found = diagnose_accounts(&slow);
     assert_eq!(rules(&found), [Rule::SlowDevice]);
     assert!(found[0].text.contains("slow: 20 ms each"), "{}", found[0].text);
     // Which files they are.
     let evidence = found[0].evidence.join(" ");
     assert!(evidence.contains("Slowest reads: files main in tablespace 16385, "), "{evidence}");
     let many = [("execute::wait::IO:DataFileRead", 20_000, 2.0), cpu];
-    let found = of(&many);
+    let found = diagnose_accounts(&many);
     assert_eq!(rules(&found), [Rule::BufferMisses]);
     assert!(found[0].text.contains("2k/s, 100 us each"), "{}", found[0].text);
     is_silent_about_little(&slow);
@@ -212,7 +212,7 @@ fn planning_that_takes_longer_than_executing() {
     let interval = interval(&[("simple query::cpu", 1000, 5.0)]);
     let mut statements = view::sample::statements();
     statements.rows.truncate(1);
-    let planned = |statements: &mut Statements, planning: f64| {
+    let planned = |statements: &mut StatementsTable, planning: f64| {
         let row = &mut statements.rows[0];
         (row.planning.seconds, row.execution.seconds) = (planning, 1.0);
         let case = Case { statements: Some(statements), ..case(&interval) };
@@ -353,7 +353,7 @@ fn what_tally_itself_does_counts_in_no_share() {
     whole.others = Some(Box::new(interval(&[])));
     assert_eq!(rules(&diagnose(&case(&whole))), []);
     let mut statements = full_scan(1.0);
-    let found = |statements: &Statements| {
+    let found = |statements: &StatementsTable| {
         let interval = interval(&[("execute::cpu", 10, 1.0)]);
         rules(&diagnose(&Case { statements: Some(statements), ..case(&interval) }))
     };

@@ -63,7 +63,7 @@ fn put(column: &mut ColumnWriter<'_>, cells: &Cells) -> Result<(), ParquetError>
             to.write_batch(&values, Some(&levels), None)?;
         }
         (ColumnWriter::Int64ColumnWriter(to), cells) => {
-            let numbers = Numbers::of(cells).ok_or_else(other_kind)?;
+            let numbers = Numbers::from_cells(cells).ok_or_else(other_kind)?;
             let (defined, repeated) = (numbers.defined.as_deref(), numbers.repeated.as_deref());
             to.write_batch(&numbers.values, defined, repeated)?;
         }

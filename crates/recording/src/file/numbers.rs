@@ -17,7 +17,7 @@ pub(super) struct Numbers<'c> {
 
 impl<'c> Numbers<'c> {
     /// `None`: a column of another type.
-    pub fn of(cells: &'c Cells) -> Option<Numbers<'c>> {
+    pub fn from_cells(cells: &'c Cells) -> Option<Numbers<'c>> {
         match cells {
             Cells::Long(cells) => Some(Numbers {
                 values: Cow::Borrowed(cells),

@@ -48,7 +48,7 @@ pub(crate) fn read_columns(
         let limit = Limit::of_file(file.metadata()?.len());
         let reader = SerializedFileReader::new(file)?;
         let metadata = reader.metadata().file_metadata();
-        let mut series = FileSeries::of(metadata);
+        let mut series = FileSeries::from_metadata(metadata);
         let positions: HashMap<String, usize> = (0..)
             .zip(metadata.schema_descr().columns())
             .filter_map(|(at, column)| {
@@ -136,7 +136,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(&mut self, bytes: &ByteArray) -> Arc<str> {
+    fn intern(&mut self, bytes: &ByteArray) -> Arc<str> {
         if let Some(text) = self.known.get(bytes.data()) {
             return text.clone();
         }
@@ -158,7 +158,7 @@ fn get(reader: ColumnReader, shape: Shape, rows: usize) -> Result<Cells, Parquet
         Shape::Bool => Cells::Bool(all::<BoolType>(reader, rows)?.values),
         Shape::Text => {
             let read = all::<ByteArrayType>(reader, rows)?;
-            Cells::Text(read.values.iter().map(|bytes| texts.of(bytes)).collect())
+            Cells::Text(read.values.iter().map(|bytes| texts.intern(bytes)).collect())
         }
         Shape::OptLong => {
             let read = all::<Int64Type>(reader, rows)?;
@@ -166,7 +166,7 @@ fn get(reader: ColumnReader, shape: Shape, rows: usize) -> Result<Cells, Parquet
         }
         Shape::OptText => {
             let read = all::<ByteArrayType>(reader, rows)?;
-            let texts = read.values.iter().map(|bytes| texts.of(bytes));
+            let texts = read.values.iter().map(|bytes| texts.intern(bytes));
             Cells::OptText(optional(&read.defined, texts))
         }
         Shape::Longs => {

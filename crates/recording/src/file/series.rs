@@ -23,7 +23,7 @@ pub(super) struct FileSeries {
 
 impl FileSeries {
     /// Those that the file's metadata names.
-    pub fn of(metadata: &FileMetaData) -> FileSeries {
+    pub fn from_metadata(metadata: &FileMetaData) -> FileSeries {
         let pairs = metadata.key_value_metadata().into_iter().flatten();
         let named =
             pairs.filter(|pair| pair.key == METADATA_KEY).find_map(|pair| pair.value.as_deref());

@@ -31,7 +31,7 @@ pub(super) fn encode(
     let is_double = matches!(cells, Cells::Double(_));
     let numbers = match cells {
         Cells::Double(cells) => Some(Numbers::of_bits(cells)),
-        _ => Numbers::of(cells),
+        _ => Numbers::from_cells(cells),
     };
     let Some(numbers) = numbers else { return Ok(None) };
     let order = |n: &i64| if is_double { double_order(*n) } else { *n };

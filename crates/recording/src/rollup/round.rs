@@ -7,7 +7,7 @@
 //! largest: the sum of the hour stays the same to the nanosecond.
 
 use crate::batch::Batch;
-use crate::rows::StatementRow;
+use crate::rows::RecordedStatementRow;
 use crate::statement;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -71,7 +71,7 @@ fn rounded(time: u64) -> u64 {
 
 /// Round the times of statements. Their sums keep as many digits as the sums of squares, with which
 /// they give the deviation. Extremes stay exact: what was cut off one is in no other.
-fn statements(rows: &mut [StatementRow]) {
+fn statements(rows: &mut [RecordedStatementRow]) {
     macro_rules! sums {
         ($digits:expr; $($field:ident)*) => {
             $(each(rows.iter_mut().map(|row| (row.key(), &mut row.$field)), $digits);)*

@@ -95,7 +95,7 @@ pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
         stat("client backend", "file::main::read::execute", StatKind::Timer, &values(5, 700_000)),
         stat("client backend", "queue length", StatKind::Value, &values(5, 70)),
     ];
-    let accounts = statistics.iter().filter(|it| it.stat.kind == StatKind::Account);
+    let accounts = statistics.iter().filter(|statistic| statistic.stat.kind == StatKind::Account);
     Frame {
         realtime_ns: time_us as u64 * 1000,
         monotonic_ns: (time_us - MIDNIGHT) as u64 * 1000,
@@ -197,14 +197,21 @@ pub fn statistics_of(frame: &Frame) -> Vec<(String, String, u64, f64, u64, u64)>
     let mut rows: Vec<_> = frame
         .statistics
         .iter()
-        .map(|it| {
-            let change = &it.total.change;
-            let total = match it.stat.kind {
+        .map(|statistic| {
+            let change = &statistic.total.change;
+            let total = match statistic.stat.kind {
                 StatKind::Value => change.total as f64,
                 _ => frame.clock.seconds(change.total),
             };
-            let name = it.stat.name.clone();
-            (it.process.to_string(), name, change.count, total, change.amount, change.follows)
+            let name = statistic.stat.name.clone();
+            (
+                statistic.process.to_string(),
+                name,
+                change.count,
+                total,
+                change.amount,
+                change.follows,
+            )
         })
         .collect();
     rows.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));

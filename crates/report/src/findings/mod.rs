@@ -2,6 +2,7 @@
 //! What is worth saying of a report, one sentence each.
 
 mod change;
+mod finding;
 mod storage;
 
 use segment::interval::{AccountRow, Interval};
@@ -12,9 +13,10 @@ use super::point::{Figures, Point};
 use super::tables::checkpoints;
 use change::{step, Sample, Step};
 use diagnose::{diagnose, Case, Diagnosis, Rule};
+use finding::{note, warning};
 use jiff::tz::TimeZone;
 use view::document::time;
-use view::document::{Finding, Weight};
+use view::document::Finding;
 use view::headline;
 use view::locks;
 use view::units::{count, duration, percent, two};
@@ -43,14 +45,6 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings.extend(super::client::finding(material));
     findings.extend(storage::findings(material, zone));
     findings
-}
-
-fn note(section: &'static str, text: String) -> Finding {
-    Finding { section, weight: Weight::Note, text, details: Vec::new() }
-}
-
-fn warning(section: &'static str, text: String) -> Finding {
-    Finding { weight: Weight::Warning, ..note(section, text) }
 }
 
 /// What is wrong, the worst first.
@@ -371,8 +365,13 @@ mod tests {
     #[test]
     fn demand_is_weighted_by_time_and_waits_of_little_time_are_not_named() {
         let material = sample::material();
-        let mut points: Vec<Point> =
-            material.points.iter().filter(|it| it.figures.is_some()).take(2).cloned().collect();
+        let mut points: Vec<Point> = material
+            .points
+            .iter()
+            .filter(|point| point.figures.is_some())
+            .take(2)
+            .cloned()
+            .collect();
         for (point, (seconds, cpu)) in points.iter_mut().zip([(1.0, 1.0), (3.0, 0.0)]) {
             point.seconds = seconds;
             point.figures.as_mut().unwrap().activities = vec![("cpu".into(), cpu)];

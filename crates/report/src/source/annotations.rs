@@ -113,5 +113,5 @@ fn note(runs: &mut Vec<Run>, row: &RunRow) {
 /// The devices that the server's files lie on.
 pub fn devices(recording: &Recording, range: Range) -> Result<Vec<Device>, Error> {
     let sums = recording.device_sums(range)?;
-    Ok(sums.iter().filter(|sum| sum.direct).map(Device::of).collect())
+    Ok(sums.iter().filter(|sum| sum.direct).map(Device::from_row).collect())
 }

@@ -25,13 +25,13 @@ pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
     let heads = recording.frame_rows(range)?;
     let (sum, _) = sum_and_latency(&recording, range)?;
     let pauses = |name: &str| name.strip_prefix("pause::") == Some(COLLECTION);
-    if !sum.statistics.iter().any(|it| pauses(&it.stat.name)) {
+    if !sum.statistics.iter().any(|statistic| pauses(&statistic.stat.name)) {
         return Err(Error::Failed(format!(
             "{shown} has no pauses of a Java client; record the segment of its agent: tally record \
              /dev/shm/pg_tally.java.PID -o DIR"
         )));
     }
-    let columns = columns::Columns::of(&heads, range, columns::MAIN);
+    let columns = columns::Columns::fitting(&heads, range, columns::MAIN);
     Ok(Client {
         // Without its arguments, which may have passwords.
         program: sum.server.host.split(' ').next().unwrap_or_default().to_string(),

@@ -38,7 +38,7 @@ pub struct Columns {
 
 impl Columns {
     /// Of these intervals, at most this number.
-    pub fn of(heads: &[FrameRow], range: Range, most: usize) -> Columns {
+    pub fn fitting(heads: &[FrameRow], range: Range, most: usize) -> Columns {
         let single = single(heads);
         if single.len() <= most + 1 {
             return Columns { bounds: single };
@@ -128,7 +128,7 @@ pub fn points(
 ) -> Result<Vec<Point>, Error> {
     let mut stats: Vec<Arc<Stat>> = Vec::new();
     let mut lines: HashMap<&Stat, usize> = HashMap::new();
-    for it in sum.statistics.iter().filter(|it| wanted(&it.stat)) {
+    for it in sum.statistics.iter().filter(|statistic| wanted(&statistic.stat)) {
         lines.entry(&it.stat).or_insert_with(|| {
             stats.push(it.stat.clone());
             stats.len() - 1
@@ -153,12 +153,12 @@ pub fn points(
             points.push(Point { start, seconds: 0.0, figures: None });
             continue;
         }
-        let interval = Interval::of(&frame(&grid, at, covered, &stats, sum));
+        let interval = Interval::from_frame(&frame(&grid, at, covered, &stats, sum));
         let measured = interval.instrumented_seconds;
         let figures = (measured > 0.0).then(|| Figures {
             host: sums.host(),
             sessions: sums.sessions(),
-            ..Figures::of(&interval)
+            ..Figures::from_interval(&interval)
         });
         points.push(Point { start, seconds: measured, figures });
     }
@@ -186,7 +186,7 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
             total: Total { change, histogram: Histogram::new() },
         });
     }
-    let accounts = statistics.iter().filter(|it| it.stat.kind == StatKind::Account);
+    let accounts = statistics.iter().filter(|statistic| statistic.stat.kind == StatKind::Account);
     Frame {
         realtime_ns: sum.realtime_ns,
         monotonic_ns: sum.monotonic_ns,
@@ -258,7 +258,7 @@ impl HostAndSessions {
 
 /// Every interval by itself, as far as that is few enough. Commits are known of the points only.
 pub fn moments(heads: &[FrameRow], range: Range, main: &Columns, points: &[Point]) -> Vec<Moment> {
-    let columns = Columns::of(heads, range, FINE);
+    let columns = Columns::fitting(heads, range, FINE);
     let mut moments: Vec<Moment> = columns.bounds[..columns.len()]
         .iter()
         .map(|bound| Moment { start: seconds(*bound), ..Moment::default() })
@@ -300,7 +300,7 @@ mod tests {
             from_us: heads.iter().map(begin).min().unwrap(),
             to_us: heads.iter().map(|h| h.time_us).max().unwrap(),
         };
-        Columns::of(heads, range, most).bounds.iter().map(|us| us / 1_000).collect()
+        Columns::fitting(heads, range, most).bounds.iter().map(|us| us / 1_000).collect()
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         let bounds = bounds(&heads, 60);
         assert_eq!((bounds[0], bounds[1], bounds.len()), (0, 20_000, 51));
         let range = Range { from_us: 0, to_us: 1_000_000_000 };
-        let columns = Columns::of(&heads, range, 60);
+        let columns = Columns::fitting(&heads, range, 60);
         assert_eq!(columns.place(&heads[0]), Some(0));
         assert_eq!(columns.place(&heads[19]), Some(0), "what ends with a point is in it");
         assert_eq!(columns.place(&heads[20]), Some(1));

@@ -9,27 +9,31 @@ mod annotations;
 mod client;
 mod columns;
 pub mod course;
+mod latency;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod time;
 mod words;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use recording::{Detail, FrameRow, Range, Recording};
-use segment::{own, Frame, Interval, RelationRow};
+use segment::{Interval, RelationRow};
 
-use super::material::{Latency, Material, SessionHistory};
+use super::material::{Material, SessionHistory};
 use super::range::Edge;
 use columns::Columns;
 use error::Error;
-use view::statements::{PlanRow, Statements};
+use latency::sum_and_latency;
+use time::{begin, seconds};
+use view::statements::{PlanRow, StatementsTable};
 use view::vacuum::Vacuum;
 
 /// What to read.
 #[derive(Debug, Clone)]
-pub struct Wanted<'w> {
+pub struct RecordingSelection<'w> {
     /// The recording's directory.
     pub directory: &'w Path,
     /// What to call it, if that is not its directory.
@@ -45,12 +49,15 @@ pub struct Wanted<'w> {
 }
 
 /// Read a recording; `say` is called with what is being done.
-pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material, Error> {
+pub fn read(
+    wanted: &RecordingSelection<'_>,
+    say: &dyn Fn(&'static str),
+) -> Result<Material, Error> {
     say("reading the recording");
     let recording = Recording::open(wanted.directory, wanted.host)?;
     let range = range(wanted, &recording)?;
     let heads = recording.frame_rows(range)?;
-    let main = Columns::of(&heads, range, columns::MAIN);
+    let main = Columns::fitting(&heads, range, columns::MAIN);
     // Nearly all the time goes to decompressing and decoding, of different tables here and there.
     let details = || details(&recording, range, &heads);
     let (whole, points, latency, details) = std::thread::scope(|scope| -> Result<_, Error> {
@@ -106,7 +113,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
 
 /// What is read apart from the statistics.
 struct Details {
-    statements: Option<Statements>,
+    statements: Option<StatementsTable>,
     relations: Vec<RelationRow>,
     /// Recorded time that statements and relations are of.
     seconds: f64,
@@ -120,23 +127,13 @@ fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<De
     let Some(range) = Detail::range(&details) else { return Ok(all) };
     all.seconds = Detail::seconds(&details);
     let statements = recording.statements(range)?;
-    all.statements = statements.map(|it| Statements::between(None, &std::sync::Arc::new(it)));
+    all.statements = statements.map(|it| StatementsTable::between(None, &std::sync::Arc::new(it)));
     if let Some(statements) = &mut all.statements {
         statements.interval_seconds = Some(all.seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
     }
     all.relations = recording.relations(range)?.unwrap_or_default();
     Ok(all)
-}
-
-/// Microseconds since 1970 in seconds.
-fn seconds(time_us: i64) -> f64 {
-    time_us as f64 * 1e-6
-}
-
-/// When an interval began, microseconds since 1970.
-fn begin(head: &FrameRow) -> i64 {
-    head.time_us - (head.interval_ns / 1_000) as i64
 }
 
 /// How far vacuum was behind when most dead rows were there; `None`: it never was, or nobody asked.
@@ -152,27 +149,9 @@ fn vacuum(recording: &Recording, range: Range) -> Result<Option<Vacuum>, Error> 
     Ok(Some(Vacuum::recorded(tables, holders)))
 }
 
-fn range(wanted: &Wanted<'_>, recording: &Recording) -> Result<Range, Error> {
+fn range(wanted: &RecordingSelection<'_>, recording: &Recording) -> Result<Range, Error> {
     let all = recording.range();
     let end = seconds(all.to_us);
     let edge = |edge: Option<Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
     Ok(recording.clip(edge(wanted.from), edge(wanted.to))?)
-}
-
-/// The sum of a range, and command latency to handle, each detail interval; between them, where there
-/// are none, are gaps.
-fn sum_and_latency(recording: &Recording, range: Range) -> Result<(Frame, Vec<Latency>), Error> {
-    let (sum, all) = recording.sum_and_latencies(range, |series| {
-        own::is_client(&series.process) && series.stat.command().is_some_and(|(_, handle)| handle)
-    })?;
-    let latency = all.into_iter().map(|it| {
-        let length = it.interval_ns as f64 * 1e-9;
-        Latency {
-            start: seconds(it.time_us) - length,
-            seconds: length,
-            seconds_per_tick: it.seconds_per_tick,
-            histogram: it.histogram,
-        }
-    });
-    Ok((sum, latency.collect()))
 }

@@ -10,7 +10,7 @@ use recording::{
     SettingRow, Writer,
 };
 
-use super::{read, Wanted};
+use super::{read, RecordingSelection};
 use crate::range::Edge;
 use crate::sample::{self, FROM};
 use view::document::{Cell, Document};
@@ -113,8 +113,14 @@ fn record(directory: &Path, host: &str) {
 
 fn report(directory: &Path, from: Option<&str>, to: Option<&str>) -> Result<Document, String> {
     let edge = |text: Option<&str>| text.map(|text| Edge::parse(text).unwrap());
-    let wanted =
-        Wanted { directory, name: None, host: None, from: edge(from), to: edge(to), client: None };
+    let wanted = RecordingSelection {
+        directory,
+        name: None,
+        host: None,
+        from: edge(from),
+        to: edge(to),
+        client: None,
+    };
     let material = read(&wanted, &|_| ()).map_err(|error| error.to_string())?;
     Ok(sample::document(material))
 }

@@ -104,24 +104,26 @@ pub fn waits(interval: &Interval) -> Table {
 pub fn commands(interval: &Interval) -> Table {
     type F = Field<CommandRow>;
     const FIELDS: &[F] = &[
-        F::new("kind", "Command", Unit::Text, |it, _| it.kind.as_str().into()),
-        F::new("handle_count", "Handled", Unit::Count, |it, _| it.handle.count.into()),
-        F::new("per_second", "Rate", Unit::PerSecond, |it, s| rate(it.handle.count, s))
+        F::new("kind", "Command", Unit::Text, |row, _| row.kind.as_str().into()),
+        F::new("handle_count", "Handled", Unit::Count, |row, _| row.handle.count.into()),
+        F::new("per_second", "Rate", Unit::PerSecond, |row, s| rate(row.handle.count, s))
             .expendable(5),
-        F::new("handle_seconds", "Handling", Unit::Seconds, |it, _| it.handle.seconds.into()),
-        F::new("handle_mean_seconds", "Mean", Unit::Seconds, |it, _| it.handle.mean_seconds.into()),
-        F::new("handle_p50_seconds", "p50", Unit::Seconds, |it, _| it.handle.p50_seconds.into())
+        F::new("handle_seconds", "Handling", Unit::Seconds, |row, _| row.handle.seconds.into()),
+        F::new("handle_mean_seconds", "Mean", Unit::Seconds, |row, _| {
+            row.handle.mean_seconds.into()
+        }),
+        F::new("handle_p50_seconds", "p50", Unit::Seconds, |row, _| row.handle.p50_seconds.into())
             .expendable(7),
-        F::new("handle_p99_seconds", "p99", Unit::Seconds, |it, _| it.handle.p99_seconds.into())
+        F::new("handle_p99_seconds", "p99", Unit::Seconds, |row, _| row.handle.p99_seconds.into())
             .expendable(2),
-        F::new("handle_max_seconds", "Max", Unit::Seconds, |it, _| it.handle.max_seconds.into())
+        F::new("handle_max_seconds", "Max", Unit::Seconds, |row, _| row.handle.max_seconds.into())
             .expendable(3),
-        F::new("read_count", "Read", Unit::Count, |it, _| it.read.count.into()).expendable(6),
-        F::new("read_seconds", "Reading", Unit::Seconds, |it, _| it.read.seconds.into())
+        F::new("read_count", "Read", Unit::Count, |row, _| row.read.count.into()).expendable(6),
+        F::new("read_seconds", "Reading", Unit::Seconds, |row, _| row.read.seconds.into())
             .help("waiting for the command since the previous one was handled")
             .expendable(4),
-        F::new("read_mean_seconds", "Mean reading", Unit::Seconds, |it, _| {
-            it.read.mean_seconds.into()
+        F::new("read_mean_seconds", "Mean reading", Unit::Seconds, |row, _| {
+            row.read.mean_seconds.into()
         })
         .expendable(1),
     ];

@@ -7,16 +7,16 @@ mod locks;
 mod others;
 mod relations;
 mod sessions;
+mod shares;
 mod statements;
 mod storage;
 
-use segment::interval::{Interval, Timing};
+use segment::interval::Interval;
 
 use super::material::Material;
-use view::document::{Column, Table, Unit};
-use view::table::field::Picked;
-use view::timing::FIELDS;
+use view::document::Table;
 
+use shares::{each, share, timing, SECONDS};
 pub use storage::ended as checkpoints;
 
 /// All of them.
@@ -63,24 +63,4 @@ pub fn tables(material: &Material) -> Vec<Table> {
 fn instrumented(interval: &Interval, seconds: Option<f64>) -> f64 {
     let part = interval.instrumented_seconds / interval.interval_seconds.max(1e-9);
     seconds.map_or(interval.instrumented_seconds, |seconds| seconds * part)
-}
-
-/// Of the time that sessions were not idle.
-fn share(seconds: f64, interval: &Interval) -> Option<f64> {
-    (interval.busy_seconds > 0.0).then(|| seconds / interval.busy_seconds)
-}
-
-/// Per item; `None` without items.
-fn each(seconds: f64, of: u64) -> Option<f64> {
-    (of > 0).then(|| seconds / of as f64)
-}
-
-const SECONDS: Column = Column::new("seconds", "Time", Unit::Seconds);
-
-/// Count, rate, mean, median, 99th percentile, maximum.
-fn timing() -> Picked<Timing> {
-    Picked::of_document(
-        FIELDS,
-        "count:4, per_second:5, mean_seconds:1, p50_seconds:7, p99_seconds:2, max_seconds:3",
-    )
 }

@@ -25,13 +25,13 @@ pub fn functions(interval: &Interval) -> Table {
 pub fn edges(interval: &Interval) -> Table {
     type F = Field<EdgeRow>;
     const FIELDS: &[F] = &[
-        F::new("caller", "Caller", Unit::Text, |it, _| (&it.caller).into()),
-        F::new("callee", "Called", Unit::Text, |it, _| (&it.callee).into()),
-        F::new("count", "Calls", Unit::Count, |it, _| it.timing.count.into()),
-        F::new("seconds", "Time", Unit::Seconds, |it, _| it.timing.seconds.into()),
-        F::new("mean_seconds", "Mean", Unit::Seconds, |it, _| it.timing.mean_seconds.into())
+        F::new("caller", "Caller", Unit::Text, |row, _| (&row.caller).into()),
+        F::new("callee", "Called", Unit::Text, |row, _| (&row.callee).into()),
+        F::new("count", "Calls", Unit::Count, |row, _| row.timing.count.into()),
+        F::new("seconds", "Time", Unit::Seconds, |row, _| row.timing.seconds.into()),
+        F::new("mean_seconds", "Mean", Unit::Seconds, |row, _| row.timing.mean_seconds.into())
             .expendable(1),
-        F::new("max_seconds", "Max", Unit::Seconds, |it, _| it.timing.max_seconds.into())
+        F::new("max_seconds", "Max", Unit::Seconds, |row, _| row.timing.max_seconds.into())
             .expendable(3),
     ];
     let name = ("edges", "Who calls whom");
@@ -42,14 +42,14 @@ pub fn edges(interval: &Interval) -> Table {
 pub fn statistics(interval: &Interval) -> Table {
     type F = Field<StatisticRow>;
     const FIELDS: &[F] = &[
-        F::new("name", "Name", Unit::Text, |it, _| it.name.as_str().into()),
-        F::new("unit", "Unit", Unit::Text, |it, _| it.unit.as_str().into()),
-        F::new("count", "Count", Unit::Count, |it, _| it.count.into()),
-        F::new("total", "Total", Unit::Number, |it, _| it.total.into()),
-        F::new("mean", "Average", Unit::Number, |it, _| super::each(it.total, it.count).into()),
-        F::new("p50", "p50", Unit::Number, |it, _| it.p50.into()).expendable(2),
-        F::new("p99", "p99", Unit::Number, |it, _| it.p99.into()).expendable(1),
-        F::new("max", "Max", Unit::Number, |it, _| it.max.into()),
+        F::new("name", "Name", Unit::Text, |row, _| row.name.as_str().into()),
+        F::new("unit", "Unit", Unit::Text, |row, _| row.unit.as_str().into()),
+        F::new("count", "Count", Unit::Count, |row, _| row.count.into()),
+        F::new("total", "Total", Unit::Number, |row, _| row.total.into()),
+        F::new("mean", "Average", Unit::Number, |row, _| super::each(row.total, row.count).into()),
+        F::new("p50", "p50", Unit::Number, |row, _| row.p50.into()).expendable(2),
+        F::new("p99", "p99", Unit::Number, |row, _| row.p99.into()).expendable(1),
+        F::new("max", "Max", Unit::Number, |row, _| row.max.into()),
     ];
     let name = ("statistics", "Other statistics");
     Picked::all(FIELDS).table(name, &interval.statistics, 0.0, Tone::Plain).sorted("name")
@@ -99,10 +99,10 @@ pub fn event_table<'e>(
 pub fn gaps(gaps: &[Gap]) -> Table {
     type F = Field<Gap>;
     const FIELDS: &[F] = &[
-        F::new("from", "From", Unit::Time, |it, _| it.from.into()),
-        F::new("to", "To", Unit::Time, |it, _| it.to.into()),
-        F::new("seconds", "Length", Unit::Seconds, |it, _| (it.to - it.from).max(0.0).into()),
-        F::new("reason", "Reason", Unit::Text, |it, _| it.reason.as_str().into()),
+        F::new("from", "From", Unit::Time, |row, _| row.from.into()),
+        F::new("to", "To", Unit::Time, |row, _| row.to.into()),
+        F::new("seconds", "Length", Unit::Seconds, |row, _| (row.to - row.from).max(0.0).into()),
+        F::new("reason", "Reason", Unit::Text, |row, _| row.reason.as_str().into()),
     ];
     Picked::all(FIELDS).table(("gaps", "Gaps"), gaps, 0.0, Tone::Plain).sorted("from")
 }
@@ -111,10 +111,10 @@ pub fn gaps(gaps: &[Gap]) -> Table {
 pub fn settings(settings: &[Setting]) -> Table {
     type F = Field<Setting>;
     const FIELDS: &[F] = &[
-        F::new("group", "Of", Unit::Text, |it, _| it.group.as_str().into()),
-        F::new("name", "Setting", Unit::Text, |it, _| it.name.as_str().into()),
-        F::new("value", "Value", Unit::Text, |it, _| it.value.as_str().into()).elastic(),
-        F::new("changed", "Changed", Unit::Time, |it, _| it.changed.into())
+        F::new("group", "Of", Unit::Text, |row, _| row.group.as_str().into()),
+        F::new("name", "Setting", Unit::Text, |row, _| row.name.as_str().into()),
+        F::new("value", "Value", Unit::Text, |row, _| row.value.as_str().into()).elastic(),
+        F::new("changed", "Changed", Unit::Time, |row, _| row.changed.into())
             .help("empty: since the start"),
     ];
     Picked::all(FIELDS).table(("settings", "Settings"), settings, 0.0, Tone::Plain)

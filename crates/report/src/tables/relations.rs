@@ -16,38 +16,41 @@ const MOST: usize = 1000;
 pub fn relations(rows: &[RelationRow], seconds: f64) -> Table {
     type F = Field<RelationRow>;
     const FIELDS: &[F] = &[
-        F::new("relation", "Relation", Unit::Text, |it, _| {
-            relation_name(it, &RelationNames::default()).into()
+        F::new("relation", "Relation", Unit::Text, |row, _| {
+            relation_name(row, &RelationNames::default()).into()
         })
         .help("database/number of the file; the view tally.relations has their names"),
-        F::new("seconds", "Time", Unit::Seconds, |it, _| it.seconds.into()),
-        F::new("reads", "Reads", Unit::Count, |it, _| it.read.count.into()),
-        F::new("read_bytes_per_second", "Read", Unit::BytesPerSecond, |it, s| {
-            rate(it.read.bytes, s)
+        F::new("seconds", "Time", Unit::Seconds, |row, _| row.seconds.into()),
+        F::new("reads", "Reads", Unit::Count, |row, _| row.read.count.into()),
+        F::new("read_bytes_per_second", "Read", Unit::BytesPerSecond, |row, s| {
+            rate(row.read.bytes, s)
         })
         .expendable(4),
-        F::new("read_seconds", "Read mean", Unit::Seconds, |it, _| mean(&it.read)).expendable(2),
-        F::new("writes", "Writes", Unit::Count, |it, _| it.write.count.into()),
-        F::new("written_bytes_per_second", "Written", Unit::BytesPerSecond, |it, s| {
-            rate(it.write.bytes, s)
+        F::new("read_seconds", "Read mean", Unit::Seconds, |row, _| mean(&row.read)).expendable(2),
+        F::new("writes", "Writes", Unit::Count, |row, _| row.write.count.into()),
+        F::new("written_bytes_per_second", "Written", Unit::BytesPerSecond, |row, s| {
+            rate(row.write.bytes, s)
         })
         .expendable(5),
-        F::new("write_seconds", "Write mean", Unit::Seconds, |it, _| mean(&it.write)).expendable(3),
-        F::new("extends", "Extensions", Unit::Count, |it, _| it.extend.count.into()),
-        F::new("extend_bytes_per_second", "Extended", Unit::BytesPerSecond, |it, s| {
-            rate(it.extend.bytes, s)
+        F::new("write_seconds", "Write mean", Unit::Seconds, |row, _| mean(&row.write))
+            .expendable(3),
+        F::new("extends", "Extensions", Unit::Count, |row, _| row.extend.count.into()),
+        F::new("extend_bytes_per_second", "Extended", Unit::BytesPerSecond, |row, s| {
+            rate(row.extend.bytes, s)
         })
         .expendable(6),
-        F::new("extend_seconds", "Extension mean", Unit::Seconds, |it, _| mean(&it.extend))
+        F::new("extend_seconds", "Extension mean", Unit::Seconds, |row, _| mean(&row.extend))
             .expendable(7),
-        F::new("syncs", "Syncs", Unit::Count, |it, _| it.sync.count.into()),
-        F::new("sync_seconds", "Sync mean", Unit::Seconds, |it, _| mean(&it.sync)).expendable(1),
-        F::new("truncates", "Truncations", Unit::Count, |it, _| it.truncate.count.into())
+        F::new("syncs", "Syncs", Unit::Count, |row, _| row.sync.count.into()),
+        F::new("sync_seconds", "Sync mean", Unit::Seconds, |row, _| mean(&row.sync)).expendable(1),
+        F::new("truncates", "Truncations", Unit::Count, |row, _| row.truncate.count.into())
             .expendable(9),
-        F::new("max_seconds", "Max", Unit::Seconds, |it, _| relation_timing(it).max_seconds.into())
-            .help("empty if none was longer than all before")
-            .expendable(8),
-        F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into()).expendable(10),
+        F::new("max_seconds", "Max", Unit::Seconds, |row, _| {
+            relation_timing(row).max_seconds.into()
+        })
+        .help("empty if none was longer than all before")
+        .expendable(8),
+        F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into()).expendable(10),
     ];
     let left = rows.len().saturating_sub(MOST);
     let note = (left > 0).then(|| format!("{left} more, with less time."));

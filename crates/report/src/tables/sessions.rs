@@ -13,22 +13,22 @@ pub fn sessions(history: &SessionHistory, interval_seconds: f64) -> [Table; 3] {
 fn active(rows: &[Active], interval_seconds: f64) -> Table {
     type F = Field<Active>;
     const FIELDS: &[F] = &[
-        F::new("application", "Application", Unit::Text, |it, _| it.application.as_str().into()),
-        F::new("user", "User", Unit::Text, |it, _| it.user.as_deref().into()),
-        F::new("database", "Database", Unit::Text, |it, _| it.database.as_deref().into()),
-        F::new("process", "Kind of process", Unit::Text, |it, _| it.process.as_str().into())
+        F::new("application", "Application", Unit::Text, |row, _| row.application.as_str().into()),
+        F::new("user", "User", Unit::Text, |row, _| row.user.as_deref().into()),
+        F::new("database", "Database", Unit::Text, |row, _| row.database.as_deref().into()),
+        F::new("process", "Kind of process", Unit::Text, |row, _| row.process.as_str().into())
             .expendable(2),
-        F::new("sessions", "Sessions", Unit::Count, |it, _| it.sessions.into()).expendable(1),
-        F::new("busy_seconds", "Busy", Unit::Seconds, |it, _| it.busy_seconds.into()),
-        F::new("average", "Active sessions", Unit::Sessions, |it, seconds| {
-            (seconds > 0.0).then(|| it.busy_seconds / seconds).into()
+        F::new("sessions", "Sessions", Unit::Count, |row, _| row.sessions.into()).expendable(1),
+        F::new("busy_seconds", "Busy", Unit::Seconds, |row, _| row.busy_seconds.into()),
+        F::new("average", "Active sessions", Unit::Sessions, |row, seconds| {
+            (seconds > 0.0).then(|| row.busy_seconds / seconds).into()
         })
         .help("busy time of all of them, per second"),
-        F::new("cpu_seconds", "CPU", Unit::Seconds, |it, _| it.cpu_seconds.into()),
-        F::new("blocked_seconds", "Blocked", Unit::Seconds, |it, _| it.blocked_seconds.into())
+        F::new("cpu_seconds", "CPU", Unit::Seconds, |row, _| row.cpu_seconds.into()),
+        F::new("blocked_seconds", "Blocked", Unit::Seconds, |row, _| row.blocked_seconds.into())
             .help("by locks of other sessions; sampled at the end of each interval"),
-        F::new("idle_in_transaction_seconds", "Idle in transaction", Unit::Seconds, |it, _| {
-            it.idle_in_transaction_seconds.into()
+        F::new("idle_in_transaction_seconds", "Idle in transaction", Unit::Seconds, |row, _| {
+            row.idle_in_transaction_seconds.into()
         })
         .help("sampled likewise"),
     ];
@@ -40,21 +40,21 @@ fn active(rows: &[Active], interval_seconds: f64) -> Table {
 fn blockers(rows: &[Blocker]) -> Table {
     type F = Field<Blocker>;
     const FIELDS: &[F] = &[
-        F::new("pid", "Process", Unit::Id, |it, _| it.root.pid.to_string().into()),
-        F::new("application", "Application", Unit::Text, |it, _| {
-            it.root.application.as_deref().into()
+        F::new("pid", "Process", Unit::Id, |row, _| row.root.pid.to_string().into()),
+        F::new("application", "Application", Unit::Text, |row, _| {
+            row.root.application.as_deref().into()
         }),
-        F::new("user", "User", Unit::Text, |it, _| it.root.user.as_deref().into()).expendable(2),
-        F::new("database", "Database", Unit::Text, |it, _| it.root.database.as_deref().into())
+        F::new("user", "User", Unit::Text, |row, _| row.root.user.as_deref().into()).expendable(2),
+        F::new("database", "Database", Unit::Text, |row, _| row.root.database.as_deref().into())
             .expendable(3),
-        F::new("waiters", "Blocked sessions", Unit::Count, |it, _| (it.waiters as u64).into())
+        F::new("waiters", "Blocked sessions", Unit::Count, |row, _| (row.waiters as u64).into())
             .help("at most, at one time"),
-        F::new("waiting_seconds", "Their time", Unit::Seconds, |it, _| it.waiting_seconds.into()),
-        F::new("from", "From", Unit::Time, |it, _| it.from.into()),
-        F::new("to", "To", Unit::Time, |it, _| it.to.into()).expendable(1),
-        F::new("doing", "Its state", Unit::Text, |it, _| it.root.doing().into())
+        F::new("waiting_seconds", "Their time", Unit::Seconds, |row, _| row.waiting_seconds.into()),
+        F::new("from", "From", Unit::Time, |row, _| row.from.into()),
+        F::new("to", "To", Unit::Time, |row, _| row.to.into()).expendable(1),
+        F::new("doing", "Its state", Unit::Text, |row, _| row.root.doing().into())
             .help("when most waited"),
-        F::new("query", "Its statement", Unit::Text, |it, _| it.root.query.as_deref().into())
+        F::new("query", "Its statement", Unit::Text, |row, _| row.root.query.as_deref().into())
             .help("the one that it executed then, or else the last one")
             .elastic(),
     ];
@@ -66,14 +66,14 @@ fn blockers(rows: &[Blocker]) -> Table {
 fn open(rows: &[Open]) -> Table {
     type F = Field<Open>;
     const FIELDS: &[F] = &[
-        F::new("pid", "Process", Unit::Id, |it, _| it.pid.to_string().into()),
-        F::new("application", "Application", Unit::Text, |it, _| it.application.as_str().into()),
-        F::new("user", "User", Unit::Text, |it, _| it.user.as_deref().into()).expendable(1),
-        F::new("database", "Database", Unit::Text, |it, _| it.database.as_deref().into())
+        F::new("pid", "Process", Unit::Id, |row, _| row.pid.to_string().into()),
+        F::new("application", "Application", Unit::Text, |row, _| row.application.as_str().into()),
+        F::new("user", "User", Unit::Text, |row, _| row.user.as_deref().into()).expendable(1),
+        F::new("database", "Database", Unit::Text, |row, _| row.database.as_deref().into())
             .expendable(2),
-        F::new("seconds", "Longest", Unit::Seconds, |it, _| it.seconds.into()),
-        F::new("until", "Until", Unit::Time, |it, _| it.until.into()),
-        F::new("query", "Its last statement", Unit::Text, |it, _| it.query.as_deref().into())
+        F::new("seconds", "Longest", Unit::Seconds, |row, _| row.seconds.into()),
+        F::new("until", "Until", Unit::Time, |row, _| row.until.into()),
+        F::new("query", "Its last statement", Unit::Text, |row, _| row.query.as_deref().into())
             .elastic(),
     ];
     Picked::all(FIELDS)

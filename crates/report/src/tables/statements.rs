@@ -4,11 +4,11 @@
 use segment::statements::WaitClass;
 
 use view::document::{Details, Row, Table, Tone};
-use view::statements::{own, StatementRow, Statements, FIELDS};
+use view::statements::{own, StatementFigures, StatementsTable, FIELDS};
 use view::table::field::Picked;
 
 /// Statements of this instrumented time, most time first; those of tally itself are one row.
-pub fn statements(all: &Statements, seconds: f64) -> Table {
+pub fn statements(all: &StatementsTable, seconds: f64) -> Table {
     let fields = Picked::of_document(
         FIELDS,
         "query, database:20, user:21, calls, per_second:13, seconds, share, per_call_seconds, \
@@ -17,7 +17,7 @@ pub fn statements(all: &Statements, seconds: f64) -> Table {
          ipc_share:10, other_share:11, wal_bytes:17, temp_bytes:22, errors:18, cancels:23, \
          queryid:19, level:24",
     );
-    let row = |row: &StatementRow| {
+    let row = |row: &StatementFigures| {
         let (tone, details) = (Tone::Class(class(row)), Some(details(row, all)));
         Row { tone, details, ..Row::new("", fields.cells(row, seconds)) }
     };
@@ -28,7 +28,7 @@ pub fn statements(all: &Statements, seconds: f64) -> Table {
 }
 
 /// The class in which it spends most.
-fn class(row: &StatementRow) -> WaitClass {
+fn class(row: &StatementFigures) -> WaitClass {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     WaitClass::ALL
         .into_iter()
@@ -37,7 +37,7 @@ fn class(row: &StatementRow) -> WaitClass {
         .unwrap_or(WaitClass::Other)
 }
 
-fn details(row: &StatementRow, all: &Statements) -> Details {
+fn details(row: &StatementFigures, all: &StatementsTable) -> Details {
     Details {
         plans: all.plans_of(&row.key).map(|plan| plan.details(all.time)).collect(),
         text: row.query.clone(),

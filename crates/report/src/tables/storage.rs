@@ -28,22 +28,22 @@ pub fn files(interval: &Interval) -> Table {
 pub fn processes(interval: &Interval) -> Table {
     type F = Field<ProcessFileRow>;
     const FIELDS: &[F] = &[
-        F::new("process", "Processes", Unit::Text, |it, _| (&it.process).into()),
-        F::new("file", "File", Unit::Text, |it, _| (&it.file).into()),
-        F::new("tablespace", "Tablespace", Unit::Text, |it, _| it.tablespace.as_ref().into())
+        F::new("process", "Processes", Unit::Text, |row, _| (&row.process).into()),
+        F::new("file", "File", Unit::Text, |row, _| (&row.file).into()),
+        F::new("tablespace", "Tablespace", Unit::Text, |row, _| row.tablespace.as_ref().into())
             .expendable(8),
-        F::new("operation", "Operation", Unit::Text, |it, _| (&it.operation).into()),
-        F::new("seconds", "Time", Unit::Seconds, |it, _| it.seconds.into()),
-        F::new("count", "Count", Unit::Count, |it, _| it.count.into()).expendable(4),
-        F::new("per_second", "Rate", Unit::PerSecond, |it, s| rate(it.count, s)).expendable(5),
-        F::new("mean_seconds", "Mean", Unit::Seconds, |it, _| each(it.seconds, it.count).into())
+        F::new("operation", "Operation", Unit::Text, |row, _| (&row.operation).into()),
+        F::new("seconds", "Time", Unit::Seconds, |row, _| row.seconds.into()),
+        F::new("count", "Count", Unit::Count, |row, _| row.count.into()).expendable(4),
+        F::new("per_second", "Rate", Unit::PerSecond, |row, s| rate(row.count, s)).expendable(5),
+        F::new("mean_seconds", "Mean", Unit::Seconds, |row, _| each(row.seconds, row.count).into())
             .expendable(1),
-        F::new("bytes", "Bytes", Unit::Bytes, |it, _| it.bytes.into()).expendable(6),
-        F::new("bytes_per_second", "Bytes a second", Unit::BytesPerSecond, |it, s| {
-            rate(it.bytes, s)
+        F::new("bytes", "Bytes", Unit::Bytes, |row, _| row.bytes.into()).expendable(6),
+        F::new("bytes_per_second", "Bytes a second", Unit::BytesPerSecond, |row, s| {
+            rate(row.bytes, s)
         })
         .expendable(2),
-        F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into()).expendable(4),
+        F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into()).expendable(4),
     ];
     let name = ("file_processes", "Operations on files, by kind of process");
     Picked::all(FIELDS)
@@ -85,51 +85,53 @@ pub fn commits(interval: &Interval) -> Table {
 pub fn checkpoints(events: &[Row], from: f64) -> Table {
     type F = Field<Checkpoint>;
     const FIELDS: &[F] = &[
-        F::new("begun", "Begun", Unit::Time, |it, _| it.ended.map(|end| end - it.seconds).into())
-            .expendable(9),
-        F::new("ended", "Ended", Unit::Time, |it, _| it.ended.into()),
-        F::new("reason", "Reason", Unit::Text, |it, _| it.reason.as_str().into()),
-        F::new("seconds", "Took", Unit::Seconds, |it, _| it.seconds.into()),
-        F::new("write_seconds", "Write", Unit::Seconds, |it, _| it.write_seconds.into())
+        F::new("begun", "Begun", Unit::Time, |row, _| {
+            row.ended.map(|end| end - row.seconds).into()
+        })
+        .expendable(9),
+        F::new("ended", "Ended", Unit::Time, |row, _| row.ended.into()),
+        F::new("reason", "Reason", Unit::Text, |row, _| row.reason.as_str().into()),
+        F::new("seconds", "Took", Unit::Seconds, |row, _| row.seconds.into()),
+        F::new("write_seconds", "Write", Unit::Seconds, |row, _| row.write_seconds.into())
             .help("including the pauses between writes"),
-        F::new("sync_seconds", "Sync", Unit::Seconds, |it, _| it.sync_seconds.into()),
-        F::new("slru_seconds", "SLRUs", Unit::Seconds, |it, _| it.slru_seconds.into())
+        F::new("sync_seconds", "Sync", Unit::Seconds, |row, _| row.sync_seconds.into()),
+        F::new("slru_seconds", "SLRUs", Unit::Seconds, |row, _| row.slru_seconds.into())
             .expendable(7),
-        F::new("buffers", "Buffers", Unit::Count, |it, _| it.buffers.into()),
-        F::new("files_synced", "Files synced", Unit::Count, |it, _| it.files_synced.into())
+        F::new("buffers", "Buffers", Unit::Count, |row, _| row.buffers.into()),
+        F::new("files_synced", "Files synced", Unit::Count, |row, _| row.files_synced.into())
             .expendable(3),
-        F::new("longest_sync_seconds", "Longest sync", Unit::Seconds, |it, _| {
-            it.longest_sync_seconds.into()
+        F::new("longest_sync_seconds", "Longest sync", Unit::Seconds, |row, _| {
+            row.longest_sync_seconds.into()
         })
         .expendable(1),
-        F::new("longest_sync_file", "Of file", Unit::Text, |it, _| {
-            it.longest_sync_file.as_deref().into()
+        F::new("longest_sync_file", "Of file", Unit::Text, |row, _| {
+            row.longest_sync_file.as_deref().into()
         })
         .expendable(2),
-        F::new("spread", "Spread", Unit::Share, |it, _| it.spread.into())
+        F::new("spread", "Spread", Unit::Share, |row, _| row.spread.into())
             .help("writing, as a share of checkpoint_timeout")
             .expendable(13),
-        F::new("before_commands_per_second", "Commands before", Unit::PerSecond, |it, _| {
-            it.before.and_then(|m| m.commands_per_second).into()
+        F::new("before_commands_per_second", "Commands before", Unit::PerSecond, |row, _| {
+            row.before.and_then(|m| m.commands_per_second).into()
         })
         .help("of the clients, from the end of the previous checkpoint to its start")
         .expendable(5),
-        F::new("during_commands_per_second", "Commands during", Unit::PerSecond, |it, _| {
-            it.during.and_then(|m| m.commands_per_second).into()
+        F::new("during_commands_per_second", "Commands during", Unit::PerSecond, |row, _| {
+            row.during.and_then(|m| m.commands_per_second).into()
         })
         .expendable(5),
-        F::new("before_handle_seconds", "Handling before", Unit::Seconds, |it, _| {
-            it.before.and_then(|m| m.mean_handle_seconds).into()
+        F::new("before_handle_seconds", "Handling before", Unit::Seconds, |row, _| {
+            row.before.and_then(|m| m.mean_handle_seconds).into()
         })
         .expendable(11),
-        F::new("during_handle_seconds", "Handling during", Unit::Seconds, |it, _| {
-            it.during.and_then(|m| m.mean_handle_seconds).into()
+        F::new("during_handle_seconds", "Handling during", Unit::Seconds, |row, _| {
+            row.during.and_then(|m| m.mean_handle_seconds).into()
         })
         .expendable(11),
-        F::new("wal_added", "WAL added", Unit::Count, |it, _| it.wal_added.into()).expendable(10),
-        F::new("wal_removed", "WAL removed", Unit::Count, |it, _| it.wal_removed.into())
+        F::new("wal_added", "WAL added", Unit::Count, |row, _| row.wal_added.into()).expendable(10),
+        F::new("wal_removed", "WAL removed", Unit::Count, |row, _| row.wal_removed.into())
             .expendable(9),
-        F::new("wal_recycled", "WAL recycled", Unit::Count, |it, _| it.wal_recycled.into())
+        F::new("wal_recycled", "WAL recycled", Unit::Count, |row, _| row.wal_recycled.into())
             .expendable(8),
     ];
     let name = ("checkpoints", "Checkpoints that ended");
@@ -141,7 +143,7 @@ pub fn ended(events: &[Row], from: f64) -> Vec<Checkpoint> {
     let mut all: Vec<Checkpoint> = Vec::new();
     for row in events.iter().filter(|row| row.time.is_some_and(|time| time >= from)) {
         let Some(payload) = &row.payload else { continue };
-        match (Checkpoint::of(payload, row.time), all.last_mut()) {
+        match (Checkpoint::from_payload(payload, row.time), all.last_mut()) {
             (Some(ended), _) => all.push(ended),
             (None, Some(last)) => last.add(payload),
             (None, None) => {}

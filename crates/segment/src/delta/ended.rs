@@ -12,7 +12,7 @@ use crate::total::{extremes, Total};
 
 /// A sum of additions and subtractions.
 #[derive(Clone, Default)]
-struct Sum {
+struct SignedTotal {
     /// Count, total, amount, follows.
     numbers: [i128; 4],
     now: Option<(u64, u64)>,
@@ -22,7 +22,7 @@ struct Sum {
 /// The sums of the processes of one kind.
 struct Kind<'s> {
     name: &'s str,
-    sums: Vec<Sum>,
+    sums: Vec<SignedTotal>,
     totals: Vec<Total>,
 }
 
@@ -64,7 +64,7 @@ impl Kind<'_> {
 fn kind_of<'k, 's>(kinds: &'k mut Vec<Kind<'s>>, book: &'s Book, size: usize) -> &'k mut Kind<'s> {
     let name = book.identity.kind.as_str();
     let at = kinds.iter().position(|k| k.name == name).unwrap_or_else(|| {
-        let sums = vec![Sum::default(); size];
+        let sums = vec![SignedTotal::default(); size];
         kinds.push(Kind { name, sums, totals: vec![Total::default(); size] });
         kinds.len() - 1
     });
@@ -111,7 +111,7 @@ pub(super) fn ended(
 
 /// Correct, within a kind, time that a writer moved late to another account: see [`take_back`].
 fn return_moved(kind: &mut Kind<'_>, snapshot: &Snapshot) {
-    let owed = |sums: &[Sum]| -> i128 {
+    let owed = |sums: &[SignedTotal]| -> i128 {
         let accounts = sums.iter().enumerate();
         let accounts = accounts.filter(|(id, _)| snapshot.directory.is_account(*id as StatId));
         accounts.map(|(_, sum)| (-sum.numbers[1]).max(0)).sum()

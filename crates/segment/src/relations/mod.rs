@@ -27,7 +27,7 @@ pub struct RelationKey {
 }
 
 impl RelationKey {
-    fn of(bytes: &[u8]) -> RelationKey {
+    fn decode(bytes: &[u8]) -> RelationKey {
         let word = |n: usize| u32_at(bytes, relation::KEY + 4 * n);
         RelationKey {
             tablespace: word(0),
@@ -57,7 +57,7 @@ impl RelationKey {
 
 /// Sums of one operation, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sum {
+struct OperationSum {
     count: u64,
     bytes: u64,
     ticks: u64,
@@ -67,15 +67,15 @@ struct Sum {
 /// Sums of the operations on the files of a relation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sums {
-    of: [Sum; RELATION_OPERATIONS],
+    of: [OperationSum; RELATION_OPERATIONS],
     failed: u64,
 }
 
 impl Sums {
-    fn of(bytes: &[u8], sums: usize, failed: usize) -> Sums {
+    fn decode(bytes: &[u8], sums: usize, failed: usize) -> Sums {
         let sum = |n: usize| {
             let at = sums + n * file_sums::SIZE;
-            Sum {
+            OperationSum {
                 count: u64_at(bytes, at + file_sums::COUNT),
                 bytes: u64_at(bytes, at + file_sums::BYTES),
                 ticks: u64_at(bytes, at + file_sums::TICKS),
@@ -263,7 +263,7 @@ mod tests {
 
     fn sums(count: u64, max: u64) -> Sums {
         let mut sums = Sums::default();
-        sums.of[0] = Sum { count, bytes: 8192 * count, ticks: 10 * count, max };
+        sums.of[0] = OperationSum { count, bytes: 8192 * count, ticks: 10 * count, max };
         sums
     }
 
@@ -307,7 +307,7 @@ mod tests {
         let all = |by: u64| {
             let mut sums = Sums { failed: 9 * by, ..Sums::default() };
             for (n, sum) in (1..).zip(&mut sums.of) {
-                *sum = Sum {
+                *sum = OperationSum {
                     count: n * by,
                     bytes: 10 * n * by,
                     ticks: 100 * n * by,

@@ -25,19 +25,19 @@ const PAUSE: Duration = Duration::from_micros(100);
 
 /// Local entries of the slots, by entry of the table.
 #[derive(Default)]
-struct Kept {
+struct LocalRelations {
     sums: HashMap<u32, Sums>,
     /// Entries of which a local entry is being flushed.
     leaving: Vec<u32>,
 }
 
-impl Kept {
+impl LocalRelations {
     fn add(&mut self, local: &[u8]) {
         let entry = u32_at(local, local_relation::ENTRY);
         match u32_at(local, local_relation::STATE) {
             0 => {}
             1 => {
-                let sums = Sums::of(local, local_relation::SUMS, local_relation::FAILED);
+                let sums = Sums::decode(local, local_relation::SUMS, local_relation::FAILED);
                 self.sums.entry(entry).or_default().add(&sums);
             }
             _ => self.leaving.push(entry),
@@ -115,9 +115,9 @@ impl Segment {
         let mut entries = Vec::new();
         self.each_entry(regions.table, relation::SIZE, |number, bytes| {
             if wanted[number as usize] {
-                let key = RelationKey::of(bytes);
+                let key = RelationKey::decode(bytes);
                 let used = matches!(u32_at(bytes, relation::STATE), 2 | 3);
-                let sums = Sums::of(bytes, relation::SUMS, relation::FAILED);
+                let sums = Sums::decode(bytes, relation::SUMS, relation::FAILED);
                 entries.push((number, used.then_some((key, sums))));
             }
         })?;
@@ -154,8 +154,8 @@ impl Segment {
         slots: &[u32],
         resets: u32,
         tries: &Tries,
-    ) -> Result<Kept, Error> {
-        let mut kept = Kept::default();
+    ) -> Result<LocalRelations, Error> {
+        let mut kept = LocalRelations::default();
         let mut copies = TwoCopies::default();
         for &slot in slots {
             // Until its owner has noticed a reset, its local entries do not count.

@@ -120,7 +120,7 @@ impl Segment {
         book.heads.reserve_exact(used);
         for bytes in buffer[book::SIZE..].chunks_exact(head::SIZE).take(used) {
             let stat = self.known_stat(u32_at(bytes, head::STAT)).unwrap_or(NAMELESS);
-            let mut head = Head::of(bytes, stat);
+            let mut head = Head::decode(bytes, stat);
             if lags {
                 head.clear();
             }

@@ -199,7 +199,7 @@ impl Segment {
                 let stat = self.known_stat(u32_at(bytes, head::STAT)).unwrap_or(NAMELESS);
                 let saved = undone.filter(|(head, _)| *head == at).map(|(_, undo)| &undo.saved);
                 group.unnamed |= stat == NAMELESS;
-                group.heads.push(Head::of(saved.map_or(bytes, |s| s), stat));
+                group.heads.push(Head::decode(saved.map_or(bytes, |s| s), stat));
             }
             let given = undone.map(|(head, undo)| (head, undo.hist.as_slice()));
             self.read_histograms(&mut group, previous, given, &mut buffers)?;

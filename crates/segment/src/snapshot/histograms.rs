@@ -18,7 +18,7 @@ const PLAIN_FROM: u64 = 8;
 pub(crate) struct HistogramBuffers {
     chunk: Box<[u8; CHUNK_SIZE]>,
     counts: Vec<u64>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<HistogramColumn>,
 }
 
 impl Default for HistogramBuffers {
@@ -30,7 +30,7 @@ impl Default for HistogramBuffers {
 
 /// A histogram to read: which of its chunk, and the octaves between the extremes of its head.
 #[derive(Debug)]
-struct Wanted {
+struct HistogramColumn {
     column: usize,
     octaves: RangeInclusive<usize>,
 }
@@ -66,7 +66,7 @@ impl Segment {
                     head.plain = true;
                 } else if head.count > 0 && head.min <= head.max {
                     let octaves = bucket(head.min) / OCTAVE..=bucket(head.max) / OCTAVE;
-                    wanted.push(Wanted { column, octaves });
+                    wanted.push(HistogramColumn { column, octaves });
                 }
             }
             let lowest = wanted.iter().map(|w| *w.octaves.start()).min();
@@ -75,7 +75,7 @@ impl Segment {
                 let rows = &mut chunk[lowest * ROW_SIZE..(highest + 1) * ROW_SIZE];
                 self.read(at + (lowest * ROW_SIZE) as u64, rows)?;
             }
-            for Wanted { column, octaves } in wanted.drain(..) {
+            for HistogramColumn { column, octaves } in wanted.drain(..) {
                 let head = &mut heads[column];
                 let first = octaves.start() * OCTAVE;
                 let (rows, _) = chunk.as_chunks::<ROW_SIZE>();

@@ -30,7 +30,7 @@ pub(super) struct Cached {
 
 impl Cached {
     /// The local entry in `bytes`, unless it is free or was reset.
-    fn of(slot: u32, index: u32, bytes: &[u8]) -> Option<Cached> {
+    fn decode(slot: u32, index: u32, bytes: &[u8]) -> Option<Cached> {
         let generation = u64_at(bytes, local_statement::GENERATION);
         let used = u32_at(bytes, local_statement::STATE) == 1
             && u64_at(bytes, local_statement::DROP) != generation;
@@ -38,7 +38,7 @@ impl Cached {
             slot,
             index,
             generation,
-            key: StatementKey::of(bytes, local_statement::KEY),
+            key: StatementKey::decode(bytes, local_statement::KEY),
             sums: Sums::of_local(bytes),
             parts: parts_of(bytes, local_statement::PARTS, layout::PARTS).collect(),
         })
@@ -99,7 +99,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub fn of(slot: u32, bytes: &[u8]) -> Owner {
+    pub fn decode(slot: u32, bytes: &[u8]) -> Owner {
         Owner {
             slot,
             generation: u32_at(bytes, entry::GENERATION),
@@ -134,7 +134,7 @@ impl Segment {
         for (index, (bytes, rests)) in (0..).zip(copies.each(local_statement::SIZE)) {
             if used(bytes) {
                 found.extend(match rests {
-                    true => Cached::of(owner.slot, index, bytes),
+                    true => Cached::decode(owner.slot, index, bytes),
                     false => self.read_local_statement(regions, owner.slot, index, tries)?,
                 });
             }
@@ -152,7 +152,7 @@ impl Segment {
     ) -> Result<Option<Cached>, Error> {
         let mut bytes = [0u8; local_statement::SIZE];
         self.read_under_seq(local_at(regions, slot, index), &mut bytes, tries)?;
-        Ok(Cached::of(slot, index, &bytes))
+        Ok(Cached::decode(slot, index, &bytes))
     }
 
     /// The current statement of a slot's owner.
@@ -169,7 +169,7 @@ impl Segment {
         let current = |bytes: &[u8], working| Current {
             slot: owner.slot,
             generation: owner.generation,
-            latest: StatementKey::of(bytes, current::KEY),
+            latest: StatementKey::decode(bytes, current::KEY),
             working,
         };
         // A wait recorded between the two copies would be missing, or counted twice.

@@ -3,7 +3,7 @@
 
 use super::account_ticks::AccountTicks;
 use super::figures::Statement;
-use super::reading::Statements;
+use super::reading::StatementsReading;
 
 /// The figures of an interval.
 #[derive(Debug, Clone)]
@@ -23,10 +23,15 @@ getters! {
 
 impl StatementsDelta {
     /// All figures since their beginning.
-    pub fn total(reading: &Statements) -> StatementsDelta {
+    pub fn total(reading: &StatementsReading) -> StatementsDelta {
         StatementsDelta {
             seconds: 0.0,
-            statements: reading.statements.iter().filter(|it| !it.is_zero()).cloned().collect(),
+            statements: reading
+                .statements
+                .iter()
+                .filter(|statement| !statement.is_zero())
+                .cloned()
+                .collect(),
             evicted: reading.evicted,
             dropped: reading.dropped,
         }
@@ -37,7 +42,7 @@ impl StatementsDelta {
     ///
     /// A statement that was reset or evicted in between started again at zero, so all its counts are of
     /// the interval.
-    pub fn between(earlier: &Statements, later: &Statements) -> StatementsDelta {
+    pub fn between(earlier: &StatementsReading, later: &StatementsReading) -> StatementsDelta {
         let same_segment = later.is_of_segment_of(earlier);
         let known = later.continues(earlier);
         let statements = later.statements.iter().filter(|_| known).map(|now| {

@@ -408,7 +408,7 @@ impl Statement {
 
     /// The same by account, class of wait, and phase.
     pub fn split(&self, directory: &Directory) -> Split {
-        Split::of(&self.parts, directory, self.second)
+        Split::from_parts(&self.parts, directory, self.second)
     }
 
     /// Whether nothing was counted.
@@ -446,6 +446,6 @@ impl InFlight {
 
     /// The same by account, class of wait, and phase.
     pub fn split(&self, directory: &Directory) -> Split {
-        Split::of(&self.parts, directory, self.second)
+        Split::from_parts(&self.parts, directory, self.second)
     }
 }

@@ -21,7 +21,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const MIX: u64 = 0xD6E8_FEB8_6659_FD93;
 
 impl StatementKey {
-    pub(crate) fn of(bytes: &[u8], at: usize) -> StatementKey {
+    pub(crate) fn decode(bytes: &[u8], at: usize) -> StatementKey {
         StatementKey {
             id: u64_at(bytes, at + key::ID),
             database_id: u32_at(bytes, at + key::DATABASE_ID),
@@ -33,7 +33,7 @@ impl StatementKey {
     /// What the time in a current is for.
     pub(super) fn of_current(bytes: &[u8]) -> StatementKey {
         match u32_at(bytes, current::KEY + key::BEFORE) {
-            0 => StatementKey::of(bytes, current::KEY),
+            0 => StatementKey::decode(bytes, current::KEY),
             _ => StatementKey { toplevel: true, ..StatementKey::default() },
         }
     }

@@ -56,8 +56,8 @@ impl SessionStatement {
         }
     }
 
-    fn of(bytes: &[u8]) -> SessionStatement {
-        let last = StatementKey::of(bytes, current::KEY);
+    fn decode(bytes: &[u8]) -> SessionStatement {
+        let last = StatementKey::decode(bytes, current::KEY);
         match u64_at(bytes, current::BEGUN) != 0 {
             true if u32_at(bytes, current::KEY + key::BEFORE) != 0 => {
                 SessionStatement::Unnamed(None)
@@ -70,7 +70,7 @@ impl SessionStatement {
 }
 
 impl MessageText {
-    fn of(bytes: &[u8]) -> Option<MessageText> {
+    fn decode(bytes: &[u8]) -> Option<MessageText> {
         let kept = u32_at(bytes, message_text::BYTES);
         let text = bytes.get(message_text::TEXT..message_text::TEXT + kept as usize)?;
         let whole = u32_at(bytes, message_text::WHOLE).max(kept);
@@ -107,12 +107,12 @@ impl Segment {
         let mut found = SessionStatement::None;
         for _ in 0..TRIES {
             let quiet = self.read_under_seq(at, &mut bytes, &tries)?;
-            found = SessionStatement::of(&bytes);
+            found = SessionStatement::decode(&bytes);
             if !matches!(found, SessionStatement::Unnamed(_)) {
                 break;
             }
             if self.runs_account(slot, ends_statement)? {
-                let key = StatementKey::of(&bytes, current::KEY);
+                let key = StatementKey::decode(&bytes, current::KEY);
                 found = match key.is_identified() {
                     true => SessionStatement::Ran(key),
                     false => SessionStatement::None,
@@ -162,6 +162,6 @@ impl Segment {
         self.read(at, &mut bytes)?;
         fence(Ordering::Acquire);
         let after = self.read_u64(at + message_text::BEGUN as u64)?;
-        Ok((before == begun && after == begun).then(|| MessageText::of(&bytes)).flatten())
+        Ok((before == begun && after == begun).then(|| MessageText::decode(&bytes)).flatten())
     }
 }

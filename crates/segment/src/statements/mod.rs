@@ -28,7 +28,7 @@ pub use figures::{Blocks, Bucket, Failure, InFlight, IoTimes, Jit, Moments, Stat
 pub use key::StatementKey;
 pub use last::{MessageText, SessionStatement};
 pub use progress::{in_progress, Holder, Progress};
-pub use reading::Statements;
+pub use reading::StatementsReading;
 pub use record::{AccountRecord, StatementRecord};
 pub use split::{AccountTime, Split};
 pub use sums::{counter, Sums, Times, Unit, COUNTERS};

@@ -4,7 +4,7 @@
 use super::figures::InFlight;
 use super::key::StatementKey;
 use super::last::MessageText;
-use super::reading::Statements;
+use super::reading::StatementsReading;
 
 /// Who has it.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub struct Progress<'s> {
     /// The message.
     pub flight: &'s InFlight,
     /// The reading that it is in.
-    pub reading: &'s Statements,
+    pub reading: &'s StatementsReading,
     /// Of the later reading: its time counts, though it has not ended. Else it was counted before, and is in the later reading
     /// again or has been charged to its statement.
     pub is_later: bool,
@@ -41,8 +41,8 @@ impl InFlight {
 
 /// The messages in progress in the later reading, then those of the earlier one.
 pub fn in_progress<'s>(
-    earlier: Option<&'s Statements>,
-    later: &'s Statements,
+    earlier: Option<&'s StatementsReading>,
+    later: &'s StatementsReading,
 ) -> impl Iterator<Item = Progress<'s>> {
     let of_later = later.in_flight().iter().map(move |flight| Progress {
         holder: flight.holder(),

@@ -3,7 +3,7 @@
 
 use super::caches::{Owner, Rest, Working};
 use super::seqlock::Tries;
-use super::settle::Found;
+use super::settle::StatementCopies;
 use super::sums::Sums;
 use crate::book::NAMELESS;
 use crate::clock::Clock;
@@ -42,7 +42,7 @@ impl StatementsOrigin {
 
 /// All statements of a segment at nearly one instant.
 #[derive(Debug, Clone)]
-pub struct Statements {
+pub struct StatementsReading {
     pub(super) origin: StatementsOrigin,
     pub(super) tick: u64,
     pub(super) realtime_ns: u64,
@@ -66,7 +66,7 @@ pub struct Statements {
 }
 
 getters! {
-    Statements:
+    StatementsReading:
     tick: u64, "When it was complete, tick.";
     realtime_ns: u64, "When it was complete, ns since 1970.";
     capacity: u32, "Statements that fit into the table.";
@@ -80,7 +80,7 @@ getters! {
     torn: u32, "Statements that were read during an update, because their writers were stopped or killed.";
 }
 
-impl Statements {
+impl StatementsReading {
     /// The statements, in no order, including those without counts.
     pub fn statements(&self) -> &[Statement] {
         &self.statements
@@ -109,17 +109,17 @@ impl Statements {
 
     /// Whether these are the figures of `earlier`, counted on: in the same segment, or in one to which clean stops of
     /// the server have handed them on.
-    pub fn continues(&self, earlier: &Statements) -> bool {
+    pub fn continues(&self, earlier: &StatementsReading) -> bool {
         self.origin.continues(&earlier.origin)
     }
 
     /// Whether both are of one segment.
-    pub fn is_of_segment_of(&self, other: &Statements) -> bool {
+    pub fn is_of_segment_of(&self, other: &StatementsReading) -> bool {
         self.origin.segment == other.origin.segment
     }
 
     /// How long after another reading of this segment it was, seconds.
-    pub fn seconds_since(&self, earlier: &Statements) -> f64 {
+    pub fn seconds_since(&self, earlier: &StatementsReading) -> f64 {
         self.clock.seconds(self.tick.saturating_sub(earlier.tick))
     }
 
@@ -152,14 +152,14 @@ impl Segment {
         Ok(StatementsOrigin { segment, since, clock: self.clock })
     }
 
-    /// Whether its statements continue those of an earlier reading ([`Statements::continues`]).
-    pub fn continues_statements(&self, earlier: &Statements) -> Result<bool, Error> {
+    /// Whether its statements continue those of an earlier reading ([`StatementsReading::continues`]).
+    pub fn continues_statements(&self, earlier: &StatementsReading) -> Result<bool, Error> {
         Ok(self.statements_origin()?.continues(&earlier.origin))
     }
 
     /// The reading at this segment's creation, when nothing was counted. `None`: it began with statements of an
     /// earlier one, or does not say.
-    pub fn statements_at_creation(&self) -> Result<Option<Statements>, Error> {
+    pub fn statements_at_creation(&self) -> Result<Option<StatementsReading>, Error> {
         let created = self.header().created_realtime_ns;
         let since = self.read_u64(header::STATEMENTS_SINCE as u64)?;
         // After a reset of all it has none of an earlier one.
@@ -167,7 +167,7 @@ impl Segment {
         if since != created && !reset {
             return Ok(None);
         }
-        Ok(Some(Statements {
+        Ok(Some(StatementsReading {
             origin: self.statements_origin()?,
             tick: self.header().clock_tick0,
             realtime_ns: created,
@@ -191,7 +191,7 @@ impl Segment {
     }
 
     /// Read all statements; `None`: the segment keeps none.
-    pub fn statements(&mut self) -> Result<Option<Statements>, Error> {
+    pub fn statements(&mut self) -> Result<Option<StatementsReading>, Error> {
         let Some(regions) = self.regions.statements else {
             return Ok(None);
         };
@@ -219,7 +219,7 @@ impl Segment {
         let working = current.into_iter().filter_map(|it| it.working);
         let in_flight = working.map(|working| self.in_flight(working, second));
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
-        Ok(Some(Statements {
+        Ok(Some(StatementsReading {
             origin: self.statements_origin()?,
             tick,
             realtime_ns: self.realtime_ns(),
@@ -248,7 +248,7 @@ impl Segment {
         let slots = self.header().slots;
         self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
             names.add_entry(bytes);
-            let owner = Owner::of(index, bytes);
+            let owner = Owner::decode(index, bytes);
             if index < slots && owner.local_entries > 0 {
                 owners.push(owner);
             }
@@ -259,7 +259,7 @@ impl Segment {
     fn statement(
         &mut self,
         key: StatementKey,
-        found: Found,
+        found: StatementCopies,
         text: Option<Text>,
         second: f64,
     ) -> Result<Statement, Error> {

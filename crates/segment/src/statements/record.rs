@@ -6,7 +6,7 @@ use super::account_ticks::AccountTicks;
 use super::delta::StatementsDelta;
 use super::figures::Statement;
 use super::key::StatementKey;
-use super::reading::{Statements, StatementsOrigin};
+use super::reading::{StatementsOrigin, StatementsReading};
 use super::sums::Sums;
 use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
@@ -44,7 +44,7 @@ pub struct StatementRecord {
 }
 
 impl StatementRecord {
-    fn empty(key: StatementKey, source: &Statements) -> StatementRecord {
+    fn empty(key: StatementKey, source: &StatementsReading) -> StatementRecord {
         let name = |known: Option<&str>| known.unwrap_or_default().into();
         StatementRecord {
             key,
@@ -56,7 +56,7 @@ impl StatementRecord {
         }
     }
 
-    fn of(it: &Statement, source: &Statements) -> StatementRecord {
+    fn from_statement(it: &Statement, source: &StatementsReading) -> StatementRecord {
         let mut record =
             StatementRecord { sums: it.sums.clone(), ..StatementRecord::empty(it.key, source) };
         record.change(&it.parts, &source.directory, 1);
@@ -102,9 +102,9 @@ impl StatementRecord {
     }
 }
 
-impl Statements {
+impl StatementsReading {
     /// The growth of each statement between two readings, including work in progress.
-    pub fn records(earlier: &Statements, later: &Statements) -> Vec<StatementRecord> {
+    pub fn records(earlier: &StatementsReading, later: &StatementsReading) -> Vec<StatementRecord> {
         let delta = StatementsDelta::between(earlier, later);
         let mut records = later.records_of(&delta, Some(earlier).filter(|it| later.continues(it)));
         if !later.is_of_segment_of(earlier) {
@@ -126,11 +126,14 @@ impl Statements {
     fn records_of(
         &self,
         delta: &StatementsDelta,
-        earlier: Option<&Statements>,
+        earlier: Option<&StatementsReading>,
     ) -> Vec<StatementRecord> {
         let later = self;
-        let mut records: Vec<StatementRecord> =
-            delta.statements().iter().map(|it| StatementRecord::of(it, later)).collect();
+        let mut records: Vec<StatementRecord> = delta
+            .statements()
+            .iter()
+            .map(|statement| StatementRecord::from_statement(statement, later))
+            .collect();
         let mut indexes: HashMap<StatementKey, usize> =
             records.iter().enumerate().map(|(at, record)| (record.key, at)).collect();
         // Of a message whose statement is not known yet, to none; that is taken back when it is.
@@ -153,7 +156,11 @@ impl Statements {
 
     /// The statements of these records, which are sums of intervals, like a reading of a segment created
     /// at the start of the first one. Each key occurs once.
-    pub fn of_records(realtime_ns: u64, clock: Clock, records: Vec<StatementRecord>) -> Statements {
+    pub fn of_records(
+        realtime_ns: u64,
+        clock: Clock,
+        records: Vec<StatementRecord>,
+    ) -> StatementsReading {
         let second = 1.0 / clock.ticks_per_second();
         let (mut directory, mut names) = (Arc::default(), Names::default());
         let mut statements = Vec::with_capacity(records.len());
@@ -180,9 +187,10 @@ impl Statements {
                 second,
             });
         }
-        let by_key = statements.iter().enumerate().map(|(at, it)| (it.key, at)).collect();
+        let by_key =
+            statements.iter().enumerate().map(|(at, statement)| (statement.key, at)).collect();
         let count = u32::try_from(statements.len()).unwrap_or(u32::MAX);
-        Statements {
+        StatementsReading {
             origin: StatementsOrigin { segment: 0, since: 0, clock },
             tick: 0,
             realtime_ns,

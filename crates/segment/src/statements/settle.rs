@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 /// The copies of one statement in table and caches.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct StatementCopies {
     pub entry: Option<Entry>,
     pub cached: Vec<Cached>,
     /// There were two entries.
@@ -55,7 +55,7 @@ impl Segment {
         regions: &StatementRegions,
         owners: &[Owner],
         tries: &Tries,
-    ) -> Result<(HashMap<StatementKey, Found>, Vec<Current>), Error> {
+    ) -> Result<(HashMap<StatementKey, StatementCopies>, Vec<Current>), Error> {
         let mut logs = Logs { before: Vec::new(), after: Vec::new() };
         let upto = layout::set::FLUSHES + 8;
         self.each_entry(regions.sets, upto, |_, bytes| {
@@ -75,7 +75,7 @@ impl Segment {
             logs.after.push(self.read_set(regions, set)?);
         }
 
-        let mut all: HashMap<StatementKey, Found> = HashMap::with_capacity(entries.len());
+        let mut all: HashMap<StatementKey, StatementCopies> = HashMap::with_capacity(entries.len());
         for entry in entries {
             let found = all.entry(entry.key).or_default();
             found.twice |= found.entry.is_some();
@@ -101,13 +101,13 @@ impl Segment {
         key: &StatementKey,
         local: &[Cached],
         tries: &Tries,
-    ) -> Result<Found, Error> {
+    ) -> Result<StatementCopies, Error> {
         let tag = key.tag();
         let sets = sets_of(tag, regions.sets.count);
         let mut attempt = 0;
         loop {
             let before = [self.read_set(regions, sets[0])?, self.read_set(regions, sets[1])?];
-            let mut found = Found::default();
+            let mut found = StatementCopies::default();
             for at in local {
                 let copy = self.read_local_statement(regions, at.slot, at.index, tries)?;
                 found.cached.extend(copy.filter(|copy| copy.key == *key));

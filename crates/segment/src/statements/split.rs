@@ -35,7 +35,7 @@ pub struct Split {
 }
 
 impl Split {
-    pub(super) fn of(parts: &[AccountTicks], directory: &Directory, second: f64) -> Split {
+    pub(super) fn from_parts(parts: &[AccountTicks], directory: &Directory, second: f64) -> Split {
         let mut split = Split::default();
         for part in parts.iter().filter(|part| part.count > 0 || part.ticks > 0) {
             let stat = directory.get(part.stat);
@@ -124,7 +124,7 @@ mod tests {
                 }
             })
             .collect();
-        let mut split = Split::of(&parts, &directory, 0.5);
+        let mut split = Split::from_parts(&parts, &directory, 0.5);
         assert_eq!(split.seconds(), 75.0);
         assert_eq!(split.class(WaitClass::Cpu), 30.0);
         assert_eq!(split.class(WaitClass::Lock), 20.0);
@@ -134,11 +134,11 @@ mod tests {
         assert_eq!(phases, [("commit", 40.0), ("execute", 35.0)]);
         assert_eq!(&*split.accounts[0].activity, "cpu");
         assert_eq!((split.accounts[0].count, split.accounts[0].seconds), (5, 25.0));
-        split.merge(&Split::of(&parts[..1], &directory, 10.0));
+        split.merge(&Split::from_parts(&parts[..1], &directory, 10.0));
         assert_eq!((&*split.accounts[0].phase, split.accounts[0].seconds), ("execute", 105.0));
         assert_eq!(split.accounts.len(), 5);
         // What the directory does not name keeps its time.
         let nameless = [AccountTicks { stat: crate::book::NAMELESS, count: 0, ticks: 3 }];
-        assert_eq!(Split::of(&nameless, &directory, 1.0).class(WaitClass::Other), 3.0);
+        assert_eq!(Split::from_parts(&nameless, &directory, 1.0).class(WaitClass::Other), 3.0);
     }
 }

@@ -25,7 +25,7 @@ pub struct Times {
 }
 
 impl Times {
-    fn of(bytes: &[u8], at: usize) -> Times {
+    fn decode(bytes: &[u8], at: usize) -> Times {
         let count = u64_at(bytes, at + moments::COUNT);
         Times {
             count,
@@ -162,7 +162,7 @@ const FIELDS: [(usize, Unit); COUNTERS] = {
 
 impl Unit {
     /// The unit of a counter, by its index in [`Sums::counters`].
-    pub fn of(index: usize) -> Unit {
+    pub fn from_index(index: usize) -> Unit {
         FIELDS.get(index).map_or(Unit::Count, |field| field.1)
     }
 }
@@ -201,7 +201,7 @@ pub struct Sums {
     pub exec: Times,
     /// Plannings.
     pub plan: Times,
-    /// Plain numbers, by the indexes of [`counter`]; [`Unit::of`] has their units.
+    /// Plain numbers, by the indexes of [`counter`]; [`Unit::from_index`] has their units.
     pub counters: [u64; COUNTERS],
     /// The first execution, microseconds since 1970; 0: unknown.
     pub first_us: i64,
@@ -243,7 +243,7 @@ impl Sums {
     pub(super) fn of_entry(near: &[u8], far: Option<&[u8]>) -> Sums {
         let (exec, first_us) = (statement::COUNTS + counts::EXEC, statement::FIRST_US);
         let mut sums = far.map_or_else(Sums::default, |far| Sums::of_counts(far, rest::COUNTS));
-        sums.exec = Times::of(near, exec);
+        sums.exec = Times::decode(near, exec);
         sums.counters[counter::ROWS] = u64_at(near, statement::COUNTS + counts::ROWS);
         sums.counters[counter::BLOCKS] = u64_at(near, statement::COUNTS + counts::BLOCKS);
         sums.last_us = u64_at(near, statement::COUNTS + counts::LAST_US) as i64;
@@ -270,8 +270,8 @@ impl Sums {
         let [first_us, last_us] = [counts::FIRST_US, counts::LAST_US];
         let [first_us, last_us] = [first_us, last_us].map(|field| u64_at(bytes, at + field) as i64);
         Sums {
-            exec: Times::of(bytes, at + counts::EXEC),
-            plan: Times::of(bytes, at + counts::PLAN),
+            exec: Times::decode(bytes, at + counts::EXEC),
+            plan: Times::decode(bytes, at + counts::PLAN),
             counters,
             first_us: if first_us != 0 { first_us } else { last_us },
             last_us,
@@ -313,7 +313,7 @@ impl Sums {
 
     /// Whether these can be `earlier` and further counts, in ticks that may have been converted.
     pub(super) fn continues_counts(&self, earlier: &Sums) -> bool {
-        let mut counters = (0..COUNTERS).filter(|at| Unit::of(*at) == Unit::Count);
+        let mut counters = (0..COUNTERS).filter(|at| Unit::from_index(*at) == Unit::Count);
         self.exec.count >= earlier.exec.count
             && self.plan.count >= earlier.plan.count
             && (earlier.first_us == 0 || self.first_us <= earlier.first_us)

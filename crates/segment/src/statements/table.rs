@@ -28,13 +28,13 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    fn of(number: u32, bytes: &[u8], rest: Option<&[u8]>) -> Option<Entry> {
+    fn decode(number: u32, bytes: &[u8], rest: Option<&[u8]>) -> Option<Entry> {
         (u32_at(bytes, statement::STATE) == 1).then(|| Entry {
             number,
-            key: StatementKey::of(bytes, statement::KEY),
+            key: StatementKey::decode(bytes, statement::KEY),
             born: u64_at(bytes, statement::BORN),
             since_us: u64_at(bytes, statement::SINCE_US) as i64,
-            text: TextLocation::of(bytes),
+            text: TextLocation::decode(bytes),
             sums: Sums::of_entry(bytes, rest),
             parts: parts_of_entry(bytes, rest),
         })
@@ -137,7 +137,7 @@ impl Segment {
         for (number, (bytes, still)) in (low..).zip(copies.each(statement::SIZE)) {
             if still {
                 let rest = if has_rest(bytes) { rest_of(number) } else { None };
-                found.extend(Entry::of(number, bytes, rest));
+                found.extend(Entry::decode(number, bytes, rest));
             } else if tags[(number - first) as usize] != 0 {
                 found.extend(self.read_entry(regions, number, tries)?);
             }
@@ -158,6 +158,6 @@ impl Segment {
             rest.resize(if has_rest(bytes) { rest::SIZE } else { 0 }, 0);
             self.read(regions.rests.entry(number), &mut rest)
         })?;
-        Ok(Entry::of(number, &bytes, Some(rest.as_slice()).filter(|rest| !rest.is_empty())))
+        Ok(Entry::decode(number, &bytes, Some(rest.as_slice()).filter(|rest| !rest.is_empty())))
     }
 }

@@ -77,7 +77,7 @@ impl Segment {
         self.read(regions.table.entry(entry.number), &mut head)?;
         let same = u32_at(&head, statement::STATE) == 1
             && u64_at(&head, statement::BORN) == entry.born
-            && TextLocation::of(&head) == at;
+            && TextLocation::decode(&head) == at;
         Ok(same.then(|| Text {
             shown: shown(&bytes, at.encoding),
             kept: bytes.len() as u32,

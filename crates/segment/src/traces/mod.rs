@@ -29,7 +29,7 @@ pub enum TraceState {
 
 impl TraceState {
     /// The state in a claim.
-    fn of(claim: u32) -> TraceState {
+    fn from_claim(claim: u32) -> TraceState {
         match claim & 0xFF {
             1 => TraceState::Armed,
             2 => TraceState::Running,

@@ -43,8 +43,8 @@ impl TraceNode {
         let mut bytes = [0; trace::NODE + 4];
         segment.read(ring_at(segment, self.ring)?, &mut bytes)?;
         let claim = u32_at(&bytes, trace::CLAIM);
-        let runs =
-            generation_of(claim) == self.generation && TraceState::of(claim) == TraceState::Running;
+        let runs = generation_of(claim) == self.generation
+            && TraceState::from_claim(claim) == TraceState::Running;
         let number = u32_at(&bytes, trace::NODE);
         Ok(runs.then(|| number.checked_sub(1).and_then(|it| u16::try_from(it).ok())))
     }
@@ -92,7 +92,7 @@ impl TraceReader {
     pub fn state(&self, segment: &Segment) -> Result<TraceState, Error> {
         let claim = segment.read_u32(self.at(segment)? + trace::CLAIM as u64)?;
         let ours = generation_of(claim) == self.generation;
-        Ok(if ours { TraceState::of(claim) } else { TraceState::Free })
+        Ok(if ours { TraceState::from_claim(claim) } else { TraceState::Free })
     }
 
     /// Who writes it, or has written it; `None`: nobody has taken it yet, or it is another's by now.
@@ -152,7 +152,7 @@ impl TraceReader {
                 if self.position < whole_from || u64_at(record, trace_record::NUMBER) != number {
                     lost += 1;
                 } else {
-                    see(std::mem::take(&mut lost), TraceRecord::of(record));
+                    see(std::mem::take(&mut lost), TraceRecord::decode(record));
                 }
                 self.position += 1;
             }

@@ -37,7 +37,7 @@ pub enum TraceStep {
 }
 
 impl TraceStep {
-    fn of(number: u8) -> TraceStep {
+    fn from_number(number: u8) -> TraceStep {
         match number {
             1 => TraceStep::Plan,
             2 => TraceStep::Start,
@@ -236,7 +236,7 @@ pub enum TraceKind {
 
 impl TraceRecord {
     /// The record in these bytes, of [`at::SIZE`].
-    pub fn of(bytes: &[u8]) -> TraceRecord {
+    pub fn decode(bytes: &[u8]) -> TraceRecord {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         let word = |i: usize| u32_at(bytes, at::WORDS + 4 * i);
         let long = |i: usize| u64::from(word(i)) | u64::from(word(i + 1)) << 32;
@@ -282,9 +282,11 @@ impl TraceRecord {
             },
             5 => TraceKind::Switch { account },
             6 => TraceKind::Statement { id: long(0), depth: more },
-            7 => TraceKind::StepBegin { step: TraceStep::of(op), id: long(0), depth: more },
+            7 => {
+                TraceKind::StepBegin { step: TraceStep::from_number(op), id: long(0), depth: more }
+            }
             8 => TraceKind::StepEnd {
-                step: TraceStep::of(op),
+                step: TraceStep::from_number(op),
                 id: long(0),
                 depth: more,
                 rows: long(2),
@@ -354,7 +356,7 @@ mod tests {
             for fill in [0u8, 1, 24, 25, 255] {
                 let mut bytes = [fill; at::SIZE];
                 bytes[at::KIND] = kind;
-                let record = TraceRecord::of(&bytes);
+                let record = TraceRecord::decode(&bytes);
                 if let TraceKind::Node { name, .. } = &record.kind {
                     assert!(name.len() <= 24);
                 }
@@ -363,6 +365,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(TraceRecord::of(&[]).kind, TraceKind::Other(0));
+        assert_eq!(TraceRecord::decode(&[]).kind, TraceKind::Other(0));
     }
 }

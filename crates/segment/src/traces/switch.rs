@@ -130,7 +130,7 @@ impl TraceSwitch {
         self.reserve(at, PAGE as u64)?;
         let page = SharedPage::map(&self.file, at).map_err(|e| self.io(e))?;
         let claim = page.u32(trace::CLAIM).load(Ordering::Acquire);
-        let free = TraceState::of(claim) == TraceState::Free
+        let free = TraceState::from_claim(claim) == TraceState::Free
             || page.u64(trace::UNTIL).load(Ordering::Acquire) < self.header.now(&self.clock);
         if !free {
             return Ok(None);
@@ -193,7 +193,7 @@ impl TraceSwitch {
                 continue;
             }
             armed.page.u64(trace::UNTIL).store(until, Ordering::Release);
-            waits |= TraceState::of(claim) == TraceState::Armed
+            waits |= TraceState::from_claim(claim) == TraceState::Armed
                 && armed.request.pid.is_some()
                 && !armed.request.workers;
         }

@@ -14,7 +14,7 @@ pub struct Reads {
 }
 
 impl Reads {
-    pub fn of(relation: u32, count: u64) -> Reads {
+    pub fn new(relation: u32, count: u64) -> Reads {
         Reads { relation, count, ticks: 10 * count, max: 12, failed: count / 4 }
     }
 }

@@ -279,7 +279,7 @@ fn at_every_stop(scenario: &str) {
 /// The writer goes on while the reader reads, each time at the reader's next phase. All phases with all stops are libtally's.
 fn at_many_phases(scenario: &str) {
     let Some(stepper) = Stepper::java(TRANSITIONS) else { return };
-    let (stepper, place) = (Shared::of(stepper), ScenarioSegment::new());
+    let (stepper, place) = (Shared::with_stepper(stepper), ScenarioSegment::new());
     let (mut readings, mut phase, mut phases) = (0, 1, 1);
     for stride in STRIDES {
         let mut stop = stepper.with(|it| it.start(scenario, place.clear()));

@@ -67,10 +67,10 @@ pub struct Shared(Arc<Mutex<Stepper>>);
 
 impl Shared {
     pub fn new() -> Shared {
-        Shared::of(Stepper::new())
+        Shared::with_stepper(Stepper::new())
     }
 
-    pub fn of(stepper: Stepper) -> Shared {
+    pub fn with_stepper(stepper: Stepper) -> Shared {
         Shared(Arc::new(Mutex::new(stepper)))
     }
 

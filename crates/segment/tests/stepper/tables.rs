@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use segment::layout::header;
-use segment::{Segment, Statements, TraceKind, TraceRequest, TraceSwitch};
+use segment::{Segment, StatementsReading, TraceKind, TraceRequest, TraceSwitch};
 
 use super::process::{Stepper, Stop};
 use super::scenario_segment::{ScenarioSegment, Shared};
@@ -22,20 +22,20 @@ enum After {
 }
 
 /// What a reading found.
-struct Found {
+struct TableWitness {
     /// Of what the scenario counts, at least and at most so much was counted.
     counted: std::ops::RangeInclusive<u64>,
     /// It was read in an update, and the reader says so.
     torn: bool,
 }
 
-impl Found {
-    fn exactly(counted: u64, torn: bool) -> Found {
-        Found { counted: counted..=counted, torn }
+impl TableWitness {
+    fn exactly(counted: u64, torn: bool) -> TableWitness {
+        TableWitness { counted: counted..=counted, torn }
     }
 }
 
-type Read = Box<dyn FnMut(&mut Segment) -> Result<Found, String>>;
+type Read = Box<dyn FnMut(&mut Segment) -> Result<TableWitness, String>>;
 
 struct Subject {
     scenario: &'static str,
@@ -60,8 +60,13 @@ impl Reading {
     }
 
     /// Check what a reading found.
-    fn check(&mut self, found: Result<Found, String>, done: u64, begun: u64) -> Result<(), String> {
-        let Found { counted, torn } = found?;
+    fn check(
+        &mut self,
+        found: Result<TableWitness, String>,
+        done: u64,
+        begun: u64,
+    ) -> Result<(), String> {
+        let TableWitness { counted, torn } = found?;
         self.torn += usize::from(torn);
         if torn {
             return Ok(());
@@ -194,7 +199,7 @@ fn text_of(id: u64) -> String {
 fn statements_of(
     segment: &mut Segment,
     after: After,
-) -> Result<(Statements, HashMap<u64, u64>, u64), String> {
+) -> Result<(StatementsReading, HashMap<u64, u64>, u64), String> {
     let read = segment.statements().map_err(|error| error.to_string())?.ok_or("no statements")?;
     let mut calls = HashMap::new();
     let mut ticks = 0;
@@ -248,7 +253,7 @@ const STATEMENTS: Subject = Subject {
     reader: |_, after| {
         Box::new(move |segment| {
             let (read, _, ticks) = statements_of(segment, after)?;
-            Ok(Found::exactly(ticks, read.torn() > 0))
+            Ok(TableWitness::exactly(ticks, read.torn() > 0))
         })
     },
 };
@@ -264,7 +269,7 @@ const EVICTION: Subject = Subject {
     reader: |_, after| {
         Box::new(move |segment| {
             let (read, _, ticks) = statements_of(segment, after)?;
-            Ok(Found { counted: ticks..=u64::MAX, torn: read.torn() > 0 })
+            Ok(TableWitness { counted: ticks..=u64::MAX, torn: read.torn() > 0 })
         })
     },
 };
@@ -285,7 +290,7 @@ const FORGETTING: Subject = Subject {
             if !fits && read.torn() == 0 && read.lost() == 0 {
                 return Err(format!("calls: {calls:?}"));
             }
-            Ok(Found { counted: 0..=u64::MAX, torn: read.torn() > 0 })
+            Ok(TableWitness { counted: 0..=u64::MAX, torn: read.torn() > 0 })
         })
     },
 };
@@ -313,7 +318,7 @@ const PLANS: Subject = Subject {
                     ));
                 }
             }
-            Ok(Found { counted: 0..=u64::MAX, torn: false })
+            Ok(TableWitness { counted: 0..=u64::MAX, torn: false })
         })
     },
 };
@@ -340,7 +345,7 @@ const RELATIONS: Subject = Subject {
                     return Err(format!("relation {relation}: {:?}", row.read));
                 }
             }
-            Ok(Found::exactly(count, read.torn() > 0))
+            Ok(TableWitness::exactly(count, read.torn() > 0))
         })
     },
 };
@@ -358,7 +363,7 @@ const EVENTS: Subject = Subject {
                     return Err(format!("event {n} has a foreign or half text: {:?}", event.text));
                 }
             }
-            Ok(Found::exactly(events.last().map_or(0, |event| event.number), false))
+            Ok(TableWitness::exactly(events.last().map_or(0, |event| event.number), false))
         })
     },
 };
@@ -386,7 +391,7 @@ const NAMES: Subject = Subject {
                 return Err("a statistic is used that has no name".into());
             }
             let torn = snapshot.books.iter().any(|book| book.torn);
-            Ok(Found { counted: found..=u64::MAX, torn })
+            Ok(TableWitness { counted: found..=u64::MAX, torn })
         })
     },
 };
@@ -408,7 +413,7 @@ const BLOCKED: Subject = Subject {
                     return Err(format!("half of one wait and half of another: {it:?}"));
                 }
             }
-            Ok(Found { counted: 0..=u64::MAX, torn: false })
+            Ok(TableWitness { counted: 0..=u64::MAX, torn: false })
         })
     },
 };
@@ -438,7 +443,7 @@ const TRACE: Subject = Subject {
             match wrong {
                 Some(wrong) => Err(wrong),
                 None if lost > 0 => Err(format!("{lost} records are lost")),
-                None => Ok(Found::exactly(seen, false)),
+                None => Ok(TableWitness::exactly(seen, false)),
             }
         })
     },

@@ -121,11 +121,11 @@ impl Witness {
     /// A snapshot, while the writer goes from one stop to another; `stopped`: it stays where it is.
     pub fn look(&mut self, segment: &mut Segment, begin: u64, stopped: bool) -> Result<(), String> {
         let path = segment.path().to_path_buf();
-        let before = SlotWords::of(&path);
+        let before = SlotWords::read(&path);
         let snapshot =
             segment.snapshot(self.previous.as_ref()).map_err(|error| error.to_string())?;
         let delta = Delta::between(self.previous.as_ref(), &snapshot);
-        let closing = before.is_closed || SlotWords::of(&path).state == state::LIVE;
+        let closing = before.is_closed || SlotWords::read(&path).state == state::LIVE;
         self.learn(&snapshot);
         self.sessions(&snapshot, begin, closing)?;
         self.change(&delta, &snapshot)?;
@@ -271,7 +271,7 @@ struct SlotWords {
 }
 
 impl SlotWords {
-    fn of(path: &Path) -> SlotWords {
+    fn read(path: &Path) -> SlotWords {
         let (entry, book) = (word(path, header::ENTRIES as u64), word(path, header::BOOKS as u64));
         let run = word(path, book + book::RUN as u64) as u32;
         SlotWords { state: word(path, entry) as u32, is_closed: run == u32::MAX }

@@ -94,7 +94,7 @@ impl Seen {
 }
 
 /// What a reader finds.
-pub struct Found {
+pub struct FoundIntervals {
     pub intervals: BTreeSet<u64>,
 }
 
@@ -109,13 +109,18 @@ macro_rules! require {
 impl Model {
     /// Compare what a directory has with the intervals that it may have. `between`: an hour is just being
     /// replaced by one whose times are rounded, in sum to none.
-    pub fn compare(&self, directory: &Path, lied: bool, between: bool) -> Result<Found, String> {
+    pub fn compare(
+        &self,
+        directory: &Path,
+        lied: bool,
+        between: bool,
+    ) -> Result<FoundIntervals, String> {
         let mut found = BTreeSet::new();
         let recording = match Recording::open(directory, None) {
             Ok(recording) => recording,
-            Err(Error::Empty { .. }) => return Ok(Found { intervals: found }),
+            Err(Error::Empty { .. }) => return Ok(FoundIntervals { intervals: found }),
             Err(Error::NotARecording { .. }) if lied || self.intervals.is_empty() => {
-                return Ok(Found { intervals: found })
+                return Ok(FoundIntervals { intervals: found })
             }
             Err(error) => return Err(error.to_string()),
         };
@@ -146,7 +151,7 @@ impl Model {
         self.compare_sums(&recording, &found, lied, between)?;
         let problems = recording.problems();
         require!(problems.is_empty() || self.in_part || lied, "{problems:?}");
-        Ok(Found { intervals: found })
+        Ok(FoundIntervals { intervals: found })
     }
 
     fn compare_sums(
@@ -170,7 +175,7 @@ impl Model {
         let mut expected = Sums::default();
         found.iter().for_each(|number| expected.add(&self.intervals[number]));
         let of = |name: &str| {
-            let it = sum.statistics.iter().find(|it| it.stat.name == name);
+            let it = sum.statistics.iter().find(|statistic| statistic.stat.name == name);
             it.map_or((0, 0), |it| (it.total.change.count, it.total.change.total))
         };
         let (cpu, handle) = (of("execute::cpu"), of("command::Query::handle"));
@@ -195,7 +200,8 @@ impl Model {
         // Of an hour that is being replaced, what belongs to intervals arrives before them.
         require!(numbers.is_superset(&of_found), "marks {numbers:?} of intervals {of_found:?}");
         require!(between || numbers == of_found, "marks {numbers:?} of intervals {of_found:?}");
-        let spread = sum.statistics.iter().map(|it| it.total.histogram.count()).sum::<u64>();
+        let spread =
+            sum.statistics.iter().map(|statistic| statistic.total.histogram.count()).sum::<u64>();
         let details = found.iter().map(|number| self.intervals[number].details).sum::<u64>();
         require!(
             between || spread == details,

@@ -36,7 +36,7 @@ fn trimmed_mean_and_half_width_agree_with_scipy() {
         (200, 0.082_649_731_564_218_1, 0.050_556_514_061_591_71, 0.099_848_923_802_369_23),
         (1000, 0.127_103_240_093_842_38, 0.024_892_912_278_525_15, 0.048_863_230_027_532_76),
     ] {
-        let ours = Estimate::of(&sequence(n)).unwrap();
+        let ours = Estimate::from_values(&sequence(n)).unwrap();
         assert_eq!((ours.values, ours.block), (n, 1));
         close(ours.mean, mean);
         close(ours.standard_error, error);
@@ -65,13 +65,13 @@ fn signed_ranks_with_ties_and_zeros_agree_with_scipy() {
 
 #[test]
 fn too_few_values_give_no_estimate() {
-    assert!(Estimate::of(&sequence(FEWEST_ROUNDS - 1)).is_none());
-    assert!(Estimate::of(&sequence(FEWEST_ROUNDS)).is_some());
+    assert!(Estimate::from_values(&sequence(FEWEST_ROUNDS - 1)).is_none());
+    assert!(Estimate::from_values(&sequence(FEWEST_ROUNDS)).is_some());
 }
 
 #[test]
 fn equal_values_have_no_width_and_no_rank() {
-    let same = Estimate::of(&[0.0; 50]).unwrap();
+    let same = Estimate::from_values(&[0.0; 50]).unwrap();
     assert_eq!((same.mean, same.half_width, same.rank_p(0.0)), (0.0, 0.0, 1.0));
     assert!(!same.above(0.0) && !same.below(0.0));
 }
@@ -81,7 +81,7 @@ fn equal_values_have_no_width_and_no_rank() {
 #[test]
 fn few_repeats_give_the_paired_t_interval_of_scipy() {
     let values = sequence(8);
-    assert!(Estimate::of(&values).is_none());
+    assert!(Estimate::from_values(&values).is_none());
     let ours = Estimate::of_repeats(&values).unwrap();
     close(ours.mean, 0.226_696_767_540_425_28);
     close(ours.half_width, 1.651_672_069_503_365);
@@ -141,7 +141,7 @@ fn correlated_values_are_averaged_into_blocks_until_the_interval_holds() {
     let (mut covered, mut naive) = (0, 0);
     for seed in 0..runs {
         let values = autoregressive(seed, 2000, 0.6);
-        let e = Estimate::of(&values).unwrap();
+        let e = Estimate::from_values(&values).unwrap();
         assert!(e.block > 1, "block {}", e.block);
         covered += usize::from(e.mean.abs() <= e.half_width);
         let (mean, error, freedom) = trimmed(&values, TRIM);

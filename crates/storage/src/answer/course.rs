@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The course of a cell: its log as series and runs, with times in seconds since measuring began.
 
-use crate::log::{Line, Sample};
+use crate::log::{CellEvent, Sample};
 use crate::victim::Ran;
 
 /// A moment of the background.
@@ -70,8 +70,8 @@ pub struct Course {
 
 impl Course {
     /// From the lines of a cell's log; `None` if it has not begun.
-    pub fn of(lines: &[Line]) -> Option<Course> {
-        let Some(Line::Begin { arm, block, .. }) = lines.first() else { return None };
+    pub fn from_events(lines: &[CellEvent]) -> Option<Course> {
+        let Some(CellEvent::Begin { arm, block, .. }) = lines.first() else { return None };
         let mut course = Course {
             arm: arm.clone(),
             block: *block,
@@ -79,13 +79,13 @@ impl Course {
             ..Course::default()
         };
         let measuring = lines.iter().find_map(|line| match line {
-            Line::Measuring { time, why } => Some((*time, why.clone())),
+            CellEvent::Measuring { time, why } => Some((*time, why.clone())),
             _ => None,
         });
         course.warm_up = measuring.as_ref().map(|it| it.1.clone());
         let begin = measuring.map_or(f64::INFINITY, |it| it.0);
         let first = lines.iter().find_map(|line| match line {
-            Line::Sample(sample) => Some(sample.from),
+            CellEvent::Sample(sample) => Some(sample.from),
             _ => None,
         });
         // Without a measured part, the background's start is the origin.
@@ -95,8 +95,8 @@ impl Course {
         let has_background = first.is_some();
         for line in lines {
             match line {
-                Line::Sample(sample) => course.points.push(point(sample, origin)),
-                Line::Transactions(second) if !has_background => course.points.push(Point {
+                CellEvent::Sample(sample) => course.points.push(point(sample, origin)),
+                CellEvent::Transactions(second) if !has_background => course.points.push(Point {
                     from: second.to - 1.0 - origin,
                     to: second.to - origin,
                     rate: second.rate,
@@ -108,17 +108,17 @@ impl Course {
                     owed: 0,
                     dirty: 0.0,
                 }),
-                Line::Victim { name, at, ran } => course.runs.push(Run {
+                CellEvent::Victim { name, at, ran } => course.runs.push(Run {
                     name: name.clone(),
                     at: *at,
                     began: ran.began - origin,
                     ran: ran.clone(),
                 }),
-                Line::Limit { time, text } if *time >= begin => {
+                CellEvent::Limit { time, text } if *time >= begin => {
                     course.limits.push((time - origin, text.clone()));
                 }
-                Line::Dropped { operations, .. } => course.dropped += operations,
-                Line::End { early, .. } => course.early = early.clone(),
+                CellEvent::Dropped { operations, .. } => course.dropped += operations,
+                CellEvent::End { early, .. } => course.early = early.clone(),
                 _ => {}
             }
         }
@@ -147,9 +147,9 @@ impl Course {
 }
 
 /// The pressure of I/O (/proc/pressure/io, some) from this time on.
-fn stalled(lines: &[Line], begin: f64) -> Option<f64> {
+fn stalled(lines: &[CellEvent], begin: f64) -> Option<f64> {
     let mut measured = lines.iter().filter_map(|line| match line {
-        Line::Sample(sample) if sample.to >= begin => Some(sample),
+        CellEvent::Sample(sample) if sample.to >= begin => Some(sample),
         _ => None,
     });
     let (first, last) = (measured.clone().next()?, measured.next_back()?);
@@ -184,32 +184,38 @@ mod tests {
     fn times_are_since_measuring_began_and_only_that_part_counts() {
         let sample = |from: f64, io_stalled_us| {
             let memory = Memory { io_stalled_us, ..Memory::default() };
-            Line::Sample(Sample { from, to: from + 1.0, reads: 3, memory, ..Sample::default() })
+            CellEvent::Sample(Sample {
+                from,
+                to: from + 1.0,
+                reads: 3,
+                memory,
+                ..Sample::default()
+            })
         };
-        let limit = |time, text: &str| Line::Limit { time, text: text.into() };
+        let limit = |time, text: &str| CellEvent::Limit { time, text: text.into() };
         let victim = |name: &str, at, began, failure: Option<&str>| {
             let failure = failure.map(String::from);
-            Line::Victim {
+            CellEvent::Victim {
                 name: name.into(),
                 at,
                 ran: Ran { began, seconds: 2.0, failure, ..Ran::default() },
             }
         };
-        let course = Course::of(&[
-            Line::Begin { arm: "one".into(), block: 3, time: 1.0 },
+        let course = Course::from_events(&[
+            CellEvent::Begin { arm: "one".into(), block: 3, time: 1.0 },
             victim("copy", None, 2.0, None),
             victim("fails", None, 4.0, Some("it ended with 1")),
             sample(8.0, 500_000),
             limit(8.0, "early"),
             sample(9.0, 1_000_000),
-            Line::Measuring { time: 10.0, why: "after 2 s".into() },
+            CellEvent::Measuring { time: 10.0, why: "after 2 s".into() },
             sample(10.0, 1_500_000),
             limit(11.0, "late"),
-            Line::Dropped { time: 11.0, operations: 3 },
+            CellEvent::Dropped { time: 11.0, operations: 3 },
             sample(11.0, 2_500_000),
-            Line::Dropped { time: 12.0, operations: 4 },
+            CellEvent::Dropped { time: 12.0, operations: 4 },
             victim("copy", Some(1.0), 11.5, None),
-            Line::End { time: 12.0, early: None },
+            CellEvent::End { time: 12.0, early: None },
         ])
         .unwrap();
         assert_eq!((course.arm.as_str(), course.block, course.early.clone()), ("one", 3, None));

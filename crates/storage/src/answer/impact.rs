@@ -34,15 +34,16 @@ type Of = fn(&[&Point]) -> Option<f64>;
 const FIGURES: [(&str, Of); 2] = [("rate", rate), ("response", response)];
 
 fn rate(points: &[&Point]) -> Option<f64> {
-    let seconds: f64 = points.iter().map(|it| it.to - it.from).sum();
-    let made: f64 = points.iter().map(|it| it.rate * (it.to - it.from)).sum();
+    let seconds: f64 = points.iter().map(|point| point.to - point.from).sum();
+    let made: f64 = points.iter().map(|point| point.rate * (point.to - point.from)).sum();
     (seconds > 0.0 && made > 0.0).then(|| made / seconds)
 }
 
 /// By operation, not by moment.
 fn response(points: &[&Point]) -> Option<f64> {
     let weight = |it: &Point| it.rate * (it.to - it.from);
-    let all = points.iter().filter_map(|it| Some((it.response? * weight(it), weight(it))));
+    let all =
+        points.iter().filter_map(|point| Some((point.response? * weight(point), weight(point))));
     let (sum, made) = all.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
     (sum > 0.0 && made > 0.0).then(|| sum / made)
 }

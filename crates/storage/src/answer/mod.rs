@@ -4,6 +4,7 @@
 
 pub mod course;
 mod impact;
+mod model;
 mod sentences;
 mod steadiness;
 #[cfg(test)]
@@ -12,173 +13,25 @@ mod waits;
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use error::Error;
-use experiment::journal::Kept;
+use experiment::journal::RunRecord;
 use stats::Estimate;
 
 use crate::arms::{arms, Measured};
 use crate::file::Study;
 use course::{Course, Run};
 pub use impact::Impact;
+pub use model::StorageResults;
+pub use model::{ArmRow, CellRow, Comparison, RunRow, Slowdown};
 pub use steadiness::Loss;
 pub use waits::WaitRow;
 
-/// The answer to a study.
-#[derive(Debug, Clone, Serialize)]
-pub struct Answer {
-    /// Name of the study.
-    pub name: String,
-    /// Its title, one line.
-    pub title: String,
-    /// The question it answers.
-    pub question: String,
-    /// The original study, if it repeats one.
-    pub source: Option<String>,
-    /// How and where it ran.
-    #[serde(flatten)]
-    pub run: Kept,
-    /// Length of each cell's measured part, seconds.
-    pub seconds: f64,
-    /// Cells that the study wants.
-    pub cells_planned: usize,
-    /// The arms, those left out included.
-    pub arms: Vec<ArmRow>,
-    /// The cells, incomplete ones included.
-    pub cells: Vec<CellRow>,
-    /// Each run of a victim.
-    pub runs: Vec<RunRow>,
-    /// Slowdown of each victim in each arm.
-    pub slowdowns: Vec<Slowdown>,
-    /// What victims do to the background.
-    pub impacts: Vec<Impact>,
-    /// Whose waits grow while victims run, by the server's ledger.
-    pub waits: Vec<WaitRow>,
-    /// The arms compared with the first one.
-    pub comparisons: Vec<Comparison>,
-    /// The answer in words.
-    pub sentences: Vec<String>,
-}
-
-/// An arm of the study.
-#[derive(Debug, Clone, Serialize)]
-pub struct ArmRow {
-    /// Name of the arm.
-    pub name: String,
-    /// Its title in output.
-    pub title: String,
-    /// Whether it is the A/A control: the first arm a second time.
-    pub again: bool,
-    /// Why it was left out, if it was.
-    pub left_out: Option<String>,
-}
-
-/// A cell: an arm measured once.
-#[derive(Debug, Clone, Serialize)]
-pub struct CellRow {
-    /// Name of the arm.
-    pub arm: String,
-    /// Number of the block, from 0.
-    pub block: usize,
-    /// Why it is incomplete; `null` if it is complete.
-    pub incomplete: Option<String>,
-    /// Why the warm-up ended.
-    pub warm_up: Option<String>,
-    /// Length of the measured part, seconds.
-    pub seconds: f64,
-    /// Operations that became due per second; `null` for a load without a schedule.
-    pub wanted_per_second: Option<f64>,
-    /// Operations (or transactions) per second that were made.
-    pub made_per_second: f64,
-    /// Share of reads among them, 0 to 1.
-    pub reads: Option<f64>,
-    /// Operations owed at the end.
-    pub owed: u64,
-    /// Operations dropped.
-    pub dropped: u64,
-    /// Bytes read and written per second.
-    pub bytes_per_second: f64,
-    /// Mean response time from the scheduled start, seconds.
-    pub response_mean: Option<f64>,
-    /// Share of the time in which some task of the machine waited for I/O, 0 to 1; `null` where the
-    /// kernel does not tell.
-    pub io_stalled: Option<f64>,
-    /// The loss of steadiness, if there was one.
-    pub lost: Option<Loss>,
-}
-
-/// A run of a victim.
-#[derive(Debug, Clone, Serialize)]
-pub struct RunRow {
-    /// Name of the arm.
-    pub arm: String,
-    /// Number of the block, from 0.
-    pub block: usize,
-    /// Name of the victim.
-    pub victim: String,
-    /// Its time in the study, seconds since measuring began; `null` without background.
-    pub at: Option<f64>,
-    /// When it began, seconds since measuring began; later than `at` if another one was still running.
-    pub began: Option<f64>,
-    /// How long it took, seconds.
-    pub seconds: f64,
-    /// CPU time of it and its descendants, seconds.
-    pub cpu_seconds: f64,
-    /// Bytes read by system calls.
-    pub read_bytes: Option<u64>,
-    /// Bytes written by system calls.
-    pub written_bytes: Option<u64>,
-    /// Bytes read from devices.
-    pub device_read_bytes: Option<u64>,
-    /// Bytes written to devices, at once or later.
-    pub device_written_bytes: Option<u64>,
-    /// Operations per second of the background meanwhile.
-    pub background_per_second: Option<f64>,
-    /// Why it failed; `null` if it succeeded.
-    pub failure: Option<String>,
-}
-
-/// How much longer a victim takes with background than without.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Slowdown {
-    /// Name of the arm.
-    pub arm: String,
-    /// Name of the victim.
-    pub victim: String,
-    /// Which runs: "all", or those "before" and "after" the loss of steadiness.
-    pub when: &'static str,
-    /// Number of runs with background.
-    pub runs: usize,
-    /// Geometric mean of the runs' seconds to those without background in the same cell.
-    pub factor: f64,
-    /// The 95 % interval of the factor, low and high end; `null` for fewer than three runs.
-    pub interval: Option<(f64, f64)>,
-}
-
-/// A victim's seconds in an arm against the first arm's, run by run of the same time and block.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
-    /// Name of the arm.
-    pub arm: String,
-    /// Name of the victim.
-    pub victim: String,
-    /// Number of pairs.
-    pub pairs: usize,
-    /// The change, percent.
-    pub percent: f64,
-    /// Half the width of its 95 % interval, percentage points; `null` for fewer than three pairs.
-    pub half_width: Option<f64>,
-    /// Whether t and signed ranks agree that it is no chance.
-    pub resolved: bool,
-}
-
-impl Answer {
+impl StorageResults {
     /// From the cells of a run; `folder` has the recordings of servers.
-    pub fn of(
+    pub fn compute(
         study: &Study,
         courses: &[Course],
-        kept: &Kept,
+        kept: &RunRecord,
         folder: &Path,
     ) -> Result<Self, Error> {
         let measured = arms(study);
@@ -205,7 +58,10 @@ impl Answer {
             seconds: study.length.0.as_secs_f64(),
             cells_planned: measured.len() * study.repeats,
             arms: arm_rows,
-            runs: courses.iter().flat_map(|it| it.runs.iter().map(|run| row(it, run))).collect(),
+            runs: courses
+                .iter()
+                .flat_map(|course| course.runs.iter().map(|run| row(course, run)))
+                .collect(),
             slowdowns: slowdowns(study, &measured, courses, &cells),
             impacts: impacts(study, &measured, courses, &cells),
             waits: waits::waits(folder, courses)?,
@@ -226,9 +82,9 @@ impl Answer {
 
 fn cell(course: &Course) -> CellRow {
     let points: Vec<_> = course.measured().collect();
-    let seconds: f64 = points.iter().map(|it| it.to - it.from).sum();
+    let seconds: f64 = points.iter().map(|point| point.to - point.from).sum();
     let weighted = |of: &dyn Fn(&course::Point) -> f64| {
-        let sum: f64 = points.iter().map(|it| of(it) * (it.to - it.from)).sum();
+        let sum: f64 = points.iter().map(|point| of(point) * (point.to - point.from)).sum();
         if seconds > 0.0 {
             sum / seconds
         } else {
@@ -237,8 +93,10 @@ fn cell(course: &Course) -> CellRow {
     };
     let made = weighted(&|it| it.rate);
     let operations = |of: &dyn Fn(&course::Point) -> Option<f64>| {
-        let sum: f64 =
-            points.iter().filter_map(|it| Some(of(it)? * it.rate * (it.to - it.from))).sum();
+        let sum: f64 = points
+            .iter()
+            .filter_map(|point| Some(of(point)? * point.rate * (point.to - point.from)))
+            .sum();
         (made > 0.0).then(|| sum / (made * seconds))
     };
     CellRow {
@@ -254,7 +112,7 @@ fn cell(course: &Course) -> CellRow {
         made_per_second: made,
         reads: points
             .iter()
-            .any(|it| it.reads.is_some())
+            .any(|point| point.reads.is_some())
             .then(|| operations(&|it| it.reads))
             .flatten(),
         owed: points.last().map_or(0, |it| it.owed),
@@ -270,7 +128,7 @@ fn row(course: &Course, run: &Run) -> RunRow {
     let ran = &run.ran;
     let until = run.began + ran.seconds;
     let during: Vec<_> =
-        course.points.iter().filter(|it| it.to > run.began && it.from < until).collect();
+        course.points.iter().filter(|point| point.to > run.began && point.from < until).collect();
     let seconds: f64 = during.iter().map(|it| it.to - it.from).sum();
     let rate = during.iter().map(|it| it.rate * (it.to - it.from)).sum::<f64>() / seconds;
     RunRow {
@@ -315,7 +173,7 @@ fn slowdowns(
         for victim in &study.victims {
             // The log ratio of each run, and whether it came after the loss of steadiness.
             let mut logs: Vec<(f64, Option<bool>)> = Vec::new();
-            for (course, cell) in courses.iter().zip(cells).filter(|it| it.0.arm == arm.name) {
+            for (course, cell) in courses.iter().zip(cells).filter(|cell| cell.0.arm == arm.name) {
                 let Some(base) = course.base(&victim.name) else { continue };
                 for run in course.runs.iter().filter(|run| run.at.is_some()) {
                     if run.name == victim.name && run.ran.failure.is_none() {
@@ -342,7 +200,7 @@ fn slowdowns(
 
 fn impacts(study: &Study, arms: &[Measured], courses: &[Course], cells: &[CellRow]) -> Vec<Impact> {
     let of_arm = |arm: &Measured| {
-        let all = courses.iter().zip(cells).filter(|it| it.0.arm == arm.name);
+        let all = courses.iter().zip(cells).filter(|cell| cell.0.arm == arm.name);
         let all: Vec<_> = all.map(|(course, cell)| (course, cell.lost.as_ref())).collect();
         let of_victim = |name: &str| impact::impacts(&arm.name, name, &all);
         study.victims.iter().flat_map(|victim| of_victim(&victim.name)).collect::<Vec<_>>()
@@ -357,7 +215,7 @@ fn comparisons(
     base: &str,
 ) -> Vec<Comparison> {
     let seconds = |arm: &str, victim: &str, block: usize, at: f64| {
-        let course = courses.iter().find(|it| it.arm == arm && it.block == block)?;
+        let course = courses.iter().find(|course| course.arm == arm && course.block == block)?;
         let run = course.runs.iter().find(|run| run.name == victim && run.at == Some(at))?;
         run.ran.failure.is_none().then_some(run.ran.seconds)
     };

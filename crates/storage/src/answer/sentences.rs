@@ -3,10 +3,10 @@
 
 use view::units;
 
-use super::{Answer, CellRow, Slowdown, WaitRow};
+use super::{CellRow, Slowdown, StorageResults, WaitRow};
 
 /// The answer in words: for each arm whether it stayed steady, then how much slower the victims were.
-pub fn sentences(answer: &Answer) -> Vec<String> {
+pub fn sentences(answer: &StorageResults) -> Vec<String> {
     let mut all = Vec::new();
     for arm in &answer.arms {
         let cells: Vec<&CellRow> =
@@ -16,17 +16,17 @@ pub fn sentences(answer: &Answer) -> Vec<String> {
         if steady > 0 && steady == cells.len() {
             all.push(format!("{}: the background stayed steady.", arm.title));
         }
-        for slow in answer.slowdowns.iter().filter(|it| it.arm == arm.name) {
-            let divided = answer
-                .slowdowns
-                .iter()
-                .any(|it| (&it.arm, &it.victim) == (&slow.arm, &slow.victim) && it.when == "after");
+        for slow in answer.slowdowns.iter().filter(|slowdown| slowdown.arm == arm.name) {
+            let divided = answer.slowdowns.iter().any(|slowdown| {
+                (&slowdown.arm, &slowdown.victim) == (&slow.arm, &slow.victim)
+                    && slowdown.when == "after"
+            });
             if divided != (slow.when == "all") {
                 all.push(slower(&arm.title, slow));
             }
         }
     }
-    for it in answer.impacts.iter().filter(|it| it.of == "rate" || it.resolved) {
+    for it in answer.impacts.iter().filter(|impact| impact.of == "rate" || impact.resolved) {
         let half = it.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
         let what = if it.of == "rate" { "rate" } else { "mean response time" };
         let verdict = if it.resolved { "" } else { " (inconclusive)" };
@@ -38,7 +38,8 @@ pub fn sentences(answer: &Answer) -> Vec<String> {
         ));
     }
     for arm in &answer.arms {
-        let grown = answer.waits.iter().filter(|it| it.arm == arm.name && it.during > it.quiet);
+        let grown =
+            answer.waits.iter().filter(|wait| wait.arm == arm.name && wait.during > wait.quiet);
         let grown: Vec<String> = grown
             .take(3)
             .map(|it| {

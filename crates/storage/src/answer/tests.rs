@@ -138,19 +138,20 @@ fn figures_of_a_cell_are_weighted_by_time_or_by_operations() {
 fn the_table_and_the_sentences_say_what_the_answer_has() {
     let (server, version) = ("fio".to_string(), "1".to_string());
     let head = Head { quick: false, directories: Vec::new(), seconds: None, server, version };
-    let kept = Kept {
+    let kept = RunRecord {
         head,
         host: live::host::Watch::start().host(""),
         left_out: Vec::new(),
         failed: Vec::new(),
     };
-    let mut answer = Answer::of(&study(), &courses(), &kept, Path::new("/nowhere")).unwrap();
-    let tables = crate::tables::of(&answer);
+    let mut answer =
+        StorageResults::compute(&study(), &courses(), &kept, Path::new("/nowhere")).unwrap();
+    let tables = crate::tables::make_tables(&answer);
     let rows: Vec<String> = tables[0].csv().lines().map(String::from).collect();
     assert_eq!(tables[0].title, "Seconds of copy by the time of its start");
     // Alone, the mean of 5, 6 and 7 s, and the factor; for y of 10, 14, 18 and 18 s.
     assert!(rows[1].starts_with("x,2,6,2.97") && rows[2].starts_with("y,2,15,"), "{rows:?}");
-    let steady = |answer: &Answer| {
+    let steady = |answer: &StorageResults| {
         let all = sentences::sentences(answer);
         all.iter()
             .filter(|it| it.contains("stayed steady"))

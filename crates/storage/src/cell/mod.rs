@@ -18,7 +18,7 @@ use crate::arm_directory::ArmDirectory;
 use crate::engine::{now, Engine, Work};
 use crate::file::{Arm, Background, Limit, Owed, Study, WarmUp};
 use crate::limit::{describe, Limiter};
-use crate::log::{Device, Line, Log, Sample, Transactions};
+use crate::log::{CellEvent, Device, Log, Sample, Transactions};
 use crate::machine::Memory;
 use crate::record::Recorder;
 use crate::server::Server;
@@ -78,7 +78,7 @@ pub fn measure(task: Task<'_>) -> Result<Outcome, Error> {
         },
     };
     let mut log = Log::begin(task.folder, task.name, task.block)?;
-    log.add(&Line::Begin { arm: task.name.into(), block: task.block, time: now() })?;
+    log.add(&CellEvent::Begin { arm: task.name.into(), block: task.block, time: now() })?;
     let mut cell = Cell { task, log, place: &place, limiter, victims: None };
     let result = cell.measure();
     let stopped = task.stop.load(Ordering::Relaxed);
@@ -87,7 +87,7 @@ pub fn measure(task: Task<'_>) -> Result<Outcome, Error> {
         Err(error) => Some(error.to_string()),
         Ok(()) => None,
     };
-    cell.log.add(&Line::End { time: now(), early })?;
+    cell.log.add(&CellEvent::End { time: now(), early })?;
     match result {
         _ if stopped => Ok(Outcome::Interrupted),
         Err(error) => Err(error),
@@ -178,7 +178,7 @@ impl<'a> Cell<'a> {
         if let Some(engine) = background.engine.take() {
             if let Ok(Some(work)) = engine.stop() {
                 let sample = background.sample(&work);
-                self.log.add(&Line::Sample(sample))?;
+                self.log.add(&CellEvent::Sample(sample))?;
             }
         }
         let recorded = background.recorder.close();
@@ -216,7 +216,7 @@ impl<'a> Cell<'a> {
         let began = now();
         tree.make(files, self.task.stop)?;
         let seconds = now() - began;
-        self.log.add(&Line::Files { files: tree.files(), bytes: tree.bytes(), seconds })
+        self.log.add(&CellEvent::Files { files: tree.files(), bytes: tree.bytes(), seconds })
     }
 
     fn without_background(&mut self) -> Result<(), Error> {
@@ -252,7 +252,7 @@ impl<'a> Cell<'a> {
         let Some(limiter) = &mut self.limiter else { return Ok(()) };
         for limit in self.task.arm.limits.iter().filter(|limit| which(limit)) {
             limiter.set(limit).map_err(Error::Failed)?;
-            self.log.add(&Line::Limit { time: now(), text: describe(limit) })?;
+            self.log.add(&CellEvent::Limit { time: now(), text: describe(limit) })?;
         }
         Ok(())
     }
@@ -281,7 +281,7 @@ impl<'a> Cell<'a> {
                 if let Some(engine) = &background.engine {
                     background.recorder.add(&work, engine.directions());
                 }
-                self.log.add(&Line::Sample(sample.clone()))?;
+                self.log.add(&CellEvent::Sample(sample.clone()))?;
                 if let Some(why) = work.errors.first() {
                     let error = std::io::Error::from_raw_os_error(*why as i32);
                     return Err(Error::Failed(format!("the background failed: {error}")));
@@ -291,7 +291,7 @@ impl<'a> Cell<'a> {
                     None => {
                         if let Some(why) = watch.add(&sample) {
                             (began, written) = (Some(sample.to), 0);
-                            self.log.add(&Line::Measuring { time: sample.to, why })?;
+                            self.log.add(&CellEvent::Measuring { time: sample.to, why })?;
                         }
                     }
                     Some(began) => self.progress(&sample, sample.to - began, length),
@@ -302,17 +302,17 @@ impl<'a> Cell<'a> {
                 if now() - started >= time.as_secs_f64() {
                     began = Some(now());
                     let why = format!("after {:.0} s", time.as_secs_f64());
-                    self.log.add(&Line::Measuring { time: now(), why })?;
+                    self.log.add(&CellEvent::Measuring { time: now(), why })?;
                 }
             }
             for second in background.server.iter_mut().flat_map(Server::seconds) {
-                self.log.add(&Line::Transactions(second))?;
+                self.log.add(&CellEvent::Transactions(second))?;
                 if let (None, Some(began)) = (background.load, began) {
                     self.server_progress(&second, second.to - began, length);
                 }
             }
             for line in self.victims.iter_mut().flat_map(Victims::ended) {
-                if let Line::Victim { name, ran, .. } = &line {
+                if let CellEvent::Victim { name, ran, .. } = &line {
                     let text = format!("{name} ended after {:.1} s", ran.seconds);
                     background.recorder.mark("victim", &text);
                 }
@@ -347,7 +347,7 @@ impl<'a> Cell<'a> {
                 *set = true;
                 limiter.set(limit).map_err(Error::Failed)?;
                 recorder.mark("limit", &describe(limit));
-                self.log.add(&Line::Limit { time: now(), text: describe(limit) })?;
+                self.log.add(&CellEvent::Limit { time: now(), text: describe(limit) })?;
             }
         }
         Ok(())
@@ -366,9 +366,9 @@ impl<'a> Cell<'a> {
         if let Some(work) = engine.stop()? {
             owed = work.owed;
             let sample = background.sample(&work);
-            self.log.add(&Line::Sample(sample))?;
+            self.log.add(&CellEvent::Sample(sample))?;
         }
-        self.log.add(&Line::Dropped { time: now(), operations: owed })?;
+        self.log.add(&CellEvent::Dropped { time: now(), operations: owed })?;
         background.engine = Some(Engine::start(load, background.files, self.longest())?);
         Ok(())
     }
@@ -416,7 +416,7 @@ impl Watched<'_> {
             let counters = |it: &Reading| it.devices.get(&number)?.as_ref().ok().cloned();
             Some(between(&counters(&before)?, &counters(&reading)?))
         });
-        Sample::of(work, device, Memory::now())
+        Sample::from_work(work, device, Memory::now())
     }
 }
 

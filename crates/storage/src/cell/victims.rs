@@ -9,7 +9,7 @@ use scratch::OsUser;
 
 use crate::engine::now;
 use crate::file::Study;
-use crate::log::Line;
+use crate::log::CellEvent;
 use crate::tree::forget;
 use crate::victim::{Ran, Running};
 
@@ -31,7 +31,7 @@ pub struct Victims<'a> {
     /// In order of their times, the last one first.
     due: Vec<Due>,
     running: Option<(usize, Option<f64>, f64, Running)>,
-    failed: Vec<Line>,
+    failed: Vec<CellEvent>,
 }
 
 impl<'a> Victims<'a> {
@@ -51,7 +51,7 @@ impl<'a> Victims<'a> {
     /// Start a victim now; `at` is its time in the study.
     pub fn start(&mut self, number: usize, at: Option<f64>) {
         let victim = &self.study.victims[number];
-        let failed = |why: String| Line::Victim {
+        let failed = |why: String| CellEvent::Victim {
             name: victim.name.clone(),
             at,
             ran: Ran { began: now(), failure: Some(why), ..Ran::default() },
@@ -102,12 +102,12 @@ impl<'a> Victims<'a> {
     }
 
     /// The lines of those that have ended.
-    pub fn ended(&mut self) -> Vec<Line> {
+    pub fn ended(&mut self) -> Vec<CellEvent> {
         let mut lines = std::mem::take(&mut self.failed);
         if self.running.as_ref().is_some_and(|(.., running)| running.ended()) {
             if let Some((number, at, _, running)) = self.running.take() {
                 let name = self.study.victims[number].name.clone();
-                lines.push(Line::Victim { name, at, ran: running.finish() });
+                lines.push(CellEvent::Victim { name, at, ran: running.finish() });
             }
         }
         lines
@@ -117,7 +117,7 @@ impl<'a> Victims<'a> {
     pub fn stop(&mut self) {
         if let Some((number, at, _, running)) = self.running.take() {
             let name = self.study.victims[number].name.clone();
-            self.failed.push(Line::Victim { name, at, ran: running.stop() });
+            self.failed.push(CellEvent::Victim { name, at, ran: running.stop() });
         }
     }
 

@@ -126,12 +126,12 @@ fn job_file(load: &Background, threads: &[Thread], files: &Path, most: Duration)
 impl Engine {
     /// Check that a background is possible.
     pub fn check(load: &Background) -> Result<(), String> {
-        threads::of(load).map(drop)
+        threads::plan_threads(load).map(drop)
     }
 
     /// Start the background on the files below a directory; it ends by itself after `most`.
     pub fn start(load: &Background, files: &Path, most: Duration) -> Result<Engine, Error> {
-        let threads = threads::of(load).map_err(Error::Usage)?;
+        let threads = threads::plan_threads(load).map_err(Error::Usage)?;
         // Next to the files, so that it is removed with them even if this process is killed.
         let folder = files.parent().unwrap_or(files);
         let mut job = files::temporary(folder, "tally-fio.", ".fio", Access::Owner)?;

@@ -148,7 +148,7 @@ mod tests {
 
     fn totals(durations: &[(u64, u64)]) -> Totals {
         Totals {
-            operations: durations.iter().map(|it| it.1).sum(),
+            operations: durations.iter().map(|duration| duration.1).sum(),
             durations: durations.iter().copied().collect(),
             began: Some(0.0),
             ..Totals::default()

@@ -21,7 +21,7 @@ pub struct Thread {
 }
 
 /// The threads of a background; an error if there are fewer threads than kinds of operations.
-pub fn of(load: &Background) -> Result<Vec<Thread>, String> {
+pub fn plan_threads(load: &Background) -> Result<Vec<Thread>, String> {
     let (r, s) = (load.reads, load.sequential);
     let kinds = [(true, true), (true, false), (false, true), (false, false)];
     let shares: Vec<((bool, bool), f64)> = kinds
@@ -39,7 +39,7 @@ pub fn of(load: &Background) -> Result<Vec<Thread>, String> {
             shares.len()
         ));
     }
-    let counts = apportioned(load.threads, &shares.iter().map(|it| it.1).collect::<Vec<_>>());
+    let counts = apportioned(load.threads, &shares.iter().map(|share| share.1).collect::<Vec<_>>());
     let mut threads = Vec::new();
     for (((reads, sequential), share), count) in shares.into_iter().zip(counts) {
         let rate = load.rate * share / count as f64;
@@ -93,7 +93,7 @@ mod tests {
     fn rates_and_mixes_are_exact_for_any_number_of_threads() {
         for threads in 4..40 {
             for (reads, sequential) in [(0.5, 0.5), (0.75, 0.5), (0.9, 0.1), (0.34, 0.77)] {
-                let threads = of(&load(1234.5, threads, reads, sequential)).unwrap();
+                let threads = plan_threads(&load(1234.5, threads, reads, sequential)).unwrap();
                 let sum = |of: &dyn Fn(&&Thread) -> bool| {
                     threads.iter().filter(of).map(|thread| thread.rate).sum::<f64>()
                 };
@@ -106,14 +106,14 @@ mod tests {
 
     #[test]
     fn kinds_without_a_share_have_no_threads() {
-        let threads = of(&load(100.0, 1, 1.0, 0.0)).unwrap();
+        let threads = plan_threads(&load(100.0, 1, 1.0, 0.0)).unwrap();
         assert_eq!(threads, [Thread { reads: true, sequential: false, rate: 100.0, offset: 0.0 }]);
-        assert!(of(&load(100.0, 3, 0.5, 0.5)).unwrap_err().contains("must be 4 or more"));
+        assert!(plan_threads(&load(100.0, 3, 0.5, 0.5)).unwrap_err().contains("must be 4 or more"));
     }
 
     #[test]
     fn the_original_studys_96_threads_are_divided_as_it_did() {
-        let threads = of(&load(10_000.0, 96, 0.5, 0.5)).unwrap();
+        let threads = plan_threads(&load(10_000.0, 96, 0.5, 0.5)).unwrap();
         assert_eq!(threads.len(), 96);
         assert!(threads.iter().all(|thread| (thread.rate - 10_000.0 / 96.0).abs() < 1e-9));
     }

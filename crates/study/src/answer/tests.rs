@@ -164,9 +164,12 @@ fn an_arm_in_percent_is_of_the_base() {
         version: String::new(),
     };
     let host = live::host::Watch::start().host("tsc");
-    let mut answer =
-        Answer::of(&plan, &cells, &Kept { head, host, left_out: Vec::new(), failed: Vec::new() });
-    let percent = |answer: &Answer| answer.percent("one", &plan.points[0], "tps").unwrap().0;
+    let mut answer = StudyResults::compute(
+        &plan,
+        &cells,
+        &RunRecord { head, host, left_out: Vec::new(), failed: Vec::new() },
+    );
+    let percent = |answer: &StudyResults| answer.percent("one", &plan.points[0], "tps").unwrap().0;
     let paired = percent(&answer);
     answer.comparisons.clear();
     for found in [paired, percent(&answer)] {

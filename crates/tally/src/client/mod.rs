@@ -69,7 +69,7 @@ pub struct Head<'s> {
 
 impl<'s> Head<'s> {
     /// Of an interval of this segment.
-    pub fn of(segment: &'s Segment, interval: &Interval) -> Self {
+    pub fn from_segment(segment: &'s Segment, interval: &Interval) -> Self {
         let header = segment.header();
         Head {
             pid: header.server_pid,
@@ -88,4 +88,9 @@ impl<'s> Head<'s> {
             format!("{done}{incomplete}"),
         ]
     }
+}
+
+/// A virtual machine, whose agent says so, or a program that uses libpq.
+pub fn is_java(segment: &Segment) -> bool {
+    segment.header().server.starts_with("Java")
 }

@@ -30,11 +30,11 @@ pub struct Client {
 impl Client {
     /// Asks the client with this segment.
     pub fn open(path: &str) -> Result<Client, Error> {
-        Client::of(target::open(Some(path))?, path)
+        Client::from_segment(target::open(Some(path))?, path)
     }
 
     /// The same of one that is open; `path` is how errors name it.
-    pub fn of(segment: Segment, path: &str) -> Result<Client, Error> {
+    pub fn from_segment(segment: Segment, path: &str) -> Result<Client, Error> {
         if segment.server_runs() == Some(false) {
             return Err(Error::Failed(format!("{path}: its process is not running any more")));
         }

@@ -13,7 +13,7 @@ use super::call::ClientCall;
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-enum Line {
+enum ClientStreamEntry {
     /// A call that has ended.
     Call(ClientCall),
     /// So many records were overwritten before they were read, so far.
@@ -22,8 +22,8 @@ enum Line {
 
 /// Writes calls, and, where more records were lost by now, how many.
 pub fn write(out: &mut impl Write, calls: Vec<ClientCall>, lost: Option<u64>) -> Result<(), Error> {
-    let lost = lost.map(|records| Line::Lost { records });
-    for line in calls.into_iter().map(Line::Call).chain(lost) {
+    let lost = lost.map(|records| ClientStreamEntry::Lost { records });
+    for line in calls.into_iter().map(ClientStreamEntry::Call).chain(lost) {
         serde_json::to_writer(&mut *out, &line)?;
         writeln!(out)?;
     }
@@ -36,7 +36,7 @@ const MOST: usize = 1 << 14;
 
 /// The calls that a stream brings.
 pub struct Stream {
-    lines: Receiver<Result<Line, String>>,
+    lines: Receiver<Result<ClientStreamEntry, String>>,
     /// Records that were lost on the other machine.
     pub lost: u64,
     ended: bool,
@@ -44,7 +44,7 @@ pub struct Stream {
 
 impl Stream {
     /// Reads in a thread of its own, which ends with the stream or the program.
-    pub fn of(mut input: impl BufRead + Send + 'static) -> Stream {
+    pub fn start(mut input: impl BufRead + Send + 'static) -> Stream {
         let (sender, lines) = sync_channel(MOST);
         std::thread::spawn(move || {
             for number in 1u64.. {
@@ -73,8 +73,8 @@ impl Stream {
         let mut calls = Vec::new();
         loop {
             match self.lines.try_recv() {
-                Ok(Ok(Line::Call(call))) => calls.push(call),
-                Ok(Ok(Line::Lost { records })) => self.lost = records,
+                Ok(Ok(ClientStreamEntry::Call(call))) => calls.push(call),
+                Ok(Ok(ClientStreamEntry::Lost { records })) => self.lost = records,
                 Ok(Err(why)) => return Err(Error::Failed(format!("standard input, {why}"))),
                 Err(TryRecvError::Empty) => return Ok(calls),
                 Err(TryRecvError::Disconnected) => {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn read(text: &'static [u8]) -> Result<(Vec<ClientCall>, u64), Error> {
-        let mut stream = Stream::of(text);
+        let mut stream = Stream::start(text);
         let mut calls = Vec::new();
         while !stream.has_ended() {
             calls.extend(stream.poll()?);
@@ -119,7 +119,7 @@ mod tests {
         let error = read(b"{\"what\":\"lost\",\"records\":1}\nhello\n").unwrap_err().to_string();
         assert!(error.contains("standard input, line 2") && error.contains("--stream"), "{error}");
         // One without an end does not fill the memory.
-        let endless = Stream::of(std::io::BufReader::new(std::io::repeat(b' ')));
+        let endless = Stream::start(std::io::BufReader::new(std::io::repeat(b' ')));
         let error = endless.lines.recv().unwrap().unwrap_err();
         assert!(error.contains("line 1 has more than 1024 kB"), "{error}");
     }

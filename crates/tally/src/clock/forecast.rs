@@ -34,7 +34,7 @@ const FUNCTION_OTHER: f64 = 15.0;
 const ROW_OTHER: f64 = 4.0;
 
 /// All estimates, without those for clocks that cannot be read.
-pub fn of(report: &Report) -> Vec<Forecast> {
+pub fn forecast_clocks(report: &Report) -> Vec<Forecast> {
     let mut all = Vec::new();
     let mut add = |user, what: &str, readings: f64, other_ns: Option<f64>| {
         if let Some(clock) = report.used_by(user) {

@@ -7,28 +7,19 @@
 
 mod args;
 mod forecast;
+mod outcome;
 mod render;
 mod verify;
 
 use std::io::Write;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
 
 use error::Error;
-use forecast::Forecast;
 use verify::{Verdict, Verified};
 
 pub use args::ClockArgs;
-
-/// The result, as `--json` prints it.
-#[derive(Serialize)]
-struct Outcome {
-    #[serde(flatten)]
-    report: ::clock::Report,
-    forecasts: Vec<Forecast>,
-    verified: Option<Verified>,
-}
+use outcome::Outcome;
 
 /// Test the clocks and print the result.
 pub fn run(args: &ClockArgs) -> Result<(), Error> {
@@ -39,7 +30,7 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
         false => None,
     };
     bar.finish_and_clear();
-    let outcome = Outcome { forecasts: forecast::of(&report), report, verified };
+    let outcome = Outcome { forecasts: forecast::forecast_clocks(&report), report, verified };
     let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &outcome)?;

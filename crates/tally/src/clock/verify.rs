@@ -258,7 +258,8 @@ fn judge(estimated: f64, measured: f64, half_width: f64) -> Verdict {
 fn estimate(without: &[f64], with: &[f64]) -> Result<Estimate, Error> {
     let differences: Vec<f64> =
         with.iter().zip(without).map(|(with, without)| with - without).collect();
-    Estimate::of(&differences).ok_or_else(|| Error::Failed("too few rounds were measured".into()))
+    Estimate::from_values(&differences)
+        .ok_or_else(|| Error::Failed("too few rounds were measured".into()))
 }
 
 fn middle(values: &[f64]) -> f64 {

@@ -101,7 +101,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
         )));
     }
     outcome::check_alive(&record, plan.of)?;
-    let outcome = Outcome::of(&record, args.margin);
+    let outcome = Outcome::compute(&record, args.margin);
     let result = render::Result {
         plan: &plan,
         record: &record,
@@ -143,7 +143,7 @@ fn warm_up(subject: &Subject, toggle: &Toggle, stop: &AtomicBool) {
 /// The figure up to now.
 fn so_far(record: &Record) -> String {
     let cpu: Vec<f64> = record.rounds.iter().map(|round| round.real.cpu).collect();
-    Estimate::of(&cpu).map_or_else(String::new, |estimate| {
+    Estimate::from_values(&cpu).map_or_else(String::new, |estimate| {
         format!("{:+.2} % ± {:.2} so far", percent(estimate.mean), percent(estimate.half_width))
     })
 }

@@ -63,9 +63,9 @@ pub struct Outcome {
 
 impl Outcome {
     /// `margin` in percent.
-    pub fn of(record: &Record, margin: f64) -> Self {
+    pub fn compute(record: &Record, margin: f64) -> Self {
         let estimate = |what: fn(&RoundContrast) -> f64| {
-            Estimate::of(&record.rounds.iter().map(what).collect::<Vec<f64>>())
+            Estimate::from_values(&record.rounds.iter().map(what).collect::<Vec<f64>>())
         };
         let cpu = estimate(|round| round.real.cpu);
         let placebo = estimate(|round| round.placebo.cpu);
@@ -187,7 +187,7 @@ mod tests {
 
     fn outcome(n: usize, mean: f64, placebo: f64, margin: f64) -> Outcome {
         let record = Record { rounds: rounds(n, mean, placebo), ..Record::default() };
-        Outcome::of(&record, margin)
+        Outcome::compute(&record, margin)
     }
 
     #[test]

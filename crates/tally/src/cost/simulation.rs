@@ -69,7 +69,8 @@ fn the_interval_covers_the_true_effect_in_95_percent_of_runs_under_heavy_tails_a
     let (mut real, mut nothing) = (0, 0);
     for seed in 0..runs {
         let (level, placebo) = run(seed, 150, effect);
-        let (level, placebo) = (Estimate::of(&level).unwrap(), Estimate::of(&placebo).unwrap());
+        let (level, placebo) =
+            (Estimate::from_values(&level).unwrap(), Estimate::from_values(&placebo).unwrap());
         real += usize::from((level.mean - effect).abs() <= level.half_width);
         nothing += usize::from(placebo.mean.abs() <= placebo.half_width);
     }
@@ -84,7 +85,7 @@ fn at_most_5_percent_of_runs_without_an_effect_find_one() {
     let runs = 1500;
     let wrong = (0..runs)
         .filter(|seed| {
-            let e = Estimate::of(&run(*seed + 1_000_000, 150, 0.0).0).unwrap();
+            let e = Estimate::from_values(&run(*seed + 1_000_000, 150, 0.0).0).unwrap();
             e.above(0.0) || e.below(0.0)
         })
         .count() as f64
@@ -95,15 +96,16 @@ fn at_most_5_percent_of_runs_without_an_effect_find_one() {
 #[test]
 fn the_placebo_is_as_precise_as_the_figure() {
     let (level, placebo) = run(9, 4000, 0.01);
-    let (level, placebo) = (Estimate::of(&level).unwrap(), Estimate::of(&placebo).unwrap());
+    let (level, placebo) =
+        (Estimate::from_values(&level).unwrap(), Estimate::from_values(&placebo).unwrap());
     let ratio = placebo.half_width / level.half_width;
     assert!((0.85..1.15).contains(&ratio), "{ratio}");
 }
 
 #[test]
 fn an_effect_of_three_half_widths_is_found() {
-    let estimate = Estimate::of(&run(5, 2000, 0.0).0).unwrap();
+    let estimate = Estimate::from_values(&run(5, 2000, 0.0).0).unwrap();
     let effect = 3.0 * estimate.half_width;
-    let found = Estimate::of(&run(6, 2000, effect).0).unwrap();
+    let found = Estimate::from_values(&run(6, 2000, effect).0).unwrap();
     assert!(found.above(0.0), "{found:?}");
 }

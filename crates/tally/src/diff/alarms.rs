@@ -130,7 +130,7 @@ fn alarms(
         }
         let what = What::Account { phase: "execute".into(), activity: "cpu".into() };
         let change = compare(&sides);
-        rows.accounts.push(Row { a_count: 1.0, b_count: 1.0, ..Row::of(what, change) });
+        rows.accounts.push(Row { a_count: 1.0, b_count: 1.0, ..Row::new(what, change) });
     }
     let change = compare(&total);
     rows.totals.push(Total { per: Per::Commit, change, a_per_second: 1.0, b_per_second: 1.0 });
@@ -228,7 +228,7 @@ fn pair(dice: &mut Normal, load: &Load) -> Vec<CallChange> {
 /// Of many pairs: false verdicts, statements whose change is outside of its interval, the planted change found, the same where
 /// it was detectable, and how often it was.
 #[derive(Debug, Default)]
-struct Found {
+struct AlarmTally {
     pairs: usize,
     statements: usize,
     wrong: usize,
@@ -238,9 +238,9 @@ struct Found {
     kept: usize,
 }
 
-fn found(seed: u64, pairs: usize, load: Load) -> Found {
+fn found(seed: u64, pairs: usize, load: Load) -> AlarmTally {
     let mut dice = Normal(seed);
-    let mut sum = Found { pairs, ..Found::default() };
+    let mut sum = AlarmTally { pairs, ..AlarmTally::default() };
     for _ in 0..pairs {
         for (at, call) in pair(&mut dice, &load).into_iter().enumerate() {
             let planted = if at == 0 { load.planted } else { 0.0 };

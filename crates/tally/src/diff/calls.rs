@@ -9,8 +9,8 @@
 //! a call at least double, against those of the other statements, and the mean by far more than its standard error, no
 //! machine that is busy in one of the recordings explains it.
 
-use serde::Serialize;
-
+use super::call_change::HALF_WIDTH;
+pub use super::call_change::{CallChange, Calls};
 use super::comparison::{Row, Verdict};
 use stats::calls::{COMMON, FACTOR, FEWEST, LIKENESS};
 use stats::{discoveries, normal_two_sided, Precision, Ratio};
@@ -22,26 +22,6 @@ pub struct Course<'s> {
     pub seconds: &'s [f64],
     /// Number.
     pub calls: &'s [f64],
-}
-
-/// How the time of a call changed, less what the machine did to all statements.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CallChange {
-    /// B relative to A, less one.
-    #[serde(rename = "call_relative")]
-    pub relative: f64,
-    /// Half-width of its 95 % confidence interval.
-    #[serde(rename = "call_half_width")]
-    pub half_width: f64,
-    /// Probability of such a change by chance.
-    #[serde(rename = "call_p")]
-    pub p: f64,
-    /// A change of this size would have been found in nine of ten comparisons.
-    #[serde(rename = "call_detectable")]
-    pub detectable: f64,
-    /// The verdict.
-    #[serde(rename = "call_verdict")]
-    pub verdict: Verdict,
 }
 
 /// The time of a call of one statement on both sides.
@@ -82,8 +62,8 @@ fn means(side: &[Course<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> {
             course.calls[at] * if none { 1.0 } else { spent / usual }
         };
         let expected: Vec<f64> = (0..blocks).map(expected).collect();
-        let plain = relative(Ratio::of(course.seconds, course.calls));
-        let against = relative(Ratio::of(course.seconds, &expected));
+        let plain = relative(Ratio::estimate(course.seconds, course.calls));
+        let against = relative(Ratio::estimate(course.seconds, &expected));
         (*mean > 0.0).then_some((*mean, [plain, against]))
     };
     side.iter().zip(&means).map(one).collect()
@@ -128,7 +108,7 @@ pub fn changes(a: &[Course<'_>], b: &[Course<'_>], alpha: f64) -> Vec<Option<Cal
             })
         })
         .collect();
-    let p: Vec<f64> = changes.iter().flatten().map(|it| it.p).collect();
+    let p: Vec<f64> = changes.iter().flatten().map(|change| change.p).collect();
     for (call, found) in changes.iter_mut().flatten().zip(discoveries(&p, alpha)) {
         if found {
             call.verdict = if call.relative < 0.0 { Verdict::Less } else { Verdict::More };
@@ -147,37 +127,14 @@ fn common(others: &[Call]) -> (f64, f64) {
         all.sort_by(f64::total_cmp);
         (all[(n - 1) / 2] + all[n / 2]) / 2.0
     };
-    let median = middle(others.iter().map(|it| it.change).collect());
+    let median = middle(others.iter().map(|other| other.change).collect());
     // The variance of a median is pi / 2 times that of a mean. Of figures with different errors it is between that of the
     // best ones (by the sum of their densities) and that of a usual one.
     let factor = std::f64::consts::FRAC_PI_2;
-    let densities: f64 = others.iter().map(|it| 1.0 / it.precision.error).sum();
+    let densities: f64 = others.iter().map(|other| 1.0 / other.precision.error).sum();
     let best = factor * n as f64 / densities.powi(2);
-    let usual = middle(others.iter().map(|it| it.precision.error.powi(2)).collect());
+    let usual = middle(others.iter().map(|other| other.precision.error.powi(2)).collect());
     (median, best.max(factor * usual / n as f64).sqrt())
-}
-
-/// Executions of a statement, seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Calls {
-    /// How many there were.
-    pub count: u64,
-    /// Their mean.
-    pub mean: f64,
-    /// Their standard deviation.
-    pub deviation: f64,
-    /// Their median.
-    pub median: f64,
-}
-
-/// Half a 95 % confidence interval, in standard errors.
-const HALF_WIDTH: f64 = 1.96;
-
-impl Calls {
-    /// Half of the 95 % confidence interval of the mean, seconds.
-    pub fn half_width(&self) -> f64 {
-        HALF_WIDTH * LIKENESS * self.deviation / (self.count.max(1) as f64).sqrt()
-    }
 }
 
 /// The half-width of the change of a statement's time per unit, by its executions on each side and how many
@@ -208,7 +165,7 @@ fn factor(a: &Calls, b: &Calls) -> Option<Factor> {
 pub fn judge(rows: &mut [Row], whole: f64) {
     let factors: Vec<Option<Factor>> =
         rows.iter().map(|row| factor(row.a_calls.as_ref()?, row.b_calls.as_ref()?)).collect();
-    let mut means: Vec<f64> = factors.iter().flatten().map(|it| it.mean).collect();
+    let mut means: Vec<f64> = factors.iter().flatten().map(|factor| factor.mean).collect();
     let each = whole / means.len().max(1) as f64;
     means.sort_by(f64::total_cmp);
     let common = if means.len() < COMMON { 1.0 } else { means[means.len() / 2] };
@@ -337,7 +294,7 @@ mod tests {
             user: String::new(),
             toplevel: true,
         };
-        Row { a_calls: calls(a), b_calls: calls(b), ..Row::of(statement, Change::default()) }
+        Row { a_calls: calls(a), b_calls: calls(b), ..Row::new(statement, Change::default()) }
     }
 
     /// Count and mean in A and in B.

@@ -45,7 +45,7 @@ impl State {
 
 impl Columns {
     /// Columns for the intervals of a recording whose details are `detail_ns` long.
-    pub fn of(range: Range, heads: &[FrameRow], detail_ns: u64) -> Columns {
+    pub fn divide(range: Range, heads: &[FrameRow], detail_ns: u64) -> Columns {
         let us = |ns: u64| (ns / 1000).max(1);
         let length = range.to_us.abs_diff(range.from_us);
         let (interval, oldest) = match length > ROLLED_UP_US {
@@ -141,15 +141,17 @@ mod tests {
         for (seconds, step) in [(20, 1), (64, 2), (200, 5), (600, 10), (20_000, 20)] {
             let (range, heads) = of_seconds(seconds);
             let detail = if seconds > 3600 { 60 } else { 10 };
-            let columns = Columns::of(range, &heads, 10_000_000_000);
+            let columns = Columns::divide(range, &heads, 10_000_000_000);
             let step = if detail == 60 { 60 } else { step };
             let each: Vec<u64> =
-                columns.states.iter().map(|it| it.covered_ns / 1_000_000_000).collect();
+                columns.states.iter().map(|state| state.covered_ns / 1_000_000_000).collect();
             let (last, all) = each.split_last().unwrap();
             assert!(all.iter().all(|n| *n == step), "{seconds}: {each:?}");
             assert!(*last <= step);
         }
-        assert!(Columns::of(of_seconds(90_000).0, &of_seconds(90_000).1, 1).states.len() <= 1024);
+        assert!(
+            Columns::divide(of_seconds(90_000).0, &of_seconds(90_000).1, 1).states.len() <= 1024
+        );
     }
 
     #[test]
@@ -157,11 +159,11 @@ mod tests {
         let (range, mut heads) = of_seconds(20);
         heads[3].exact = false;
         heads[7].partial = true;
-        let columns = Columns::of(range, &heads, 10_000_000_000);
+        let columns = Columns::divide(range, &heads, 10_000_000_000);
         let (kept, exact) = columns.kept();
         assert!(exact && kept.len() == 18 && !kept.contains(&3) && !kept.contains(&7));
         heads.iter_mut().for_each(|head| head.exact = false);
-        let (kept, exact) = Columns::of(range, &heads, 10_000_000_000).kept();
+        let (kept, exact) = Columns::divide(range, &heads, 10_000_000_000).kept();
         assert!(!exact && kept.len() == 20);
     }
 
@@ -169,6 +171,6 @@ mod tests {
     fn columns_within_gaps_are_not_compared() {
         let (range, mut heads) = of_seconds(40);
         heads.drain(10..25);
-        assert_eq!(Columns::of(range, &heads, 10_000_000_000).kept().0.len(), 25);
+        assert_eq!(Columns::divide(range, &heads, 10_000_000_000).kept().0.len(), 25);
     }
 }

@@ -15,7 +15,7 @@ use super::calls::{self, Course};
 use super::comparison::{Change, Per, PerSecond, Row, Rows, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
-use super::statements::{Line, Statements};
+use super::statements::{SideStatements, StatementBlocks};
 use stats::calls::FALSE_ALARMS;
 use stats::{discoveries, separation, Difference, Precision, Ratio};
 
@@ -71,7 +71,7 @@ fn number(side: &Side, per: Per) -> Vec<f64> {
 }
 
 /// Series that belong to one row.
-type Sum<'k> = Vec<&'k Key>;
+type RowSeries<'k> = Vec<&'k Key>;
 
 impl Pair<'_> {
     /// The rows of all tables, largest changes first. There is a total for each of `units`; `looked`
@@ -103,7 +103,7 @@ impl Pair<'_> {
             Key::Row(What::Process { .. }) => !clients,
             _ => false,
         };
-        let accounts: Sum<'_> = keys.into_iter().filter(|key| is_summed(key)).collect();
+        let accounts: RowSeries<'_> = keys.into_iter().filter(|key| is_summed(key)).collect();
         rows.totals = units.iter().filter_map(|per| self.total(&accounts, *per)).collect();
         rows.judge();
         rows
@@ -126,7 +126,7 @@ impl Pair<'_> {
         [self.a.column_seconds(), self.b.column_seconds()]
     }
 
-    fn total(&self, accounts: &Sum<'_>, per: Per) -> Option<Total> {
+    fn total(&self, accounts: &RowSeries<'_>, per: Per) -> Option<Total> {
         let sum = |side: &Side| {
             let mut total = vec![0.0; side.kept.len()];
             for key in accounts {
@@ -164,7 +164,7 @@ impl Pair<'_> {
             (each(|amount| amount.count), each(|amount| amount.amount));
         let change = change(&[seconds(self.a), seconds(self.b)], &by, &self.lengths())?;
         let what = what.clone();
-        let row = Row { a_count, b_count, a_bytes, b_bytes, ..Row::of(what, change) };
+        let row = Row { a_count, b_count, a_bytes, b_bytes, ..Row::new(what, change) };
         row.is_there().then_some(row)
     }
 
@@ -175,7 +175,7 @@ impl Pair<'_> {
         let by = [a, b].map(|side| side.units(self.per).to_vec());
         let lengths = [a, b].map(|side| side.seconds.clone());
         let names: BTreeSet<&What> = a.lines.keys().chain(b.lines.keys()).collect();
-        let none = Line::default();
+        let none = StatementBlocks::default();
         let row = |name: &What| {
             let lines = [a, b].map(|side| side.lines.get(name).unwrap_or(&none));
             let seconds = [0, 1].map(|at| {
@@ -204,7 +204,7 @@ impl Pair<'_> {
                 b_mean_seconds: calls(1).map(|it| it.mean),
                 a_calls: calls(0),
                 b_calls: calls(1),
-                ..Row::of(name.clone(), change)
+                ..Row::new(name.clone(), change)
             };
             row.is_there().then_some(row)
         };
@@ -215,15 +215,16 @@ impl Pair<'_> {
 }
 
 /// Compares the calls of statements that clients sent and that have enough of them on both sides.
-fn compare_calls(rows: &mut [Row], sides: [&Statements; 2]) {
-    let lines = |row: &Row| -> Option<[&Line; 2]> {
+fn compare_calls(rows: &mut [Row], sides: [&SideStatements; 2]) {
+    let lines = |row: &Row| -> Option<[&StatementBlocks; 2]> {
         let lines = sides.map(|side| side.lines.get(&row.what));
         let [Some(a), Some(b)] = lines else { return None };
-        let often = |line: &Line| line.calls.iter().sum::<f64>() >= stats::calls::FEWEST as f64;
+        let often =
+            |line: &StatementBlocks| line.calls.iter().sum::<f64>() >= stats::calls::FEWEST as f64;
         let sent = matches!(row.what, What::Statement { toplevel: true, .. });
         (sent && often(a) && often(b)).then_some([a, b])
     };
-    let compared: Vec<(usize, [&Line; 2])> =
+    let compared: Vec<(usize, [&StatementBlocks; 2])> =
         rows.iter().enumerate().filter_map(|(at, row)| Some((at, lines(row)?))).collect();
     let side = |side: usize| -> Vec<Course<'_>> {
         let lines = compared.iter().map(|(_, lines)| lines[side]);
@@ -246,9 +247,9 @@ pub fn change(
     units: &[Vec<f64>; 2],
     lengths: &[Vec<f64>; 2],
 ) -> Option<Change> {
-    let [a, b] = [0, 1].map(|at| Ratio::of(&seconds[at], &units[at]));
+    let [a, b] = [0, 1].map(|at| Ratio::estimate(&seconds[at], &units[at]));
     let (a, b) = (a?, b?);
-    let difference = Difference::of(&a, &b);
+    let difference = Difference::between(&a, &b);
     // Of few blocks it says nothing.
     let apart =
         separation([&seconds[0], &seconds[1]], [&units[0], &units[1]]).filter(|p| *p < FALSE);
@@ -282,15 +283,15 @@ fn by_second(
     lengths: &[Vec<f64>; 2],
 ) -> Option<(f64, PerSecond)> {
     let ratios = |what: &[Vec<f64>; 2]| -> Option<[Ratio; 2]> {
-        Some([Ratio::of(&what[0], &lengths[0])?, Ratio::of(&what[1], &lengths[1])?])
+        Some([Ratio::estimate(&what[0], &lengths[0])?, Ratio::estimate(&what[1], &lengths[1])?])
     };
     let relative = |it: &Ratio| Some(it.known?.precision().scaled(1.0 / it.value));
     let ([a, b], [a_rate, b_rate]) = (ratios(seconds)?, ratios(units)?);
     let rates = [relative(&a_rate)?, relative(&b_rate)?];
-    if rates.iter().all(|it| it.error < UNEVEN) {
+    if rates.iter().all(|rate| rate.error < UNEVEN) {
         return None;
     }
-    let difference = Difference::of(&a, &b);
+    let difference = Difference::between(&a, &b);
     let p = match (a.value > 0.0, b.value > 0.0) {
         (true, true) => {
             let change = (b.value / a.value).ln() - (b_rate.value / a_rate.value).ln();
@@ -390,7 +391,7 @@ mod tests {
     fn row(a_seconds: f64, b_seconds: f64, p: Option<f64>) -> Row {
         let change_seconds = b_seconds - a_seconds;
         let change = Change { a_seconds, b_seconds, change_seconds, p, ..Change::default() };
-        Row::of(What::Account { phase: "".into(), activity: "".into() }, change)
+        Row::new(What::Account { phase: "".into(), activity: "".into() }, change)
     }
 
     #[test]
@@ -411,7 +412,8 @@ mod tests {
         rows.files = vec![row(1.0, 2.0, Some(0.0))];
         rows.judge();
         use Verdict::{Absent, Less, More, New, Noise};
-        let found: Vec<_> = rows.accounts.iter().map(|it| (it.change.verdict, it.share)).collect();
+        let found: Vec<_> =
+            rows.accounts.iter().map(|account| (account.change.verdict, account.share)).collect();
         let expected = [
             (More, Some(1.0)),
             (Less, Some(-0.5)),
@@ -456,10 +458,10 @@ mod tests {
         let mut rows = Rows::default();
         let what =
             |n: usize| What::Account { phase: "commit".into(), activity: format!("{n}").into() };
-        rows.accounts = vec![Row::of(what(0), change)];
+        rows.accounts = vec![Row::new(what(0), change)];
         // Twenty others that have not changed.
         let still = Change { p: Some(0.6), ..change };
-        rows.accounts.extend((1..=20).map(|n| Row::of(what(n), still)));
+        rows.accounts.extend((1..=20).map(|n| Row::new(what(n), still)));
         rows.judge();
         let row = rows.accounts.iter().find(|row| row.what == what(0)).unwrap();
         (row.change.verdict, row.change)

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::calls::{CallChange, Calls};
 use super::machine::Processors;
+pub use super::verdict::Verdict;
 use stats::Precision;
 use view::document::{Finding, Made};
 
@@ -182,43 +183,6 @@ pub struct PerSecond {
     pub half_width_sessions: Option<f64>,
 }
 
-/// The verdict about a change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// B takes more.
-    More,
-    /// B takes less.
-    Less,
-    /// Only B has it.
-    New,
-    /// Only A has it.
-    Absent,
-    /// Chance could explain it.
-    #[default]
-    Noise,
-    /// There are too few blocks to tell.
-    Unknown,
-}
-
-impl Verdict {
-    /// Whether the change is beyond the noise.
-    pub fn is_real(self) -> bool {
-        !matches!(self, Verdict::Noise | Verdict::Unknown)
-    }
-
-    /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Verdict::More => "more",
-            Verdict::Less => "less",
-            Verdict::New => "new in B",
-            Verdict::Absent => "absent in B",
-            Verdict::Noise | Verdict::Unknown => "inconclusive",
-        }
-    }
-}
-
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
@@ -290,7 +254,7 @@ impl Row {
     }
 
     /// A row without counts.
-    pub fn of(what: What, change: Change) -> Row {
+    pub fn new(what: What, change: Change) -> Row {
         Row {
             what,
             change,

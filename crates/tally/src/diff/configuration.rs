@@ -29,16 +29,16 @@ const LOCATIONS: [&str; 14] = [
     "unix_socket_directories",
 ];
 
-type Known = BTreeMap<(Arc<str>, Arc<str>), String>;
+type SettingValues = BTreeMap<(Arc<str>, Arc<str>), String>;
 
 /// All differences: versions and hardware first, then settings, then locations.
 pub fn differences(a: &Side, b: &Side) -> Result<Vec<Setting>, Error> {
     Ok(between(&known(a)?, &known(b)?))
 }
 
-fn between(a: &Known, b: &Known) -> Vec<Setting> {
+fn between(a: &SettingValues, b: &SettingValues) -> Vec<Setting> {
     // A group that is unknown on one side cannot be compared.
-    let groups = |known: &Known| known.keys().map(|(group, _)| group.clone()).collect();
+    let groups = |known: &SettingValues| known.keys().map(|(group, _)| group.clone()).collect();
     let (of_a, of_b): (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) = (groups(a), groups(b));
     let names: BTreeSet<_> = a.keys().chain(b.keys()).collect();
     let mut settings: Vec<Setting> = names
@@ -85,8 +85,8 @@ pub fn unknown(a: &Side, b: &Side) -> Result<Vec<String>, Error> {
     })
 }
 
-fn known(side: &Side) -> Result<Known, Error> {
-    let mut known = Known::new();
+fn known(side: &Side) -> Result<SettingValues, Error> {
+    let mut known = SettingValues::new();
     for row in side.recording.settings(side.range)? {
         if ["server", "machine"].contains(&&*row.group) {
             known.insert((row.group.clone(), row.name.clone()), with_unit(&row));
@@ -132,7 +132,7 @@ fn with_unit(row: &SettingRow) -> String {
 mod tests {
     use super::*;
 
-    fn known(rows: &[(&str, &str, &str)]) -> Known {
+    fn known(rows: &[(&str, &str, &str)]) -> SettingValues {
         let name = |group: &str, name: &str| (Arc::from(group), Arc::from(name));
         rows.iter().map(|(g, n, v)| (name(g, n), v.to_string())).collect()
     }

@@ -231,7 +231,7 @@ fn totals(it: &Comparison) -> Table {
     let mut table = Table::new("totals", "Total time", columns).noted(Some(note));
     table.note = by_second(
         table.note,
-        it.rows.totals.iter().map(|it| (it.per.name().to_string(), &it.change)),
+        it.rows.totals.iter().map(|total| (total.per.name().to_string(), &total.change)),
     );
     for total in &it.rows.totals {
         let mut row: Vec<Cell> = vec![total.per.name().into()];
@@ -483,7 +483,7 @@ mod tests {
             ..Change::default()
         };
         let what = What::Account { phase: "".into(), activity: "cpu".into() };
-        let row = Row { share: Some(0.25), a_count: 1.0, ..Row::of(what, change) };
+        let row = Row { share: Some(0.25), a_count: 1.0, ..Row::new(what, change) };
         assert_eq!(sum(&[&row]).unwrap(), row);
         let both = sum(&[&row, &row]).unwrap();
         let sums = (

@@ -24,7 +24,7 @@ pub enum Key {
 
 impl Key {
     /// The key of a series; `None` if it is not compared, as what tally itself does is not.
-    pub fn of(series: &Series) -> Option<Key> {
+    pub fn from_series(series: &Series) -> Option<Key> {
         if own::is_process(&series.process) {
             return None;
         }
@@ -91,7 +91,7 @@ mod tests {
 
     fn key(process: &str, name: &str, kind: StatKind) -> Option<Key> {
         let stat = std::sync::Arc::new(Stat::new(name.to_string(), kind, "ticks".to_string()));
-        Key::of(&Series { process: process.into(), stat })
+        Key::from_series(&Series { process: process.into(), stat })
     }
 
     #[test]

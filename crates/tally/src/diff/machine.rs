@@ -24,7 +24,7 @@ pub struct Processors {
 
 impl Processors {
     /// From the kernel's counters; `None` if they were not recorded.
-    pub fn of(heads: &[FrameRow], kernel: &[KernelRow]) -> Option<Processors> {
+    pub fn from_rows(heads: &[FrameRow], kernel: &[KernelRow]) -> Option<Processors> {
         let sum = |figure: fn(&KernelRow) -> u64| kernel.iter().map(figure).sum::<u64>() as f64;
         let (on_cpu, queued) = (sum(|row| row.on_cpu_ns), sum(|row| row.run_queue_ns));
         let (known, length) = (sum(|row| row.interval_ns), heads.iter().map(|row| row.interval_ns));
@@ -77,7 +77,7 @@ mod tests {
             run_queue_ns: queued,
             ..KernelRow::default()
         };
-        Processors::of(&vec![head; 10], &[row])
+        Processors::from_rows(&vec![head; 10], &[row])
     }
 
     #[test]

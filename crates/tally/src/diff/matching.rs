@@ -8,17 +8,18 @@ use recording::comparable_fingerprint;
 
 use super::calls::Calls;
 use super::comparison::What;
-use super::statements::{Line, Statements};
+use super::statements::{SideStatements, StatementBlocks};
 
 /// What a statement is on every server: a fingerprint, database, user and level.
 type Identity = (String, String, String, bool);
 
 /// Gives statements that are the same one name, the text of which is that of B.
-pub fn match_up(a: &mut Statements, b: &mut Statements) {
+pub fn match_up(a: &mut SideStatements, b: &mut SideStatements) {
     let mut names: HashMap<Identity, What> = HashMap::new();
     for side in [b, a] {
         // In order, so that of several texts always the same one is shown.
-        let lines: BTreeMap<What, Line> = std::mem::take(&mut side.lines).into_iter().collect();
+        let lines: BTreeMap<What, StatementBlocks> =
+            std::mem::take(&mut side.lines).into_iter().collect();
         for (what, line) in lines {
             let name = names.entry(identity(&what)).or_insert(what).clone();
             side.lines.entry(name).or_default().add(line);
@@ -36,9 +37,9 @@ fn identity(what: &What) -> Identity {
     (statement, database.clone(), user.clone(), *toplevel)
 }
 
-impl Line {
+impl StatementBlocks {
     /// Adds the executions of the same statement under another text.
-    fn add(&mut self, other: Line) {
+    fn add(&mut self, other: StatementBlocks) {
         let total = |calls: &[f64]| calls.iter().sum::<f64>();
         if self.plan.is_none() || total(&other.calls) > total(&self.calls) {
             self.plan = other.plan.or_else(|| self.plan.take());
@@ -86,22 +87,22 @@ mod tests {
         }
     }
 
-    fn side(lines: &[(&str, f64, f64)]) -> Statements {
-        let line = |seconds, calls| Line {
+    fn side(lines: &[(&str, f64, f64)]) -> SideStatements {
+        let line = |seconds, calls| StatementBlocks {
             seconds: vec![seconds],
             calls: vec![calls],
             execution_seconds: vec![seconds / 2.0],
-            ..Line::default()
+            ..StatementBlocks::default()
         };
         let lines =
             lines.iter().map(|(text, seconds, calls)| (statement(text), line(*seconds, *calls)));
-        let mut side = Statements::default();
+        let mut side = SideStatements::default();
         side.lines = lines.collect();
         side
     }
 
-    fn shown(side: &Statements) -> Vec<(String, f64, f64)> {
-        let row = |(what, line): (&What, &Line)| match what {
+    fn shown(side: &SideStatements) -> Vec<(String, f64, f64)> {
+        let row = |(what, line): (&What, &StatementBlocks)| match what {
             What::Statement { query, .. } => {
                 assert_eq!(line.execution_seconds[0], line.seconds[0] / 2.0);
                 (query.to_string(), line.seconds[0], line.calls[0])

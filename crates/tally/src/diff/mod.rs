@@ -5,9 +5,10 @@
 //! [`configuration`] lists different settings, [`findings`] sums up in sentences. The resulting
 //! [`comparison`] is printed as JSON or, through a [`document`], as text or a page.
 
-#[cfg(test)]
 mod alarms;
 mod args;
+#[cfg(test)]
+mod call_change;
 mod calls;
 mod charts;
 mod columns;
@@ -22,6 +23,7 @@ mod matching;
 mod selection;
 mod side;
 mod statements;
+mod verdict;
 
 use std::time::Duration;
 

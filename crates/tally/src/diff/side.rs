@@ -10,7 +10,7 @@ use super::comparison::What;
 use super::key::Key;
 use super::machine::Processors;
 use super::selection::Selection;
-use super::statements::{self, Statements};
+use super::statements::{self, SideStatements};
 use crate::ship::Source;
 use error::Error;
 
@@ -38,7 +38,7 @@ pub struct Side {
     /// Totals by key and compared column.
     pub lines: HashMap<Key, Vec<StatTotals>>,
     /// The statements; `None` if none were recorded.
-    pub statements: Option<Statements>,
+    pub statements: Option<SideStatements>,
 }
 
 impl Side {
@@ -56,7 +56,7 @@ impl Side {
             |edge: Option<report::Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
         let range = recording.clip(us(selection.from), us(selection.to))?;
         let heads = recording.frame_rows(range)?;
-        let columns = Columns::of(range, &heads, recording.about().detail_ns);
+        let columns = Columns::divide(range, &heads, recording.about().detail_ns);
         let (kept, exact) = columns.kept();
         if kept.is_empty() {
             return Err(Error::Failed(format!(
@@ -66,7 +66,7 @@ impl Side {
                 recording::format_utc(range.to_us)
             )));
         }
-        let processors = Processors::of(&heads, &recording.kernel(range)?);
+        let processors = Processors::from_rows(&heads, &recording.kernel(range)?);
         let lines = lines(&recording, range, &columns, &kept)?;
         let statements = statements::read(&recording, range)?;
         Ok(Side {
@@ -152,13 +152,13 @@ fn lines(
     let mut numbers: HashMap<Key, usize> = HashMap::new();
     for it in recording.sum(range)?.statistics {
         let series = recording::Series { process: it.process, stat: it.stat };
-        if let Some(key) = Key::of(&series) {
+        if let Some(key) = Key::from_series(&series) {
             let next = numbers.len();
             numbers.entry(key).or_insert(next);
         }
     }
     let grid = recording.grid(range, &columns.bounds_us, numbers.len(), |series| {
-        numbers.get(&Key::of(series)?).copied()
+        numbers.get(&Key::from_series(series)?).copied()
     })?;
     let line = |number: usize| -> Vec<StatTotals> {
         grid.cells.get(number).map_or_else(Vec::new, |line| {

@@ -13,14 +13,14 @@ use super::calls::Calls;
 use super::comparison::{Per, What};
 use super::key::Key;
 use error::Error;
-use view::statements::{self as model, PlanRow, StatementRow};
+use view::statements::{self as model, PlanRow, StatementFigures};
 
 /// Max. number of blocks.
 const BLOCKS: usize = 64;
 
 /// What is known of a statement.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Line {
+pub struct StatementBlocks {
     /// Server time in each block, seconds.
     pub seconds: Vec<f64>,
     /// Executions in each block.
@@ -35,17 +35,17 @@ pub struct Line {
 
 /// The statements of a side.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Statements {
+pub struct SideStatements {
     /// Recorded time of each block, seconds.
     pub seconds: Vec<f64>,
     /// Commits and commands of clients in each block.
     commits: Vec<f64>,
     commands: Vec<f64>,
     /// The statements.
-    pub lines: HashMap<What, Line>,
+    pub lines: HashMap<What, StatementBlocks>,
 }
 
-impl Statements {
+impl SideStatements {
     /// Number of units in each block.
     pub fn units(&self, per: Per) -> &[f64] {
         match per {
@@ -57,7 +57,7 @@ impl Statements {
 }
 
 /// Reads the statements; `None` if none were recorded.
-pub fn read(recording: &Recording, range: Range) -> Result<Option<Statements>, Error> {
+pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements>, Error> {
     let details = compared(recording.details(range)?);
     let Some(whole) = Detail::range(&details) else { return Ok(None) };
     let blocks = blocks(&details);
@@ -66,13 +66,13 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<Statements>, E
         let at = details.partition_point(|it| it.last < frame);
         details.get(at).filter(|it| it.contains(frame)).and_then(|_| blocks.get(at).copied())
     };
-    let mut all = Statements { seconds: vec![0.0; number], ..Statements::default() };
+    let mut all = SideStatements { seconds: vec![0.0; number], ..SideStatements::default() };
     for (detail, block) in details.iter().zip(&blocks) {
         all.seconds[*block] += detail.covered_ns as f64 * 1e-9;
     }
     let units = [Per::Commit, Per::Command].map(Key::Unit);
     let unit_of = |series: &recording::Series| {
-        let key = Key::of(series)?;
+        let key = Key::from_series(series)?;
         units.iter().position(|unit| *unit == key)
     };
     let grid =
@@ -83,7 +83,7 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<Statements>, E
     let plans = PlanRow::recorded(recording.plans(whole)?);
     let series = recording.statement_series(whole, number, block_of)?;
     // Without tally's own: how often a recorder asks is no difference of servers.
-    let rows = model::Statements::between(None, &Arc::new(rows)).rows.into_iter();
+    let rows = model::StatementsTable::between(None, &Arc::new(rows)).rows.into_iter();
     for row in rows.filter(|row| !row.own) {
         let key = (row.key.query_id(), row.key.database_id, row.key.user_id, row.toplevel);
         let Some(series) = series.get(&key) else { continue };
@@ -106,7 +106,7 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<Statements>, E
 
 /// The details to compare: all exact ones or, if there are none, all.
 fn compared(mut details: Vec<Detail>) -> Vec<Detail> {
-    if details.iter().any(|it| it.exact) {
+    if details.iter().any(|detail| detail.exact) {
         details.retain(|it| it.exact);
     }
     details
@@ -114,7 +114,7 @@ fn compared(mut details: Vec<Detail>) -> Vec<Detail> {
 
 /// The block of each detail: neighbours together, of about the same recorded time, and [`BLOCKS`] at most.
 fn blocks(details: &[Detail]) -> Vec<usize> {
-    let all: u64 = details.iter().map(|it| it.covered_ns).sum();
+    let all: u64 = details.iter().map(|detail| detail.covered_ns).sum();
     let length = all.div_ceil(BLOCKS as u64);
     let (mut block, mut covered) = (0, 0);
     let place = |detail: &Detail| {
@@ -133,7 +133,7 @@ fn blocks(details: &[Detail]) -> Vec<usize> {
 }
 
 /// Its executions; `None`: there were none, or their times are not known.
-fn calls(row: &StatementRow) -> Option<Calls> {
+fn calls(row: &StatementFigures) -> Option<Calls> {
     Some(Calls {
         count: row.execution.count,
         mean: row.execution.mean_seconds?,
@@ -143,7 +143,7 @@ fn calls(row: &StatementRow) -> Option<Calls> {
 }
 
 /// Identifies a statement on both sides, whose databases have different OIDs.
-fn what(row: &StatementRow) -> What {
+fn what(row: &StatementFigures) -> What {
     let query = match (&row.query, row.queryid) {
         (Some(text), _) if !row.query_cut => text.clone(),
         (_, Some(id)) => format!("{id}: {}", row.text()).into(),

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use rustix::event::PollFlags;
 
 use error::Error;
-use live::follower::{Absent, Follower, Step, Wanted};
+use live::follower::{Absent, FollowOptions, Follower, Step};
 use live::hangup;
 use live::target;
 use view::events::Row;
@@ -37,7 +37,7 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
         _ => 0,
     });
     let path = target::source(args.target.as_deref())?;
-    let mut follower = Follower::open(path, Wanted { after, ..Wanted::default() })?;
+    let mut follower = Follower::open(path, FollowOptions { after, ..FollowOptions::default() })?;
     let mut rows = Vec::new();
     loop {
         for step in follower.step(false) {

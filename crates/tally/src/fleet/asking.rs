@@ -4,7 +4,7 @@
 use std::fmt::{Display, Formatter};
 
 use error::Error;
-use fleet::{table, Asked, Chart, Course, Dialect, Only, Query, Root, Window};
+use fleet::{table, Chart, Course, Dialect, Only, Query, QueryParams, Root, Window};
 use report::Edge;
 use view::table::Table;
 
@@ -39,13 +39,13 @@ impl Asking {
     }
 
     /// The answer to a query.
-    pub fn query(&self, query: &Query, asked: &Asked) -> Result<Table, Error> {
+    pub fn query(&self, query: &Query, asked: &QueryParams) -> Result<Table, Error> {
         let sql = query.sql(self.engine.dialect(), self.root.as_ref(), asked);
         table(query, &self.engine.ask(&sql, &self.running)?).map_err(Error::Failed)
     }
 
     /// The figures of a chart; the limit is that of hosts with a series of their own.
-    pub fn chart(&self, chart: &Chart, asked: &Asked) -> Result<Course, Error> {
+    pub fn chart(&self, chart: &Chart, asked: &QueryParams) -> Result<Course, Error> {
         let sql = chart.sql(self.engine.dialect(), self.root.as_ref(), asked);
         let answer = self.engine.ask(&sql, &self.running)?;
         chart.course(&asked.window, &answer).map_err(Error::Failed)
@@ -92,10 +92,10 @@ pub fn asked(
     against: Option<(f64, f64)>,
     only: &Only,
     limit: u32,
-) -> Result<Asked, Error> {
+) -> Result<QueryParams, Error> {
     let ms = |seconds: f64| (seconds * 1e3).round() as i64;
     let window =
         |(since, until)| Window::new(ms(since), ms(until), only.clone()).map_err(Error::Usage);
     let against = against.unwrap_or((since - (until - since), since));
-    Ok(Asked { window: window((since, until))?, against: window(against)?, limit })
+    Ok(QueryParams { window: window((since, until))?, against: window(against)?, limit })
 }

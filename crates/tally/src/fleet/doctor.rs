@@ -6,7 +6,7 @@ use std::io::Write;
 use diagnose::Diagnosis;
 use error::Error;
 use indicatif::ProgressBar;
-use report::source::Wanted;
+use report::source::RecordingSelection;
 use report::Edge;
 use serde::Serialize;
 use ship::layout::Origin;
@@ -15,7 +15,7 @@ use view::table::wrap;
 use view::{escape, output, table};
 
 use super::args::DoctorArgs;
-use crate::ship::{failed, Source};
+use crate::ship::Source;
 use crate::terminal;
 
 /// Width if the output is not a terminal.
@@ -33,7 +33,7 @@ struct Host {
 
 /// The answer (docs/reference-json.md).
 #[derive(Debug, Serialize)]
-struct Answer {
+struct FleetDiagnosesJson {
     since: f64,
     until: f64,
     hosts: Vec<Host>,
@@ -47,8 +47,8 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
         return Err(Error::Usage(text.into()));
     }
     let url = args.root.url();
-    let bucket = Bucket::open(&url).map_err(failed)?;
-    let mut origins = ship::origins(&bucket).map_err(failed)?;
+    let bucket = Bucket::open(&url)?;
+    let mut origins = ship::origins(&bucket)?;
     let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|it| it == name);
     origins.retain(|it| is(&args.scope.cluster, &it.cluster) && is(&args.scope.host, &it.host));
     if origins.is_empty() {
@@ -61,7 +61,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let answer = Answer { since, until, hosts };
+    let answer = FleetDiagnosesJson { since, until, hosts };
     if args.json {
         return output::json(&answer);
     }
@@ -84,11 +84,18 @@ fn diagnosed(url: &str, of: &Origin, since: f64, until: f64) -> Result<Vec<Diagn
     let place = std::path::Path::new(url);
     let source = Source::open(place, (Some(&of.cluster), Some(&of.host)), (from, to))?;
     let directory = source.directory();
-    report::diagnoses(&Wanted { directory, name: None, host: None, from, to, client: None })
+    report::diagnoses(&RecordingSelection {
+        directory,
+        name: None,
+        host: None,
+        from,
+        to,
+        client: None,
+    })
 }
 
 /// By rule: those that take the most time of sessions first.
-fn text(answer: &Answer, width: usize, color: bool) -> String {
+fn text(answer: &FleetDiagnosesJson, width: usize, color: bool) -> String {
     let mut rules: Vec<(&'static str, f64, Vec<String>)> = Vec::new();
     for host in &answer.hosts {
         for it in &host.diagnoses {
@@ -103,7 +110,8 @@ fn text(answer: &Answer, width: usize, color: bool) -> String {
         }
     }
     rules.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-    let healthy = answer.hosts.iter().filter(|it| it.failure.is_none() && it.diagnoses.is_empty());
+    let healthy =
+        answer.hosts.iter().filter(|host| host.failure.is_none() && host.diagnoses.is_empty());
     let span = table::span(answer.since, answer.until, &jiff::tz::TimeZone::system());
     let all = answer.hosts.len();
     let mut out = format!("{} of {all} hosts are healthy, {span}\n", healthy.count());
@@ -113,7 +121,7 @@ fn text(answer: &Answer, width: usize, color: bool) -> String {
             &if color { format!("\n\x1b[1m{heading}\x1b[0m\n") } else { format!("\n{heading}\n") };
         lines.iter().for_each(|line| indent(&mut out, line, width));
     }
-    let failures = answer.hosts.iter().filter_map(|it| Some((it, it.failure.as_ref()?)));
+    let failures = answer.hosts.iter().filter_map(|host| Some((host, host.failure.as_ref()?)));
     for (n, (host, why)) in failures.enumerate() {
         out += if n == 0 { "\nnot diagnosed\n" } else { "" };
         indent(&mut out, &format!("{}/{}: {why}", host.cluster, host.host), width);

@@ -12,7 +12,7 @@ mod top;
 use std::io::Write;
 
 use error::Error;
-use fleet::{schema, Asked, Dialect, Only, Query, Window, QUERIES};
+use fleet::{schema, Dialect, Only, Query, QueryParams, Window, QUERIES};
 use report::Edge;
 use serde::Serialize;
 use view::table::{speaks_utf8, Table};
@@ -37,7 +37,7 @@ struct Listed {
 
 /// An answer (docs/reference-json.md).
 #[derive(Debug, Serialize)]
-struct Answer<'a> {
+struct FleetQueryJson<'a> {
     query: &'static str,
     since: f64,
     until: f64,
@@ -110,7 +110,7 @@ fn queries(json: bool) -> Result<(), Error> {
 }
 
 /// The windows that a question is of.
-fn of_period(period: &Period) -> Result<Asked, Error> {
+fn of_period(period: &Period) -> Result<QueryParams, Error> {
     let (since, until) = period.scope.window();
     let against = period.against.as_ref().map(|against| {
         let to = against.to.map_or(since, |edge| edge.resolve(since));
@@ -125,7 +125,7 @@ fn ask(args: &AskArgs, color: bool) -> Result<(), Error> {
     let mut table = asking.query(args.name, &asked)?;
     let seconds = |ms: i64| ms as f64 / 1e3;
     if args.json {
-        return output::json(&Answer {
+        return output::json(&FleetQueryJson {
             query: args.name.name,
             since: seconds(asked.window.since_ms),
             until: seconds(asked.window.until_ms),

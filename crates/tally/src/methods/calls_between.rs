@@ -9,7 +9,7 @@ use segment::{Interval, ProbeState, Segment};
 use serde::Serialize;
 use view::method_edges::{self, CallsBetween, Of};
 
-use crate::client::{Head, WIDTH};
+use crate::client::{is_java, Head, WIDTH};
 use crate::terminal;
 
 /// How the agent reports that it counts them.
@@ -93,7 +93,7 @@ impl CallsBetweenArgs {
     ) -> Result<(), Error> {
         let Some((of, glob)) = self.chosen() else { return Ok(()) };
         if !are_counted(segment)? {
-            let remedy = if super::is_java(segment) {
+            let remedy = if is_java(segment) {
                 "; start the agent with its option edges=on"
             } else {
                 " for programs that use libpq"

@@ -48,7 +48,7 @@ struct Request {
 
 /// A request, and its number.
 #[derive(Debug, Clone)]
-pub struct Taken {
+pub struct QueuedRequest {
     /// What to send.
     pub body: Vec<u8>,
     ordinal: u64,
@@ -84,14 +84,14 @@ impl Queue {
     }
 
     /// The oldest request, when there is one; `None`: no more is to come, or it is too late to send it.
-    pub fn first(&self) -> Option<Taken> {
+    pub fn first(&self) -> Option<QueuedRequest> {
         let mut state = self.lock();
         loop {
             if state.until.is_some_and(|until| Instant::now() >= until) {
                 return None;
             }
             if let Some(first) = state.requests.front() {
-                return Some(Taken { body: first.body.clone(), ordinal: state.settled });
+                return Some(QueuedRequest { body: first.body.clone(), ordinal: state.settled });
             }
             if state.until.is_some() {
                 return None;
@@ -101,7 +101,7 @@ impl Queue {
     }
 
     /// Removes a request: `rejected` of what it has were refused, or all if `None`.
-    pub fn settle(&self, taken: &Taken, rejected: Option<u64>) {
+    pub fn settle(&self, taken: &QueuedRequest, rejected: Option<u64>) {
         let mut state = self.lock();
         // Else it was dropped meanwhile.
         if state.settled == taken.ordinal {
@@ -114,7 +114,7 @@ impl Queue {
     }
 
     /// Whether a request has not been dropped, and can still be sent.
-    pub fn holds(&self, taken: &Taken) -> bool {
+    pub fn holds(&self, taken: &QueuedRequest) -> bool {
         let state = self.lock();
         state.settled == taken.ordinal && state.until.is_none_or(|until| Instant::now() < until)
     }

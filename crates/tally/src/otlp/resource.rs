@@ -12,7 +12,11 @@ const PORT: u32 = 5432;
 
 /// The resource of the server at `place`; `header` is its segment's, if it could ever be read, and
 /// `extra` are attributes of the user's, which take precedence.
-pub fn of(place: &SegmentSource, header: Option<&Header>, extra: &[(String, String)]) -> Resource {
+pub fn describe_server(
+    place: &SegmentSource,
+    header: Option<&Header>,
+    extra: &[(String, String)],
+) -> Resource {
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let (address, port) = match place {
         SegmentSource::File(_) => (machine.clone(), header.map_or(0, |header| header.server_port)),
@@ -62,7 +66,7 @@ mod tests {
     use opentelemetry_proto::tonic::common::v1::any_value::Value;
 
     fn get(resource: &Resource, key: &str) -> Option<String> {
-        let found = resource.attributes.iter().filter(|it| it.key == key);
+        let found = resource.attributes.iter().filter(|attribute| attribute.key == key);
         let found: Vec<String> = found
             .map(|it| match it.value.as_ref().and_then(|value| value.value.as_ref()) {
                 Some(Value::StringValue(text)) => text.clone(),
@@ -85,7 +89,7 @@ mod tests {
     #[test]
     fn a_server_is_named_by_address_and_port_and_never_by_a_password() {
         let place = server("host=db1,db2 port=5433,5434 user=monitor password=secret");
-        let resource = of(&place, None, &[]);
+        let resource = describe_server(&place, None, &[]);
         assert_eq!(get(&resource, "db.system.name").as_deref(), Some("postgresql"));
         assert_eq!(get(&resource, "server.address").as_deref(), Some("db1"));
         assert_eq!(get(&resource, "server.port").as_deref(), Some("5433"));
@@ -96,7 +100,7 @@ mod tests {
     #[test]
     fn what_the_user_says_takes_precedence() {
         let extra = [("service.name".to_string(), "shop-db".to_string())];
-        let resource = of(&server("host=/run/postgresql"), None, &extra);
+        let resource = describe_server(&server("host=/run/postgresql"), None, &extra);
         assert_eq!(get(&resource, "service.name").as_deref(), Some("shop-db"));
         assert_eq!(get(&resource, "server.port").as_deref(), Some("5432"));
         assert!(!get(&resource, "server.address").unwrap().starts_with('/'));

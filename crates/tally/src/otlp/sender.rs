@@ -12,9 +12,6 @@ use error::Error;
 use flate2::write::GzEncoder;
 use flate2::Compression;
 use jiff::fmt::rfc2822;
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::Message;
 use rand::Rng;
 use ureq::http::header::RETRY_AFTER;
@@ -22,7 +19,8 @@ use ureq::tls::{parse_pem, Certificate, ClientCert, PemItem, PrivateKey, RootCer
 use ureq::Agent;
 use view::escape::{say, visible};
 
-use super::queue::{Queue, Taken};
+use super::queue::{Queue, QueuedRequest};
+pub use super::settings::Signal;
 use super::settings::{read, Target};
 
 /// First pause before a request is sent again, its growth, and its limit.
@@ -34,56 +32,6 @@ const ASKED: Duration = Duration::from_secs(600);
 /// Max. size of an answer, bytes, and of its text that is printed, characters.
 const ANSWER: u64 = 64 << 10;
 const SHOWN: usize = 200;
-
-/// What is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// Readings of all metrics.
-    Metrics,
-    /// Events.
-    Logs,
-    /// Spans.
-    Traces,
-}
-
-impl Signal {
-    /// As in the names of variables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Signal::Metrics => "metrics",
-            Signal::Logs => "logs",
-            Signal::Traces => "traces",
-        }
-    }
-
-    /// Its path below a base URL.
-    pub fn path(self) -> &'static str {
-        match self {
-            Signal::Metrics => "/v1/metrics",
-            Signal::Logs => "/v1/logs",
-            Signal::Traces => "/v1/traces",
-        }
-    }
-
-    /// How many data points, log records or spans an answer rejects, and why.
-    fn rejected(self, answer: &[u8]) -> Option<(u64, String)> {
-        let (number, text) = match self {
-            Signal::Metrics => {
-                let answer = ExportMetricsServiceResponse::decode(answer).ok()?.partial_success?;
-                (answer.rejected_data_points, answer.error_message)
-            }
-            Signal::Logs => {
-                let answer = ExportLogsServiceResponse::decode(answer).ok()?.partial_success?;
-                (answer.rejected_log_records, answer.error_message)
-            }
-            Signal::Traces => {
-                let answer = ExportTraceServiceResponse::decode(answer).ok()?.partial_success?;
-                (answer.rejected_spans, answer.error_message)
-            }
-        };
-        Some((u64::try_from(number).unwrap_or(0), text))
-    }
-}
 
 /// The outcome of a request.
 #[derive(Debug, PartialEq)]
@@ -193,7 +141,7 @@ impl Sender {
         }
     }
 
-    fn send(&self, taken: &Taken) -> Outcome {
+    fn send(&self, taken: &QueuedRequest) -> Outcome {
         let left = self.queue.left().unwrap_or(self.target.timeout);
         let mut request = self
             .agent

@@ -3,6 +3,9 @@
 //! exporter specification. Credentials are never printed, and no option takes any, because all users
 //! see a command's arguments.
 
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -239,6 +242,56 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
         .map_err(|error| Error::Failed(format!("could not read {}: {error}", path.display())))
 }
 
+/// What is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// Readings of all metrics.
+    Metrics,
+    /// Events.
+    Logs,
+    /// Spans.
+    Traces,
+}
+
+impl Signal {
+    /// As in the names of variables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Signal::Metrics => "metrics",
+            Signal::Logs => "logs",
+            Signal::Traces => "traces",
+        }
+    }
+
+    /// Its path below a base URL.
+    pub fn path(self) -> &'static str {
+        match self {
+            Signal::Metrics => "/v1/metrics",
+            Signal::Logs => "/v1/logs",
+            Signal::Traces => "/v1/traces",
+        }
+    }
+
+    /// How many data points, log records or spans an answer rejects, and why.
+    pub fn rejected(self, answer: &[u8]) -> Option<(u64, String)> {
+        let (number, text) = match self {
+            Signal::Metrics => {
+                let answer = ExportMetricsServiceResponse::decode(answer).ok()?.partial_success?;
+                (answer.rejected_data_points, answer.error_message)
+            }
+            Signal::Logs => {
+                let answer = ExportLogsServiceResponse::decode(answer).ok()?.partial_success?;
+                (answer.rejected_log_records, answer.error_message)
+            }
+            Signal::Traces => {
+                let answer = ExportTraceServiceResponse::decode(answer).ok()?.partial_success?;
+                (answer.rejected_spans, answer.error_message)
+            }
+        };
+        Some((u64::try_from(number).unwrap_or(0), text))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,13 +302,13 @@ mod tests {
         }
     }
 
-    fn of(url: Option<&str>, variables: &[(&str, &str)]) -> Result<[Target; 2], Error> {
+    fn targets_of(url: Option<&str>, variables: &[(&str, &str)]) -> Result<[Target; 2], Error> {
         let of = |signal| target(url, signal, &get(variables));
         Ok([of(Signal::Metrics)?, of(Signal::Logs)?])
     }
 
     fn urls(url: Option<&str>, variables: &[(&str, &str)]) -> [String; 2] {
-        of(url, variables).unwrap().map(|target| target.url.to_string())
+        targets_of(url, variables).unwrap().map(|target| target.url.to_string())
     }
 
     #[test]
@@ -275,7 +328,7 @@ mod tests {
     #[test]
     fn headers_are_decoded_and_shown_nowhere() {
         let headers = "authorization=Bearer%20s3cret, x-scope=a";
-        let settings = of(
+        let settings = targets_of(
             Some("http://collector:4318"),
             &[
                 ("OTEL_EXPORTER_OTLP_HEADERS", headers),
@@ -289,12 +342,13 @@ mod tests {
         for (url, exposes) in
             [("http://localhost:1", false), ("http://127.0.0.2:1", false), ("https://c:1", false)]
         {
-            let [metrics, _] = of(Some(url), &[("OTEL_EXPORTER_OTLP_HEADERS", "a=b")]).unwrap();
+            let [metrics, _] =
+                targets_of(Some(url), &[("OTEL_EXPORTER_OTLP_HEADERS", "a=b")]).unwrap();
             assert_eq!(metrics.exposes_headers(), exposes, "{url}");
         }
         assert!(!format!("{logs:?}").contains("s3cret"));
         for bad in ["s3cret", "a=s3cret%zz", "a=s3cret%0a", "s3 cret=1"] {
-            let error = of(None, &[("OTEL_EXPORTER_OTLP_HEADERS", bad)]).unwrap_err();
+            let error = targets_of(None, &[("OTEL_EXPORTER_OTLP_HEADERS", bad)]).unwrap_err();
             assert!(error.is_usage());
             assert!(error.to_string().contains("OTEL_EXPORTER_OTLP_HEADERS"), "{error}");
             assert!(!error.to_string().contains("s3"), "{error}");
@@ -312,7 +366,7 @@ mod tests {
             (None, &[("OTEL_EXPORTER_OTLP_TIMEOUT", "10s")], "milliseconds"),
             (None, &[("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/k")], "both or none"),
         ] {
-            let error = of(url, variables).unwrap_err();
+            let error = targets_of(url, variables).unwrap_err();
             assert!(error.is_usage() && error.to_string().contains(remedy), "{error}");
             assert!(!error.to_string().contains("s3cret"), "{error}");
         }
@@ -337,7 +391,7 @@ mod tests {
 
     #[test]
     fn empty_variables_are_none_and_the_others_are_kept_as_they_are_meant() {
-        let [metrics, logs] = of(
+        let [metrics, logs] = targets_of(
             None,
             &[
                 ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:1"),
@@ -356,7 +410,7 @@ mod tests {
             (metrics.timeout, metrics.gzip, logs.gzip),
             (Duration::from_millis(2500), false, true)
         );
-        let [default, _] = of(None, &[]).unwrap();
+        let [default, _] = targets_of(None, &[]).unwrap();
         assert_eq!((default.timeout, default.gzip), (Duration::from_secs(10), false));
     }
 }

@@ -62,7 +62,7 @@ fn text(a: &Profile, b: &Profile, found: &Comparison, rows: usize, color: bool) 
     };
     let mut out = String::new();
     for (name, profile, units) in [("A", a, found.units[0]), ("B", b, found.units[1])] {
-        let samples: u64 = profile.stacks.iter().map(|it| it.samples).sum();
+        let samples: u64 = profile.stacks.iter().map(|stack| stack.samples).sum();
         let _ = writeln!(
             out,
             "{name}: {}, {}: {} at {} Hz, {} CPU samples, {} {per}s",
@@ -97,7 +97,7 @@ fn accounts(found: &Comparison) -> Table {
         Column::new("phase", "PHASE", Unit::Text),
         Column::new("activity", "ACTIVITY", Unit::Text),
     ];
-    let mut table = Table::of(columns, Vec::new());
+    let mut table = Table::from_rows(columns, Vec::new());
     for row in &found.accounts {
         let [a, b] = row.seconds;
         let change = signed(b - a);
@@ -116,8 +116,8 @@ fn table<K>(rows: &[Row<K>], names: &[&'static str], cells: impl Fn(&K) -> Vec<C
         Column::new("range", "95 %", Unit::Text),
         Column::new("verdict", "", Unit::Text),
     ];
-    columns.extend(names.iter().map(|it| Column::new(it, it, Unit::Text)));
-    let mut table = Table::of(columns, Vec::new());
+    columns.extend(names.iter().map(|name| Column::new(name, name, Unit::Text)));
+    let mut table = Table::from_rows(columns, Vec::new());
     for row in rows {
         let [a, b] = row.seconds;
         let range = row.ratio.zip(row.factor).map_or_else(

@@ -27,7 +27,7 @@ pub fn run(args: &ProfileArgs, color: bool) -> Result<(), Error> {
     if let Some(ProfileAction::Diff(args)) = &args.action {
         return diff::run(args, color);
     }
-    let files = output::Files::of(&args.output)?;
+    let files = output::Files::from_paths(&args.output)?;
     let recorded = record(args)?;
     if recorded.server_stopped {
         view::escape::say("the server stopped; this is the profile until then");

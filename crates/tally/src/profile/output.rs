@@ -40,7 +40,7 @@ pub struct Files(Vec<(PathBuf, Format)>);
 
 impl Files {
     /// Files of these names; an error if one does not say its format, before anything is sampled.
-    pub fn of(names: &[PathBuf]) -> Result<Files, Error> {
+    pub fn from_paths(names: &[PathBuf]) -> Result<Files, Error> {
         let one = |path: &PathBuf| format(path).map(|format| (path.clone(), format));
         names.iter().map(one).collect::<Result<_, _>>().map(Files)
     }

@@ -18,7 +18,7 @@ pub fn accounts(profile: &Profile) -> Table {
         Column::new("error", "±", Unit::Seconds),
         Column::new("on_cpu", "ON CPU", Unit::Count),
     ];
-    let mut table = Table::of(columns, Vec::new());
+    let mut table = Table::from_rows(columns, Vec::new());
     let busy: f64 = profile.ledger.iter().filter(|it| !it.idle).map(|it| it.seconds).sum();
     let shown = profile.ledger.iter().filter(|it| !it.idle || it.cpu_samples > 0);
     for row in shown.filter(|it| it.seconds > 0.0 || it.samples > 0 || it.cpu_samples > 0) {
@@ -26,7 +26,7 @@ pub fn accounts(profile: &Profile) -> Table {
         let tone = if row.idle {
             Tone::Faint
         } else {
-            Tone::of(WaitClass::of_name(&row.account.activity))
+            Tone::from_class(WaitClass::of_name(&row.account.activity))
         };
         table.push(
             tone,
@@ -52,7 +52,7 @@ pub fn images(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Table {
         Column::new("error", "±", Unit::Share),
         Column::new("image", "IMAGE", Unit::Text).elastic(),
     ];
-    let mut table = Table::of(columns, Vec::new());
+    let mut table = Table::from_rows(columns, Vec::new());
     let sums = by_image(profile, wanted);
     let all: u64 = sums.iter().map(|it| it.samples).sum();
     for sum in sums {
@@ -78,7 +78,7 @@ pub fn functions(
         columns.push(Column::new("image", "IMAGE", Unit::Text));
     }
     columns.push(Column::new("symbol", "SYMBOL", Unit::Text).elastic());
-    let mut table = Table::of(columns, Vec::new());
+    let mut table = Table::from_rows(columns, Vec::new());
     let sums = by_function(profile, wanted);
     let all: u64 = sums.iter().map(|it| it.samples).sum();
     for sum in sums.into_iter().take(rows) {

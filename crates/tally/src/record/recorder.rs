@@ -9,7 +9,7 @@ use recording::{
     About, Batch, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RetentionPolicy, RowBuilder,
     RunRow, ServerRow, SettingRow, Writer,
 };
-use segment::{Header, Level, Statements};
+use segment::{Header, Level, StatementsReading};
 
 use super::clocks::{Clocks, Happening};
 use super::duty::Duty;
@@ -22,7 +22,7 @@ use super::vacuum;
 use super::RecordArgs;
 use error::Error;
 use live::device_rows::DeviceRows;
-use live::follower::{Absent, Details, Figures, Follower, Step, Taken, Wanted};
+use live::follower::{Absent, Details, Figures, FollowOptions, Follower, FrameReading, Step};
 use live::machine::{self, Processors};
 use view::events::Row;
 
@@ -143,7 +143,7 @@ impl<'a> Recorder<'a> {
         place: SegmentSource,
         destination: Destination,
     ) -> Recorder<'a> {
-        let wanted = Wanted {
+        let wanted = FollowOptions {
             figures: Figures::Frames,
             kernel: true,
             statements: true,
@@ -151,7 +151,7 @@ impl<'a> Recorder<'a> {
             vacuum: true,
             storage: true,
             sessions: !args.no_sessions,
-            ..Wanted::default()
+            ..FollowOptions::default()
         };
         Recorder {
             args,
@@ -454,7 +454,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records an interval.
-    fn take(&mut self, taken: Taken) -> Result<(), Error> {
+    fn take(&mut self, taken: FrameReading) -> Result<(), Error> {
         let Some(number) = self.writer.as_ref().map(Writer::next_frame) else { return Ok(()) };
         let frame = &taken.frame;
         let time_us = recording::time_us(frame.realtime_ns);
@@ -582,7 +582,7 @@ impl<'a> Recorder<'a> {
 fn add_details(details: Details, rate: f64, interval: (u64, i64), batch: &mut Batch) {
     let length = details.length_ns;
     if let Some((Some(before), now)) = details.statements {
-        let records = Statements::records(&before, &now);
+        let records = StatementsReading::records(&before, &now);
         batch.append(recording::statement_rows(&records, rate, interval, length));
     }
     if let Some(rows) = &details.relations {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use live::lock_names;
 use live::session_samples::SessionSample;
 use recording::{Batch, SessionHistoryRow, TextRow};
-use segment::{Blocked, Frame, Segment, StatementKey, Statements};
+use segment::{Blocked, Frame, Segment, StatementKey, StatementsReading};
 use view::blocking::{lock_in_words, lock_type, mode};
 
 /// Makes rows of `session_history`.
@@ -32,7 +32,7 @@ impl SessionRows {
         batch: &mut Batch,
     ) {
         let waits: Vec<Blocked> =
-            samples.iter().filter_map(|it| Some(it.blocked.as_ref()?.0.clone())).collect();
+            samples.iter().filter_map(|sample| Some(sample.blocked.as_ref()?.0.clone())).collect();
         if let Some(segment) = segment {
             self.names.ask(segment, &waits, &frame.sessions);
         }
@@ -82,7 +82,7 @@ impl SessionRows {
 
     /// Adds the texts of the statements since the last call, some of which began before the recording or have not
     /// ended. The writer keeps each once a day.
-    pub fn add_texts(&mut self, now: &Statements, batch: &mut Batch) {
+    pub fn add_texts(&mut self, now: &StatementsReading, batch: &mut Batch) {
         for key in self.statements.drain() {
             let Some(text) = now.get(&key).and_then(|it| it.text.as_ref()) else { continue };
             let known = |row: &TextRow| {

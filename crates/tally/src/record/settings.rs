@@ -18,7 +18,7 @@ use live::target::SegmentSource;
 
 /// The settings of one reading.
 #[derive(Debug)]
-pub struct Answer {
+pub struct SettingsReading {
     /// The settings.
     pub rows: Vec<SettingRow>,
     /// Why they were not read by SQL, if they were not.
@@ -29,7 +29,7 @@ pub struct Answer {
 #[derive(Debug)]
 pub struct Settings {
     ask: Sender<()>,
-    answers: Receiver<Answer>,
+    answers: Receiver<SettingsReading>,
     /// `None`: it is on another machine.
     data_directory: Option<PathBuf>,
     /// When the configuration files were last changed.
@@ -107,8 +107,8 @@ impl Settings {
     }
 
     /// Answers since the last call; settings that changed.
-    pub fn news(&mut self) -> Vec<Answer> {
-        let mut news: Vec<Answer> = self.answers.try_iter().collect();
+    pub fn news(&mut self) -> Vec<SettingsReading> {
+        let mut news: Vec<SettingsReading> = self.answers.try_iter().collect();
         for answer in &mut news {
             answer.rows.retain(|row| {
                 let value = format!("{} {}", row.value, row.unit);
@@ -119,9 +119,9 @@ impl Settings {
     }
 }
 
-fn find_out(target: Option<&str>, segment: &str, data: Option<&Path>) -> Answer {
+fn find_out(target: Option<&str>, segment: &str, data: Option<&Path>) -> SettingsReading {
     match by_sql(target.unwrap_or(segment)) {
-        Ok(rows) => Answer { rows, note: None },
+        Ok(rows) => SettingsReading { rows, note: None },
         Err(error) => {
             let (rows, read) = data.map(from_files).unwrap_or_default();
             let read = if read.is_empty() {
@@ -130,7 +130,7 @@ fn find_out(target: Option<&str>, segment: &str, data: Option<&Path>) -> Answer 
                 "read from its files"
             };
             let note = format!("could not query the server's settings ({error}); {read}");
-            Answer { rows, note: Some(note) }
+            SettingsReading { rows, note: Some(note) }
         }
     }
 }

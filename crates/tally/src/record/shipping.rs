@@ -14,7 +14,7 @@ use error::Error;
 use live::machine;
 use view::units;
 
-use crate::ship::{failed, size};
+use crate::ship::size;
 
 /// How long the bucket may take to answer at the start, and to receive the last files at the end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -82,8 +82,8 @@ impl ShippingArgs {
     pub fn bucket(&self, output: &Path) -> Result<Option<(Bucket, Origin)>, Error> {
         if let Some(url) = output.to_str().filter(|text| ship::is_url(text)) {
             let cluster = self.cluster.as_deref().unwrap_or("main");
-            let origin = Origin::new(cluster, &machine::host()).map_err(failed)?;
-            return Ok(Some((Bucket::open(url).map_err(failed)?, origin)));
+            let origin = Origin::new(cluster, &machine::host())?;
+            return Ok(Some((Bucket::open(url)?, origin)));
         }
         let given = [
             ("--cluster", self.cluster.is_some()),
@@ -122,13 +122,13 @@ impl Destination {
                 )?
             }
         };
-        let spool = Spool::open(&directory).map_err(failed)?;
-        spool.mark().map_err(failed)?;
+        let spool = Spool::open(&directory)?;
+        spool.mark()?;
         let who = spool.claimant(&machine::host());
         let claim = || ship::claim(&bucket, &origin, &who, args.take_over, ship::now_us());
         let claim = bucket.within(PATIENCE, claim);
         let generation = match claim {
-            Ok(claim) => Some(claim.generation(&bucket, &origin).map_err(failed)?),
+            Ok(claim) => Some(claim.generation(&bucket, &origin)?),
             Err(error) if error.may_pass() && !args.take_over => {
                 messages.push(format!(
                     "{error}; recording into {}, and trying again",
@@ -136,7 +136,7 @@ impl Destination {
                 ));
                 None
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(error.into()),
         };
         let target = Target {
             url: bucket.url().to_string(),
@@ -188,10 +188,9 @@ impl Shipping {
         let Some(bucket) = self.bucket.take() else { return Ok(()) };
         let who = self.spool.claimant(&machine::host());
         let origin = self.origin.clone();
-        let mut pass =
-            Pass::new(bucket, origin, &self.spool, who, files, self.generation).map_err(failed)?;
+        let mut pass = Pass::new(bucket, origin, &self.spool, who, files, self.generation)?;
         (pass.limit, pass.keep) = (self.limit, Some(self.keep));
-        self.shipper = Some(Shipper::start(pass).map_err(failed)?);
+        self.shipper = Some(Shipper::start(pass)?);
         Ok(())
     }
 

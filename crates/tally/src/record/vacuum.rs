@@ -24,12 +24,12 @@ pub fn add(answer: &Vacuum, batch: &mut Batch) {
         vacuumed_ago_ns: it.vacuumed_seconds_ago.map(ns),
         ..DeadRowsRow::default()
     }));
-    batch.snapshots.extend(answer.holders.iter().map(|it| SnapshotRow {
-        name: it.name.as_str().into(),
-        state: it.state.as_str().into(),
-        transactions: count(it.transactions),
-        held_ns: it.seconds.map(ns),
-        database: it.database.as_deref().map(Into::into),
+    batch.snapshots.extend(answer.holders.iter().map(|holder| SnapshotRow {
+        name: holder.name.as_str().into(),
+        state: holder.state.as_str().into(),
+        transactions: count(holder.transactions),
+        held_ns: holder.seconds.map(ns),
+        database: holder.database.as_deref().map(Into::into),
         ..SnapshotRow::default()
     }));
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 
 use error::Error;
-use report::source::Wanted;
+use report::source::RecordingSelection;
 use view::document::Document;
 use view::{output, page};
 
@@ -27,7 +27,7 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     let client = args.client.clone().or_else(|| {
         Some(source.directory().join(CLIENT)).filter(|it| recording::About::read(it).is_ok())
     });
-    let wanted = Wanted {
+    let wanted = RecordingSelection {
         directory: source.directory(),
         name: source.url(),
         // A copy is of one host.
@@ -43,7 +43,14 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
 /// Write the page of a whole recording into `file`.
 pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
     let document = make(
-        &Wanted { directory, name: None, host: None, from: None, to: None, client: None },
+        &RecordingSelection {
+            directory,
+            name: None,
+            host: None,
+            from: None,
+            to: None,
+            client: None,
+        },
         None,
         None,
     )?;
@@ -51,7 +58,11 @@ pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
 }
 
 /// Builds the document, and shows progress on a terminal.
-fn make(wanted: &Wanted<'_>, cost: Option<&Path>, trace: Option<&Path>) -> Result<Document, Error> {
+fn make(
+    wanted: &RecordingSelection<'_>,
+    cost: Option<&Path>,
+    trace: Option<&Path>,
+) -> Result<Document, Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     let document = report::of_recording(wanted, cost, trace, &|what| progress.set_message(what));

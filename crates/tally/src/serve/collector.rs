@@ -12,10 +12,10 @@ use super::history::History;
 use super::metrics::{self, Family, NamedStatements, Present};
 use super::otlp::Otlp;
 use super::page::{self, Pace};
-use super::request::{Answer, Request, What};
+use super::request::{HttpReply, Request, What};
 use super::run::Run;
 use error::Error;
-use live::follower::{Figures, Follower, Step, Wanted};
+use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::machine::Processors;
 use live::target::SegmentSource;
 use view::HostMetrics;
@@ -56,7 +56,7 @@ pub struct Collector {
     started: u64,
     /// Number of readings.
     look: u64,
-    kept: Vec<(What, u64, Answer)>,
+    kept: Vec<(What, u64, HttpReply)>,
     families: Option<(Instant, Option<f64>, Vec<Family>)>,
     otlp: Option<Otlp>,
     statements_read: Instant,
@@ -67,7 +67,7 @@ impl Collector {
     /// A collector for the segment at `place`, which also sends what it reads by `otlp`.
     pub fn new(place: SegmentSource, settings: &Settings, otlp: Option<Otlp>) -> Collector {
         let detail = (settings.history / COLUMNS).max(settings.interval);
-        let wanted = Wanted { figures: Figures::Frames, ..Wanted::default() };
+        let wanted = FollowOptions { figures: Figures::Frames, ..FollowOptions::default() };
         Collector {
             follower: Follower::new(place.clone(), wanted),
             place,
@@ -208,12 +208,12 @@ impl Collector {
         Some(self.processors?.used(&before?))
     }
 
-    fn answer(&mut self, what: What) -> Result<Answer, Error> {
+    fn answer(&mut self, what: What) -> Result<HttpReply, Error> {
         match what {
             What::Metrics(form) => {
                 let (created, families) = self.metrics()?;
                 let body = metrics::write(families, form, created).into();
-                Ok(Answer { body, tag: None, policy: None })
+                Ok(HttpReply { body, tag: None, policy: None })
             }
             What::Page | What::Report => {
                 self.asked = Some(Instant::now());
@@ -229,7 +229,7 @@ impl Collector {
         }
     }
 
-    fn make(&mut self, what: What) -> Result<Answer, Error> {
+    fn make(&mut self, what: What) -> Result<HttpReply, Error> {
         let latest = self.run.as_ref().and_then(Run::statements);
         let latest = latest.cloned();
         // If it cannot be read, the page has the rest.
@@ -243,8 +243,8 @@ impl Collector {
         let tag = Some(format!("\"{:x}-{}\"", self.started, self.look));
         let why = self.history.silence().unwrap_or("the first interval has not ended");
         match what {
-            What::Report => Answer::report(document.as_ref(), why, tag),
-            _ => Answer::page(document.as_ref(), why),
+            What::Report => HttpReply::report(document.as_ref(), why, tag),
+            _ => HttpReply::page(document.as_ref(), why),
         }
     }
 

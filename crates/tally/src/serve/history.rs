@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use segment::statements::StatementRecord;
-use segment::{Frame, Histogram, Interval, StatementKey, Statements};
+use segment::{Frame, Histogram, Interval, StatementKey, StatementsReading};
 use view::HostMetrics;
 
 use report::material::{Latency, Moment};
@@ -43,7 +43,7 @@ pub struct History {
     closed: Option<Frame>,
     latency: Option<Latency>,
     /// Readings of the statements, oldest first: at the start of each block, and at both ends of a run of the server.
-    statements: VecDeque<(f64, Arc<Statements>)>,
+    statements: VecDeque<(f64, Arc<StatementsReading>)>,
     /// Events, oldest first.
     pub events: VecDeque<Row>,
     /// Marks on the charts.
@@ -97,9 +97,9 @@ impl History {
         &mut self,
         frame: &Frame,
         host: Option<HostMetrics>,
-        statements: Option<Arc<Statements>>,
+        statements: Option<Arc<StatementsReading>>,
     ) {
-        let interval = Interval::of(frame);
+        let interval = Interval::from_frame(frame);
         let (end, length) = (interval.time, interval.interval_seconds);
         if self.end.is_some_and(|last| end < last - SET_BACK) {
             self.forget();
@@ -129,7 +129,7 @@ impl History {
         let figures = (measured > 0.0).then(|| Figures {
             host,
             sessions: sessions(frame),
-            ..Figures::of(&interval)
+            ..Figures::from_interval(&interval)
         });
         block.points.push(Point { start: begin, seconds: measured, figures });
         let (commands, commits) = (interval.commands_handled, Some(interval.commits.count));
@@ -146,7 +146,7 @@ impl History {
     }
 
     /// Starts a new block and drops the oldest.
-    fn turn(&mut self, begin: f64, statements: Option<Arc<Statements>>) {
+    fn turn(&mut self, begin: f64, statements: Option<Arc<StatementsReading>>) {
         self.blocks.push_back(Block::new(begin));
         if self.blocks.len() > BLOCKS as usize + 1 {
             self.blocks.pop_front();
@@ -218,8 +218,8 @@ impl History {
     /// A run of the server begins to be read: `start`, its statements at the server's start where that is known, and `now`.
     pub fn begin_statements(
         &mut self,
-        start: Option<Arc<Statements>>,
-        now: Option<&Arc<Statements>>,
+        start: Option<Arc<StatementsReading>>,
+        now: Option<&Arc<StatementsReading>>,
     ) {
         let Some(now) = now else { return };
         let last = self.statements.back();
@@ -230,7 +230,7 @@ impl History {
     }
 
     /// The run that was read has ended, with these statements.
-    pub fn end_statements(&mut self, last: Option<&Arc<Statements>>) {
+    pub fn end_statements(&mut self, last: Option<&Arc<StatementsReading>>) {
         let time = self.end.unwrap_or(0.0);
         self.statements.extend(last.map(|last| (time, last.clone())));
     }
@@ -238,9 +238,9 @@ impl History {
     /// What statements did since the first reading that is kept, in all runs of the server.
     pub fn statements(
         &self,
-        latest: Option<&Arc<Statements>>,
-    ) -> Option<view::statements::Statements> {
-        let all: Vec<&Arc<Statements>> =
+        latest: Option<&Arc<StatementsReading>>,
+    ) -> Option<view::statements::StatementsTable> {
+        let all: Vec<&Arc<StatementsReading>> =
             self.statements.iter().map(|(_, reading)| reading).chain(latest).collect();
         let (first, last) = (all.first()?, all.last()?);
         let pairs = || all.windows(2).map(|pair| (pair[0], pair[1]));
@@ -249,14 +249,14 @@ impl History {
             pairs().map(|(a, b)| if a.is_of_segment_of(b) { b.seconds_since(a) } else { 0.0 });
         let seconds = seconds.fold(0.0, |sum, it| sum + it);
         let mut found = if pairs().all(|(a, b)| b.continues(a)) {
-            view::statements::Statements::between(Some(first), last)
+            view::statements::StatementsTable::between(Some(first), last)
         } else {
             let (mut records, mut begin) = (HashMap::<StatementKey, StatementRecord>::new(), 0);
             for end in 1..=all.len() {
                 if end < all.len() && all[end].continues(all[end - 1]) {
                     continue;
                 }
-                for record in Statements::records(all[begin], all[end - 1]) {
+                for record in StatementsReading::records(all[begin], all[end - 1]) {
                     match records.entry(record.key) {
                         Entry::Occupied(mut known) => known.get_mut().merge(&record),
                         Entry::Vacant(place) => {
@@ -267,9 +267,9 @@ impl History {
                 begin = end;
             }
             let records = records.into_values().collect();
-            let sums = Statements::of_records(last.realtime_ns(), *last.clock(), records);
-            let mut found = view::statements::Statements::between(None, &Arc::new(sums));
-            let now = view::statements::Statements::between(Some(last), last);
+            let sums = StatementsReading::of_records(last.realtime_ns(), *last.clock(), records);
+            let mut found = view::statements::StatementsTable::between(None, &Arc::new(sums));
+            let now = view::statements::StatementsTable::between(Some(last), last);
             (found.table, found.paused, found.current) = (now.table, now.paused, now.current);
             found
         };
@@ -316,7 +316,7 @@ impl History {
     }
 
     /// Everything that is kept; `None` if there is nothing yet.
-    pub fn all(&self) -> Option<Kept> {
+    pub fn all(&self) -> Option<HistoryExtract> {
         let running = self.blocks.back()?.sum.as_ref()?;
         let sum = match &self.closed {
             None => running.clone(),
@@ -340,7 +340,7 @@ impl History {
         }
         let latency = self.each(|block| &block.latency).chain(&self.latency).cloned().collect();
         let from = first.begin;
-        Some(Kept { from, to, sum, gaps, points, moments, latency })
+        Some(HistoryExtract { from, to, sum, gaps, points, moments, latency })
     }
 
     fn each<'h, T: 'h>(
@@ -353,7 +353,7 @@ impl History {
 
 /// Everything that is kept.
 #[derive(Debug)]
-pub struct Kept {
+pub struct HistoryExtract {
     /// Start, seconds since 1970.
     pub from: f64,
     /// End, seconds since 1970.

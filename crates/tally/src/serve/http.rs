@@ -27,7 +27,7 @@ use super::listen::Listener;
 use super::lobby::{self, Guest, Lobby};
 use super::metrics::Form;
 use super::page::{Page, FIGURES};
-use super::request::{self, Answer, Refusal, What};
+use super::request::{self, HttpReply, Refusal, What};
 use super::tracing::Tracing;
 use error::Error;
 
@@ -245,7 +245,7 @@ impl Service {
         response
     }
 
-    async fn ask(&self, what: What, query: String) -> Result<Answer, Refusal> {
+    async fn ask(&self, what: What, query: String) -> Result<HttpReply, Refusal> {
         let (answer, answered) = oneshot::channel();
         let unavailable = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, why.to_string());
         let silent = || unavailable("the server is no longer read; restart `tally serve`");

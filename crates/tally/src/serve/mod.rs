@@ -5,6 +5,7 @@
 //! [`collector`] is the only thread that reads the server; [`http`] sends it requests. [`fleet`] answers the same
 //! requests of many servers.
 
+mod addresses;
 mod args;
 mod collector;
 mod fleet;
@@ -25,8 +26,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::channel;
 
-use serde::Serialize;
-
 use collector::{Collector, Settings};
 use error::Error;
 use gate::Gate;
@@ -37,20 +36,8 @@ use tracing::Tracing;
 
 pub use args::ServeArgs;
 
+use addresses::{address, is_tcp, print_addresses, Serving, Token};
 pub use listen::Address;
-
-/// The addresses, as `--json` prints them (docs/reference-json.md).
-#[derive(Debug, Default, Serialize)]
-struct Serving {
-    page: Option<String>,
-    metrics: Option<String>,
-    trace: Option<String>,
-    otlp: Option<String>,
-    segment: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    engine: Option<String>,
-    token: bool,
-}
 
 /// Serve until a signal asks for the end.
 pub fn run(args: &ServeArgs) -> Result<(), Error> {
@@ -132,31 +119,7 @@ fn gate(args: &ServeArgs, listener: &Listener, token: &Token) -> Result<Gate, Er
 fn otlp_settings(args: &ServeArgs) -> Result<Option<otlp::Settings>, Error> {
     let Some(url) = &args.otlp else { return Ok(None) };
     let get = |name: &str| std::env::var(name).ok();
-    otlp::Settings::of(url.as_deref(), args.otlp_interval, &get).map(Some)
-}
-
-fn is_tcp(address: &Address) -> bool {
-    matches!(address, Address::Tcp(_))
-}
-
-/// The secret that clients must send.
-#[derive(Debug)]
-enum Token {
-    /// None: a Unix-domain socket, or --no-token.
-    None,
-    /// Random, printed once at the start.
-    Random(String),
-    /// From the user's file.
-    File(String),
-}
-
-impl Token {
-    fn secret(&self) -> Option<&str> {
-        match self {
-            Token::None => None,
-            Token::Random(secret) | Token::File(secret) => Some(secret),
-        }
-    }
+    otlp::Settings::read(url.as_deref(), args.otlp_interval, &get).map(Some)
 }
 
 fn token(args: &ServeArgs) -> Result<Token, Error> {
@@ -165,58 +128,6 @@ fn token(args: &ServeArgs) -> Result<Token, Error> {
         None if args.no_token || !is_tcp(&args.listen) => Token::None,
         None => Token::Random(gate::random_token()),
     })
-}
-
-/// The address of a path; a socket has one for all of them.
-fn address(
-    args: &ServeArgs,
-    listener: Option<&Listener>,
-    path: &str,
-) -> Result<Option<String>, Error> {
-    let url = listener.map(Listener::url).transpose()?;
-    let path = if is_tcp(&args.listen) { path } else { "" };
-    Ok(url.map(|url| url + path))
-}
-
-fn print_addresses(
-    args: &ServeArgs,
-    listener: Option<&Listener>,
-    serving: Serving,
-    token: &Token,
-) -> Result<(), Error> {
-    let mut out = view::escape::stdout();
-    let url = address(args, listener, "")?;
-    let secret = match token {
-        Token::Random(secret) => format!("?token={secret}"),
-        _ => String::new(),
-    };
-    if args.json {
-        let (page, token) = (url.map(|url| url + &secret), token.secret().is_some());
-        serde_json::to_writer(&mut out, &Serving { page, token, ..serving })?;
-        writeln!(out)?;
-        return Ok(out.flush()?);
-    }
-    let (once, how) = match (token, &args.listen) {
-        (Token::None, Address::Tcp(_)) => ("", "; any user of this machine can read it"),
-        (Token::None, _) => ("", "; this user alone can read it"),
-        (Token::Random(_), _) => (&*secret, ", with Authorization: Bearer and that token"),
-        (Token::File(_), _) => ("?token=...", ", with Authorization: Bearer and the file's token"),
-    };
-    if let Some(url) = url {
-        writeln!(out, "Open {url}{once}")?;
-    }
-    if let Some(metrics) = serving.metrics {
-        writeln!(out, "metrics  {metrics}{how}")?;
-    }
-    for (name, what) in
-        [("traces   ", serving.trace), ("sent to  ", serving.otlp), ("engine   ", serving.engine)]
-    {
-        if let Some(what) = what {
-            writeln!(out, "{name}{what}")?;
-        }
-    }
-    writeln!(out, "Ctrl-C stops it")?;
-    Ok(out.flush()?)
 }
 
 fn read_token(path: &Path) -> Result<String, Error> {

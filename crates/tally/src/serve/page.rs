@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use maud::{html, DOCTYPE};
 use segment::Interval;
 
-use super::history::{History, Kept};
+use super::history::{History, HistoryExtract};
 use error::Error;
 use report::assemble;
 use report::material::Material;
@@ -43,7 +43,7 @@ pub struct Now {
 /// The report of the history; `None` if it is empty.
 pub fn document(
     history: &History,
-    latest: Option<&std::sync::Arc<segment::Statements>>,
+    latest: Option<&std::sync::Arc<segment::StatementsReading>>,
     now: Now,
     pace: Pace,
 ) -> Result<Option<Document>, Error> {
@@ -62,9 +62,9 @@ pub fn document(
 }
 
 fn material(
-    kept: Kept,
+    kept: HistoryExtract,
     history: &History,
-    latest: Option<&std::sync::Arc<segment::Statements>>,
+    latest: Option<&std::sync::Arc<segment::StatementsReading>>,
     pace: Pace,
 ) -> Material {
     let whole = Interval::with_others(&kept.sum);
@@ -130,7 +130,7 @@ const ONLY_HERE: &str = "default-src 'none'; connect-src 'self'";
 
 impl Page {
     /// The page of a report.
-    pub fn of(document: &Document) -> Result<Page, Error> {
+    pub fn render(document: &Document) -> Result<Page, Error> {
         let html = page::page(document)?.replacen(NOTHING, ONLY_HERE, 1);
         let policy = Page::policy_of(&html);
         Ok(Page { html, policy })

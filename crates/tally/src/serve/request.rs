@@ -31,7 +31,7 @@ pub struct Request {
     /// What follows the question mark of the address.
     pub query: String,
     /// Receives the answer, or why there is none.
-    pub answer: oneshot::Sender<Result<Answer, Refusal>>,
+    pub answer: oneshot::Sender<Result<HttpReply, Refusal>>,
 }
 
 /// Why there is no answer.
@@ -39,7 +39,7 @@ pub type Refusal = (StatusCode, String);
 
 /// An answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct HttpReply {
     /// The content.
     pub body: Arc<[u8]>,
     /// ETag, changes with the content; metrics have none.
@@ -48,12 +48,12 @@ pub struct Answer {
     pub policy: Option<Arc<str>>,
 }
 
-impl Answer {
+impl HttpReply {
     /// The page of a document; without one, a page that says why and reloads.
-    pub fn page(document: Option<&Document>, why: &str) -> Result<Answer, Error> {
-        let page = document.map_or_else(|| Ok(Page::waiting(why)), Page::of)?;
+    pub fn page(document: Option<&Document>, why: &str) -> Result<HttpReply, Error> {
+        let page = document.map_or_else(|| Ok(Page::waiting(why)), Page::render)?;
         let policy = Some(page.policy.into());
-        Ok(Answer { body: page.html.into_bytes().into(), tag: None, policy })
+        Ok(HttpReply { body: page.html.into_bytes().into(), tag: None, policy })
     }
 
     /// A document as JSON, with this ETag; without a document, an error that says why.
@@ -61,12 +61,12 @@ impl Answer {
         document: Option<&Document>,
         why: &str,
         tag: Option<String>,
-    ) -> Result<Answer, Error> {
+    ) -> Result<HttpReply, Error> {
         let Some(document) = document else {
             return Err(Error::Failed(format!("nothing to show yet: {why}")));
         };
         let json = serde_json::to_string(document)?;
         let body = escape::json(&json).into_owned().into_bytes().into();
-        Ok(Answer { body, tag, policy: None })
+        Ok(HttpReply { body, tag, policy: None })
     }
 }

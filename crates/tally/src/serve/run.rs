@@ -7,7 +7,7 @@ use error::Error;
 use live::blocking::Blocking;
 use live::target::SegmentSource;
 use live::vacuum::Watch;
-use segment::{Frame, Rising, Segment, Statements};
+use segment::{Frame, Rising, Segment, StatementsReading};
 
 use view::blocking::Forest;
 use view::statements::PlanRow;
@@ -23,7 +23,7 @@ pub struct Run {
     rising: Rising,
     /// How often totals were reset, and since when they count, seconds since 1970.
     counted: (u32, f64),
-    statements: Option<Arc<Statements>>,
+    statements: Option<Arc<StatementsReading>>,
     /// Rate of the clock, constant while the segment is read.
     ticks_per_second: f64,
 }
@@ -110,10 +110,10 @@ impl Run {
 
     /// Totals of the statements. Times use the constant rate and are rounded to nanoseconds, so that a
     /// constant total is always the same number.
-    pub fn statements_so_far(&self) -> Option<view::statements::Statements> {
+    pub fn statements_so_far(&self) -> Option<view::statements::StatementsTable> {
         let latest = self.statements.as_ref()?;
         let to_ns = latest.clock().ticks_per_second() / self.ticks_per_second * 1e9;
-        let mut so_far = view::statements::Statements::between(None, latest);
+        let mut so_far = view::statements::StatementsTable::between(None, latest);
         for row in &mut so_far.rows {
             row.seconds = (row.seconds * to_ns).round() * 1e-9;
         }
@@ -121,12 +121,12 @@ impl Run {
     }
 
     /// The statements at the segment's creation; `None`: it began with those of an earlier one.
-    pub fn statements_at_start(&self) -> Option<Arc<Statements>> {
+    pub fn statements_at_start(&self) -> Option<Arc<StatementsReading>> {
         self.segment.statements_at_creation().ok().flatten().map(Arc::new)
     }
 
     /// The latest reading of the statements.
-    pub fn statements(&self) -> Option<&Arc<Statements>> {
+    pub fn statements(&self) -> Option<&Arc<StatementsReading>> {
         self.statements.as_ref()
     }
 }

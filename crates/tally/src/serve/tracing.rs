@@ -25,7 +25,7 @@ const WHO: &str = "tally serve --allow-trace";
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum TraceQuery {
     /// Which sessions there are.
     Sessions,
     /// A trace of this process.
@@ -66,7 +66,7 @@ impl Tracing {
 }
 
 /// `pid=N&seconds=N`; nothing asks for the sessions.
-fn asked(query: &str) -> Result<Asked, String> {
+fn asked(query: &str) -> Result<TraceQuery, String> {
     let mut asked = (None, USUAL);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -83,15 +83,15 @@ fn asked(query: &str) -> Result<Asked, String> {
         }
     }
     Ok(match asked {
-        (None, _) => Asked::Sessions,
-        (Some(pid), seconds) => Asked::Trace { pid, seconds },
+        (None, _) => TraceQuery::Sessions,
+        (Some(pid), seconds) => TraceQuery::Trace { pid, seconds },
     })
 }
 
-fn make(place: &SegmentSource, asked: &Asked) -> Result<String, Error> {
+fn make(place: &SegmentSource, asked: &TraceQuery) -> Result<String, Error> {
     match *asked {
-        Asked::Sessions => sessions(place.open()?),
-        Asked::Trace { pid, seconds } => {
+        TraceQuery::Sessions => sessions(place.open()?),
+        TraceQuery::Trace { pid, seconds } => {
             let stop = AtomicBool::new(false);
             let length = Duration::from_secs(seconds);
             trace::page_for_a_while(pid, Some(&place.target()), length, &stop)
@@ -164,9 +164,9 @@ mod tests {
 
     #[test]
     fn an_address_names_a_process_and_a_length_or_nothing() {
-        assert_eq!(asked(""), Ok(Asked::Sessions));
-        assert_eq!(asked("pid=42"), Ok(Asked::Trace { pid: 42, seconds: USUAL }));
-        assert_eq!(asked("seconds=20&pid=42"), Ok(Asked::Trace { pid: 42, seconds: 20 }));
+        assert_eq!(asked(""), Ok(TraceQuery::Sessions));
+        assert_eq!(asked("pid=42"), Ok(TraceQuery::Trace { pid: 42, seconds: USUAL }));
+        assert_eq!(asked("seconds=20&pid=42"), Ok(TraceQuery::Trace { pid: 42, seconds: 20 }));
         for bad in ["pid=0", "pid=-1", "pid=x", "pid=1&seconds=21", "seconds=0", "database=x"] {
             assert!(asked(bad).is_err(), "{bad}");
         }

@@ -59,15 +59,6 @@ struct Sent<'s> {
     files_left: u64,
 }
 
-/// The command's error for one of the bucket.
-pub fn failed(error: ship::Error) -> Error {
-    match error {
-        ship::Error::Recording(error) => error.into(),
-        error if error.is_usage() => Error::Usage(error.to_string()),
-        error => Error::Failed(error.to_string()),
-    }
-}
-
 /// A size from the command line: a number with kB, MB, GB or TB, of 1024.
 pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -86,8 +77,8 @@ pub fn size(text: &str) -> Result<u64, String> {
 /// Send a recording.
 pub fn run(args: &ShipArgs) -> Result<(), Error> {
     let about = About::read(&args.directory)?;
-    let origin = Origin::new(&args.cluster, &about.host).map_err(failed)?;
-    let bucket = Bucket::open(&args.url).map_err(failed)?;
+    let origin = Origin::new(&args.cluster, &about.host)?;
+    let bucket = Bucket::open(&args.url)?;
     let url = bucket.url().to_string();
     // What a killed recorder has left is moved to files, and nobody may record into it meanwhile.
     let about = About { begun_us: ship::now_us(), ..about };
@@ -97,9 +88,9 @@ pub fn run(args: &ShipArgs) -> Result<(), Error> {
     let is_spool = Spool::is_at(&args.directory);
     let ended = if is_spool { writer.pause() } else { writer.close() };
     ended?;
-    let spool = Spool::open(&args.directory).map_err(failed)?;
+    let spool = Spool::open(&args.directory)?;
     let who = spool.claimant(&live::machine::host());
-    let mut pass = Pass::new(bucket, origin.clone(), &spool, who, files, None).map_err(failed)?;
+    let mut pass = Pass::new(bucket, origin.clone(), &spool, who, files, None)?;
     let (mut sent, mut bytes, mut tries) = (0, 0, 0);
     let left = loop {
         let passed = pass.run(&ship::now_us);
@@ -112,7 +103,7 @@ pub fn run(args: &ShipArgs) -> Result<(), Error> {
                 tries = if passed.sent > 0 { 0 } else { tries + 1 };
                 std::thread::sleep(PAUSE);
             }
-            Some(error) => return Err(failed(error)),
+            Some(error) => return Err(error.into()),
         }
     };
     let mut out = escape::stdout();

@@ -9,8 +9,6 @@ use report::Edge;
 use ship::{Bucket, Shipped};
 use tempfile::TempDir;
 
-use super::failed;
-
 const HOUR_US: i64 = 3_600_000_000;
 
 /// The directory of a recording. A copy is removed when this is dropped.
@@ -36,8 +34,8 @@ impl Source {
             }
             return Ok(Source::Directory(place.to_path_buf()));
         };
-        let bucket = Bucket::open(url).map_err(failed)?;
-        let shipped = Shipped::find(bucket, cluster, host).map_err(failed)?;
+        let bucket = Bucket::open(url)?;
+        let shipped = Shipped::find(bucket, cluster, host)?;
         let end = shipped.end_us() as f64 * 1e-6;
         let us = |edge: Edge| (edge.resolve(end) * 1e6).round() as i64;
         // A time before the end may be up to an hour earlier, because the end is that of a file.
@@ -45,7 +43,7 @@ impl Source {
         let to = to.map_or(i64::MAX, us);
         let folder =
             files::temporary_folder(&std::env::temp_dir(), "pgtally.", files::Access::Owner)?;
-        shipped.copy(from, to, folder.path()).map_err(failed)?;
+        shipped.copy(from, to, folder.path())?;
         Ok(Source::Copy(folder, url.to_string()))
     }
 

@@ -10,8 +10,6 @@ use ship::{Bucket, Removed, Rules};
 use view::duration::within;
 use view::{escape, units};
 
-use super::failed;
-
 /// Arguments of `tally upkeep`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -42,9 +40,9 @@ fn keep(text: &str) -> Result<Duration, String> {
 
 /// Do the upkeep of a bucket.
 pub fn run(args: &UpkeepArgs) -> Result<(), Error> {
-    let bucket = Bucket::open(&args.url).map_err(failed)?;
+    let bucket = Bucket::open(&args.url)?;
     let rules = Rules { keep: args.keep, dry_run: args.dry_run, ..Rules::default() };
-    let removed = ship::upkeep(&bucket, rules, ship::now_us()).map_err(failed)?;
+    let removed = ship::upkeep(&bucket, rules, ship::now_us())?;
     let mut out = escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &removed)?;

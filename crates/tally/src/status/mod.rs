@@ -2,145 +2,36 @@
 //! `tally status`: shows what is measured, what is not, and whether anything is missing.
 
 mod args;
+mod model;
 mod render;
 
 use std::time::Duration;
 
-use scratch::Process;
-use segment::interval::{ClockInfo, ServerInfo};
 use segment::kernel::KernelView;
-use segment::{Event, EventKind, Interval, Level, Overflows, Parts, Probe, Segment};
-use serde::Serialize;
+use segment::{Event, EventKind, Interval, Parts, Segment};
 
 use error::Error;
 use live::coverage::Coverage;
-use live::follower::{Figures, Follower, Wanted};
+use live::follower::{Figures, FollowOptions, Follower};
 use live::target::{self, SegmentSource};
 use view::events::When;
 use view::statements::TableRow;
 
 pub use args::StatusArgs;
+use model::{EventRow, File, Mode, ProcessRow, Processes, RelationTable, Slots, Status};
 
 /// Length of the interval that is compared with the kernel's figures.
 const WITNESS: Duration = Duration::from_secs(1);
 /// Number of events to show.
 const EVENTS: u64 = 10;
 
-/// The status, as `--json` prints it.
-#[derive(Debug, Serialize)]
-struct Status {
-    server: ServerInfo,
-    /// `null` when the server's processes cannot be seen from here.
-    running: Option<bool>,
-    mode: Option<Mode>,
-    level: Level,
-    /// Time until the level changes to `level_then`; `null` if it does not end.
-    level_left_seconds: Option<f64>,
-    level_then: Option<Level>,
-    clock: ClockInfo,
-    segment: File,
-    slots: Slots,
-    /// `null` when the segment keeps no statements.
-    statements: Option<TableRow>,
-    /// `null` when the segment keeps no relations.
-    relations: Option<RelationTable>,
-    /// Files that were evicted before their writes were synced.
-    files_given_up: u64,
-    /// `tally cost` is running, or was killed.
-    statements_paused: bool,
-    /// `null` when the processes cannot be seen.
-    processes: Option<Processes>,
-    overflow: Overflows,
-    /// Nothing is missing in the interval.
-    exact: bool,
-    probes: Vec<Probe>,
-    /// Busy time in the interval that is compared with the kernel's figures.
-    busy_seconds: f64,
-    witness: KernelView,
-    events: Vec<EventRow>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Mode {
-    /// By shared_preload_libraries.
-    Shared,
-    /// By session_preload_libraries or LOAD.
-    Session,
-}
-
-#[derive(Debug, Serialize)]
-struct File {
-    format: u32,
-    /// `null`: the file is on another machine.
-    resident_bytes: Option<u64>,
-    /// The most that it may take: its size, or its share of a small file system.
-    limit_bytes: Option<u64>,
-    file_bytes: u64,
-    age_seconds: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Slots {
-    used: u32,
-    capacity: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct RelationTable {
-    used: u32,
-    capacity: u32,
-    /// How often a relation did not fit and was counted with the others.
-    overflow: u64,
-}
-
-impl RelationTable {
-    fn of(relations: &segment::Relations) -> Self {
-        Self {
-            used: relations.entries(),
-            capacity: relations.capacity(),
-            overflow: relations.overflow(),
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct Processes {
-    covered: usize,
-    not_covered: Vec<ProcessRow>,
-}
-
-#[derive(Debug, Serialize)]
-struct ProcessRow {
-    pid: u32,
-    title: String,
-}
-
-impl From<&Process> for ProcessRow {
-    fn from(process: &Process) -> Self {
-        Self { pid: process.pid, title: process.title.clone() }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct EventRow {
-    /// Seconds since 1970; `null` if the segment's clock cannot be read.
-    time: Option<f64>,
-    seconds_ago: Option<f64>,
-    pid: i32,
-    warning: bool,
-    /// As in `tally events`.
-    kind: String,
-    text: String,
-}
-
 /// Print the status.
 pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     let place = target::source(args.target.as_deref())?;
     let mut segment = place.open()?;
     segment.want(Parts::STATEMENTS.and(Parts::RELATIONS))?;
-    let coverage = Coverage::of(&segment)?;
-    let status = Status::of(&place, &mut segment, coverage.as_ref())?;
+    let coverage = Coverage::read(&segment)?;
+    let status = Status::read(&place, &mut segment, coverage.as_ref())?;
     if args.json {
         return view::output::json(&status);
     }
@@ -148,7 +39,7 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
 }
 
 impl Status {
-    fn of(
+    fn read(
         place: &SegmentSource,
         segment: &mut Segment,
         coverage: Option<&Coverage>,
@@ -156,8 +47,8 @@ impl Status {
         let running = segment.server_runs();
         let interval = look(place, segment, running)?;
         let statements = segment.statements()?;
-        let statements_paused = statements.as_ref().is_some_and(segment::Statements::paused);
-        let statements = statements.map(|it| TableRow::of(&it));
+        let statements_paused = statements.as_ref().is_some_and(segment::StatementsReading::paused);
+        let statements = statements.map(|it| TableRow::from_reading(&it));
         let header = segment.header();
         let memory = segment.memory();
         let now_ns = segment.realtime_ns();
@@ -177,7 +68,7 @@ impl Status {
             },
             slots: Slots { used: segment.population()?, capacity: header.slots },
             statements,
-            relations: segment.relations()?.map(|it| RelationTable::of(&it)),
+            relations: segment.relations()?.map(|it| RelationTable::from_relations(&it)),
             files_given_up: segment.files_given_up()?,
             statements_paused,
             processes: coverage.map(|it| Processes {
@@ -210,7 +101,8 @@ fn look(
         whole.kernel = KernelView::unavailable("the server has ended");
         return Ok(whole);
     }
-    let wanted = Wanted { figures: Figures::Intervals, kernel: true, ..Wanted::default() };
+    let wanted =
+        FollowOptions { figures: Figures::Intervals, kernel: true, ..FollowOptions::default() };
     let mut follower = Follower::open(place.clone(), wanted)?;
     std::thread::sleep(WITNESS);
     Ok(follower.interval()?.interval)
@@ -218,7 +110,7 @@ fn look(
 
 fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {
     let now = segment.realtime_ns() as f64 / 1e9;
-    let when = When::of(segment);
+    let when = When::from_segment(segment);
     let last = segment.events(segment.event_count()?.saturating_sub(EVENTS))?;
     let row = |event: Event| {
         let time = when.as_ref().map(|when| when.seconds(event.tick));

@@ -28,7 +28,7 @@ pub fn run(args: &StudyArgs) -> Result<(), Error> {
 
 fn list(json: bool) -> Result<(), Error> {
     let all: Vec<About> = stock::all()
-        .map(|(name, text)| About::of(&parse(name, text)?))
+        .map(|(name, text)| About::describe(&parse(name, text)?))
         .collect::<Result<_, Error>>()?;
     let mut out = view::escape::stdout();
     if json {
@@ -49,7 +49,7 @@ fn show(name: &str, file: bool, json: bool) -> Result<(), Error> {
     if file {
         return Ok(out.write_all(files.study.as_bytes())?);
     }
-    let about = About::of(&parse(name, &files.study)?)?;
+    let about = About::describe(&parse(name, &files.study)?)?;
     if json {
         serde_json::to_writer(&mut out, &about)?;
         return Ok(writeln!(out)?);
@@ -74,7 +74,7 @@ fn run_one(args: &StudyRunArgs) -> Result<(), Error> {
     let study = parse(&args.study, &files.study)?;
     let folder =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("study-{}", study.name)));
-    let wish = run::Wish {
+    let wish = run::StudyRunOptions {
         text: files.study,
         folder: folder.clone(),
         quick: args.quick,

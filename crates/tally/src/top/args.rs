@@ -126,9 +126,21 @@ pub enum View {
 }
 
 fn speed(text: &str) -> Result<f64, String> {
-    let speeds = crate::top::SPEEDS;
+    let speeds = SPEEDS;
     match text.parse::<f64>() {
         Ok(times) if speeds.contains(&times) => Ok(times),
         _ => Err(format!("must be from {} to {}", speeds.start(), speeds.end())),
     }
 }
+
+/// How often a sleeping `top` checks whether it should end.
+pub const NAP: Duration = Duration::from_millis(100);
+
+/// The time that diagnoses are of.
+pub const DIAGNOSED: Duration = Duration::from_secs(10);
+
+/// Default length of an interval.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The slowest and the fastest replay.
+pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.125..=1024.0;

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::mem::{size_of, size_of_val};
 
-use diagnose::Answer;
+use diagnose::Diagnoses;
 use segment::commits::Commits;
 use segment::files::{FileRow, ProcessFileRow};
 use segment::functions::{EdgeRow, FunctionRow};
@@ -16,7 +16,7 @@ use segment::interval::{AccountRow, ActivityRow, CommandRow, SessionRow, Statist
 use segment::locks::LwlockRow;
 
 use view::blocking::Party;
-use view::statements::StatementRow;
+use view::statements::StatementFigures;
 use view::Reading;
 
 /// Intervals are kept for this time, seconds, ...
@@ -34,7 +34,7 @@ const ANSWER: usize = 4096;
 /// The kept intervals, oldest first, numbered from 1.
 #[derive(Debug)]
 pub struct History {
-    kept: VecDeque<Kept>,
+    kept: VecDeque<KeptInterval>,
     /// Number of the oldest kept interval.
     first: u64,
     /// Total memory and total time of all of them.
@@ -49,10 +49,10 @@ pub struct History {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptInterval {
     reading: Box<Reading>,
     /// What was wrong then; `None` for a recorded interval, which has all that it takes to ask again.
-    answer: Option<Answer>,
+    answer: Option<Diagnoses>,
     bytes: usize,
     /// Why it does not follow directly on the one before.
     gap: Option<String>,
@@ -94,7 +94,7 @@ impl History {
 
     /// Adds the next interval; drops old ones beyond the limits.
     pub fn push(&mut self, mut reading: Box<Reading>) {
-        let answer = reading.recorded.is_none().then(|| Answer::of(&reading));
+        let answer = reading.recorded.is_none().then(|| Diagnoses::examine(&reading));
         // It is large, and only the answer needs it.
         reading.recent = None;
         if let Some(last) = self.kept.back_mut() {
@@ -108,7 +108,7 @@ impl History {
         // By their lengths: after the system's clock was set, times of day would empty it or keep everything.
         self.seconds += reading.interval.interval_seconds;
         let gap = self.gap.take();
-        self.kept.push_back(Kept { reading, answer, bytes, gap });
+        self.kept.push_back(KeptInterval { reading, answer, bytes, gap });
         let too_much = |it: &History| it.bytes > it.max_bytes || it.seconds > it.max_seconds;
         while self.kept.len() > 1 && too_much(self) {
             if let Some(oldest) = self.kept.pop_front() {
@@ -159,7 +159,7 @@ impl History {
     }
 
     /// What was wrong in the shown interval, if that was kept.
-    pub fn answer(&self) -> Option<&Answer> {
+    pub fn answer(&self) -> Option<&Diagnoses> {
         self.kept.get(self.index()?)?.answer.as_ref()
     }
 
@@ -204,8 +204,9 @@ impl History {
     /// the time is within the kept intervals.
     pub fn seek(&mut self, time: f64) -> bool {
         let index = self.kept.partition_point(|kept| kept.reading.interval.time < time);
-        let begun =
-            |kept: &Kept| kept.reading.interval.time - kept.reading.interval.interval_seconds;
+        let begun = |kept: &KeptInterval| {
+            kept.reading.interval.time - kept.reading.interval.interval_seconds
+        };
         let within = index < self.kept.len() && self.kept.front().is_some_and(|k| begun(k) <= time);
         let index = index.min(self.kept.len().saturating_sub(1));
         if !self.kept.is_empty() {
@@ -260,9 +261,9 @@ fn weight(reading: &Reading) -> usize {
     let accounts: usize =
         interval.sessions.iter().map(|s| s.accounts.len() + s.holding.len()).sum();
     let statements = reading.statements.as_ref().map_or(0, |it| {
-        let of_row = |row: &StatementRow| {
+        let of_row = |row: &StatementFigures| {
             let lists = size_of_val(&*row.activities) + size_of_val(&*row.histogram);
-            size_of::<StatementRow>() + PLAIN + lists
+            size_of::<StatementFigures>() + PLAIN + lists
         };
         it.rows.iter().map(of_row).sum::<usize>() + 256 * it.current.len()
     });
@@ -300,7 +301,7 @@ mod tests {
         let sample = reading(0.0).interval;
         for second in 1..=n {
             let interval = segment::Interval { time: f64::from(second), ..sample.clone() };
-            history.push(Box::new(Reading::of(interval)));
+            history.push(Box::new(Reading::new(interval)));
         }
         history
     }
@@ -404,7 +405,10 @@ mod tests {
             reading.interval.sessions[0].accounts.push(account);
             let mut row = reading.statements.as_ref().unwrap().rows[0].clone();
             row.histogram.clear();
-            reading.statements.iter_mut().for_each(|it| it.rows = vec![row.clone(); 400]);
+            reading
+                .statements
+                .iter_mut()
+                .for_each(|statement| statement.rows = vec![row.clone(); 400]);
             history.push(reading);
         }
         assert_eq!(history.shown().unwrap().interval.sessions[0].accounts.len(), 1);

@@ -3,7 +3,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use live::backend::Deed;
+use live::backend::SessionAction;
 use view::Sort;
 
 /// An action of the user.
@@ -12,7 +12,7 @@ pub enum Action {
     /// Quit.
     Quit,
     /// Cancel or end the session under the cursor.
-    Session(Deed),
+    Session(SessionAction),
     /// Show this pane, counted from 0.
     Pane(usize),
     /// Show the next pane, or the one before.
@@ -90,8 +90,8 @@ pub fn action(key: KeyEvent) -> Option<Action> {
     Some(match key.code {
         KeyCode::Char('q') | KeyCode::F(10) => Action::Quit,
         KeyCode::Char(digit @ '0'..='9') => Action::Pane(digit as usize - '0' as usize),
-        KeyCode::Char('c') => Action::Session(Deed::Cancel),
-        KeyCode::Char('k') => Action::Session(Deed::Terminate),
+        KeyCode::Char('c') => Action::Session(SessionAction::Cancel),
+        KeyCode::Char('k') => Action::Session(SessionAction::Terminate),
         KeyCode::Char('T') => Action::Trace,
         KeyCode::Tab => Action::NextPane(1),
         KeyCode::BackTab => Action::NextPane(-1),

@@ -29,11 +29,10 @@ mod views;
 
 use std::io::IsTerminal;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::ship::Source;
 use error::Error;
-use live::follower::{Figures, Follower, Wanted};
+use live::follower::{Figures, FollowOptions, Follower};
 use live::target;
 use replay::{Frames, Player, RecordingSource};
 use screen::Play;
@@ -41,14 +40,8 @@ use source::Live;
 
 pub use args::{TopArgs, View};
 
-pub use screen::SPEEDS;
-
-/// How often a sleeping `top` checks whether it should end.
-const NAP: Duration = Duration::from_millis(100);
-/// The time that diagnoses are of.
-const DIAGNOSED: Duration = Duration::from_secs(10);
-/// Default length of an interval.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub use args::SPEEDS;
+use args::{DIAGNOSED, INTERVAL, NAP};
 
 /// Runs `tally top`.
 pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
@@ -67,7 +60,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         None if args.json => View::All,
         None => args.view.unwrap_or(View::All),
     };
-    let wanted = Wanted {
+    let wanted = FollowOptions {
         figures: Figures::Intervals,
         kernel: !args.no_witness,
         statements: views::of_statements(first),
@@ -78,7 +71,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         blocking: true,
         vacuum: true,
         recent: Some(DIAGNOSED),
-        ..Wanted::default()
+        ..FollowOptions::default()
     };
     let follower = Follower::open(place, wanted)?;
     if let (Some(sort), Some(segment)) = (&args.sort, follower.segment()) {

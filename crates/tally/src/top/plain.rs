@@ -8,12 +8,12 @@ use std::time::Instant;
 use super::replay::{Frames, RecordingSource};
 use super::{text, views, INTERVAL, NAP};
 use super::{TopArgs, View};
-use diagnose::Answer;
+use diagnose::Diagnoses;
 use error::Error;
 use live::follower::{Follower, Step};
 use serde::Serialize;
 use view::locks;
-use view::rows::{Open, Wish};
+use view::rows::{Open, RowOptions};
 use view::Reading;
 
 /// Prints the requested number of intervals, or until the reader closes the pipe.
@@ -94,12 +94,12 @@ pub struct Json<'r> {
     pub reading: &'r Reading,
     /// What is wrong.
     #[serde(flatten)]
-    pub answer: &'r Answer,
+    pub answer: &'r Diagnoses,
 }
 
-fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<(), Error> {
+fn write(args: &TopArgs, reading: &Reading, wish: &RowOptions, color: bool) -> Result<(), Error> {
     let mut out = view::escape::coloured_stdout(color);
-    let answer = Answer::of(reading);
+    let answer = Diagnoses::examine(reading);
     if args.json {
         serde_json::to_writer(&mut out, &Json { reading, answer: &answer })?;
         writeln!(out)?;

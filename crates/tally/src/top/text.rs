@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An interval as plain text.
 
-use diagnose::Answer;
+use diagnose::Diagnoses;
 
 use super::views;
 use super::View;
 use view::blocking::Forest;
 use view::headline::{self, Weight};
-use view::rows::Wish;
+use view::rows::RowOptions;
 use view::statements::Section;
 use view::table::{wrap, Table};
 use view::units::duration;
@@ -19,8 +19,8 @@ const DEFAULT_WIDTH: usize = 160;
 /// The interval, `width` characters wide (`None`: natural width).
 pub fn render(
     reading: &Reading,
-    answer: &Answer,
-    wish: &Wish,
+    answer: &Diagnoses,
+    wish: &RowOptions,
     view: View,
     width: Option<usize>,
     color: bool,
@@ -67,12 +67,12 @@ pub fn render(
 }
 
 /// How long was looked at, and what was not.
-pub fn watched(answer: &Answer) -> String {
+pub fn watched(answer: &Diagnoses) -> String {
     let missing = answer.uncovered().map_or_else(String::new, |text| format!(" {text}."));
     format!("The last {}.{missing}", duration(answer.diagnosed_seconds))
 }
 
-fn diagnoses(answer: &Answer, width: usize, color: bool) -> String {
+fn diagnoses(answer: &Diagnoses, width: usize, color: bool) -> String {
     let indented = width.saturating_sub(2);
     let mut out = String::new();
     for line in wrap(&watched(answer), indented) {
@@ -164,16 +164,16 @@ mod tests {
 
     fn render(
         reading: &Reading,
-        wish: &Wish,
+        wish: &RowOptions,
         view: View,
         width: Option<usize>,
         color: bool,
     ) -> String {
-        super::render(reading, &Answer::of(reading), wish, view, width, color)
+        super::render(reading, &Diagnoses::examine(reading), wish, view, width, color)
     }
 
-    fn wish() -> Wish {
-        Wish {
+    fn wish() -> RowOptions {
+        RowOptions {
             sort: Sort::Time,
             reverse: false,
             filter: String::new(),
@@ -230,8 +230,8 @@ mod tests {
     #[test]
     fn rows_are_sorted_filtered_and_opened_on_request() {
         let reading = sample::reading();
-        let shown = |change: &dyn Fn(&mut Wish)| {
-            let mut wish = Wish { open: Open::These(HashSet::new()), ..wish() };
+        let shown = |change: &dyn Fn(&mut RowOptions)| {
+            let mut wish = RowOptions { open: Open::These(HashSet::new()), ..wish() };
             change(&mut wish);
             let text = render(&reading, &wish, View::Ledger, None, false);
             names(&text).into_iter().map(String::from).collect::<Vec<_>>()

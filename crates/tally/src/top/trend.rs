@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn the_key_of_every_row_finds_its_accounts() {
         use view::panes;
-        use view::rows::{Open, Wish};
+        use view::rows::{Open, RowOptions};
         let reading = sample::reading();
-        let wish = Wish {
+        let wish = RowOptions {
             sort: view::Sort::Time,
             reverse: false,
             filter: String::new(),

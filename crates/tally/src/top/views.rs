@@ -7,7 +7,7 @@ use view::Sort;
 use super::{TopArgs, View};
 use view::blocking::Forest;
 use view::panes;
-use view::rows::{Open, Wish};
+use view::rows::{Open, RowOptions};
 use view::statements::Section;
 use view::table::Table;
 use view::units::duration;
@@ -25,7 +25,7 @@ pub fn of_io(view: View) -> bool {
 }
 
 /// The page of a view that has several tables.
-pub fn page(view: View, reading: &Reading, wish: &Wish) -> Option<Vec<Section>> {
+pub fn page(view: View, reading: &Reading, wish: &RowOptions) -> Option<Vec<Section>> {
     (view == View::Io).then(|| io::page(&reading.interval, reading.io.as_ref(), wish))
 }
 
@@ -68,7 +68,7 @@ fn of_view(view: View, reading: &Reading) -> Option<String> {
 }
 
 /// The table of a view.
-pub fn table(view: View, reading: &Reading, wish: &Wish) -> Table {
+pub fn table(view: View, reading: &Reading, wish: &RowOptions) -> Table {
     let interval = &reading.interval;
     match view {
         View::Waits => panes::waits(interval, wish),
@@ -96,7 +96,7 @@ pub fn tree(reading: &Reading) -> Option<&Forest> {
 }
 
 /// What stands below the table of a view: of the locks, if the tree of those who wait is above.
-pub fn below(view: View, reading: &Reading, wish: &Wish) -> Option<Section> {
+pub fn below(view: View, reading: &Reading, wish: &RowOptions) -> Option<Section> {
     tree(reading).filter(|_| view == View::Locks)?;
     let table = locks::locks(&reading.interval, wish);
     Some(Section {
@@ -107,8 +107,8 @@ pub fn below(view: View, reading: &Reading, wish: &Wish) -> Option<Section> {
 }
 
 /// The row selection of the command line, with these rows open.
-pub fn wish(args: &TopArgs, open: Open) -> Wish {
-    Wish {
+pub fn wish(args: &TopArgs, open: Open) -> RowOptions {
+    RowOptions {
         sort: args.sort.clone().unwrap_or(Sort::Time),
         reverse: args.reverse,
         filter: args.filter.as_deref().unwrap_or("").to_lowercase(),

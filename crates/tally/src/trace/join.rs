@@ -66,7 +66,7 @@ struct Unjoined {
 
 /// The calls of one statement.
 #[derive(Debug, Default)]
-struct Sum {
+struct StatementCalls {
     text: String,
     count: u64,
     parts: Parts,
@@ -74,7 +74,7 @@ struct Sum {
 
 /// A joined call, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct JoinedCallJson<'a> {
     what: &'static str,
     pid: i32,
     ns: i64,
@@ -169,7 +169,7 @@ pub struct Join {
     origin: Option<(u64, u64)>,
     servers: HashMap<i32, Server>,
     pending: VecDeque<(Instant, ClientCall)>,
-    sums: HashMap<String, Sum>,
+    sums: HashMap<String, StatementCalls>,
     joined: u64,
     unjoined: Unjoined,
 }
@@ -249,7 +249,7 @@ impl Join {
             kinds.push(names::message(handled.kind));
             query = query.or(handled.query.as_deref());
         }
-        let parts = Parts::of(&call.call, &busy);
+        let parts = Parts::divide(&call.call, &busy);
         let (begin, end) = call.call.span;
         let sum = self.sums.entry(call.id.clone()).or_default();
         sum.text.clone_from(&call.text);
@@ -259,7 +259,7 @@ impl Join {
         let (origin, realtime) = self.origin.unwrap_or_default();
         // From the server's time of the origin.
         let origin = self.client.of_client(origin);
-        let line = Line {
+        let line = JoinedCallJson {
             what: "call",
             pid: call.pid,
             ns: begin as i64 - origin as i64,
@@ -289,7 +289,7 @@ impl Join {
             writeln!(
                 self.out,
                 "{} process {} {}{}: {} ({})",
-                super::text::time_of_day(at),
+                super::sink::time_of_day(at),
                 call.pid,
                 beginning(&call.text, QUOTED),
                 if call.fetches { ", fetch" } else { "" },
@@ -303,7 +303,7 @@ impl Join {
     }
 
     fn finish_text(&mut self) -> Result<(), Error> {
-        let mut sums: Vec<&Sum> = self.sums.values().collect();
+        let mut sums: Vec<&StatementCalls> = self.sums.values().collect();
         sums.sort_by_key(|sum| (std::cmp::Reverse(sum.parts.sum()), sum.text.clone()));
         for sum in sums {
             writeln!(

@@ -9,12 +9,13 @@ use serde::Serialize;
 use view::json_id::id_or_null;
 
 use super::names;
+use super::names::commit_name;
 use super::story::{Item, Story, Unit};
 use super::{Context, Sink};
 
 /// A line. Times are nanoseconds from the beginning of the trace.
 #[derive(Debug, Default, Serialize)]
-struct Line<'a> {
+struct TraceEventJson<'a> {
     pid: i32,
     what: &'a str,
     ns: i64,
@@ -83,11 +84,11 @@ struct Sums<'a> {
     compared_ns: i64,
     compared_waits: u64,
     equals_ledger: Option<bool>,
-    accounts: Vec<Sum>,
+    accounts: Vec<AccountSumJson>,
 }
 
 #[derive(Debug, Serialize)]
-struct Sum {
+struct AccountSumJson {
     phase: String,
     activity: String,
     ticks: u64,
@@ -113,29 +114,22 @@ impl<W: Write> Json<W> {
     }
 }
 
-/// How a commit became durable.
-pub(super) fn commit_name(kind: u8) -> &'static str {
-    match kind {
-        1 => "leader",
-        2 => "group-committed",
-        3 => "asynchronous",
-        _ => "other",
-    }
-}
-
-fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<Line<'a>, Error> {
-    let base = |what: &'a str, start: u64, ticks: Option<u64>, context: &Context| Line {
+fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<TraceEventJson<'a>, Error> {
+    let base = |what: &'a str, start: u64, ticks: Option<u64>, context: &Context| TraceEventJson {
         pid,
         what,
         ns: context.ns(start),
         length_ns: ticks.map(|ticks| context.length_ns(ticks)),
         ticks,
-        ..Line::default()
+        ..TraceEventJson::default()
     };
     Ok(match item {
         Item::Cpu { start, ticks, account } => {
             let account = context.names.account(&context.segment, *account);
-            Line { phase: Some(account.phase), ..base("cpu", *start, Some(*ticks), context) }
+            TraceEventJson {
+                phase: Some(account.phase),
+                ..base("cpu", *start, Some(*ticks), context)
+            }
         }
         Item::Wait { start, ticks, account, node, file, lock } => {
             let account = context.names.account(&context.segment, *account);
@@ -158,19 +152,19 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<Line<'a>,
             }
             line
         }
-        Item::Statement { start, id, depth } => Line {
+        Item::Statement { start, id, depth } => TraceEventJson {
             queryid: Some(*id as i64),
             query: context.names.statement(&mut context.segment, *id)?.map(str::to_string),
             depth: Some(*depth),
             ..base("statement", *start, None, context)
         },
-        Item::Begin { start, step, id, depth } => Line {
+        Item::Begin { start, step, id, depth } => TraceEventJson {
             name: Some(step.name().to_string()),
             queryid: Some(*id as i64),
             depth: Some(*depth),
             ..base("begin", *start, None, context)
         },
-        Item::End { start, end, step, id, depth, rows, failed } => Line {
+        Item::End { start, end, step, id, depth, rows, failed } => TraceEventJson {
             name: Some(step.name().to_string()),
             queryid: Some(*id as i64),
             depth: Some(*depth),
@@ -178,11 +172,11 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<Line<'a>,
             failed: Some(*failed),
             ..base("step", *start, Some(end.saturating_sub(*start)), context)
         },
-        Item::Commit { start, ticks, kind } => Line {
+        Item::Commit { start, ticks, kind } => TraceEventJson {
             name: Some(commit_name(*kind).to_string()),
             ..base("commit", *start, Some(*ticks), context)
         },
-        Item::Node { start, node, parent, name, id } => Line {
+        Item::Node { start, node, parent, name, id } => TraceEventJson {
             queryid: Some(*id as i64),
             node: Some(*node),
             parent: *parent,
@@ -191,7 +185,7 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<Line<'a>,
         },
         Item::NodeEnd { start, node, rows, calls, id, took } => {
             let cpu = took.cpu();
-            Line {
+            TraceEventJson {
                 node: Some(*node),
                 queryid: Some(*id as i64),
                 rows: Some(*rows),
@@ -202,10 +196,10 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<Line<'a>,
             }
         }
         Item::Lost { start, records } => {
-            Line { records: Some(*records), ..base("lost", *start, None, context) }
+            TraceEventJson { records: Some(*records), ..base("lost", *start, None, context) }
         }
         Item::Reset { start } => base("reset", *start, None, context),
-        Item::Context { start, parent } => Line {
+        Item::Context { start, parent } => TraceEventJson {
             traceparent: Some(names::traceparent(parent)),
             ..base("context", *start, None, context)
         },
@@ -214,13 +208,13 @@ fn line_of<'a>(context: &mut Context, pid: i32, item: &Item) -> Result<Line<'a>,
 
 impl<W: Write> Sink for Json<W> {
     fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {
-        self.line(&Line {
+        self.line(&TraceEventJson {
             pid: who.pid,
             what: "trace",
             ns: context.ns(who.begun),
             time: Some(context.realtime_ns(who.begun) as f64 * 1e-9),
             leader_pid: who.leader_pid,
-            ..Line::default()
+            ..TraceEventJson::default()
         })
     }
 
@@ -231,14 +225,14 @@ impl<W: Write> Sink for Json<W> {
         }
         if let (Some(kind), Some(end)) = (unit.message, unit.end) {
             let ticks = end.saturating_sub(unit.start);
-            self.line(&Line {
+            self.line(&TraceEventJson {
                 pid: who.pid,
                 what: "message",
                 ns: context.ns(unit.start),
                 length_ns: Some(context.length_ns(ticks)),
                 ticks: Some(ticks),
                 message: Some(names::message(kind)),
-                ..Line::default()
+                ..TraceEventJson::default()
             })?;
         }
         Ok(())
@@ -255,7 +249,13 @@ impl<W: Write> Sink for Json<W> {
                 let account = context.names.account(&context.segment, Some(stat));
                 let waits = story.waits.get(&stat).copied().unwrap_or(0);
                 let ns = context.length_ns(ticks);
-                Sum { phase: account.phase, activity: account.activity, ticks, ns, waits }
+                AccountSumJson {
+                    phase: account.phase,
+                    activity: account.activity,
+                    ticks,
+                    ns,
+                    waits,
+                }
             });
             let sums = Sums {
                 pid: story.who.pid,

@@ -188,3 +188,13 @@ impl Names {
         Ok(self.statements.get(&id).map(String::as_str))
     }
 }
+
+/// How a commit became durable.
+pub(super) fn commit_name(kind: u8) -> &'static str {
+    match kind {
+        1 => "leader",
+        2 => "group-committed",
+        3 => "asynchronous",
+        _ => "other",
+    }
+}

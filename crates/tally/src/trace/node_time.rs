@@ -6,8 +6,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::story::NodeId;
-
 /// Samples that wait for the records of their time.
 const MOST_SAMPLES: usize = 100_000;
 /// Plans that are kept: those of cursors stay until their statement is executed again.
@@ -120,7 +118,7 @@ impl NodeTimes {
     }
 
     /// What is known of a node of this plan.
-    pub fn of(&self, plan: Option<Plan>, node: NodeId) -> NodeUse {
+    pub fn use_of(&self, plan: Option<Plan>, node: NodeId) -> NodeUse {
         let Some(it) = plan.and_then(|plan| self.plans.get(&plan)) else {
             return NodeUse::default();
         };
@@ -133,6 +131,9 @@ impl NodeTimes {
         self.plans.clear();
     }
 }
+
+/// A node of a plan, as far as the trace has named it.
+pub type NodeId = u16;
 
 #[cfg(test)]
 mod tests {
@@ -153,13 +154,13 @@ mod tests {
         times.ran(Some(inner), 40, 50);
         times.ran(Some(outer), 50, 100);
         let of = |plan, node| {
-            let it = times.of(Some(plan), node);
+            let it = times.use_of(Some(plan), node);
             (it.plan_ticks, it.plan_samples, it.samples, it.waits, it.wait_ticks)
         };
         assert_eq!(of(outer, 1), (70, 70, 30, 0, 0));
         assert_eq!(of(outer, 2), (70, 70, 40, 1, 20));
         assert_eq!(of(inner, 1), (10, 10, 10, 0, 0));
-        assert_eq!(times.of(None, 1), NodeUse::default());
+        assert_eq!(times.use_of(None, 1), NodeUse::default());
     }
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
         times.sampled(5, Some(1));
         times.ran(Some(plan), 0, 10);
         times.starts(plan);
-        assert_eq!(times.of(Some(plan), 1), NodeUse::default());
+        assert_eq!(times.use_of(Some(plan), 1), NodeUse::default());
     }
 
     #[test]

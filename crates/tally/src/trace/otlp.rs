@@ -22,8 +22,8 @@ use prost::Message;
 use segment::Traced;
 use view::escape::visible;
 
-use super::json::commit_name;
 use super::names;
+use super::names::commit_name;
 use super::spans::{self, Span, Spans, Subject, Work};
 use super::story::{Item, Story, Unit};
 use super::{Context, Sink};
@@ -142,7 +142,8 @@ impl Otlp {
 impl Sink for Otlp {
     fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {
         if self.spans.is_none() {
-            self.resource = resource::of(&self.place, Some(context.segment.header()), &self.extra);
+            self.resource =
+                resource::describe_server(&self.place, Some(context.segment.header()), &self.extra);
             let from = context.segment.clock().ticks(self.from.as_secs_f64());
             self.spans = Some(Spans::new(from));
         }

@@ -22,7 +22,7 @@ pub struct Parts {
 
 impl Parts {
     /// Of a call whose messages the server handled at these times: in order, without overlaps.
-    pub fn of(call: &Call, server: &[Span]) -> Parts {
+    pub fn divide(call: &Call, server: &[Span]) -> Parts {
         let clipped = |spans: &[Span]| -> Vec<Span> {
             let spans = spans.iter().map(|it| (it.0.max(call.span.0), it.1.min(call.span.1)));
             spans.filter(|it| it.0 < it.1).collect()
@@ -61,7 +61,7 @@ impl Parts {
 }
 
 fn length(spans: &[Span]) -> u64 {
-    spans.iter().map(|it| it.1 - it.0).sum()
+    spans.iter().map(|span| span.1 - span.0).sum()
 }
 
 /// Time in both.
@@ -86,7 +86,7 @@ mod tests {
     fn parts_fill_the_time_of_the_call() {
         let call = Call { span: (100, 200), waits: vec![(110, 112), (120, 180)], collecting: 5 };
         // Begins before the client has ended its write, and ends while it reads.
-        let parts = Parts::of(&call, &[(111, 125), (130, 160), (190, 300)]);
+        let parts = Parts::divide(&call, &[(111, 125), (130, 160), (190, 300)]);
         let expected = Parts {
             encode: 10,
             network: 62 - 36,
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn collections_take_from_the_clients_own_time_alone() {
         let call = Call { span: (0, 100), waits: vec![(10, 90)], collecting: 70 };
-        let parts = Parts::of(&call, &[]);
+        let parts = Parts::divide(&call, &[]);
         assert_eq!((parts.collecting, parts.encode, parts.driver), (20, 0, 0));
         assert_eq!(parts.sum(), 100);
     }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn spans_that_do_not_overlap_with_the_call_do_not_count() {
         let call = Call { span: (100, 110), ..Call::default() };
-        let parts = Parts::of(&call, &[(0, 100), (110, 120)]);
+        let parts = Parts::divide(&call, &[(0, 100), (110, 120)]);
         assert_eq!(parts, Parts { encode: 10, ..Parts::default() });
     }
 }

@@ -8,8 +8,8 @@ use error::Error;
 use prost::Message;
 use segment::Traced;
 
-use super::json::commit_name;
 use super::names;
+use super::names::commit_name;
 use super::story::{Item, Story, Unit};
 use super::{Context, Sink};
 

@@ -70,7 +70,7 @@ impl Sampler {
 
 fn sample(segment: &Segment, rings: &Mutex<Vec<Sampled>>) {
     let mut rings = rings.lock().unwrap_or_else(PoisonError::into_inner);
-    for it in rings.iter_mut().filter(|it| it.samples.len() < MOST) {
+    for it in rings.iter_mut().filter(|ring| ring.samples.len() < MOST) {
         // A ring that cannot be read has no samples; whoever follows it says why.
         if let Ok(Some(node)) = it.ring.read(segment) {
             it.samples.push((segment.clock().now(), node));

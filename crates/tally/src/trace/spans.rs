@@ -354,8 +354,8 @@ impl Spans {
         }
         let leader = session.who.pid;
         let (ours, others) =
-            std::mem::take(&mut self.workers).into_iter().partition(|(it, work)| {
-                it.who.leader_pid == Some(leader) && (start..=end).contains(&work.start)
+            std::mem::take(&mut self.workers).into_iter().partition(|(worker, work)| {
+                worker.who.leader_pid == Some(leader) && (start..=end).contains(&work.start)
             });
         self.workers = others;
         let ours: Vec<(Session, Work)> = ours;

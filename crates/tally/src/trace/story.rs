@@ -10,6 +10,7 @@ use segment::{
     Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceParent, TraceRecord, TraceStep, Traced,
 };
 
+pub use super::node_time::NodeId;
 use super::node_time::{NodeTimes, NodeUse, Plan};
 
 /// Items of a message that are kept until it ends.
@@ -42,9 +43,6 @@ pub struct LockWait {
     /// How many block it.
     pub count: u8,
 }
-
-/// A node of a plan, as far as the trace has named it.
-pub type NodeId = u16;
 
 /// What a process did; ticks.
 #[derive(Debug, Clone, PartialEq)]
@@ -176,7 +174,7 @@ impl Story {
             shown: who.begun,
             running: None,
             known: false,
-            unit: Unit::of(None, who.begun),
+            unit: Unit::begin(None, who.begun),
             steps: Vec::new(),
             node_times: NodeTimes::default(),
             lock: None,
@@ -206,7 +204,7 @@ impl Story {
             self.advance(tick);
             self.unit.idle = account;
             self.cut(Some(tick), out);
-            self.unit = Unit::of(None, tick);
+            self.unit = Unit::begin(None, tick);
         }
     }
 
@@ -243,7 +241,7 @@ impl Story {
             TraceKind::Begin { account } => {
                 (self.at, self.shown) = (tick, tick);
                 (self.running, self.known) = (account, true);
-                self.unit = Unit::of(None, tick);
+                self.unit = Unit::begin(None, tick);
             }
             TraceKind::End(reason) => {
                 self.show(tick);
@@ -255,7 +253,7 @@ impl Story {
                 if ends {
                     self.unit.idle = account;
                     self.cut(Some(tick), out);
-                    self.unit = Unit::of(None, tick);
+                    self.unit = Unit::begin(None, tick);
                 }
                 self.wait(tick, ticks, account, node, file);
                 (self.running, self.known) = (next, true);
@@ -264,7 +262,7 @@ impl Story {
             TraceKind::Message { kind, account, in_transaction, ordinal } => {
                 self.advance(tick);
                 self.cut(Some(tick), out);
-                self.unit = Unit { in_transaction, ordinal, ..Unit::of(Some(kind), tick) };
+                self.unit = Unit { in_transaction, ordinal, ..Unit::begin(Some(kind), tick) };
                 (self.running, self.known) = (account, true);
                 self.steps.clear();
             }
@@ -296,7 +294,7 @@ impl Story {
             TraceKind::NodeEnd { rows, calls } => {
                 self.show(tick);
                 if let Some(node) = node {
-                    let took = self.node_times.of(self.plan(), node);
+                    let took = self.node_times.use_of(self.plan(), node);
                     let id = self.plan().map_or(0, |(_, id)| id);
                     self.push(Item::NodeEnd { start: tick, node, rows, calls, id, took });
                 }
@@ -361,7 +359,7 @@ impl Story {
         let next = Unit {
             continued: end.is_none(),
             ordinal: self.unit.ordinal.filter(|_| end.is_none()),
-            ..Unit::of(self.unit.message, end.unwrap_or(self.unit.start))
+            ..Unit::begin(self.unit.message, end.unwrap_or(self.unit.start))
         };
         let mut unit = std::mem::replace(&mut self.unit, next);
         unit.end = end;
@@ -416,7 +414,7 @@ impl Story {
         self.lost += records;
         self.push(Item::Lost { start: self.at, records });
         self.cut(None, out);
-        self.unit = Unit::of(None, tick);
+        self.unit = Unit::begin(None, tick);
         (self.at, self.shown) = (self.at.max(tick), self.shown.max(tick));
         self.known = false;
         (self.base, self.lock) = (None, None);
@@ -497,7 +495,7 @@ impl Story {
 }
 
 impl Unit {
-    fn of(message: Option<u8>, start: u64) -> Unit {
+    fn begin(message: Option<u8>, start: u64) -> Unit {
         Unit {
             message,
             start,
@@ -599,8 +597,10 @@ mod tests {
         let shown =
             |item: &&Item| matches!(item, Item::Cpu { start, .. } if (210..460).contains(start));
         assert!(!items.iter().any(shown), "{items:?}");
-        let ran: u64 =
-            items.iter().map(|it| if let Item::Cpu { ticks, .. } = it { *ticks } else { 0 }).sum();
+        let ran: u64 = items
+            .iter()
+            .map(|item| if let Item::Cpu { ticks, .. } = item { *ticks } else { 0 })
+            .sum();
         assert_eq!(ran, 60 + 20 + 20);
     }
 
@@ -646,20 +646,24 @@ mod tests {
             );
         }
         fed.wait(180, 5, IDLE);
-        let message = fed.units.iter().find(|it| it.message.is_some()).unwrap();
+        let message = fed.units.iter().find(|unit| unit.message.is_some()).unwrap();
         let items = &message.items;
         let locks: Vec<_> = items
             .iter()
-            .filter_map(
-                |it| if let Item::Wait { lock, .. } = it { Some(lock.is_some()) } else { None },
-            )
+            .filter_map(|item| {
+                if let Item::Wait { lock, .. } = item {
+                    Some(lock.is_some())
+                } else {
+                    None
+                }
+            })
             .collect();
         assert_eq!(locks, [true, false]);
         // The second one has no beginning: that of its message.
         let ends: Vec<_> = items
             .iter()
-            .filter_map(|it| {
-                if let Item::End { start, end, .. } = it {
+            .filter_map(|item| {
+                if let Item::End { start, end, .. } = item {
                     Some((*start, *end))
                 } else {
                     None
@@ -668,7 +672,9 @@ mod tests {
             .collect();
         assert_eq!(ends, [(140, 150), (110, 160)]);
         assert!(
-            items.iter().any(|it| matches!(it, Item::Node { name, .. } if name == "Seq? 日Scan")),
+            items
+                .iter()
+                .any(|item| matches!(item, Item::Node { name, .. } if name == "Seq? 日Scan")),
             "{items:?}"
         );
         assert_eq!((message.end, message.idle), (Some(180), Some(IDLE)));
@@ -681,7 +687,7 @@ mod tests {
         (0..MOST_ITEMS).for_each(|_| fed.feed(0, 110, 0, TraceKind::Reset));
         fed.wait(180, 5, IDLE);
         fed.message(200, 4);
-        let messages = fed.units.iter().filter(|it| it.message.is_some());
+        let messages = fed.units.iter().filter(|unit| unit.message.is_some());
         let parts: Vec<_> = messages.map(|it| (it.ordinal, it.continued, it.end)).collect();
         assert_eq!(parts, [(Some(3), false, None), (Some(3), true, Some(180))]);
     }

@@ -9,21 +9,21 @@ use segment::TraceFile;
 
 use super::names;
 use super::node_time::NodeUse;
+use super::sink::ms;
 use super::story::{Item, NodeId, Story, Unit};
-use super::text::ms;
 use super::Context;
 
 /// Lines of each list.
 const LINES: usize = 12;
 
 #[derive(Default)]
-struct Sum {
+struct TraceSum {
     count: u64,
     ticks: u64,
     longest: u64,
 }
 
-impl Sum {
+impl TraceSum {
     fn add(&mut self, ticks: u64) {
         self.count += 1;
         self.ticks += ticks;
@@ -34,9 +34,9 @@ impl Sum {
 /// Sums of what was printed.
 #[derive(Default)]
 pub struct Summary {
-    statements: HashMap<u64, Sum>,
-    activities: HashMap<(String, String), Sum>,
-    objects: HashMap<(String, String), Sum>,
+    statements: HashMap<u64, TraceSum>,
+    activities: HashMap<(String, String), TraceSum>,
+    objects: HashMap<(String, String), TraceSum>,
     nodes: HashMap<Node, NodeSum>,
     /// Of the plans that were executed last, by statement.
     names: HashMap<(u64, NodeId), String>,
@@ -128,7 +128,7 @@ impl Summary {
             writeln!(out, "no process was traced")?;
             return Ok(());
         }
-        let line = |sum: &Sum, context: &Context| {
+        let line = |sum: &TraceSum, context: &Context| {
             format!(
                 "{:>14} {:>9} {:>12}",
                 ms(context, sum.ticks),
@@ -140,7 +140,7 @@ impl Summary {
             writeln!(out)?;
             writeln!(out, "{:>14} {:>9} {:>12}  {what}", "TOTAL ms", "COUNT", "LONGEST ms")
         };
-        let ticks = |sum: &Sum| sum.ticks;
+        let ticks = |sum: &TraceSum| sum.ticks;
         heading(out, "ACTIVITY")?;
         for ((phase, activity), sum) in sorted(&self.activities, ticks) {
             writeln!(out, "{}  {phase}: {activity}", line(sum, context))?;

@@ -7,8 +7,9 @@ use std::io::Write;
 use error::Error;
 use segment::{TraceFile, TraceStep, Traced};
 
-use super::json::commit_name;
 use super::names;
+use super::names::commit_name;
+use super::sink::{ms, time_of_day};
 use super::story::{FileWait, Item, LockWait, NodeId, Story, Unit};
 use super::summary::Summary;
 use super::{Context, Sink};
@@ -301,20 +302,8 @@ fn end_of(items: &[Item], step: TraceStep, depth: u8) -> Option<(u64, u64, bool)
     })
 }
 
-/// Milliseconds, to the microsecond.
-pub(super) fn ms(context: &Context, ticks: u64) -> String {
-    format!("{:.3}", context.length_ns(ticks) as f64 * 1e-6)
-}
-
 fn clock_time(context: &Context, tick: u64) -> String {
     time_of_day(context.realtime_ns(tick))
-}
-
-/// Of an instant, ns since 1970.
-pub(super) fn time_of_day(ns: u64) -> String {
-    jiff::Timestamp::from_nanosecond(ns.into()).map_or(String::new(), |time| {
-        time.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S.%6f").to_string()
-    })
 }
 
 impl Sink for Text {

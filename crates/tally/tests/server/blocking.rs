@@ -347,7 +347,7 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
     // Their time is in rows of their own.
     let mut segment = Segment::open(&segment(&cluster)).unwrap();
     let reading = std::sync::Arc::new(segment.statements().unwrap().unwrap());
-    let all = view::statements::Statements::between(None, &reading);
+    let all = view::statements::StatementsTable::between(None, &reading);
     for (_, text) in waiters {
         let row = all.rows.iter().find(|row| row.query.as_deref() == Some(text)).unwrap();
         assert_eq!((row.queryid, row.running, row.calls), (None, 1, 0), "{text}");

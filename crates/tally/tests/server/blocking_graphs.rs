@@ -159,7 +159,7 @@ fn ours(segment: &mut Segment) -> (Graph, BTreeMap<i32, u16>) {
     let snapshot = segment.snapshot(None).unwrap();
     let sessions = Interval::between(segment, None, &snapshot).sessions;
     let (mut graph, mut more) = (Graph::new(), BTreeMap::new());
-    let waiting = Waiting::of(&sessions);
+    let waiting = Waiting::from_sessions(&sessions);
     for it in &blocked {
         let Some(row) = waiting.row(it) else { continue };
         let pid = row.leader_pid.unwrap_or(row.pid);

@@ -25,7 +25,7 @@ fn commands(path: &Path) -> u64 {
     let mut segment = Segment::open(path).unwrap();
     let snapshot = segment.snapshot(None).unwrap();
     let interval = Interval::between(&segment, None, &snapshot);
-    interval.commands.iter().map(|it| it.read.count).sum()
+    interval.commands.iter().map(|command| command.read.count).sum()
 }
 
 #[test]

@@ -147,12 +147,12 @@ fn held_checkpoint(
     during: impl FnOnce(&mut Segment),
 ) -> Option<Held> {
     let processes = cluster.processes();
-    let process = processes.iter().find(|it| it.title.contains("checkpointer")).unwrap();
+    let process = processes.iter().find(|process| process.title.contains("checkpointer")).unwrap();
     let pid = process.pid as i32;
     let strace = Strace::hold("fsync", pid)?;
     let count = |segment: &Segment| {
         let events = segment.events(0).unwrap();
-        events.iter().filter(|it| it.text.starts_with("checkpoint clients:")).count()
+        events.iter().filter(|event| event.text.starts_with("checkpoint clients:")).count()
     };
     let ended = count(segment);
     let asked = Instant::now();

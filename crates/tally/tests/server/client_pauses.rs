@@ -31,7 +31,7 @@ impl Recorder {
             recording.sum(recording::Range::ALL).ok()
         };
         eventually("it records", || {
-            recorded().is_some_and(|sum| Interval::of(&sum).interval_seconds > 0.0)
+            recorded().is_some_and(|sum| Interval::from_frame(&sum).interval_seconds > 0.0)
         });
         recorder
     }
@@ -281,7 +281,7 @@ fn reported(java: &Java, threads: &str) -> (Value, tempfile::TempDir) {
 
 fn of_the_client(report: &Value) -> &Value {
     let findings = report["findings"].as_array().unwrap();
-    findings.iter().find(|it| it["section"] == "client").unwrap()
+    findings.iter().find(|finding| finding["section"] == "client").unwrap()
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_recording_of_server_and_client_has_the_pauses_and_its_report_shows_both() {
     client.end();
     let ours = recording.join("client");
     let recorded = recording::Recording::open(&ours, None).unwrap();
-    let recorded = Interval::of(&recorded.sum(recording::Range::ALL).unwrap());
+    let recorded = Interval::from_frame(&recorded.sum(recording::Range::ALL).unwrap());
     let rows = || recorded.ledger.iter().filter(|row| &*row.activity == REASONS[0]);
     let [pauses, all] = found[0];
     assert!(count > 0.0 && pauses == count, "{pauses} pauses of {count}");

@@ -66,7 +66,7 @@ fn messages(segment: &Path) -> BTreeMap<String, u64> {
     let mut segment = Segment::open(segment).unwrap();
     let snapshot = segment.snapshot(None).unwrap();
     let interval = Interval::between(&segment, None, &snapshot);
-    interval.commands.into_iter().map(|it| (it.kind, it.read.count)).collect()
+    interval.commands.into_iter().map(|command| (command.kind, command.read.count)).collect()
 }
 
 /// What the trace wrote, how many calls the client made, and how many messages the server read meanwhile, by kind.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::support::fixtures::{self, Fixture};
 use crate::support::recordings::{changed, findings, number, rows, Recordings};
-use crate::support::synthetic::{Dice, FakeServer, Sum, MIDNIGHT};
+use crate::support::synthetic::{Dice, FakeServer, WrittenTotals, MIDNIGHT};
 use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, output};
 use recording::FrameRow;
@@ -28,7 +28,7 @@ fn a_change_is_found_and_the_accounts_add_up_to_the_total() {
     let diff = recordings.json("a", "b", &[]);
     assert_adds_up(&diff);
     let total = &diff["totals"][0];
-    let each = |sum: Sum| sum.ns as f64 * 1e-9 / sum.commits as f64;
+    let each = |sum: WrittenTotals| sum.ns as f64 * 1e-9 / sum.commits as f64;
     assert!((number(&total["a_seconds"]) / each(a) - 1.0).abs() < 1e-9);
     assert!((number(&total["b_seconds"]) / each(b) - 1.0).abs() < 1e-9);
     assert_eq!(diff["per"], "commit");
@@ -597,7 +597,7 @@ fn verify_memory_explains_the_difference_of_two_servers() {
     let servers = [("little", server("2MB")), ("much", server("256MB"))];
     holds("tally diff explains two servers' difference by their memory", || {
         memory_explains(|name| {
-            let (_, server) = servers.iter().find(|it| it.0 == name).unwrap();
+            let (_, server) = servers.iter().find(|server| server.0 == name).unwrap();
             record(&format!("memory-{name}"), server, 250)
         });
     });

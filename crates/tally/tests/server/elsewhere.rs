@@ -135,7 +135,8 @@ fn a_title_of_the_clients_choice_proves_nothing() {
             let startup = [&[0, 3, 0, 0][..], b"user\0", name.as_bytes(), b"\0\0"].concat();
             let length = (startup.len() as u32 + 4).to_be_bytes();
             real.write_all(&[&length[..], &startup].concat()).unwrap();
-            let titled = || here.processes().into_iter().find(|it| it.title.contains(&name));
+            let titled =
+                || here.processes().into_iter().find(|process| process.title.contains(&name));
             eventually("the server has such a process", || titled().is_some());
             pose_as_server(client, here.data_dir(), titled().unwrap().pid);
         });

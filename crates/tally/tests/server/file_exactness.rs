@@ -62,7 +62,7 @@ impl OfProcess for Key {
         self.pid
     }
 
-    fn of(&self, pid: i32) -> Self {
+    fn of_process(&self, pid: i32) -> Self {
         Self { pid, ..self.clone() }
     }
 }
@@ -481,7 +481,7 @@ fn file_operation_counts_equal_straces() {
         std::env::var("PGTALLY_OPERATIONS").map_or(20_000, |text| text.parse().expect("a number"));
     let cluster = support::start(storage::server());
     let space = storage::fill(&cluster);
-    let places = FileKinds::of(&cluster, space);
+    let places = FileKinds::new(&cluster, space);
     let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let of_all = Segment::open(&support::segment(&cluster)).unwrap();
     let mut relations = Vec::new();

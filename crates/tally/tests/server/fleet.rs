@@ -50,7 +50,11 @@ fn load(recording: &Recording, range: Range) -> Figures {
 fn statements(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, Histogram, f64)> {
     let mut sums = BTreeMap::new();
     let Some(whole) = recording.statements(range).unwrap() else { return sums };
-    for it in whole.statements().iter().filter(|it| it.key.toplevel && it.calls() > 0) {
+    for it in whole
+        .statements()
+        .iter()
+        .filter(|statement| statement.key.toplevel && statement.calls() > 0)
+    {
         let Some(text) = &it.text else { continue };
         if text.shown.starts_with("/* tally */") {
             continue;
@@ -77,7 +81,7 @@ fn waits(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, His
     };
     let rate = sum.clock.ticks_per_second;
     let mut waits = BTreeMap::new();
-    for it in sum.statistics.iter().filter(|it| is_wait(&it.stat)) {
+    for it in sum.statistics.iter().filter(|statistic| is_wait(&statistic.stat)) {
         let wait: &mut (u64, f64, Histogram, f64) = waits
             .entry(canonical(it.stat.activity()).to_string())
             .or_insert_with(|| (0, 0.0, Histogram::new(), rate));
@@ -124,7 +128,7 @@ fn verify_engines_answer_as_the_reader_of_new_recordings() {
         std::env::var("PGTALLY_FLEET_QUESTIONS").map_or(60, |number| number.parse().unwrap());
     let cluster = support::shared();
     cluster.pgbench_init(1).unwrap();
-    let made = Fleet::of(RECORDINGS.map(|(name, clients)| {
+    let made = Fleet::new(RECORDINGS.map(|(name, clients)| {
         let load = cluster.pgbench().clients(clients);
         fixtures::record(name, &cluster, 25, [200, 1000], load)
     }));
@@ -447,10 +451,10 @@ fn what_is_wrong_is_named_with_the_host_on_which_it_is() {
     let answer = output(tally().args(doctor).arg(&root).args(since).arg("--json"));
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
     let hosts = answer["hosts"].as_array().unwrap();
-    let of = |name: &str| hosts.iter().find(|it| it["cluster"] == name).unwrap();
+    let of = |name: &str| hosts.iter().find(|host| host["cluster"] == name).unwrap();
     assert_eq!((hosts.len(), &of("quiet")["diagnoses"]), (2, &serde_json::json!([])));
     assert_eq!(of("blocked")["diagnoses"][0]["rule"], "locks", "{answer:#}");
-    assert!(hosts.iter().all(|it| it["failure"].is_null()), "{answer:#}");
+    assert!(hosts.iter().all(|host| host["failure"].is_null()), "{answer:#}");
     let document = include_str!("../../../../docs/reference-json.md");
     for key in ["since", "until", "hosts", "cluster", "host", "failure", "diagnoses"] {
         assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");

@@ -67,7 +67,7 @@ struct Incidents {
 }
 
 impl Incidents {
-    fn of(recordings: [Fixture; HOSTS.len()], witnessed: Witnessed) -> Incidents {
+    fn new(recordings: [Fixture; HOSTS.len()], witnessed: Witnessed) -> Incidents {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("fleet");
         for (recording, host) in recordings.into_iter().zip(HOSTS) {
@@ -167,7 +167,7 @@ fn incidents() -> &'static Incidents {
     INCIDENTS.get_or_init(|| {
         let text = std::fs::read_to_string(witnessed()).unwrap();
         let recordings = HOSTS.map(|host| Fixture::begun_at(&fixture(host), recent_us()));
-        Incidents::of(recordings, serde_json::from_str(&text).unwrap())
+        Incidents::new(recordings, serde_json::from_str(&text).unwrap())
     })
 }
 
@@ -214,7 +214,7 @@ fn new_incidents() -> Incidents {
         let text = serde_json::to_string_pretty(&witnessed).unwrap();
         std::fs::write(self::witnessed(), text + "\n").unwrap();
     }
-    Incidents::of(HOSTS.map(|host| Fixture::copied(&recorded(host))), witnessed)
+    Incidents::new(HOSTS.map(|host| Fixture::copied(&recorded(host))), witnessed)
 }
 
 #[test]

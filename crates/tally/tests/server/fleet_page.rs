@@ -45,7 +45,7 @@ fn is_complete(report: &Value) -> bool {
 
 fn table<'r>(report: &'r Value, id: &str) -> &'r Value {
     let tables = report["tables"].as_array().unwrap();
-    tables.iter().find(|it| it["id"] == id).unwrap_or_else(|| panic!("no table {id}"))
+    tables.iter().find(|table| table["id"] == id).unwrap_or_else(|| panic!("no table {id}"))
 }
 
 fn rows(report: &Value, id: &str) -> Vec<Row> {
@@ -70,7 +70,7 @@ fn same(a: &Value, b: &Value) -> bool {
 /// Name and values of each series of a chart.
 fn series(report: &Value, id: &str) -> Vec<(String, Vec<f64>)> {
     let charts = report["charts"].as_array().unwrap();
-    let chart = charts.iter().find(|it| it["id"] == id).unwrap();
+    let chart = charts.iter().find(|chart| chart["id"] == id).unwrap();
     let one = |it: &Value| {
         let values = it["values"].as_array().unwrap().iter().filter_map(Value::as_f64);
         (it["name"].as_str().unwrap().to_string(), values.collect())

@@ -97,7 +97,7 @@ fn is_one_wait(
     let rest = snapshot.clock.seconds(others(&snapshot) - others(&first));
     let since = {
         let interval = Interval::between(segment, None, &snapshot);
-        interval.sessions.iter().find(|it| it.pid == pid).unwrap().since_seconds
+        interval.sessions.iter().find(|session| session.pid == pid).unwrap().since_seconds
     };
     assert!(
         since + rest + 1e-6 >= waited,
@@ -209,7 +209,7 @@ fn a_session_is_idle_in_transaction_since_its_last_message() {
     let at_least = waited();
     let snapshot = segment.snapshot(None).unwrap();
     let interval = Interval::between(&segment, None, &snapshot);
-    let row = interval.sessions.iter().find(|it| it.pid == pid).unwrap();
+    let row = interval.sessions.iter().find(|session| session.pid == pid).unwrap();
     assert!(row.since_seconds + 1e-6 >= at_least, "{} s of {at_least}", row.since_seconds);
     assert_eq!(row.state, "idle in transaction");
 }

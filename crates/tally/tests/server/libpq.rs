@@ -485,12 +485,14 @@ fn psycopg2_is_measured_in_each_process() {
     let segments = place.segments();
     assert_eq!(segments.len(), 3);
     let executions: u64 =
-        segments.iter().map(|it| it.calls("PQexec") + it.calls("PQsendQuery")).sum();
+        segments.iter().map(|segment| segment.calls("PQexec") + segment.calls("PQsendQuery")).sum();
     // psycopg2 begins a transaction before the first statement of each connection.
     assert_eq!(logged(&cluster, "statement: "), 6 * 51);
     assert_eq!(executions, 6 * 51);
-    let opened =
-        segments.iter().map(|it| it.calls("PQconnectdb") + it.calls("PQconnectStart")).sum::<u64>();
+    let opened = segments
+        .iter()
+        .map(|segment| segment.calls("PQconnectdb") + segment.calls("PQconnectStart"))
+        .sum::<u64>();
     assert_eq!(opened, 6);
 }
 

@@ -35,7 +35,7 @@ impl OfProcess for Key {
         self.pid
     }
 
-    fn of(&self, pid: i32) -> Self {
+    fn of_process(&self, pid: i32) -> Self {
         Self { pid, ..self.clone() }
     }
 }

@@ -70,7 +70,7 @@ fn calls_between_methods_are_counted_exactly() {
         let expected: BTreeMap<(String, String), u64> =
             expected.map(|(caller, callee, calls)| ((caller.into(), callee.into()), calls)).into();
         assert_eq!(found, expected);
-        let allocated = lines.iter().find_map(|it| it.strip_prefix("allocated ")).unwrap();
+        let allocated = lines.iter().find_map(|line| line.strip_prefix("allocated ")).unwrap();
         assert!(allocated.parse::<u64>().unwrap() < 100_000, "{allocated} bytes in 100,000 calls");
         program.end();
     }

@@ -82,7 +82,7 @@ fn a_collector_receives_what_a_recording_of_the_same_time_has() {
             ]),
     );
     let recorded = Recording::open(&directory, None).unwrap().sum(Range::ALL).unwrap();
-    let recorded = Interval::of(&recorded);
+    let recorded = Interval::from_frame(&recorded);
     cluster.psql("checkpoint").unwrap();
     let received = collector.readings().len();
     eventually("two more readings arrive", || collector.readings().len() > received + 1);
@@ -158,7 +158,7 @@ fn a_collector_receives_what_a_recording_of_the_same_time_has() {
     let named = |(_, point): &(String, Value)| {
         attribute(point, "db.namespace").is_some_and(|it| it == "postgres")
     };
-    assert_eq!(statements.iter().filter(|it| named(it)).count(), 5);
+    assert_eq!(statements.iter().filter(|statement| named(statement)).count(), 5);
 
     // Each event once, with its text and its severity.
     let events = events(&cluster).split_off(earlier);

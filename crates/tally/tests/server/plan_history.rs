@@ -117,9 +117,9 @@ fn the_report_names_the_change(directory: &Path) {
         it["text"].as_str().is_some_and(|text| text.starts_with("select * from orders"))
     };
     // What the recorder asked the server is one row.
-    let texts: Vec<&str> = details.iter().filter_map(|it| it["text"].as_str()).collect();
-    assert!(texts.iter().any(|it| it.starts_with("tally's own: ")), "{texts:?}");
-    assert!(!texts.iter().any(|it| it.contains("pg_settings")), "{texts:?}");
+    let texts: Vec<&str> = details.iter().filter_map(|detail| detail["text"].as_str()).collect();
+    assert!(texts.iter().any(|text| text.starts_with("tally's own: ")), "{texts:?}");
+    assert!(!texts.iter().any(|text| text.contains("pg_settings")), "{texts:?}");
     let plans = &details.iter().find(of_query).unwrap()["plans"];
     assert!(plans[0][0].as_str().unwrap().contains("60 executions noted: mean"), "{plans:#}");
     assert!(plans[0][1].as_str().unwrap().starts_with("Seq Scan on orders"), "{plans:#}");

@@ -133,7 +133,7 @@ fn a_profile_has_the_same_samples_in_every_format_and_exact_times_of_accounts() 
 type Checks = Vec<(&'static str, bool)>;
 
 fn trial(checks: &Checks, result: String) -> Trial {
-    let failed: Vec<&str> = checks.iter().filter(|it| !it.1).map(|it| it.0).collect();
+    let failed: Vec<&str> = checks.iter().filter(|check| !check.1).map(|it| it.0).collect();
     let why =
         if failed.is_empty() { String::new() } else { format!("; not {}", failed.join(", ")) };
     Trial { holds: failed.is_empty(), result: result + &why, half_width: "-".into() }
@@ -262,9 +262,11 @@ fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
     assert!(found, "{name}: {} bytes", pprof.len());
     let firefox: Value = serde_json::from_slice(&unpack(firefox)).unwrap();
     let threads = firefox["threads"].as_array().unwrap();
-    let samples: u64 = threads.iter().map(|it| it["samples"]["length"].as_u64().unwrap()).sum();
+    let samples: u64 =
+        threads.iter().map(|thread| thread["samples"]["length"].as_u64().unwrap()).sum();
     assert_eq!(profile.0["quality"]["cpu_samples"].as_u64(), Some(samples));
-    let waits = threads.iter().any(|it| it["stringArray"].to_string().contains("Lock:advisory"));
+    let waits =
+        threads.iter().any(|thread| thread["stringArray"].to_string().contains("Lock:advisory"));
     assert!(waits, "no thread waits for the lock");
 
     let mut diff = tally();

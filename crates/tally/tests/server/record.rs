@@ -42,10 +42,10 @@ struct Running {
 
 impl Running {
     fn start(cluster: &Cluster, directory: &Path, more: &[&str]) -> Running {
-        Running::of(segment(cluster).to_str().unwrap(), directory, more)
+        Running::start_into(segment(cluster).to_str().unwrap(), directory, more)
     }
 
-    fn of(target: &str, directory: &Path, more: &[&str]) -> Running {
+    fn start_into(target: &str, directory: &Path, more: &[&str]) -> Running {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
         for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"] {
             command.env_remove(name);
@@ -194,7 +194,9 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     let select = statements
         .statements()
         .iter()
-        .find(|it| it.text.as_ref().is_some_and(|t| t.shown.contains("abalance FROM")))
+        .find(|statement| {
+            statement.text.as_ref().is_some_and(|t| t.shown.contains("abalance FROM"))
+        })
         .unwrap();
     assert_eq!(select.calls(), 2000);
     assert_eq!(select.histogram().count(), 2000);
@@ -340,7 +342,7 @@ fn record_restarts(cluster: &mut Cluster, target: &str, restarts: &[Restart]) {
     insert(cluster, 100);
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
-    let running = Running::of(target, &directory, &[]);
+    let running = Running::start_into(target, &directory, &[]);
     running.wait_for_frames(2);
     let before = inserted(cluster);
     insert(cluster, 10);
@@ -718,7 +720,7 @@ fn duckdb_and_pandas_read_a_recording_with_the_same_sums() {
     assert_eq!(read["joined"].as_u64(), Some(rows as u64));
     assert_eq!(read["values"].as_u64(), Some(ns(|row| row.commands)));
     let statements = recording.statements(Range::ALL).unwrap().unwrap();
-    let calls: u64 = statements.statements().iter().map(|it| it.calls()).sum();
+    let calls: u64 = statements.statements().iter().map(|statement| statement.calls()).sum();
     assert_eq!(read["statements"][0].as_u64(), Some(calls));
     let relations = recording.relations(Range::ALL).unwrap().unwrap();
     let of = of_relations(&relations);

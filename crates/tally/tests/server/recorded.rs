@@ -30,9 +30,9 @@ fn report_and_panes_agree_with_what_was_recorded() {
         let wanted = rows.iter().map(|row| row.busy_ns as f64 * 1e-9).sum::<f64>();
         // Recordings of before count those of autovacuum workers in the intervals' sums, too.
         let sum = recording.sum(Range::ALL).unwrap();
-        let handled = sum.statistics.iter().filter(|it| {
-            let name = &it.stat.name;
-            &*it.process == "client backend"
+        let handled = sum.statistics.iter().filter(|statistic| {
+            let name = &statistic.stat.name;
+            &*statistic.process == "client backend"
                 && name.starts_with("command::")
                 && name.ends_with("::handle")
         });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::reachable::{Reachable, PASSWORD};
 use crate::support::{complaint, eventually, output, segment, tally, while_working};
-use live::follower::{Figures, Follower, Step, Wanted};
+use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::target::SegmentSource;
 use pq::Conninfo;
 use segment::book::{Head, Life};
@@ -137,8 +137,9 @@ fn the_figures_are_those_of_the_file() {
     remote.want(Parts::STATEMENTS.and(Parts::PLANS).and(Parts::RELATIONS)).unwrap();
     let (here, there) =
         (local.statements().unwrap().unwrap(), remote.statements().unwrap().unwrap());
-    let rows = |all: &segment::Statements| -> HashMap<String, Value> {
-        let all = view::statements::Statements::between(None, &std::sync::Arc::new(all.clone()));
+    let rows = |all: &segment::StatementsReading| -> HashMap<String, Value> {
+        let all =
+            view::statements::StatementsTable::between(None, &std::sync::Arc::new(all.clone()));
         let rows = serde_json::to_value(&all).unwrap()["rows"].as_array().unwrap().clone();
         // Not what the connections themselves executed meanwhile.
         let ours =
@@ -338,7 +339,7 @@ fn a_dropped_database_is_the_reason_of_a_gap_and_nothing_recorded_is_an_error() 
     drop(shop);
     let of_shop = |role: &str| server.full_string(role).replace("dbname=postgres", "dbname=shop");
     let source = SegmentSource::Server(Conninfo::parse(&of_shop("watcher")).unwrap());
-    let wanted = Wanted { figures: Figures::Frames, ..Wanted::default() };
+    let wanted = FollowOptions { figures: Figures::Frames, ..FollowOptions::default() };
     let mut follower = Follower::open(source, wanted).unwrap();
     assert!(matches!(follower.step(false)[..], [Step::Events(_), Step::Frame(_)]));
     // A session that was only ended is opened again in the same step.
@@ -375,7 +376,8 @@ fn a_dropped_database_is_the_reason_of_a_gap_and_nothing_recorded_is_an_error() 
 #[test]
 fn a_restart_is_followed() {
     let mut server = Reachable::start(&[]);
-    let wanted = Wanted { figures: Figures::Intervals, statements: true, ..Wanted::default() };
+    let wanted =
+        FollowOptions { figures: Figures::Intervals, statements: true, ..FollowOptions::default() };
     let mut follower = Follower::open(place(&server, "watcher"), wanted).unwrap();
     let interval =
         |steps: Vec<Step>| steps.into_iter().any(|step| matches!(step, Step::Interval(_)));

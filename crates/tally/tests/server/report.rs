@@ -77,7 +77,8 @@ fn close(a: f64, b: f64, within: f64) {
 fn commits(directory: &Path) -> (u64, u64) {
     let frame = Recording::open(directory, None).unwrap().sum(Range::ALL).unwrap();
     let whole = ["commit::leader", "commit::group_committed", "commit::asynchronous"];
-    let commits = frame.statistics.iter().filter(|it| whole.contains(&it.stat.name.as_str()));
+    let commits =
+        frame.statistics.iter().filter(|statistic| whole.contains(&statistic.stat.name.as_str()));
     commits.fold((0, 0), |(clients, others), it| {
         let count = it.total.change.count;
         if &*it.process == "client backend" {

@@ -222,7 +222,7 @@ fn no_output_and_no_file_has_a_secret_of_any_statement() {
     let receiver = Scripted::start("/v1/", &[]);
     let mut serving = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
     serving.env("OTEL_EXPORTER_OTLP_COMPRESSION", "none");
-    let serving = Serving::of(
+    let serving = Serving::start_command(
         serving,
         cluster.data_dir().to_str().unwrap(),
         "127.0.0.1:0",

@@ -165,7 +165,7 @@ impl Reader {
     ) -> Vec<Vec<Option<String>>> {
         let client = &mut self.client;
         let messages = self.stepped.during(|| client.simple_query(sql), stopped).unwrap();
-        let rows = messages.iter().filter_map(|it| match it {
+        let rows = messages.iter().filter_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(row),
             _ => None,
         });
@@ -234,7 +234,7 @@ impl Reader {
             });
         });
         assert!(!calls.is_empty(), "it does not get there");
-        calls.into_iter().map(|it| it.into_iter().collect()).collect()
+        calls.into_iter().map(|call| call.into_iter().collect()).collect()
     }
 
     fn address_of(&self, function: &str) -> u64 {
@@ -422,7 +422,7 @@ fn nothing_is_sent_of_a_statement_that_is_being_entered() {
     let functions = writer.functions(|it| writes.contains(&&*it.name));
     let mut instructions = BTreeSet::new();
     others.prepare(Change::Statement);
-    writer.stop_at(functions.iter().map(|it| it.address));
+    writer.stop_at(functions.iter().map(|function| function.address));
     writer.during(
         || other.batch_execute(&secret_statement()).unwrap(),
         |stepped, _| {
@@ -431,8 +431,11 @@ fn nothing_is_sent_of_a_statement_that_is_being_entered() {
             });
         },
     );
-    instructions
-        .retain(|at| functions.iter().any(|it| (it.address..it.address + it.size).contains(at)));
+    instructions.retain(|at| {
+        functions
+            .iter()
+            .any(|function| (function.address..function.address + function.size).contains(at))
+    });
     assert!(instructions.len() > 100, "{}", instructions.len());
     let mut reached = 0;
     for address in &instructions {

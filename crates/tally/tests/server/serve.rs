@@ -169,7 +169,8 @@ fn a_server_is_served_through_a_connection_with_the_figures_of_its_file() {
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
     command.env("PGPASSWORD", PASSWORD);
     let options = ["--no-token", "--statements", "100"];
-    let remote = Serving::of(command, &server.string("watcher"), "127.0.0.1:0", &options);
+    let remote =
+        Serving::start_command(command, &server.string("watcher"), "127.0.0.1:0", &options);
     let local = Serving::start(&server.cluster, &["--statements", "100"]);
     assert_eq!(serve::load(&server.cluster, 2, 30), 60);
     let (there, here) = (remote.metrics(), local.metrics());
@@ -556,7 +557,7 @@ fn a_browser_shows_the_load_as_it_runs() {
     let charts = report["charts"].as_array().unwrap();
     let chart = charts.iter().find(|chart| chart["id"] == "throughput").unwrap();
     let series = chart["series"].as_array().unwrap();
-    let commits = series.iter().find(|it| it["name"] == "commits that wrote WAL").unwrap();
+    let commits = series.iter().find(|sery| sery["name"] == "commits that wrote WAL").unwrap();
     let numbers = |list: &serde_json::Value| -> Vec<f64> {
         list.as_array().unwrap().iter().map(|it| it.as_f64().unwrap_or(0.0)).collect()
     };

@@ -597,7 +597,7 @@ fn texts_and_plans_of_any_encoding_are_decoded() {
         let found = rows.iter().find(|row| row["query"] == text.as_str());
         let id = &found.unwrap_or_else(|| panic!("{encoding}: no {text}"))["queryid"];
         let plans = json["plans"].as_array().unwrap();
-        let same = plans.iter().find(|it| it["queryid"] == *id);
+        let same = plans.iter().find(|plan| plan["queryid"] == *id);
         let same = same.unwrap_or_else(|| panic!("{encoding}: no plan of {id} in {plans:?}"));
         assert_eq!(same["plan"], plan.as_str(), "{encoding}");
     }

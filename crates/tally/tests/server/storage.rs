@@ -375,9 +375,9 @@ fn durations_are_those_of_fios_own_log() {
     let operations =
         |line: &&Value| (line["reads"].as_u64().unwrap() + line["writes"].as_u64().unwrap()) as f64;
     let of = |line: &&Value, name: &str| line["durations"][name].as_f64().unwrap_or(0.0);
-    let mean =
-        samples.iter().map(|it| operations(it) * of(it, "mean")).sum::<f64>() / all.len() as f64;
-    let max = samples.iter().map(|it| of(it, "max")).fold(0.0, f64::max);
+    let mean = samples.iter().map(|sample| operations(sample) * of(sample, "mean")).sum::<f64>()
+        / all.len() as f64;
+    let max = samples.iter().map(|sample| of(sample, "max")).fold(0.0, f64::max);
     // fio's bins are 1.6 % wide.
     let near = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 0.02;
     let logged_mean = all.iter().sum::<f64>() / all.len() as f64;
@@ -500,7 +500,7 @@ fn a_file_system_on_an_array_is_made_and_removed() {
         let message = complaint(&mut command, 1);
         let reasons =
             ["needs root", "mdadm is not installed", "makes no arrays", "unused loop device"];
-        assert!(reasons.iter().any(|it| message.contains(it)), "{message}");
+        assert!(reasons.iter().any(|reason| message.contains(reason)), "{message}");
     }
     workspace.nothing_is_left();
 }

@@ -210,8 +210,11 @@ fn our_file_counts_equal_those_of_the_servers_views() {
         let (ours, theirs) = (since(&after.0, &before.0), since(&after.1, &before.1));
         // From 17 on, an SLRU's pages are found in a bank, and this load finds them all.
         let may_be_none = |name: &str| major >= 17 && name == "slru_read";
-        let absent: Vec<&String> =
-            theirs.iter().filter(|it| *it.1 == 0.0 && !may_be_none(it.0)).map(|it| it.0).collect();
+        let absent: Vec<&String> = theirs
+            .iter()
+            .filter(|their| *their.1 == 0.0 && !may_be_none(their.0))
+            .map(|it| it.0)
+            .collect();
         if absent.is_empty() {
             break (ours, theirs);
         }

@@ -253,7 +253,7 @@ struct Log {
 }
 
 impl Log {
-    fn of(cluster: &Cluster) -> Self {
+    fn open(cluster: &Cluster) -> Self {
         let file = BufReader::new(File::open(cluster.log_path()).unwrap());
         Self { file, last: VecDeque::new(), killed: 0, deadlocks: 0, cancelled: 0 }
     }
@@ -330,7 +330,7 @@ fn under_stress(changes: u64, seed: u64) -> String {
     ];
     let loads = [("TPC-B", Load::TpcB), ("deadlocks", deadlocks())];
     let runs = [AtomicU64::new(0), AtomicU64::new(0)];
-    let mut log = Log::of(&stress.cluster);
+    let mut log = Log::open(&stress.cluster);
     let kills = std::thread::scope(|scope| {
         for worker in &workers {
             let (stress, rng) = (&stress, StdRng::seed_from_u64(rng.random()));

@@ -28,7 +28,7 @@ const ROUNDS: usize = 4;
 type Rests = BTreeMap<i32, (f64, f64)>;
 
 /// Writes and bytes.
-type Sum = (u64, u64);
+type WritesAndBytes = (u64, u64);
 
 /// A write, by strace.
 #[derive(Debug)]
@@ -45,8 +45,8 @@ struct Sync {
     path: PathBuf,
     /// When it began.
     at: f64,
-    min: Sum,
-    max: Sum,
+    min: WritesAndBytes,
+    max: WritesAndBytes,
     /// Those of the writes so far that other processes made.
     others: u64,
 }
@@ -88,7 +88,7 @@ fn theirs(calls: &[Call], places: &FileKinds, rests: &[Rests]) -> BTreeMap<i32, 
                 }
                 let all = writes.get(&path).map_or(&[][..], Vec::as_slice);
                 let sum = |wanted: &dyn Fn(&Write) -> bool| {
-                    let add = |sum: Sum, write: &Write| (sum.0 + 1, sum.1 + write.bytes);
+                    let add = |sum: WritesAndBytes, write: &Write| (sum.0 + 1, sum.1 + write.bytes);
                     all.iter().filter(|write| wanted(write)).fold((0, 0), add)
                 };
                 let min = sum(&|write| write.pid == call.pid || write.counted <= taken);
@@ -103,7 +103,7 @@ fn theirs(calls: &[Call], places: &FileKinds, rests: &[Rests]) -> BTreeMap<i32, 
 }
 
 /// "sync: 0.000 s, after 2 writes of 16384 bytes: base/5/16384"
-fn parse(text: &str) -> Option<(Sum, &str)> {
+fn parse(text: &str) -> Option<(WritesAndBytes, &str)> {
     let rest = text.strip_prefix("sync: ")?;
     let (what, path) = rest.split_once(" s").and_then(|(_, rest)| rest.split_once(": "))?;
     let Some(what) = what.strip_prefix(", after ") else { return Some(((0, 0), path)) };
@@ -138,7 +138,7 @@ fn a_sync_event_counts_all_writes_since_the_previous_sync() {
     ]);
     let cluster = support::start(server);
     let space = storage::fill(&cluster);
-    let places = FileKinds::of(&cluster, space);
+    let places = FileKinds::new(&cluster, space);
     let mut other = cluster.connect().unwrap();
     other.batch_execute("checkpoint").unwrap();
     let segment = Segment::open(&support::segment(&cluster)).unwrap();
@@ -185,7 +185,7 @@ fn a_sync_event_counts_all_writes_since_the_previous_sync() {
 
     let lost = segment.event_count().unwrap() - begun - events.len() as u64;
     assert_eq!(lost, 0, "of {} events", events.len());
-    let mut ours: BTreeMap<i32, Vec<(Sum, PathBuf)>> = BTreeMap::new();
+    let mut ours: BTreeMap<i32, Vec<(WritesAndBytes, PathBuf)>> = BTreeMap::new();
     for event in events.iter().filter(|event| event.kind == EventKind::Slow) {
         let Some((sum, path)) = parse(&event.text) else { continue };
         ours.entry(event.pid).or_default().push((sum, places.data.join(path)));
@@ -194,7 +194,7 @@ fn a_sync_event_counts_all_writes_since_the_previous_sync() {
     // In the order in which a file's syncs began, the sums of ours are within strace's bounds.
     let theirs = theirs(&calls, &places, &rests);
     let mut wrong = Vec::new();
-    let mut taken: HashMap<&PathBuf, Vec<(Sum, &Sync)>> = HashMap::new();
+    let mut taken: HashMap<&PathBuf, Vec<(WritesAndBytes, &Sync)>> = HashMap::new();
     for (pid, syncs) in &theirs {
         let reported = ours.get(pid).map_or(&[][..], Vec::as_slice);
         // The last sync of a process may be missing: it is reported at the process's next wait.

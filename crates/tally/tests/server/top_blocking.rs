@@ -7,7 +7,7 @@ use crate::support::row_lock::{server, session, UPDATE};
 use crate::support::tmux::Tmux;
 use crate::support::top::Top;
 use crate::support::{eventually, output, segment, tally};
-use live::backend::{send, Deed, SessionId};
+use live::backend::{send, SessionAction, SessionId};
 use postgres::Client;
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
@@ -225,10 +225,10 @@ fn a_request_reaches_only_the_session_and_the_server_that_were_shown() {
     let (mut client, pid) = forgetful(&cluster);
     let segment = segment::Segment::open(&segment(&cluster)).unwrap();
     let claims = segment.claims().unwrap();
-    let claim = claims.iter().find(|it| it.pid == pid).unwrap();
+    let claim = claims.iter().find(|claim| claim.pid == pid).unwrap();
     let shown = SessionId { pid, slot: claim.slot, generation: claim.generation };
     let send = |shown, target: &str| {
-        send(Deed::Terminate, shown, &segment, Some(target)).unwrap_err().to_string()
+        send(SessionAction::Terminate, shown, &segment, Some(target)).unwrap_err().to_string()
     };
     // A later owner of the slot, whose process has the same pid.
     let later = SessionId { generation: shown.generation + 1, ..shown };

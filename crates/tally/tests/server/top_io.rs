@@ -59,7 +59,7 @@ fn work(cluster: &Cluster) {
     one.batch_execute("checkpoint").unwrap();
 }
 
-fn of<'v>(interval: &'v Value, list: &str, wanted: &[(&str, &str)]) -> Vec<&'v Value> {
+fn rows_where<'v>(interval: &'v Value, list: &str, wanted: &[(&str, &str)]) -> Vec<&'v Value> {
     let rows = interval[list].as_array().unwrap().iter();
     rows.filter(|row| wanted.iter().all(|(name, text)| row[*name] == *text)).collect()
 }
@@ -96,7 +96,7 @@ fn file_operations_are_shown_with_commits_checkpoint_and_devices() {
     }
 
     let total = |list: &str, wanted: &[(&str, &str)], name: &str| -> f64 {
-        intervals.iter().map(|interval| sum(&of(interval, list, wanted), name)).sum()
+        intervals.iter().map(|interval| sum(&rows_where(interval, list, wanted), name)).sum()
     };
     let commits = |name: &str| -> u64 {
         intervals.iter().map(|interval| interval["commits"][name].as_u64().unwrap()).sum()
@@ -177,7 +177,9 @@ fn file_operations_are_shown_with_commits_checkpoint_and_devices() {
 
 /// How many checkpoints have ended.
 fn ended(intervals: &[Value]) -> u64 {
-    let counts = intervals.iter().map(|it| it["checkpoints"]["total"]["count"].as_u64().unwrap());
+    let counts = intervals
+        .iter()
+        .map(|interval| interval["checkpoints"]["total"]["count"].as_u64().unwrap());
     counts.sum()
 }
 

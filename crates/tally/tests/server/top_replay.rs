@@ -40,7 +40,7 @@ fn recording() -> (TempDir, PathBuf, Interval) {
     let (gaps, events) = (vec![gap], vec![event]);
     maker.writer.push(Batch { gaps, events, ..Batch::default() }).unwrap();
     maker.seconds(30);
-    let sum = Interval::of(maker.sum.as_ref().unwrap());
+    let sum = Interval::from_frame(maker.sum.as_ref().unwrap());
     maker.writer.close().unwrap();
     (folder, path, sum)
 }

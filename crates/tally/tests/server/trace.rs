@@ -128,7 +128,7 @@ impl Drop for Tracer {
     }
 }
 
-fn of<'l>(lines: &'l [Value], what: &str) -> Vec<&'l Value> {
+fn lines_about<'l>(lines: &'l [Value], what: &str) -> Vec<&'l Value> {
     lines.iter().filter(|line| line["what"] == what).collect()
 }
 
@@ -137,7 +137,7 @@ type Operation = (String, String, u64);
 
 /// Of the trace.
 fn traced(lines: &[Value]) -> Vec<Operation> {
-    let waits = of(lines, "wait").into_iter().filter(|line| line["block"].is_u64());
+    let waits = lines_about(lines, "wait").into_iter().filter(|line| line["block"].is_u64());
     waits
         .map(|line| {
             let text = |key: &str| line[key].as_str().unwrap().to_string();
@@ -198,7 +198,7 @@ fn reads_and_writes_are_those_of_strace_in_order_and_all_time_is_the_ledgers() {
     let calls = strace.map(Strace::stop);
     let lines = tracer.stop(&cluster);
 
-    let sums = of(&lines, "sums");
+    let sums = lines_about(&lines, "sums");
     assert_eq!(sums.len(), 1);
     assert_eq!(sums[0]["records_lost"], 0, "{}", sums[0]);
     assert_eq!(sums[0]["equals_ledger"], true, "{}", sums[0]);
@@ -207,18 +207,18 @@ fn reads_and_writes_are_those_of_strace_in_order_and_all_time_is_the_ledgers() {
 
     // Times only go forward, wait by wait.
     let mut at = None;
-    for wait in of(&lines, "wait") {
+    for wait in lines_about(&lines, "wait") {
         let ns = wait["ns"].as_i64().unwrap();
         // Rounded to nanoseconds.
         assert!(at.is_none_or(|at: i64| ns >= at - 1), "{wait}");
         at = Some(ns + wait["length_ns"].as_i64().unwrap());
     }
-    let statements: Vec<&Value> = of(&lines, "step");
+    let statements: Vec<&Value> = lines_about(&lines, "step");
     let runs = statements.iter().filter(|step| step["name"] == "run").count();
     assert!(runs >= 6, "{runs}");
     assert!(statements.iter().any(|step| step["rows"] == 10_000), "the inserted rows");
-    assert!(of(&lines, "commit").len() >= 3);
-    for message in of(&lines, "message") {
+    assert!(lines_about(&lines, "commit").len() >= 3);
+    for message in lines_about(&lines, "message") {
         assert_eq!(message["message"], "Query", "{message}");
     }
 
@@ -263,11 +263,11 @@ fn reads_of_a_join_are_charged_to_the_scan_that_makes_them() {
     let lines = tracer.stop(&cluster);
 
     let name = |node: &Value| -> String {
-        let named = of(&lines, "node").into_iter().rev().find(|it| it["node"] == *node);
+        let named = lines_about(&lines, "node").into_iter().rev().find(|it| it["node"] == *node);
         named.map_or(String::new(), |it| it["name"].as_str().unwrap().to_string())
     };
     let mut reads: BTreeMap<(String, String), u64> = BTreeMap::new();
-    for wait in of(&lines, "wait") {
+    for wait in lines_about(&lines, "wait") {
         let file = wait["file"].as_str().unwrap_or("");
         if wait["operation"] == "read" && (file == a || file == b) {
             *reads.entry((name(&wait["node"]), file.to_string())).or_default() += 1;
@@ -279,12 +279,12 @@ fn reads_of_a_join_are_charged_to_the_scan_that_makes_them() {
     assert_eq!(reads.len(), 2, "{reads:?}");
     if let Some(calls) = calls {
         let theirs = witnessed(&calls, cluster.data_dir());
-        let count = |file: &str| theirs.iter().filter(|it| it.1 == file).count() as u64;
+        let count = |file: &str| theirs.iter().filter(|their| their.1 == file).count() as u64;
         assert!(count(&a) > 500 && count(&b) > 1000, "{} {}", count(&a), count(&b));
         assert_eq!((of_scan("a", &a), of_scan("b", &b)), (count(&a), count(&b)));
     }
     let rows = |node: &str| {
-        let ends = of(&lines, "node end").into_iter().rev();
+        let ends = lines_about(&lines, "node end").into_iter().rev();
         ends.filter(|end| name(&end["node"]) == node).map(|end| end["rows"].as_u64()).next()
     };
     assert_eq!(rows("Seq Scan on a"), Some(Some(20_000)));
@@ -315,10 +315,11 @@ fn parallel_workers_have_traces_of_their_own() {
         Tracer::start(&cluster, &[&pid.to_string(), "--json", "--nodes"]).wait_for(&mut client);
     client.batch_execute("select count(*) from a").unwrap();
     let lines = tracer.stop(&cluster);
-    let traces = of(&lines, "trace");
-    let workers = traces.iter().filter(|it| it["leader_pid"].as_i64() == Some(i64::from(pid)));
+    let traces = lines_about(&lines, "trace");
+    let workers =
+        traces.iter().filter(|trace| trace["leader_pid"].as_i64() == Some(i64::from(pid)));
     assert_eq!((traces.len(), workers.count()), (3, 2), "{traces:?}");
-    let reads = of(&lines, "wait").into_iter().filter(|it| it["file"] == file.as_str());
+    let reads = lines_about(&lines, "wait").into_iter().filter(|it| it["file"] == file.as_str());
     let mut blocks: Vec<u64> = reads
         .filter(|it| it["operation"] == "read")
         .map(|it| {
@@ -332,7 +333,7 @@ fn parallel_workers_have_traces_of_their_own() {
     blocks.dedup();
     // Some are in the shared buffers still.
     assert!(read > pages as usize / 2 && read == blocks.len(), "{read} reads of {pages} pages");
-    for sums in of(&lines, "sums") {
+    for sums in lines_about(&lines, "sums") {
         assert_ne!(sums["equals_ledger"], false, "{sums}");
     }
 }
@@ -364,10 +365,11 @@ fn cursors_outlive_the_trace_and_errors_leave_no_node_behind() {
     client.batch_execute("fetch 10 from kept; select count(*) from b; commit").unwrap();
     client.batch_execute("fetch 10 from kept; close kept; select count(*) from b").unwrap();
     let lines = tracer.stop(&cluster);
-    let waits = of(&lines, "wait");
-    let reads = waits.iter().filter(|it| it["activity"] == "IO:DataFileRead");
+    let waits = lines_about(&lines, "wait");
+    let reads = waits.iter().filter(|wait| wait["activity"] == "IO:DataFileRead");
     assert!(reads.filter(|it| it["node"].is_u64()).count() > 2_000);
-    let idle: Vec<_> = waits.iter().filter(|it| it["activity"] == "Client:ClientRead").collect();
+    let idle: Vec<_> =
+        waits.iter().filter(|wait| wait["activity"] == "Client:ClientRead").collect();
     // A message that is there already is not waited for.
     assert!(idle.len() > 1 && idle.iter().all(|it| it["node"].is_null()), "{idle:?}");
     assert!(!cluster.log().contains("terminated by signal"));
@@ -383,7 +385,7 @@ fn a_server_that_stops_ends_the_trace_with_an_error() {
     let errors = std::fs::read_to_string(tracer.output.with_file_name("errors")).unwrap();
     assert!(errors.contains("the server has stopped or was restarted"), "{errors}");
     // What it did until then is there.
-    assert_eq!(of(&tracer.lines(), "sums").len(), 1);
+    assert_eq!(lines_about(&tracer.lines(), "sums").len(), 1);
 }
 
 #[test]
@@ -398,15 +400,16 @@ fn what_was_overwritten_before_it_was_read_is_counted() {
     tracer.signal(Signal::CONT);
     client.batch_execute("select 4711").unwrap();
     let lines = tracer.stop(&cluster);
-    let lost: u64 = of(&lines, "lost").iter().map(|line| line["records"].as_u64().unwrap()).sum();
-    let sums = of(&lines, "sums");
+    let lost: u64 =
+        lines_about(&lines, "lost").iter().map(|line| line["records"].as_u64().unwrap()).sum();
+    let sums = lines_about(&lines, "sums");
     assert!(lost > 10_000, "{lost}");
     assert_eq!(sums[0]["records_lost"].as_u64(), Some(lost));
     assert_ne!(sums[0]["equals_ledger"], false, "{}", sums[0]);
     // It goes on after that.
     let after = lines.iter().rposition(|line| line["what"] == "lost").unwrap();
-    assert!(of(&lines[after..], "statement").iter().any(|it| it["query"] == "select $1"));
-    assert!(!of(&lines[after..], "message").is_empty());
+    assert!(lines_about(&lines[after..], "statement").iter().any(|it| it["query"] == "select $1"));
+    assert!(!lines_about(&lines[after..], "message").is_empty());
 }
 
 #[test]
@@ -429,15 +432,17 @@ fn errors_and_locks_are_named() {
     holder.batch_execute("commit").unwrap();
     drop(waits.join().unwrap());
     let lines = tracer.stop(&cluster);
-    assert!(of(&lines, "step").iter().any(|step| step["name"] == "run" && step["failed"] == true));
+    assert!(lines_about(&lines, "step")
+        .iter()
+        .any(|step| step["name"] == "run" && step["failed"] == true));
     let locks: Vec<&Value> =
-        of(&lines, "wait").into_iter().filter(|wait| wait["lock"].is_string()).collect();
+        lines_about(&lines, "wait").into_iter().filter(|wait| wait["lock"].is_string()).collect();
     assert_eq!(locks.len(), 1, "{locks:?}");
     assert_eq!(locks[0]["activity"], "Lock:transactionid");
     assert_eq!(locks[0]["mode"], "ShareLock");
     assert_eq!(locks[0]["blockers"][0].as_i64(), Some(i64::from(holder_pid)));
     // Its client has left: the trace is over.
-    assert_eq!(of(&lines, "sums").len(), 1);
+    assert_eq!(lines_about(&lines, "sums").len(), 1);
 }
 
 #[test]
@@ -469,7 +474,7 @@ fn a_killed_reader_leaves_nothing_running_and_another_one_takes_its_ring() {
         false
     });
     let lines = other.unwrap().stop(&cluster);
-    assert!(!of(&lines, "message").is_empty());
+    assert!(!lines_about(&lines, "message").is_empty());
     // The level word is as it was.
     let file = std::fs::read(segment(&cluster)).unwrap();
     assert_eq!(u32::from_ne_bytes(file[1024..1028].try_into().unwrap()) & 0xFF, 1);
@@ -487,7 +492,7 @@ fn a_killed_session_ends_the_trace() {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     eventually("it ends", || tracer.child.try_wait().unwrap().is_some());
     let lines = tracer.lines();
-    assert_ne!(of(&lines, "sums")[0]["equals_ledger"], false);
+    assert_ne!(lines_about(&lines, "sums")[0]["equals_ledger"], false);
     eventually("the server is back", || cluster.connect().is_ok());
 }
 
@@ -545,14 +550,16 @@ fn sessions_are_chosen_by_name_and_messages_by_length() {
         client.batch_execute("select 1").unwrap();
     }
     let lines = tracer.stop(&cluster);
-    let pids: Vec<i64> = of(&lines, "trace").iter().map(|it| it["pid"].as_i64().unwrap()).collect();
+    let pids: Vec<i64> =
+        lines_about(&lines, "trace").iter().map(|it| it["pid"].as_i64().unwrap()).collect();
     assert_eq!(pids, [i64::from(pid)]);
     // Those that waited for a CPU may be among them, but none that was fast.
     let lengths = |what| -> Vec<i64> {
-        of(&lines, what).iter().map(|it| it["length_ns"].as_i64().unwrap()).collect()
+        lines_about(&lines, what).iter().map(|it| it["length_ns"].as_i64().unwrap()).collect()
     };
     assert!(lengths("message").iter().all(|length| *length >= 500_000_000), "{lines:#?}");
-    let sleeps = of(&lines, "wait").into_iter().filter(|it| it["activity"] == "Timeout:PgSleep");
+    let sleeps =
+        lines_about(&lines, "wait").into_iter().filter(|it| it["activity"] == "Timeout:PgSleep");
     assert_eq!(sleeps.count(), 1, "{lines:#?}");
 }
 
@@ -774,7 +781,7 @@ fn a_page_has_the_lines_and_every_key_of_them_is_documented() {
     let document = include_str!("../../../../docs/reference-json.md");
     let document = document.split("# The JSON of `tally trace`").nth(1).unwrap();
     let document = document.split("\n# ").next().unwrap();
-    let accounts = of(lines, "sums")[0]["accounts"].as_array().unwrap();
+    let accounts = lines_about(lines, "sums")[0]["accounts"].as_array().unwrap();
     for field in lines.iter().chain(accounts).flat_map(|line| line.as_object().unwrap().keys()) {
         assert!(
             document.contains(&format!("`{field}`")),
@@ -793,7 +800,7 @@ fn a_page_has_the_lines_and_every_key_of_them_is_documented() {
         "node end",
         "context",
     ] {
-        assert!(!of(lines, what).is_empty(), "{what}");
+        assert!(!lines_about(lines, what).is_empty(), "{what}");
         assert!(document.contains(&format!("`{what}`")), "{what} is not in docs/reference-json.md");
     }
     assert!(page.contains("ACTIVITY") && page.contains("PLAN NODE"), "the sums are missing");
@@ -821,12 +828,15 @@ fn a_loop_over_a_million_rows_is_whole_or_counts_what_was_lost_and_takes_bounded
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kb: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
     assert!(kb < 300_000, "{kb} kB");
-    let sums = of(&lines, "sums");
+    let sums = lines_about(&lines, "sums");
     assert_ne!(sums[0]["equals_ledger"], false, "{}", sums[0]);
     let lost = sums[0]["records_lost"].as_u64().unwrap();
-    let reported: u64 = of(&lines, "lost").iter().map(|it| it["records"].as_u64().unwrap()).sum();
+    let reported: u64 =
+        lines_about(&lines, "lost").iter().map(|it| it["records"].as_u64().unwrap()).sum();
     assert_eq!(reported, lost);
-    let runs = of(&lines, "step").into_iter().filter(|it| it["name"] == "run" && it["depth"] != 0);
+    let runs = lines_about(&lines, "step")
+        .into_iter()
+        .filter(|it| it["name"] == "run" && it["depth"] != 0);
     let runs = runs.count() as u64;
     // The cursor fetches 10 rows first, then 50 each.
     let all = 20_000 + 1 + 1_000_000_u64.div_ceil(50);

@@ -93,7 +93,7 @@ impl Session {
         let client = &mut self.client;
         let messages = self.stepped.during(|| client.simple_query(sql), stopped);
         let messages = messages.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        let rows = messages.iter().filter_map(|it| match it {
+        let rows = messages.iter().filter_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.get(row.len() - 1).map(String::from),
             _ => None,
         });
@@ -210,7 +210,7 @@ fn it_may_end_in_each_call_of_a_function_that_writes_it() {
     let Some(mut session) = Session::start() else { return };
     let functions = session.functions();
     let armed = session.arm();
-    session.stepped.stop_at(functions.iter().map(|it| it.address));
+    session.stepped.stop_at(functions.iter().map(|function| function.address));
     let mut called = BTreeMap::new();
     session.execute(STATEMENTS, |_, address| *called.entry(address).or_insert(0) += 1);
     drop(armed);
@@ -234,9 +234,12 @@ fn it_may_end_in_each_call_of_a_function_that_writes_it() {
 fn it_may_end_before_each_instruction_that_writes_it() {
     let Some(mut session) = Session::start() else { return };
     let functions = session.functions();
-    let entries: Vec<u64> = functions.iter().map(|it| it.address).collect();
-    let writes =
-        |at: u64| functions.iter().any(|it| (it.address..it.address + it.size).contains(&at));
+    let entries: Vec<u64> = functions.iter().map(|function| function.address).collect();
+    let writes = |at: u64| {
+        functions
+            .iter()
+            .any(|function| (function.address..function.address + function.size).contains(&at))
+    };
     session.stepped.stop_at(entries);
     let armed = session.arm();
     let mut instructions = BTreeSet::new();

@@ -16,7 +16,7 @@ fn spans(log: &Path, statement: &str) -> u64 {
     // The order of attributes differs from run to run.
     let attributes = [",", "}"].map(|end| format!("db.statement={statement}{end}"));
     let spans = text.lines().filter(|line| line.contains("LoggingSpanExporter"));
-    spans.filter(|line| attributes.iter().any(|it| line.contains(it))).count() as u64
+    spans.filter(|line| attributes.iter().any(|attribute| line.contains(attribute))).count() as u64
 }
 
 fn check_spans(log: &Path, halves: u64) {

@@ -78,7 +78,7 @@ impl Profile {
 }
 
 fn sum(stacks: &HashMap<Vec<String>, f64>, wanted: impl Fn(&[String]) -> bool) -> f64 {
-    stacks.iter().filter(|it| wanted(it.0)).map(|it| it.1).sum()
+    stacks.iter().filter(|stack| wanted(stack.0)).map(|it| it.1).sum()
 }
 
 /// Whether these functions are in the stack in this order, the innermost first.

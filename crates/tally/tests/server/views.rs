@@ -314,7 +314,7 @@ fn no_view_is_expected_to_cost_so_much_that_it_is_compiled() {
             for client in [Some(&mut owner), readable.then_some(&mut watcher)].into_iter().flatten()
             {
                 let messages = client.simple_query(&sql).unwrap();
-                let plan = messages.iter().find_map(|it| match it {
+                let plan = messages.iter().find_map(|message| match message {
                     postgres::SimpleQueryMessage::Row(row) => row.get(0),
                     _ => None,
                 });

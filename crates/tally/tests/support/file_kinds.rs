@@ -17,7 +17,7 @@ pub struct FileKinds {
 
 impl FileKinds {
     /// Of a server with one tablespace, `elsewhere`.
-    pub fn of(cluster: &Cluster, space: PathBuf) -> Self {
+    pub fn new(cluster: &Cluster, space: PathBuf) -> Self {
         let sql = "select t.oid::text, d.oid::text from pg_tablespace t, pg_database d \
                    where spcname = 'elsewhere' and datname = current_database()";
         let row = cluster.connect().unwrap().query_one(sql, &[]).unwrap();

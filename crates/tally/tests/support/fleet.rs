@@ -92,13 +92,14 @@ pub const RECORDINGS: [(&str, u32); 2] = [("pgbench-2-clients", 2), ("pgbench-4-
 /// Two recordings of pgbench, of the last two hours.
 pub fn fleet() -> &'static Fleet {
     static FLEET: OnceLock<Fleet> = OnceLock::new();
-    FLEET
-        .get_or_init(|| Fleet::of(RECORDINGS.map(|(name, _)| Fixture::begun_at(name, recent_us()))))
+    FLEET.get_or_init(|| {
+        Fleet::new(RECORDINGS.map(|(name, _)| Fixture::begun_at(name, recent_us())))
+    })
 }
 
 impl Fleet {
     /// Where the files of these lie as those of two hosts.
-    pub fn of(recordings: [Fixture; 2]) -> Fleet {
+    pub fn new(recordings: [Fixture; 2]) -> Fleet {
         let recordings = recordings.map(Fixture::with_files);
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("fleet");

@@ -111,7 +111,10 @@ impl Collector {
     /// All log records.
     pub fn records(&self) -> Vec<Value> {
         let requests = self.requests("logs.json");
-        requests.iter().flat_map(|it| list(it, "resourceLogs", "scopeLogs", "logRecords")).collect()
+        requests
+            .iter()
+            .flat_map(|request| list(request, "resourceLogs", "scopeLogs", "logRecords"))
+            .collect()
     }
 
     /// All spans.
@@ -143,7 +146,10 @@ fn list(request: &Value, resources: &str, scopes: &str, items: &str) -> Vec<Valu
 
 /// The spans of requests.
 pub fn spans(requests: &[Value]) -> Vec<Value> {
-    requests.iter().flat_map(|it| list(it, "resourceSpans", "scopeSpans", "spans")).collect()
+    requests
+        .iter()
+        .flat_map(|request| list(request, "resourceSpans", "scopeSpans", "spans"))
+        .collect()
 }
 
 /// An attribute's value as text.
@@ -202,7 +208,7 @@ impl Scripted {
     pub fn start(path: &'static str, answers: &[&str]) -> Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let mut answers: Vec<String> = answers.iter().map(|it| it.to_string()).collect();
+        let mut answers: Vec<String> = answers.iter().map(|answer| answer.to_string()).collect();
         answers.reverse();
         let answers = Arc::new(Mutex::new(answers));
         let (sender, got) = channel();

@@ -13,7 +13,7 @@ pub trait OfProcess: Ord + Clone {
     /// The process id, or `ENDED`.
     fn pid(&self) -> i32;
     /// The same counter of another process.
-    fn of(&self, pid: i32) -> Self;
+    fn of_process(&self, pid: i32) -> Self;
 }
 
 impl OfProcess for (i32, String) {
@@ -21,7 +21,7 @@ impl OfProcess for (i32, String) {
         self.0
     }
 
-    fn of(&self, pid: i32) -> Self {
+    fn of_process(&self, pid: i32) -> Self {
         (pid, self.1.clone())
     }
 }
@@ -100,7 +100,7 @@ fn gained<K: OfProcess>(now: &Counts<K>, begun: &Counts<K>) -> Counts<K> {
     let mut then = Counts::new();
     for (key, count) in begun {
         let pid = if living.contains(&key.pid()) { key.pid() } else { ENDED };
-        *then.entry(key.of(pid)).or_default() += count;
+        *then.entry(key.of_process(pid)).or_default() += count;
     }
     let since = |(key, &count): (&K, &u64)| (key.clone(), count - get(&then, key));
     now.iter().map(since).filter(|&(_, count)| count > 0).collect()

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::fixtures::Fixture;
-use super::synthetic::{FakeServer, Sum};
+use super::synthetic::{FakeServer, WrittenTotals};
 use super::{output, tally};
 
 /// Recordings in a directory.
@@ -34,7 +34,7 @@ impl Recordings {
         self.directory.join(name)
     }
 
-    pub fn make(&self, name: &str, seconds: u64, made: &FakeServer) -> Sum {
+    pub fn make(&self, name: &str, seconds: u64, made: &FakeServer) -> WrittenTotals {
         made.write(&self.path(name), seconds, |_, _| {})
     }
 

@@ -66,15 +66,20 @@ impl Serving {
     ) -> Serving {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
         command.envs(environment.iter().copied()).stderr(std::fs::File::create(messages).unwrap());
-        Self::of(command, target, "none", arguments)
+        Self::start_command(command, target, "none", arguments)
     }
 
     fn by(command: Command, cluster: &Cluster, listen: &str, arguments: &[&str]) -> Serving {
-        Self::of(command, cluster.data_dir().to_str().unwrap(), listen, arguments)
+        Self::start_command(command, cluster.data_dir().to_str().unwrap(), listen, arguments)
     }
 
     /// Of a target, which may be a connection string.
-    pub fn of(mut command: Command, target: &str, listen: &str, arguments: &[&str]) -> Serving {
+    pub fn start_command(
+        mut command: Command,
+        target: &str,
+        listen: &str,
+        arguments: &[&str],
+    ) -> Serving {
         command.args(["serve", target, "--json", "--listen", listen]).args(arguments);
         Self::started(command)
     }

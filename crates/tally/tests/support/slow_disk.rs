@@ -320,7 +320,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn of(bytes: &'a [u8]) -> Self {
+    fn decode(bytes: &'a [u8]) -> Self {
         let header = Self { opcode: 0, unique: 0, node: 0, body: bytes };
         let (opcode, unique, node) = (header.u32(4), header.u64(8), header.u64(16));
         Self { opcode, unique, node, body: &bytes[HEADER..] }
@@ -351,7 +351,7 @@ fn serve(mut device: File, mut folder: Folder, shared: &Shared) {
             }
             _ => return,
         };
-        let request = Request::of(&buffer[..read]);
+        let request = Request::decode(&buffer[..read]);
         // FORGET, INTERRUPT, BATCH_FORGET: nothing to answer
         if matches!(request.opcode, 2 | 36 | 42) {
             continue;

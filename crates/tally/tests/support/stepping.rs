@@ -82,7 +82,8 @@ impl Stepped {
 
     /// The library's functions for which this holds.
     pub fn functions(&self, which: impl Fn(&Function) -> bool) -> Vec<Function> {
-        let found: Vec<Function> = self.functions.iter().filter(|it| which(it)).cloned().collect();
+        let found: Vec<Function> =
+            self.functions.iter().filter(|function| which(function)).cloned().collect();
         assert!(!found.is_empty(), "the library has no such function");
         found
     }

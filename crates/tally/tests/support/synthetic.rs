@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use recording::{
-    About, Batch, FrameRow, RetentionPolicy, Series, ServerRow, SettingRow, StatRow,
-    StatementAccountRow, StatementRow, TextRow, Writer,
+    About, Batch, FrameRow, RecordedStatementRow, RetentionPolicy, Series, ServerRow, SettingRow,
+    StatRow, StatementAccountRow, TextRow, Writer,
 };
 use segment::directory::{Stat, StatKind};
 
@@ -84,7 +84,7 @@ impl Default for FakeServer {
 
 /// The totals of what was written.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Sum {
+pub struct WrittenTotals {
     pub ns: u64,
     pub commits: u64,
 }
@@ -104,7 +104,12 @@ impl FakeServer {
     }
 
     /// Writes a recording of this length to a directory; `each` may change an interval's row.
-    pub fn write(&self, to: &Path, seconds: u64, each: impl Fn(u64, &mut FrameRow)) -> Sum {
+    pub fn write(
+        &self,
+        to: &Path,
+        seconds: u64,
+        each: impl Fn(u64, &mut FrameRow),
+    ) -> WrittenTotals {
         let about = About {
             format: recording::FORMAT,
             made_by: "a test".to_string(),
@@ -130,8 +135,8 @@ impl FakeServer {
         first.settings = self.settings.iter().map(|it| self.setting(it)).collect();
         writer.push(first).unwrap();
         let mut dice = Dice(self.seed);
-        let (mut sum, mut since) = (Sum::default(), 0);
-        let mut detail = vec![Sum::default(); self.statements.len()];
+        let (mut sum, mut since) = (WrittenTotals::default(), 0);
+        let mut detail = vec![WrittenTotals::default(); self.statements.len()];
         for second in 1..=seconds {
             let number = writer.next_frame();
             let time_us = self.from_us + second as i64 * 1_000_000;
@@ -150,7 +155,7 @@ impl FakeServer {
                 batch.frames[0].detail = true;
                 let length = SECOND * (second - std::mem::replace(&mut since, second));
                 self.detail(&mut batch, length, &detail);
-                detail.fill(Sum::default());
+                detail.fill(WrittenTotals::default());
             }
             writer.push(batch).unwrap();
         }
@@ -175,7 +180,7 @@ impl FakeServer {
         (frame, time_us, is_last): (u64, i64, bool),
         dice: &mut Dice,
         each: impl FnOnce(&mut FrameRow),
-    ) -> (Batch, Sum) {
+    ) -> (Batch, WrittenTotals) {
         let commits = match (self.standby_lost, is_last) {
             (false, _) => (self.transactions * dice.around(0.1)) as u64,
             (true, false) => 0,
@@ -194,7 +199,7 @@ impl FakeServer {
             follows: 0,
         };
         let client = "client backend";
-        let mut sum = Sum { ns: 0, commits };
+        let mut sum = WrittenTotals { ns: 0, commits };
         let mut statistics = Vec::new();
         for (name, each, scatter) in &self.accounts {
             let ns = (each * commits as f64 * dice.around(*scatter)) as u64;
@@ -251,10 +256,10 @@ impl FakeServer {
     }
 
     /// Each transaction calls each statement once.
-    fn detail(&self, batch: &mut Batch, length_ns: u64, sums: &[Sum]) {
+    fn detail(&self, batch: &mut Batch, length_ns: u64, sums: &[WrittenTotals]) {
         let FrameRow { frame, time_us, .. } = batch.frames[0];
         for ((text, queryid, _), sum) in self.statements.iter().zip(sums) {
-            batch.statements.push(StatementRow {
+            batch.statements.push(RecordedStatementRow {
                 frame,
                 time_us,
                 interval_ns: length_ns,
@@ -264,7 +269,7 @@ impl FakeServer {
                 user: "app".into(),
                 calls: sum.commits,
                 exec_ns: sum.ns,
-                ..StatementRow::default()
+                ..RecordedStatementRow::default()
             });
             batch.statement_accounts.push(StatementAccountRow {
                 frame,

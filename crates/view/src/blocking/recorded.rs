@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use recording::{SessionHistoryRow, StatementTexts};
 use segment::interval::SessionRow;
 
-use super::{join, Forest, Known, Last, Wait, Waits, MODES, TYPES};
+use super::{join, Forest, Last, SessionLookup, Wait, Waits, MODES, TYPES};
 
 /// The name of a type or mode that a recording has.
 fn known(name: Option<&str>, all: &[&'static str]) -> &'static str {
@@ -30,7 +30,7 @@ impl Forest {
                 lock_type: known(row.lock_type.as_deref(), &TYPES),
                 mode: known(row.lock_mode.as_deref(), &MODES),
                 seconds: waited as f64 * 1e-9,
-                blockers: row.blockers.iter().map(|it| pid(*it)).collect(),
+                blockers: row.blockers.iter().map(|blocker| pid(*blocker)).collect(),
                 blocker_count: u16::try_from(row.blocker_count).unwrap_or(u16::MAX),
             };
             let leader = row.leader_pid.and_then(|it| i32::try_from(it).ok());
@@ -46,7 +46,7 @@ impl Forest {
             let text = texts.get(&row.statement()?).map(|it| it.text.to_string());
             Some(Last { queryid: row.queryid, text, seconds: None })
         };
-        Forest::arranged(&waits, &Known { sessions: &sessions, last: &last })
+        Forest::arranged(&waits, &SessionLookup { sessions: &sessions, last: &last })
     }
 }
 

@@ -44,7 +44,7 @@ fn in_words<S: Serializer>(kind: &EventKind, to: S) -> Result<S::Ok, S::Error> {
 pub fn rows(segment: &Segment, events: Vec<Event>) -> Result<Vec<Row>, Error> {
     let pids: Vec<i32> = events.iter().map(|event| event.pid).collect();
     let owners = if pids.is_empty() { Vec::new() } else { segment.owners(&pids)? };
-    let when = When::of(segment);
+    let when = When::from_segment(segment);
     let row = |event: Event| {
         let owner = owner_at(&owners, event.pid, event.tick).map(|owner| &*owner.identity);
         let text = |part: fn(&Identity) -> &String| {

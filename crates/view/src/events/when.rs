@@ -17,7 +17,7 @@ pub struct When {
 
 impl When {
     /// The clock of a segment's events. `None`: the segment is from another boot, so its clock is not known.
-    pub fn of(segment: &Segment) -> Option<When> {
+    pub fn from_segment(segment: &Segment) -> Option<When> {
         let mut clock = *segment.clock();
         let header = segment.header();
         if segment.is_of_this_boot() {

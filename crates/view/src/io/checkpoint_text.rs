@@ -8,8 +8,9 @@ use segment::interval::Interval;
 
 use super::files::rate;
 use super::tablespaces::Tablespaces;
-use super::{Checkpoint, Io};
+use super::Io;
 use crate::units::{clause, count, duration, percent, whole};
+use segment::event_payload::Checkpoint;
 
 /// The name of a checkpoint's reason.
 fn why(reason: &str) -> &str {
@@ -167,7 +168,7 @@ mod tests {
     fn the_last_checkpoint_is_printed_in_a_few_lines() {
         let [completed, wrote, clients] = [ENDED, WROTE, CLIENTS]
             .map(|text| Payload::of_text(EventKind::Checkpoint, text).unwrap());
-        let mut last = Checkpoint::of(&completed, Some(1000.0)).unwrap();
+        let mut last = Checkpoint::from_payload(&completed, Some(1000.0)).unwrap();
         assert_eq!(
             ended(&last, 1012.0),
             "the last ended 12 s ago, scheduled, took 27.0 s: write 26.8 s (1,234 \

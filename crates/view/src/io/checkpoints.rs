@@ -62,7 +62,7 @@ impl Checkpoints {
     pub fn note(&mut self, row: &Row) {
         let Some(payload) = &row.payload else { return };
         let (pid, time) = (row.pid, row.time);
-        if let Some(checkpoint) = Checkpoint::of(payload, time) {
+        if let Some(checkpoint) = Checkpoint::from_payload(payload, time) {
             *self = Checkpoints {
                 begun: None,
                 ended: Some(Ended { pid, checkpoint, clients: (None, None) }),

@@ -8,7 +8,7 @@ use device::{
 };
 
 use super::{DevicesUnder, Io, Tablespaces};
-use crate::rows::{accepts, left, Wish};
+use crate::rows::{accepts, left, RowOptions};
 use crate::table::field::{Field, Picked};
 use crate::table::{Cell, Row, Table, Unit};
 use crate::units::{bytes, percent, two};
@@ -39,14 +39,14 @@ fn some(names: &[String], most: usize, between: &str) -> String {
 }
 
 /// A device and its depth below a device that holds files.
-struct Line<'d> {
+struct DeviceTreeRow<'d> {
     device: &'d BlockDevice,
     depth: usize,
     holds: Vec<String>,
 }
 
 /// The devices that hold files, each followed by its component devices.
-fn lines<'d>(found: &'d Devices, names: &Tablespaces) -> Vec<Line<'d>> {
+fn lines<'d>(found: &'d Devices, names: &Tablespaces) -> Vec<DeviceTreeRow<'d>> {
     let mut holds: BTreeMap<DeviceNumber, Vec<String>> = BTreeMap::new();
     for place in &found.locations {
         for device in found.under(place) {
@@ -58,13 +58,13 @@ fn lines<'d>(found: &'d Devices, names: &Tablespaces) -> Vec<Line<'d>> {
         device: &'d BlockDevice,
         depth: usize,
         holds: &mut BTreeMap<DeviceNumber, Vec<String>>,
-        lines: &mut Vec<Line<'d>>,
+        lines: &mut Vec<DeviceTreeRow<'d>>,
     ) {
         let names = holds.remove(&device.number).unwrap_or_default();
         if lines.iter().any(|line| line.device.number == device.number) {
             return;
         }
-        lines.push(Line { device, depth, holds: names });
+        lines.push(DeviceTreeRow { device, depth, holds: names });
         for number in device.made_of.iter().chain(&device.part_of) {
             if let Some(device) = found.device(*number) {
                 below(found, device, depth + 1, holds, lines);
@@ -120,24 +120,25 @@ type F = Field<DeviceFigures>;
 
 /// The figures of a device.
 const FIELDS: &[F] = &[
-    F::new("reads", "R/S", Unit::PerSecond, |it, _| it.reads_per_second.into()),
-    F::new("read", "R MB/S", Unit::BytesPerSecond, |it, _| it.read_bytes_per_second.into()),
-    F::new("read_ms", "R MS", Unit::Number, |it, _| it.read_ms.map(two).into()),
-    F::new("writes", "W/S", Unit::PerSecond, |it, _| it.writes_per_second.into()),
-    F::new("written", "W MB/S", Unit::BytesPerSecond, |it, _| it.written_bytes_per_second.into()),
-    F::new("write_ms", "W MS", Unit::Number, |it, _| it.write_ms.map(two).into()),
-    F::new("flushes", "FLUSH/S", Unit::PerSecond, |it, _| it.flushes_per_second.into())
+    F::new("reads", "R/S", Unit::PerSecond, |row, _| row.reads_per_second.into()),
+    F::new("read", "R MB/S", Unit::BytesPerSecond, |row, _| row.read_bytes_per_second.into()),
+    F::new("read_ms", "R MS", Unit::Number, |row, _| row.read_ms.map(two).into()),
+    F::new("writes", "W/S", Unit::PerSecond, |row, _| row.writes_per_second.into()),
+    F::new("written", "W MB/S", Unit::BytesPerSecond, |row, _| row.written_bytes_per_second.into()),
+    F::new("write_ms", "W MS", Unit::Number, |row, _| row.write_ms.map(two).into()),
+    F::new("flushes", "FLUSH/S", Unit::PerSecond, |row, _| row.flushes_per_second.into())
         .expendable(2),
-    F::new("flush_ms", "FLUSH MS", Unit::Number, |it, _| it.flush_ms.map(two).into()).expendable(3),
-    F::new("queue", "QUEUE", Unit::Sessions, |it, _| it.queue_length.into()).expendable(1),
-    F::new("use", "UTIL%", Unit::Share, |it, _| (it.utilisation_percent / 100.0).into()),
+    F::new("flush_ms", "FLUSH MS", Unit::Number, |row, _| row.flush_ms.map(two).into())
+        .expendable(3),
+    F::new("queue", "QUEUE", Unit::Sessions, |row, _| row.queue_length.into()).expendable(1),
+    F::new("use", "UTIL%", Unit::Share, |row, _| (row.utilisation_percent / 100.0).into()),
 ];
 
 /// The devices and their figures; `None`: no device to show.
-pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
+pub fn table(io: &Io, wish: &RowOptions) -> Option<Table> {
     let under = io.devices.as_ref()?;
     let picked = Picked::all(FIELDS);
-    let row = |line: Line<'_>| {
+    let row = |line: DeviceTreeRow<'_>| {
         let name = format!("{}{}", "  ".repeat(line.depth), line.device.name);
         let mut cells = vec![name.as_str().into(), some(&line.holds, 3, " ").into()];
         cells.extend(match figures(under, line.device.number) {
@@ -155,7 +156,7 @@ pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
     let mut columns = vec![left("DEVICE", 0), left("HOLDS", 0)];
     columns.extend(picked.columns);
     columns.push(left("WHAT", 4));
-    (!rows.is_empty()).then(|| Table::of(columns, rows))
+    (!rows.is_empty()).then(|| Table::from_rows(columns, rows))
 }
 
 /// Paths without a device and the reason, unreadable figures, and what the server itself read and wrote.
@@ -241,9 +242,9 @@ mod tests {
     use crate::rows::Open;
     use crate::Sort;
 
-    fn wish(filter: &str) -> Wish {
+    fn wish(filter: &str) -> RowOptions {
         let filter = filter.to_string();
-        Wish { sort: Sort::Time, reverse: false, filter, idle: false, open: Open::All }
+        RowOptions { sort: Sort::Time, reverse: false, filter, idle: false, open: Open::All }
     }
 
     fn file(path: &Path, text: &str) {

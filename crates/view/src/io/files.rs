@@ -9,7 +9,7 @@ use segment::files::{FileRow, ProcessFileRow};
 use segment::interval::{Interval, Timing};
 use segment::WaitClass;
 
-use crate::rows::{accepts, by, left, sorted, Wish};
+use crate::rows::{accepts, by, left, sorted, RowOptions};
 use crate::table::field::{self, per, Field, Picked};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 
@@ -28,7 +28,7 @@ enum Class {
 }
 
 impl Class {
-    fn of(operation: &str) -> Class {
+    fn from_operation(operation: &str) -> Class {
         match operation {
             "read" => Class::Read,
             "write" | "extend" => Class::Write,
@@ -51,25 +51,25 @@ type F = Field<FileRow>;
 
 /// The columns of operations on files.
 pub const FIELDS: &[F] = &[
-    F::new("file", "File", Unit::Text, |it, _| (&it.file).into()),
-    F::new("tablespace", "Tablespace", Unit::Text, |it, _| it.tablespace.as_ref().into()),
-    F::new("operation", "Operation", Unit::Text, |it, _| (&it.operation).into()),
-    F::new("seconds", "Time", Unit::Seconds, |it, _| it.timing.seconds.into()),
-    F::new("sessions", "s/s", Unit::Sessions, |it, s| per(it.timing.seconds, s)),
-    F::new("count", "Count", Unit::Count, |it, _| it.timing.count.into()),
-    F::new("per_second", "Rate", Unit::PerSecond, |it, s| field::rate(it.timing.count, s)),
-    F::new("mean_seconds", "Mean", Unit::Seconds, |it, _| it.timing.mean_seconds.into()),
-    F::new("p50_seconds", "p50", Unit::Seconds, |it, _| it.timing.p50_seconds.into()),
-    F::new("p95_seconds", "p95", Unit::Seconds, |it, _| it.p95_seconds.into()),
-    F::new("p99_seconds", "p99", Unit::Seconds, |it, _| it.timing.p99_seconds.into()),
-    F::new("max_seconds", "Max", Unit::Seconds, |it, _| it.timing.max_seconds.into()),
-    F::new("bytes", "Bytes", Unit::Bytes, |it, _| it.bytes.into()),
-    F::new("bytes_per_second", "Bytes a second", Unit::BytesPerSecond, |it, s| {
-        field::rate(it.bytes, s)
+    F::new("file", "File", Unit::Text, |row, _| (&row.file).into()),
+    F::new("tablespace", "Tablespace", Unit::Text, |row, _| row.tablespace.as_ref().into()),
+    F::new("operation", "Operation", Unit::Text, |row, _| (&row.operation).into()),
+    F::new("seconds", "Time", Unit::Seconds, |row, _| row.timing.seconds.into()),
+    F::new("sessions", "s/s", Unit::Sessions, |row, s| per(row.timing.seconds, s)),
+    F::new("count", "Count", Unit::Count, |row, _| row.timing.count.into()),
+    F::new("per_second", "Rate", Unit::PerSecond, |row, s| field::rate(row.timing.count, s)),
+    F::new("mean_seconds", "Mean", Unit::Seconds, |row, _| row.timing.mean_seconds.into()),
+    F::new("p50_seconds", "p50", Unit::Seconds, |row, _| row.timing.p50_seconds.into()),
+    F::new("p95_seconds", "p95", Unit::Seconds, |row, _| row.p95_seconds.into()),
+    F::new("p99_seconds", "p99", Unit::Seconds, |row, _| row.timing.p99_seconds.into()),
+    F::new("max_seconds", "Max", Unit::Seconds, |row, _| row.timing.max_seconds.into()),
+    F::new("bytes", "Bytes", Unit::Bytes, |row, _| row.bytes.into()),
+    F::new("bytes_per_second", "Bytes a second", Unit::BytesPerSecond, |row, s| {
+        field::rate(row.bytes, s)
     }),
-    F::new("sequential_share", "Sequential", Unit::Share, |it, _| it.sequential_share().into())
+    F::new("sequential_share", "Sequential", Unit::Share, |row, _| row.sequential_share().into())
         .help("started where the previous one on the same descriptor ended"),
-    F::new("failed", "Failed", Unit::Count, |it, _| it.failed.into()),
+    F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into()),
 ];
 
 /// The columns of each class of operations.
@@ -94,7 +94,7 @@ fn cells(
     rows: &[&FileRow],
     interval: &Interval,
 ) -> Vec<Cell> {
-    let of_class = rows.iter().filter(|row| Class::of(&row.operation) == *class);
+    let of_class = rows.iter().filter(|row| Class::from_operation(&row.operation) == *class);
     let sum = FileRow::sum(&of_class.copied().collect::<Vec<_>>(), interval.clock.ticks_per_second);
     match sum.timing.count {
         // Cells without operations stay empty, so that a file's use stands out.
@@ -104,7 +104,7 @@ fn cells(
 }
 
 /// Kinds of file and, opened, their operations.
-pub fn files(interval: &Interval, wish: &Wish) -> Table {
+pub fn files(interval: &Interval, wish: &RowOptions) -> Table {
     let classes = CLASSES.map(|(class, keys)| (class, Picked::of_pane(FIELDS, keys)));
     let all = Picked::of_pane(FIELDS, "max_seconds:3, sessions:2, failed:11");
     let mut groups: BTreeMap<String, Vec<&FileRow>> = BTreeMap::new();
@@ -127,7 +127,7 @@ pub fn files(interval: &Interval, wish: &Wish) -> Table {
         let mut row = vec![shown.into()];
         row.extend(classes.iter().flat_map(|class| cells(class, rows, interval)));
         row.extend(all.cells(sum, interval.instrumented_seconds));
-        let tone = if sum.failed > 0 { Tone::of(WaitClass::Lock) } else { Tone::IO };
+        let tone = if sum.failed > 0 { Tone::from_class(WaitClass::Lock) } else { Tone::IO };
         Row { tone, branches, ..Row::new(key, row) }
     };
     let mut rows = Vec::new();
@@ -146,18 +146,18 @@ pub fn files(interval: &Interval, wish: &Wish) -> Table {
     let mut columns = vec![left("FILES", 0)];
     columns.extend(classes.iter().flat_map(|(_, picked)| picked.columns.iter().cloned()));
     columns.extend(all.columns);
-    Table::of(columns, rows)
+    Table::from_rows(columns, rows)
 }
 
 /// The operations of one class by processes of one kind.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct FileClassSum {
     count: u64,
     bytes: u64,
     seconds: f64,
 }
 
-impl Sum {
+impl FileClassSum {
     fn add(&mut self, row: &ProcessFileRow) {
         self.count = self.count.saturating_add(row.count);
         self.bytes = self.bytes.saturating_add(row.bytes);
@@ -170,15 +170,15 @@ impl Sum {
 }
 
 /// File operations by kind of process; WAL writes have their own columns.
-pub fn processes(interval: &Interval, wish: &Wish) -> Table {
+pub fn processes(interval: &Interval, wish: &RowOptions) -> Table {
     const READ: usize = Class::Read as usize;
     const WRITE: usize = Class::Write as usize;
     const SYNC: usize = Class::Sync as usize;
     const OTHER: usize = Class::Other as usize;
-    let mut groups: BTreeMap<&str, ([Sum; 4], u64, Timing)> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, ([FileClassSum; 4], u64, Timing)> = BTreeMap::new();
     for row in interval.file_processes.iter().filter(|row| accepts(wish, &[&row.process])) {
         let (sums, wal, all) = groups.entry(&row.process).or_default();
-        let class = Class::of(&row.operation);
+        let class = Class::from_operation(&row.operation);
         sums[class as usize].add(row);
         if class == Class::Write && &*row.file == "wal" {
             *wal = wal.saturating_add(row.bytes);
@@ -232,5 +232,5 @@ pub fn processes(interval: &Interval, wish: &Wish) -> Table {
         column("OTHER/S", Unit::PerSecond, 4),
         column("S/S", Unit::Sessions, 1),
     ];
-    Table::of(columns, rows)
+    Table::from_rows(columns, rows)
 }

@@ -7,6 +7,7 @@ mod checkpoints;
 mod commits;
 mod devices;
 mod files;
+mod model;
 mod page;
 mod processes;
 mod recorded;
@@ -15,19 +16,17 @@ mod relations;
 mod tablespaces;
 mod wal;
 
-use std::sync::Arc;
-
 use segment::clients::ClientTotals;
 pub use segment::event_payload::Checkpoint;
 use segment::interval::{Interval, SessionRow};
-use segment::{EventKind, RelationRow};
-use serde::Serialize;
+use segment::EventKind;
 
 use crate::events::Row;
 
 use checkpoints::Checkpoints;
 pub use checkpoints::Running;
 pub use files::FIELDS as FILE_FIELDS;
+pub use model::{DevicesUnder, Io};
 pub use page::page;
 pub use recorded::{Device, RecordedIo, Server, FIELDS as DEVICE_FIELDS};
 pub use relation_names::{RelationFile, RelationNames};
@@ -37,42 +36,6 @@ pub use wal::FIELDS as WAL_FIELDS;
 
 /// How many slow operations are kept.
 pub const SLOW: usize = 8;
-
-/// The storage side beyond the interval's own figures.
-#[derive(Debug, Default, Serialize)]
-pub struct Io {
-    /// The running checkpoint.
-    pub checkpoint_running: Option<Running>,
-    /// The last completed checkpoint.
-    pub checkpoint: Option<Checkpoint>,
-    /// The latest slow operations, oldest first, as `tally events` prints them.
-    pub slow: Vec<Row>,
-    /// Operations on each relation's files, most time first; `None`: not recorded.
-    pub relations: Option<Vec<RelationRow>>,
-    /// The time that `relations` covers, if longer than the interval: a recording has them
-    /// by detail interval. Seconds.
-    pub relations_seconds: Option<f64>,
-    /// Names of relations, if the server could be asked.
-    pub relation_names: RelationNames,
-    /// Tablespaces by OID.
-    pub tablespaces: Tablespaces,
-    /// The devices under the server.
-    pub devices: Option<DevicesUnder>,
-    /// Why the devices are not known, or not for this interval.
-    pub devices_problem: Option<String>,
-    /// The recorded figures of devices, for a recorded interval.
-    pub recorded: Option<RecordedIo>,
-}
-
-/// Where the server's files are, and the figures of those devices.
-#[derive(Debug, Serialize)]
-pub struct DevicesUnder {
-    /// Paths, file systems and devices.
-    #[serde(flatten)]
-    pub found: Arc<device::Devices>,
-    /// Their figures; `None` until there are two readings.
-    pub figures: Option<device::Interval>,
-}
 
 /// Collects checkpoints and slow operations from events.
 #[derive(Debug, Default)]

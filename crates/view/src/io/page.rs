@@ -6,12 +6,12 @@ use segment::interval::Interval;
 
 use super::{checkpoint_text, commits, devices, files, processes, recorded, relations, wal, Io};
 use crate::events::Row;
-use crate::rows::{accepts, Wish};
+use crate::rows::{accepts, RowOptions};
 use crate::statements::Section;
 use crate::units::duration;
 
 /// All sections; `io` is `None` until it has been read.
-pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
+pub fn page(interval: &Interval, io: Option<&Io>, wish: &RowOptions) -> Vec<Section> {
     let section =
         |title: &str, lines: Vec<String>, table| Section { title: title.to_string(), lines, table };
     let files = files::files(interval, wish);
@@ -60,7 +60,7 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
 }
 
 /// "3.2 s ago [4711] checkpointer sync: 1.201 s: pg_xact/000C"
-fn slow(io: &Io, interval: &Interval, wish: &Wish) -> Vec<String> {
+fn slow(io: &Io, interval: &Interval, wish: &RowOptions) -> Vec<String> {
     let line = |row: &Row| {
         let ago = row.time.map_or("-".to_string(), |at| {
             format!("{} ago", duration((interval.time - at).max(0.0)))

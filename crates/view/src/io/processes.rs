@@ -8,7 +8,7 @@ use device::IoFigures;
 use segment::interval::Interval;
 
 use super::Io;
-use crate::rows::{accepts, left, Wish};
+use crate::rows::{accepts, left, RowOptions};
 use crate::table::field::{Field, Picked};
 use crate::table::{Cell, Row, Table, Tone, Unit};
 
@@ -16,7 +16,7 @@ use crate::table::{Cell, Row, Table, Tone, Unit};
 const MOST: usize = 8;
 
 /// The server, the devices under it, and its busiest processes; `None`: the kernel was not asked.
-pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
+pub fn table(io: &Io, interval: &Interval, wish: &RowOptions) -> Option<Table> {
     let figures = io.devices.as_ref()?.figures.as_ref()?;
     let server = figures.server.as_ref()?;
     let figures_of = Picked::all(FIELDS);
@@ -42,28 +42,28 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
     rows.extend(
         shown.take(MOST).map(|(name, row)| line(name.trim_end(), &row.figures, Tone::Plain)),
     );
-    Some(Table::of(figures_of.columns_after([left("PROCESS", 0)]), rows))
+    Some(Table::from_rows(figures_of.columns_after([left("PROCESS", 0)]), rows))
 }
 
 type F = Field<IoFigures>;
 
 const FIELDS: &[F] = &[
-    F::new("reads", "READS/S", Unit::PerSecond, |it, _| it.reads_per_second.into()).expendable(1),
-    F::new("read", "R MB/S", Unit::BytesPerSecond, |it, _| it.read_bytes_per_second.into()),
-    F::new("device_read", "FROM DEVICES MB/S", Unit::BytesPerSecond, |it, _| {
-        it.device_read_bytes_per_second.into()
+    F::new("reads", "READS/S", Unit::PerSecond, |row, _| row.reads_per_second.into()).expendable(1),
+    F::new("read", "R MB/S", Unit::BytesPerSecond, |row, _| row.read_bytes_per_second.into()),
+    F::new("device_read", "FROM DEVICES MB/S", Unit::BytesPerSecond, |row, _| {
+        row.device_read_bytes_per_second.into()
     }),
-    F::new("cached", "CACHED%", Unit::Share, |it, _| {
-        it.from_page_cache_percent.map_or("".into(), |share| Cell::from(share / 100.0))
+    F::new("cached", "CACHED%", Unit::Share, |row, _| {
+        row.from_page_cache_percent.map_or("".into(), |share| Cell::from(share / 100.0))
     }),
-    F::new("writes", "WRITES/S", Unit::PerSecond, |it, _| it.writes_per_second.into())
+    F::new("writes", "WRITES/S", Unit::PerSecond, |row, _| row.writes_per_second.into())
         .expendable(2),
-    F::new("written", "W MB/S", Unit::BytesPerSecond, |it, _| it.written_bytes_per_second.into()),
-    F::new("device_written", "TO DEVICES MB/S", Unit::BytesPerSecond, |it, _| {
-        it.device_written_bytes_per_second.into()
+    F::new("written", "W MB/S", Unit::BytesPerSecond, |row, _| row.written_bytes_per_second.into()),
+    F::new("device_written", "TO DEVICES MB/S", Unit::BytesPerSecond, |row, _| {
+        row.device_written_bytes_per_second.into()
     }),
-    F::new("cancelled", "CANCELLED MB/S", Unit::BytesPerSecond, |it, _| {
-        it.cancelled_bytes_per_second.into()
+    F::new("cancelled", "CANCELLED MB/S", Unit::BytesPerSecond, |row, _| {
+        row.cancelled_bytes_per_second.into()
     })
     .expendable(3),
 ];

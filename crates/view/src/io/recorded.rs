@@ -5,7 +5,7 @@
 use recording::{DeviceRow, ServerIoRow};
 use serde::Serialize;
 
-use crate::rows::{accepts, Wish};
+use crate::rows::{accepts, RowOptions};
 use crate::table::field::{Field, Picked};
 use crate::table::{Row, Table, Unit};
 use crate::units::{bytes, duration};
@@ -75,7 +75,7 @@ fn seconds(ns: u64) -> f64 {
 
 impl Device {
     /// Sums up the rows of one device.
-    pub fn of(sum: &DeviceRow) -> Device {
+    pub fn from_row(sum: &DeviceRow) -> Device {
         let length = seconds(sum.interval_ns).max(1e-9);
         let mean = |ns: u64, of: u64| (of > 0).then(|| seconds(ns) / of as f64);
         Device {
@@ -97,7 +97,7 @@ impl Device {
 
 impl Server {
     /// Sums up rows.
-    pub fn of(sum: &ServerIoRow) -> Server {
+    pub fn from_row(sum: &ServerIoRow) -> Server {
         let length = seconds(sum.interval_ns).max(1e-9);
         let rate = |n: u64| n as f64 / length;
         Server {
@@ -116,36 +116,36 @@ type F = Field<Device>;
 
 /// The columns of recorded devices.
 pub const FIELDS: &[F] = &[
-    F::new("device", "Device", Unit::Text, |it, _| it.name.as_str().into()),
-    F::new("reads_per_second", "Reads", Unit::PerSecond, |it, _| it.reads.into()).head("R/S"),
-    F::new("read_bytes_per_second", "Read", Unit::BytesPerSecond, |it, _| it.read_bytes.into())
+    F::new("device", "Device", Unit::Text, |row, _| row.name.as_str().into()),
+    F::new("reads_per_second", "Reads", Unit::PerSecond, |row, _| row.reads.into()).head("R/S"),
+    F::new("read_bytes_per_second", "Read", Unit::BytesPerSecond, |row, _| row.read_bytes.into())
         .head("R MB/S"),
-    F::new("read_seconds", "Read mean", Unit::Seconds, |it, _| it.read_seconds.into())
+    F::new("read_seconds", "Read mean", Unit::Seconds, |row, _| row.read_seconds.into())
         .head("R MEAN")
         .expendable(1),
-    F::new("writes_per_second", "Writes", Unit::PerSecond, |it, _| it.writes.into()).head("W/S"),
-    F::new("written_bytes_per_second", "Written", Unit::BytesPerSecond, |it, _| {
-        it.written_bytes.into()
+    F::new("writes_per_second", "Writes", Unit::PerSecond, |row, _| row.writes.into()).head("W/S"),
+    F::new("written_bytes_per_second", "Written", Unit::BytesPerSecond, |row, _| {
+        row.written_bytes.into()
     })
     .head("W MB/S"),
-    F::new("write_seconds", "Write mean", Unit::Seconds, |it, _| it.write_seconds.into())
+    F::new("write_seconds", "Write mean", Unit::Seconds, |row, _| row.write_seconds.into())
         .head("W MEAN")
         .expendable(1),
-    F::new("flushes_per_second", "Flushes", Unit::PerSecond, |it, _| it.flushes.into())
+    F::new("flushes_per_second", "Flushes", Unit::PerSecond, |row, _| row.flushes.into())
         .head("FLUSH/S")
         .expendable(3),
-    F::new("flush_seconds", "Flush mean", Unit::Seconds, |it, _| it.flush_seconds.into())
+    F::new("flush_seconds", "Flush mean", Unit::Seconds, |row, _| row.flush_seconds.into())
         .expendable(3),
-    F::new("queue", "Queue", Unit::Sessions, |it, _| it.queue.into())
+    F::new("queue", "Queue", Unit::Sessions, |row, _| row.queue.into())
         .help("average number of requests, waiting or in progress")
         .expendable(2),
-    F::new("utilisation", "In use", Unit::Share, |it, _| it.utilisation.into())
+    F::new("utilisation", "In use", Unit::Share, |row, _| row.utilisation.into())
         .help("share of time with at least one request"),
-    F::new("utilisation_percent", "Util%", Unit::Share, |it, _| it.utilisation.min(1.0).into()),
+    F::new("utilisation_percent", "Util%", Unit::Share, |row, _| row.utilisation.min(1.0).into()),
 ];
 
 /// The devices and their figures; `None`: no device to show.
-pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
+pub fn table(recorded: &RecordedIo, wish: &RowOptions) -> Option<Table> {
     let figures = Picked::of_pane(
         FIELDS,
         "device, reads_per_second, read_bytes_per_second, read_seconds:1, writes_per_second, \
@@ -164,7 +164,7 @@ pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
         recorded.devices.iter().filter(|device| accepts(wish, &[&device.name])).collect();
     shown.sort_by_key(|device| !device.direct);
     let rows: Vec<Row> = shown.into_iter().map(row).collect();
-    (!rows.is_empty()).then(|| Table::of(figures.columns, rows))
+    (!rows.is_empty()).then(|| Table::from_rows(figures.columns, rows))
 }
 
 /// Where the files are, what the server read and wrote, and what a recording does not have.
@@ -212,7 +212,7 @@ mod tests {
             flush_ns: Some(7_000_000_000),
             ..DeviceRow::default()
         };
-        let it = Device::of(&sum);
+        let it = Device::from_row(&sum);
         assert_eq!((it.reads, it.read_bytes, it.read_seconds), (2.0, 3.0, Some(0.25)));
         assert_eq!((it.writes, it.written_bytes, it.write_seconds), (5.0, 6.0, Some(0.0)));
         assert_eq!((it.flushes, it.flush_seconds), (Some(7.0), Some(0.25)));
@@ -226,7 +226,7 @@ mod tests {
             device_written_bytes: 8192,
             ..ServerIoRow::default()
         };
-        let recorded = RecordedIo { server: Some(Server::of(&sum)), ..RecordedIo::default() };
+        let recorded = RecordedIo { server: Some(Server::from_row(&sum)), ..RecordedIo::default() };
         let text = "over 2 s, the server's processes read 1 kB/s and wrote 2 kB/s; devices read 3 kB/s for them, and they dirtied \
                     4 kB/s; 3 processes could not be read";
         assert_eq!(notes(&recorded)[1], text);
@@ -245,12 +245,12 @@ mod tests {
             queue_ns: 1_000_000_000,
             ..DeviceRow::default()
         };
-        let sda = Device::of(&sum);
+        let sda = Device::from_row(&sum);
         assert_eq!((sda.writes, sda.write_seconds, sda.read_seconds), (5.0, Some(0.005), None));
         assert_eq!((sda.flushes, sda.queue, sda.utilisation), (None, 0.5, 0.25));
         let disk = Device { direct: false, name: "disk".to_string(), ..sda.clone() };
         let recorded = RecordedIo { devices: vec![disk, sda], ..RecordedIo::default() };
-        let filter = |text: &str| Wish {
+        let filter = |text: &str| RowOptions {
             sort: Sort::Time,
             reverse: false,
             filter: text.to_string(),

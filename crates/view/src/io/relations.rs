@@ -7,7 +7,7 @@ use segment::RelationRow;
 use segment::WaitClass;
 
 use super::{Io, RelationNames};
-use crate::rows::{accepts, by, left, sorted, Wish};
+use crate::rows::{accepts, by, left, sorted, RowOptions};
 use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Row, Table, Tone, Unit};
 use crate::units::duration;
@@ -53,7 +53,7 @@ fn notes(shown: &[(String, Timing, &RelationRow)], names: &RelationNames) -> Vec
 }
 
 /// Notes, and the busiest relations that contain the filter; `None`: no relation to show.
-pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, Table)> {
+pub fn table(io: &Io, interval: &Interval, wish: &RowOptions) -> Option<(Vec<String>, Table)> {
     let (rows, names) = (io.relations.as_deref()?, &io.relation_names);
     let seconds = io.relations_seconds.unwrap_or(interval.instrumented_seconds);
     let figures = Picked::all(FIELDS);
@@ -70,34 +70,34 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
     notes.extend(io.relations_seconds.map(|s| format!("recorded per {}", duration(s))));
     let row = |(name, _, row): (String, Timing, &RelationRow)| {
         let cells = figures.cells_after([name.as_str().into()], row, seconds);
-        let tone = if row.failed > 0 { Tone::of(WaitClass::Lock) } else { Tone::IO };
+        let tone = if row.failed > 0 { Tone::from_class(WaitClass::Lock) } else { Tone::IO };
         Row { tone, ..Row::new(format!("relation {name}"), cells) }
     };
     let rows: Vec<Row> = named.into_iter().map(row).collect();
     let columns = figures.columns_after([left("RELATION", 0)]);
-    (!rows.is_empty()).then(|| (notes, Table::of(columns, rows)))
+    (!rows.is_empty()).then(|| (notes, Table::from_rows(columns, rows)))
 }
 
 type F = Field<RelationRow>;
 
 /// The figures of a relation. Cells without operations stay empty.
 const FIELDS: &[F] = &[
-    F::new("read_rate", "R/S", Unit::PerSecond, |it, s| operations(&it.read, s)),
-    F::new("read_bytes", "R MB/S", Unit::BytesPerSecond, |it, s| moved(&it.read, s)),
-    F::new("read_mean", "R MEAN", Unit::Seconds, |it, _| mean(&it.read)).expendable(2),
-    F::new("write_rate", "W/S", Unit::PerSecond, |it, s| operations(&it.write, s)),
-    F::new("write_bytes", "W MB/S", Unit::BytesPerSecond, |it, s| moved(&it.write, s)),
-    F::new("write_mean", "W MEAN", Unit::Seconds, |it, _| mean(&it.write)).expendable(3),
-    F::new("extend_rate", "EXT/S", Unit::PerSecond, |it, s| operations(&it.extend, s)),
-    F::new("extend_bytes", "EXT MB/S", Unit::BytesPerSecond, |it, s| moved(&it.extend, s))
+    F::new("read_rate", "R/S", Unit::PerSecond, |row, s| operations(&row.read, s)),
+    F::new("read_bytes", "R MB/S", Unit::BytesPerSecond, |row, s| moved(&row.read, s)),
+    F::new("read_mean", "R MEAN", Unit::Seconds, |row, _| mean(&row.read)).expendable(2),
+    F::new("write_rate", "W/S", Unit::PerSecond, |row, s| operations(&row.write, s)),
+    F::new("write_bytes", "W MB/S", Unit::BytesPerSecond, |row, s| moved(&row.write, s)),
+    F::new("write_mean", "W MEAN", Unit::Seconds, |row, _| mean(&row.write)).expendable(3),
+    F::new("extend_rate", "EXT/S", Unit::PerSecond, |row, s| operations(&row.extend, s)),
+    F::new("extend_bytes", "EXT MB/S", Unit::BytesPerSecond, |row, s| moved(&row.extend, s))
         .expendable(4),
-    F::new("sync_rate", "SYNC/S", Unit::PerSecond, |it, s| operations(&it.sync, s)),
-    F::new("sync_mean", "SYNC MEAN", Unit::Seconds, |it, _| mean(&it.sync)),
-    F::new("truncate_rate", "TRUNC/S", Unit::PerSecond, |it, s| operations(&it.truncate, s))
+    F::new("sync_rate", "SYNC/S", Unit::PerSecond, |row, s| operations(&row.sync, s)),
+    F::new("sync_mean", "SYNC MEAN", Unit::Seconds, |row, _| mean(&row.sync)),
+    F::new("truncate_rate", "TRUNC/S", Unit::PerSecond, |row, s| operations(&row.truncate, s))
         .expendable(6),
-    F::new("max", "MAX", Unit::Seconds, |it, _| timing(it).max_seconds.into()).expendable(5),
-    F::new("sessions", "S/S", Unit::Sessions, |it, s| per(it.seconds, s)).expendable(1),
-    F::new("failed", "FAILED", Unit::Count, |it, _| it.failed.into()).expendable(7),
+    F::new("max", "MAX", Unit::Seconds, |row, _| timing(row).max_seconds.into()).expendable(5),
+    F::new("sessions", "S/S", Unit::Sessions, |row, s| per(row.seconds, s)).expendable(1),
+    F::new("failed", "FAILED", Unit::Count, |row, _| row.failed.into()).expendable(7),
 ];
 
 fn operations(of: &RelationTiming, seconds: f64) -> Cell {
@@ -207,13 +207,16 @@ mod tests {
         let relations = Some((1..=20).map(of).collect());
         let mut io = Io { relations, relations_seconds: Some(2.0), ..Io::default() };
         let table = |io: &Io, filter: &str| {
-            let wish = Wish { filter: filter.into(), ..Wish::default() };
+            let wish = RowOptions { filter: filter.into(), ..RowOptions::default() };
             super::table(io, &interval, &wish).unwrap()
         };
         let (notes, shown) = table(&io, "");
         assert_eq!((shown.rows.len(), &*shown.rows[0].key), (BUSIEST, "relation shop/20"));
         assert_eq!(notes[1], "recorded per 2 s");
-        assert_eq!((shown.rows[0].tone, shown.rows[1].tone), (Tone::of(WaitClass::Lock), Tone::IO));
+        assert_eq!(
+            (shown.rows[0].tone, shown.rows[1].tone),
+            (Tone::from_class(WaitClass::Lock), Tone::IO)
+        );
         // Over 2 s: reads, bytes, mean; writes; extensions; syncs; truncations.
         let cells: Vec<String> = shown.rows[0].cells.iter().map(|cell| cell.exact()).collect();
         let expected = [

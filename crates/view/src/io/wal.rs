@@ -4,7 +4,7 @@
 use segment::interval::Interval;
 use segment::wal::WalRow;
 
-use crate::rows::{accepts, Wish};
+use crate::rows::{accepts, RowOptions};
 use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Row, Table, Tone, Unit};
 
@@ -12,22 +12,26 @@ type F = Field<WalRow>;
 
 /// The columns of inserted WAL.
 pub const FIELDS: &[F] = &[
-    F::new("process", "Processes", Unit::Text, |it, _| it.process.as_str().into())
+    F::new("process", "Processes", Unit::Text, |row, _| row.process.as_str().into())
         .head("INSERTED BY"),
-    F::new("bytes", "WAL", Unit::Bytes, |it, _| it.bytes.into()),
-    F::new("bytes_per_second", "Bytes a second", Unit::BytesPerSecond, |it, s| rate(it.bytes, s))
+    F::new("bytes", "WAL", Unit::Bytes, |row, _| row.bytes.into()),
+    F::new("bytes_per_second", "Bytes a second", Unit::BytesPerSecond, |row, s| rate(row.bytes, s))
         .head("MB/S"),
-    F::new("records", "Records", Unit::Count, |it, _| it.records.into()),
-    F::new("records_per_second", "Records/s", Unit::PerSecond, |it, s| rate(it.records, s)),
-    F::new("record_bytes", "Bytes/record", Unit::Bytes, |it, _| of_records(it, it.bytes)),
-    F::new("full_page_images", "Full-page images", Unit::Count, |it, _| it.full_page_images.into()),
-    F::new("images_per_second", "Page images/s", Unit::PerSecond, |it, s| {
-        rate(it.full_page_images, s)
+    F::new("records", "Records", Unit::Count, |row, _| row.records.into()),
+    F::new("records_per_second", "Records/s", Unit::PerSecond, |row, s| rate(row.records, s)),
+    F::new("record_bytes", "Bytes/record", Unit::Bytes, |row, _| of_records(row, row.bytes)),
+    F::new("full_page_images", "Full-page images", Unit::Count, |row, _| {
+        row.full_page_images.into()
     }),
-    F::new("image_share", "Images%", Unit::Share, |it, _| of_records(it, it.full_page_images)),
-    F::new("buffers_full", "Buffers full", Unit::Count, |it, _| it.buffers_full.into())
+    F::new("images_per_second", "Page images/s", Unit::PerSecond, |row, s| {
+        rate(row.full_page_images, s)
+    }),
+    F::new("image_share", "Images%", Unit::Share, |row, _| of_records(row, row.full_page_images)),
+    F::new("buffers_full", "Buffers full", Unit::Count, |row, _| row.buffers_full.into())
         .help("how often it had to write WAL because the buffers were full"),
-    F::new("full_per_second", "Buffers full/s", Unit::PerSecond, |it, s| rate(it.buffers_full, s)),
+    F::new("full_per_second", "Buffers full/s", Unit::PerSecond, |row, s| {
+        rate(row.buffers_full, s)
+    }),
 ];
 
 /// Blank without records.
@@ -39,7 +43,7 @@ fn of_records(row: &WalRow, n: u64) -> Cell {
 }
 
 /// What each kind of process inserted, most first.
-pub fn table(interval: &Interval, wish: &Wish) -> Table {
+pub fn table(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(
         FIELDS,
         "process, bytes_per_second, records_per_second, record_bytes:1, images_per_second, \
@@ -50,5 +54,5 @@ pub fn table(interval: &Interval, wish: &Wish) -> Table {
         Row { tone: Tone::IO, ..Row::new(&*row.process, cells) }
     };
     let rows = interval.wal.iter().filter(|row| accepts(wish, &[&row.process])).map(line).collect();
-    Table::of(figures.columns, rows)
+    Table::from_rows(figures.columns, rows)
 }

@@ -9,7 +9,7 @@ use segment::statements::{in_progress, Holder, MessageText, Split as Parts, Wait
 use segment::{InFlight, StatementKey};
 use serde::Serialize;
 
-use super::row::StatementRow;
+use super::row::StatementFigures;
 use super::{ActivityRow, Split};
 use crate::json_id::id_or_null;
 use crate::units::percent;
@@ -37,7 +37,7 @@ pub struct CurrentRow {
 }
 
 impl CurrentRow {
-    pub(super) fn of(it: &InFlight, source: &segment::Statements) -> CurrentRow {
+    pub(super) fn from_in_flight(it: &InFlight, source: &segment::StatementsReading) -> CurrentRow {
         let activities = ActivityRow::all(it.split(source.directory()));
         let known = source.get(&it.key).and_then(|known| known.text.as_ref());
         let text = it.message.as_ref().map(|message| &message.text).or(known);
@@ -48,7 +48,7 @@ impl CurrentRow {
             queryid: it.key.is_identified().then(|| it.key.query_id()),
             query: text.map(|text| text.shown.clone()),
             seconds: it.age_seconds,
-            split: Split::of(&activities),
+            split: Split::from_activities(&activities),
             activities,
         }
     }
@@ -75,9 +75,9 @@ const BRIEF: f64 = 0.001;
 /// earlier one: they have been counted since, or are in the later reading again. Messages whose statements are not known yet are rows
 /// of their own, one for each text.
 pub(super) fn add_unfinished(
-    rows: &mut Vec<StatementRow>,
-    earlier: Option<&segment::Statements>,
-    later: &segment::Statements,
+    rows: &mut Vec<StatementFigures>,
+    earlier: Option<&segment::StatementsReading>,
+    later: &segment::StatementsReading,
 ) {
     let mut known: HashMap<StatementKey, usize> =
         rows.iter().enumerate().map(|(at, row)| (row.key, at)).collect();
@@ -95,8 +95,8 @@ pub(super) fn add_unfinished(
         }
         let at = *known.entry(key).or_insert_with(|| {
             rows.push(match it.holder {
-                Holder::Statement(key) => StatementRow::unfinished(key, later),
-                Holder::Message(message) => StatementRow::unnamed(key, message, later),
+                Holder::Statement(key) => StatementFigures::unfinished(key, later),
+                Holder::Message(message) => StatementFigures::unnamed(key, message, later),
             });
             rows.len() - 1
         });
@@ -111,7 +111,7 @@ pub(super) fn add_unfinished(
         row.settle();
     }
     let is_brief =
-        |row: &StatementRow| !row.key.is_identified() && row.calls == 0 && row.seconds < BRIEF;
+        |row: &StatementFigures| !row.key.is_identified() && row.calls == 0 && row.seconds < BRIEF;
     rows.retain(|row| (row.running > 0 || row.seconds > 0.0 || row.calls > 0) && !is_brief(row));
 }
 
@@ -123,7 +123,7 @@ fn key_of(message: &MessageText) -> StatementKey {
     StatementKey { id: id | 1, database_id, user_id, toplevel: true }
 }
 
-fn change(row: &mut StatementRow, split: Parts, sign: f64) {
+fn change(row: &mut StatementFigures, split: Parts, sign: f64) {
     for part in split.accounts {
         let same = |a: &&mut ActivityRow| a.phase == part.phase && a.activity == part.activity;
         match row.activities.iter_mut().find(same) {
@@ -153,7 +153,8 @@ mod tests {
             seconds,
         };
         let spent = [(WaitClass::Cpu, 1.0), (WaitClass::Io, 6.0), (WaitClass::Lock, 3.0)];
-        let row = CurrentRow { split: Split::of(&spent.map(of)), ..CurrentRow::default() };
+        let row =
+            CurrentRow { split: Split::from_activities(&spent.map(of)), ..CurrentRow::default() };
         assert_eq!(row.shares(), "io 60.0 lock 30.0");
         assert_eq!(CurrentRow::default().shares(), "");
     }

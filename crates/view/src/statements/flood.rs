@@ -31,7 +31,7 @@ pub struct Flood {
 
 impl Flood {
     /// Of the statements kept, by their texts and how often they ran; `None`: there is space, or they are of many kinds.
-    pub(super) fn of<'s>(
+    pub(super) fn detect<'s>(
         statements: impl Iterator<Item = (&'s str, u64)>,
         kept: u32,
         capacity: u32,
@@ -175,7 +175,7 @@ mod tests {
             .chain((0..others).map(|n| (format!("select {n}"), 2 + n as u64)))
             .collect();
         let kept = (set + others) as u32;
-        Flood::of(texts.iter().map(|(text, runs)| (&**text, *runs)), kept, capacity, evicted)
+        Flood::detect(texts.iter().map(|(text, runs)| (&**text, *runs)), kept, capacity, evicted)
     }
 
     #[test]

@@ -4,28 +4,18 @@
 use segment::statements::WaitClass;
 
 use super::histogram::drawing;
-use super::{StatementRow, Statements};
+pub use super::section::Section;
+use super::{StatementFigures, StatementsTable};
 use crate::rows::{left, right, texts};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, whole};
 
-/// A section of a page; the renderer wraps the lines and lays out the table.
-#[derive(Debug)]
-pub struct Section {
-    /// Its title.
-    pub title: String,
-    /// Paragraphs.
-    pub lines: Vec<String>,
-    /// A table, if any.
-    pub table: Option<Table>,
-}
-
 /// The page of a statement: for the interval, since the last reset, or both. Sections that appear once
 /// are about the interval, except for execution times, of which the interval has too few.
 pub fn page(
-    statements: &Statements,
-    interval: Option<&StatementRow>,
-    whole: Option<&StatementRow>,
+    statements: &StatementsTable,
+    interval: Option<&StatementFigures>,
+    whole: Option<&StatementFigures>,
 ) -> Vec<Section> {
     let Some(known) = interval.or(whole) else { return Vec::new() };
     let in_interval = statements.interval_seconds.map_or_else(
@@ -34,7 +24,7 @@ pub fn page(
     );
     let since = "since the last reset".to_string();
     let mut sections = vec![text(known)];
-    let spans: Vec<(&str, &StatementRow)> = match (interval, whole) {
+    let spans: Vec<(&str, &StatementFigures)> = match (interval, whole) {
         (Some(now), Some(whole)) => vec![(&in_interval, now), (&since, whole)],
         (Some(only), None) => vec![(&in_interval, only)],
         (None, _) => vec![(&since, known)],
@@ -84,7 +74,7 @@ pub fn page(
     sections
 }
 
-fn text(row: &StatementRow) -> Section {
+fn text(row: &StatementFigures) -> Section {
     let id = row.queryid.map_or_else(|| "not identified".to_string(), |id| id.to_string());
     let level = if row.toplevel { "" } else { ", nested in another" };
     let mut lines: Vec<String> = row.text().lines().map(|l| l.replace('\t', "    ")).collect();
@@ -109,7 +99,7 @@ fn text(row: &StatementRow) -> Section {
 }
 
 /// A column of figures: heading, priority for dropping it, and its value for a row; empty: no value.
-type Figure = (&'static str, u8, fn(&StatementRow) -> String);
+type Figure = (&'static str, u8, fn(&StatementFigures) -> String);
 
 const WORK: [Figure; 12] = [
     ("TIME", 0, |row| duration(row.seconds)),
@@ -151,12 +141,12 @@ fn some(n: u64) -> String {
 }
 
 /// A row for each time span. Columns without values are left out.
-fn figures(spans: &[(&str, &StatementRow)], all: &[Figure]) -> Table {
+fn figures(spans: &[(&str, &StatementFigures)], all: &[Figure]) -> Table {
     let any = |figure: &&Figure| spans.iter().any(|(_, row)| !figure.2(row).is_empty());
     let shown: Vec<&Figure> = all.iter().filter(any).collect();
     let mut columns = vec![left("", 0)];
     columns.extend(shown.iter().map(|(head, expendable, _)| right(head, *expendable)));
-    let line = |(span, row): &(&str, &StatementRow)| {
+    let line = |(span, row): &(&str, &StatementFigures)| {
         let mut cells = vec![span.to_string()];
         cells.extend(shown.iter().map(|(.., figure)| match figure(row) {
             cell if cell.is_empty() => "-".to_string(),
@@ -164,10 +154,10 @@ fn figures(spans: &[(&str, &StatementRow)], all: &[Figure]) -> Table {
         }));
         plain(cells)
     };
-    Table::of(columns, spans.iter().map(line).collect())
+    Table::from_rows(columns, spans.iter().map(line).collect())
 }
 
-fn seen(now: f64, row: &StatementRow) -> Vec<String> {
+fn seen(now: f64, row: &StatementFigures) -> Vec<String> {
     let ago = |then: f64| format!("{} ago", duration((now - then).max(0.0)));
     match (row.first_seen, row.last_seen) {
         (Some(first), Some(last)) => {
@@ -182,7 +172,7 @@ fn plain(cells: Vec<String>) -> Row {
 }
 
 /// "cpu 61.2 %, io 30.1 %".
-fn classes(row: &StatementRow) -> String {
+fn classes(row: &StatementFigures) -> String {
     let mut parts: Vec<_> = WaitClass::ALL
         .iter()
         .map(|class| (class.name(), row.split.class(*class)))
@@ -193,14 +183,14 @@ fn classes(row: &StatementRow) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
-fn activities(row: &StatementRow) -> Table {
+fn activities(row: &StatementFigures) -> Table {
     let most = row.activities.first().map_or(0.0, |a| a.seconds).max(f64::MIN_POSITIVE);
     let rows = row
         .activities
         .iter()
         .map(|a| Row {
             bar: Some(a.seconds / most),
-            tone: Tone::of(a.class),
+            tone: Tone::from_class(a.class),
             ..plain(vec![
                 a.phase.to_string(),
                 a.activity.to_string(),
@@ -229,7 +219,7 @@ fn activities(row: &StatementRow) -> Table {
     }
 }
 
-fn blocks(row: &StatementRow) -> Table {
+fn blocks(row: &StatementFigures) -> Table {
     let b = &row.blocks;
     let share = |hit: u64, read: u64| match hit.saturating_add(read) {
         0 => "-".to_string(),
@@ -298,7 +288,7 @@ fn blocks(row: &StatementRow) -> Table {
 }
 
 /// Figures that most statements do not have.
-fn more(row: &StatementRow) -> Vec<String> {
+fn more(row: &StatementFigures) -> Vec<String> {
     let mut lines = Vec::new();
     let wal = &row.wal;
     if wal.records > 0 {

@@ -5,15 +5,15 @@ use std::cmp::Ordering;
 
 use segment::statements::WaitClass;
 
-use super::{Split, StatementRow, Statements, FIELDS};
-use crate::rows::{accepts, left, right, sorted, text, Wish};
+use super::{Split, StatementFigures, StatementsTable, FIELDS};
+use crate::rows::{accepts, left, right, sorted, text, RowOptions};
 use crate::table::field::Picked;
 use crate::table::{Column, Row, Table, Tone, Unit};
 use crate::units::duration;
 use crate::Sort;
 
 /// A note above the table, or the reason why it is empty.
-pub fn note(statements: Option<&Statements>) -> Option<String> {
+pub fn note(statements: Option<&StatementsTable>) -> Option<String> {
     let Some(statements) = statements else {
         return Some(
             "no statements are kept: pg_tally.max_statements is 0, or the server runs a pg_tally \
@@ -24,7 +24,7 @@ pub fn note(statements: Option<&Statements>) -> Option<String> {
     if statements.paused {
         return Some("statements are paused: tally cost measures what they cost".to_string());
     }
-    let of_named = |row: &&StatementRow| row.queryid.is_some();
+    let of_named = |row: &&StatementFigures| row.queryid.is_some();
     if statements.rows.iter().any(|row| of_named(&row)) {
         return None;
     }
@@ -42,8 +42,8 @@ pub fn note(statements: Option<&Statements>) -> Option<String> {
 }
 
 /// Compares rows by the chosen order; largest first.
-fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
-    let largest = |f: &dyn Fn(&StatementRow) -> f64| f(b).total_cmp(&f(a));
+fn order(sort: &Sort, a: &StatementFigures, b: &StatementFigures) -> Ordering {
+    let largest = |f: &dyn Fn(&StatementFigures) -> f64| f(b).total_cmp(&f(a));
     let class = |class: WaitClass| largest(&|row| row.split.class(class));
     let order = match sort {
         Sort::Time => Ordering::Equal,
@@ -66,8 +66,11 @@ fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
 
 /// The chosen statements in order: those that clients sent; with idle
 /// accounts, nested ones and tally's own, too.
-pub fn ordered<'s>(statements: &'s Statements, wish: &Wish) -> Vec<&'s StatementRow> {
-    let shown = |row: &&StatementRow| {
+pub fn ordered<'s>(
+    statements: &'s StatementsTable,
+    wish: &RowOptions,
+) -> Vec<&'s StatementFigures> {
+    let shown = |row: &&StatementFigures| {
         let id = row.queryid.map(|id| id.to_string()).unwrap_or_default();
         (wish.idle || row.toplevel && !row.own)
             && accepts(wish, &[row.text(), &row.database, &row.user, &id])
@@ -77,12 +80,12 @@ pub fn ordered<'s>(statements: &'s Statements, wish: &Wish) -> Vec<&'s Statement
 }
 
 /// The table of all chosen statements.
-pub fn statements(statements: &Statements, wish: &Wish) -> Table {
+pub fn statements(statements: &StatementsTable, wish: &RowOptions) -> Table {
     table(statements, &ordered(statements, wish), wish)
 }
 
 /// A table of these. If they are sorted by an activity, it has a column.
-pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Table {
+pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &RowOptions) -> Table {
     let activity = match &wish.sort {
         Sort::Activity(name) => Some(name),
         _ => None,
@@ -105,7 +108,7 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
         columns.push(left("LEVEL", 1));
     }
     columns.extend([right("QUERY ID", 14), text("QUERY")]);
-    let row = |row: &&StatementRow| {
+    let row = |row: &&StatementFigures| {
         let mut cells = figures.cells(row, statements.interval_seconds.unwrap_or(1.0));
         cells
             .extend(activity.map(|name| {
@@ -124,14 +127,14 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
         tone: Tone::Faint,
         ..Row { key: OWN.to_string(), ..row(&it) }
     });
-    Table::of(columns, rows.iter().map(row).chain(own).collect())
+    Table::from_rows(columns, rows.iter().map(row).chain(own).collect())
 }
 
 /// Key of the row that stands for tally's own statements.
 const OWN: &str = "tally";
 
 /// One row for all of tally's own statements; `None`: there are none.
-pub fn own(statements: &Statements) -> Option<StatementRow> {
+pub fn own(statements: &StatementsTable) -> Option<StatementFigures> {
     let rows: Vec<_> = statements.rows.iter().filter(|row| row.toplevel && row.own).collect();
     if rows.is_empty() {
         return None;
@@ -142,24 +145,24 @@ pub fn own(statements: &Statements) -> Option<StatementRow> {
         1 => "tally's own: 1 statement".to_string(),
         n => format!("tally's own: {n} statements"),
     };
-    Some(StatementRow {
+    Some(StatementFigures {
         toplevel: true,
         query: Some(text.as_str().into()),
         calls: rows.iter().map(|row| row.calls).sum(),
         rows: rows.iter().map(|row| row.rows).sum(),
         seconds: rows.iter().map(|row| row.seconds).sum(),
         share: rows.iter().map(|row| row.share).sum(),
-        split: Split::of(&activities),
-        ..StatementRow::default()
+        split: Split::from_activities(&activities),
+        ..StatementFigures::default()
     })
 }
 
 /// The class with most of a statement's time.
-fn tone(row: &StatementRow) -> Tone {
+fn tone(row: &StatementFigures) -> Tone {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     match WaitClass::ALL.into_iter().max_by(|a, b| most(a, b)) {
         _ if row.seconds <= 0.0 => Tone::Faint,
-        class => class.map_or(Tone::Plain, Tone::of),
+        class => class.map_or(Tone::Plain, Tone::from_class),
     }
 }
 
@@ -197,8 +200,8 @@ mod tests {
     use crate::rows::Open;
     use crate::sample;
 
-    fn wish(sort: Sort) -> Wish {
-        Wish { sort, reverse: false, filter: String::new(), idle: false, open: Open::All }
+    fn wish(sort: Sort) -> RowOptions {
+        RowOptions { sort, reverse: false, filter: String::new(), idle: false, open: Open::All }
     }
 
     #[test]
@@ -243,7 +246,7 @@ mod tests {
     fn the_filter_matches_visible_text() {
         let all = sample::statements();
         for (filter, found) in [("orders", 1), ("4242", 1), ("shop", 3), ("bob", 0)] {
-            let wish = Wish { filter: filter.into(), ..wish(Sort::Time) };
+            let wish = RowOptions { filter: filter.into(), ..wish(Sort::Time) };
             assert_eq!(ordered(&all, &wish).len(), found, "{filter}");
         }
     }

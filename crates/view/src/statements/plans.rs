@@ -43,7 +43,7 @@ pub struct PlanRow {
 }
 
 impl PlanRow {
-    fn of(plan: Plan, segment: &Segment, tick: u64, now: f64) -> PlanRow {
+    fn from_plan(plan: Plan, segment: &Segment, tick: u64, now: f64) -> PlanRow {
         let clock = segment.clock();
         let noted = |at: u64| now - clock.seconds(tick.saturating_sub(at));
         let each = plan.count.max(1) as f64;
@@ -76,7 +76,7 @@ impl PlanRow {
             plans.iter().map(|plan| plan.last).max().unwrap_or(0)
         };
         let now = segment::clock::realtime_ns() as f64 * 1e-9;
-        ordered(plans.into_iter().map(|plan| PlanRow::of(plan, segment, tick, now)))
+        ordered(plans.into_iter().map(|plan| PlanRow::from_plan(plan, segment, tick, now)))
     }
 
     /// Those of a part of a recording, in the same order. What was noted of a plan in that part; where that is
@@ -117,7 +117,7 @@ impl PlanRow {
     pub fn unlike(&self, other: &PlanRow) -> String {
         let (own, others) = (self.nodes(), other.nodes());
         let differs = |it: &&String| !others.iter().any(|other| sizeless(other) == sizeless(it));
-        let of = |words: &str| own.iter().filter(differs).find(|it| it.contains(words));
+        let of = |words: &str| own.iter().filter(differs).find(|differ| differ.contains(words));
         let of_index = of(" using ").or_else(|| of("Bitmap Index Scan on "));
         let of_table = of_index.or_else(|| of(" on "));
         let node = of_table.or(own.iter().find(differs)).or(own.first());
@@ -130,8 +130,8 @@ impl PlanRow {
             || self
                 .nodes()
                 .iter()
-                .map(|it| sizeless(it))
-                .eq(other.nodes().iter().map(|it| sizeless(it)))
+                .map(|node| sizeless(node))
+                .eq(other.nodes().iter().map(|node| sizeless(node)))
     }
 
     /// Its figures, and its nodes, for a document.

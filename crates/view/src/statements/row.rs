@@ -14,7 +14,7 @@ use crate::json_id::id_or_null;
 
 /// One statement.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct StatementRow {
+pub struct StatementFigures {
     /// Its key, stable from one reading to the next.
     #[serde(skip)]
     pub key: StatementKey,
@@ -197,9 +197,13 @@ fn name(known: Option<&str>, id: u32) -> String {
     known.map_or_else(|| id.to_string(), String::from)
 }
 
-impl StatementRow {
-    fn empty(key: StatementKey, text: Option<&Text>, source: &segment::Statements) -> StatementRow {
-        StatementRow {
+impl StatementFigures {
+    fn empty(
+        key: StatementKey,
+        text: Option<&Text>,
+        source: &segment::StatementsReading,
+    ) -> StatementFigures {
+        StatementFigures {
             key,
             queryid: key.is_identified().then(|| key.query_id()),
             toplevel: key.toplevel,
@@ -210,19 +214,22 @@ impl StatementRow {
             query_cut: text.is_some_and(|text| text.is_cut()),
             query_bytes: text.map_or(0, |text| text.whole),
             seconds_per_tick: 1.0 / source.clock().ticks_per_second(),
-            ..StatementRow::default()
+            ..StatementFigures::default()
         }
     }
 
     /// The figures of a reading, or of the difference of two.
-    pub(super) fn of(it: &Statement, source: &segment::Statements) -> StatementRow {
+    pub(super) fn from_statement(
+        it: &Statement,
+        source: &segment::StatementsReading,
+    ) -> StatementFigures {
         let activities = ActivityRow::all(it.split(source.directory()));
         let io = it.io();
         let jit = it.jit();
-        StatementRow {
+        StatementFigures {
             calls: it.calls(),
             seconds: it.seconds(),
-            split: Split::of(&activities),
+            split: Split::from_activities(&activities),
             activities,
             execution: it.exec().into(),
             quantiles: Quantiles {
@@ -271,23 +278,26 @@ impl StatementRow {
             first_seen: it.first_seen(),
             last_seen: it.last_seen(),
             histogram: Bucket::all(it.histogram(), source.clock()),
-            ..StatementRow::empty(it.key, it.text.as_ref(), source)
+            ..StatementFigures::empty(it.key, it.text.as_ref(), source)
         }
     }
 
     /// A statement in progress for which nothing has been counted in the interval.
-    pub(super) fn unfinished(key: StatementKey, source: &segment::Statements) -> StatementRow {
-        StatementRow::empty(key, source.get(&key).and_then(|it| it.text.as_ref()), source)
+    pub(super) fn unfinished(
+        key: StatementKey,
+        source: &segment::StatementsReading,
+    ) -> StatementFigures {
+        StatementFigures::empty(key, source.get(&key).and_then(|it| it.text.as_ref()), source)
     }
 
     /// Messages in progress that say this, and whose statement is not known yet.
     pub(super) fn unnamed(
         key: StatementKey,
         message: &MessageText,
-        source: &segment::Statements,
-    ) -> StatementRow {
-        let row = StatementRow::empty(key, Some(&message.text), source);
-        StatementRow { unnamed: true, queryid: None, ..row }
+        source: &segment::StatementsReading,
+    ) -> StatementFigures {
+        let row = StatementFigures::empty(key, Some(&message.text), source);
+        StatementFigures { unnamed: true, queryid: None, ..row }
     }
 
     /// Computes the figures that depend on the complete activities.
@@ -296,7 +306,7 @@ impl StatementRow {
         self.activities.iter_mut().for_each(|a| a.seconds = a.seconds.max(0.0));
         self.activities.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         self.seconds = self.activities.iter().map(|a| a.seconds).fold(0.0, |sum, s| sum + s);
-        self.split = Split::of(&self.activities);
+        self.split = Split::from_activities(&self.activities);
     }
 
     /// Its key, stable from one reading to the next.
@@ -334,7 +344,7 @@ impl StatementRow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CurrentRow, Statements};
+    use super::super::{CurrentRow, StatementsTable};
     use super::*;
 
     #[test]
@@ -351,7 +361,7 @@ mod tests {
             activity("IO:DataFileRead", 0, 3.0),
             activity("Lock:tuple", 0, 0.0),
         ];
-        let mut row = StatementRow { activities, ..StatementRow::default() };
+        let mut row = StatementFigures { activities, ..StatementFigures::default() };
         row.settle();
         let times: Vec<_> = row.activities.iter().map(|it| (&*it.activity, it.seconds)).collect();
         assert_eq!((times, row.seconds), (vec![("IO:DataFileRead", 3.0), ("cpu", 0.0)], 3.0));
@@ -360,7 +370,7 @@ mod tests {
             (3.0, 0.0)
         );
         let current = vec![CurrentRow { slot: 3, generation: 2, ..CurrentRow::default() }];
-        let all = Statements { current, ..Statements::default() };
+        let all = StatementsTable { current, ..StatementsTable::default() };
         assert_eq!([all.current_of(3, 2).is_some(), all.current_of(3, 1).is_some()], [true, false]);
     }
 }

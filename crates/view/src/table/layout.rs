@@ -277,7 +277,7 @@ mod tests {
         ];
         let cells = ["LWLock:WALWrite", "12.5", "1.2 ms", "1.1 ms"].map(Cell::from);
         let row = Row { bar: Some(0.5), ..Row::new("", cells.to_vec()) };
-        Table { bars_after: Some(1), ..Table::of(columns, vec![row]) }
+        Table { bars_after: Some(1), ..Table::from_rows(columns, vec![row]) }
     }
 
     #[test]

@@ -131,7 +131,8 @@ fn opened(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
 }
 
 fn row_lines(table: &Table, row: &view::table::Row, width: usize, screen: &Screen) -> Vec<String> {
-    let wide = table.columns.iter().map(|it| it.title.chars().count()).max().unwrap_or(0) + 2;
+    let wide =
+        table.columns.iter().map(|column| column.title.chars().count()).max().unwrap_or(0) + 2;
     let mut lines = Vec::new();
     for (column, cell) in table.columns.iter().zip(&row.cells) {
         let text = cell.shown(column.unit, &screen.zone);

@@ -4,6 +4,7 @@
 //! [`screen`] is the state that keys and answers change, [`draw`] draws it, and this module connects them with the
 //! terminal and with the thread that asks the engine.
 
+mod ask;
 mod draw;
 mod help;
 mod plain;
@@ -20,19 +21,16 @@ use crossterm::event::Event;
 use error::Error;
 use fleet::{Only, Query, Window};
 use ratatui::Frame;
-use report::fleet::{Answer, Failure};
-use segment::clock::realtime_ns;
+use report::fleet::{Failure, FleetQueryResult};
 use view::table::{speaks_utf8, Table};
 
 use super::args::TopArgs;
-use super::asking::{asked, window, Asking};
+use super::asking::Asking;
 use crate::top::draw::Look;
 use crate::top::drive::{drive, App};
 use crate::top::terminal::Terminal;
-use screen::{Screen, Wanted, PANES};
-
-/// The time that is asked about, unless another beginning is named.
-const LENGTH: Duration = Duration::from_secs(15 * 60);
+use ask::{ask, LENGTH};
+use screen::{PaneQuery, Screen, PANES};
 
 /// Runs the verb.
 pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
@@ -64,10 +62,10 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
 }
 
 /// What came of a question.
-type Reply = (Wanted, Result<Answer<Table>, Failure>);
+type Reply = (PaneQuery, Result<FleetQueryResult<Table>, Failure>);
 
 /// Asks the engine until the screen is closed.
-fn work(args: &TopArgs, asking: &Asking, wishes: Receiver<Wanted>, replies: Sender<Reply>) {
+fn work(args: &TopArgs, asking: &Asking, wishes: Receiver<PaneQuery>, replies: Sender<Reply>) {
     for wanted in wishes {
         let Some(query) = Query::of_name(PANES[wanted.pane].1) else { return };
         let answer = ask(args, asking, query, &wanted.only);
@@ -77,31 +75,9 @@ fn work(args: &TopArgs, asking: &Asking, wishes: Receiver<Wanted>, replies: Send
     }
 }
 
-/// Asks a query about the time until now.
-fn ask(
-    args: &TopArgs,
-    asking: &Asking,
-    query: &Query,
-    only: &Only,
-) -> Result<Answer<Table>, Failure> {
-    let begun = Instant::now();
-    let window = match args.since {
-        Some(since) => window(Some(since), None),
-        None => {
-            let (_, until) = window(None, None);
-            (until - LENGTH.as_secs_f64(), until)
-        }
-    };
-    let answer = asked(window, None, only, args.limit).and_then(|it| asking.query(query, &it));
-    match answer {
-        Ok(value) => Ok(Answer { value, window, seconds: begun.elapsed().as_secs_f64() }),
-        Err(error) => Err(Failure { time: realtime_ns() as f64 * 1e-9, text: error.to_string() }),
-    }
-}
-
 struct Top {
     screen: Screen,
-    wanted: Sender<Wanted>,
+    wanted: Sender<PaneQuery>,
     answered: Receiver<Reply>,
     drawn: Instant,
 }

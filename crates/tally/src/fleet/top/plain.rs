@@ -7,7 +7,7 @@ use std::time::Instant;
 use error::Error;
 use fleet::{Only, Query, QUERIES};
 use jiff::tz::TimeZone;
-use report::fleet::{is_asked, subject, Answer};
+use report::fleet::{is_asked, subject, FleetQueryResult};
 use serde::Serialize;
 use view::escape;
 use view::table::{span, speaks_utf8, Table};
@@ -57,7 +57,7 @@ pub fn print(args: &TopArgs, asking: &Asking, only: &Only, color: bool) -> Resul
     Ok(())
 }
 
-fn json(query: &Query, answer: &Answer<Table>) -> Result<(), Error> {
+fn json(query: &Query, answer: &FleetQueryResult<Table>) -> Result<(), Error> {
     let mut out = escape::stdout();
     let (since, until) = answer.window;
     let (query, seconds, table) = (query.name, answer.seconds, &answer.value);
@@ -68,7 +68,7 @@ fn json(query: &Query, answer: &Answer<Table>) -> Result<(), Error> {
 
 fn text(
     query: &Query,
-    mut answer: Answer<Table>,
+    mut answer: FleetQueryResult<Table>,
     only: &Only,
     (is_first, color): (bool, bool),
 ) -> Result<(), Error> {

@@ -76,7 +76,7 @@ mod tests {
         ];
         let row = |host: &str, n: Option<f64>| Row::new("", vec![host.into(), n.into()]);
         let rows = vec![row("B", Some(1.0)), row("a", None), row("c", Some(3.0))];
-        let table = Table::of(columns, rows);
+        let table = Table::from_rows(columns, rows);
         let by = |column, reverse| chosen(&table, Order { column, reverse }, "");
         assert_eq!(by(None, false), [0, 1, 2]);
         assert_eq!(by(Some(0), false), [1, 0, 2]);

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent};
 use fleet::{Only, Query};
 use jiff::tz::TimeZone;
-use report::fleet::{Answer, Failure, Question};
+use report::fleet::{Failure, FleetQueryResult, Question};
 use view::table::{Cell, Row, Table};
 
 use super::help::HELP;
 use super::rows::{chosen, Order};
-use crate::top::draw::{Look, Sight, Tab};
+use crate::top::draw::{Look, Tab, Viewport};
 use crate::top::keys::{action, Action};
 use crate::top::screen::typing::{edit, Edit};
 
@@ -47,7 +47,7 @@ pub enum Mode {
 
 /// What the engine is to be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PaneQuery {
     /// The pane that it is for.
     pub pane: usize,
     /// About which hosts.
@@ -75,7 +75,7 @@ pub struct Screen {
     /// Rows without this text are left out; in small letters.
     pub filter: String,
     /// Which rows are seen.
-    pub sight: Sight,
+    pub sight: Viewport,
     /// Number of rows drawn last time.
     pub page: usize,
     /// The columns that were drawn last time.
@@ -85,7 +85,7 @@ pub struct Screen {
     /// What keys act on.
     pub mode: Mode,
     /// What the engine is busy with, since when.
-    pub asking: Option<(Wanted, Instant)>,
+    pub asking: Option<(PaneQuery, Instant)>,
     /// Whether the engine is not asked again.
     pub paused: bool,
     /// How often to ask.
@@ -107,7 +107,7 @@ impl Screen {
             pane: 1,
             panes: PANES.iter().map(|(_, name)| Pane::new(name)).collect(),
             filter: String::new(),
-            sight: Sight::default(),
+            sight: Viewport::default(),
             page: 1,
             columns: Vec::new(),
             opened: None,
@@ -127,20 +127,20 @@ impl Screen {
     }
 
     /// What is to be asked now; from now on it counts as asked.
-    pub fn wanted(&mut self, now: Instant) -> Option<Wanted> {
+    pub fn wanted(&mut self, now: Instant) -> Option<PaneQuery> {
         let pane = &mut self.panes[self.pane];
         let due = pane.asked.is_none_or(|asked| !self.paused && now >= asked + self.interval);
         if self.asking.is_some() || !due {
             return None;
         }
         pane.asked = Some(now);
-        let wanted = Wanted { pane: self.pane, only: self.only.clone() };
+        let wanted = PaneQuery { pane: self.pane, only: self.only.clone() };
         self.asking = Some((wanted.clone(), now));
         Some(wanted)
     }
 
     /// Takes what the engine answered, or why it did not.
-    pub fn take(&mut self, of: &Wanted, result: Result<Answer<Table>, Failure>) {
+    pub fn take(&mut self, of: &PaneQuery, result: Result<FleetQueryResult<Table>, Failure>) {
         self.asking = None;
         if of.only == self.only {
             self.panes[of.pane].known.take(result);
@@ -178,7 +178,7 @@ impl Screen {
         match std::mem::replace(&mut self.mode, Mode::Normal) {
             Mode::Filter(typed) => match edit(typed, key) {
                 Edit::Going(typed) => {
-                    self.sight = Sight::default();
+                    self.sight = Viewport::default();
                     self.mode = Mode::Filter(typed);
                 }
                 Edit::Done(typed) => self.filter = typed.to_lowercase(),
@@ -235,7 +235,7 @@ impl Screen {
     fn turn(&mut self, pane: usize) {
         self.pane = pane;
         self.opened = None;
-        self.sight = Sight::default();
+        self.sight = Viewport::default();
         self.columns = Vec::new();
     }
 

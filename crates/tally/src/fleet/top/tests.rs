@@ -17,11 +17,11 @@ fn screen() -> Screen {
     screen
 }
 
-fn answer(table: Table) -> Result<Answer<Table>, Failure> {
-    Ok(Answer { value: table, window: (0.0, 900.0), seconds: 0.25 })
+fn answer(table: Table) -> Result<FleetQueryResult<Table>, Failure> {
+    Ok(FleetQueryResult { value: table, window: (0.0, 900.0), seconds: 0.25 })
 }
 
-fn failure() -> Result<Answer<Table>, Failure> {
+fn failure() -> Result<FleetQueryResult<Table>, Failure> {
     Err(Failure { time: 901.0, text: "duckdb: out of memory".into() })
 }
 
@@ -35,7 +35,7 @@ fn load() -> Table {
     let row = |host: &str, activity: &str, sessions: f64| {
         Row::new("", vec!["shop".into(), host.into(), activity.into(), sessions.into()])
     };
-    Table::of(
+    Table::from_rows(
         columns,
         vec![row("db-1", "cpu", 3.0), row("db-2", "LWLock:WALWrite", 1.5), row("db-3", "cpu", 2.0)],
     )
@@ -84,7 +84,7 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     let mut screen = screen();
     let begin = Instant::now();
     let wanted = screen.wanted(begin).unwrap();
-    assert_eq!(wanted, Wanted { pane: 1, only: Only::default() });
+    assert_eq!(wanted, PaneQuery { pane: 1, only: Only::default() });
     // One question at a time, even about another pane.
     press(&mut screen, "2");
     assert_eq!(screen.wanted(begin), None);
@@ -100,7 +100,7 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     assert_eq!(screen.wanted(begin + INTERVAL), None, "paused");
     press(&mut screen, "l");
     assert!(screen.wanted(begin + INTERVAL / 2).is_some(), "l asks at once");
-    screen.take(&Wanted { pane: 1, only: Only::default() }, answer(load()));
+    screen.take(&PaneQuery { pane: 1, only: Only::default() }, answer(load()));
     press(&mut screen, "p");
     assert!(screen.wanted(begin + INTERVAL * 2).is_some());
 }
@@ -115,7 +115,7 @@ fn enter_on_a_host_shows_that_host_alone_and_escape_all_of_them() {
     let wanted = screen.wanted(Instant::now()).unwrap();
     assert_eq!(wanted.only, one);
     // An answer about all hosts comes too late.
-    screen.take(&Wanted { pane: 1, only: Only::default() }, answer(load()));
+    screen.take(&PaneQuery { pane: 1, only: Only::default() }, answer(load()));
     assert!(hosts(&mut screen).is_empty());
     screen.take(&wanted, answer(load()));
     let seen = drawn(&mut screen, 80, 24);

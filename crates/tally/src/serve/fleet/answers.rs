@@ -12,7 +12,7 @@ use segment::clock::realtime_ns;
 use view::document::Live;
 
 use super::super::page::FIGURES;
-use super::super::request::{Answer, Refusal, Request, What};
+use super::super::request::{HttpReply, Refusal, Request, What};
 use super::board::Board;
 
 /// How often a page asks for newer answers, seconds. It gets them when they are there.
@@ -35,7 +35,7 @@ fn answer(
     started: u64,
     what: What,
     query: &str,
-) -> Result<Answer, Refusal> {
+) -> Result<HttpReply, Refusal> {
     if let What::Metrics(_) = what {
         let why = "a fleet has no metrics; `tally serve` of each server has its own";
         return Err((StatusCode::NOT_FOUND, why.into()));
@@ -47,12 +47,12 @@ fn answer(
     if let Some(document) = &mut made {
         document.live = Some(Live { url: figures(query), seconds: Some(PAUSE) });
     }
-    let failure = known.tables.iter().find_map(|it| it.failure.as_ref());
+    let failure = known.tables.iter().find_map(|table| table.failure.as_ref());
     let why = failure.map_or("the engine is asked", |it| &it.text);
     let tag = format!("\"{started:x}-{changes}\"");
     let answer = match what {
-        What::Report => Answer::report(made.as_ref(), why, Some(tag)),
-        _ => Answer::page(made.as_ref(), why),
+        What::Report => HttpReply::report(made.as_ref(), why, Some(tag)),
+        _ => HttpReply::page(made.as_ref(), why),
     };
     answer.map_err(|error: Error| unavailable(error.to_string()))
 }

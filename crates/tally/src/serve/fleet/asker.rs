@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use error::Error;
 use fleet::{Only, CHARTS, QUERIES};
-use report::fleet::{is_asked, Answer, Failure, Fleet, Question, ROWS, SERIES};
+use report::fleet::{is_asked, Failure, Fleet, FleetQueryResult, Question, ROWS, SERIES};
 use report::Edge;
 use segment::clock::realtime_ns;
 
@@ -40,7 +40,7 @@ impl Round<'_> {
             let ask = || self.asking.chart(chart, &asked(SERIES)?);
             self.put(chart.name, |it| &mut it.courses, ask);
         }
-        for query in others.iter().filter(|it| is_asked(it.name, self.only)) {
+        for query in others.iter().filter(|other| is_asked(other.name, self.only)) {
             self.put(query.name, |it| &mut it.tables, || self.asking.query(query, &asked(ROWS)?));
         }
     }
@@ -59,7 +59,7 @@ impl Round<'_> {
         let result = ask();
         let seconds = begun.elapsed().as_secs_f64();
         let result = match result {
-            Ok(value) => Ok(Answer { value, window: self.window, seconds }),
+            Ok(value) => Ok(FleetQueryResult { value, window: self.window, seconds }),
             Err(error) => {
                 Err(Failure { time: realtime_ns() as f64 * 1e-9, text: error.to_string() })
             }

@@ -102,14 +102,20 @@ pub fn native(spread: &Spread) -> Option<Native> {
 mod tests {
     use super::*;
 
-    fn of(buckets: &[(f64, u64)]) -> Spread {
+    fn spread_of_buckets(buckets: &[(f64, u64)]) -> Spread {
         let count = buckets.iter().map(|b| b.1).sum();
         Spread { count, sum: 1.0, buckets: buckets.to_vec() }
     }
 
     #[test]
     fn classic_counts_never_fall_and_values_above_all_bounds_count_only_in_infinity() {
-        let counts = classic(&of(&[(0.0, 1), (1e-6, 2), (1.1e-6, 4), (0.3, 8), (1_000.0, 16)]));
+        let counts = classic(&spread_of_buckets(&[
+            (0.0, 1),
+            (1e-6, 2),
+            (1.1e-6, 4),
+            (0.3, 8),
+            (1_000.0, 16),
+        ]));
         assert_eq!((counts[0], counts[1], counts[24]), (3, 7, 15));
         assert_eq!(counts[17], 15, "0.3 s is within half a second");
         assert_eq!(counts[16], 7);
@@ -119,13 +125,13 @@ mod tests {
     #[test]
     fn native_buckets_contain_the_values_between_their_edges() {
         // 1 s is the upper edge of bucket 0; above it begins bucket 1, which ends at 2^(1/8).
-        let one = native(&of(&[(0.0, 5), (1.0, 3), (1.05, 2), (2.0, 7)])).unwrap();
+        let one = native(&spread_of_buckets(&[(0.0, 5), (1.0, 3), (1.05, 2), (2.0, 7)])).unwrap();
         assert_eq!(one.zero, 5);
         assert_eq!(one.spans, [(0, 2), (6, 1)]);
         assert_eq!(one.deltas, [3, -1, 5]);
-        let below = native(&of(&[(0.5, 3)])).unwrap();
+        let below = native(&spread_of_buckets(&[(0.5, 3)])).unwrap();
         assert_eq!((below.spans, below.deltas), (vec![(-8, 1)], vec![3]));
-        assert_eq!(native(&of(&[(0.0, 1)])).unwrap().spans, [(0, 0)]);
-        assert_eq!(native(&Spread { count: 9, ..of(&[(1.0, 3)]) }), None);
+        assert_eq!(native(&spread_of_buckets(&[(0.0, 1)])).unwrap().spans, [(0, 0)]);
+        assert_eq!(native(&Spread { count: 9, ..spread_of_buckets(&[(1.0, 3)]) }), None);
     }
 }

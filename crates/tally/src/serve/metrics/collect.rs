@@ -12,7 +12,7 @@ use segment::{Frame, Interval};
 use super::family::{Family, Kind, Spread, Value};
 use super::statements::NamedStatements;
 use crate::otlp::queue::Fate;
-use view::statements::Statements;
+use view::statements::StatementsTable;
 
 use Kind::{Counter, Gauge, Histogram, Summary};
 
@@ -24,7 +24,7 @@ pub struct Present<'p> {
     /// Number of events since the segment was created.
     pub events: u64,
     /// The statements since their last reset, if requested and available.
-    pub statements: Option<(&'p Statements, &'p NamedStatements)>,
+    pub statements: Option<(&'p StatementsTable, &'p NamedStatements)>,
 }
 
 /// What has become of readings and events that are sent by OTLP.
@@ -50,7 +50,7 @@ pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Ve
         delivered(delivery, &mut families);
     }
     if let Some(present) = present {
-        let interval = Interval::of(present.frame);
+        let interval = Interval::from_frame(present.frame);
         about(present, &interval, &mut families);
         ledger(present.frame, &mut families);
         commands(present.frame, &mut families);
@@ -187,7 +187,7 @@ fn add<const N: usize>(totals: &mut Totals<N>, labels: [&str; N], total: &Total)
 fn spread(total: &Total, frame: &Frame) -> Value {
     let sum = frame.clock.seconds(total.change.total);
     let rate = frame.clock.ticks_per_second;
-    Value::Spread(Spread::of(total.change.count, sum, &total.histogram, rate))
+    Value::Spread(Spread::from_histogram(total.change.count, sum, &total.histogram, rate))
 }
 
 fn ledger(frame: &Frame, families: &mut Vec<Family>) {
@@ -343,7 +343,7 @@ fn files(interval: &Interval, families: &mut Vec<Family>) {
         ];
         let (count, sum) = (row.timing.count, row.timing.seconds);
         let rate = interval.clock.ticks_per_second;
-        time.push(labels, Value::Spread(Spread::of(count, sum, row.histogram(), rate)));
+        time.push(labels, Value::Spread(Spread::from_histogram(count, sum, row.histogram(), rate)));
         if row.bytes > 0 {
             bytes.number(labels, row.bytes as f64);
         }

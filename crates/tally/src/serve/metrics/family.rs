@@ -102,7 +102,12 @@ impl Spread {
     }
 
     /// The distribution of `count` times with a histogram in ticks.
-    pub fn of(count: u64, sum: f64, histogram: &Histogram, ticks_per_second: f64) -> Spread {
+    pub fn from_histogram(
+        count: u64,
+        sum: f64,
+        histogram: &Histogram,
+        ticks_per_second: f64,
+    ) -> Spread {
         let middle = |bucket| bucket_middle(bucket) as f64 / ticks_per_second;
         let buckets = histogram.buckets().map(|(bucket, n)| (middle(bucket), n)).collect();
         Spread { count: count.max(histogram.count()), sum, buckets }

@@ -26,7 +26,11 @@ fn family_of(family: &Family, created: Option<f64>) -> MetricFamily {
         name: Some(family.name.to_string()),
         help: Some(family.help.to_string()),
         kind: Some(kind),
-        metric: family.samples.iter().map(|it| metric_of(it, family.kind, created)).collect(),
+        metric: family
+            .samples
+            .iter()
+            .map(|sample| metric_of(sample, family.kind, created))
+            .collect(),
     }
 }
 

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use segment::StatementKey;
 
 use super::family::{Family, Kind};
-use view::statements::{StatementRow, Statements};
+use view::statements::{StatementFigures, StatementsTable};
 
 /// How long a series is shown at least, seconds.
 const KEPT: f64 = 3600.0;
@@ -75,7 +75,7 @@ pub struct NamedStatements {
 }
 
 /// Without what will be another statement's time: a counter does not fall.
-fn figures(row: &StatementRow) -> Figures {
+fn figures(row: &StatementFigures) -> Figures {
     let seconds = (row.seconds - row.unnamed_seconds).max(0.0);
     [row.calls as f64, seconds, row.rows as f64, (row.errors + row.cancels) as f64]
 }
@@ -85,7 +85,7 @@ fn add(sum: &mut Figures, more: &Figures) {
 }
 
 impl Labels {
-    fn of(row: &StatementRow) -> Labels {
+    fn from_row(row: &StatementFigures) -> Labels {
         let (database, user) = (row.database.clone(), row.user.clone());
         Labels { queryid: row.queryid, database, user, toplevel: row.toplevel }
     }
@@ -105,12 +105,12 @@ impl NamedStatements {
     }
 
     /// Adds a reading of all statements since their last reset.
-    pub fn note(&mut self, statements: &Statements) {
+    pub fn note(&mut self, statements: &StatementsTable) {
         let now = statements.time;
         let mut before = std::mem::take(&mut self.last);
         self.series.values_mut().for_each(|series| series.seconds = 0.0);
         for row in statements.rows.iter().filter(|row| !row.unnamed) {
-            let labels = Labels::of(row);
+            let labels = Labels::from_row(row);
             let (last, growth) = grown(row, before.remove(&row.key), &labels);
             let since = match growth.of {
                 Counted::All => row.first_seen.map_or(now, |first| first.min(now)),
@@ -138,7 +138,8 @@ impl NamedStatements {
     fn forget(&mut self) {
         let there: HashSet<&Labels> = self.last.values().map(|last| &last.labels).collect();
         let absent = |labels: &Labels| !there.contains(labels);
-        let known = self.series.iter().filter(|(labels, it)| it.known && absent(labels)).count();
+        let known =
+            self.series.iter().filter(|(labels, sery)| sery.known && absent(labels)).count();
         self.series.retain(|labels, it| {
             !absent(labels) || it.shown.is_some() || (it.known && known <= REMEMBERED)
         });
@@ -185,7 +186,7 @@ impl NamedStatements {
     }
 
     /// Adds the metrics of statements.
-    pub fn metrics(&self, statements: &Statements, families: &mut Vec<Family>) {
+    pub fn metrics(&self, statements: &StatementsTable, families: &mut Vec<Family>) {
         let mut own = [
             Family::new(
                 "pgtally_statement_calls_total",
@@ -249,7 +250,7 @@ enum Counted {
     SinceLast { renamed: bool },
 }
 
-fn grown(row: &StatementRow, before: Option<Last>, labels: &Labels) -> (Last, Growth) {
+fn grown(row: &StatementFigures, before: Option<Last>, labels: &Labels) -> (Last, Growth) {
     let now = figures(row);
     let labels = labels.clone();
     let began_again = |last: &Last| {
@@ -279,31 +280,31 @@ mod tests {
 
     const MINUTE: f64 = 60.0;
 
-    fn statement(id: u64, user: (u32, &str), first: f64, seconds: f64) -> StatementRow {
-        StatementRow {
+    fn statement(id: u64, user: (u32, &str), first: f64, seconds: f64) -> StatementFigures {
+        StatementFigures {
             key: StatementKey { id, user_id: user.0, ..StatementKey::default() },
             queryid: Some(id as i64),
             user: user.1.to_string(),
             calls: seconds as u64 * 10,
             first_seen: Some(first),
             seconds,
-            ..StatementRow::default()
+            ..StatementFigures::default()
         }
     }
 
-    fn reading(time: f64, mut rows: Vec<StatementRow>) -> Statements {
+    fn reading(time: f64, mut rows: Vec<StatementFigures>) -> StatementsTable {
         rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        Statements { time, rows, ..Statements::default() }
+        StatementsTable { time, rows, ..StatementsTable::default() }
     }
 
-    fn of_app(time: f64, rows: &[(u64, f64)]) -> Statements {
+    fn of_app(time: f64, rows: &[(u64, f64)]) -> StatementsTable {
         reading(time, rows.iter().map(|(id, s)| statement(*id, (10, "app"), 1.0, *s)).collect())
     }
 
     /// Id, user, seconds and beginning of each series, as written.
     fn shown(named: &NamedStatements) -> Vec<(String, String, f64, f64)> {
         let mut families = Vec::new();
-        named.metrics(&Statements::default(), &mut families);
+        named.metrics(&StatementsTable::default(), &mut families);
         let family = families.iter_mut().find(|f| f.name == "pgtally_statement_seconds_total");
         let family = family.unwrap();
         let samples = family.samples.len();

@@ -101,7 +101,7 @@ fn metrics_of(family: &Family, starts: &mut Starts, time: u64) -> Vec<Metric> {
 impl Points {
     fn add(&mut self, family: &Family, sample: &Sample, starts: &mut Starts, time: u64) {
         let attributes = sample.labels.iter().map(of_label).collect();
-        let mut start = |value: f64| starts.of(family.name, sample, value);
+        let mut start = |value: f64| starts.start_of(family.name, sample, value);
         match &sample.value {
             Value::Number(value) => self.numbers.push(NumberDataPoint {
                 attributes,

@@ -50,7 +50,7 @@ pub struct Settings {
 
 impl Settings {
     /// From `--otlp URL` (or without a URL) and `--otlp-interval`; `get` reads the environment.
-    pub fn of(
+    pub fn read(
         url: Option<&str>,
         every: Option<Duration>,
         get: &dyn Fn(&str) -> Option<String>,
@@ -98,7 +98,7 @@ impl Otlp {
             threads.push(thread.spawn(move || sender.work())?);
         }
         Ok(Otlp {
-            resource: resource::of(place, None, &settings.resource),
+            resource: resource::describe_server(place, None, &settings.resource),
             extra: settings.resource,
             place: place.clone(),
             every: settings.every,
@@ -118,7 +118,7 @@ impl Otlp {
 
     /// Another run of the server is read.
     pub fn attached(&mut self, header: &Header) {
-        self.resource = resource::of(&self.place, Some(header), &self.extra);
+        self.resource = resource::describe_server(&self.place, Some(header), &self.extra);
     }
 
     /// A reading is being taken, whether it succeeds or not.

@@ -47,7 +47,7 @@ impl Starts {
     }
 
     /// When this sample of `name` started, ns since 1970; `value` only grows while it counts.
-    pub fn of(&mut self, name: &'static str, sample: &Sample, value: f64) -> u64 {
+    pub fn start_of(&mut self, name: &'static str, sample: &Sample, value: f64) -> u64 {
         let labels = sample.labels.iter().map(|(_, value)| value.clone()).collect();
         let since = sample.since.map_or(self.counted, nanoseconds);
         let (last, now) = (self.last, self.now);
@@ -80,12 +80,16 @@ mod tests {
         let mut starts = Starts::default();
         let (a, own) = (sample("a", None), sample("own", Some(15e-9)));
         starts.begin(10e-9, 20);
-        assert_eq!((starts.of("m", &a, 5.0), starts.of("m", &own, 5.0)), (10, 15));
+        assert_eq!((starts.start_of("m", &a, 5.0), starts.start_of("m", &own, 5.0)), (10, 15));
         starts.begin(24e-9, 30);
-        assert_eq!((starts.of("m", &a, 9.0), starts.of("m", &own, 9.0)), (24, 15));
+        assert_eq!((starts.start_of("m", &a, 9.0), starts.start_of("m", &own, 9.0)), (24, 15));
         starts.begin(24e-9, 40);
-        assert_eq!(starts.of("m", &a, 10.0), 24);
-        assert_eq!(starts.of("m", &sample("own", Some(24e-9)), 9.0), 24, "reset with the rest");
+        assert_eq!(starts.start_of("m", &a, 10.0), 24);
+        assert_eq!(
+            starts.start_of("m", &sample("own", Some(24e-9)), 9.0),
+            24,
+            "reset with the rest"
+        );
     }
 
     #[test]
@@ -94,14 +98,14 @@ mod tests {
         let (a, b) = (sample("a", None), sample("b", None));
         for (now, of_a, of_b) in [(20, 5.0, 1.0), (30, 7.0, 1.0)] {
             starts.begin(10e-9, now);
-            assert_eq!(starts.of("m", &a, of_a), 10);
-            assert_eq!(starts.of("m", &b, of_b), 10);
+            assert_eq!(starts.start_of("m", &a, of_a), 10);
+            assert_eq!(starts.start_of("m", &b, of_b), 10);
         }
         starts.begin(10e-9, 40);
-        assert_eq!(starts.of("m", &a, 2.0), 30);
-        assert_eq!(starts.of("m", &b, 2.0), 10);
+        assert_eq!(starts.start_of("m", &a, 2.0), 30);
+        assert_eq!(starts.start_of("m", &b, 2.0), 10);
         starts.begin(10e-9, 50);
-        assert_eq!(starts.of("m", &a, 3.0), 30, "it keeps its new start");
+        assert_eq!(starts.start_of("m", &a, 3.0), 30, "it keeps its new start");
     }
 
     /// A receiver would add all that was handed on once more if its series had a new start.
@@ -110,13 +114,16 @@ mod tests {
         let mut starts = Starts::default();
         let (handed_on, evicted) = (sample("on", Some(12e-9)), sample("evicted", Some(12e-9)));
         starts.begin(10e-9, 20);
-        assert_eq!(starts.of("m", &sample("a", None), 5.0), 10);
-        assert_eq!((starts.of("m", &handed_on, 1000.0), starts.of("m", &evicted, 9.0)), (12, 12));
+        assert_eq!(starts.start_of("m", &sample("a", None), 5.0), 10);
+        assert_eq!(
+            (starts.start_of("m", &handed_on, 1000.0), starts.start_of("m", &evicted, 9.0)),
+            (12, 12)
+        );
         starts.begin(10e-9, 22);
-        assert_eq!(starts.of("m", &evicted, 2.0), 20);
+        assert_eq!(starts.start_of("m", &evicted, 2.0), 20);
         starts.begin(25e-9, 30);
-        assert_eq!(starts.of("m", &sample("a", None), 9.0), 25);
-        assert_eq!(starts.of("m", &handed_on, 1010.0), 12);
-        assert_eq!(starts.of("m", &evicted, 3.0), 20);
+        assert_eq!(starts.start_of("m", &sample("a", None), 9.0), 25);
+        assert_eq!(starts.start_of("m", &handed_on, 1010.0), 12);
+        assert_eq!(starts.start_of("m", &evicted, 3.0), 20);
     }
 }

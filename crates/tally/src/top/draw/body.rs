@@ -9,7 +9,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 
-use super::row::{heading, line, Sight};
+use super::row::{heading, line, Viewport};
 use crate::top::screen::{of_heading, Screen};
 use crate::top::trend;
 use view::statements::Section;
@@ -40,7 +40,7 @@ pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     }
     let rows = usize::from(area.height).saturating_sub(1);
     screen.page = rows;
-    let mut sight = Sight { cursor: screen.cursor, top: screen.top };
+    let mut sight = Viewport { cursor: screen.cursor, top: screen.top };
     let shown = sight.shown(rows, table.rows.len());
     (screen.cursor, screen.top) = (sight.cursor, sight.top);
     let layout = with_history(screen, &mut table, shown.clone(), usize::from(area.width));

@@ -136,7 +136,8 @@ pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
     let state = state(screen);
     let (line, ranges) = super::tabs(&all, screen.pane, (&state, style), usize::from(area.width));
     screen.spots.tabs_line = area.y;
-    screen.spots.tabs = ranges.into_iter().map(|it| area.x + it.start..area.x + it.end).collect();
+    screen.spots.tabs =
+        ranges.into_iter().map(|range| area.x + range.start..area.x + range.end).collect();
     line
 }
 

@@ -6,21 +6,22 @@ mod diagnoses;
 mod foot;
 mod head;
 mod row;
+mod style;
 mod tabs;
 
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 use ratatui::Frame;
 
-pub use row::{heading, line, Look, Sight};
+pub use row::{heading, line, Look, Viewport};
 pub use tabs::{tabs, Tab};
 
 use super::help::HELP;
 use super::mouse::Spots;
 use super::screen::{Mode, Screen};
 use super::View;
+use style::styled;
 use view::table::wrap;
 
 /// Minimum width and height of the terminal.
@@ -56,10 +57,6 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     if let Mode::Help(first) = screen.mode {
         screen.mode = Mode::Help(help(frame, area, ("tally top", HELP), first));
     }
-}
-
-fn styled(screen: &Screen, color: Color, style: Style) -> Style {
-    screen.look().styled(color, style)
 }
 
 /// Says so, if the terminal is too small to draw on.

@@ -30,14 +30,14 @@ impl Look {
 
 /// Cursor, first row and number of rows of what is seen of a list.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sight {
+pub struct Viewport {
     /// The row under the cursor.
     pub cursor: usize,
     /// The first visible row.
     pub top: usize,
 }
 
-impl Sight {
+impl Viewport {
     /// The visible ones of so many rows: the cursor is among them, and the space is filled.
     pub fn shown(&mut self, space: usize, all: usize) -> Range<usize> {
         self.cursor = self.cursor.min(all.saturating_sub(1));

@@ -2,18 +2,17 @@
 //! Replays a recording: one interval after another at some speed, or any interval on request.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::screen::{Ask, Screen};
 use super::source::Source;
 use crate::top::View;
-use view::session::SessionId;
-use view::Reading;
 
+mod frames;
 mod machine;
 mod recording_source;
 
+pub use frames::{Frames, Scene};
 pub use recording_source::RecordingSource;
 
 /// How many intervals are read at once.
@@ -22,36 +21,6 @@ const AHEAD: usize = 120;
 const BEFORE: usize = 60;
 /// Shortest time between refreshes; at higher speeds a refresh skips intervals.
 const SHORTEST: Duration = Duration::from_millis(100);
-
-/// Intervals that can be read in any order, numbered from 0.
-pub trait Frames {
-    /// Their number.
-    fn len(&self) -> usize;
-    /// When an interval ended, seconds since 1970.
-    fn end(&self, index: usize) -> f64;
-    /// The length of an interval.
-    fn seconds(&self, index: usize) -> f64;
-    /// Reads these; unreadable intervals are missing.
-    fn read(&mut self, intervals: Range<usize>) -> Result<Vec<Scene>, String>;
-    /// Messages about what could not be read so far.
-    fn problems(&self) -> Vec<String>;
-    /// Merges intervals to this length and renumbers them.
-    fn regroup(&mut self, length: Option<Duration>);
-    /// Adds to a reading what this view shows in addition to the interval.
-    fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String>;
-    /// Adds who blocks whom, and what a session executes.
-    fn fill_sessions(&mut self, reading: &mut Reading, id: Option<SessionId>)
-        -> Result<(), String>;
-}
-
-/// An interval of a recording.
-#[derive(Debug)]
-pub struct Scene {
-    /// The interval.
-    pub reading: Box<Reading>,
-    /// Why it does not follow directly on the one before; `None`: it does.
-    pub gap: Option<String>,
-}
 
 /// Replays a recording. The screen holds the state: speed, position and pause.
 #[derive(Debug)]
@@ -251,7 +220,7 @@ mod tests {
                 let mut interval = self.2.clone();
                 (interval.time, interval.commands_handled) = (self.end(index), index as u64);
                 let recorded = Some(Recorded { index, spread_from_seconds: None });
-                let reading = Box::new(Reading { recorded, ..Reading::of(interval) });
+                let reading = Box::new(Reading { recorded, ..Reading::new(interval) });
                 let gap = (index == 5).then(|| "the server was stopped".to_string());
                 Scene { reading, gap }
             };

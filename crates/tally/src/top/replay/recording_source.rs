@@ -22,7 +22,7 @@ use view::blocking::Forest;
 use view::events::Row;
 use view::io::{Device, RecordedIo, Server, StorageEvents};
 use view::session::{Opened, SessionId};
-use view::statements::{PlanRow, Statements};
+use view::statements::{PlanRow, StatementsTable};
 use view::{Reading, Recorded};
 
 /// Two intervals are consecutive if the time between them is below this fraction of the later one.
@@ -47,14 +47,14 @@ pub struct RecordingSource {
     gaps: Vec<GapRow>,
     marks: Vec<MarkRow>,
     /// All events, and where the server's files are; read on demand.
-    asked: Option<Asked>,
+    asked: Option<RecordedNotes>,
     /// The texts of statements, read on demand.
     texts: Option<StatementTexts>,
 }
 
 /// Read once, on demand.
 #[derive(Debug)]
-struct Asked {
+struct RecordedNotes {
     events: Vec<Row>,
     places: Vec<String>,
 }
@@ -168,7 +168,7 @@ impl RecordingSource {
         let detail_seconds = self.recording.about().detail_ns as f64 * 1e-9;
         let spread_from = (!has_spread).then_some(detail_seconds);
         let recorded = Some(Recorded { index, spread_from_seconds: spread_from });
-        Reading { recorded, ..Reading::of(interval) }
+        Reading { recorded, ..Reading::new(interval) }
     }
 
     /// Why a step does not follow directly on the one before.
@@ -209,7 +209,7 @@ impl RecordingSource {
         reading.asked = true;
         let Some(Details { range, seconds, .. }) = of else { return Ok(()) };
         let Some(found) = self.recording.statements(range)? else { return Ok(()) };
-        let mut statements = Statements::between(None, &Arc::new(found));
+        let mut statements = StatementsTable::between(None, &Arc::new(found));
         statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(self.recording.plans(range)?);
         // Its readings start with the range: totals since the last reset are not known.
@@ -248,14 +248,14 @@ impl RecordingSource {
         })
     }
 
-    fn ask(&mut self) -> Result<&Asked, Error> {
+    fn ask(&mut self) -> Result<&RecordedNotes, Error> {
         let asked = match self.asked.take() {
             Some(asked) => asked,
             None => {
                 let from_us = self.range.from_us.saturating_sub(EARLIER_US);
                 let rows = self.recording.events(recording::Range { from_us, ..self.range })?;
                 let settings = self.recording.settings(self.range)?;
-                Asked {
+                RecordedNotes {
                     events: rows.into_iter().map(Row::from).collect(),
                     places: machine::places(&settings),
                 }
@@ -297,8 +297,8 @@ impl RecordingSource {
         let server = of_details.map(|it| self.recording.server_io_sum(it)).transpose()?.flatten();
         io.recorded = Some(RecordedIo {
             places,
-            devices: self.recording.device_sums(range)?.iter().map(Device::of).collect(),
-            server: server.as_ref().map(Server::of),
+            devices: self.recording.device_sums(range)?.iter().map(Device::from_row).collect(),
+            server: server.as_ref().map(Server::from_row),
         });
         reading.io = Some(io);
         Ok(())
@@ -317,7 +317,9 @@ impl Frames for RecordingSource {
 
     fn seconds(&self, step: usize) -> f64 {
         let heads = self.steps.get(step).and_then(|heads| self.heads.get(heads.clone()));
-        heads.map_or(0.0, |heads| heads.iter().map(|it| seconds(it.end_us - it.begin_us)).sum())
+        heads.map_or(0.0, |heads| {
+            heads.iter().map(|head| seconds(head.end_us - head.begin_us)).sum()
+        })
     }
 
     fn read(&mut self, steps: Range<usize>) -> Result<Vec<Scene>, String> {
@@ -367,7 +369,7 @@ impl Frames for RecordingSource {
         let texts = self.texts()?;
         reading.blocking = Some(Forest::recorded(&rows, texts));
         reading.opened = id.and_then(|id| {
-            let row = rows.iter().find(|row| SessionId::of(&row.session()) == id)?;
+            let row = rows.iter().find(|row| SessionId::from_row(&row.session()) == id)?;
             let text = row.statement().and_then(|key| texts.get(&key));
             let query = text.map(|it| it.text.to_string());
             Some(Opened { id, accounts: Vec::new(), queryid: row.queryid, query })

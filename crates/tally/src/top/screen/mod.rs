@@ -3,6 +3,7 @@
 //! no terminal and no files: its owner does that on request.
 
 mod act;
+mod ask;
 mod orders;
 mod session;
 pub mod typing;
@@ -15,29 +16,26 @@ use std::collections::HashSet;
 use std::time::Duration;
 use view::Sort;
 
-use diagnose::Answer;
+use diagnose::Diagnoses;
 use jiff::tz::TimeZone;
 use segment::StatementKey;
 
 use super::draw::Look;
 use super::history::{History, STATEMENTS};
-use super::keys::Form;
 use super::mouse::Spots;
 use super::views;
 use super::{saved::Saved, INTERVAL};
 use crate::top::{TopArgs, View};
 use live::follower::Step;
-use view::rows::{Open, Wish};
+use view::rows::{Open, RowOptions};
 use view::session::{page as session_page, SessionId};
 use view::statements::{page, Section};
 use view::table::{speaks_utf8, Table};
 use view::Reading;
 
+pub use ask::Request;
+pub use ask::{Ask, Mode};
 pub use orders::of_heading;
-pub use session::Request;
-
-/// The slowest and the fastest replay.
-pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.125..=1024.0;
 
 /// The panes, in order; the key of each is its digit.
 pub const PANES: [(&str, View); 10] = [
@@ -52,49 +50,6 @@ pub const PANES: [(&str, View); 10] = [
     ("Statements", View::Statements),
     ("IO", View::Io),
 ];
-
-/// What keys act on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mode {
-    /// The panes.
-    Normal,
-    /// A filter being typed.
-    Filter(String),
-    /// An interval being typed.
-    Interval(String),
-    /// A time being typed.
-    Time(String),
-    /// The help page, and its first visible line.
-    Help(usize),
-    /// A question: y does it.
-    Question(Request),
-}
-
-/// What only the owner of the screen can do.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Ask {
-    /// Quit.
-    Quit,
-    /// Write the interval to a file.
-    Export(Form),
-    /// Save the view.
-    Save,
-    /// Turn the mouse on or off.
-    Mouse,
-    /// Have the server cancel a statement or end a session.
-    Session(Request),
-    /// Trace a session for a few seconds.
-    Trace {
-        /// Its process.
-        pid: i32,
-        /// What to call it.
-        name: String,
-    },
-    /// Show an interval beyond the kept ones, by this number of intervals.
-    Further(i64),
-    /// Show a time beyond the kept intervals, seconds since 1970.
-    Seek(f64),
-}
 
 /// The state of a replay.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,7 +83,7 @@ pub struct Screen {
     /// Index into `PANES`.
     pub pane: usize,
     /// Order, filter and the like.
-    pub wish: Wish,
+    pub wish: RowOptions,
     /// Row under the cursor.
     pub cursor: usize,
     /// First visible row.
@@ -176,7 +131,7 @@ impl Screen {
             history: History::default(),
             play: None,
             pane: PANES.iter().position(|p| p.1 == view).unwrap_or(0),
-            wish: Wish { sort, reverse, idle: args.idle || saved.idle, ..wish },
+            wish: RowOptions { sort, reverse, idle: args.idle || saved.idle, ..wish },
             cursor: 0,
             top: 0,
             page: 1,
@@ -225,7 +180,7 @@ impl Screen {
     }
 
     /// The choice of rows, with the filter being typed.
-    pub fn wish(&self) -> Wish {
+    pub fn wish(&self) -> RowOptions {
         let mut wish = self.wish.clone();
         if let Mode::Filter(typed) = &self.mode {
             wish.filter = typed.to_lowercase();
@@ -239,9 +194,9 @@ impl Screen {
     }
 
     /// What is wrong, as of the shown interval.
-    pub fn answer(&self) -> Option<Cow<'_, Answer>> {
+    pub fn answer(&self) -> Option<Cow<'_, Diagnoses>> {
         let known = self.history.answer().map(Cow::Borrowed);
-        known.or_else(|| self.reading().map(|reading| Cow::Owned(Answer::of(reading))))
+        known.or_else(|| self.reading().map(|reading| Cow::Owned(Diagnoses::examine(reading))))
     }
 
     /// A note about the current pane.

@@ -1,63 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The session under the cursor, and the question before it is cancelled or ended.
 
-use live::backend::{Deed, SessionId};
+use live::backend::{SessionAction, SessionId};
 use segment::interval::SessionRow;
 use view::blocking::session_name;
 
+use super::Request;
 use super::{Ask, Mode, Screen};
 use crate::top::View;
-
-/// What the server is to do, and to whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// What.
-    pub deed: Deed,
-    /// The session.
-    pub session: SessionId,
-    /// "session 4711 (shop, alice@orders)".
-    pub name: String,
-}
-
-impl Request {
-    /// The question before it.
-    pub fn question(&self) -> String {
-        match self.deed {
-            Deed::Cancel => format!("Cancel the statement of {}? y/n", self.name),
-            Deed::Terminate => format!("Terminate {}? y/n", self.name),
-        }
-    }
-
-    /// What the server is asked for.
-    pub fn asked(&self) -> String {
-        match self.deed {
-            Deed::Cancel => format!("asking the server to cancel the statement of {}", self.name),
-            Deed::Terminate => format!("asking the server to terminate {}", self.name),
-        }
-    }
-
-    /// What was done.
-    pub fn done(&self) -> String {
-        match self.deed {
-            Deed::Cancel => format!("the server cancels the statement of {}", self.name),
-            Deed::Terminate => format!("the server terminates {}", self.name),
-        }
-    }
-
-    /// What was not done, and why.
-    pub fn failed(&self, why: &str) -> String {
-        match self.deed {
-            Deed::Cancel => format!("the statement of {} is not cancelled: {why}", self.name),
-            Deed::Terminate => format!("{} is not terminated: {why}", self.name),
-        }
-    }
-}
 
 impl Screen {
     /// Shows the page of the session under the cursor, if there is one.
     pub(super) fn open_session(&mut self) -> bool {
         let Ok(row) = self.under_cursor() else { return false };
-        self.session = Some(SessionId::of(row));
+        self.session = Some(SessionId::from_row(row));
         (self.cursor, self.top) = (0, 0);
         true
     }
@@ -108,12 +64,12 @@ impl Screen {
     }
 
     /// Asks before the session under the cursor is cancelled or ended.
-    pub(super) fn ask(&mut self, deed: Deed) {
+    pub(super) fn ask(&mut self, deed: SessionAction) {
         let request = self.session().and_then(|row| match deed {
-            Deed::Cancel if row.state.starts_with("idle") => {
+            SessionAction::Cancel if row.state.starts_with("idle") => {
                 Err("this session executes no statement that could be cancelled; k terminates it")
             }
-            _ => Ok(Request { deed, session: SessionId::of(row), name: session_name(row) }),
+            _ => Ok(Request { deed, session: SessionId::from_row(row), name: session_name(row) }),
         });
         match request {
             Ok(request) => self.mode = Mode::Question(request),

@@ -8,7 +8,7 @@ use ratatui::Terminal;
 use super::*;
 use crate::top::draw;
 use crate::top::keys::Action;
-use live::backend::{Deed, SessionId};
+use live::backend::{SessionAction, SessionId};
 use live::follower::Absent;
 use view::sample;
 
@@ -235,7 +235,7 @@ fn with_root() -> Screen {
     };
     row.accounts = vec![account("cpu", 0.4), account("IO:DataFileRead", 0.35)];
     reading.opened = Some(view::session::Opened {
-        id: SessionId::of(row),
+        id: SessionId::from_row(row),
         accounts: vec![account("cpu", 400.0), account("IO:DataFileRead", 90.0)],
         queryid: Some(-7),
         query: Some("UPDATE accounts SET balance = 0".into()),
@@ -282,8 +282,8 @@ fn a_session_is_cancelled_or_terminated_after_a_question() {
     let name = view::blocking::session_name(&row);
     assert_eq!(question, format!("Cancel the statement of {name}? y/n"));
     let Some(Ask::Session(request)) = ask else { panic!("{ask:?}") };
-    let session = SessionId::of(&row);
-    assert_eq!((request.deed, request.session), (Deed::Cancel, session));
+    let session = SessionId::from_row(&row);
+    assert_eq!((request.deed, request.session), (SessionAction::Cancel, session));
     // Anything but y leaves it.
     for key in ["n", "\x1b", "\n", "c"] {
         press(&mut screen, "k");
@@ -474,7 +474,7 @@ fn enter_shows_one_statement_and_escape_goes_back_to_it() {
     assert!(drawn(&mut screen, 100, 30).contains("temporary files: 1, 4 MB"));
     // An interval in which it was not active shows nothing, and then it comes back.
     let mut later = sample::reading();
-    later.statements.iter_mut().for_each(|it| it.rows.clear());
+    later.statements.iter_mut().for_each(|statement| statement.rows.clear());
     screen.step(Step::Interval(Box::new(later)));
     assert!(drawn(&mut screen, 100, 30).contains("no longer in the table"));
     screen.step(Step::Interval(Box::new(sample::reading())));

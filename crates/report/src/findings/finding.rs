@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A finding of each weight.
+
+use view::document::{Finding, Weight};
+
+pub(super) fn note(section: &'static str, text: String) -> Finding {
+    Finding { section, weight: Weight::Note, text, details: Vec::new() }
+}
+
+pub(super) fn warning(section: &'static str, text: String) -> Finding {
+    Finding { weight: Weight::Warning, ..note(section, text) }
+}

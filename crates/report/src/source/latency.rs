@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The sum of a range, and the latencies of its frames.
+
+use crate::material::Latency;
+use crate::source::time::seconds;
+use error::Error;
+use recording::{Range, Recording};
+use segment::{own, Frame};
+
+/// The sum of a range, and command latency to handle, each detail interval; between them, where there
+/// are none, are gaps.
+pub(super) fn sum_and_latency(
+    recording: &Recording,
+    range: Range,
+) -> Result<(Frame, Vec<Latency>), Error> {
+    let (sum, all) = recording.sum_and_latencies(range, |series| {
+        own::is_client(&series.process) && series.stat.command().is_some_and(|(_, handle)| handle)
+    })?;
+    let latency = all.into_iter().map(|it| {
+        let length = it.interval_ns as f64 * 1e-9;
+        Latency {
+            start: seconds(it.time_us) - length,
+            seconds: length,
+            seconds_per_tick: it.seconds_per_tick,
+            histogram: it.histogram,
+        }
+    });
+    Ok((sum, latency.collect()))
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a table is made of: columns, rows, cells, tones.
+
+use crate::table::cell::{Cell, Unit};
+use crate::table::tone::Tone;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// Rows under headings.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// Its key, unique in a document.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: Cow<'static, str>,
+    /// A note for the reader.
+    pub note: Option<String>,
+    /// Its columns; the bars have none of their own here.
+    pub columns: Vec<Column>,
+    /// The column by which the rows are ordered: numbers descending, text and times
+    /// ascending; `None`: another order.
+    pub sort: Option<&'static str>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// After which column the bars are drawn; `None`: no bars.
+    pub bars_after: Option<usize>,
+}
+
+/// A column.
+#[derive(Debug, Clone, Serialize)]
+pub struct Column {
+    /// Its key, unique in the table.
+    pub key: &'static str,
+    /// Its heading.
+    pub title: Cow<'static, str>,
+    /// The unit of its cells.
+    pub unit: Unit,
+    /// A note for the reader.
+    pub help: Option<&'static str>,
+    /// The address to which a page links its cells: `?host={host}`, with the keys of other cells of the row in braces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<&'static str>,
+    /// Where space is short, the column with the highest number is dropped first; 0 is kept.
+    #[serde(skip)]
+    pub expendable: u8,
+    /// Whether it takes the remaining width: running text.
+    #[serde(skip)]
+    pub elastic: bool,
+}
+
+impl Column {
+    /// A column that is never dropped.
+    pub const fn new(key: &'static str, title: &'static str, unit: Unit) -> Column {
+        let title = Cow::Borrowed(title);
+        Column { key, title, unit, help: None, link: None, expendable: 0, elastic: false }
+    }
+
+    /// Adds a note for the reader.
+    pub const fn help(mut self, help: &'static str) -> Column {
+        self.help = Some(help);
+        self
+    }
+
+    /// Links its cells in a page.
+    pub const fn link(mut self, address: &'static str) -> Column {
+        self.link = Some(address);
+        self
+    }
+
+    /// Sets when to drop it in a narrow text.
+    pub const fn expendable(mut self, rank: u8) -> Column {
+        self.expendable = rank;
+        self
+    }
+
+    /// Lets it take the remaining width.
+    pub const fn elastic(mut self) -> Column {
+        self.elastic = true;
+        self
+    }
+
+    /// Whether it is aligned right, as numbers are.
+    pub fn right(&self) -> bool {
+        self.unit.is_figure()
+    }
+}
+
+/// A row.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// Its key, stable from one interval to the next.
+    pub key: String,
+    /// One cell for each column.
+    pub cells: Vec<Cell>,
+    /// Length of its bar, 0 to 1; `None`: no bar.
+    pub bar: Option<f64>,
+    /// Its colour.
+    pub tone: Tone,
+    /// Whether it has detail rows to open.
+    pub branches: bool,
+    /// What a document has of it below its figures.
+    pub details: Option<Details>,
+}
+
+/// Titles that an earlier column has, too; several may have none.
+pub(super) fn repeated(columns: &[Column]) -> Vec<&str> {
+    let titles: Vec<&str> =
+        columns.iter().map(|column| &*column.title).filter(|title| !title.is_empty()).collect();
+    let is_repeated = |at: &usize| titles[..*at].contains(&titles[*at]);
+    (0..titles.len()).filter(is_repeated).map(|at| titles[at]).collect()
+}
+
+impl Row {
+    /// A plain row.
+    pub fn new(key: impl Into<String>, cells: Vec<Cell>) -> Row {
+        Row { key: key.into(), cells, ..Row::default() }
+    }
+}
+
+/// Details of a statement.
+#[derive(Debug, Clone, Serialize)]
+pub struct Details {
+    /// Its text; `None`: not known.
+    pub text: Option<Arc<str>>,
+    /// Whether the text is cut.
+    pub cut: bool,
+    /// Execution times: from, to, count.
+    pub histogram: Vec<(Cell, Cell, u64)>,
+    /// Phase, activity, seconds, count; longest first.
+    pub activities: Vec<(Arc<str>, Arc<str>, Cell, u64)>,
+    /// Its plans, the one used last first: the figures of each, and its nodes.
+    pub plans: Vec<(String, String)>,
+}
+
+impl Table {
+    /// A table of a document, without rows.
+    pub fn new(
+        id: &'static str,
+        title: impl Into<Cow<'static, str>>,
+        columns: Vec<Column>,
+    ) -> Table {
+        Table { id, title: title.into(), ..Table::from_rows(columns, Vec::new()) }
+    }
+
+    /// A table without a title. Titles of columns are unique: one that says nothing by itself names its group, too.
+    pub fn from_rows(columns: Vec<Column>, rows: Vec<Row>) -> Table {
+        debug_assert_eq!(repeated(&columns), Vec::<&str>::new());
+        Table { columns, rows, ..Table::default() }
+    }
+
+    /// A table of texts with these headings. The columns in `right` are aligned right, as numbers are.
+    pub fn with_headings(headings: &[impl AsRef<str>], right: std::ops::Range<usize>) -> Table {
+        let column = |(at, heading): (usize, &_)| {
+            let unit = if right.contains(&at) { Unit::Number } else { Unit::Text };
+            let title = AsRef::<str>::as_ref(heading).to_string().into();
+            Column { title, ..Column::new("", "", unit) }
+        };
+        Table::from_rows(headings.iter().enumerate().map(column).collect(), Vec::new())
+    }
+
+    /// Orders the rows by this column.
+    pub fn sorted(self, key: &'static str) -> Table {
+        Table { sort: Some(key), ..self }
+    }
+
+    /// Adds a note.
+    pub fn noted(self, note: Option<String>) -> Table {
+        Table { note, ..self }
+    }
+
+    /// Adds a row of this tone.
+    pub fn push(&mut self, tone: Tone, cells: Vec<Cell>) {
+        debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.id);
+        self.rows.push(Row { tone, ..Row::new("", cells) });
+    }
+
+    /// Adds a row of texts; those of the last columns may be missing.
+    pub fn push_texts(&mut self, texts: impl IntoIterator<Item = impl Into<Cell>>) {
+        self.rows.push(Row::new("", texts.into_iter().map(Into::into).collect()));
+    }
+
+    /// The class of each row, in a table whose rows have classes.
+    pub fn classes(&self) -> Option<Vec<&'static str>> {
+        let class = |row: &Row| match row.tone {
+            Tone::Class(class) => Some(class.name()),
+            _ => None,
+        };
+        self.rows.iter().map(class).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
+    }
+
+    /// The address to which a page links the cell of a column, if any.
+    pub fn address(&self, row: &Row, column: &Column) -> Option<String> {
+        let mut address = String::new();
+        let mut rest = column.link?;
+        while let Some((before, (key, after))) =
+            rest.split_once('{').and_then(|(before, it)| Some((before, it.split_once('}')?)))
+        {
+            let at = self.columns.iter().position(|column| column.key == key)?;
+            let value = row.cells.get(at).map(Cell::exact).filter(|value| !value.is_empty())?;
+            address.push_str(before);
+            address.push_str(&encoded(&value));
+            rest = after;
+        }
+        Some(address + rest)
+    }
+
+    /// The exact values as CSV (RFC 4180, but with lines ended by a newline alone), headings first.
+    pub fn csv(&self) -> String {
+        let headings = self.columns.iter().map(|column| column.title.to_string()).collect();
+        let rows = self.rows.iter().map(|row| row.cells.iter().map(Cell::exact).collect());
+        csv(std::iter::once(headings).chain(rows))
+    }
+}
+
+/// As wide as it is.
+impl fmt::Display for Table {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.text(usize::MAX))
+    }
+}
+
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let cells: Vec<&Vec<Cell>> = self.rows.iter().map(|row| &row.cells).collect();
+        let details: Option<Vec<&Details>> =
+            self.rows.iter().map(|row| row.details.as_ref()).collect();
+        let mut table = to.serialize_struct("Table", 8)?;
+        table.serialize_field("id", self.id)?;
+        table.serialize_field("title", &self.title)?;
+        table.serialize_field("note", &self.note)?;
+        table.serialize_field("columns", &self.columns)?;
+        table.serialize_field("sort", &self.sort)?;
+        table.serialize_field("rows", &cells)?;
+        table.serialize_field("classes", &self.classes())?;
+        table.serialize_field("details", &details.filter(|all| !all.is_empty()))?;
+        table.end()
+    }
+}
+
+/// A value within the query of an address.
+pub fn encoded(value: &str) -> String {
+    let letter = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    };
+    value.bytes().map(letter).collect()
+}
+
+/// Records as CSV (RFC 4180), but with lines ended by a newline alone.
+pub fn csv<F: AsRef<[u8]>>(records: impl IntoIterator<Item = Vec<F>>) -> String {
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    for record in records {
+        // Writing to memory cannot fail.
+        let _ = writer.write_record(record);
+    }
+    String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned()
+}
