@@ -39,155 +39,7 @@
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------- layout */
-
-#define TALLY_WAYS 20				/* statements of a set */
-#define TALLY_SET_LOG 32			/* flushes that a set remembers */
-#define TALLY_PARTS 24				/* accounts that a statement's time is split by */
-#define TALLY_NEAR_PARTS 2			/* of these, in the shared entry itself */
-#define TALLY_NEAR_BUCKETS 14		/* buckets of its histogram in the shared entry */
-#define TALLY_LOCAL_STATEMENTS 64	/* local entries in a slot's cache */
-#define TALLY_TEXT_BLOCK 252		/* bytes of text in a block */
-
-typedef struct tally_statement_key	/* 24 bytes */
-{
-	uint64_t	id;					/* 0: work that belongs to no known statement */
-	uint32_t	database_id;
-	uint32_t	user_id;
-	uint32_t	toplevel;			/* 1: sent by the client, 0: nested in another statement */
-	uint32_t	before;				/* 0; in tally_current see there */
-} tally_statement_key;
-
-/* Failed executions by the class of their SQLSTATE. */
-typedef enum tally_failure
-{
-	TALLY_FAILED_CONNECTION,		/* 08 */
-	TALLY_FAILED_DATA,				/* 22 */
-	TALLY_FAILED_INTEGRITY,			/* 23 */
-	TALLY_FAILED_TRANSACTION,		/* 25: state of the transaction */
-	TALLY_FAILED_ROLLBACK,			/* 40: serialization, deadlock */
-	TALLY_FAILED_SYNTAX,			/* 42: syntax, access */
-	TALLY_FAILED_RESOURCES,			/* 53, 54: no resources, limits of the server */
-	TALLY_FAILED_OBJECT,			/* 55: state of an object, such as a lock not available */
-	TALLY_FAILED_SYSTEM,			/* 57, 58: intervention, the operating system */
-	TALLY_FAILED_OTHER,
-	TALLY_FAILED
-} tally_failure;
-
-typedef struct tally_moments	/* 40 bytes */
-{
-	uint64_t	count;
-	uint64_t	total;				/* ticks */
-	uint64_t	min;				/* undefined while count is 0 */
-	uint64_t	max;
-	double		squares;			/* sum of the squared ticks */
-} tally_moments;
-
-/* The first cache line is what every statement changes; the most common fields come next. */
-typedef struct tally_counts		/* 512 bytes */
-{
-	tally_moments exec;				/* 0: executions */
-	uint64_t	rows;				/* 40 */
-	int64_t		last_us;			/* 48: microseconds since 1970; 0 unknown */
-	uint64_t	blocks[10];			/* 56: shared hit, read, dirtied, written; the same for local; temp read, written */
-	uint64_t	wal[3];				/* 136: records, full-page images, bytes */
-	uint64_t	io_ticks[4];		/* 160: blocks read, written, temporary read, written; as timed by the probes ... */
-	uint64_t	wal_buffers_full;	/* 192: how often it found them so, where the server tells */
-	tally_moments plan;				/* 200: plannings */
-	int64_t		first_us;			/* 240: as last_us; 0: it is last_us */
-	uint64_t	io_ns[6];			/* 248: ... and by the server, where it times them; of the first two: of local blocks */
-	uint64_t	temp_files;			/* 296 */
-	uint64_t	temp_bytes;			/* 304 */
-	uint64_t	errors;				/* 312: ended by an error */
-	uint64_t	cancels;			/* 320: cancelled, or timed out */
-	uint64_t	workers;			/* 328: parallel workers that took part */
-	uint64_t	worker_ticks;		/* 336: total lifetime of these workers */
-	uint64_t	jit[10];			/* 344: functions, generation ns, inlinings, ns, optimizations, ns, emissions, ns, deformings, ns */
-	uint64_t	workers_planned;	/* 424: parallel workers that it was to have, where the server tells ... */
-	uint64_t	workers_launched;	/* 432: ... and had */
-	uint64_t	generic_plans;		/* 440: executions of a generic plan, where the server tells ... */
-	uint64_t	custom_plans;		/* 448: ... and of a custom one of a cached statement */
-	uint64_t	user_ns;			/* 456: CPU time in user mode, where it was asked for ... */
-	uint64_t	system_ns;			/* 464: ... and in the kernel */
-	uint32_t	failed[TALLY_FAILED];	/* 472: of errors, by tally_failure; at most UINT32_MAX each */
-} tally_counts;
-
-/* Of these, the first cache line is in the shared entry itself. */
-#define TALLY_NEAR_COUNTS 64u
-
-/* In use beyond the first cache line and first_us, of a local entry's counts. */
-#define TALLY_MORE_COMMON 1u		/* what is before first_us */
-#define TALLY_MORE_RARE 2u			/* what is behind it */
-
-typedef struct tally_part		/* 24 bytes */
-{
-	uint32_t	stat;				/* 0: 1 + directory index of an account; 0 unused */
-	uint32_t	pad;
-	uint64_t	count;
-	uint64_t	ticks;
-} tally_part;
-
-/* Minima and maxima since they alone were reset; ticks. Where the minimum exceeds the maximum, there was none since. */
-typedef struct tally_extremes	/* 40 bytes */
-{
-	uint64_t	exec_min;
-	uint64_t	exec_max;
-	uint64_t	plan_min;
-	uint64_t	plan_max;
-	int64_t		since_us;			/* microseconds since 1970 */
-} tally_extremes;
-
-/* All of a statement's figures. parts[] is filled from the first on; the last takes what does not fit. */
-typedef struct tally_figures	/* 3840 bytes */
-{
-	tally_counts counts;
-	tally_part	parts[TALLY_PARTS]; /* 512 */
-	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 1088: of execution times */
-	tally_extremes extremes;		/* 3776 */
-	unsigned char pad[3840 - 3816];
-} tally_figures;
-
-/*
- * A shared entry: four cache lines, which is all that most statements ever touch. What does not fit is
- * added to the entry's rest (tally_rest_at): a statement's figures are the sum of both. Only here: exec,
- * rows, first_us and last_us.
- */
-typedef struct tally_statement	/* 256 bytes */
-{
-	uint64_t	seq;				/* 0: odd while it or its rest changes */
-	tally_statement_key key;		/* 8 */
-	uint32_t	state;				/* 32: 0 free, 1 used */
-	uint32_t	text;				/* 36: 1 + first block of its text, 0 none */
-	uint32_t	text_bytes;			/* 40: stored */
-	uint32_t	text_whole;			/* 44: of the whole text */
-	int32_t		encoding;			/* 48: the producer's number for the text's encoding */
-	uint32_t	more;				/* 52: 1: its rest is in use */
-	uint64_t	born;				/* 56: tick */
-	tally_moments exec;				/* 64 */
-	uint64_t	rows;				/* 104 */
-	int64_t		last_us;			/* 112 */
-	uint64_t	hits;				/* 120: shared blocks hit */
-	uint32_t	base;				/* 128: the bucket that hist[0] stands for */
-	uint32_t	extremes;			/* 132: extremes_resets when its extremes were reset alone; 0: never */
-	uint32_t	hist[TALLY_NEAR_BUCKETS];	/* 136 */
-	tally_part	parts[TALLY_NEAR_PARTS];	/* 192 */
-	int64_t		first_us;			/* 240 */
-	int64_t		since_us;			/* 248: since when it counts, microseconds since 1970: its first entry in a table */
-} tally_statement;
-
-/* A set of the table; entry w of set s is number s * TALLY_WAYS + w. */
-typedef struct tally_set		/* 448 bytes */
-{
-	uint32_t	lock;				/* 0: pid of the holder, 0 free */
-	uint32_t	reserved;			/* 4: bit 0: its entries have memory; bit 8 + way: that entry has its text */
-	uint64_t	lock_boot_ns;		/* 8 */
-	uint64_t	flushes;				/* 16: local entries flushed into it, ever */
-	uint16_t	usage[TALLY_WAYS];	/* 24: a logarithm of how much each entry was used (statements.c) */
-	uint32_t	tags[TALLY_WAYS];	/* 64: the lower half of the hash of its key, 0 free */
-	uint16_t	pins[TALLY_WAYS];	/* 144: caches that hold the entry */
-	unsigned char pad[192 - 184];
-	uint64_t	log[TALLY_SET_LOG]; /* 192: flush n, from 0, at n mod TALLY_SET_LOG: tally_log_item */
-} tally_set;
+/* ---------------------------------------------------------------- names in copies */
 
 /*
  * How a set's log names one use of a local entry. Index TALLY_LOCAL_STATEMENTS stands for the slot's
@@ -212,42 +64,6 @@ tally_log_index(uint64_t item)
 	return (uint32_t) (item >> 16) & 0xFF;
 }
 
-typedef struct tally_text_block /* 256 bytes */
-{
-	uint32_t	next;				/* 1 + the next block, 0 none */
-	char		bytes[TALLY_TEXT_BLOCK];
-} tally_text_block;
-
-/* A local entry: a statement in a slot's cache. */
-typedef struct tally_local_statement		/* 2496 bytes */
-{
-	uint64_t	seq;				/* 0: odd while it changes */
-	uint64_t	generation;			/* 8: counts the uses of this entry; never 0 while it is used */
-	uint64_t	drop;				/* 16: the generation that a reset has dropped */
-	tally_statement_key key;		/* 24 */
-	uint32_t	state;				/* 48: 0 free, 1 used */
-	uint32_t	entry;				/* 52: number of its shared entry if that is pinned, or TALLY_NONE */
-	uint32_t	more;				/* 56: TALLY_MORE_* */
-	uint32_t	extremes;			/* 60: extremes_resets when it was taken */
-	tally_counts counts;			/* 64 */
-	tally_part	parts[TALLY_PARTS]; /* 576 */
-	uint32_t	hist[TALLY_HIST_BUCKETS];	/* 1152: from the second execution on; until then only the bucket of max */
-} tally_local_statement;
-
-/* At the start of a slot's cache: the statement in progress, and where its time went so far. */
-typedef struct tally_current	/* 704 bytes */
-{
-	uint64_t	seq;				/* 0: odd while it changes */
-	tally_statement_key key;		/* 8: id 0: not known yet; before 1: of the statement before, this one's is not known yet */
-	uint64_t	begun;				/* 32: tick; 0: no statement is in progress */
-	uint64_t	since;				/* 40: tick from which on CPU time is not in parts yet */
-	uint32_t	used;				/* 48: parts in use */
-	uint32_t	has_text;			/* 52: 1: the tally_message_text has memory */
-	uint64_t	waits;				/* 56: ticks of waits since then, which are in parts already */
-	tally_part	parts[TALLY_PARTS]; /* 64 */
-	unsigned char pad1[704 - 640];
-} tally_current;
-
 /* What the time in a copy of `current` is for. */
 static inline tally_statement_key
 tally_current_key(const tally_current *current)
@@ -261,55 +77,6 @@ tally_current_key(const tally_current *current)
 	}
 	return key;
 }
-
-/*
- * Text of the message in progress whose statement is not known yet, without constants. It counts while `begun` is the
- * current's. It is written when the message has waited for a while, and gets its memory then.
- */
-typedef struct tally_message_text	/* 1024 bytes */
-{
-	uint64_t	begun;				/* 0: of the message; 0 while the rest changes */
-	uint32_t	bytes;				/* 8: of text */
-	uint32_t	whole;				/* 12: more than that if it was cut */
-	int32_t		encoding;			/* 16: PostgreSQL's number */
-	uint32_t	user_id;			/* 20: whose it is */
-	uint32_t	database_id;		/* 24 */
-	uint32_t	pad;
-	char		text[1024 - 32];	/* 32 */
-} tally_message_text;
-
-/* A slot's cache, at slot * stride: a tally_current, TALLY_LOCAL_STATEMENTS local entries, and a tally_message_text. */
-#define TALLY_MESSAGE_TEXT_OFFSET (sizeof(tally_current) + TALLY_LOCAL_STATEMENTS * sizeof(tally_local_statement))
-#define TALLY_CACHE_SIZE (TALLY_MESSAGE_TEXT_OFFSET + sizeof(tally_message_text))
-
-#ifndef __cplusplus
-TALLY_ASSERT(sizeof(tally_statement_key) == 24);
-TALLY_ASSERT(sizeof(tally_moments) == 40);
-TALLY_ASSERT(sizeof(tally_counts) == 512);
-TALLY_ASSERT(offsetof(tally_counts, blocks) + sizeof(uint64_t) == TALLY_NEAR_COUNTS);
-TALLY_ASSERT(offsetof(tally_counts, plan) == 200);
-TALLY_ASSERT(offsetof(tally_counts, jit) == 344);
-TALLY_ASSERT(offsetof(tally_counts, failed) == 472);
-TALLY_ASSERT(sizeof(tally_part) == 24);
-TALLY_ASSERT(sizeof(tally_figures) == 3840);
-TALLY_ASSERT(offsetof(tally_figures, extremes) == 3776);
-TALLY_ASSERT(offsetof(tally_figures, hist) == 1088);
-TALLY_ASSERT(sizeof(tally_statement) == 256);
-TALLY_ASSERT(offsetof(tally_statement, exec) == 64);
-TALLY_ASSERT(offsetof(tally_statement, base) == 128);
-TALLY_ASSERT(offsetof(tally_statement, parts) == 192);
-TALLY_ASSERT(sizeof(tally_set) == 448);
-TALLY_ASSERT(offsetof(tally_set, tags) == 64);
-TALLY_ASSERT(offsetof(tally_set, log) == 192);
-TALLY_ASSERT(sizeof(tally_text_block) == 256);
-TALLY_ASSERT(sizeof(tally_local_statement) == 2496);
-TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1152);
-TALLY_ASSERT(sizeof(tally_message_text) == 1024);
-TALLY_ASSERT(offsetof(tally_message_text, text) == 32);
-TALLY_ASSERT(TALLY_MESSAGE_TEXT_OFFSET == 160448);
-TALLY_ASSERT(sizeof(tally_current) == 704);
-TALLY_ASSERT(TALLY_LOCAL_STATEMENTS <= 64);	/* bits of tally_cache.strays */
-#endif
 
 /* ---------------------------------------------------------------- a writer's cache */
 
@@ -332,6 +99,10 @@ typedef struct tally_holder
 	uint32_t	kept_by;			/* the last process that it has spun for in vain ... */
 	uint32_t	passed;				/* ... and how often it has given up at once since */
 } tally_holder;
+
+#ifndef __cplusplus
+TALLY_ASSERT(TALLY_LOCAL_STATEMENTS <= 64);	/* bits of tally_cache.strays */
+#endif
 
 /* One per claimed slot; for the slot's thread only. */
 typedef struct tally_cache

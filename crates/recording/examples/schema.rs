@@ -6,7 +6,7 @@
 use recording::{
     DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow, MarkRow, PlanRow,
     PlanTextRow, RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow,
-    SettingRow, SnapshotRow, StatRow, StatementAccountRow, StatementRow, Table, TextRow,
+    SettingRow, SnapshotRow, StatRow, StatementAccountRow, RecordedStatementRow, Table, TextRow,
 };
 
 fn print<T: Table>() {
@@ -23,7 +23,7 @@ macro_rules! print_all {
 
 fn main() {
     print_all! {
-        StatRow HistogramRow SessionsRow SessionHistoryRow KernelRow StatementRow StatementAccountRow
+        StatRow HistogramRow SessionsRow SessionHistoryRow KernelRow RecordedStatementRow StatementAccountRow
         TextRow PlanRow PlanTextRow DeadRowsRow SnapshotRow RelationRow EventRow DeviceRow ServerIoRow
         SettingRow GapRow MarkRow RunRow ServerRow FrameRow
     }

@@ -37,8 +37,8 @@ numbers! {
     WAL: wal_records wal_fpi wal_bytes;
     IO_TICKS: read_ns write_ns temp_read_ns temp_write_ns;
     WAL_BUFFERS_FULL: wal_buffers_full;
-    IO_NS: server_read_ns server_write_ns server_temp_read_ns server_temp_write_ns;
-    LOCAL_IO_NS: server_local_read_ns server_local_write_ns;
+    IO_NS: server_read_ns server_write_ns server_temp_read_ns server_temp_write_ns server_local_read_ns
+        server_local_write_ns;
     TEMP_FILES: temp_files;
     TEMP_BYTES: temp_bytes;
     ERRORS: errors;

@@ -10,7 +10,9 @@ use segment::event_payload::{
     SlowOperation, Written,
 };
 use segment::statements::{AccountTicks, Moments};
-use segment::{Payload, ProbeState, Segment, Snapshot, Statement, StatementKey, StatementsReading};
+use segment::{
+    layout, Payload, ProbeState, Segment, Snapshot, Statement, StatementKey, StatementsReading,
+};
 use serde_json::{json, Map, Value};
 use std::io::Read;
 use std::path::Path;
@@ -224,10 +226,11 @@ fn book(book: &Book, snapshot: &Snapshot, golden: &Value) -> Value {
 fn sessions_and_groups_read_as_they_were_written() {
     let (_place, mut segment, golden) = golden();
     let snapshot = segment.snapshot(None).unwrap();
+    assert_eq!(json!(layout::FORMAT_VERSION), golden["header"]["version"]);
     let word = golden["header"]["level_word"].as_u64().unwrap();
-    assert_eq!(u64::from(snapshot.resets), word >> 8);
+    assert_eq!(u64::from(snapshot.resets), word >> 16);
     assert_eq!(json!(snapshot.reset_tick), golden["header"]["reset_tick"]);
-    assert_eq!(json!(snapshot.merges), golden["header"]["fold_count"]); // old name
+    assert_eq!(json!(snapshot.merges), golden["header"]["merge_count"]);
     let end = snapshot.level_end.as_ref().expect("the level has an end");
     assert_eq!(json!(end.tick), golden["header"]["level_until"]);
     assert_eq!(end.then, segment::Level::Waits);

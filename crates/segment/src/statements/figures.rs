@@ -322,7 +322,7 @@ impl Statement {
                 (self.counter(counter::IO_TICKS + at), self.counter(counter::IO_NS + at));
             ticks as f64 * self.second + ns as f64 * NANO
         };
-        let local = |at| self.counter(counter::LOCAL_IO_NS + at) as f64 * NANO;
+        let local = |at| self.counter(counter::IO_NS + 4 + at) as f64 * NANO;
         IoTimes {
             read: time(0),
             write: time(1),

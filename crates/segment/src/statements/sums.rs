@@ -113,8 +113,8 @@ counters! {
     "Blocks read, written, temporary read, written: by the probes ..."
     IO_TICKS: [Ticks Ticks Ticks Ticks] at IO_TICKS;
     "How often the buffers of the WAL were full." WAL_BUFFERS_FULL: [Count] at WAL_BUFFERS_FULL;
-    "... and by the server, where it timed them itself." IO_NS: [Nanos Nanos Nanos Nanos] at IO_NS;
-    "Local blocks read and written, of these." LOCAL_IO_NS: [Nanos Nanos] at LOCAL_IO_NS;
+    "... and by the server, where it timed them itself; then local blocks read and written, of these."
+    IO_NS: [Nanos Nanos Nanos Nanos Nanos Nanos] at IO_NS;
     "Temporary files." TEMP_FILES: [Count] at TEMP_FILES;
     "Their bytes." TEMP_BYTES: [Count] at TEMP_BYTES;
     "Ended by an error." ERRORS: [Count] at ERRORS;
@@ -241,12 +241,12 @@ impl Sums {
 
     /// Those of an entry, and of its rest where that is in use.
     pub(super) fn of_entry(near: &[u8], far: Option<&[u8]>) -> Sums {
-        let (exec, first_us) = (statement::COUNTS + counts::EXEC, statement::FIRST_US);
+        let (exec, first_us) = (statement::EXEC + counts::EXEC, statement::FIRST_US);
         let mut sums = far.map_or_else(Sums::default, |far| Sums::of_counts(far, rest::COUNTS));
         sums.exec = Times::decode(near, exec);
-        sums.counters[counter::ROWS] = u64_at(near, statement::COUNTS + counts::ROWS);
-        sums.counters[counter::BLOCKS] = u64_at(near, statement::COUNTS + counts::BLOCKS);
-        sums.last_us = u64_at(near, statement::COUNTS + counts::LAST_US) as i64;
+        sums.counters[counter::ROWS] = u64_at(near, statement::EXEC + counts::ROWS);
+        sums.counters[counter::BLOCKS] = u64_at(near, statement::EXEC + counts::BLOCKS);
+        sums.last_us = u64_at(near, statement::EXEC + counts::LAST_US) as i64;
         sums.first_us = u64_at(near, first_us) as i64;
         if let Some(far) = far {
             sums.add_buckets(|b| u64_at(far, rest::HIST + 8 * b));
