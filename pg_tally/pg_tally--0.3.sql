@@ -227,7 +227,8 @@ CREATE FUNCTION tally.statement_rows(
     OUT wal_buffers_full bigint, OUT jit_deform_count bigint, OUT jit_deform_time double precision,
     OUT parallel_workers_to_launch bigint, OUT parallel_workers_launched bigint,
     OUT generic_plan_calls bigint, OUT custom_plan_calls bigint, OUT stats_since timestamptz,
-    OUT minmax_stats_since timestamptz, OUT errors_by_class jsonb)
+    OUT minmax_stats_since timestamptz, OUT errors_by_class jsonb,
+    OUT user_time double precision, OUT system_time double precision)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements_0_3'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
 COMMENT ON FUNCTION tally.statement_rows(boolean) IS

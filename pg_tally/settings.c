@@ -140,6 +140,12 @@ assign_statements(int value, void *extra)
 	statements_settings_change();
 }
 
+static void
+assign_statements_cpu(bool value, void *extra)
+{
+	statements_measure_cpu(value);
+}
+
 typedef struct setting
 {
 	const char *name;
@@ -173,6 +179,8 @@ static const setting of_statements[] = {
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.utility, true},
 	{"pg_tally.statements_planning", "Times the planning of statements.",
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.planning, true},
+	{"pg_tally.statements_cpu", "Measures the CPU time of statements, in user mode and in the kernel.",
+	PGC_SUSET, PGC_BOOL, &statements_settings_now.cpu, false,.assign = assign_statements_cpu},
 	{"pg_tally.max_statement_text", "Statement texts longer than this are truncated.",
 	PGC_SIGHUP, PGC_INT, &statements_settings_now.text_limit, 8192, 64, 1024 * 1024, GUC_UNIT_BYTE},
 };
@@ -371,6 +379,7 @@ settings_define_in_session(void)
 	assign_slow_threshold(values.slow_threshold, NULL);
 	assign_plan_threshold(values.plan_threshold, NULL);
 	assign_statements(statements_settings_now.track, NULL);
+	assign_statements_cpu(statements_settings_now.cpu, NULL);
 	return unknown;
 }
 

@@ -5,6 +5,8 @@
  */
 #include "compat.h"
 
+#include <sys/resource.h>
+
 #include "statement_usage.h"
 
 /*
@@ -83,7 +85,7 @@ note_sums(usage *from)
 	from->waits = tally.waits;
 }
 
-HOT_CODE pg_noinline void
+HOT_CODE static pg_noinline void
 usage_read(usage *from)
 {
 	read_words(from, 0, USAGE_RARE, 0);
@@ -118,7 +120,7 @@ grow_times(usage *from, used *to)
 }
 
 /* By the server's own times of I/O where it takes them, else by the probes'. */
-HOT_CODE pg_noinline void
+HOT_CODE static pg_noinline void
 usage_grow(usage *from, used *to)
 {
 	bool		timed = track_io_timing || from->timed;
@@ -138,7 +140,7 @@ usage_grow(usage *from, used *to)
 		grow_times(from, to);
 }
 
-HOT_CODE pg_noinline void
+HOT_CODE static pg_noinline void
 usage_add_grown(tally_local_statement *local, const used *from)
 {
 	uint64	   *to = &local->counts.blocks[1];
@@ -151,4 +153,87 @@ usage_add_grown(tally_local_statement *local, const used *from)
 	local->more |= TALLY_MORE_RARE;
 	for (int i = 0; i < USAGE_TIMES; i++)
 		local->counts.io_ns[i] += from->io_ns[i];
+}
+
+/* ---------------------------------------------------------------- with CPU time */
+
+static uint64
+nanoseconds(struct timeval t)
+{
+	return (uint64) t.tv_sec * UINT64CONST(1000000000) + (uint64) t.tv_usec * 1000;
+}
+
+/*
+ * Of the process, not of its only thread: the kernel brings the times of a whole process up to date when it is asked for them,
+ * those of one thread only at its next clock tick, so most short statements would have none.
+ */
+static cpu_time
+cpu_time_now(void)
+{
+	struct rusage now;
+
+	/* it fails for no pointer that is valid */
+	(void) getrusage(RUSAGE_SELF, &now);
+	return (cpu_time) {.user = nanoseconds(now.ru_utime),.system = nanoseconds(now.ru_stime)};
+}
+
+static void
+read_with_cpu(usage *from)
+{
+	usage_read(from);
+	from->sum = USAGE_WITH_CPU;
+	from->cpu = cpu_time_now();
+}
+
+static void
+grow_with_cpu(usage *from, used *to)
+{
+	bool		begun = from->sum == USAGE_WITH_CPU;	/* and not before the setting was changed */
+	cpu_time	now;
+
+	if (begun)
+	{
+		now = cpu_time_now();
+		if ((to->grown & USAGE_CPU) == 0)
+			to->cpu = (cpu_time) {0};
+		to->cpu.user += now.user - from->cpu.user;
+		to->cpu.system += now.system - from->cpu.system;
+		to->grown |= USAGE_CPU;
+	}
+	usage_grow(from, to);
+	from->sum = USAGE_UNKNOWN;
+}
+
+static void
+add_cpu(tally_local_statement *local, cpu_time used)
+{
+	local->more |= TALLY_MORE_RARE;
+	local->counts.user_ns += used.user;
+	local->counts.system_ns += used.system;
+}
+
+static void
+add_grown_with_cpu(tally_local_statement *local, const used *from)
+{
+	usage_add_grown(local, from);
+	if ((from->grown & USAGE_CPU) != 0)
+		add_cpu(local, from->cpu);
+}
+
+static const usage_steps without_cpu = {usage_read, usage_grow, usage_add_grown};
+static const usage_steps with_cpu = {read_with_cpu, grow_with_cpu, add_grown_with_cpu};
+
+usage_steps usage_now HOT_SMALL = {usage_read, usage_grow, usage_add_grown};
+
+void
+usage_measure_cpu(bool on)
+{
+	usage_now = on ? with_cpu : without_cpu;
+}
+
+void
+usage_add_process(tally_local_statement *local)
+{
+	if (usage_now.read == read_with_cpu)
+		add_cpu(local, cpu_time_now());
 }

@@ -6,6 +6,9 @@
  * The server keeps running sums per process. Most stretches only find blocks, so the sums of all else are compared as
  * one number: none ever falls, so it is the same only if none has grown. Where one has, statement_usage.c adds those
  * that differ, word by word.
+ *
+ * CPU time is asked of the system, which takes longer than all else here, so it is measured on demand only
+ * (usage_measure_cpu). Then a stretch begins with a sum that none has at its end, and other functions read and add.
  */
 #ifndef PG_TALLY_STATEMENT_USAGE_H
 #define PG_TALLY_STATEMENT_USAGE_H
@@ -31,6 +34,18 @@
 #define USAGE_WORDS (USAGE_IO_END + COMPAT_WAL_BUFFERS_FULL_RISES)	/* and how often the WAL's buffers were full */
 #define USAGE_TIMED (1 << USAGE_WORDS)
 #define USAGE_TIMES 6				/* of compat_io_nanoseconds */
+#define USAGE_CPU (USAGE_TIMED << 1)
+
+/* Instead of a sum, which never gets that high: nothing is known of the words; they are known, and CPU time is. */
+#define USAGE_UNKNOWN UINT64_MAX
+#define USAGE_WITH_CPU (UINT64_MAX - 1)
+
+/* CPU time of this process, by all of its threads, ns. */
+typedef struct cpu_time
+{
+	uint64		user;
+	uint64		system;
+} cpu_time;
 
 StaticAssertDecl(offsetof(BufferUsage, COMPAT_FIRST_IO_TIME) == (1 + USAGE_BLOCKS) * sizeof(int64),
 				 "the blocks of BufferUsage in the order of tally_counts");
@@ -45,12 +60,13 @@ typedef struct usage
 {
 	uint64		tick;
 	uint64		hits;				/* shared blocks found */
-	uint64		sum;				/* usage_sum() with these words ... */
+	uint64		sum;				/* usage_sum() with these words, USAGE_UNKNOWN or USAGE_WITH_CPU ... */
 	uint64		rare;				/* ... and of these, usage_rare() */
 	uint32		waits;				/* tally.waits then */
 	bool		timed;				/* the server timed its I/O, in io_ns */
 	uint64		words[USAGE_WORDS];
 	uint64		io_ns[USAGE_TIMES];
+	cpu_time	cpu;
 } usage;
 
 /* What a statement has used. */
@@ -58,14 +74,26 @@ typedef struct used
 {
 	uint64		ticks;
 	uint64		hits;
-	uint64		grown;				/* bit i: words[i] means something; USAGE_TIMED: io_ns does */
+	uint64		grown;				/* bit i: words[i] means something; USAGE_TIMED: io_ns does; USAGE_CPU: cpu does */
 	uint64		words[USAGE_WORDS];
 	uint64		io_ns[USAGE_TIMES];
+	cpu_time	cpu;
 } used;
 
-extern void usage_read(usage *from);
-extern void usage_grow(usage *from, used *to);
-extern void usage_add_grown(tally_local_statement *local, const used *from);
+/* What is to be done out of line, with or without CPU time. */
+typedef struct usage_steps
+{
+	void		(*read) (usage *from);
+	void		(*grow) (usage *from, used *to);
+	void		(*add_grown) (tally_local_statement *local, const used *from);
+} usage_steps;
+
+extern usage_steps usage_now;
+
+/* Does this process measure the CPU time of statements from now on? What has begun stays without. */
+extern void usage_measure_cpu(bool on);
+/* Add all CPU time of this process, if it measures that. The caller has begun the local entry. */
+extern void usage_add_process(tally_local_statement *local);
 
 static pg_attribute_always_inline void
 used_nothing(used *to)
@@ -101,7 +129,7 @@ usage_sum(void)
 static inline void
 usage_forget(usage *from)
 {
-	from->sum = UINT64_MAX;
+	from->sum = USAGE_UNKNOWN;
 	from->rare = UINT64_MAX;
 	from->waits = tally.waits - 1;
 	from->timed = true;
@@ -112,7 +140,7 @@ static pg_attribute_always_inline void
 usage_begin(usage *from)
 {
 	if (unlikely(usage_sum() != from->sum))
-		usage_read(from);
+		usage_now.read(from);
 	from->hits = (uint64) server.buffers->shared_blks_hit;
 	from->tick = probe_now();
 }
@@ -122,7 +150,7 @@ static inline void
 usage_begin_first(usage *from)
 {
 	usage_forget(from);
-	usage_read(from);
+	usage_now.read(from);
 	from->hits = (uint64) server.buffers->shared_blks_hit;
 	from->tick = probe_now();
 }
@@ -145,7 +173,7 @@ usage_end(usage *from, used *to)
 	to->ticks += ticks;
 	to->hits += (uint64) server.buffers->shared_blks_hit - from->hits;
 	if (unlikely(usage_sum() != from->sum))
-		usage_grow(from, to);
+		usage_now.grow(from, to);
 	return ticks;
 }
 
@@ -155,7 +183,7 @@ usage_add(tally_local_statement *local, const used *from)
 {
 	local->counts.blocks[0] += from->hits;
 	if (unlikely(from->grown != 0))
-		usage_add_grown(local, from);
+		usage_now.add_grown(local, from);
 }
 
 #pragma GCC visibility pop

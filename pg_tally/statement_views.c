@@ -178,6 +178,7 @@ put_later_columns(row_set *rows, const statement_row *statement)
 	const tally_counts *counts = &statement->figures.counts;
 	const uint64 *ns = counts->io_ns;
 	bool		apart = PG_VERSION_NUM >= 170000;
+	bool		measured = counts->user_ns != 0 || counts->system_ns != 0;
 
 	/* what was added up from two copies may be of two instants */
 	put_nanoseconds_if(rows, apart, ns[0] - Min(ns[0], ns[4]));
@@ -194,6 +195,8 @@ put_later_columns(row_set *rows, const statement_row *statement)
 	put_instant(rows, statement->since_us);
 	put_instant(rows, statement->extremes_reset != 0 ? statement->extremes.since_us : statement->since_us);
 	put_failures(rows, counts->failed);
+	put_nanoseconds_if(rows, measured, counts->user_ns);
+	put_nanoseconds_if(rows, measured, counts->system_ns);
 }
 
 /* The counts with the extremes since these were reset; 0: there was none since. */

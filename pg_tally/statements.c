@@ -118,6 +118,14 @@ statements_settings_change(void)
 }
 
 void
+statements_measure_cpu(bool on)
+{
+	usage_measure_cpu(on);
+	/* the next stretch is to be begun in the other way */
+	top_usage.sum = USAGE_UNKNOWN;
+}
+
+void
 statements_follow(uint32 before, uint32 word, uint64 now)
 {
 	if (TALLY_LEVEL_OF(before) != TALLY_LEVEL_OFF && TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF)
@@ -266,6 +274,7 @@ statements_count_worker(const tally_statement_key *key, uint64 ticks)
 	local->more |= TALLY_MORE_RARE;
 	local->counts.workers++;
 	local->counts.worker_ticks += ticks;
+	usage_add_process(local);
 	tally_seq_end(&local->seq);
 }
 
@@ -423,7 +432,7 @@ add_messages_long_planning(uint64 ticks, uint64 hits, const PlannedStmt *planned
 	used_nothing(&taken);
 	taken.ticks = ticks;
 	taken.hits = hits;
-	usage_grow(&top_usage, &taken);
+	usage_now.grow(&top_usage, &taken);
 	add_long_planning(&statement_time.owner, planned, source, &taken);
 }
 

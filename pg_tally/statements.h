@@ -31,6 +31,7 @@ typedef struct statements_settings
 	bool		utility;
 	bool		planning;
 	int			text_limit;			/* bytes */
+	bool		cpu;				/* statements_measure_cpu */
 } statements_settings;
 
 extern statements_settings statements_settings_now;
@@ -45,6 +46,8 @@ extern void statements_follow(uint32 before, uint32 word, uint64 now);
 extern void statements_message(tally_message message, uint64 arrival);
 /* The setting changes, perhaps within a message. */
 extern void statements_settings_change(void);
+/* Is the CPU time of statements that begin from now on measured? */
+extern void statements_measure_cpu(bool on);
 /* siglongjmp: what lies deeper than its target ends by an error. */
 extern void statements_jump(sigjmp_buf target, uint64 now);
 

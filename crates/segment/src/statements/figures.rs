@@ -98,6 +98,15 @@ pub struct IoTimes {
     pub server_local_write: f64,
 }
 
+/// CPU time, seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct CpuTimes {
+    /// In user mode.
+    pub user: f64,
+    /// In the kernel.
+    pub system: f64,
+}
+
 /// WAL written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Wal {
@@ -347,14 +356,12 @@ impl Statement {
         self.counter(counter::WORKER_TICKS) as f64 * self.second
     }
 
-    /// CPU time in user mode; 0: not measured.
-    pub fn user_seconds(&self) -> f64 {
-        self.counter(counter::USER_NS) as f64 * NANO
-    }
-
-    /// CPU time in the kernel, likewise.
-    pub fn system_seconds(&self) -> f64 {
-        self.counter(counter::SYSTEM_NS) as f64 * NANO
+    /// CPU time as the kernel tells it; `None`: not measured.
+    pub fn cpu_times(&self) -> Option<CpuTimes> {
+        let [user, system] = [counter::USER_NS, counter::SYSTEM_NS].map(|at| self.counter(at));
+        let seconds = |ns| ns as f64 * NANO;
+        (user != 0 || system != 0)
+            .then(|| CpuTimes { user: seconds(user), system: seconds(system) })
     }
 
     /// Executions ended by an error, by [`Failure`].

@@ -24,7 +24,9 @@ pub use crate::statement_text::Text;
 pub use crate::wait_class::WaitClass;
 pub use account_ticks::AccountTicks;
 pub use delta::StatementsDelta;
-pub use figures::{Blocks, Bucket, Failure, InFlight, IoTimes, Jit, Moments, Statement, Wal};
+pub use figures::{
+    Blocks, Bucket, CpuTimes, Failure, InFlight, IoTimes, Jit, Moments, Statement, Wal,
+};
 pub use key::StatementKey;
 pub use last::{MessageText, SessionStatement};
 pub use progress::{in_progress, Holder, Progress};

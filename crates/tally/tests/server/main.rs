@@ -83,6 +83,7 @@ mod ship;
 mod slow;
 mod spanning;
 mod sql_functions;
+mod statement_cpu;
 mod statement_file;
 mod statement_views;
 mod statements_bad_input;

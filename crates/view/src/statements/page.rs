@@ -299,6 +299,9 @@ fn more(row: &StatementFigures) -> Vec<String> {
             bytes(wal.bytes as f64)
         ));
     }
+    if let (Some(user), Some(system)) = (row.user_seconds, row.system_seconds) {
+        lines.push(format!("CPU time: {} user, {} system", duration(user), duration(system)));
+    }
     if row.wal_buffers_full > 0 {
         lines.push(format!("found the WAL buffers full {} times", whole(row.wal_buffers_full)));
     }

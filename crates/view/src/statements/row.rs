@@ -78,6 +78,10 @@ pub struct StatementFigures {
     pub failed: BTreeMap<&'static str, u64>,
     /// Executions that were cancelled or timed out.
     pub cancels: u64,
+    /// CPU time in user mode of planning, execution and parallel workers; `None`: not measured.
+    pub user_seconds: Option<f64>,
+    /// CPU time in the kernel, likewise.
+    pub system_seconds: Option<f64>,
     /// Parallel workers that took part.
     pub workers: u64,
     /// Total lifetime of these workers, seconds.
@@ -226,6 +230,7 @@ impl StatementFigures {
         let activities = ActivityRow::all(it.split(source.directory()));
         let io = it.io();
         let jit = it.jit();
+        let cpu = it.cpu_times();
         StatementFigures {
             calls: it.calls(),
             seconds: it.seconds(),
@@ -268,6 +273,8 @@ impl StatementFigures {
             errors: it.errors(),
             failed: it.failed_by_class(),
             cancels: it.cancels(),
+            user_seconds: cpu.map(|cpu| cpu.user),
+            system_seconds: cpu.map(|cpu| cpu.system),
             workers: it.workers(),
             worker_seconds: it.worker_seconds(),
             workers_planned: it.workers_planned(),
